@@ -1,0 +1,199 @@
+// Brings a checkout to the state "installed and built", and does nothing when it already is.
+// Uses only Node itself, because it runs before anything is installed.
+//
+//   node scripts/setup.mjs           install if stale, build if stale
+//   node scripts/setup.mjs --build   install if stale, build always, with a type check
+
+import { spawnSync } from "node:child_process";
+import { createHash } from "node:crypto";
+import {
+  chmodSync,
+  existsSync,
+  mkdirSync,
+  readFileSync,
+  readdirSync,
+  renameSync,
+  rmSync,
+  writeFileSync,
+} from "node:fs";
+import { join } from "node:path";
+import { fileURLToPath, pathToFileURL } from "node:url";
+
+export const root = fileURLToPath(new URL("..", import.meta.url));
+
+const installStamp = join(root, "node_modules/.junctor-stamp");
+const buildStamp = join(root, "dist/.junctor-stamp");
+const lockPath = join(root, ".setup-lock");
+const lockTimeoutMs = 10 * 60_000;
+
+/** A step of the set-up failed: `step` is "node", "install" or "build", `output` what the tool printed. */
+export class SetupError extends Error {
+  constructor(step, message, output = "") {
+    super(message);
+    this.step = step;
+    this.output = output;
+  }
+}
+
+/** Installs and builds as needed; throws SetupError. Safe to run from several processes at once. */
+export function setup({ alwaysBuild = false } = {}) {
+  requireNode();
+  if (!alwaysBuild && isInstalled() && isBuilt()) return;
+  withLock(() => {
+    if (!isInstalled()) install();
+    if (alwaysBuild || !isBuilt()) build({ checkTypes: alwaysBuild });
+  });
+}
+
+/** Prints a SetupError the way every script does. */
+export function reportSetupError(error) {
+  if (!(error instanceof SetupError)) throw error;
+  console.error(`${error.output}setup: ${error.message}`);
+}
+
+function requireNode() {
+  const [major, minor] = process.versions.node.split(".").map(Number);
+  if (major > 20 || (major === 20 && minor >= 19)) return;
+  throw new SetupError("node", `Node ${process.versions.node} is too old: install Node 20.19 or newer.`);
+}
+
+function isInstalled() {
+  return readStamp(installStamp) === installKey();
+}
+
+function isBuilt() {
+  return readStamp(buildStamp) === buildKey();
+}
+
+function install() {
+  const key = installKey();
+  console.error("setup: installing dependencies (npm ci)");
+  const flags = [
+    "--include=dev",
+    "--ignore-scripts",
+    "--prefer-offline",
+    "--omit-lockfile-registry-resolved",
+  ];
+  run("install", "npm", ["ci", ...flags, "--no-audit", "--no-fund"]);
+  writeFileSync(installStamp, key);
+}
+
+// Emits beside dist and swaps, so that a failed build leaves the old one and nobody runs a half-written one.
+function build({ checkTypes }) {
+  const key = buildKey();
+  const next = join(root, `.dist-next-${process.pid}`);
+  console.error(`setup: building dist${checkTypes ? "" : " (without type check)"}`);
+  try {
+    const flags = ["-p", "tsconfig.build.json", "--outDir", next, ...(checkTypes ? [] : ["--noCheck"])];
+    run("build", process.execPath, ["node_modules/typescript/bin/tsc", ...flags]);
+    const bin = join(next, "cli/main.js");
+    if (existsSync(bin)) chmodSync(bin, 0o755);
+    writeFileSync(join(next, ".junctor-stamp"), key);
+    rmSync(join(root, "dist"), { recursive: true, force: true });
+    renameSync(next, join(root, "dist"));
+  } finally {
+    rmSync(next, { recursive: true, force: true });
+  }
+}
+
+function run(step, command, args) {
+  const shell = command === "npm" && process.platform === "win32";
+  const result = spawnSync(command, args, { cwd: root, encoding: "utf8", shell, maxBuffer: 64 * 2 ** 20 });
+  if (result.error) throw new SetupError(step, `cannot run ${command}: ${result.error.message}`);
+  if (result.status === 0) return;
+  throw new SetupError(
+    step,
+    `${step} failed (${result.signal ?? result.status})`,
+    result.stdout + result.stderr,
+  );
+}
+
+function installKey() {
+  const hash = createHash("sha256");
+  hash.update(`${process.version} ${process.platform} ${process.arch}\n`);
+  return hash.update(readFileSync(join(root, "package-lock.json"))).digest("hex");
+}
+
+function buildKey() {
+  const sources = readdirSync(join(root, "src"), { recursive: true })
+    .filter((name) => name.endsWith(".ts") && !name.endsWith(".test.ts"))
+    .map((name) => join("src", name));
+  const hash = createHash("sha256").update(installKey());
+  for (const name of ["tsconfig.json", "tsconfig.build.json", ...sources.toSorted()]) {
+    hash.update(`\n${name}\n`).update(readFileSync(join(root, name)));
+  }
+  return hash.digest("hex");
+}
+
+function readStamp(path) {
+  return existsSync(path) ? readFileSync(path, "utf8") : undefined;
+}
+
+// The lock is a directory holding its owner's pid. It is renamed into place complete, so it is never seen
+// without a pid; renaming onto a directory that is not empty fails, which is what makes it a lock.
+function withLock(work) {
+  const mine = `${lockPath}-${process.pid}`;
+  rmSync(mine, { recursive: true, force: true });
+  mkdirSync(mine);
+  writeFileSync(join(mine, "pid"), String(process.pid));
+  try {
+    acquire(mine);
+    try {
+      work();
+    } finally {
+      rmSync(lockPath, { recursive: true, force: true });
+    }
+  } finally {
+    rmSync(mine, { recursive: true, force: true });
+  }
+}
+
+function acquire(mine) {
+  const deadline = Date.now() + lockTimeoutMs;
+  let isAnnounced = false;
+  for (;;) {
+    try {
+      return renameSync(mine, lockPath);
+    } catch (error) {
+      if (!["ENOTEMPTY", "EEXIST", "EPERM"].includes(error.code)) throw error;
+    }
+    const owner = lockOwner();
+    if (owner !== undefined && !isRunning(owner)) {
+      rmSync(lockPath, { recursive: true, force: true });
+      continue;
+    }
+    if (Date.now() > deadline) {
+      throw new SetupError("lock", `process ${owner} has held ${lockPath} for too long: remove it by hand.`);
+    }
+    if (!isAnnounced) console.error(`setup: waiting for process ${owner}, which is setting up too`);
+    isAnnounced = true;
+    Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 100);
+  }
+}
+
+/** The pid in the lock, or undefined when the lock has just been released. */
+function lockOwner() {
+  try {
+    return Number(readFileSync(join(lockPath, "pid"), "utf8"));
+  } catch (error) {
+    if (error.code === "ENOENT") return undefined;
+    throw error;
+  }
+}
+
+function isRunning(pid) {
+  try {
+    return process.kill(pid, 0);
+  } catch (error) {
+    return error.code === "EPERM";
+  }
+}
+
+if (process.argv[1] && import.meta.url === pathToFileURL(process.argv[1]).href) {
+  try {
+    setup({ alwaysBuild: process.argv.includes("--build") });
+  } catch (error) {
+    reportSetupError(error);
+    process.exitCode = 1;
+  }
+}

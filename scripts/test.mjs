@@ -1,0 +1,104 @@
+// `npm test`: set-up, format, lint, types, every test. The last line is "N passed, M failed", where a static
+// check counts as one and a test as one.
+//
+//   npm test                    everything
+//   npm run check               the quick loop: leaves out the journeys and interop tests in test/
+//   npm test -- src/json        only the tests whose path contains src/json (after all static checks)
+
+import { spawn } from "node:child_process";
+import { mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { root, setup, SetupError } from "./setup.mjs";
+
+const isQuick = process.argv.includes("--quick");
+const chosen = process.argv.slice(2).filter((argument) => argument !== "--quick");
+const quickTests = ["src/", "test/layers", "test/exports"];
+
+const total = { passed: 0, failed: 0 };
+try {
+  if (runSetup()) {
+    await Promise.all([
+      runCheck("format", "oxfmt/bin/oxfmt", ["--check"]),
+      runCheck("lint", "oxlint/bin/oxlint", []),
+      runCheck("types", "typescript/bin/tsc", ["-p", "tsconfig.json"]),
+    ]);
+    await runTests(chosen.length === 0 && isQuick ? quickTests : chosen);
+  }
+} finally {
+  console.log(`${total.passed} passed, ${total.failed} failed`);
+  process.exitCode = total.failed === 0 ? 0 : 1;
+}
+
+/** Returns false when there is no point in going on. A failed build does not hide the other checks. */
+function runSetup() {
+  const started = performance.now();
+  try {
+    setup();
+    report("setup", started, { passed: 0, failed: 0 });
+    return true;
+  } catch (error) {
+    if (!(error instanceof SetupError)) throw error;
+    report("setup", started, { passed: 0, failed: 1 }, `${error.output}${error.message}\n`);
+    return error.step === "build";
+  }
+}
+
+async function runCheck(name, bin, args) {
+  const started = performance.now();
+  const { code, output } = await runNode(bin, args);
+  report(name, started, code === 0 ? { passed: 1, failed: 0 } : { passed: 0, failed: 1 }, output);
+}
+
+async function runTests(filters) {
+  const started = performance.now();
+  const folder = mkdtempSync(join(tmpdir(), "junctor-test-"));
+  try {
+    const file = join(folder, "result.json");
+    const args = ["run", "--reporter=default", "--reporter=json", `--outputFile.json=${file}`, ...filters];
+    const { code, output } = await runNode("vitest/vitest.mjs", args);
+    report("tests", started, countTests(code, file), output);
+  } finally {
+    rmSync(folder, { recursive: true, force: true });
+  }
+}
+
+/** A file that does not load, and an exit code no test accounts for (an unhandled rejection), are failures too. */
+function countTests(code, file) {
+  let result = { numPassedTests: 0, numFailedTests: 0, testResults: [] };
+  try {
+    result = JSON.parse(readFileSync(file, "utf8"));
+  } catch (error) {
+    if (error.code !== "ENOENT") throw error;
+  }
+  const broken = result.testResults.filter(
+    (file) => file.status === "failed" && file.assertionResults.length === 0,
+  );
+  const failed = result.numFailedTests + broken.length;
+  return { passed: result.numPassedTests, failed: failed === 0 && code !== 0 ? 1 : failed };
+}
+
+function report(name, started, { passed, failed }, output = "") {
+  total.passed += passed;
+  total.failed += failed;
+  if (failed > 0) process.stdout.write(output.endsWith("\n") ? output : `${output}\n`);
+  const seconds = ((performance.now() - started) / 1000).toFixed(1);
+  const counts = name === "tests" ? `  ${passed + failed} run` : "";
+  console.log(`${failed === 0 ? "ok    " : "FAILED"}  ${name.padEnd(6)}  ${seconds} s${counts}`);
+}
+
+function runNode(bin, args) {
+  const child = spawn(process.execPath, [join(root, "node_modules", bin), ...args], {
+    cwd: root,
+    env: { ...process.env, ...(process.stdout.isTTY ? { FORCE_COLOR: "1" } : { NO_COLOR: "1" }) },
+    stdio: ["ignore", "pipe", "pipe"],
+  });
+  let output = "";
+  for (const stream of [child.stdout, child.stderr]) {
+    stream.setEncoding("utf8").on("data", (chunk) => (output += chunk));
+  }
+  return new Promise((resolve, reject) => {
+    child.on("error", reject);
+    child.on("close", (code, signal) => resolve({ code: code ?? signal, output }));
+  });
+}
