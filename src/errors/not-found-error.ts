@@ -1,0 +1,22 @@
+/** What a provider was asked for and does not have. */
+export type Missing = "tool" | "prompt" | "resource";
+
+/**
+ * A provider does not have what it was asked for. It crosses the wire with the code the caller's revision, and the
+ * server's dialect, want for it.
+ */
+export class NotFoundError extends Error {
+  override readonly name = "NotFoundError";
+  readonly code = "provider.not_found";
+  readonly what: Missing;
+  /** The tool's or prompt's name, or the resource's URI. */
+  readonly id: string;
+
+  constructor(what: Missing, id: string) {
+    super(`${labels[what]} not found: ${id}`);
+    this.what = what;
+    this.id = id;
+  }
+}
+
+const labels: Readonly<Record<Missing, string>> = { tool: "Tool", prompt: "Prompt", resource: "Resource" };

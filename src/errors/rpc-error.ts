@@ -1,0 +1,45 @@
+/** Our names for the JSON-RPC and MCP error codes, and the numbers they have on the wire. */
+export const rpcCodes = {
+  "rpc.parse": -32700,
+  "rpc.invalid_request": -32600,
+  "rpc.method_not_found": -32601,
+  "rpc.invalid_params": -32602,
+  "rpc.internal": -32603,
+  "rpc.not_initialized": -32002,
+  "rpc.resource_not_found": -32002,
+  "rpc.header_mismatch": -32020,
+  "rpc.missing_capability": -32021,
+  "rpc.unsupported_version": -32022,
+  /** A code of the other side that we have no name for; see {@link RpcError.rpcCode}. */
+  "rpc.other": 0,
+} as const;
+
+/** The stable name of an error that crosses the wire. */
+export type RpcErrorCode = keyof typeof rpcCodes;
+
+/** What a JSON-RPC error says on the wire besides its message. */
+export interface RpcErrorOptions {
+  /** The number to send, where it is not the one of the code's name. */
+  readonly rpcCode?: number;
+  /** Machine-readable facts, sent as `error.data`. */
+  readonly data?: unknown;
+  readonly cause?: unknown;
+}
+
+/**
+ * An error that crosses the wire as a JSON-RPC error: the request itself was wrong, or could not be served.
+ * A tool that ran and failed is a `ToolError` instead.
+ */
+export class RpcError extends Error {
+  override readonly name = "RpcError";
+  readonly code: RpcErrorCode;
+  readonly rpcCode: number;
+  readonly data: unknown;
+
+  constructor(code: RpcErrorCode, message: string, options: RpcErrorOptions = {}) {
+    super(message, options.cause === undefined ? undefined : { cause: options.cause });
+    this.code = code;
+    this.rpcCode = options.rpcCode ?? rpcCodes[code];
+    this.data = options.data;
+  }
+}

@@ -1,0 +1,137 @@
+import { JsonError } from "../errors/json-error.ts";
+import { RpcError } from "../errors/rpc-error.ts";
+import { RawJson } from "../json/raw.ts";
+import { scan, scanElements, type ScanLimits } from "../json/scan.ts";
+import { defineShape, lenient, type Shape, type ShapeTree } from "../json/shape.ts";
+import type { Batch, Incoming, Invalid } from "./channel.ts";
+import type { ErrorBody, Message, RequestId } from "./message.ts";
+
+/** How untrusted bytes are read. */
+export interface ParseOptions extends ScanLimits {
+  /** Which members to find in the one pass; made by {@link defineMessageShape}. */
+  readonly shape?: Shape;
+  /** Most messages in a batch. */
+  readonly maxBatch?: number;
+}
+
+/** The shape of a JSON-RPC message whose `params` and `result` members named here are found in the same scan. */
+export function defineMessageShape(params: ShapeTree, result: ShapeTree): Shape {
+  return defineShape({
+    jsonrpc: true,
+    id: true,
+    method: true,
+    params,
+    // A result is the other side's own business: unknown members are legal in any spelling.
+    result: lenient(result),
+    error: lenient({ code: true, message: true, data: true }),
+  });
+}
+
+const plainShape = defineMessageShape({}, {});
+
+/**
+ * Reads one JSON-RPC message (or batch) from untrusted bytes. Never throws: what is not a message comes back as
+ * `invalid` with the error to answer, so that one bad line does not end a stream.
+ */
+export function parseMessage(bytes: Uint8Array, options: ParseOptions = {}): Incoming {
+  const shape = options.shape ?? plainShape;
+  try {
+    const raw = RawJson.fromScan(bytes, shape, scan(bytes, shape, options));
+    switch (raw.kind) {
+      case "object":
+        return toMessage(raw);
+      case "array":
+        return parseBatch(bytes, options);
+      default:
+        return invalid(undefined, `A message is a JSON object, not ${raw.kind}`);
+    }
+  } catch (error) {
+    if (!(error instanceof JsonError)) throw error;
+    return refuse(error, bytes, shape);
+  }
+}
+
+function parseBatch(bytes: Uint8Array, options: ParseOptions): Batch | Invalid {
+  const spans = scanElements(bytes, options);
+  const maxBatch = options.maxBatch ?? 128;
+  if (spans.length === 0) return invalid(undefined, "A batch holds at least one message");
+  if (spans.length > maxBatch) return invalid(undefined, `A batch holds at most ${maxBatch} messages`);
+  const items = spans.map(({ start, end }): Message | Invalid => {
+    const item = parseMessage(bytes.subarray(start, end), options);
+    return item.kind === "batch" ? invalid(undefined, "A batch holds messages, not batches") : item;
+  });
+  return { kind: "batch", items };
+}
+
+function toMessage(raw: RawJson): Message | Invalid {
+  const method = raw.at("method");
+  const result = raw.at("result");
+  const error = raw.at("error");
+  const rawId = raw.at("id");
+  const id = rawId === undefined ? undefined : toId(rawId);
+  const isResponse = method === undefined && (result !== undefined || error !== undefined);
+  const refuseWith = (text: string): Invalid => invalid(id, text, !isResponse);
+
+  if (raw.at("jsonrpc")?.text !== '"2.0"') return refuseWith('A message has the member "jsonrpc": "2.0"');
+  if (method !== undefined) {
+    if (result !== undefined || error !== undefined)
+      return refuseWith("A request has no result and no error");
+    if (method.kind !== "string") return refuseWith("The method is a string");
+    const params = raw.at("params");
+    if (params !== undefined && params.kind !== "object") return refuseWith("The params are an object");
+    const name = method.value as string;
+    if (rawId === undefined) return { kind: "notification", method: name, params };
+    if (id === undefined) return refuseWith("A request id is a string or an integer, and not null");
+    return { kind: "request", id, method: name, params };
+  }
+  if (result !== undefined && error !== undefined)
+    return refuseWith("A response has a result or an error, not both");
+  if (result !== undefined) {
+    if (id === undefined) return refuseWith("A result names the id of its request");
+    return { kind: "result", id, result };
+  }
+  if (error !== undefined) {
+    const body = toErrorBody(error);
+    return body === undefined
+      ? refuseWith("An error has a code and a message")
+      : { kind: "error", id, error: body };
+  }
+  return refuseWith("A message has a method, a result or an error");
+}
+
+function toErrorBody(error: RawJson): ErrorBody | undefined {
+  if (error.kind !== "object") return undefined;
+  const code = error.at("code")?.value;
+  const message = error.at("message")?.value;
+  if (typeof code !== "number" || typeof message !== "string") return undefined;
+  const data = error.at("data");
+  return data === undefined ? { code, message } : { code, message, data };
+}
+
+const integer = /^-?[0-9]+$/;
+
+function toId(raw: RawJson): RequestId | undefined {
+  if (raw.kind === "string" || (raw.kind === "number" && integer.test(raw.text)))
+    return raw.text as RequestId;
+  return undefined;
+}
+
+function invalid(id: RequestId | undefined, text: string, isAnswerable = true): Invalid {
+  return { kind: "invalid", id, error: new RpcError("rpc.invalid_request", text), isAnswerable };
+}
+
+/** Duplicate and case-variant keys leave a finished scan behind, so the answer can still name the request's id. */
+function refuse(error: JsonError, bytes: Uint8Array, shape: Shape): Invalid {
+  const isReadable = error.index !== undefined;
+  const raw = error.index === undefined ? undefined : RawJson.fromScan(bytes, shape, error.index);
+  const rawId = raw?.at("id");
+  const isTooDeep = error.code === "json.depth";
+  return {
+    kind: "invalid",
+    id: rawId === undefined ? undefined : toId(rawId),
+    error: new RpcError(isReadable || isTooDeep ? "rpc.invalid_request" : "rpc.parse", error.message, {
+      cause: error,
+    }),
+    isAnswerable: raw === undefined || raw.at("method") !== undefined,
+  };
+}

@@ -1,0 +1,68 @@
+import { RpcError } from "../errors/rpc-error.ts";
+import type { RawJson } from "../json/raw.ts";
+import { metaKeys } from "./meta-keys.ts";
+import { type ClientCapabilities, type Implementation, isLogLevel, type LogLevel } from "./types.ts";
+
+/** What a modern request says about its sender. It holds for that request only and is never remembered. */
+export interface Envelope {
+  /** As claimed; whether we serve it is decided by `decideEra`. */
+  readonly protocolVersion: string;
+  readonly capabilities: ClientCapabilities;
+  readonly clientInfo?: Implementation;
+  readonly logLevel?: LogLevel;
+}
+
+/** Whether the params claim a protocol revision, which is what makes a message modern. */
+export function hasClaim(params: RawJson | undefined): boolean {
+  return metaOf(params)?.at(metaKeys.protocolVersion) !== undefined;
+}
+
+/** The `_meta` member, where it is an object. */
+export function metaOf(params: RawJson | undefined): RawJson | undefined {
+  const meta = params?.at("_meta");
+  return meta?.kind === "object" ? meta : undefined;
+}
+
+/** Reads the envelope of a modern request. Throws `-32602` naming the key that is missing or malformed. */
+export function parseEnvelope(params: RawJson | undefined): Envelope {
+  const meta = metaOf(params);
+  const version = required(meta, metaKeys.protocolVersion);
+  if (version.kind !== "string") throw malformed(metaKeys.protocolVersion, "a string such as 2026-07-28");
+  const capabilities = required(meta, metaKeys.clientCapabilities);
+  if (capabilities.kind !== "object") throw malformed(metaKeys.clientCapabilities, "an object; {} says none");
+  const clientInfo = meta?.at(metaKeys.clientInfo);
+  if (clientInfo !== undefined && !isImplementation(clientInfo.value)) {
+    throw malformed(metaKeys.clientInfo, "an object with the strings name and version");
+  }
+  const logLevel = meta?.at(metaKeys.logLevel)?.value;
+  if (logLevel !== undefined && !isLogLevel(logLevel))
+    throw malformed(metaKeys.logLevel, "a log level such as info");
+  return {
+    protocolVersion: version.value as string,
+    capabilities: capabilities.value as ClientCapabilities,
+    ...(clientInfo === undefined ? {} : { clientInfo: clientInfo.value as Implementation }),
+    ...(logLevel === undefined ? {} : { logLevel }),
+  };
+}
+
+/** Whether a value is an object with the strings `name` and `version`. */
+export function isImplementation(value: unknown): value is Implementation {
+  if (typeof value !== "object" || value === null) return false;
+  const { name, version } = value as Record<string, unknown>;
+  return typeof name === "string" && typeof version === "string";
+}
+
+function required(meta: RawJson | undefined, key: string): RawJson {
+  const value = meta?.at(key);
+  if (value === undefined) {
+    throw new RpcError(
+      "rpc.invalid_params",
+      `Invalid params: _meta["${key}"] is missing; modern requests carry it`,
+    );
+  }
+  return value;
+}
+
+function malformed(key: string, expected: string): RpcError {
+  return new RpcError("rpc.invalid_params", `Invalid params: _meta["${key}"] must be ${expected}`);
+}

@@ -1,0 +1,82 @@
+import { isAtLeast, type LegacyRevision } from "../revision.ts";
+import type { Ask, ClientCapabilities } from "../types.ts";
+
+/** The capabilities a client must have declared to be asked this. */
+export function capabilitiesFor(ask: Ask): ClientCapabilities {
+  switch (ask.method) {
+    case "elicitation/create":
+      return ask.params["mode"] === "url" ? { elicitation: { url: {} } } : { elicitation: { form: {} } };
+    case "sampling/createMessage": {
+      const usesTools = ask.params["tools"] !== undefined || ask.params["toolChoice"] !== undefined;
+      return { sampling: usesTools ? { tools: {} } : {} };
+    }
+    case "roots/list":
+      return { roots: {} };
+  }
+}
+
+/** What of `capabilitiesFor(ask)` a client lacks; undefined when it can be asked. A bare `elicitation: {}` means forms. */
+export function lacking(ask: Ask, declared: ClientCapabilities): ClientCapabilities | undefined {
+  const canDo = canAnswer(ask, declared);
+  return canDo ? undefined : capabilitiesFor(ask);
+}
+
+function canAnswer(ask: Ask, { elicitation, sampling, roots }: ClientCapabilities): boolean {
+  switch (ask.method) {
+    case "elicitation/create": {
+      if (elicitation === undefined) return false;
+      if (ask.params["mode"] === "url") return elicitation.url !== undefined;
+      return elicitation.form !== undefined || elicitation.url === undefined;
+    }
+    case "sampling/createMessage":
+      return (
+        sampling !== undefined &&
+        (capabilitiesFor(ask).sampling?.tools === undefined || sampling.tools !== undefined)
+      );
+    case "roots/list":
+      return roots !== undefined;
+  }
+}
+
+/**
+ * A question in the form a legacy revision has for it; undefined when it has none. `elicitationId` names a visit of a
+ * page, which 2025-11-25 wants and the modern form lacks.
+ */
+export function projectAsk(ask: Ask, revision: LegacyRevision, elicitationId: string): Ask | undefined {
+  if (ask.method !== "elicitation/create") return ask;
+  if (!isAtLeast(revision, "2025-06-18")) return undefined;
+  const { mode, ...params } = ask.params;
+  if (isAtLeast(revision, "2025-11-25")) {
+    return mode === "url" ? { ...ask, params: { mode, elicitationId, ...params } } : ask;
+  }
+  if (mode === "url") return undefined;
+  const requestedSchema = projectForm(params["requestedSchema"]);
+  return requestedSchema === undefined ? undefined : { ...ask, params: { ...params, requestedSchema } };
+}
+
+type Fields = { readonly [name: string]: unknown };
+
+/** A form as 2025-06-18 knows it: single choices by `enum` and `enumNames`, no multiple choice, few defaults. */
+function projectForm(schema: unknown): Fields | undefined {
+  const { $schema: _, properties, ...rest } = (schema ?? {}) as Fields;
+  const fields: { [name: string]: unknown } = {};
+  for (const [name, field] of Object.entries((properties ?? {}) as Fields)) {
+    const projected = projectField(field as Fields);
+    if (projected === undefined) return undefined;
+    fields[name] = projected;
+  }
+  return { ...rest, properties: fields };
+}
+
+function projectField(field: Fields): Fields | undefined {
+  if (field["type"] === "array") return undefined;
+  const { default: preset, oneOf, ...rest } = field;
+  const kept = field["type"] === "boolean" && preset !== undefined ? { ...rest, default: preset } : rest;
+  if (!Array.isArray(oneOf)) return kept;
+  const choices = oneOf as readonly { readonly const: string; readonly title?: string }[];
+  return {
+    ...kept,
+    enum: choices.map((choice) => choice.const),
+    enumNames: choices.map(({ title, const: value }) => title ?? value),
+  };
+}

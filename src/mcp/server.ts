@@ -1,0 +1,34 @@
+import type { RawJson } from "../json/raw.ts";
+import type { PeerContext } from "../jsonrpc/inbound.ts";
+import type { Request } from "../jsonrpc/message.ts";
+import type { Era, HeaderLookup } from "./era.ts";
+import type { Handshake, Session } from "./session.ts";
+
+/** Everything a transport knows about one request. */
+export interface WireContext extends PeerContext {
+  readonly era: Era;
+  /** Who is calling, as established by the transport (never self-reported); undefined when it is not known. */
+  readonly caller?: string | undefined;
+  /** Present on HTTP: a modern tool call may have to mirror arguments in headers. */
+  readonly headers?: HeaderLookup | undefined;
+  /** Sends a request to the client that belongs to this one. Legacy only: modern servers send none. */
+  ask?(method: string, params: RawJson | undefined, signal: AbortSignal): Promise<RawJson>;
+  /** Starts a legacy session; called once, by `initialize`. */
+  beginSession?(handshake: Handshake): void;
+}
+
+/** Sends a notification of no particular request, to one legacy session. */
+export type Announce = (method: string, params: RawJson | undefined) => void;
+
+/** A Provider made ready for the wire. Transports know this interface and nothing behind it. */
+export interface Server {
+  readonly serves: "both" | "legacy" | "modern";
+  /** The code to answer for what is not JSON. */
+  readonly parseErrorCode: number;
+  /** Serves one request of either era. Rejects with an `RpcError` and nothing else. */
+  handle(request: Request, context: WireContext): Promise<RawJson>;
+  /** Announces changes to a legacy session until the returned function is called, which ends its subscriptions too. */
+  attach(session: Session, announce: Announce): () => void;
+  /** Ends what would never end by itself: streams of change notifications get their result. */
+  drain(): void;
+}

@@ -1,0 +1,28 @@
+import type { Shape } from "../json/shape.ts";
+import { defineMessageShape } from "../jsonrpc/parse.ts";
+import { metaKeys } from "./meta-keys.ts";
+
+/**
+ * The members the protocol gives a meaning to, found in the one scan of a message. A second spelling of any of them in
+ * `params` is refused: what was authorised must be what is executed (CVE-2026-27896, GHSA-4gph-2hhr-5mwg).
+ */
+export const messageShape: Shape = defineMessageShape(
+  {
+    name: true,
+    uri: true,
+    arguments: true,
+    cursor: true,
+    requestState: true,
+    inputResponses: true,
+    requestId: true,
+    progressToken: true,
+    _meta: {
+      progressToken: true,
+      [metaKeys.protocolVersion]: true,
+      [metaKeys.clientCapabilities]: true,
+      [metaKeys.clientInfo]: true,
+      [metaKeys.logLevel]: true,
+    },
+  },
+  { resultType: true, _meta: true, ttlMs: true, cacheScope: true, structuredContent: true, isError: true },
+);
