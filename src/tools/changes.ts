@@ -1,0 +1,30 @@
+import type { Change } from "./provider.ts";
+
+/** Where changes are reported and listened to. */
+export interface ChangeSource {
+  /** Reports a change, soon: several of one kind in the same turn of the event loop are reported once. */
+  report(change: Change): void;
+  onChange(listener: (change: Change) => void): () => void;
+}
+
+/** A source of changes without listeners. */
+export function createChangeSource(): ChangeSource {
+  const listeners = new Set<(change: Change) => void>();
+  const waiting = new Map<string, Change>();
+  const flush = (): void => {
+    const changes = [...waiting.values()];
+    waiting.clear();
+    for (const change of changes) for (const listener of listeners) listener(change);
+  };
+  return {
+    report: (change) => {
+      if (listeners.size === 0) return;
+      if (waiting.size === 0) queueMicrotask(flush);
+      waiting.set(change.kind === "resource" ? `resource ${change.uri}` : change.kind, change);
+    },
+    onChange: (listener) => {
+      listeners.add(listener);
+      return () => listeners.delete(listener);
+    },
+  };
+}

@@ -1,0 +1,126 @@
+import { NotFoundError } from "../errors/not-found-error.ts";
+import { RpcError } from "../errors/rpc-error.ts";
+import type { CallContext } from "./context.ts";
+import { createNames, type Member } from "./names.ts";
+import type { Naming } from "./namespace.ts";
+import type { Provider, ResourceProvider } from "./provider.ts";
+
+type OnListError = (namespace: string, error: unknown) => void;
+
+/** The resources of all members, if any has some. A URI belongs to the first member that knows it. */
+export function toResources(
+  members: readonly Member[],
+  onListError: OnListError,
+): Pick<Provider, "resources"> {
+  const owners = members.flatMap(({ namespace, provider }) =>
+    provider.resources === undefined ? [] : [{ namespace, resources: provider.resources }],
+  );
+  if (owners.length === 0) return {};
+  const gather = async <T>(
+    list: (resources: ResourceProvider) => Promise<readonly T[]>,
+  ): Promise<readonly T[]> => {
+    const lists = await Promise.all(
+      owners.map(async ({ namespace, resources }) => {
+        try {
+          return await list(resources);
+        } catch (error) {
+          onListError(namespace, error);
+          return [];
+        }
+      }),
+    );
+    return lists.flat();
+  };
+  const firstOf = <T>(attempt: (resources: ResourceProvider) => Promise<T>): Promise<T> =>
+    firstFound(
+      owners.map(
+        ({ resources }) =>
+          () =>
+            attempt(resources),
+      ),
+    );
+  return {
+    resources: {
+      listResources: (context) => gather((resources) => resources.listResources(context)),
+      listTemplates: (context) => gather((resources) => resources.listTemplates(context)),
+      readResource: (request, context) => firstOf((resources) => resources.readResource(request, context)),
+      watch: (uri, context) =>
+        firstOf(async (resources) => {
+          if (resources.watch === undefined) throw new NotFoundError("resource", uri);
+          return resources.watch(uri, context);
+        }),
+    },
+  };
+}
+
+/** The prompts of all members under qualified names, if any has some. */
+export function toPrompts(
+  members: readonly Member[],
+  naming: Naming,
+  onListError: OnListError,
+): Pick<Provider, "prompts"> {
+  if (members.every(({ provider }) => provider.prompts === undefined)) return {};
+  const names = promptNames(members, naming, onListError);
+  return {
+    prompts: {
+      listPrompts: (context) => names.list(context),
+      getPrompt: async (request, context) => {
+        const owner = await names.find(request.name, context);
+        const prompts = owner?.provider.prompts;
+        if (owner === undefined || prompts === undefined) throw new NotFoundError("prompt", request.name);
+        return prompts.getPrompt({ ...request, name: owner.name }, context);
+      },
+    },
+  };
+}
+
+/** Completion by the member that owns the prompt, or by the first that knows the template. */
+export function toCompletion(
+  members: readonly Member[],
+  naming: Naming,
+  onListError: OnListError,
+): Pick<Provider, "completion"> {
+  const completions = members.flatMap(({ provider }) => provider.completion ?? []);
+  if (completions.length === 0) return {};
+  const names = promptNames(members, naming, onListError);
+  return {
+    completion: {
+      complete: async (request, context) => {
+        const { ref } = request;
+        if (ref.type === "ref/resource") {
+          return firstFound(completions.map((completion) => () => completion.complete(request, context)));
+        }
+        const owner = await names.find(ref.name, context);
+        const completion = owner?.provider.completion;
+        if (owner === undefined || completion === undefined) throw new NotFoundError("prompt", ref.name);
+        return completion.complete({ ...request, ref: { ...ref, name: owner.name } }, context);
+      },
+    },
+  };
+}
+
+function promptNames(
+  members: readonly Member[],
+  naming: Naming,
+  onListError: OnListError,
+): ReturnType<typeof createNames> {
+  const listOf = (provider: Provider, context: CallContext) =>
+    provider.prompts?.listPrompts(context) ?? Promise.resolve([]);
+  return createNames(members, naming, listOf, onListError);
+}
+
+/** The first attempt that does not answer "not mine". */
+async function firstFound<T>(attempts: readonly (() => Promise<T>)[]): Promise<T> {
+  let notMine: unknown;
+  for (const attempt of attempts) {
+    try {
+      return await attempt();
+    } catch (error) {
+      const isNotMine =
+        error instanceof NotFoundError || (error instanceof RpcError && error.code === "rpc.invalid_params");
+      if (!isNotMine) throw error;
+      notMine ??= error;
+    }
+  }
+  throw notMine;
+}

@@ -1,0 +1,52 @@
+import type { RawJson } from "../json/raw.ts";
+import type { HeaderLookup } from "../mcp/era.ts";
+import { newestModernRevision, type Revision } from "../mcp/revision.ts";
+import type { ClientCapabilities, Implementation, LogLevel } from "../mcp/types.ts";
+
+/** Something a call tells its caller before it ends. */
+export type CallEvent =
+  | {
+      readonly kind: "progress";
+      /** Left out, the next whole number is used. */
+      readonly progress?: number;
+      readonly total?: number;
+      readonly message?: string;
+    }
+  | { readonly kind: "log"; readonly level: LogLevel; readonly data: unknown; readonly logger?: string };
+
+/** What a provider knows about the call it serves, whatever the era and transport it came by. */
+export interface CallContext {
+  /** Aborted when the caller gives up or is gone. Stop the work, not just the waiting. */
+  readonly signal: AbortSignal;
+  /** Who is calling, as established by the transport; undefined when it is not known. */
+  readonly caller: string | undefined;
+  readonly revision: Revision;
+  /** What this caller can be asked for. */
+  readonly capabilities: ClientCapabilities;
+  /** Self-reported: for display and logs, never for decisions. */
+  readonly clientInfo: Implementation | undefined;
+  /** The request's own `_meta`, where trace context lives. */
+  readonly meta: RawJson | undefined;
+  /** Mirrored headers of a modern HTTP request. */
+  readonly headers: HeaderLookup | undefined;
+  /**
+   * Tells the caller something now. Resolves when the transport took it, which is the backpressure; events nobody asked
+   * for resolve at once.
+   */
+  emit(event: CallEvent): Promise<void>;
+}
+
+/** A context for calling a provider directly, without a wire: full capabilities are not assumed, nothing is emitted. */
+export function createCallContext(overrides: Partial<CallContext> = {}): CallContext {
+  return {
+    signal: new AbortController().signal,
+    caller: undefined,
+    revision: newestModernRevision,
+    capabilities: {},
+    clientInfo: undefined,
+    meta: undefined,
+    headers: undefined,
+    emit: () => Promise.resolve(),
+    ...overrides,
+  };
+}

@@ -1,0 +1,116 @@
+import type { Content, LogLevel, ToolResult } from "../mcp/types.ts";
+import { text } from "./content.ts";
+import type { CallEvent } from "./context.ts";
+import type { InputRequired } from "./provider.ts";
+
+/** What a streaming tool yields. A plain string is short for a `content` event with that text. */
+export type ToolEvent =
+  | string
+  /** Part of the result: it goes out at once and is in the final result too. */
+  | { readonly type: "content"; readonly content: string | Content }
+  /** The tool is using another tool; shown, not kept. */
+  | { readonly type: "toolUse"; readonly name: string }
+  | {
+      readonly type: "progress";
+      readonly progress: number;
+      readonly total?: number;
+      readonly message?: string;
+    }
+  | { readonly type: "log"; readonly level: LogLevel; readonly data: unknown; readonly logger?: string }
+  /** Ends the call with `isError: true`. */
+  | { readonly type: "error"; readonly message: string }
+  /** Ends the call, with what was streamed so far. */
+  | { readonly type: "complete" };
+
+/** What a handler may give back. */
+export type HandlerResult =
+  | string
+  | Content
+  | readonly Content[]
+  | ToolResult
+  | InputRequired
+  | object
+  | number
+  | boolean
+  | null
+  | void;
+
+/** How a streaming tool ended, when it did not return a result of its own. */
+export type StreamEnd =
+  | { readonly kind: "returned"; readonly value: HandlerResult; readonly streamed: readonly Content[] }
+  | { readonly kind: "failed"; readonly message: string };
+
+/**
+ * Runs a generator to its end: emits every event as it comes, waits until each was taken, and collects the content.
+ * When the signal aborts, the generator is told to return, so its `finally` blocks run.
+ */
+export async function drainEvents(
+  events: AsyncGenerator<ToolEvent, HandlerResult>,
+  emit: (event: CallEvent) => Promise<void>,
+  signal: AbortSignal,
+): Promise<StreamEnd> {
+  const streamed: Content[] = [];
+  try {
+    for (;;) {
+      const step = await events.next();
+      if (step.done === true) return { kind: "returned", value: step.value, streamed: joinText(streamed) };
+      const event =
+        typeof step.value === "string" ? ({ type: "content", content: step.value } as const) : step.value;
+      switch (event.type) {
+        case "content": {
+          const block = typeof event.content === "string" ? text(event.content) : event.content;
+          streamed.push(block);
+          await emit({ kind: "progress", message: describe(block) });
+          break;
+        }
+        case "toolUse":
+          await emit({ kind: "progress", message: `Using tool: ${event.name}` });
+          break;
+        case "progress": {
+          const { type: _, ...progress } = event;
+          await emit({ kind: "progress", ...progress });
+          break;
+        }
+        case "log": {
+          const { type: _, ...entry } = event;
+          await emit({ kind: "log", ...entry });
+          break;
+        }
+        case "error":
+          return { kind: "failed", message: event.message };
+        case "complete":
+          return { kind: "returned", value: undefined, streamed: joinText(streamed) };
+      }
+      signal.throwIfAborted();
+    }
+  } finally {
+    await events.return(undefined);
+  }
+}
+
+/** Pieces of streamed text are one text in the result: "Hello" and " world" were never two paragraphs. */
+function joinText(blocks: readonly Content[]): readonly Content[] {
+  const joined: Content[] = [];
+  for (const block of blocks) {
+    const last = joined.at(-1);
+    const canJoin = last?.type === "text" && block.type === "text" && !last.annotations && !block.annotations;
+    if (canJoin && last._meta === undefined && block._meta === undefined)
+      joined[joined.length - 1] = text(last.text + block.text);
+    else joined.push(block);
+  }
+  return joined;
+}
+
+function describe(block: Content): string {
+  switch (block.type) {
+    case "text":
+      return block.text;
+    case "image":
+    case "audio":
+      return `[${block.type}, ${block.mimeType}]`;
+    case "resource_link":
+      return `[${block.title ?? block.name}](${block.uri})`;
+    case "resource":
+      return `[resource ${block.resource.uri}]`;
+  }
+}

@@ -1,0 +1,87 @@
+import { NotFoundError } from "../errors/not-found-error.ts";
+import { RpcError } from "../errors/rpc-error.ts";
+import { RawJson } from "../json/raw.ts";
+import type { Prompt, PromptMessage, PromptResult } from "../mcp/types.ts";
+import { type AnswerReader, isInputRequired, readAnswers } from "./ask.ts";
+import { createCatalog } from "./catalog.ts";
+import { text } from "./content.ts";
+import type { CallContext } from "./context.ts";
+import type { Change, InputRequired, Outcome, PromptProvider, PromptRequest } from "./provider.ts";
+
+/** What a prompt gives: the user's message as text, messages, or a whole result. */
+export type PromptOutput = string | readonly PromptMessage[] | PromptResult | InputRequired;
+
+/** What a prompt gets besides its arguments. */
+export interface PromptContext extends CallContext {
+  readonly answers: AnswerReader;
+  readonly state: unknown;
+}
+
+export type PromptHandler = (
+  args: { readonly [name: string]: string },
+  context: PromptContext,
+) => PromptOutput | Promise<PromptOutput>;
+
+/** Prompts living in this process. Made by {@link createPromptRegistry}. */
+export interface PromptRegistry extends PromptProvider {
+  /**
+   * Adds a prompt. Arguments marked `required` are there when the handler runs.
+   *
+   * @example
+   * prompts.register("review", { arguments: [{ name: "code", required: true }] }, ({ code }) => `Review this:\n${code}`);
+   */
+  register(name: string, spec: Omit<Prompt, "name">, handler: PromptHandler): void;
+  /** Removes a prompt; false when there was none. */
+  unregister(name: string): boolean;
+  onChange(listener: (change: Change) => void): () => void;
+}
+
+interface Entry {
+  readonly prompt: Prompt;
+  readonly handler: PromptHandler;
+}
+
+/** An empty registry of prompts; pass it to `createRegistry({ prompts })`. */
+export function createPromptRegistry(): PromptRegistry {
+  const catalog = createCatalog("The prompt", { kind: "prompts" }, (entry: Entry) => entry.prompt);
+  return {
+    register: (name, spec, handler) =>
+      catalog.add(name, { prompt: Object.freeze({ name, ...spec }), handler }),
+    unregister: (name) => catalog.remove(name),
+    listPrompts: () => Promise.resolve(catalog.list()),
+    getPrompt: async (request: PromptRequest, context): Promise<Outcome> => {
+      const entry = catalog.get(request.name);
+      if (entry === undefined) throw new NotFoundError("prompt", request.name);
+      assertArguments(entry.prompt, request.arguments);
+      const { resumption } = request;
+      const answers = readAnswers(resumption);
+      const output = await entry.handler(request.arguments, {
+        ...context,
+        answers,
+        state: resumption?.state,
+      });
+      if (isInputRequired(output)) return output;
+      return { kind: "complete", result: RawJson.fromValue(toPromptResult(output, entry.prompt)) };
+    },
+    onChange: catalog.onChange,
+  };
+}
+
+function assertArguments(prompt: Prompt, given: { readonly [name: string]: string }): void {
+  const missing = (prompt.arguments ?? []).filter(
+    ({ name, required }) => required === true && !Object.hasOwn(given, name),
+  );
+  if (missing.length === 0) return;
+  const names = missing.map(({ name }) => name).join(", ");
+  throw new RpcError(
+    "rpc.invalid_params",
+    `Invalid params: the prompt ${prompt.name} needs the arguments ${names}`,
+  );
+}
+
+function toPromptResult(output: Exclude<PromptOutput, InputRequired>, prompt: Prompt): PromptResult {
+  const described = prompt.description === undefined ? {} : { description: prompt.description };
+  if (typeof output === "string")
+    return { ...described, messages: [{ role: "user", content: text(output) }] };
+  return "messages" in output ? output : { ...described, messages: output };
+}

@@ -1,0 +1,109 @@
+import type { RawJson } from "../json/raw.ts";
+import type {
+  Ask,
+  CacheHints,
+  CompletionRef,
+  CompletionResult,
+  Prompt,
+  Resource,
+  ResourceTemplate,
+  Tool,
+} from "../mcp/types.ts";
+import type { CallContext } from "./context.ts";
+
+/** Answers to earlier questions, by the key they were asked under. Each is the bare result the client gave. */
+export type Answers = { readonly [key: string]: RawJson };
+
+/** Present on the second and later rounds of a request that had to ask something. */
+export interface Resumption {
+  readonly answers: Answers;
+  /** What the provider attached to its question, exactly as it was. */
+  readonly state: unknown;
+}
+
+/** One call of a tool. */
+export interface ToolCall {
+  readonly name: string;
+  /** An object, as the bytes that came. */
+  readonly arguments: RawJson;
+  readonly resumption?: Resumption | undefined;
+}
+
+/** A provider cannot finish before somebody answers. The request is made again, with the answers. */
+export interface InputRequired {
+  readonly kind: "input_required";
+  /** May be empty: then it means "come back later". */
+  readonly asks: { readonly [key: string]: Ask };
+  /** Comes back unchanged in {@link Resumption.state}; the caller cannot read or alter it. JSON. */
+  readonly state?: unknown;
+}
+
+/** How a request to a provider ends, short of failing. `result` has the shape the protocol gives it. */
+export type Outcome = { readonly kind: "complete"; readonly result: RawJson } | InputRequired;
+export type ToolOutcome = Outcome;
+
+/** Something about a provider changed. */
+export type Change =
+  | { readonly kind: "tools" }
+  | { readonly kind: "prompts" }
+  | { readonly kind: "resources" }
+  | { readonly kind: "resource"; readonly uri: string };
+
+/** The resources of a provider. */
+export interface ResourceProvider {
+  listResources(context: CallContext): Promise<readonly Resource[]>;
+  listTemplates(context: CallContext): Promise<readonly ResourceTemplate[]>;
+  /** Rejects with a `NotFoundError` for a URI it does not have. */
+  readResource(request: ResourceRequest, context: CallContext): Promise<Outcome>;
+  /** Makes sure changes of one resource are reported by `onChange` until the returned function is called. */
+  watch?(uri: string, context: CallContext): Promise<() => void>;
+}
+
+export interface ResourceRequest {
+  readonly uri: string;
+  readonly resumption?: Resumption | undefined;
+}
+
+/** The prompts of a provider. */
+export interface PromptProvider {
+  listPrompts(context: CallContext): Promise<readonly Prompt[]>;
+  getPrompt(request: PromptRequest, context: CallContext): Promise<Outcome>;
+}
+
+export interface PromptRequest {
+  readonly name: string;
+  readonly arguments: { readonly [name: string]: string };
+  readonly resumption?: Resumption | undefined;
+}
+
+/** Completion of prompt arguments and template variables while a user types. */
+export interface CompletionProvider {
+  complete(request: CompletionRequest, context: CallContext): Promise<CompletionResult>;
+}
+
+export interface CompletionRequest {
+  readonly ref: CompletionRef;
+  readonly argument: { readonly name: string; readonly value: string };
+  /** Arguments that are already filled in. */
+  readonly known: { readonly [name: string]: string };
+}
+
+/**
+ * The interface on the tool side: list and call. A registry, a composite, a client, an upstream and a
+ * middleware-wrapped provider are all providers.
+ *
+ * A list that did not change is the same array: the server keeps its serialised form by identity. Lists have a
+ * deterministic order, and depend on the caller but not on earlier calls.
+ */
+export interface Provider {
+  listTools(context: CallContext): Promise<readonly Tool[]>;
+  /** Rejects with a `NotFoundError` for a name it does not have. */
+  callTool(call: ToolCall, context: CallContext): Promise<ToolOutcome>;
+  readonly resources?: ResourceProvider;
+  readonly prompts?: PromptProvider;
+  readonly completion?: CompletionProvider;
+  /** Calls the listener on every change until the returned function is called. */
+  onChange?(listener: (change: Change) => void): () => void;
+  /** How long lists may be cached by those who asked; not at all when left out. */
+  readonly cacheHints?: CacheHints;
+}

@@ -1,0 +1,154 @@
+import { NotFoundError } from "../errors/not-found-error.ts";
+import { RpcError } from "../errors/rpc-error.ts";
+import { RawJson } from "../json/raw.ts";
+import type { CacheHints, Icon, Meta, Tool, ToolAnnotations, ToolResult } from "../mcp/types.ts";
+import { isInputRequired } from "./ask.ts";
+import { type Catalog, createCatalog } from "./catalog.ts";
+import { failure } from "./content.ts";
+import type { CallContext } from "./context.ts";
+import { drainEvents } from "./event.ts";
+import { isEventStream, toFailureText, type ToolHandler, toToolContext } from "./handler.ts";
+import { describeIssues } from "./issue.ts";
+import type { PromptRegistry } from "./prompts.ts";
+import type { Change, CompletionProvider, Provider, ToolCall, ToolOutcome } from "./provider.ts";
+import type { ResourceRegistry } from "./resources.ts";
+import { checkOutput, toToolResult } from "./result.ts";
+import { assertObjectRoot, type InferredOutput, type Schema, type SchemaSource, toSchema } from "./schema.ts";
+import { assertToolName } from "./tool-name.ts";
+
+/** What a tool says about itself. */
+export interface ToolSpec<Input extends SchemaSource> {
+  readonly title?: string;
+  readonly description?: string;
+  /** The arguments, as JSON Schema or any Standard Schema; left out, the tool takes none. */
+  readonly input?: Input;
+  /** What `structuredContent` looks like; enforced. */
+  readonly output?: SchemaSource;
+  readonly annotations?: ToolAnnotations;
+  readonly icons?: readonly Icon[];
+  readonly _meta?: Meta;
+}
+
+export interface RegistryOptions {
+  readonly resources?: ResourceRegistry;
+  readonly prompts?: PromptRegistry;
+  readonly completion?: CompletionProvider;
+  readonly cacheHints?: CacheHints;
+  /** Told of every error that was not a `ToolError`; the default writes it to the standard error stream. */
+  readonly onError?: (error: unknown, tool: string) => void;
+}
+
+interface Entry {
+  readonly tool: Tool;
+  readonly input: Schema;
+  readonly output: Schema | undefined;
+  readonly handler: ToolHandler<never>;
+}
+
+/** Tools living in this process. Made by {@link createRegistry}. */
+export interface Registry extends Provider {
+  /**
+   * Adds a tool. Throws at once for a bad or taken name and for a schema that cannot be used.
+   *
+   * @example
+   * registry.register("add", { input: z.object({ a: z.number(), b: z.number() }) }, ({ a, b }) => a + b);
+   */
+  register<const Input extends SchemaSource = NoInput>(
+    name: string,
+    spec: ToolSpec<Input>,
+    handler: ToolHandler<InferredOutput<Input>>,
+  ): void;
+  /** Removes a tool; calls that run are not touched. False when there was none. */
+  unregister(name: string): boolean;
+}
+
+/** A schema in our own source needs no guard against patterns that never end; the guard costs 60 µs a call. */
+const trusted = { maxCheckMs: Infinity };
+
+type NoInput = { readonly type: "object"; readonly additionalProperties: false };
+const noInput: NoInput = { type: "object", additionalProperties: false };
+
+/**
+ * An empty registry. Give it sibling registries to offer resources, prompts and completion as well: a facet that is
+ * not given is not declared to clients.
+ *
+ * @example
+ * const registry = createRegistry();
+ * registry.register("hello", { description: "Greets" }, () => "Hello!");
+ */
+export function createRegistry(options: RegistryOptions = {}): Registry {
+  const { resources, prompts, completion, cacheHints, onError = writeError } = options;
+  const catalog: Catalog<Entry, Tool> = createCatalog("The tool", { kind: "tools" }, (entry) => entry.tool);
+
+  const run = async (entry: Entry, call: ToolCall, context: CallContext): Promise<ToolOutcome> => {
+    const checked = await entry.input.check(call.arguments.value);
+    if (!checked.ok) return complete(failure(describeIssues(checked.issues)));
+    const returned = entry.handler(checked.value as never, toToolContext(call, context));
+    if (!isEventStream(returned)) {
+      const value = await returned;
+      return isInputRequired(value) ? value : complete(await checkOutput(toToolResult(value), entry.output));
+    }
+    const end = await drainEvents(returned, (event) => context.emit(event), context.signal);
+    if (end.kind === "failed") return complete(failure(end.message));
+    if (isInputRequired(end.value)) return end.value;
+    return complete(await checkOutput(toToolResult(end.value, end.streamed), entry.output));
+  };
+
+  return {
+    register: (name, spec, handler) => catalog.add(name, toEntry(name, spec, handler)),
+    unregister: (name) => catalog.remove(name),
+    listTools: () => Promise.resolve(catalog.list()),
+    callTool: async (call, context) => {
+      const entry = catalog.get(call.name);
+      if (entry === undefined) throw new NotFoundError("tool", call.name);
+      try {
+        return await run(entry, call, context);
+      } catch (error) {
+        if (error instanceof RpcError || context.signal.aborted) throw error;
+        const failed = toFailureText(error, call.name);
+        if (!isTold(error)) onError(error, call.name);
+        return complete(failure(failed));
+      }
+    },
+    onChange: (listener: (change: Change) => void) => {
+      const stops = [catalog, resources, prompts].map((source) => source?.onChange(listener));
+      return () => stops.forEach((stop) => stop?.());
+    },
+    ...(resources === undefined ? {} : { resources }),
+    ...(prompts === undefined ? {} : { prompts }),
+    ...(completion === undefined ? {} : { completion }),
+    ...(cacheHints === undefined ? {} : { cacheHints }),
+  };
+}
+
+function toEntry<Input extends SchemaSource>(
+  name: string,
+  spec: ToolSpec<Input>,
+  handler: ToolHandler<InferredOutput<Input>>,
+): Entry {
+  assertToolName(name);
+  const { input: inputSource = noInput, output: outputSource, ...shown } = spec;
+  const input = toSchema(inputSource, { limits: trusted });
+  assertObjectRoot(input, `Tool ${JSON.stringify(name)}: input`);
+  const output =
+    outputSource === undefined ? undefined : toSchema(outputSource, { side: "output", limits: trusted });
+  const tool: Tool = {
+    name,
+    ...shown,
+    inputSchema: input.json,
+    ...(output === undefined ? {} : { outputSchema: output.json }),
+  };
+  return { tool: Object.freeze(tool), input, output, handler: handler as ToolHandler<never> };
+}
+
+function complete(result: ToolResult): ToolOutcome {
+  return { kind: "complete", result: RawJson.fromValue(result) };
+}
+
+function isTold(error: unknown): boolean {
+  return error instanceof Error && error.name === "ToolError";
+}
+
+function writeError(error: unknown, tool: string): void {
+  console.error(`The tool ${tool} failed:`, error);
+}

@@ -1,0 +1,118 @@
+import { NotFoundError } from "../errors/not-found-error.ts";
+import { RawJson } from "../json/raw.ts";
+import type { Resource, ResourceContents, ResourceTemplate } from "../mcp/types.ts";
+import { parseUriTemplate, type UriTemplate } from "../mcp/uri-template.ts";
+import { type AnswerReader, isInputRequired, readAnswers } from "./ask.ts";
+import { createCatalog } from "./catalog.ts";
+import { createChangeSource } from "./changes.ts";
+import { toResourceContents } from "./content.ts";
+import type { CallContext } from "./context.ts";
+import type { Change, InputRequired, Outcome, ResourceProvider, ResourceRequest } from "./provider.ts";
+
+/** What reading a resource gives: text, bytes, or contents in the protocol's own form. */
+export type ReadResult = string | Uint8Array | ResourceContents | readonly ResourceContents[] | InputRequired;
+
+/** What a reader gets to know about the read. */
+export interface ReadContext extends CallContext {
+  readonly uri: string;
+  /** The values of a template's variables; empty for a plain resource. */
+  readonly variables: { readonly [name: string]: string };
+  readonly answers: AnswerReader;
+  readonly state: unknown;
+}
+
+export type ResourceReader = (context: ReadContext) => ReadResult | Promise<ReadResult>;
+
+/** Resources living in this process. Made by {@link createResourceRegistry}. */
+export interface ResourceRegistry extends ResourceProvider {
+  /**
+   * Adds a resource at one URI.
+   *
+   * @example
+   * resources.register("config://app", { name: "Settings", mimeType: "application/json" }, () => readSettings());
+   */
+  register(uri: string, spec: Omit<Resource, "uri">, read: ResourceReader): void;
+  /** Adds all resources whose URIs fit an RFC 6570 template. Plain resources win over templates, earlier over later. */
+  registerTemplate(
+    uriTemplate: string,
+    spec: Omit<ResourceTemplate, "uriTemplate">,
+    read: ResourceReader,
+  ): void;
+  /** Removes a resource or a template; false when there was none. */
+  unregister(uriOrTemplate: string): boolean;
+  /** Tells those who subscribed to a resource that it changed. */
+  updated(uri: string): void;
+  onChange(listener: (change: Change) => void): () => void;
+}
+
+interface ResourceEntry {
+  readonly resource: Resource;
+  readonly read: ResourceReader;
+}
+
+interface TemplateEntry {
+  readonly template: ResourceTemplate;
+  readonly pattern: UriTemplate;
+  readonly read: ResourceReader;
+}
+
+/** An empty registry of resources; pass it to `createRegistry({ resources })`. */
+export function createResourceRegistry(): ResourceRegistry {
+  const change = { kind: "resources" } as const;
+  const plain = createCatalog("The resource", change, (entry: ResourceEntry) => entry.resource);
+  const templates = createCatalog("The resource template", change, (entry: TemplateEntry) => entry.template);
+  const updates = createChangeSource();
+
+  const find = (
+    uri: string,
+  ): { read: ResourceReader; variables: ReadContext["variables"]; mimeType?: string } => {
+    const entry = plain.get(uri);
+    if (entry !== undefined) return { read: entry.read, variables: {}, ...mimeTypeOf(entry.resource) };
+    for (const { pattern, read, template } of templates.entries()) {
+      const variables = pattern.match(uri);
+      if (variables !== undefined) return { read, variables, ...mimeTypeOf(template) };
+    }
+    throw new NotFoundError("resource", uri);
+  };
+
+  return {
+    register: (uri, spec, read) => plain.add(uri, { resource: Object.freeze({ uri, ...spec }), read }),
+    registerTemplate: (uriTemplate, spec, read) => {
+      const template = Object.freeze({ uriTemplate, ...spec });
+      templates.add(uriTemplate, { template, pattern: parseUriTemplate(uriTemplate), read });
+    },
+    unregister: (uriOrTemplate) => plain.remove(uriOrTemplate) || templates.remove(uriOrTemplate),
+    updated: (uri) => updates.report({ kind: "resource", uri }),
+    listResources: () => Promise.resolve(plain.list()),
+    listTemplates: () => Promise.resolve(templates.list()),
+    readResource: async ({ uri, resumption }: ResourceRequest, context): Promise<Outcome> => {
+      const { read, variables, mimeType } = find(uri);
+      const answers = readAnswers(resumption);
+      const value = await read({ ...context, uri, variables, answers, state: resumption?.state });
+      if (isInputRequired(value)) return value;
+      return { kind: "complete", result: RawJson.fromValue({ contents: toContents(value, uri, mimeType) }) };
+    },
+    watch: (uri) => {
+      find(uri);
+      return Promise.resolve(() => {});
+    },
+    onChange: (listener) => {
+      const stops = [plain, templates, updates].map((source) => source.onChange(listener));
+      return () => stops.forEach((stop) => stop());
+    },
+  };
+}
+
+function toContents(
+  value: Exclude<ReadResult, InputRequired>,
+  uri: string,
+  mimeType?: string,
+): readonly ResourceContents[] {
+  if (typeof value === "string" || value instanceof Uint8Array)
+    return [toResourceContents(uri, value, mimeType)];
+  return "uri" in value ? [value] : value;
+}
+
+function mimeTypeOf(spec: { readonly mimeType?: string }): { mimeType?: string } {
+  return spec.mimeType === undefined ? {} : { mimeType: spec.mimeType };
+}

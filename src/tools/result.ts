@@ -1,0 +1,45 @@
+import type { Content, ToolResult } from "../mcp/types.ts";
+import { failure, isContent, structured, text } from "./content.ts";
+import type { HandlerResult } from "./event.ts";
+import { describeIssues } from "./issue.ts";
+import type { Schema } from "./schema.ts";
+
+/**
+ * The result a handler meant: a string is text, content is content, a result is itself, and any other value is
+ * structured content. What was streamed comes first, unless a whole result was returned.
+ */
+export function toToolResult(value: HandlerResult, streamed: readonly Content[] = []): ToolResult {
+  if (value === undefined) return { content: streamed };
+  if (isToolResult(value)) return value;
+  const result = toOwnResult(value);
+  return streamed.length === 0 ? result : { ...result, content: [...streamed, ...result.content] };
+}
+
+function toOwnResult(value: Exclude<HandlerResult, void>): ToolResult {
+  if (typeof value === "string") return { content: [text(value)] };
+  if (isContent(value)) return { content: [value] };
+  if (Array.isArray(value) && value.length > 0 && value.every(isContent)) return { content: value };
+  return structured(value);
+}
+
+function isToolResult(value: unknown): value is ToolResult {
+  return (
+    typeof value === "object" && value !== null && Array.isArray((value as { content?: unknown }).content)
+  );
+}
+
+/** The result, or a failure that says how its structured content breaks the tool's own output schema. */
+export async function checkOutput(result: ToolResult, output: Schema | undefined): Promise<ToolResult> {
+  if (output === undefined || result.isError === true) return result;
+  if (result.structuredContent === undefined) {
+    return failure("The tool promised structured output and gave none; this is a fault of the tool.");
+  }
+  const checked = await output.check(result.structuredContent);
+  if (checked.ok) return result;
+  return failure(
+    describeIssues(
+      checked.issues,
+      "The tool's output does not fit its own schema; this is a fault of the tool",
+    ),
+  );
+}

@@ -1,0 +1,71 @@
+import type { StandardSchemaV1 } from "@standard-schema/spec";
+import { SchemaError } from "../errors/schema-error.ts";
+import { fromJsonSchema } from "./ajv-schema.ts";
+import type { JsonSchema, Schema } from "./json-schema.ts";
+import { defaultSchemaLimits, type SchemaLimits } from "./schema-limits.ts";
+import { fromStandardSchema } from "./standard-schema.ts";
+
+export type { Checked, JsonSchema, Schema } from "./json-schema.ts";
+
+/** What a tool's schema may be written as: a JSON Schema, or a schema of zod, valibot, arktype and the like. */
+export type SchemaSource = JsonSchema | StandardSchemaV1;
+
+/** What callers may send: the type before defaults and transforms. */
+export type InferredInput<Source> = Source extends StandardSchemaV1
+  ? StandardSchemaV1.InferInput<Source>
+  : Record<string, unknown>;
+
+/** What a handler gets: the type after defaults and transforms. */
+export type InferredOutput<Source> = Source extends StandardSchemaV1
+  ? StandardSchemaV1.InferOutput<Source>
+  : Record<string, unknown>;
+
+/** How {@link toSchema} converts and what it puts up with. */
+export interface SchemaOptions {
+  /**
+   * Which side of a Standard Schema to list: what goes in, or what comes out after transforms. Default `"input"`; use
+   * `"output"` for a tool's `outputSchema`.
+   */
+  readonly side?: "input" | "output";
+  readonly limits?: Partial<SchemaLimits>;
+}
+
+/**
+ * Makes a schema that can be listed and checked with. Cheap: a JSON Schema is walked once for its dialect, its size and
+ * its references, and compiled only when first needed, so one bad schema never spoils a list.
+ *
+ * @throws {@link SchemaError} when the dialect is unknown, a limit is passed, a reference leads nowhere, or a Standard
+ * Schema cannot say its JSON Schema.
+ * @example
+ * const schema = toSchema(z.object({ city: z.string() }));
+ * const checked = await schema.check({ city: 3 });
+ * if (!checked.ok) throw new ToolError(describeIssues(checked.issues));
+ */
+export function toSchema(source: SchemaSource, options: SchemaOptions = {}): Schema {
+  const limits = { ...defaultSchemaLimits, ...options.limits };
+  return isStandardSchema(source)
+    ? fromStandardSchema(source, options.side ?? "input", limits)
+    : fromJsonSchema(source, limits);
+}
+
+/**
+ * Insists on `type: "object"` at the root, which the protocol wants of every `inputSchema`.
+ *
+ * @throws {@link SchemaError} `schema.not_object`, naming `what` (such as `Tool "weather": input`).
+ */
+export function assertObjectRoot(schema: Schema, what: string): void {
+  const type = schema.json["type"];
+  if (type === "object") return;
+  const found = type === undefined ? "no type" : `type ${JSON.stringify(type)}`;
+  throw new SchemaError(
+    "schema.not_object",
+    `${what} must be a schema with type "object" at its root, but has ${found}. Wrap the value in an object.`,
+  );
+}
+
+function isStandardSchema(source: SchemaSource): source is StandardSchemaV1 {
+  // arktype's schemas are functions.
+  return (
+    (typeof source === "object" || typeof source === "function") && source !== null && "~standard" in source
+  );
+}

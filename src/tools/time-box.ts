@@ -1,0 +1,51 @@
+import { type Context, createContext, Script } from "node:vm";
+
+/** Thrown in place of a result when {@link withinTime} ran out of time or stack. */
+export class ExhaustedError extends Error {
+  override readonly name = "ExhaustedError";
+}
+
+const script = new Script("run()");
+let context: Context | undefined;
+
+/**
+ * Runs synchronous code for at most so long, and stops it in the middle if need be: even inside one call of a regular
+ * expression, which nothing else can interrupt. Costs about 60 µs. The code must leave nothing behind that is broken
+ * when half done.
+ *
+ * @throws {@link ExhaustedError}
+ */
+export function withinTime<T>(limitMs: number, run: () => T): T {
+  try {
+    return limitMs === Number.POSITIVE_INFINITY ? run() : runTimed(limitMs, run);
+  } catch (cause) {
+    if (isTimeout(cause)) throw new ExhaustedError(`took longer than ${limitMs} ms`, { cause });
+    // A schema that refers to itself without consuming any of the value recurses until the stack ends.
+    if (cause instanceof RangeError) throw new ExhaustedError("needed more stack than there is", { cause });
+    throw cause;
+  }
+}
+
+function runTimed<T>(limitMs: number, run: () => T): T {
+  // The code runs in its own realm as always; the empty context is only what carries the watchdog.
+  context ??= createContext({});
+  const outcome: { value?: T } = {};
+  context["run"] = () => {
+    outcome.value = run();
+  };
+  try {
+    script.runInContext(context, { timeout: Math.max(1, Math.ceil(limitMs)) });
+    return outcome.value as T;
+  } finally {
+    context["run"] = undefined;
+  }
+}
+
+function isTimeout(error: unknown): boolean {
+  return (
+    typeof error === "object" &&
+    error !== null &&
+    "code" in error &&
+    error.code === "ERR_SCRIPT_EXECUTION_TIMEOUT"
+  );
+}
