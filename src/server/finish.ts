@@ -1,0 +1,36 @@
+import { prependMembers } from "../json/join.ts";
+import { RawJson } from "../json/raw.ts";
+import { editMembers } from "../json/splice.ts";
+import type { Era } from "../mcp/era.ts";
+import { metaKeys } from "../mcp/meta-keys.ts";
+import { withoutModernMembers } from "../mcp/project/result.ts";
+import type { CacheHints, Implementation } from "../mcp/types.ts";
+
+/** Makes a result ready for its era: modern ones say what they are and who made them, legacy ones do not. */
+export type Finish = (result: RawJson, era: Era, hints?: CacheHints) => RawJson;
+
+/** The members every modern result begins with are written once per server. */
+export function createFinish(info: Implementation): Finish {
+  const serverInfo = `"${metaKeys.serverInfo}":${JSON.stringify(info)}`;
+  const head = `"resultType":"complete","_meta":{${serverInfo}}`;
+  return (result, era, hints) => {
+    if (era.kind === "legacy") return withoutModernMembers(result);
+    const cache = hints === undefined ? "" : `,"ttlMs":${hints.ttlMs},"cacheScope":"${hints.cacheScope}"`;
+    const hasOwn = ["resultType", "_meta", "ttlMs", "cacheScope"].some((key) => result.at(key) !== undefined);
+    return hasOwn ? merge(result, serverInfo, hints) : prependMembers(head + cache, result);
+  };
+}
+
+/** What the result says of itself is kept, but for a `_meta` that is no object. */
+function merge(result: RawJson, serverInfo: string, hints: CacheHints | undefined): RawJson {
+  const meta = result.at("_meta");
+  const known = meta?.kind === "object" ? meta : RawJson.fromText("{}");
+  const added: { [key: string]: RawJson } = {
+    _meta: known.at(metaKeys.serverInfo) === undefined ? prependMembers(serverInfo, known) : known,
+  };
+  const defaults = { resultType: "complete", ...hints };
+  for (const [key, value] of Object.entries(defaults)) {
+    if (result.at(key) === undefined) added[key] = RawJson.fromValue(value);
+  }
+  return editMembers(result, added);
+}

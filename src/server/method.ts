@@ -1,0 +1,46 @@
+import { RpcError } from "../errors/rpc-error.ts";
+import type { RawJson } from "../json/raw.ts";
+import type { Request } from "../jsonrpc/message.ts";
+import type { WireContext } from "../mcp/server.ts";
+import type { CallContext } from "../tools/context.ts";
+
+/** One request on its way through the method table. */
+export interface Served {
+  readonly request: Request;
+  readonly params: RawJson | undefined;
+  readonly wire: WireContext;
+  readonly context: CallContext;
+}
+
+/** Serves one method. What it resolves with goes on the wire as it is. */
+export type Method = (served: Served) => Promise<RawJson>;
+
+/** Methods by name. A method in neither table is unknown; one in a single table exists in that era only. */
+export interface MethodTable {
+  readonly modern: { readonly [method: string]: Method | undefined };
+  readonly legacy: { readonly [method: string]: Method | undefined };
+}
+
+/** A string among the params. Throws `-32602` naming it when it is missing or something else. */
+export function stringParam(params: RawJson | undefined, key: string): string {
+  const member = params?.at(key);
+  if (member?.kind !== "string")
+    throw new RpcError("rpc.invalid_params", `Invalid params: ${key} must be a string`);
+  return member.value as string;
+}
+
+/** An object among the params, or undefined. Throws `-32602` when it is something else. */
+export function objectParam(params: RawJson | undefined, key: string): RawJson | undefined {
+  const member = params?.at(key);
+  if (member === undefined || member.kind === "object") return member;
+  throw new RpcError("rpc.invalid_params", `Invalid params: ${key} must be an object`);
+}
+
+/** Strings by name among the params, or none. Throws `-32602` when there is anything else. */
+export function stringsParam(params: RawJson | undefined, key: string): { readonly [name: string]: string } {
+  const value = (objectParam(params, key)?.value ?? {}) as { readonly [name: string]: unknown };
+  const wrong = Object.entries(value).find(([, item]) => typeof item !== "string");
+  if (wrong !== undefined)
+    throw new RpcError("rpc.invalid_params", `Invalid params: ${key}.${wrong[0]} must be a string`);
+  return value as { readonly [name: string]: string };
+}

@@ -1,0 +1,66 @@
+import { Buffer } from "node:buffer";
+import { RpcError } from "../errors/rpc-error.ts";
+import { joinJson } from "../json/join.ts";
+import type { RawJson } from "../json/raw.ts";
+import type { Era } from "../mcp/era.ts";
+import type { Revision } from "../mcp/revision.ts";
+import { definitionOf } from "../tools/definition.ts";
+import { revisionOf } from "./call-context.ts";
+
+/** How one kind of list goes on the wire. */
+export interface PagerOptions<T> {
+  /** The member of the result that holds the items. */
+  readonly member: string;
+  readonly keyOf: (item: T) => string;
+  readonly project: (item: T, revision: Revision) => T;
+  readonly pageSize: number;
+  /** Makes a page ready for its era. */
+  readonly finish: (page: RawJson, era: Era) => RawJson;
+}
+
+/** One page of a list, as a finished result. */
+export type Pager<T> = (items: readonly T[], cursor: RawJson | undefined, era: Era) => RawJson;
+
+/**
+ * Pages lists and keeps what it serialised for as long as the list lives: frozen arrays do not change, so a page of
+ * one is written once per revision.
+ */
+export function createPager<T extends object>(options: PagerOptions<T>): Pager<T> {
+  const { member, keyOf, project, pageSize, finish } = options;
+  const written = new WeakMap<readonly T[], Map<string, RawJson>>();
+
+  const write = (items: readonly T[], start: number, era: Era): RawJson => {
+    const revision = revisionOf(era);
+    const page = items.slice(start, start + pageSize).map((item) => definitionOf(project(item, revision)));
+    const last = items[start + page.length - 1];
+    const hasMore = start + page.length < items.length && last !== undefined;
+    const next = hasMore ? `,"nextCursor":"${toCursor(keyOf(last))}"` : "";
+    const parts = page.flatMap((item, index) => (index === 0 ? [item] : [",", item]));
+    return finish(joinJson([`{"${member}":[`, ...parts, `]${next}}`]), era);
+  };
+
+  return (items, cursor, era) => {
+    const start = cursor === undefined ? 0 : startAfter(items, cursor, keyOf);
+    if (!Object.isFrozen(items)) return write(items, start, era);
+    let pages = written.get(items);
+    if (pages === undefined) written.set(items, (pages = new Map<string, RawJson>()));
+    const key = `${revisionOf(era)} ${start}`;
+    let page = pages.get(key);
+    if (page === undefined) pages.set(key, (page = write(items, start, era)));
+    return page;
+  };
+}
+
+/** A cursor names the last item already seen, so that a change elsewhere in the list skips and repeats nothing. */
+function toCursor(key: string): string {
+  return Buffer.from(key, "utf8").toString("base64url");
+}
+
+function startAfter<T>(items: readonly T[], cursor: RawJson, keyOf: (item: T) => string): number {
+  const text = cursor.kind === "string" ? (cursor.value as string) : "";
+  const key = Buffer.from(text, "base64url").toString("utf8");
+  const index = toCursor(key) === text ? items.findIndex((item) => keyOf(item) === key) : -1;
+  if (index === -1)
+    throw new RpcError("rpc.invalid_params", "Invalid params: unknown cursor; list again from the start");
+  return index + 1;
+}

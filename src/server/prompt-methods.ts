@@ -1,0 +1,47 @@
+import { projectListed } from "../mcp/project/listed.ts";
+import { projectPromptResult } from "../mcp/project/result.ts";
+import type { CacheHints, Prompt } from "../mcp/types.ts";
+import type { PromptProvider } from "../tools/provider.ts";
+import type { Finish } from "./finish.ts";
+import { interact, type InteractionOptions } from "./interaction.ts";
+import { type Method, stringParam, stringsParam } from "./method.ts";
+import { createPager } from "./pages.ts";
+
+export interface PromptMethodOptions {
+  readonly finish: Finish;
+  readonly interaction: InteractionOptions;
+  readonly pageSize: number;
+  readonly hints: CacheHints;
+}
+
+/** `prompts/list` and `prompts/get`. */
+export function createPromptMethods(
+  prompts: PromptProvider,
+  options: PromptMethodOptions,
+): { list: Method; get: Method } {
+  const { finish, interaction, pageSize, hints } = options;
+  const pager = createPager<Prompt>({
+    member: "prompts",
+    keyOf: (prompt) => prompt.name,
+    project: projectListed,
+    pageSize,
+    finish: (page, era) => finish(page, era, hints),
+  });
+  return {
+    list: async ({ params, wire, context }) =>
+      pager(await prompts.listPrompts(context), params?.at("cursor"), wire.era),
+
+    get: async ({ request, params, wire, context }) => {
+      const { era } = wire;
+      const name = stringParam(params, "name");
+      const args = stringsParam(params, "arguments");
+      const ended = await interact(request, wire, interaction, (resumption) =>
+        prompts.getPrompt({ name, arguments: args, resumption }, context),
+      );
+      if (ended.kind === "complete" && era.kind === "legacy" && era.session !== undefined) {
+        return projectPromptResult(ended.result, era.session.handshake.revision);
+      }
+      return finish(ended.result, era);
+    },
+  };
+}

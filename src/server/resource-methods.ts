@@ -1,0 +1,74 @@
+import { RawJson } from "../json/raw.ts";
+import { projectListed } from "../mcp/project/listed.ts";
+import type { CacheHints, Resource, ResourceTemplate } from "../mcp/types.ts";
+import type { ResourceProvider } from "../tools/provider.ts";
+import type { Finish } from "./finish.ts";
+import { interact, type InteractionOptions } from "./interaction.ts";
+import { type Method, stringParam } from "./method.ts";
+import { createPager } from "./pages.ts";
+
+export interface ResourceMethodOptions {
+  readonly finish: Finish;
+  readonly interaction: InteractionOptions;
+  readonly pageSize: number;
+  readonly hints: CacheHints;
+}
+
+const empty = RawJson.fromText("{}");
+
+/** The methods about resources; `subscribe` and `unsubscribe` exist for legacy clients only. */
+export function createResourceMethods(
+  resources: ResourceProvider,
+  options: ResourceMethodOptions,
+): Readonly<Record<"list" | "listTemplates" | "read" | "subscribe" | "unsubscribe", Method>> {
+  const { finish, interaction, pageSize, hints } = options;
+  const listPager = createPager<Resource>({
+    member: "resources",
+    keyOf: (resource) => resource.uri,
+    project: projectListed,
+    pageSize,
+    finish: (page, era) => finish(page, era, hints),
+  });
+  const templatePager = createPager<ResourceTemplate>({
+    member: "resourceTemplates",
+    keyOf: (template) => template.uriTemplate,
+    project: projectListed,
+    pageSize,
+    finish: (page, era) => finish(page, era, hints),
+  });
+  return {
+    list: async ({ params, wire, context }) =>
+      listPager(await resources.listResources(context), params?.at("cursor"), wire.era),
+
+    listTemplates: async ({ params, wire, context }) =>
+      templatePager(await resources.listTemplates(context), params?.at("cursor"), wire.era),
+
+    read: async ({ request, params, wire, context }) => {
+      const uri = stringParam(params, "uri");
+      const ended = await interact(request, wire, interaction, (resumption) =>
+        resources.readResource({ uri, resumption }, context),
+      );
+      return ended.kind === "complete"
+        ? finish(ended.result, wire.era, hints)
+        : finish(ended.result, wire.era);
+    },
+
+    subscribe: async ({ params, wire, context }) => {
+      const uri = stringParam(params, "uri");
+      const session = wire.era.kind === "legacy" ? wire.era.session : undefined;
+      if (session !== undefined && !session.subscriptions.has(uri)) {
+        const stop = (await resources.watch?.(uri, context)) ?? (() => {});
+        session.subscriptions.set(uri, stop);
+      }
+      return empty;
+    },
+
+    unsubscribe: async ({ params, wire }) => {
+      const uri = stringParam(params, "uri");
+      const session = wire.era.kind === "legacy" ? wire.era.session : undefined;
+      session?.subscriptions.get(uri)?.();
+      session?.subscriptions.delete(uri);
+      return empty;
+    },
+  };
+}

@@ -1,0 +1,170 @@
+import { systemClock, type Clock } from "../async/clock.ts";
+import { RpcError, rpcCodes } from "../errors/rpc-error.ts";
+import { RawJson } from "../json/raw.ts";
+import type { Request } from "../jsonrpc/message.ts";
+import { modernRevisions } from "../mcp/revision.ts";
+import { createSeal, type Seal } from "../mcp/seal.ts";
+import type { Server, WireContext } from "../mcp/server.ts";
+import { parseInitialize, toInitializeResult } from "../mcp/session.ts";
+import { type Implementation, isLogLevel, type ServerCapabilities } from "../mcp/types.ts";
+import type { Provider } from "../tools/provider.ts";
+import { toCallContext } from "./call-context.ts";
+import { createCompletionMethod } from "./completion-method.ts";
+import { createFinish, type Finish } from "./finish.ts";
+import { type Method, type MethodTable, stringParam } from "./method.ts";
+import { createPromptMethods } from "./prompt-methods.ts";
+import { createResourceMethods } from "./resource-methods.ts";
+import { createSubscriptions } from "./subscriptions.ts";
+import { toRpcError, type UnknownTool } from "./to-rpc-error.ts";
+import { createToolMethods } from "./tool-methods.ts";
+
+/** Who the server says it is. */
+export interface ServerInfo extends Implementation {
+  /** How to use this server, for the model. */
+  readonly instructions?: string;
+}
+
+export interface ServerOptions {
+  /** Which eras are served; both by default. */
+  readonly serves?: "both" | "legacy" | "modern";
+  /** How a call of a tool that is not there is answered. */
+  readonly unknownTool?: UnknownTool;
+  /** The code for input that is not JSON: `-32700` by the protocol, `-32600` for those who want that. */
+  readonly malformedJson?: -32700 | -32600;
+  /** `always` reports progress also to callers that sent no token, under one of the server's own. */
+  readonly progress?: "on_request" | "always";
+  /** Most items on a page of a list. */
+  readonly pageSize?: number;
+  /** Seals what callers carry between rounds. Share its secret between replicas. */
+  readonly seal?: Seal;
+  readonly stateTtlMs?: number;
+  readonly maxRounds?: number;
+  readonly maxListens?: number;
+  readonly clock?: Clock;
+  /** Told of every error that was not meant for the caller; the default writes it to the standard error stream. */
+  readonly onError?: (error: unknown, method: string) => void;
+}
+
+/**
+ * Makes a provider ready for the wire, in every revision of the protocol at once. The server holds no state of its
+ * callers; one serves any number of channels.
+ *
+ * @example
+ * await serveStdio(createServer(registry, { name: "weather", version: "1.0.0" }));
+ */
+export function createServer(provider: Provider, info: ServerInfo, options: ServerOptions = {}): Server {
+  const { serves = "both", unknownTool = "invalid_params", onError = writeError } = options;
+  const { instructions, ...serverInfo } = info;
+  const finish = createFinish(serverInfo);
+  const capabilities = capabilitiesOf(provider);
+  const subscriptions = createSubscriptions(provider, capabilities, options.maxListens ?? 16_384);
+  const methods = createMethods(provider, finish, options);
+  const mintsTokens = options.progress === "always";
+
+  const initialize: Method = async ({ params, wire }) => {
+    const handshake = parseInitialize(params);
+    wire.beginSession?.(handshake);
+    return toInitializeResult(handshake.revision, capabilities, serverInfo, instructions);
+  };
+
+  const discover: Method = async ({ wire }) => {
+    const result = {
+      supportedVersions: modernRevisions,
+      capabilities,
+      ...(instructions === undefined ? {} : { instructions }),
+    };
+    return finish(RawJson.fromValue(result), wire.era, { ttlMs: 0, cacheScope: "public" });
+  };
+
+  const table: MethodTable = {
+    modern: { "server/discover": discover, "subscriptions/listen": subscriptions.listen, ...methods.modern },
+    legacy: {
+      initialize,
+      ping: async () => RawJson.fromText("{}"),
+      "logging/setLevel": setLevel,
+      ...methods.legacy,
+    },
+  };
+
+  return {
+    serves,
+    parseErrorCode: options.malformedJson ?? rpcCodes["rpc.parse"],
+    handle: async (request: Request, wire: WireContext) => {
+      const methodsOfEra = table[wire.era.kind];
+      const method = Object.hasOwn(methodsOfEra, request.method) ? methodsOfEra[request.method] : undefined;
+      try {
+        if (method === undefined)
+          throw new RpcError("rpc.method_not_found", `Method not found: ${request.method}`);
+        const context = toCallContext(request, wire, mintsTokens);
+        return await method({ request, params: request.params, wire, context });
+      } catch (error) {
+        throw toRpcError(error, wire.era, unknownTool, (detail) => {
+          if (!wire.signal.aborted) onError(detail, request.method);
+        });
+      }
+    },
+    attach: subscriptions.attach,
+    drain: subscriptions.drain,
+  };
+}
+
+/** The methods that depend on what the provider offers. Those of a facet it lacks do not exist. */
+function createMethods(provider: Provider, finish: Finish, options: ServerOptions): MethodTable {
+  const { pageSize = 1000, unknownTool = "invalid_params", clock = systemClock } = options;
+  const interaction = {
+    seal: options.seal ?? createSeal(),
+    clock,
+    stateTtlMs: options.stateTtlMs ?? 10 * 60_000,
+    maxRounds: options.maxRounds ?? 8,
+  };
+  const hints = provider.cacheHints ?? { ttlMs: 0, cacheScope: "private" as const };
+  const shared = { finish, interaction, pageSize, hints };
+  const tools = createToolMethods(provider, { ...shared, unknownTool });
+  const both: { [method: string]: Method } = { "tools/list": tools.list, "tools/call": tools.call };
+  const legacy: { [method: string]: Method } = {};
+  if (provider.resources !== undefined) {
+    const resources = createResourceMethods(provider.resources, shared);
+    both["resources/list"] = resources.list;
+    both["resources/templates/list"] = resources.listTemplates;
+    both["resources/read"] = resources.read;
+    if (provider.resources.watch !== undefined) {
+      legacy["resources/subscribe"] = resources.subscribe;
+      legacy["resources/unsubscribe"] = resources.unsubscribe;
+    }
+  }
+  if (provider.prompts !== undefined) {
+    const prompts = createPromptMethods(provider.prompts, shared);
+    both["prompts/list"] = prompts.list;
+    both["prompts/get"] = prompts.get;
+  }
+  if (provider.completion !== undefined) {
+    both["completion/complete"] = createCompletionMethod(provider.completion, finish);
+  }
+  return { modern: both, legacy: { ...both, ...legacy } };
+}
+
+/** What the server tells clients it can do: what the provider has, and nothing more. */
+function capabilitiesOf(provider: Provider): ServerCapabilities {
+  const listChanged = provider.onChange === undefined ? {} : { listChanged: true };
+  const { resources, prompts, completion } = provider;
+  const subscribe = resources?.watch === undefined ? {} : { subscribe: true };
+  return {
+    tools: listChanged,
+    ...(resources === undefined ? {} : { resources: { ...listChanged, ...subscribe } }),
+    ...(prompts === undefined ? {} : { prompts: listChanged }),
+    ...(completion === undefined ? {} : { completions: {} }),
+    logging: {},
+  };
+}
+
+const setLevel: Method = async ({ params, wire }) => {
+  const level = stringParam(params, "level");
+  if (!isLogLevel(level))
+    throw new RpcError("rpc.invalid_params", `Invalid params: ${JSON.stringify(level)} is no log level`);
+  if (wire.era.kind === "legacy" && wire.era.session !== undefined) wire.era.session.logLevel = level;
+  return RawJson.fromText("{}");
+};
+
+function writeError(error: unknown, method: string): void {
+  console.error(`Serving ${method} failed:`, error);
+}

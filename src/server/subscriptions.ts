@@ -1,0 +1,186 @@
+import { createDeferred } from "../async/deferred.ts";
+import { NotFoundError } from "../errors/not-found-error.ts";
+import { RpcError } from "../errors/rpc-error.ts";
+import { RawJson } from "../json/raw.ts";
+import { metaKeys } from "../mcp/meta-keys.ts";
+import type { Announce } from "../mcp/server.ts";
+import type { Session } from "../mcp/session.ts";
+import type { ServerCapabilities } from "../mcp/types.ts";
+import type { CallContext } from "../tools/context.ts";
+import type { Change, Provider } from "../tools/provider.ts";
+import { type Method, objectParam } from "./method.ts";
+
+/** The kinds of list, as the filter of a listen request names them. */
+const listFilters = {
+  tools: "toolsListChanged",
+  prompts: "promptsListChanged",
+  resources: "resourcesListChanged",
+} as const;
+
+/** What one listener asked for and gets. */
+interface Filter {
+  readonly lists: ReadonlySet<keyof typeof listFilters>;
+  readonly uris: ReadonlySet<string>;
+}
+
+/** How change notifications reach clients of both eras. */
+export interface Subscriptions {
+  /** `subscriptions/listen`: acknowledges, then notifies until the caller leaves or the server drains. */
+  readonly listen: Method;
+  /** Announces changes to a legacy session until the returned function is called. */
+  attach(session: Session, announce: Announce): () => void;
+  /** Ends every listen stream with its result. */
+  drain(): void;
+}
+
+export function createSubscriptions(
+  provider: Provider,
+  capabilities: ServerCapabilities,
+  maxListens: number,
+): Subscriptions {
+  const drains = new Set<() => void>();
+
+  const listen: Method = async ({ request, params, wire, context }) => {
+    if (drains.size >= maxListens) {
+      throw new RpcError("rpc.internal", `Too many listen streams; at most ${maxListens} at once`);
+    }
+    const asked = parseFilter(params);
+    const meta = `"_meta":{"${metaKeys.subscriptionId}":${request.id}}`;
+    const state = { isOver: false };
+    const waiting = new Map<string, Change>();
+    let wake = createDeferred<void>();
+    const end = (): void => {
+      state.isOver = true;
+      wake.resolve();
+    };
+    drains.add(end);
+    wire.signal.addEventListener("abort", end, { once: true });
+    let filter: Filter = { lists: new Set(), uris: new Set() };
+    const stop = provider.onChange?.((change) => {
+      if (!isWanted(change, filter)) return;
+      waiting.set(methodOf(change) + uriOf(change), change);
+      wake.resolve();
+    });
+    const watched = await watchAll(provider, asked.uris, context);
+    try {
+      filter = honour(asked, capabilities, watched);
+      await wire.notify(
+        "notifications/subscriptions/acknowledged",
+        RawJson.fromText(`{${toFilterText(filter)},${meta}}`),
+      );
+      // One notification at a time, each waiting for the transport: what changes meanwhile is merged, never queued up.
+      while (!state.isOver) {
+        await wake.promise;
+        wake = createDeferred<void>();
+        for (const [key, change] of waiting) {
+          waiting.delete(key);
+          await wire.notify(methodOf(change), toParams(change, meta));
+        }
+      }
+      return RawJson.fromText(`{"resultType":"complete",${meta}}`);
+    } finally {
+      stop?.();
+      for (const unwatch of watched.values()) unwatch();
+      drains.delete(end);
+      wire.signal.removeEventListener("abort", end);
+    }
+  };
+
+  return {
+    listen,
+    attach: (session, announce) => {
+      const stop = provider.onChange?.((change) => {
+        const isWantedHere =
+          change.kind !== "resource" || isCovered(change.uri, session.subscriptions.keys());
+        if (isWantedHere)
+          announce(methodOf(change), change.kind === "resource" ? toParams(change) : undefined);
+      });
+      return () => {
+        stop?.();
+        for (const unwatch of session.subscriptions.values()) unwatch();
+        session.subscriptions.clear();
+      };
+    },
+    drain: () => drains.forEach((end) => end()),
+  };
+}
+
+function parseFilter(params: RawJson | undefined): Filter {
+  const raw = objectParam(params, "notifications");
+  if (raw === undefined)
+    throw new RpcError("rpc.invalid_params", "Invalid params: notifications must be an object");
+  const wanted = raw.value as { readonly [key: string]: unknown };
+  const uris = wanted["resourceSubscriptions"] ?? [];
+  if (!Array.isArray(uris) || uris.some((uri) => typeof uri !== "string")) {
+    throw new RpcError(
+      "rpc.invalid_params",
+      "Invalid params: resourceSubscriptions must be an array of URIs",
+    );
+  }
+  const lists = (Object.keys(listFilters) as (keyof typeof listFilters)[]).filter(
+    (kind) => wanted[listFilters[kind]] === true,
+  );
+  return { lists: new Set(lists), uris: new Set(uris as readonly string[]) };
+}
+
+/** Watches what exists; a URI that does not is left out of the acknowledgement. */
+async function watchAll(
+  provider: Provider,
+  uris: Iterable<string>,
+  context: CallContext,
+): Promise<Map<string, () => void>> {
+  const watched = new Map<string, () => void>();
+  const watch = async (uri: string): Promise<void> => {
+    try {
+      const stop = await provider.resources?.watch?.(uri, context);
+      if (stop !== undefined) watched.set(uri, stop);
+    } catch (error) {
+      if (!(error instanceof NotFoundError)) throw error;
+    }
+  };
+  await Promise.all(Array.from(uris, watch));
+  return watched;
+}
+
+/** The part of a filter this server can keep. */
+function honour(
+  asked: Filter,
+  capabilities: ServerCapabilities,
+  watched: ReadonlyMap<string, unknown>,
+): Filter {
+  const lists = [...asked.lists].filter((kind) => capabilities[kind]?.listChanged === true);
+  return { lists: new Set(lists), uris: new Set(watched.keys()) };
+}
+
+function toFilterText({ lists, uris }: Filter): string {
+  const parts = Array.from(lists, (kind) => `"${listFilters[kind]}":true`);
+  if (uris.size > 0) parts.push(`"resourceSubscriptions":${JSON.stringify([...uris])}`);
+  return `"notifications":{${parts.join(",")}}`;
+}
+
+function isWanted(change: Change, { lists, uris }: Filter): boolean {
+  return change.kind === "resource" ? isCovered(change.uri, uris) : lists.has(change.kind);
+}
+
+/** A subscription covers its URI and what lies below it. */
+function isCovered(uri: string, subscribed: Iterable<string>): boolean {
+  for (const root of subscribed) {
+    if (uri === root || uri.startsWith(root.endsWith("/") ? root : `${root}/`)) return true;
+  }
+  return false;
+}
+
+function methodOf(change: Change): string {
+  return change.kind === "resource"
+    ? "notifications/resources/updated"
+    : `notifications/${change.kind}/list_changed`;
+}
+
+function uriOf(change: Change): string {
+  return change.kind === "resource" ? ` ${change.uri}` : "";
+}
+
+function toParams(change: Change, meta?: string): RawJson {
+  const uri = change.kind === "resource" ? [`"uri":${JSON.stringify(change.uri)}`] : [];
+  return RawJson.fromText(`{${[...uri, ...(meta === undefined ? [] : [meta])].join(",")}}`);
+}

@@ -1,0 +1,41 @@
+import { NotFoundError } from "../errors/not-found-error.ts";
+import { RpcError } from "../errors/rpc-error.ts";
+import { ToolError } from "../errors/tool-error.ts";
+import type { Era } from "../mcp/era.ts";
+
+/** How a call of a tool that is not there is answered. */
+export type UnknownTool = "invalid_params" | "method_not_found" | "is_error";
+
+/**
+ * The one place where what was thrown becomes what is sent. What is not ours is told without detail; `onError` gets
+ * everything.
+ */
+export function toRpcError(
+  thrown: unknown,
+  era: Era,
+  unknownTool: UnknownTool,
+  onError: (error: unknown) => void,
+): RpcError {
+  if (thrown instanceof RpcError) return thrown;
+  if (thrown instanceof NotFoundError) return toNotFound(thrown, era, unknownTool);
+  if (thrown instanceof ToolError) return new RpcError("rpc.internal", thrown.message, { cause: thrown });
+  onError(thrown);
+  return new RpcError("rpc.internal", "Internal error", { cause: thrown });
+}
+
+function toNotFound(error: NotFoundError, era: Era, unknownTool: UnknownTool): RpcError {
+  const { what, id, message } = error;
+  switch (what) {
+    case "tool":
+      return unknownTool === "method_not_found"
+        ? new RpcError("rpc.method_not_found", message, { cause: error })
+        : new RpcError("rpc.invalid_params", `Unknown tool: ${id}`, { cause: error });
+    case "prompt":
+      return new RpcError("rpc.invalid_params", `Unknown prompt: ${id}`, { cause: error });
+    case "resource": {
+      // 2026-07-28 took the code -32002 back; every older revision has it.
+      const code = era.kind === "modern" ? "rpc.invalid_params" : "rpc.resource_not_found";
+      return new RpcError(code, message, { cause: error, data: { uri: id } });
+    }
+  }
+}

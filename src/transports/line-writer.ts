@@ -1,0 +1,74 @@
+import { Buffer } from "node:buffer";
+import type { Writable } from "node:stream";
+import { createDeferred, type Deferred } from "../async/deferred.ts";
+import { ClosedError } from "../errors/closed-error.ts";
+import type { RawJson } from "../json/raw.ts";
+
+/**
+ * Writes JSON as lines. What is sent within one turn of the event loop leaves in one write, because a system call costs
+ * more than everything else about a small message. A reader that vanished (EPIPE) closes the writer and is no error.
+ */
+export class LineWriter {
+  readonly #writable: Writable;
+  #waiting: RawJson[] = [];
+  #flushed: Deferred<void> | undefined;
+  #drained: Deferred<void> | undefined;
+  #closed: ClosedError | undefined;
+
+  constructor(writable: Writable) {
+    this.#writable = writable;
+    writable.on("error", (error) => this.#close(error));
+    writable.on("close", () => this.#close(undefined));
+    writable.on("drain", () => {
+      this.#drained?.resolve();
+      this.#drained = undefined;
+    });
+  }
+
+  /** Resolves when the stream has taken the line and has room for more. Rejects with a `ClosedError`. */
+  write(json: RawJson): Promise<void> {
+    if (this.#closed !== undefined) return Promise.reject(this.#closed);
+    this.#waiting.push(json);
+    if (this.#flushed === undefined) {
+      this.#flushed = createDeferred();
+      process.nextTick(() => this.#flush());
+    }
+    return this.#flushed.promise;
+  }
+
+  /** Lets what was written out, then ends the stream. */
+  async end(): Promise<void> {
+    if (this.#closed !== undefined) return;
+    this.#flush();
+    this.#closed = new ClosedError("not_sent", "the channel is closed");
+    const ended = createDeferred<void>();
+    this.#writable.once("close", ended.resolve);
+    this.#writable.end(ended.resolve);
+    await ended.promise;
+  }
+
+  #flush(): void {
+    const flushed = this.#flushed;
+    if (flushed === undefined) return;
+    const lines = this.#waiting;
+    this.#waiting = [];
+    this.#flushed = undefined;
+    if (this.#closed !== undefined) return flushed.reject(this.#closed);
+    if (this.#writable.write(toChunk(lines))) return flushed.resolve();
+    this.#drained ??= createDeferred();
+    this.#drained.promise.then(flushed.resolve, flushed.reject);
+  }
+
+  #close(cause: unknown): void {
+    this.#closed ??= new ClosedError("not_sent", "the reader is gone", { cause });
+    this.#drained?.reject(this.#closed);
+    this.#drained = undefined;
+  }
+}
+
+/** Text stays text as long as no line came as bytes: joining strings is free, encoding them once is cheap. */
+function toChunk(lines: readonly RawJson[]): string | Uint8Array {
+  if (!lines.some((line) => line.isBytesOnly)) return `${lines.map((line) => line.text).join("\n")}\n`;
+  const end = Buffer.from("\n");
+  return Buffer.concat(lines.flatMap((line) => [line.bytes, end]));
+}

@@ -1,0 +1,73 @@
+import { Buffer } from "node:buffer";
+
+/** One line without its end, or the news that a line was too long and was left out. */
+export type Line =
+  | { readonly kind: "line"; readonly bytes: Uint8Array }
+  | { readonly kind: "too_long"; readonly maxBytes: number };
+
+const newline = 0x0a;
+const carriageReturn = 0x0d;
+
+/**
+ * Cuts a stream of bytes into lines. Works on bytes, so a character may be split anywhere between two chunks, and only
+ * `\n` and `\r\n` end a line (U+2028 does not). Blank lines are left out. A line over the limit is reported once, as
+ * soon as that is known, and skipped to its end; the lines after it are not affected.
+ */
+export class LineSplitter {
+  readonly #maxBytes: number;
+  /** The beginning of a line whose end has not come yet; several pieces, joined only once. */
+  #pieces: Uint8Array[] = [];
+  #length = 0;
+  #isSkipping = false;
+
+  constructor(maxBytes: number) {
+    this.#maxBytes = maxBytes;
+  }
+
+  /** The lines that end in this chunk. */
+  *push(chunk: Uint8Array): Generator<Line> {
+    let start = 0;
+    for (;;) {
+      const end = chunk.indexOf(newline, start);
+      if (end === -1) break;
+      yield* this.#finish(chunk.subarray(start, end));
+      start = end + 1;
+    }
+    if (start < chunk.length) yield* this.#keep(chunk.subarray(start));
+  }
+
+  /** The last line, if the stream ended without a line end. */
+  *flush(): Generator<Line> {
+    yield* this.#finish(new Uint8Array(0));
+  }
+
+  *#finish(last: Uint8Array): Generator<Line> {
+    const isSkipped = this.#isSkipping;
+    const bytes = this.#pieces.length === 0 ? last : Buffer.concat([...this.#pieces, last]);
+    this.#pieces = [];
+    this.#length = 0;
+    this.#isSkipping = false;
+    if (isSkipped) return;
+    const line = bytes[bytes.length - 1] === carriageReturn ? bytes.subarray(0, -1) : bytes;
+    if (line.length > this.#maxBytes) yield { kind: "too_long", maxBytes: this.#maxBytes };
+    else if (!isBlank(line)) yield { kind: "line", bytes: line };
+  }
+
+  *#keep(piece: Uint8Array): Generator<Line> {
+    if (this.#isSkipping) return;
+    this.#length += piece.length;
+    // A carriage return that belongs to the line's end is not counted.
+    if (this.#length > this.#maxBytes + 1) {
+      this.#isSkipping = true;
+      this.#pieces = [];
+      yield { kind: "too_long", maxBytes: this.#maxBytes };
+    } else {
+      this.#pieces.push(piece);
+    }
+  }
+}
+
+function isBlank(line: Uint8Array): boolean {
+  for (const byte of line) if (byte !== 0x20 && byte !== 0x09 && byte !== carriageReturn) return false;
+  return true;
+}

@@ -1,0 +1,51 @@
+import { BoundedQueue } from "../async/queue.ts";
+import { ClosedError } from "../errors/closed-error.ts";
+import type { Channel, Incoming } from "../jsonrpc/channel.ts";
+import { encodeMessage } from "../jsonrpc/message.ts";
+import { parseMessage } from "../jsonrpc/parse.ts";
+import type { Server } from "../mcp/server.ts";
+import { messageShape } from "../mcp/shape.ts";
+import { serveChannel, type ServeOptions } from "./serve-channel.ts";
+
+const maxWaiting = 64;
+
+/** Two channels joined in memory: what one sends, the other receives, as bytes and checked like those of a stranger. */
+export function createMemoryPair(): readonly [Channel, Channel] {
+  const left = new BoundedQueue<Incoming>(maxWaiting);
+  const right = new BoundedQueue<Incoming>(maxWaiting);
+  return [createEnd(left, right), createEnd(right, left)];
+}
+
+function createEnd(inbox: BoundedQueue<Incoming>, outbox: BoundedQueue<Incoming>): Channel {
+  let lastSent: Promise<void> = Promise.resolve();
+  return {
+    send: (message) => {
+      const push = async (): Promise<void> => {
+        if (outbox.isClosed) throw new ClosedError("not_sent", "the other side is gone");
+        await outbox.push(parseMessage(encodeMessage(message).bytes, { shape: messageShape }));
+      };
+      // Senders wait in line, so that those who do not wait for room cannot overfill the queue.
+      const sent = lastSent.then(push);
+      lastSent = sent.catch(() => {});
+      return sent;
+    },
+    [Symbol.asyncIterator]: () => inbox[Symbol.asyncIterator](),
+    [Symbol.asyncDispose]: () => {
+      inbox.close();
+      outbox.close();
+      return Promise.resolve();
+    },
+  };
+}
+
+/**
+ * Connects to a server in this process, without a wire. Disposing the channel ends the conversation.
+ *
+ * @example
+ * await using channel = connectInMemory(server);
+ */
+export function connectInMemory(server: Server, options: ServeOptions = {}): Channel {
+  const [client, served] = createMemoryPair();
+  void serveChannel(server, served, options);
+  return client;
+}

@@ -1,0 +1,51 @@
+import { createServer as createTcpServer, type AddressInfo, type Socket } from "node:net";
+import { BindError } from "../errors/bind-error.ts";
+import type { Server } from "../mcp/server.ts";
+import { isLoopback } from "./loopback.ts";
+import { serveStream, type ServeStreamOptions } from "./stream.ts";
+
+export interface ListenTcpOptions extends Omit<ServeStreamOptions, "caller" | "signal"> {
+  readonly port: number;
+  /** A loopback address; TCP has no authentication, so others are refused. */
+  readonly host?: string;
+  /** Most clients at once; more are turned away. */
+  readonly maxClients?: number;
+}
+
+/** A server that accepts clients. Disposing it stops accepting, ends those who are there, and waits for them. */
+export interface Listener extends AsyncDisposable {
+  readonly host: string;
+  readonly port: number;
+}
+
+/** Serves MCP to everyone who connects on a TCP port of this machine, one message a line. */
+export async function listenTcp(server: Server, options: ListenTcpOptions): Promise<Listener> {
+  const { host = "127.0.0.1", port, maxClients = 256, ...serving } = options;
+  if (!isLoopback(host)) throw new BindError(host, "TCP has no authentication");
+  const stopping = new AbortController();
+  const running = new Set<Promise<void>>();
+  const accept = (socket: Socket): void => {
+    socket.setNoDelay(true);
+    const served = serveStream(server, socket, socket, { ...serving, signal: stopping.signal });
+    const settled = served.catch(() => void socket.destroy());
+    running.add(settled);
+    void settled.then(() => running.delete(settled));
+  };
+  const listener = createTcpServer({ allowHalfOpen: true }, accept);
+  listener.maxConnections = maxClients;
+  await new Promise<void>((resolve, reject) => {
+    listener.once("error", reject);
+    listener.listen(port, host, resolve);
+  });
+  const { port: boundPort } = listener.address() as AddressInfo;
+  return {
+    host,
+    port: boundPort,
+    [Symbol.asyncDispose]: async () => {
+      const closed = new Promise<void>((resolve) => listener.close(() => resolve()));
+      stopping.abort();
+      await Promise.all(running);
+      await closed;
+    },
+  };
+}
