@@ -1,0 +1,63 @@
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import { describe, expect, test } from "vitest";
+import { hasSource, parseExports, readSource, root } from "./source-graph.ts";
+
+// Every public name, types included, sorted. A change here is a change of the public interface: it belongs in
+// CHANGELOG.md too.
+const publicNames: Readonly<Record<string, readonly string[]>> = {
+  "index.ts": [],
+  "testing/index.ts": [],
+};
+
+describe("the public interface", () => {
+  test.each(Object.entries(publicNames))("src/%s exports exactly the listed names", (file, names) => {
+    expect(parseExports(readSource(file))).toEqual(names);
+  });
+
+  test.each(Object.keys(publicNames))("src/%s loads", async (file) => {
+    const module = (await import(join(root, "src", file))) as Record<string, unknown>;
+    expect(Object.values(module)).not.toContain(undefined);
+  });
+});
+
+describe("package.json", () => {
+  const manifest = JSON.parse(readFileSync(join(root, "package.json"), "utf8")) as {
+    bin: Record<string, string>;
+    exports: Record<string, string | { types: string; default: string }>;
+  };
+  const entries = Object.entries(manifest.exports).flatMap(([subpath, target]) =>
+    typeof target === "string" ? [] : [{ subpath, ...target }],
+  );
+
+  test.each(entries)("$subpath is built from a listed entry point", ({ types, default: code }) => {
+    expect(Object.keys(publicNames)).toContain(sourceOf(code));
+    expect(sourceOf(types)).toBe(sourceOf(code));
+  });
+
+  test.each(Object.entries(manifest.bin))("the command %s is built from src/", (_name, target) => {
+    expect(hasSource(sourceOf(target))).toBe(true);
+    expect(readSource(sourceOf(target))).toMatch(/^#!\/usr\/bin\/env node\n/);
+  });
+
+  test("every listed entry point is reachable", () => {
+    expect(entries.map((entry) => sourceOf(entry.default)).toSorted()).toEqual(Object.keys(publicNames));
+  });
+});
+
+describe("the check", () => {
+  test("sees values, types and renamed names", () => {
+    const code = `export { b, type A } from "./x.ts"; export type { C as D } from "./y.ts";`;
+    expect(parseExports(code)).toEqual(["A", "D", "b"]);
+  });
+
+  test("refuses what would hide a name", () => {
+    expect(() => parseExports(`export * from "./x.ts";`)).toThrow("list the names");
+    expect(() => parseExports("export const a = 1;")).toThrow("own file");
+  });
+});
+
+/** dist/cli/main.js → cli/main.ts */
+function sourceOf(target: string): string {
+  return target.replace(/^(\.\/)?dist\//, "").replace(/(\.d\.ts|\.js)$/, ".ts");
+}
