@@ -1,1 +1,69 @@
-export {};
+/** The public names of Junctor, by hand: what is not here is not promised. */
+
+export { BindError } from "./errors/bind-error.ts";
+export { ClosedError, type Delivery } from "./errors/closed-error.ts";
+export { JsonError, type JsonErrorCode } from "./errors/json-error.ts";
+export { NotFoundError } from "./errors/not-found-error.ts";
+export { RpcError, type RpcErrorCode } from "./errors/rpc-error.ts";
+export { SchemaError } from "./errors/schema-error.ts";
+export { ToolError } from "./errors/tool-error.ts";
+
+export { RawJson } from "./json/raw.ts";
+export type { Channel } from "./jsonrpc/channel.ts";
+export type { Message, Notification, Request, Response } from "./jsonrpc/message.ts";
+export { Peer, type PeerOptions } from "./jsonrpc/peer.ts";
+
+export type { Revision } from "./mcp/revision.ts";
+export { createSeal, type Seal } from "./mcp/seal.ts";
+export type { Server, WireContext } from "./mcp/server.ts";
+export type {
+  Ask,
+  CacheHints,
+  ClientCapabilities,
+  Content,
+  Implementation,
+  LogLevel,
+  Prompt,
+  PromptMessage,
+  Resource,
+  ResourceContents,
+  ResourceTemplate,
+  Tool,
+  ToolAnnotations,
+  ToolResult,
+} from "./mcp/types.ts";
+
+export { elicit, elicitUrl, inputRequired, listRoots, sample } from "./tools/ask.ts";
+export { type CompletionRegistry, createCompletionRegistry } from "./tools/completion.ts";
+export { type Composite, compose, type ComposeOptions } from "./tools/composite.ts";
+export { audio, embedResource, failure, image, resourceLink, structured, text } from "./tools/content.ts";
+export { type CallContext, type CallEvent, createCallContext } from "./tools/context.ts";
+export type { HandlerResult, ToolEvent } from "./tools/event.ts";
+export type { ToolContext, ToolHandler } from "./tools/handler.ts";
+export { type CallEnd, type Middleware, withMiddleware } from "./tools/middleware.ts";
+export { createPromptRegistry, type PromptRegistry } from "./tools/prompts.ts";
+export type {
+  Change,
+  CompletionProvider,
+  InputRequired,
+  Outcome,
+  PromptProvider,
+  Provider,
+  ResourceProvider,
+  ToolCall,
+  ToolOutcome,
+} from "./tools/provider.ts";
+export { createRegistry, type Registry, type RegistryOptions, type ToolSpec } from "./tools/registry.ts";
+export { createResourceRegistry, type ResourceRegistry } from "./tools/resources.ts";
+export type { JsonSchema, SchemaSource } from "./tools/schema.ts";
+export { withJsonSchema } from "./tools/standard-schema.ts";
+
+export { missingCapability } from "./server/interaction.ts";
+export { createServer, type ServerInfo, type ServerOptions } from "./server/server.ts";
+
+export { connectInMemory, createMemoryPair } from "./transports/memory.ts";
+export { serveChannel, type ServeOptions } from "./transports/serve-channel.ts";
+export { serveStdio } from "./transports/stdio.ts";
+export { serveStream, type ServeStreamOptions } from "./transports/stream.ts";
+export { createStreamChannel } from "./transports/stream-channel.ts";
+export { type Listener, listenTcp, type ListenTcpOptions } from "./transports/tcp.ts";

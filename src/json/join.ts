@@ -1,0 +1,36 @@
+import { Buffer } from "node:buffer";
+import { RawJson } from "./raw.ts";
+
+/**
+ * One JSON value written as pieces: text of our own with checked JSON between. Stays text if every piece is, because
+ * joining strings copies nothing.
+ */
+export function joinJson(parts: readonly (string | RawJson)[]): RawJson {
+  if (!parts.some((part) => typeof part !== "string" && part.isBytesOnly)) {
+    let text = "";
+    for (const part of parts) text += typeof part === "string" ? part : part.text;
+    return RawJson.fromText(text);
+  }
+  return RawJson.fromChecked(
+    Buffer.concat(parts.map((part) => (typeof part === "string" ? Buffer.from(part) : part.bytes))),
+  );
+}
+
+/**
+ * An object with more members in front. `members` is their text, without braces; the caller knows that the object has
+ * none of those keys.
+ */
+export function prependMembers(members: string, object: RawJson): RawJson {
+  if (!object.isBytesOnly) {
+    const rest = object.text.slice(1).trimStart();
+    return RawJson.fromText(rest.startsWith("}") ? `{${members}}` : `{${members},${rest}`);
+  }
+  const { bytes } = object;
+  let start = 1;
+  while (bytes[start] === 0x20 || bytes[start] === 0x0a || bytes[start] === 0x0d || bytes[start] === 0x09)
+    start++;
+  const isEmpty = bytes[start] === 0x7d;
+  return RawJson.fromChecked(
+    Buffer.concat([Buffer.from(isEmpty ? `{${members}` : `{${members},`), bytes.subarray(start)]),
+  );
+}

@@ -1,0 +1,24 @@
+import { Buffer } from "node:buffer";
+import { RawJson } from "./raw.ts";
+
+/**
+ * The same JSON without a line break, for wherever a line is a message: stdio, TCP, SSE data. A sender may put
+ * line feeds between tokens and so make one element of an array a line, and a message, of its own, which
+ * nobody authorised. Strings cannot hold the bytes 0x0A and 0x0D, so each one is white space and may become a
+ * space; nothing else changes, and JSON that has none is returned as it is.
+ *
+ * @example
+ * socket.write(toOneLine(message).bytes);
+ */
+export function toOneLine(raw: RawJson): RawJson {
+  // JSON.stringify without an indent writes no line breaks.
+  if (raw.isValueOnly) return raw;
+  if (!raw.isBytesOnly) {
+    return /[\n\r]/.test(raw.text) ? RawJson.fromText(raw.text.replaceAll(/[\n\r]/g, " ")) : raw;
+  }
+  const { bytes } = raw;
+  if (!bytes.includes(0x0a) && !bytes.includes(0x0d)) return raw;
+  return RawJson.fromChecked(
+    Buffer.from(bytes).map((byte) => (byte === 0x0a || byte === 0x0d ? 0x20 : byte)),
+  );
+}

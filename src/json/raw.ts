@@ -1,0 +1,198 @@
+import { Buffer } from "node:buffer";
+import { forEachMember, isKey } from "./checked.ts";
+import { toText } from "./keys.ts";
+import { type JsonKind, kindOfFirst, kindOfValue } from "./kind.ts";
+import { type Index, type ScanLimits, type Span, scan } from "./scan.ts";
+import { defineShape, type Shape, type ShapeLevel } from "./shape.ts";
+
+/**
+ * JSON that was checked but not rebuilt. It is held as bytes, as text or as a value, whichever it came
+ * as; the other forms are made when first asked for, and kept. What came as bytes leaves as those bytes.
+ *
+ * Immutable: nobody may change the bytes or the value after handing them over. Members share memory
+ * with the whole, so keeping one small member keeps the whole message.
+ *
+ * @example
+ * const params = RawJson.parse(bytes).at('params');
+ * socket.write(params.bytes); // 1.0 is still 1.0
+ */
+export class RawJson {
+  /** Holds this JSON at [#start, #end); undefined until bytes are needed if it came in another form. */
+  #source: Uint8Array | undefined;
+  #start: number;
+  #end: number;
+  #bytes: Uint8Array | undefined;
+  #text: string | undefined;
+  /** `undefined`, which is no JSON value, until it is needed. */
+  #value: unknown;
+  /** Where a scan found the members of this object; undefined if no scan looked inside it. */
+  readonly #level: ShapeLevel | undefined;
+  readonly #index: Index | undefined;
+
+  private constructor(source?: Uint8Array, start = 0, end = 0, level?: ShapeLevel, index?: Index) {
+    this.#source = source;
+    this.#start = start;
+    this.#end = end;
+    this.#level = level;
+    this.#index = index;
+  }
+
+  /**
+   * Checks untrusted bytes. White space around the value is left out.
+   *
+   * @throws JsonError
+   */
+  static parse(bytes: Uint8Array, limits: ScanLimits = {}): RawJson {
+    return RawJson.fromScan(bytes, NO_KEYS, scan(bytes, NO_KEYS, limits));
+  }
+
+  /** Takes over what a scan found: members named in the shape are then reached without another pass. */
+  static fromScan(bytes: Uint8Array, shape: Shape, index: Index): RawJson {
+    return new RawJson(bytes, index[1], index[2], shape.root, index);
+  }
+
+  /** Wraps bytes that are known to be exactly one JSON value. Not for bytes from outside: no check. */
+  static fromChecked(bytes: Uint8Array): RawJson {
+    return new RawJson(bytes, 0, bytes.length);
+  }
+
+  /** Wraps JSON text we made ourselves. Not for text from outside: no check. */
+  static fromText(text: string): RawJson {
+    const raw = new RawJson();
+    raw.#text = text.trim();
+    return raw;
+  }
+
+  /**
+   * Wraps a value as `JSON.stringify` would see it; that runs only if bytes or text are asked for.
+   *
+   * @throws TypeError if JSON has no such value: undefined, a function, a symbol, a bigint
+   */
+  static fromValue(value: unknown): RawJson {
+    const raw = new RawJson();
+    raw.#value = toJsonValue(value);
+    return raw;
+  }
+
+  get bytes(): Uint8Array {
+    if (this.#bytes === undefined) {
+      const source = this.#toSource();
+      const isWhole = this.#end - this.#start === source.length;
+      this.#bytes = isWhole ? source : source.subarray(this.#start, this.#end);
+    }
+    return this.#bytes;
+  }
+
+  get text(): string {
+    this.#text ??= this.#decode();
+    return this.#text;
+  }
+
+  /** The parsed value. Parsing is where precision is lost: forward `bytes`, look at `value`. */
+  get value(): unknown {
+    if (this.#value === undefined) this.#value = JSON.parse(this.#text ?? this.#decode());
+    return this.#value;
+  }
+
+  get byteLength(): number {
+    return this.#source === undefined ? Buffer.byteLength(this.text) : this.#end - this.#start;
+  }
+
+  get kind(): JsonKind {
+    if (this.#source !== undefined) return kindOfFirst(this.#source[this.#start]);
+    if (this.#text !== undefined) return kindOfFirst(this.#text.charCodeAt(0));
+    return kindOfValue(this.#value);
+  }
+
+  /** Whether this came as bytes and has not been needed as text so far. */
+  get isBytesOnly(): boolean {
+    return this.#source !== undefined && this.#text === undefined;
+  }
+
+  /** Whether this came as a value and has not been needed as bytes or text so far. */
+  get isValueOnly(): boolean {
+    return this.#source === undefined && this.#text === undefined;
+  }
+
+  /**
+   * A member of this object, not parsed; undefined if there is none or this is no object. Of a key that
+   * occurs twice, the last, as with `JSON.parse`; no scan lets a key of its shape occur twice.
+   */
+  at(key: string): RawJson | undefined {
+    if (this.kind !== "object") return undefined;
+    if (this.isValueOnly) return memberOfValue(this.#value as object, key);
+    const known = this.#level?.byName.get(key);
+    if (known !== undefined && this.#index !== undefined) {
+      const start = this.#index[known.slot + 1];
+      if (start === -1) return undefined;
+      return new RawJson(this.#source, start, this.#index[known.slot + 2], known.level, this.#index);
+    }
+    const source = this.#toSource();
+    let member: RawJson | undefined;
+    forEachMember(source, this.#start, (keyStart, keyEnd, start, end) => {
+      if (isKey(source, keyStart, keyEnd, key)) member = new RawJson(source, start, end);
+    });
+    return member;
+  }
+
+  /** Where in `bytes` a member is, if a scan noted it; undefined says nothing about whether it exists. */
+  spanOf(key: string): Span | undefined {
+    const slot = this.#level?.byName.get(key)?.slot;
+    if (slot === undefined || this.#index === undefined || this.#index[slot] === -1) return undefined;
+    const start = (this.#index[slot + 1] ?? 0) - this.#start;
+    return { start, end: (this.#index[slot + 2] ?? 0) - this.#start };
+  }
+
+  /** For logs: `JSON.stringify` would show `{}`. It spells numbers anew, so it is not for forwarding. */
+  toJSON(): unknown {
+    return this.value;
+  }
+
+  #toSource(): Uint8Array {
+    if (this.#source === undefined) {
+      this.#source = Buffer.from(this.text);
+      this.#end = this.#source.length;
+    }
+    return this.#source;
+  }
+
+  #decode(): string {
+    if (this.#source !== undefined) return toText(this.#source, this.#start, this.#end);
+    const text: string | undefined = JSON.stringify(this.#value);
+    if (text === undefined) throw new TypeError("The value turned into nothing when written as JSON");
+    return text;
+  }
+}
+
+const NO_KEYS: Shape = defineShape({});
+
+function memberOfValue(value: object, key: string): RawJson | undefined {
+  // Own enumerable properties only, as JSON.stringify sees them: `__proto__` is then a key like any other.
+  if (!Object.prototype.propertyIsEnumerable.call(value, key)) return undefined;
+  const member: unknown = (value as { readonly [key: string]: unknown })[key];
+  const isOmitted = member === undefined || typeof member === "function" || typeof member === "symbol";
+  return isOmitted ? undefined : RawJson.fromValue(member);
+}
+
+/** What `JSON.stringify` makes of a value before writing it: `toJSON` called, NaN and ±Infinity null. */
+function toJsonValue(value: unknown): unknown {
+  switch (typeof value) {
+    case "undefined":
+    case "function":
+    case "symbol":
+    case "bigint":
+      throw new TypeError(
+        `JSON has no ${typeof value}; pass a string, number, boolean, null, array or object`,
+      );
+    case "number":
+      return Number.isFinite(value) ? value : null;
+    case "object":
+      return hasToJson(value) ? toJsonValue(value.toJSON("")) : value;
+    default:
+      return value;
+  }
+}
+
+function hasToJson(value: object | null): value is { toJSON(key: string): unknown } {
+  return value !== null && "toJSON" in value && typeof value.toJSON === "function";
+}
