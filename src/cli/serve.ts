@@ -1,9 +1,12 @@
+import { createSeal, type Seal } from "../mcp/seal.ts";
 import type { Server } from "../mcp/server.ts";
 import { createServer } from "../server/server.ts";
+import { listenHttp } from "../transports/http/node.ts";
 import { serveStdio } from "../transports/stdio.ts";
 import { listenTcp } from "../transports/tcp.ts";
-import { type Command, parsePort } from "./command.ts";
+import { type Command, type Parsed, parsePort } from "./command.ts";
 import { createDemoRegistry } from "./demo.ts";
+import { describeHttp, describeTcp } from "./greeting.ts";
 import { untilSignal } from "./until-signal.ts";
 import { UsageError } from "./usage-error.ts";
 import { readVersion } from "./version.ts";
@@ -13,27 +16,40 @@ export const serve: Command = {
   name: "serve",
   summary: "Serve the built-in demo tools: echo, add, countdown, greet.",
   flags: {
-    stdio: { help: "on standard input and output, for a client that starts us" },
-    tcp: {
-      value: "PORT",
-      help: "on a TCP port, one JSON message a line (default 7780; 0 picks a free port)",
-    },
     host: { value: "HOST", help: "the address to listen on (default 127.0.0.1)" },
+    port: { value: "PORT", help: "the HTTP port (default 7780; 0 picks a free one)" },
+    stdio: { help: "on standard input and output instead, for a client that starts us" },
+    tcp: { value: "PORT", help: "on a TCP port instead, one JSON message a line" },
   },
   run: async (parsed) => {
-    const [stray] = parsed.operands;
-    if (stray !== undefined) throw new UsageError(`serve takes no operand, but got ${JSON.stringify(stray)}`);
-    if (parsed.has("stdio") && parsed.valueOf("tcp") !== undefined)
-      throw new UsageError("choose --stdio or --tcp, not both");
-    const server = createServer(createDemoRegistry(), {
-      name: "junctor-demo",
-      title: "Junctor demo",
-      version: readVersion(),
-    });
+    assertSensible(parsed);
+    const seal = createSecretSeal();
+    const info = { name: "junctor-demo", title: "Junctor demo", version: readVersion() };
+    const server = createServer(createDemoRegistry(), info, { seal });
+    const host = parsed.valueOf("host") ?? "127.0.0.1";
+    const tcp = parsed.valueOf("tcp");
     if (parsed.has("stdio")) return serveOnStdio(server);
-    return serveOnTcp(server, parsePort("tcp", parsed.valueOf("tcp") ?? "7780"), parsed.valueOf("host"));
+    if (tcp !== undefined) return serveOnTcp(server, parsePort("tcp", tcp), host);
+    return serveOnHttp(server, parsePort("port", parsed.valueOf("port") ?? "7780"), host, seal);
   },
 };
+
+function assertSensible(parsed: Parsed): void {
+  const [stray] = parsed.operands;
+  if (stray !== undefined) throw new UsageError(`serve takes no operand, but got ${JSON.stringify(stray)}`);
+  const transports = [
+    parsed.has("stdio") ? "--stdio" : undefined,
+    parsed.valueOf("tcp") === undefined ? undefined : "--tcp",
+    parsed.valueOf("port") === undefined ? undefined : "--port",
+  ].filter((flag) => flag !== undefined);
+  if (transports.length > 1) throw new UsageError(`choose one of ${transports.join(" and ")}`);
+}
+
+/** With `JUNCTOR_SECRET` set, sessions and states outlive this process. */
+function createSecretSeal(): Seal {
+  const secret = process.env["JUNCTOR_SECRET"];
+  return createSeal(secret === undefined || secret === "" ? {} : { secret });
+}
 
 async function serveOnStdio(server: Server): Promise<number> {
   const stopping = new AbortController();
@@ -42,23 +58,16 @@ async function serveOnStdio(server: Server): Promise<number> {
   return 0;
 }
 
-async function serveOnTcp(server: Server, port: number, host: string | undefined): Promise<number> {
-  await using listener = await listenTcp(server, { port, ...(host === undefined ? {} : { host }) });
-  const call =
-    '{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"add","arguments":{"a":2,"b":3}}}';
-  const hello =
-    '{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"me","version":"1"}}}';
-  process.stdout.write(
-    [
-      `Junctor serves echo, add, countdown and greet on ${listener.host}:${listener.port}, one JSON message a line.`,
-      "Try it from another terminal:",
-      "",
-      `  printf '%s\\n' '${hello}' '${call}' | nc -N ${listener.host} ${listener.port}`,
-      "",
-      "Ctrl-C stops it.",
-      "",
-    ].join("\n"),
-  );
+async function serveOnTcp(server: Server, port: number, host: string): Promise<number> {
+  await using listener = await listenTcp(server, { port, host });
+  process.stdout.write(describeTcp(listener.host, listener.port));
+  await untilSignal();
+  return 0;
+}
+
+async function serveOnHttp(server: Server, port: number, host: string, seal: Seal): Promise<number> {
+  await using listener = await listenHttp(server, { port, host, seal });
+  process.stdout.write(describeHttp(listener.url));
   await untilSignal();
   return 0;
 }

@@ -7,7 +7,7 @@ export interface Invalid {
   /** The id of the refused request, when it could be read. */
   readonly id: RequestId | undefined;
   readonly error: RpcError;
-  /** False for what looks like a response: those are never answered, however broken. */
+  /** False for what looks like a response or a notification: those are never answered, however broken. */
   readonly isAnswerable: boolean;
 }
 

@@ -8,6 +8,8 @@ import { type RequestId, type Response, toRequestId } from "./message.ts";
 export interface RequestOptions {
   /** Aborting rejects at once, and tells the other side with `notifications/cancelled`. */
   readonly signal?: AbortSignal;
+  /** Where to send it, if not on the usual channel: over HTTP a request may belong to another one's stream. */
+  readonly via?: Pick<Channel, "send">;
 }
 
 /** The requests of our own that wait for their answers. */
@@ -23,7 +25,7 @@ export class Outbound {
 
   /** Sends a request and resolves with its result. Rejects with `RpcError`, `ClosedError` or the signal's reason. */
   async request(method: string, params: RawJson | undefined, options: RequestOptions = {}): Promise<RawJson> {
-    const { signal } = options;
+    const { signal, via = this.#channel } = options;
     signal?.throwIfAborted();
     if (this.#closed !== undefined)
       throw new ClosedError("not_sent", "the channel is closed", { cause: this.#closed });
@@ -33,14 +35,14 @@ export class Outbound {
       answer.reject(signal?.reason);
       const params = RawJson.fromText(`{"requestId":${id}}`);
       // A channel that is already closed has no one left to tell.
-      this.#channel.send({ kind: "notification", method: "notifications/cancelled", params }).catch(() => {});
+      via.send({ kind: "notification", method: "notifications/cancelled", params }).catch(() => {});
     };
     this.#pending.set(id, answer);
     signal?.addEventListener("abort", onAbort, { once: true });
     try {
       const [response] = await Promise.all([
         answer.promise,
-        this.#channel.send({ kind: "request", id, method, params }),
+        via.send({ kind: "request", id, method, params }),
       ]);
       if (response.kind === "result") return response.result;
       const { code, message, data } = response.error;

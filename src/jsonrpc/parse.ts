@@ -57,8 +57,9 @@ function parseBatch(bytes: Uint8Array, options: ParseOptions): Batch | Invalid {
   if (spans.length === 0) return invalid(undefined, "A batch holds at least one message");
   if (spans.length > maxBatch) return invalid(undefined, `A batch holds at most ${maxBatch} messages`);
   const items = spans.map(({ start, end }): Message | Invalid => {
-    const item = parseMessage(bytes.subarray(start, end), options);
-    return item.kind === "batch" ? invalid(undefined, "A batch holds messages, not batches") : item;
+    // Not even looked into: reading every level of a deep nest again would cost its size times its depth.
+    if (bytes[start] === 0x5b) return invalid(undefined, "A batch holds messages, not batches");
+    return parseMessage(bytes.subarray(start, end), options) as Message | Invalid;
   });
   return { kind: "batch", items };
 }
@@ -69,8 +70,7 @@ function toMessage(raw: RawJson): Message | Invalid {
   const error = raw.at("error");
   const rawId = raw.at("id");
   const id = rawId === undefined ? undefined : toId(rawId);
-  const isResponse = method === undefined && (result !== undefined || error !== undefined);
-  const refuseWith = (text: string): Invalid => invalid(id, text, !isResponse);
+  const refuseWith = (text: string): Invalid => invalid(id, text, isAnswerable(raw));
 
   if (raw.at("jsonrpc")?.text !== '"2.0"') return refuseWith('A message has the member "jsonrpc": "2.0"');
   if (method !== undefined) {
@@ -120,18 +120,24 @@ function invalid(id: RequestId | undefined, text: string, isAnswerable = true): 
   return { kind: "invalid", id, error: new RpcError("rpc.invalid_request", text), isAnswerable };
 }
 
+/** Whether an object that is no message gets an answer: not if it looks like a response, nor like a notification. */
+function isAnswerable(raw: RawJson): boolean {
+  const method = raw.at("method");
+  if (method === undefined) return raw.at("result") === undefined && raw.at("error") === undefined;
+  return method.kind !== "string" || raw.at("id") !== undefined;
+}
+
 /** Duplicate and case-variant keys leave a finished scan behind, so the answer can still name the request's id. */
 function refuse(error: JsonError, bytes: Uint8Array, shape: Shape): Invalid {
-  const isReadable = error.index !== undefined;
-  const raw = error.index === undefined ? undefined : RawJson.fromScan(bytes, shape, error.index);
-  const rawId = raw?.at("id");
-  const isTooDeep = error.code === "json.depth";
+  const { index } = error;
+  const rawId = index === undefined ? undefined : RawJson.fromScan(bytes, shape, index).at("id");
+  const isReadable = index !== undefined || error.code === "json.depth";
   return {
     kind: "invalid",
     id: rawId === undefined ? undefined : toId(rawId),
-    error: new RpcError(isReadable || isTooDeep ? "rpc.invalid_request" : "rpc.parse", error.message, {
-      cause: error,
-    }),
-    isAnswerable: raw === undefined || raw.at("method") !== undefined,
+    error: new RpcError(isReadable ? "rpc.invalid_request" : "rpc.parse", error.message, { cause: error }),
+    // The index leaves out keys that occur twice; whether one is there at all is seen without it.
+    isAnswerable:
+      index === undefined || isAnswerable(RawJson.fromChecked(bytes.subarray(index[1], index[2]))),
   };
 }

@@ -91,7 +91,7 @@ export class Peer {
         return undefined;
       case "invalid":
         if (incoming.isAnswerable) return this.#track(this.#channel.send(this.#refusal(incoming)));
-        this.#dropped(`a broken response: ${incoming.error.message}`);
+        this.#dropped(`what wants no answer: ${incoming.error.message}`);
         return undefined;
       case "batch":
         return this.#receiveBatch(incoming);

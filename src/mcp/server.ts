@@ -13,6 +13,8 @@ export interface WireContext extends PeerContext {
   readonly headers?: HeaderLookup | undefined;
   /** Sends a request to the client that belongs to this one. Legacy only: modern servers send none. */
   ask?(method: string, params: RawJson | undefined, signal: AbortSignal): Promise<RawJson>;
+  /** Lets the client's connection go while the work goes on; it comes back for the result (2025-11-25 over HTTP only). */
+  release?(): Promise<void>;
   /** Starts a legacy session; called once, by `initialize`. */
   beginSession?(handshake: Handshake): void;
 }

@@ -27,6 +27,7 @@ export function toCallContext(request: Request, wire: WireContext, mintsTokens: 
     clientInfo: facts?.clientInfo,
     meta,
     headers,
+    release: async () => wire.release?.(),
     emit: async (event) => {
       if (event.kind === "progress") await sendProgress?.(event);
       else if (wantsLog(era, event.level)) await wire.notify("notifications/message", toLogParams(event));

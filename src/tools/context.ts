@@ -34,6 +34,11 @@ export interface CallContext {
    * for resolve at once.
    */
   emit(event: CallEvent): Promise<void>;
+  /**
+   * Lets the caller's connection go before a long wait; it comes back for the result by itself. Does nothing where that
+   * is not possible, which is everywhere but for 2025-11-25 over HTTP.
+   */
+  release(): Promise<void>;
 }
 
 /** A context for calling a provider directly, without a wire: full capabilities are not assumed, nothing is emitted. */
@@ -47,6 +52,7 @@ export function createCallContext(overrides: Partial<CallContext> = {}): CallCon
     meta: undefined,
     headers: undefined,
     emit: () => Promise.resolve(),
+    release: () => Promise.resolve(),
     ...overrides,
   };
 }

@@ -2,6 +2,7 @@ import { Buffer } from "node:buffer";
 import type { Writable } from "node:stream";
 import { createDeferred, type Deferred } from "../async/deferred.ts";
 import { ClosedError } from "../errors/closed-error.ts";
+import { toOneLine } from "../json/one-line.ts";
 import type { RawJson } from "../json/raw.ts";
 
 /**
@@ -28,7 +29,7 @@ export class LineWriter {
   /** Resolves when the stream has taken the line and has room for more. Rejects with a `ClosedError`. */
   write(json: RawJson): Promise<void> {
     if (this.#closed !== undefined) return Promise.reject(this.#closed);
-    this.#waiting.push(json);
+    this.#waiting.push(toOneLine(json));
     if (this.#flushed === undefined) {
       this.#flushed = createDeferred();
       process.nextTick(() => this.#flush());

@@ -7,6 +7,7 @@ export type Line =
 
 const newline = 0x0a;
 const carriageReturn = 0x0d;
+const nothing = new Uint8Array(0);
 
 /**
  * Cuts a stream of bytes into lines. Works on bytes, so a character may be split anywhere between two chunks, and only
@@ -15,8 +16,8 @@ const carriageReturn = 0x0d;
  */
 export class LineSplitter {
   readonly #maxBytes: number;
-  /** The beginning of a line whose end has not come yet; several pieces, joined only once. */
-  #pieces: Uint8Array[] = [];
+  /** Begins with the part of a line whose end has not come yet. One buffer: pieces as small as a byte would add up. */
+  #partial: Uint8Array = nothing;
   #length = 0;
   #isSkipping = false;
 
@@ -38,33 +39,54 @@ export class LineSplitter {
 
   /** The last line, if the stream ended without a line end. */
   *flush(): Generator<Line> {
-    yield* this.#finish(new Uint8Array(0));
+    yield* this.#finish(nothing);
   }
 
   *#finish(last: Uint8Array): Generator<Line> {
     const isSkipped = this.#isSkipping;
-    const bytes = this.#pieces.length === 0 ? last : Buffer.concat([...this.#pieces, last]);
-    this.#pieces = [];
-    this.#length = 0;
+    const bytes = this.#length === 0 ? last : this.#append(last);
+    this.#forget();
     this.#isSkipping = false;
     if (isSkipped) return;
-    const line = bytes[bytes.length - 1] === carriageReturn ? bytes.subarray(0, -1) : bytes;
+    const line = endsWithReturn(bytes) ? bytes.subarray(0, -1) : bytes;
     if (line.length > this.#maxBytes) yield { kind: "too_long", maxBytes: this.#maxBytes };
     else if (!isBlank(line)) yield { kind: "line", bytes: line };
   }
 
   *#keep(piece: Uint8Array): Generator<Line> {
     if (this.#isSkipping) return;
-    this.#length += piece.length;
     // A carriage return that belongs to the line's end is not counted.
-    if (this.#length > this.#maxBytes + 1) {
+    const length = this.#length + piece.length - (endsWithReturn(piece) ? 1 : 0);
+    if (length > this.#maxBytes) {
       this.#isSkipping = true;
-      this.#pieces = [];
+      this.#forget();
       yield { kind: "too_long", maxBytes: this.#maxBytes };
     } else {
-      this.#pieces.push(piece);
+      this.#append(piece);
     }
   }
+
+  /** Everything there is of the line so far. */
+  #append(piece: Uint8Array): Uint8Array {
+    const length = this.#length + piece.length;
+    if (length > this.#partial.length) {
+      const grown = Buffer.allocUnsafe(Math.max(length, 2 * this.#partial.length));
+      grown.set(this.#partial.subarray(0, this.#length));
+      this.#partial = grown;
+    }
+    this.#partial.set(piece, this.#length);
+    this.#length = length;
+    return this.#partial.subarray(0, length);
+  }
+
+  #forget(): void {
+    this.#partial = nothing;
+    this.#length = 0;
+  }
+}
+
+function endsWithReturn(bytes: Uint8Array): boolean {
+  return bytes[bytes.length - 1] === carriageReturn;
 }
 
 function isBlank(line: Uint8Array): boolean {

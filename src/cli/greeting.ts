@@ -1,0 +1,69 @@
+import { metaKeys } from "../mcp/meta-keys.ts";
+import { newestModernRevision } from "../mcp/revision.ts";
+
+/** What a person sees when the demo is up over HTTP: the URL, something to try, something to paste. */
+export function describeHttp(url: string): string {
+  const call = {
+    jsonrpc: "2.0",
+    id: 1,
+    method: "tools/call",
+    params: {
+      name: "countdown",
+      arguments: { from: 5 },
+      _meta: {
+        progressToken: 1,
+        [metaKeys.protocolVersion]: newestModernRevision,
+        [metaKeys.clientCapabilities]: {},
+      },
+    },
+  };
+  const headers = [
+    "content-type: application/json",
+    "accept: application/json, text/event-stream",
+    `mcp-protocol-version: ${newestModernRevision}`,
+    "mcp-method: tools/call",
+    "mcp-name: countdown",
+  ];
+  const curl = `curl -N ${url} ${headers.map((header) => `-H '${header}'`).join(" ")} -d '${JSON.stringify(call)}'`;
+  const snippet = JSON.stringify({ mcpServers: { junctor: { type: "http", url } } }, undefined, 2);
+  return [
+    `Junctor serves echo, add, countdown and greet on ${url}`,
+    "",
+    "See countdown stream:",
+    "",
+    `  ${curl}`,
+    "",
+    "Use it from Claude, Cursor or another client (VS Code says servers for mcpServers):",
+    "",
+    ...snippet.split("\n").map((line) => `  ${line}`),
+    "",
+    "Ctrl-C stops it.",
+    "",
+  ].join("\n");
+}
+
+/** The same for the demo over TCP. */
+export function describeTcp(host: string, port: number): string {
+  const hello = {
+    jsonrpc: "2.0",
+    id: 1,
+    method: "initialize",
+    params: { protocolVersion: "2025-11-25", capabilities: {}, clientInfo: { name: "me", version: "1" } },
+  };
+  const call = {
+    jsonrpc: "2.0",
+    id: 2,
+    method: "tools/call",
+    params: { name: "add", arguments: { a: 2, b: 3 } },
+  };
+  const lines = [hello, call].map((message) => `'${JSON.stringify(message)}'`).join(" ");
+  return [
+    `Junctor serves echo, add, countdown and greet on ${host}:${port}, one JSON message a line.`,
+    "Try it from another terminal:",
+    "",
+    `  printf '%s\\n' ${lines} | nc -N ${host} ${port}`,
+    "",
+    "Ctrl-C stops it.",
+    "",
+  ].join("\n");
+}

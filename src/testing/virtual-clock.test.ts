@@ -1,0 +1,44 @@
+import { expect, test } from "vitest";
+import { settlesWithin } from "../async/clock.ts";
+import { createVirtualClock } from "./virtual-clock.ts";
+
+test("a sleep ends when its time has come, and not before", async () => {
+  const clock = createVirtualClock(1000);
+  const woken: number[] = [];
+  void clock.sleep(50).then(() => woken.push(clock.now()));
+  await clock.advance(49);
+  expect(woken).toEqual([]);
+  await clock.advance(1);
+  expect(woken).toEqual([1050]);
+});
+
+test("sleeps end in the order of their time, and what they wake may sleep again", async () => {
+  const clock = createVirtualClock();
+  const woken: string[] = [];
+  void clock.sleep(20).then(() => woken.push("late"));
+  void clock
+    .sleep(5)
+    .then(() => clock.sleep(5))
+    .then(() => woken.push("early, twice"));
+  await clock.advance(100);
+  expect(woken).toEqual(["early, twice", "late"]);
+  expect(clock.now()).toBe(100);
+});
+
+test("aborting ends a sleep with the signal's reason and leaves nothing behind", async () => {
+  const clock = createVirtualClock();
+  const controller = new AbortController();
+  const sleep = clock.sleep(10, controller.signal);
+  controller.abort(new Error("enough"));
+  await expect(sleep).rejects.toThrow("enough");
+  expect(clock.sleeping).toBe(0);
+});
+
+test("settlesWithin tells whether a promise was quick enough, and leaves no timer behind", async () => {
+  const clock = createVirtualClock();
+  await expect(settlesWithin(Promise.reject(new Error("fails, but in time")), 10, clock)).resolves.toBe(true);
+  const never = settlesWithin(new Promise(() => {}), 10, clock);
+  await clock.advance(10);
+  await expect(never).resolves.toBe(false);
+  expect(clock.sleeping).toBe(0);
+});

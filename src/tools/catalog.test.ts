@@ -1,0 +1,42 @@
+import { expect, test } from "vitest";
+import { type Catalog, createCatalog } from "./catalog.ts";
+
+const create = (): Catalog<number, string> =>
+  createCatalog<number, string>("The tool", { kind: "tools" }, String);
+
+test("entries are kept under their names, in the order they came", () => {
+  const catalog = create();
+  catalog.add("b", 1);
+  catalog.add("a", 2);
+  catalog.add("__proto__", 3);
+  expect([catalog.get("a"), catalog.get("__proto__"), catalog.get("constructor")]).toEqual([2, 3, undefined]);
+  expect([...catalog.entries()]).toEqual([1, 2, 3]);
+  expect(catalog.list()).toEqual(["1", "2", "3"]);
+});
+
+test("a name that is taken is refused, and what has it stays", () => {
+  const catalog = create();
+  catalog.add("a", 1);
+  expect(() => catalog.add("a", 2)).toThrow('The tool "a" is registered already; unregister it first');
+  expect(catalog.get("a")).toBe(1);
+});
+
+test("removing tells whether there was anything", () => {
+  const catalog = create();
+  catalog.add("a", 1);
+  expect([catalog.remove("a"), catalog.remove("a")]).toEqual([true, false]);
+  expect(catalog.list()).toEqual([]);
+});
+
+test("the list is the same frozen array until something is added or removed", () => {
+  const catalog = create();
+  catalog.add("a", 1);
+  const first = catalog.list();
+  expect(catalog.list()).toBe(first);
+  expect(Object.isFrozen(first)).toBe(true);
+  expect(catalog.remove("b")).toBe(false);
+  expect(catalog.list()).toBe(first);
+  catalog.add("b", 2);
+  expect(catalog.list()).not.toBe(first);
+  expect(first).toEqual(["1"]);
+});

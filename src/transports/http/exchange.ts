@@ -1,0 +1,38 @@
+import type { RpcError } from "../../errors/rpc-error.ts";
+import { toOneLine } from "../../json/one-line.ts";
+import type { RawJson } from "../../json/raw.ts";
+import { toErrorBody } from "../../jsonrpc/error-body.ts";
+import { type ErrorResponse, encodeMessage, type Message, type RequestId } from "../../jsonrpc/message.ts";
+import type { HttpHeaders, Reply } from "./reply.ts";
+
+export const jsonHeaders: HttpHeaders = { "content-type": "application/json" };
+
+/** Answers with one JSON message. */
+export function sendJson(
+  reply: Reply,
+  status: number,
+  json: RawJson,
+  headers: HttpHeaders = jsonHeaders,
+): void {
+  reply.send(status, headers, json.isBytesOnly ? json.bytes : json.text);
+}
+
+/** Answers with an error instead of serving. */
+export function sendError(
+  reply: Reply,
+  status: number,
+  error: RpcError,
+  id?: RequestId,
+  headers?: HttpHeaders,
+): void {
+  sendJson(reply, status, encodeMessage(toErrorResponse(error, id)), { ...jsonHeaders, ...headers });
+}
+
+export function toErrorResponse(error: RpcError, id: RequestId | undefined): ErrorResponse {
+  return { kind: "error", id, error: toErrorBody(error) };
+}
+
+/** A message as the data of an event. */
+export function toData(message: Message): string {
+  return toOneLine(encodeMessage(message)).text;
+}

@@ -1,0 +1,53 @@
+import { isLoopback } from "../loopback.ts";
+import type { HttpRequest } from "./reply.ts";
+
+export interface GuardOptions {
+  /** The address that was bound, where the runtime knows it. */
+  readonly host?: string;
+  /** More values of `Host` to serve, such as `mcp.example.com` or `mcp.example.com:8443`. */
+  readonly allowedHosts?: readonly string[];
+  /** More values of `Origin` to serve, such as `https://app.example.com`. */
+  readonly allowedOrigins?: readonly string[];
+}
+
+/** Says why a request must not be served, or undefined. */
+export type Guard = (request: HttpRequest) => string | undefined;
+
+/**
+ * Refuses requests that a web page on another site could have made (DNS rebinding: CVE-2025-66414 and its kin). A page
+ * that tricks a browser into talking to us cannot forge `Host` and `Origin`. Names are compared exactly, with their port.
+ */
+export function createGuard({ host, allowedHosts = [], allowedOrigins = [] }: GuardOptions): Guard {
+  const origins = new Set(allowedOrigins.map((origin) => origin.toLowerCase()));
+  const hosts = new Set(allowedHosts.map((name) => name.toLowerCase()));
+  const ownNames = host === undefined || isLoopback(host) ? ["localhost", "127.0.0.1", "[::1]"] : [];
+  if (host !== undefined) ownNames.push(host.includes(":") ? `[${host}]` : host.toLowerCase());
+  const byPort = new Map<number, ReadonlySet<string>>();
+
+  const allowed = (port: number | undefined): ReadonlySet<string> => {
+    if (port === undefined) return hosts;
+    let names = byPort.get(port);
+    if (names === undefined) {
+      const bare = port === 80 ? ownNames : [];
+      names = new Set([...ownNames.map((name) => `${name}:${port}`), ...bare, ...hosts]);
+      byPort.set(port, names);
+    }
+    return names;
+  };
+
+  return ({ header, hostCount, localPort }) => {
+    const names = allowed(localPort);
+    const asked = header("host")?.toLowerCase() ?? "";
+    if (hostCount !== 1 || !names.has(asked)) {
+      return `The Host ${JSON.stringify(asked)} is not served here; add it to allowedHosts if it should be.`;
+    }
+    const origin = header("origin")?.toLowerCase();
+    if (origin === undefined || origins.has(origin)) return undefined;
+    const isOwn =
+      (origin.startsWith("http://") || origin.startsWith("https://")) &&
+      names.has(origin.slice(origin.indexOf("//") + 2));
+    return isOwn
+      ? undefined
+      : `The Origin ${JSON.stringify(origin)} is not served here; add it to allowedOrigins if it should be.`;
+  };
+}

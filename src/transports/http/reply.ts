@@ -1,0 +1,41 @@
+import type { HeaderLookup } from "../../mcp/era.ts";
+
+/** A request, whatever runtime it came by. */
+export interface HttpRequest {
+  readonly method: string;
+  /** Without the query. */
+  readonly path: string;
+  readonly query: URLSearchParams;
+  readonly header: HeaderLookup;
+  /** How many `Host` headers there are; more than one is an attack. */
+  readonly hostCount: number;
+  /** The port the request came in on, where the runtime knows it. */
+  readonly localPort: number | undefined;
+  /** The whole body, or why there is none. */
+  readBody(maxBytes: number): Promise<Uint8Array | "too_large" | "aborted">;
+}
+
+export type HttpHeaders = { readonly [name: string]: string };
+
+/** Where the answer to one request goes. Exactly one of `send` and `stream` is called, once. */
+export interface Reply {
+  /** Answers with a whole body, or none. */
+  send(status: number, headers: HttpHeaders, body?: string | Uint8Array): void;
+  /** Answers with a body that comes in pieces. */
+  stream(status: number, headers: HttpHeaders): FrameSink;
+  /** Calls back when the client hangs up before the answer is complete. At most one callback. */
+  onHangUp(callback: () => void): void;
+}
+
+/** The body of a streamed answer. */
+export interface FrameSink {
+  /**
+   * Resolves when the client's side of the connection took it, which is the backpressure; resolves at once, and writes
+   * nothing, when the client is gone.
+   */
+  write(text: string): Promise<void>;
+  end(): void;
+  /** Ends it without a proper end, so that the client notices. */
+  cut(reason: string): void;
+  readonly isOpen: boolean;
+}

@@ -1,0 +1,160 @@
+import { randomBytes } from "node:crypto";
+import type { Clock } from "../../async/clock.ts";
+import { ClosedError } from "../../errors/closed-error.ts";
+import { RpcError } from "../../errors/rpc-error.ts";
+import type { RequestId } from "../../jsonrpc/message.ts";
+import { Outbound } from "../../jsonrpc/outbound.ts";
+import type { Seal } from "../../mcp/seal.ts";
+import { createSession, type Handshake, type Session } from "../../mcp/session.ts";
+import type { ResumableStream } from "./resumable-stream.ts";
+
+/** What is live of one legacy session in this process. It can be dropped and made anew from the session id. */
+export interface LiveSession {
+  /** The session id as clients present it. */
+  readonly token: string;
+  readonly caller: string | undefined;
+  readonly session: Session;
+  /** Requests being worked on, to be found by `notifications/cancelled`. */
+  readonly running: Map<RequestId, AbortController>;
+  /** Questions to the client that wait for an answer. */
+  readonly asks: Outbound;
+  readonly streams: Map<string, ResumableStream>;
+  /** Announcements nobody could be told yet, merged; see `announcements.ts`. */
+  readonly unannounced: Map<string, string>;
+  /** The stream of things unrelated to any call. */
+  standalone: ResumableStream | undefined;
+  /** Stops announcements and ends subscriptions. */
+  detach: () => void;
+  usedAt: number;
+}
+
+export interface SessionTableOptions {
+  readonly seal: Seal;
+  readonly clock: Clock;
+  /** How long a session id is good for. */
+  readonly ttlMs: number;
+  /** How long an unused session is kept in memory. */
+  readonly idleMs: number;
+  readonly maxLive: number;
+  /** Called when a session comes to life, also again. */
+  readonly onLive: (live: LiveSession) => void;
+}
+
+interface Sealed extends Handshake {
+  readonly nonce: string;
+}
+
+const maxTokenLength = 4096;
+const sweepEveryMs = 30_000;
+
+/** The legacy sessions of one endpoint. Ids are sealed, so nothing needs to be remembered to recognise one. */
+export class SessionTable {
+  readonly #options: SessionTableOptions;
+  readonly #live = new Map<string, LiveSession>();
+  /** Ids that were deleted, until they would have expired anyway. */
+  readonly #deleted = new Map<string, number>();
+  #sweptAt = 0;
+
+  constructor(options: SessionTableOptions) {
+    this.#options = options;
+  }
+
+  /** Starts a session and gives it an id. */
+  begin(handshake: Handshake, caller: string | undefined): LiveSession {
+    const nonce = randomBytes(16).toString("base64url");
+    const token = this.#options.seal.seal({ ...handshake, nonce }, toBinding(caller), this.#options.ttlMs);
+    if (token.length > maxTokenLength) {
+      throw new RpcError(
+        "rpc.invalid_params",
+        "Invalid params: clientInfo and capabilities are too large for a session",
+      );
+    }
+    return this.#enliven(token, handshake, caller);
+  }
+
+  /** The session with this id, if it is one of ours, is alive, and belongs to this caller. */
+  find(token: string, caller: string | undefined): LiveSession | undefined {
+    this.#sweep();
+    const live = this.#live.get(token);
+    if (live !== undefined) {
+      if (live.caller !== caller) return undefined;
+      live.usedAt = this.#options.clock.now();
+      return live;
+    }
+    if (token.length > maxTokenLength || this.#deleted.has(token)) return undefined;
+    const opened = this.#options.seal.open(token, toBinding(caller));
+    if (!opened.ok) return undefined;
+    const { nonce: _, ...handshake } = opened.payload as Sealed;
+    return this.#enliven(token, handshake, caller);
+  }
+
+  /** Ends a session for good. */
+  delete(live: LiveSession): void {
+    this.#deleted.set(live.token, this.#options.clock.now() + this.#options.ttlMs);
+    this.#drop(live, "the session was deleted");
+  }
+
+  /** Drops everything that is live; ids stay good for another process with the same secret. */
+  close(): void {
+    for (const live of this.#live.values()) this.#drop(live, "the server is stopping");
+  }
+
+  #enliven(token: string, handshake: Handshake, caller: string | undefined): LiveSession {
+    const live: LiveSession = {
+      token,
+      caller,
+      session: createSession(handshake),
+      running: new Map(),
+      asks: new Outbound({
+        send: () => Promise.reject(new ClosedError("not_sent", "a question goes on the stream of its call")),
+      }),
+      streams: new Map(),
+      unannounced: new Map(),
+      standalone: undefined,
+      detach: () => {},
+      usedAt: this.#options.clock.now(),
+    };
+    this.#live.set(token, live);
+    this.#options.onLive(live);
+    if (this.#live.size > this.#options.maxLive) this.#evict();
+    return live;
+  }
+
+  /** Makes room by dropping what was used longest ago; its id stays good. */
+  #evict(): void {
+    const idle = [...this.#live.values()].filter(isIdle).toSorted((a, b) => a.usedAt - b.usedAt);
+    for (const live of idle.slice(0, Math.ceil(this.#options.maxLive / 10)))
+      this.#drop(live, "too many sessions");
+  }
+
+  #sweep(): void {
+    const now = this.#options.clock.now();
+    if (now - this.#sweptAt < sweepEveryMs) return;
+    this.#sweptAt = now;
+    const tooOld = now - this.#options.idleMs;
+    for (const live of this.#live.values()) {
+      for (const [id, stream] of live.streams)
+        if (stream.isEnded && stream.usedAt < tooOld) live.streams.delete(id);
+      if (live.usedAt < tooOld && isIdle(live)) this.#drop(live, "the session was idle");
+    }
+    for (const [token, expiresAt] of this.#deleted) if (expiresAt < now) this.#deleted.delete(token);
+  }
+
+  #drop(live: LiveSession, reason: string): void {
+    this.#live.delete(live.token);
+    const closed = new ClosedError("outcome_unknown", reason);
+    for (const controller of live.running.values()) controller.abort(closed);
+    live.asks.close(closed);
+    live.detach();
+    for (const stream of live.streams.values()) void stream.end();
+    void live.standalone?.end();
+  }
+}
+
+function isIdle(live: LiveSession): boolean {
+  return live.running.size === 0 && live.standalone?.isConnected !== true;
+}
+
+function toBinding(caller: string | undefined): string {
+  return JSON.stringify(["session", caller ?? null]);
+}
