@@ -74,7 +74,8 @@ describe("answers", () => {
   });
 
   test("of the model are what it wrote", () => {
-    const answer = '{"role":"assistant","model":"m","content":{"type":"text","text":"hi"},"stopReason":"end"}';
+    const answer =
+      '{"role":"assistant","model":"m","content":{"type":"text","text":"hi"},"stopReason":"end"}';
     expect(reader(answer).sampled("key")).toEqual(JSON.parse(answer));
     const several = '{"role":"assistant","model":"m","content":[{"type":"tool_use","name":"t"}]}';
     expect(reader(several).sampled("key")).toEqual(JSON.parse(several));

@@ -100,15 +100,23 @@ export function readAnswers(resumption: Resumption | undefined): AnswerReader {
     },
     sampled: (key) => {
       const value = answer(key);
-      const isSampled =
-        value !== undefined && typeof value["model"] === "string" && value["content"] !== undefined;
+      const isSampled = typeof value?.["model"] === "string" && isBlocks(value["content"]);
       return isSampled ? (value as unknown as Sampled) : undefined;
     },
     roots: (key) => {
       const roots = answer(key)?.["roots"];
-      return Array.isArray(roots) ? (roots as readonly Root[]) : undefined;
+      return Array.isArray(roots) && roots.every(isRoot) ? roots : undefined;
     },
   };
+}
+
+/** One block or several. Their types are not checked: a model that was given tools writes blocks of its own. */
+function isBlocks(value: unknown): boolean {
+  return Array.isArray(value) ? value.every(isRecord) : isRecord(value);
+}
+
+function isRoot(value: unknown): value is Root {
+  return isRecord(value) && typeof value["uri"] === "string";
 }
 
 function isRecord(value: unknown): value is { readonly [field: string]: unknown } {

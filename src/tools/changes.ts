@@ -23,8 +23,10 @@ export function createChangeSource(): ChangeSource {
       waiting.set(change.kind === "resource" ? `resource ${change.uri}` : change.kind, change);
     },
     onChange: (listener) => {
-      listeners.add(listener);
-      return () => listeners.delete(listener);
+      // A function of its own for each listening: one that listens twice must stop twice.
+      const heard = (change: Change): void => listener(change);
+      listeners.add(heard);
+      return () => void listeners.delete(heard);
     },
   };
 }

@@ -1,55 +1,55 @@
 import { NotFoundError } from "../errors/not-found-error.ts";
 import { RpcError } from "../errors/rpc-error.ts";
+import type { Resource, ResourceTemplate } from "../mcp/types.ts";
 import type { CallContext } from "./context.ts";
-import { createNames, type Member } from "./names.ts";
+import { createMemberLists, type Member, type OnListError } from "./member-lists.ts";
+import { answerOf, createNames } from "./names.ts";
 import type { Naming } from "./namespace.ts";
 import type { Provider, ResourceProvider } from "./provider.ts";
-
-type OnListError = (namespace: string, error: unknown) => void;
 
 /** The resources of all members, if any has some. A URI belongs to the first member that knows it. */
 export function toResources(
   members: readonly Member[],
   onListError: OnListError,
 ): Pick<Provider, "resources"> {
-  const owners = members.flatMap(({ namespace, provider }) =>
-    provider.resources === undefined ? [] : [{ namespace, resources: provider.resources }],
-  );
+  const owners = members.filter(({ provider }) => provider.resources !== undefined);
   if (owners.length === 0) return {};
-  const gather = async <T>(
-    list: (resources: ResourceProvider) => Promise<readonly T[]>,
-  ): Promise<readonly T[]> => {
-    const lists = await Promise.all(
-      owners.map(async ({ namespace, resources }) => {
-        try {
-          return await list(resources);
-        } catch (error) {
-          onListError(namespace, error);
-          return [];
-        }
-      }),
-    );
-    return lists.flat();
-  };
-  const firstOf = <T>(attempt: (resources: ResourceProvider) => Promise<T>): Promise<T> =>
-    firstFound(
-      owners.map(
-        ({ resources }) =>
-          () =>
-            attempt(resources),
-      ),
-    );
+  const providers = owners.flatMap(({ provider }) => provider.resources ?? []);
+  const resources = createMemberLists<Resource>(
+    owners,
+    async ({ provider }, context) => provider.resources?.listResources(context) ?? [],
+    ({ uri }) => uri,
+    onListError,
+  );
+  const templates = createMemberLists<ResourceTemplate>(
+    owners,
+    async ({ provider }, context) => provider.resources?.listTemplates(context) ?? [],
+    ({ uriTemplate }) => uriTemplate,
+    onListError,
+  );
   return {
     resources: {
-      listResources: (context) => gather((resources) => resources.listResources(context)),
-      listTemplates: (context) => gather((resources) => resources.listTemplates(context)),
-      readResource: (request, context) => firstOf((resources) => resources.readResource(request, context)),
-      watch: (uri, context) =>
-        firstOf(async (resources) => {
-          if (resources.watch === undefined) throw new NotFoundError("resource", uri);
-          return resources.watch(uri, context);
-        }),
+      listResources: resources.all,
+      listTemplates: templates.all,
+      readResource: (request, context) =>
+        firstFound(providers.map((provider) => () => provider.readResource(request, context))),
+      ...toWatch(providers),
     },
+  };
+}
+
+function toWatch(providers: readonly ResourceProvider[]): Pick<ResourceProvider, "watch"> {
+  const watchable = providers.filter(({ watch }) => watch !== undefined);
+  if (watchable.length === 0) return {};
+  return {
+    watch: (uri, context) =>
+      firstFound(
+        watchable.map((provider) => async () => {
+          const stop = await provider.watch?.(uri, context);
+          if (stop === undefined) throw new NotFoundError("resource", uri);
+          return stop;
+        }),
+      ),
   };
 }
 
@@ -68,7 +68,8 @@ export function toPrompts(
         const owner = await names.find(request.name, context);
         const prompts = owner?.provider.prompts;
         if (owner === undefined || prompts === undefined) throw new NotFoundError("prompt", request.name);
-        return prompts.getPrompt({ ...request, name: owner.name }, context);
+        const answer = prompts.getPrompt({ ...request, name: owner.name }, context);
+        return answerOf(owner, "prompt", request.name, answer);
       },
     },
   };

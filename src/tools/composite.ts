@@ -1,9 +1,11 @@
 import { NotFoundError } from "../errors/not-found-error.ts";
 import { RpcError } from "../errors/rpc-error.ts";
+import { createChangeSource } from "./changes.ts";
 import { toCompletion, toPrompts, toResources } from "./composite-facets.ts";
 import type { CallContext } from "./context.ts";
-import { createNames, type Member } from "./names.ts";
-import { assertNamespace, defaultNaming, type Naming } from "./namespace.ts";
+import type { Member, OnListError } from "./member-lists.ts";
+import { answerOf, createNames } from "./names.ts";
+import { assertNamespaces, defaultNaming, type Naming } from "./namespace.ts";
 import type { Provider, ToolCall, ToolOutcome } from "./provider.ts";
 
 export interface ComposeOptions extends Partial<Naming> {
@@ -12,8 +14,11 @@ export interface ComposeOptions extends Partial<Naming> {
    * the providers in order; `refuse` answers that the format is wrong.
    */
   readonly bareNames?: "exact" | "first_match" | "refuse";
-  /** Told when a provider could not be listed; its last good list is used. */
-  readonly onListError?: (namespace: string, error: unknown) => void;
+  /**
+   * Told when a provider could not be listed; its last good list is used. The default writes it to the standard error
+   * stream.
+   */
+  readonly onListError?: OnListError;
 }
 
 /** Several providers as one. Made by {@link compose}. */
@@ -32,19 +37,15 @@ export function compose(
   providers: { readonly [namespace: string]: Provider },
   options: ComposeOptions = {},
 ): Composite {
-  const { bareNames = "exact", onListError = () => {}, ...given } = options;
+  const { bareNames = "exact", onListError = writeListError, ...given } = options;
   const naming: Naming = { ...defaultNaming, ...given };
-  const members: readonly Member[] = Object.entries(providers).map(([namespace, provider]) => {
-    assertNamespace(namespace, naming);
-    return { namespace, provider };
-  });
+  const namespaces = Object.keys(providers);
+  assertNamespaces(namespaces, naming);
+  const members: readonly Member[] = Object.entries(providers).map(([namespace, provider]) => ({
+    namespace,
+    provider,
+  }));
   const tools = createNames(members, naming, (provider, context) => provider.listTools(context), onListError);
-  const watched = members.filter(({ provider }) => provider.onChange !== undefined);
-  for (const { provider } of watched) {
-    provider.onChange?.((change) => {
-      if (change.kind === "tools") tools.forget();
-    });
-  }
 
   const callBare = async (call: ToolCall, context: CallContext): Promise<ToolOutcome> => {
     if (bareNames === "refuse") {
@@ -61,20 +62,36 @@ export function compose(
   };
 
   return {
-    namespaces: members.map(({ namespace }) => namespace),
+    namespaces,
     listTools: (context) => tools.list(context),
     callTool: async (call, context) => {
-      if (bareNames !== "exact" && !call.name.includes(naming.separator)) return callBare(call, context);
-      const owner = await tools.find(call.name, context);
-      if (owner === undefined) throw new NotFoundError("tool", call.name);
-      return owner.provider.callTool({ ...call, name: owner.name }, context);
+      const { name } = call;
+      if (bareNames !== "exact" && !name.includes(naming.separator)) return callBare(call, context);
+      const owner = await tools.find(name, context);
+      if (owner === undefined) throw new NotFoundError("tool", name);
+      return answerOf(owner, "tool", name, owner.provider.callTool({ ...call, name: owner.name }, context));
     },
-    onChange: (listener) => {
-      const stops = watched.map(({ provider }) => provider.onChange?.(listener));
-      return () => stops.forEach((stop) => stop?.());
-    },
+    ...toChanges(members),
     ...toResources(members, onListError),
     ...toPrompts(members, naming, onListError),
     ...toCompletion(members, naming, onListError),
   };
+}
+
+/** The changes of all members, if any reports some. What several report at once is one change. */
+function toChanges(members: readonly Member[]): Pick<Provider, "onChange"> {
+  const watched = members.filter(({ provider }) => provider.onChange !== undefined);
+  if (watched.length === 0) return {};
+  return {
+    onChange: (listener) => {
+      const source = createChangeSource();
+      source.onChange(listener);
+      const stops = watched.map(({ provider }) => provider.onChange?.(source.report));
+      return () => stops.forEach((stop) => stop?.());
+    },
+  };
+}
+
+function writeListError(namespace: string, error: unknown): void {
+  console.error(`Listing ${namespace} failed:`, error);
 }

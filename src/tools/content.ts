@@ -52,12 +52,20 @@ export function toResourceContents(
 
 /**
  * A result for programs and for models: the value itself, and its JSON as text for clients that know only content.
+ * Throws a `TypeError` for what has no JSON, such as a function.
  *
  * @example
  * return structured({ celsius: 21.5 });
  */
 export function structured(value: unknown, content?: readonly Content[]): ToolResult {
-  return { content: content ?? [text(JSON.stringify(value))], structuredContent: value };
+  return { content: content ?? [text(toJson(value))], structuredContent: value };
+}
+
+function toJson(value: unknown): string {
+  const json: string | undefined = JSON.stringify(value);
+  if (json === undefined)
+    throw new TypeError(`A ${typeof value} has no JSON, so it cannot be structured output`);
+  return json;
 }
 
 /** A result that tells the model of a failure. Throwing a `ToolError` does the same. */

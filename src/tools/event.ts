@@ -1,6 +1,7 @@
 import type { Content, LogLevel, ToolResult } from "../mcp/types.ts";
 import { text } from "./content.ts";
 import type { CallEvent } from "./context.ts";
+import { describeValue } from "./issue.ts";
 import type { InputRequired } from "./provider.ts";
 
 /** What a streaming tool yields. A plain string is short for a `content` event with that text. */
@@ -50,8 +51,10 @@ export async function drainEvents(
   signal: AbortSignal,
 ): Promise<StreamEnd> {
   const streamed: Content[] = [];
+  const tell = (event: CallEvent): Promise<void> => untilAborted(() => emit(event), signal);
   try {
     for (;;) {
+      signal.throwIfAborted();
       const step = await events.next();
       if (step.done === true) return { kind: "returned", value: step.value, streamed: joinText(streamed) };
       const event =
@@ -60,32 +63,47 @@ export async function drainEvents(
         case "content": {
           const block = typeof event.content === "string" ? text(event.content) : event.content;
           streamed.push(block);
-          await emit({ kind: "progress", message: describe(block) });
+          await tell({ kind: "progress", message: describe(block) });
           break;
         }
         case "toolUse":
-          await emit({ kind: "progress", message: `Using tool: ${event.name}` });
+          await tell({ kind: "progress", message: `Using tool: ${event.name}` });
           break;
         case "progress": {
           const { type: _, ...progress } = event;
-          await emit({ kind: "progress", ...progress });
+          await tell({ kind: "progress", ...progress });
           break;
         }
         case "log": {
           const { type: _, ...entry } = event;
-          await emit({ kind: "log", ...entry });
+          await tell({ kind: "log", ...entry });
           break;
         }
         case "error":
           return { kind: "failed", message: event.message };
         case "complete":
           return { kind: "returned", value: undefined, streamed: joinText(streamed) };
+        default:
+          // Any object is a handler's result to the compiler, also a generator of something else than events.
+          throw new TypeError(
+            `A streaming tool yielded ${describeValue(event satisfies never)}, which is no event`,
+          );
       }
-      signal.throwIfAborted();
     }
   } finally {
     await events.return(undefined);
   }
+}
+
+/** Does something and waits for it, but not past an abort: a transport that is stuck must not hold up `finally`. */
+function untilAborted(work: () => Promise<void>, signal: AbortSignal): Promise<void> {
+  return new Promise((resolve, reject) => {
+    signal.throwIfAborted();
+    const onAbort = (): void => reject(signal.reason);
+    signal.addEventListener("abort", onAbort, { once: true });
+    const settle = (): void => signal.removeEventListener("abort", onAbort);
+    work().then(resolve, reject).finally(settle);
+  });
 }
 
 /** Pieces of streamed text are one text in the result: "Hello" and " world" were never two paragraphs. */

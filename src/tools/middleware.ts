@@ -33,35 +33,57 @@ export interface Middleware {
  * const guarded = withMiddleware(registry, [{ filterTools: (tools) => tools.filter((tool) => tool.name !== "drop") }]);
  */
 export function withMiddleware(provider: Provider, middlewares: readonly Middleware[]): Provider {
-  return [...middlewares].reduceRight(withOne, provider);
-}
-
-function withOne(provider: Provider, middleware: Middleware): Provider {
-  const listTools = async (context: CallContext): Promise<readonly Tool[]> => {
-    const tools = await provider.listTools(context);
-    return middleware.filterTools === undefined ? tools : await middleware.filterTools(tools, context);
-  };
+  const chain = [...middlewares];
+  const hasFilters = chain.some(({ filterTools }) => filterTools !== undefined);
+  const listTools = hasFilters ? createFilteredList(provider, chain) : provider.listTools.bind(provider);
 
   /** A filter may judge a tool by its neighbours, so the whole list is filtered to decide about one. */
   const assertVisible = async (name: string, context: CallContext): Promise<void> => {
-    if (middleware.filterTools === undefined) return;
     const tools = await listTools(context);
     if (!tools.some((tool) => tool.name === name)) throw new NotFoundError("tool", name);
   };
 
+  /** `isVisible` says that the call's name is known to have passed every filter. */
+  const callFrom = async (
+    index: number,
+    call: ToolCall,
+    isVisible: boolean,
+    context: CallContext,
+  ): Promise<ToolOutcome> => {
+    const middleware = chain[index];
+    if (middleware === undefined) return provider.callTool(call, context);
+    const { name } = call;
+    const isJudgedHere = !isVisible && middleware.filterTools !== undefined;
+    if (isJudgedHere) await assertVisible(name, context);
+    const changed = (await middleware.beforeCall?.(call, context)) ?? call;
+    const isRenamed = changed.name !== name;
+    if (isRenamed && hasFilters) await assertVisible(changed.name, context);
+    const next = callFrom(index + 1, changed, isVisible || isJudgedHere || isRenamed, context);
+    if (middleware.afterCall === undefined) return next;
+    const end = await endOf(next);
+    const replaced = (await middleware.afterCall(changed, end, context)) ?? end;
+    if (replaced.kind === "failed") throw replaced.error;
+    return replaced;
+  };
+
   return {
-    ...facetsOf(provider),
+    ...facetsOf(provider, hasFilters),
     listTools,
-    callTool: async (call, context) => {
-      await assertVisible(call.name, context);
-      const changed = (await middleware.beforeCall?.(call, context)) ?? call;
-      if (changed.name !== call.name) await assertVisible(changed.name, context);
-      if (middleware.afterCall === undefined) return provider.callTool(changed, context);
-      const end = await endOf(provider.callTool(changed, context));
-      const replaced = (await middleware.afterCall(changed, end, context)) ?? end;
-      if (replaced.kind === "failed") throw replaced.error;
-      return replaced;
-    },
+    callTool: (call, context) => callFrom(0, call, !hasFilters, context),
+  };
+}
+
+/** What every filter leaves, in the order of declaration; the same frozen array while that is the same tools. */
+function createFilteredList(provider: Provider, chain: readonly Middleware[]): Provider["listTools"] {
+  let last: readonly Tool[] = Object.freeze([]);
+  return async (context) => {
+    let tools = await provider.listTools(context);
+    for (const middleware of chain) {
+      if (middleware.filterTools !== undefined) tools = await middleware.filterTools(tools, context);
+    }
+    const isSame = tools.length === last.length && tools.every((tool, index) => tool === last[index]);
+    if (!isSame) last = Object.freeze([...tools]);
+    return last;
   };
 }
 
@@ -74,13 +96,16 @@ async function endOf(outcome: Promise<ToolOutcome>): Promise<CallEnd> {
 }
 
 /** What a provider offers besides tools. Read at once: facets are fixed for a provider's life. */
-export function facetsOf(provider: Provider): Omit<Provider, "listTools" | "callTool"> {
+function facetsOf(provider: Provider, isFiltered: boolean): Omit<Provider, "listTools" | "callTool"> {
   const { resources, prompts, completion, cacheHints } = provider;
   return {
     ...(resources === undefined ? {} : { resources }),
     ...(prompts === undefined ? {} : { prompts }),
     ...(completion === undefined ? {} : { completion }),
-    ...(cacheHints === undefined ? {} : { cacheHints }),
+    // A filter may show each caller another list, so one caller's is not for a cache that serves others.
+    ...(cacheHints === undefined
+      ? {}
+      : { cacheHints: isFiltered ? { ...cacheHints, cacheScope: "private" } : cacheHints }),
     ...(provider.onChange === undefined
       ? {}
       : { onChange: (listener) => provider.onChange?.(listener) ?? (() => {}) }),

@@ -1,13 +1,9 @@
+import { type Missing, NotFoundError } from "../errors/not-found-error.ts";
 import type { CallContext } from "./context.ts";
 import { withName } from "./definition.ts";
-import { type Naming, qualify } from "./namespace.ts";
+import { createMemberLists, type Member, type OnListError } from "./member-lists.ts";
+import { type Naming, prefixOf, qualify } from "./namespace.ts";
 import type { Provider } from "./provider.ts";
-
-/** One provider of a composite. */
-export interface Member {
-  readonly namespace: string;
-  readonly provider: Provider;
-}
 
 /** Whose a qualified name is, and what its owner calls it. */
 export interface Owner extends Member {
@@ -18,66 +14,64 @@ export interface Owner extends Member {
 export interface Names<T> {
   /** All items under their qualified names; the same array while no member's list changed. */
   list(context: CallContext): Promise<readonly T[]>;
-  /** The owner of a name. Members are listed only when the name is not known yet. */
+  /** The owner of a name. Only when the name is not known yet is a list asked for, of the one member it could belong to. */
   find(name: string, context: CallContext): Promise<Owner | undefined>;
-  /** Forgets the names, because a member's list changed. */
-  forget(): void;
 }
 
-/** A catalog over the lists that `listOf` gives. A member that cannot be listed keeps its last good list. */
+/** How many names are remembered, of members that keep inventing new ones. At the limit all are learnt anew. */
+const maxNames = 100_000;
+
+/** A catalog over the lists that `listOf` gives. */
 export function createNames<T extends { readonly name: string }>(
   members: readonly Member[],
   naming: Naming,
   listOf: (provider: Provider, context: CallContext) => Promise<readonly T[]>,
-  onListError: (namespace: string, error: unknown) => void,
+  onListError: OnListError,
 ): Names<T> {
+  // A name's owner follows from the name, so it is never forgotten because a list changed: the owner knows what is gone.
   const owners = new Map<string, Owner>();
-  const lastGood = new Map<Member, readonly T[]>();
-  const renamed = new WeakMap<readonly T[], readonly T[]>();
-  let merged: { readonly parts: readonly (readonly T[])[]; readonly all: readonly T[] } | undefined;
+  const renamed = new Map(members.map((member) => [member, new WeakMap<readonly T[], readonly T[]>()]));
 
   const rename = (member: Member, items: readonly T[]): readonly T[] => {
-    let own = renamed.get(items);
-    if (own === undefined) {
-      own = items.map((item) => withName(item, qualify(member.namespace, item.name, naming)));
-      renamed.set(items, own);
-    }
+    const known = renamed.get(member)?.get(items);
+    if (known !== undefined) return known;
+    const own = items.map((item) => withName(item, qualify(member.namespace, item.name, naming)));
+    renamed.get(member)?.set(items, own);
     return own;
   };
 
   const listMember = async (member: Member, context: CallContext): Promise<readonly T[]> => {
-    let items: readonly T[];
-    try {
-      items = await listOf(member.provider, context);
-      lastGood.set(member, items);
-    } catch (error) {
-      context.signal.throwIfAborted();
-      onListError(member.namespace, error);
-      items = lastGood.get(member) ?? [];
-    }
+    const items = await listOf(member.provider, context);
     const own = rename(member, items);
-    own.forEach((item, index) => {
+    if (owners.size > maxNames) owners.clear();
+    own.forEach(({ name: qualified }, index) => {
       const name = items[index]?.name;
-      if (name !== undefined && !owners.has(item.name)) owners.set(item.name, { ...member, name });
+      if (name !== undefined && !owners.has(qualified)) owners.set(qualified, { ...member, name });
     });
     return own;
   };
 
-  const list = async (context: CallContext): Promise<readonly T[]> => {
-    const parts = await Promise.all(members.map((member) => listMember(member, context)));
-    const isSame = merged !== undefined && parts.every((part, index) => part === merged?.parts[index]);
-    if (!isSame) merged = { parts, all: Object.freeze(parts.flat()) };
-    return merged?.all ?? [];
-  };
-
+  const lists = createMemberLists(members, listMember, (item) => item.name, onListError);
   return {
-    list,
+    list: lists.all,
     find: async (name, context) => {
       const known = owners.get(name);
       if (known !== undefined) return known;
-      await list(context);
+      // No guess: a prefix belongs to one namespace only, and whether the name exists is still for its list to say.
+      const candidate = members.find(({ namespace }) => name.startsWith(prefixOf(namespace, naming)));
+      if (candidate === undefined) return undefined;
+      await lists.of(candidate, context);
       return owners.get(name);
     },
-    forget: () => owners.clear(),
   };
+}
+
+/** An owner's answer. Where it no longer has the thing, the error names it as the caller did. */
+export async function answerOf<R>(owner: Owner, what: Missing, name: string, answer: Promise<R>): Promise<R> {
+  try {
+    return await answer;
+  } catch (error) {
+    const isGone = error instanceof NotFoundError && error.what === what && error.id === owner.name;
+    throw isGone ? new NotFoundError(what, name) : error;
+  }
 }

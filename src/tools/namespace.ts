@@ -13,21 +13,47 @@ export interface Naming {
 /** Valid for every model API we know: `[A-Za-z0-9_-]`, at most 64 characters. */
 export const defaultNaming: Naming = { separator: "__", maxLength: 64 };
 
+const minMaxLength = 32;
+const suffixLength = 8;
+
 /**
- * Throws unless names in this namespace can be told from those of any other: the first separator in a qualified name
- * must be the one after the namespace.
+ * Throws unless names in each of these namespaces can be told from those of every other: the first separator in a
+ * qualified name must be the one after its namespace, and no two namespaces may be spelled the same there.
  */
-export function assertNamespace(namespace: string, { separator, maxLength }: Naming): void {
+export function assertNamespaces(namespaces: readonly string[], naming: Naming): void {
+  const { maxLength } = naming;
+  if (maxLength < minMaxLength)
+    throw new TypeError(`maxLength must be at least ${minMaxLength}, or namespaces would be cut off`);
+  const byPrefix = new Map<string, string>();
+  for (const namespace of namespaces) {
+    assertNamespace(namespace, naming);
+    const prefix = prefixOf(namespace, naming);
+    const other = byPrefix.get(prefix);
+    if (other !== undefined) {
+      const both = `${JSON.stringify(other)} and ${JSON.stringify(namespace)}`;
+      throw new TypeError(`The namespaces ${both} give the same names: rename one of them`);
+    }
+    byPrefix.set(prefix, namespace);
+  }
+}
+
+function assertNamespace(namespace: string, naming: Naming): void {
+  const { separator, maxLength } = naming;
   if (!/^[A-Za-z0-9][A-Za-z0-9_.-]*$/.test(namespace) || namespace.length > maxLength / 2) {
     const rule = `use up to ${maxLength / 2} of the characters A-Z a-z 0-9 _ . - and start with a letter or digit`;
     throw new TypeError(`${JSON.stringify(namespace)} cannot be a namespace: ${rule}`);
   }
-  if ((namespace + separator).indexOf(separator) !== namespace.length) {
+  if (prefixOf(namespace, naming).indexOf(separator) !== namespace.length) {
     throw new TypeError(
       `The namespace ${JSON.stringify(namespace)} is ambiguous with the separator ${JSON.stringify(separator)}: ` +
         "rename it, or choose another separator",
     );
   }
+}
+
+/** What every qualified name of a namespace begins with, and no name of another. */
+export function prefixOf(namespace: string, { separator }: Naming): string {
+  return toSafe(`${namespace}${separator}`, separator);
 }
 
 /**
@@ -36,9 +62,14 @@ export function assertNamespace(namespace: string, { separator, maxLength }: Nam
  */
 export function qualify(namespace: string, name: string, { separator, maxLength }: Naming): string {
   const full = `${namespace}${separator}${name}`;
-  const isForModels = separator === "__" || separator === "_" || separator === "-";
-  const safe = isForModels ? full.replaceAll(/[^A-Za-z0-9_-]/g, "_") : full;
+  const safe = toSafe(full, separator);
   if (safe === full && full.length <= maxLength) return full;
-  const suffix = createHash("sha256").update(full).digest("hex").slice(0, 8);
-  return `${safe.slice(0, maxLength - suffix.length - 1)}_${suffix}`;
+  const suffix = createHash("sha256").update(full).digest("hex").slice(0, suffixLength);
+  return `${safe.slice(0, maxLength - suffixLength - 1)}_${suffix}`;
+}
+
+/** With the characters every model API takes, or, where the separator is none of those, with those of the protocol. */
+function toSafe(text: string, separator: Separator): string {
+  const isForModels = separator === "__" || separator === "_" || separator === "-";
+  return text.replaceAll(isForModels ? /[^A-Za-z0-9_-]/g : /[^A-Za-z0-9_./-]/g, "_");
 }

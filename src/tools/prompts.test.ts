@@ -24,7 +24,11 @@ function promptsOf(output: PromptOutput): PromptRegistry {
 describe("a prompt", () => {
   test("gets its arguments and gives the user's message as a string", async () => {
     const prompts = createPromptRegistry();
-    prompts.register("review", { arguments: [{ name: "code", required: true }] }, ({ code }) => `Review ${code}`);
+    prompts.register(
+      "review",
+      { arguments: [{ name: "code", required: true }] },
+      ({ code }) => `Review ${code}`,
+    );
     expect(await get(prompts, "review", { code: "x = 1" })).toEqual({
       messages: [{ role: "user", content: text("Review x = 1") }],
     });

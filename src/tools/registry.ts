@@ -1,5 +1,6 @@
 import { NotFoundError } from "../errors/not-found-error.ts";
 import { RpcError } from "../errors/rpc-error.ts";
+import { ToolError } from "../errors/tool-error.ts";
 import { RawJson } from "../json/raw.ts";
 import type { CacheHints, Icon, Meta, Tool, ToolAnnotations, ToolResult } from "../mcp/types.ts";
 import { isInputRequired } from "./ask.ts";
@@ -105,9 +106,8 @@ export function createRegistry(options: RegistryOptions = {}): Registry {
         return await run(entry, call, context);
       } catch (error) {
         if (error instanceof RpcError || context.signal.aborted) throw error;
-        const failed = toFailureText(error, call.name);
-        if (!isTold(error)) onError(error, call.name);
-        return complete(failure(failed));
+        if (!(error instanceof ToolError)) onError(error, call.name);
+        return complete(failure(toFailureText(error, call.name)));
       }
     },
     onChange: (listener: (change: Change) => void) => {
@@ -143,10 +143,6 @@ function toEntry<Input extends SchemaSource>(
 
 function complete(result: ToolResult): ToolOutcome {
   return { kind: "complete", result: RawJson.fromValue(result) };
-}
-
-function isTold(error: unknown): boolean {
-  return error instanceof Error && error.name === "ToolError";
 }
 
 function writeError(error: unknown, tool: string): void {

@@ -67,9 +67,15 @@ describe("reading a resource", () => {
 describe("a template", () => {
   function repositories(): ResourceRegistry {
     const resources = createResourceRegistry();
-    const show = (from: string) => ({ uri, variables }: { uri: string; variables: object }) =>
-      `${from} ${uri} ${JSON.stringify(variables)}`;
-    resources.registerTemplate("repo://{owner}/{name}", { name: "repo", mimeType: "text/plain" }, show("first"));
+    const show =
+      (from: string) =>
+      ({ uri, variables }: { uri: string; variables: object }) =>
+        `${from} ${uri} ${JSON.stringify(variables)}`;
+    resources.registerTemplate(
+      "repo://{owner}/{name}",
+      { name: "repo", mimeType: "text/plain" },
+      show("first"),
+    );
     resources.registerTemplate("repo://{owner}/{+rest}", { name: "rest" }, show("second"));
     resources.register("repo://octo/plain", { name: "plain" }, show("plain"));
     return resources;
@@ -108,7 +114,8 @@ describe("a template", () => {
   });
 
   test("that is malformed is refused when it is registered", () => {
-    const register = () => createResourceRegistry().registerTemplate("repo://{owner", { name: "x" }, () => "");
+    const register = () =>
+      createResourceRegistry().registerTemplate("repo://{owner", { name: "x" }, () => "");
     expect(register).toThrow(UriTemplateError);
   });
 });

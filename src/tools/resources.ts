@@ -92,9 +92,9 @@ export function createResourceRegistry(): ResourceRegistry {
       if (isInputRequired(value)) return value;
       return { kind: "complete", result: RawJson.fromValue({ contents: toContents(value, uri, mimeType) }) };
     },
-    watch: (uri) => {
+    watch: async (uri) => {
       find(uri);
-      return Promise.resolve(() => {});
+      return () => {};
     },
     onChange: (listener) => {
       const stops = [plain, templates, updates].map((source) => source.onChange(listener));

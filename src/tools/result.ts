@@ -22,10 +22,11 @@ function toOwnResult(value: Exclude<HandlerResult, void>): ToolResult {
   return structured(value);
 }
 
+/** A value of the tool's own may have a `content` too; it is a result only if that holds nothing but blocks. */
 function isToolResult(value: unknown): value is ToolResult {
-  return (
-    typeof value === "object" && value !== null && Array.isArray((value as { content?: unknown }).content)
-  );
+  if (typeof value !== "object" || value === null) return false;
+  const { content } = value as { readonly content?: unknown };
+  return Array.isArray(content) && content.every(isContent);
 }
 
 /** The result, or a failure that says how its structured content breaks the tool's own output schema. */
