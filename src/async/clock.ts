@@ -2,40 +2,43 @@
 export interface Clock {
   /** Milliseconds since the epoch. */
   now(): number;
-  /** Resolves after a while; rejects with the signal's reason when it aborts first. */
-  sleep(ms: number, signal?: AbortSignal): Promise<void>;
+  /** Calls back once after a while, unless the returned function is called first. */
+  timer(ms: number, callback: () => void): () => void;
 }
 
 /** The time of this machine. */
 export const systemClock: Clock = {
   now: () => Date.now(),
-  sleep: (ms, signal) =>
-    new Promise((resolve, reject) => {
-      if (signal?.aborted === true) return reject(signal.reason);
-      const onAbort = (): void => {
-        clearTimeout(timer);
-        reject(signal?.reason);
-      };
-      const timer = setTimeout(() => {
-        signal?.removeEventListener("abort", onAbort);
-        resolve();
-      }, ms);
-      signal?.addEventListener("abort", onAbort, { once: true });
-    }),
+  timer: (ms, callback) => {
+    const timer = setTimeout(callback, ms);
+    return () => clearTimeout(timer);
+  },
 };
 
+/** Resolves after a while; rejects with the signal's reason when it aborts first. Leaves no timer behind. */
+export function sleep(ms: number, clock: Clock, signal?: AbortSignal): Promise<void> {
+  return new Promise((resolve, reject) => {
+    if (signal?.aborted === true) return reject(signal.reason);
+    const onAbort = (): void => {
+      stop();
+      reject(signal?.reason);
+    };
+    const stop = clock.timer(ms, () => {
+      signal?.removeEventListener("abort", onAbort);
+      resolve();
+    });
+    signal?.addEventListener("abort", onAbort, { once: true });
+  });
+}
+
 /** Waits for a promise, but not longer than `ms`; tells whether it settled. Leaves no timer behind. */
-export async function settlesWithin(promise: Promise<unknown>, ms: number, clock: Clock): Promise<boolean> {
-  const timer = new AbortController();
-  const settled = promise.then(
-    () => true,
-    () => true,
-  );
-  const late = clock.sleep(ms, timer.signal).then(
-    () => false,
-    () => true,
-  );
-  const result = await Promise.race([settled, late]);
-  timer.abort();
-  return result;
+export function settlesWithin(promise: Promise<unknown>, ms: number, clock: Clock): Promise<boolean> {
+  return new Promise((resolve) => {
+    const stop = clock.timer(ms, () => resolve(false));
+    const settled = (): void => {
+      stop();
+      resolve(true);
+    };
+    promise.then(settled, settled);
+  });
 }

@@ -1,13 +1,12 @@
-/** Whether a request that failed may have been executed by the other side. */
-export type Delivery = "not_sent" | "outcome_unknown";
+import type { Delivery } from "./delivery.ts";
 
 /** The channel ended, or was closed, before a request on it was answered. */
 export class ClosedError extends Error {
   override readonly name = "ClosedError";
   readonly code = "channel.closed";
-  readonly delivery: Delivery;
+  readonly delivery: Exclude<Delivery, "answered">;
 
-  constructor(delivery: Delivery, reason: string, options?: ErrorOptions) {
+  constructor(delivery: Exclude<Delivery, "answered">, reason: string, options?: ErrorOptions) {
     super(
       delivery === "not_sent"
         ? `The request was not sent: ${reason}.`

@@ -26,8 +26,7 @@ export function metaOf(params: RawJson | undefined): RawJson | undefined {
 /** Reads the envelope of a modern request. Throws `-32602` naming the key that is missing or malformed. */
 export function parseEnvelope(params: RawJson | undefined): Envelope {
   const meta = metaOf(params);
-  const version = required(meta, metaKeys.protocolVersion);
-  if (version.kind !== "string") throw malformed(metaKeys.protocolVersion, "a string such as 2026-07-28");
+  const protocolVersion = parseClaim(params);
   const capabilities = required(meta, metaKeys.clientCapabilities);
   if (capabilities.kind !== "object") throw malformed(metaKeys.clientCapabilities, "an object; {} says none");
   const clientInfo = meta?.at(metaKeys.clientInfo);
@@ -38,11 +37,18 @@ export function parseEnvelope(params: RawJson | undefined): Envelope {
   if (logLevel !== undefined && !isLogLevel(logLevel))
     throw malformed(metaKeys.logLevel, "a log level such as info");
   return {
-    protocolVersion: version.value as string,
+    protocolVersion,
     capabilities: capabilities.value as ClientCapabilities,
     ...(clientInfo === undefined ? {} : { clientInfo: clientInfo.value as Implementation }),
     ...(logLevel === undefined ? {} : { logLevel }),
   };
+}
+
+/** The revision a modern message says it is written in. Throws `-32602` when it says none, or not as a string. */
+export function parseClaim(params: RawJson | undefined): string {
+  const version = required(metaOf(params), metaKeys.protocolVersion);
+  if (version.kind !== "string") throw malformed(metaKeys.protocolVersion, "a string such as 2026-07-28");
+  return version.value as string;
 }
 
 /** Whether a value is an object with the strings `name` and `version`. */

@@ -1,6 +1,6 @@
 import { RpcError } from "../errors/rpc-error.ts";
 import type { Notification, Request } from "../jsonrpc/message.ts";
-import { type Envelope, hasClaim, parseEnvelope } from "./envelope.ts";
+import { type Envelope, hasClaim, parseClaim, parseEnvelope } from "./envelope.ts";
 import { decodeHeaderValue } from "./header-value.ts";
 import { isLegacyRevision, isModernRevision, type ModernRevision, modernRevisions } from "./revision.ts";
 import type { Session } from "./session.ts";
@@ -40,14 +40,18 @@ export interface EraFacts {
  */
 export function decideEra(message: Request | Notification, facts: EraFacts = {}): EraDecision {
   const { session, serves = "both" } = facts;
-  if (serves === "legacy") return decideLegacy(message, session);
   const header = facts.headers?.("mcp-protocol-version")?.trim();
+  if (serves === "legacy") {
+    const isForeign = session !== undefined && header !== undefined && !isLegacyRevision(header);
+    return isForeign ? refusedHeader(header) : decideLegacy(message, session);
+  }
   try {
     if (hasClaim(message.params)) {
       const envelope = readEnvelope(message);
       if (envelope !== undefined) return decideModern(message, envelope, header, facts.headers);
     } else if (header !== undefined && !isLegacyRevision(header)) {
-      refuseUnclaimed(message, header);
+      if (message.kind === "request") refuseUnclaimed(message, header);
+      return toModern({ protocolVersion: header, capabilities: {} });
     }
     if (serves === "modern") refuseLegacy(message);
   } catch (error) {
@@ -57,9 +61,14 @@ export function decideEra(message: Request | Notification, facts: EraFacts = {})
   return decideLegacy(message, session);
 }
 
-/** Undefined for a handshake that merely carries modern-looking `_meta`: that is a legacy client being careful. */
+/**
+ * Undefined for a handshake that merely carries modern-looking `_meta`: that is a legacy client being careful. Of a
+ * notification nothing but the revision is wanted.
+ */
 function readEnvelope(message: Request | Notification): Envelope | undefined {
   try {
+    if (message.kind === "notification")
+      return { protocolVersion: parseClaim(message.params), capabilities: {} };
     return parseEnvelope(message.params);
   } catch (error) {
     if (message.method === "initialize") return undefined;
@@ -73,12 +82,17 @@ function decideModern(
   header: string | undefined,
   headers: HeaderLookup | undefined,
 ): ModernEra {
-  const { protocolVersion, ...rest } = envelope;
+  const { protocolVersion } = envelope;
   if (header !== undefined && header !== protocolVersion) {
     throw mismatch("MCP-Protocol-Version", header, protocolVersion);
   }
-  if (!isModernRevision(protocolVersion)) throw unsupportedVersion(protocolVersion);
+  const era = toModern(envelope);
   if (headers !== undefined && message.kind === "request") checkHeaders(message, header, headers);
+  return era;
+}
+
+function toModern({ protocolVersion, ...rest }: Envelope): ModernEra {
+  if (!isModernRevision(protocolVersion)) throw unsupportedVersion(protocolVersion);
   return { kind: "modern", revision: protocolVersion, ...rest };
 }
 
@@ -104,11 +118,7 @@ export const namedBy: { readonly [method: string]: "name" | "uri" | undefined } 
   "resources/read": "uri",
 };
 
-function refuseUnclaimed(message: Request | Notification, header: string): void {
-  if (message.kind === "notification") {
-    if (isModernRevision(header)) return;
-    throw unsupportedVersion(header);
-  }
+function refuseUnclaimed(message: Request, header: string): void {
   if (message.method === "initialize") throw mismatch("MCP-Protocol-Version", header, "a legacy handshake");
   parseEnvelope(message.params);
 }
@@ -129,6 +139,12 @@ function decideLegacy(message: Request | Notification, session: Session | undefi
   if (!needsSession || session !== undefined) return { kind: "legacy", session };
   const text = `Server not initialized: send initialize before ${message.method}, or say the revision in _meta`;
   return { kind: "refused", error: new RpcError("rpc.not_initialized", text) };
+}
+
+/** A session has settled its revision; a header that names one nobody agreed to is a mistake (2025-06-18, transports). */
+function refusedHeader(header: string): EraDecision {
+  const text = `Bad MCP-Protocol-Version: ${JSON.stringify(header)} is not a revision of this session's era`;
+  return { kind: "refused", error: new RpcError("rpc.invalid_request", text) };
 }
 
 function unsupportedVersion(requested: string): RpcError {

@@ -2,15 +2,15 @@ import type { Clock } from "../async/clock.ts";
 
 /** Time that stands still until a test moves it. */
 export interface VirtualClock extends Clock {
-  /** How many sleeps have not ended. */
+  /** How many timers are running. */
   readonly sleeping: number;
-  /** Moves the time on. Sleeps end in their order, and what they wake runs before the next one ends. */
+  /** Moves the time on. Timers fire in their order, and what one wakes runs before the next one fires. */
   advance(ms: number): Promise<void>;
 }
 
-interface Sleep {
+interface Timer {
   readonly until: number;
-  readonly wake: () => void;
+  readonly fire: () => void;
 }
 
 /**
@@ -22,38 +22,31 @@ interface Sleep {
  * await clock.advance(10 * 60_000);
  */
 export function createVirtualClock(startMs = 0): VirtualClock {
-  const sleeps = new Set<Sleep>();
+  const timers = new Set<Timer>();
   let now = startMs;
 
-  const nextUntil = (limit: number): Sleep | undefined => {
-    const due = [...sleeps].filter(({ until }) => until <= limit);
+  const nextUntil = (limit: number): Timer | undefined => {
+    const due = [...timers].filter(({ until }) => until <= limit);
     return due.toSorted((a, b) => a.until - b.until)[0];
   };
 
   return {
     now: () => now,
     get sleeping() {
-      return sleeps.size;
+      return timers.size;
     },
-    sleep: (ms, signal) =>
-      new Promise((resolve, reject) => {
-        if (signal?.aborted === true) return reject(signal.reason);
-        const end = (settle: () => void): void => {
-          sleeps.delete(sleep);
-          signal?.removeEventListener("abort", onAbort);
-          settle();
-        };
-        const onAbort = (): void => end(() => reject(signal?.reason));
-        const sleep: Sleep = { until: now + ms, wake: () => end(resolve) };
-        sleeps.add(sleep);
-        signal?.addEventListener("abort", onAbort, { once: true });
-      }),
+    timer: (ms, fire) => {
+      const timer: Timer = { until: now + ms, fire };
+      timers.add(timer);
+      return () => timers.delete(timer);
+    },
     advance: async (ms) => {
       const target = now + ms;
       await turn();
-      for (let sleep = nextUntil(target); sleep !== undefined; sleep = nextUntil(target)) {
-        now = Math.max(now, sleep.until);
-        sleep.wake();
+      for (let timer = nextUntil(target); timer !== undefined; timer = nextUntil(target)) {
+        now = Math.max(now, timer.until);
+        timers.delete(timer);
+        timer.fire();
         await turn();
       }
       now = target;

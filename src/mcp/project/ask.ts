@@ -24,18 +24,23 @@ export function lacking(ask: Ask, declared: ClientCapabilities): ClientCapabilit
 function canAnswer(ask: Ask, { elicitation, sampling, roots }: ClientCapabilities): boolean {
   switch (ask.method) {
     case "elicitation/create": {
-      if (elicitation === undefined) return false;
+      if (!isDeclared(elicitation)) return false;
       if (ask.params["mode"] === "url") return elicitation.url !== undefined;
       return elicitation.form !== undefined || elicitation.url === undefined;
     }
     case "sampling/createMessage":
       return (
-        sampling !== undefined &&
+        isDeclared(sampling) &&
         (capabilitiesFor(ask).sampling?.tools === undefined || sampling.tools !== undefined)
       );
     case "roots/list":
-      return roots !== undefined;
+      return isDeclared(roots);
   }
+}
+
+/** Clients write what they like; only an object declares a capability. */
+function isDeclared<T extends object>(capability: T | undefined): capability is T {
+  return typeof capability === "object" && capability !== null;
 }
 
 /**

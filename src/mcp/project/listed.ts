@@ -1,5 +1,5 @@
 import { isAtLeast, type Revision } from "../revision.ts";
-import type { Tool } from "../types.ts";
+import type { Prompt, Tool } from "../types.ts";
 
 type Listed = { readonly [field: string]: unknown };
 
@@ -19,6 +19,15 @@ const toolSince: { readonly [field: string]: Revision } = {
 /** A resource, template or prompt with the fields its reader's revision knows; the same object if that is all of them. */
 export function projectListed<T extends object>(item: T, revision: Revision): T {
   return withoutNewer(item as Listed, since, revision) as T;
+}
+
+/** A prompt with the fields its reader's revision knows, those of its arguments included. */
+export function projectPrompt(prompt: Prompt, revision: Revision): Prompt {
+  const known = projectListed(prompt, revision);
+  const { arguments: args } = known;
+  const projected = args?.map((argument) => projectListed(argument, revision));
+  const isSame = projected === undefined || projected.every((argument, index) => argument === args?.[index]);
+  return isSame ? known : { ...known, arguments: projected };
 }
 
 /** A tool as a revision knows it. Before 2026-07-28 the root of an output schema is an object, so others are wrapped. */

@@ -1,0 +1,101 @@
+import { RpcError } from "../errors/rpc-error.ts";
+import { RawJson } from "../json/raw.ts";
+import type { Request } from "../jsonrpc/message.ts";
+import type { Ask, ClientCapabilities } from "../mcp/types.ts";
+import type { Elicited, Root, Sampled } from "../tools/ask.ts";
+
+type Params = { readonly [key: string]: unknown };
+
+/** What a client can do for a server that asks, in either era. What is not given is not declared. */
+export interface AskHandlers {
+  /** Asks the user to fill in a form. `params` has `message` and `requestedSchema`. */
+  readonly elicit?: (params: Params, signal: AbortSignal) => Elicited | Promise<Elicited>;
+  /** Asks the user to visit a page; show the whole URL first, and never fetch it. */
+  readonly elicitUrl?: (params: Params, signal: AbortSignal) => Elicited | Promise<Elicited>;
+  /** Has the model write something. */
+  readonly sample?: (params: Params, signal: AbortSignal) => Sampled | Promise<Sampled>;
+  /** The folders the user is working in. */
+  readonly roots?: () => readonly Root[] | Promise<readonly Root[]>;
+}
+
+/** The capabilities that say which handlers there are. */
+export function capabilitiesOf({ elicit, elicitUrl, sample, roots }: AskHandlers): ClientCapabilities {
+  const modes = {
+    ...(elicit === undefined ? {} : { form: {} }),
+    ...(elicitUrl === undefined ? {} : { url: {} }),
+  };
+  return {
+    ...(elicit === undefined && elicitUrl === undefined ? {} : { elicitation: modes }),
+    ...(sample === undefined ? {} : { sampling: {} }),
+    ...(roots === undefined ? {} : { roots: {} }),
+  };
+}
+
+/** Answers one question. Rejects with an `RpcError` for what there is no handler for. */
+export async function answerAsk(ask: Ask, handlers: AskHandlers, signal: AbortSignal): Promise<RawJson> {
+  const { params = {} } = ask;
+  switch (ask.method) {
+    case "elicitation/create": {
+      const isUrl = params["mode"] === "url";
+      const handler = isUrl ? handlers.elicitUrl : handlers.elicit;
+      if (handler === undefined)
+        throw new RpcError(
+          "rpc.invalid_params",
+          `This client takes no ${isUrl ? "url" : "form"} elicitation`,
+        );
+      return RawJson.fromValue(await handler(params, signal));
+    }
+    case "sampling/createMessage":
+      if (handlers.sample === undefined) throw notDeclared(ask.method);
+      return RawJson.fromValue(await handlers.sample(params, signal));
+    case "roots/list":
+      if (handlers.roots === undefined) throw notDeclared(ask.method);
+      return RawJson.fromValue({ roots: await handlers.roots() });
+  }
+}
+
+/** Answers a legacy server's request. */
+export async function answerRequest(
+  request: Request,
+  handlers: AskHandlers,
+  signal: AbortSignal,
+): Promise<RawJson> {
+  const { method, params } = request;
+  if (method === "ping") return RawJson.fromText("{}");
+  const ask = toAsk(method, params?.value as Params | undefined);
+  if (ask === undefined) throw new RpcError("rpc.method_not_found", `Method not found: ${method}`);
+  return answerAsk(ask, handlers, signal);
+}
+
+function toAsk(method: string, params: Params | undefined): Ask | undefined {
+  switch (method) {
+    case "elicitation/create":
+    case "sampling/createMessage":
+      return { method, params: params ?? {} };
+    case "roots/list":
+      return { method };
+    default:
+      return undefined;
+  }
+}
+
+/** Reads the questions of an `input_required` result. Throws for one of a kind that does not exist. */
+export function parseAsks(requests: RawJson | undefined): { readonly [key: string]: Ask } {
+  const value = (requests?.kind === "object" ? requests.value : {}) as { readonly [key: string]: unknown };
+  return Object.fromEntries(
+    Object.entries(value).map(([key, item]) => {
+      const { method, params } = (item ?? {}) as { method?: unknown; params?: Params };
+      const ask = typeof method === "string" ? toAsk(method, params) : undefined;
+      if (ask === undefined)
+        throw new RpcError(
+          "rpc.other",
+          `The server asked for ${JSON.stringify(method)}, which no client answers`,
+        );
+      return [key, ask];
+    }),
+  );
+}
+
+function notDeclared(method: string): RpcError {
+  return new RpcError("rpc.method_not_found", `This client does not offer ${method}`);
+}

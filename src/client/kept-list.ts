@@ -1,0 +1,55 @@
+import type { Clock } from "../async/clock.ts";
+
+/** A list as it was fetched, and how long it may be kept. */
+export interface Fetched<T> {
+  readonly items: readonly T[];
+  readonly ttlMs: number;
+}
+
+/**
+ * A list that is fetched when needed and kept while fresh. However many ask at the same time, it is fetched once; what
+ * was fetched while a change was announced is handed out but not kept.
+ */
+export class KeptList<T> {
+  readonly #fetch: () => Promise<Fetched<T>>;
+  readonly #clock: Clock;
+  #kept: { readonly items: readonly T[]; readonly freshUntil: number } | undefined;
+  #underway: Promise<readonly T[]> | undefined;
+  #generation = 0;
+
+  constructor(fetch: () => Promise<Fetched<T>>, clock: Clock) {
+    this.#fetch = fetch;
+    this.#clock = clock;
+  }
+
+  /** The list, fetched if what is kept is not fresh. */
+  get(): Promise<readonly T[]> {
+    if (this.#kept !== undefined && this.#clock.now() < this.#kept.freshUntil)
+      return Promise.resolve(this.#kept.items);
+    return (this.#underway ??= this.#refresh());
+  }
+
+  /** What was fetched last, fresh or not; fetched only if nothing ever was. For looking up what hardly changes. */
+  known(): Promise<readonly T[]> {
+    return this.#kept === undefined ? this.get() : Promise.resolve(this.#kept.items);
+  }
+
+  /** It changed: the next to ask fetches it anew. */
+  invalidate(): void {
+    this.#generation++;
+    this.#underway = undefined;
+    if (this.#kept !== undefined) this.#kept = { items: this.#kept.items, freshUntil: 0 };
+  }
+
+  async #refresh(): Promise<readonly T[]> {
+    const generation = this.#generation;
+    try {
+      const { items, ttlMs } = await this.#fetch();
+      const isCurrent = generation === this.#generation;
+      this.#kept = { items: Object.freeze(items), freshUntil: isCurrent ? this.#clock.now() + ttlMs : 0 };
+      return this.#kept.items;
+    } finally {
+      if (generation === this.#generation) this.#underway = undefined;
+    }
+  }
+}

@@ -1,0 +1,91 @@
+import type { Clock } from "../async/clock.ts";
+import type { RawJson } from "../json/raw.ts";
+import type { Prompt, Resource, ResourceTemplate, Tool } from "../mcp/types.ts";
+import type { Change } from "../tools/provider.ts";
+import type { Conversation } from "./conversation.ts";
+import { type Fetched, KeptList } from "./kept-list.ts";
+import { type WalkLimits, walkPages } from "./pages.ts";
+import { parsePrompt, parseResource, parseTemplate, parseTool, type ParseListed } from "./parse-listed.ts";
+
+/** Everything a server lists. */
+export interface Lists {
+  readonly tools: KeptList<Tool>;
+  readonly resources: KeptList<Resource>;
+  readonly templates: KeptList<ResourceTemplate>;
+  readonly prompts: KeptList<Prompt>;
+  /** Something changed, or may have. */
+  invalidate(kind: Change["kind"]): void;
+}
+
+export interface ListsOptions extends WalkLimits {
+  readonly clock: Clock;
+  /** Lists are kept at most this long, whatever the server says. */
+  readonly maxTtlMs: number;
+  readonly isHttp: boolean;
+  readonly onWarning: (text: string) => void;
+}
+
+/** A request without a caller of its own. */
+export type PlainRequest = (method: string, params: RawJson | undefined) => Promise<RawJson>;
+
+type Capability = "tools" | "resources" | "prompts";
+
+export function createLists(
+  converse: () => Promise<Conversation>,
+  request: PlainRequest,
+  options: ListsOptions,
+): Lists {
+  const { clock, maxTtlMs, isHttp, onWarning } = options;
+
+  const fetchList = async <T>(
+    method: string,
+    member: string,
+    capability: Capability,
+    parse: ParseListed<T>,
+  ): Promise<Fetched<T>> => {
+    const { agreement } = await converse();
+    const offered = agreement.capabilities[capability];
+    if (offered === undefined) return { items: [], ttlMs: maxTtlMs };
+    const { items, hints } = await walkPages((params) => request(method, params), member, options);
+    const parsed = items.flatMap((raw) => {
+      const item = parse(raw);
+      if (typeof item !== "string") return [item];
+      onWarning(`Left out of ${method}: ${item}`);
+      return [];
+    });
+    // Legacy servers give no time; those that announce changes can be trusted until they do.
+    const legacyTtlMs = offered.listChanged === true ? maxTtlMs : 0;
+    return {
+      items: parsed,
+      ttlMs: Math.min(agreement.mode.kind === "modern" ? hints.ttlMs : legacyTtlMs, maxTtlMs),
+    };
+  };
+
+  const tools = new KeptList<Tool>(async () => {
+    const { agreement } = await converse();
+    return fetchList("tools/list", "tools", "tools", parseTool(isHttp && agreement.mode.kind === "modern"));
+  }, clock);
+  const resources = new KeptList(
+    () => fetchList("resources/list", "resources", "resources", parseResource),
+    clock,
+  );
+  const templates = new KeptList(
+    () => fetchList("resources/templates/list", "resourceTemplates", "resources", parseTemplate),
+    clock,
+  );
+  const prompts = new KeptList(() => fetchList("prompts/list", "prompts", "prompts", parsePrompt), clock);
+  return {
+    tools,
+    resources,
+    templates,
+    prompts,
+    invalidate: (kind) => {
+      if (kind === "tools") tools.invalidate();
+      if (kind === "prompts") prompts.invalidate();
+      if (kind === "resources") {
+        resources.invalidate();
+        templates.invalidate();
+      }
+    },
+  };
+}

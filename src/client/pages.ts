@@ -1,0 +1,61 @@
+import { RpcError } from "../errors/rpc-error.ts";
+import { joinJson } from "../json/join.ts";
+import { RawJson } from "../json/raw.ts";
+import { scanElements } from "../json/scan.ts";
+import type { CacheHints } from "../mcp/types.ts";
+
+/** A list that was walked to its end. */
+export interface Walked {
+  readonly items: readonly RawJson[];
+  /** The strictest any page gave. */
+  readonly hints: CacheHints;
+}
+
+export interface WalkLimits {
+  readonly maxPages: number;
+  readonly maxItems: number;
+}
+
+/**
+ * Follows a list to its last page. A cursor seen before, and more pages or items than anybody could want, end it with an
+ * error: a server that never ends its list must not fill our memory.
+ */
+export async function walkPages(
+  request: (params: RawJson | undefined) => Promise<RawJson>,
+  member: string,
+  { maxPages, maxItems }: WalkLimits,
+): Promise<Walked> {
+  const items: RawJson[] = [];
+  const seen = new Set<string>();
+  let hints: CacheHints = { ttlMs: Number.POSITIVE_INFINITY, cacheScope: "public" };
+  let cursor: RawJson | undefined;
+  for (let page = 1; page <= maxPages; page++) {
+    const result = await request(cursor === undefined ? undefined : joinJson(['{"cursor":', cursor, "}"]));
+    items.push(...elementsOf(result.at(member)));
+    hints = strictest(hints, result);
+    if (items.length > maxItems)
+      throw new RpcError("rpc.other", `The server lists more than ${maxItems} ${member}`);
+    cursor = result.at("nextCursor");
+    // An empty string is a cursor like any other.
+    if (cursor?.kind !== "string") return { items, hints };
+    if (seen.has(cursor.text))
+      throw new RpcError("rpc.other", `The server's list of ${member} goes in circles`);
+    seen.add(cursor.text);
+  }
+  throw new RpcError("rpc.other", `The server's list of ${member} has more than ${maxPages} pages`);
+}
+
+function elementsOf(array: RawJson | undefined): readonly RawJson[] {
+  if (array?.kind !== "array") return [];
+  const { bytes } = array;
+  return scanElements(bytes).map(({ start, end }) => RawJson.fromChecked(bytes.subarray(start, end)));
+}
+
+function strictest(hints: CacheHints, result: RawJson): CacheHints {
+  const ttlMs = result.at("ttlMs")?.value;
+  const isPublic = result.at("cacheScope")?.value === "public";
+  return {
+    ttlMs: Math.min(hints.ttlMs, typeof ttlMs === "number" && ttlMs > 0 ? ttlMs : 0),
+    cacheScope: isPublic ? hints.cacheScope : "private",
+  };
+}

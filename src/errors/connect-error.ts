@@ -1,0 +1,23 @@
+import type { Delivery } from "./delivery.ts";
+
+/** A server could not be reached or did not start. */
+export class ConnectError extends Error {
+  override readonly name = "ConnectError";
+  readonly code = "client.connect";
+  readonly target: string;
+  /** The end of what a child wrote to its standard error stream. */
+  readonly stderr: string;
+  readonly delivery: Delivery = "not_sent";
+
+  constructor(
+    target: string,
+    reason: string,
+    options: { readonly stderr?: string; readonly cause?: unknown } = {},
+  ) {
+    const { stderr = "", cause } = options;
+    const said = stderr.trim() === "" ? "" : `\nIt wrote:\n${stderr.trimEnd().replaceAll(/^/gm, "  ")}`;
+    super(`Could not connect to ${target}: ${reason}${said}`, { cause });
+    this.target = target;
+    this.stderr = stderr;
+  }
+}

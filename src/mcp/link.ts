@@ -1,0 +1,53 @@
+import type { ClosedError } from "../errors/closed-error.ts";
+import type { RawJson } from "../json/raw.ts";
+import type { Notification, Request } from "../jsonrpc/message.ts";
+
+/** What arrives on a link besides the results of requests. */
+export interface LinkEvents {
+  notified(notification: Notification): void;
+  /** A legacy server wants something of us. What is thrown becomes the error response. */
+  asked(request: Request, signal: AbortSignal): Promise<RawJson>;
+}
+
+/** One request on its way out. */
+export interface LinkRequest {
+  readonly method: string;
+  readonly params: RawJson | undefined;
+  /** Aborting cancels the request by the means of the link, and rejects with the signal's reason. */
+  readonly signal: AbortSignal;
+  /** Arguments a modern HTTP request repeats in its headers, by header name. */
+  readonly mirrored?: { readonly [header: string]: string } | undefined;
+  /** Takes what arrives on this request's own stream, where the link knows that; else the link's events do. */
+  readonly events?: LinkEvents | undefined;
+  /** An id outside the usual count, for probes whose answer may come too late. */
+  readonly id?: string | undefined;
+}
+
+/** How the other side talks; settled before the first request that is not a probe. */
+export type LinkMode =
+  | { readonly kind: "modern"; readonly revision: string }
+  | { readonly kind: "legacy"; readonly revision: string | undefined };
+
+/**
+ * A way to one server: the client's mirror of `Server`. Every failure says whether the request was `not_sent` or its
+ * `outcome_unknown`. Disposing it closes the way and, if it started a process, ends that.
+ */
+export interface Link extends AsyncDisposable {
+  /** What to call the server in messages. */
+  readonly target: string;
+  /**
+   * Resolves with the result. Rejects with `RpcError` for the server's own error, `ClosedError`, `HttpError`,
+   * `SessionExpiredError`, or the signal's reason.
+   */
+  request(request: LinkRequest): Promise<RawJson>;
+  notify(method: string, params: RawJson | undefined): Promise<void>;
+  /** Tells the link which era it speaks; HTTP headers depend on it. */
+  use(mode: LinkMode): void;
+  /**
+   * Keeps a legacy server's own stream open until the link is disposed or the server refuses; there only where such a
+   * stream must be asked for. `onGap` is called when something may have been missed.
+   */
+  listen?(onGap: () => void): Promise<void>;
+  /** Resolves when the link is gone for good; never for HTTP, where each request stands alone. */
+  readonly closed: Promise<ClosedError>;
+}

@@ -1,0 +1,117 @@
+import type { ChildProcess } from "node:child_process";
+import spawn from "cross-spawn";
+import { type Clock, settlesWithin, systemClock } from "../async/clock.ts";
+import { ConnectError } from "../errors/connect-error.ts";
+import type { Channel } from "../jsonrpc/channel.ts";
+import { toChildEnv } from "./child-env.ts";
+import { killTree } from "./kill-tree.ts";
+import { createStreamChannel, type LineLimits } from "./stream-channel.ts";
+import { TextTail } from "./text-tail.ts";
+
+/** A program that speaks MCP on its standard input and output. */
+export interface ChildCommand {
+  readonly command: string;
+  readonly args?: readonly string[];
+  /** Added to the few variables every child gets. */
+  readonly env?: { readonly [name: string]: string };
+  readonly cwd?: string;
+}
+
+export interface ChildOptions extends LineLimits {
+  /** How long the child may take to leave: after the end of its input, and again after TERM. */
+  readonly stageMs?: number;
+  /** Told what the child writes to its standard error stream, as it comes. */
+  readonly onStderr?: (chunk: Uint8Array) => void;
+  readonly clock?: Clock;
+}
+
+/** A child that runs. Its channel is closed by disposing it, which also ends the child and all its descendants. */
+export interface Child extends AsyncDisposable {
+  readonly channel: Channel;
+  readonly pid: number | undefined;
+  /** Resolves with how it ended, in words. */
+  readonly exited: Promise<string>;
+  /** The end of what it wrote to its standard error stream. */
+  readonly stderr: string;
+}
+
+/**
+ * Starts a program in a process group of its own, without a shell. Rejects with a `ConnectError` when it cannot be
+ * started. Its standard error is read all the time: a pipe nobody reads would stop the child.
+ */
+export async function spawnChild(command: ChildCommand, options: ChildOptions = {}): Promise<Child> {
+  const { stageMs = 2000, clock = systemClock, onStderr } = options;
+  const name = describeCommand(command);
+  const child = spawn(command.command, [...(command.args ?? [])], {
+    stdio: ["pipe", "pipe", "pipe"],
+    env: toChildEnv(process.env, command.env ?? {}, process.platform),
+    ...(command.cwd === undefined ? {} : { cwd: command.cwd }),
+    // Windows has no process groups; there the tree is found by parentage when it is ended.
+    detached: process.platform !== "win32",
+    windowsHide: true,
+  });
+  const { stdin, stdout, stderr } = child;
+  await started(child, name, command);
+  if (stdin === null || stdout === null || stderr === null) throw new ConnectError(name, "it has no pipes");
+  const tail = new TextTail(16 * 1024);
+  stderr.on("data", (chunk: Uint8Array) => {
+    tail.push(chunk);
+    onStderr?.(chunk);
+  });
+  stderr.on("error", () => {}); // Its end is not interesting; the child's is.
+  const exited = new Promise<string>((resolve) => {
+    child.once("exit", (code, signal) =>
+      resolve(signal === null ? `it exited with code ${code}` : `it was ended by ${signal}`),
+    );
+  });
+  // Whatever the child started goes with it, also when it ends by itself.
+  void exited.then(() => killTree(child.pid, "SIGKILL"));
+  const channel = createStreamChannel(stdout, stdin, options);
+
+  const close = async (): Promise<void> => {
+    stdin.end();
+    if (!(await settlesWithin(exited, stageMs, clock))) {
+      killTree(child.pid, "SIGTERM");
+      if (!(await settlesWithin(exited, stageMs, clock))) killTree(child.pid, "SIGKILL");
+    }
+    await exited;
+    stdout.destroy();
+    stderr.destroy();
+    stdin.destroy();
+  };
+  let closing: Promise<void> | undefined;
+  const dispose = (): Promise<void> => (closing ??= close());
+  return {
+    channel: {
+      ...channel,
+      [Symbol.asyncIterator]: () => channel[Symbol.asyncIterator](),
+      [Symbol.asyncDispose]: dispose,
+    },
+    pid: child.pid,
+    exited,
+    get stderr() {
+      return tail.text;
+    },
+    [Symbol.asyncDispose]: dispose,
+  };
+}
+
+/** The command as a person would type it. */
+export function describeCommand({ command, args = [] }: ChildCommand): string {
+  return [command, ...args]
+    .map((word) => (/^[\w@%+=:,./-]+$/.test(word) ? word : JSON.stringify(word)))
+    .join(" ");
+}
+
+function started(child: ChildProcess, name: string, command: ChildCommand): Promise<void> {
+  return new Promise((resolve, reject) => {
+    child.once("spawn", resolve);
+    child.once("error", (error: NodeJS.ErrnoException) => {
+      const reason =
+        error.code === "ENOENT"
+          ? `there is no program ${JSON.stringify(command.command)} here, or no such folder to run it in`
+          : error.message;
+      reject(new ConnectError(name, reason, { cause: error }));
+    });
+  });
+}
