@@ -1,4 +1,5 @@
 import { AbortedError } from "../errors/aborted-error.ts";
+import type { Delivery } from "../errors/delivery.ts";
 import { TimeoutError } from "../errors/timeout-error.ts";
 import type { Clock } from "./clock.ts";
 
@@ -9,6 +10,8 @@ export interface DeadlineOptions {
   readonly totalMs?: number | undefined;
   /** The caller's own wish to stop. */
   readonly signal?: AbortSignal | undefined;
+  /** Whether anything has left when it fires; the error says so. */
+  readonly isSent?: () => boolean;
   readonly clock: Clock;
 }
 
@@ -23,8 +26,10 @@ export interface Deadline extends Disposable {
 }
 
 /** Starts the clock. */
-export function createDeadline({ idleMs, totalMs, signal, clock }: DeadlineOptions): Deadline {
+export function createDeadline(options: DeadlineOptions): Deadline {
+  const { idleMs, totalMs, signal, clock, isSent = () => true } = options;
   const controller = new AbortController();
+  const delivery = (): Delivery => (isSent() ? "outcome_unknown" : "not_sent");
   let touchedAt = clock.now();
   let holds = 0;
   let stopIdle: (() => void) | undefined;
@@ -33,15 +38,15 @@ export function createDeadline({ idleMs, totalMs, signal, clock }: DeadlineOptio
     stopIdle = clock.timer(ms, () => {
       const left = holds > 0 ? limit : touchedAt + limit - clock.now();
       if (left > 0) watchIdle(left, limit);
-      else controller.abort(new TimeoutError("idle", limit));
+      else controller.abort(new TimeoutError("idle", limit, delivery()));
     });
   };
   if (idleMs !== undefined) watchIdle(idleMs, idleMs);
   const stopTotal =
     totalMs === undefined
       ? undefined
-      : clock.timer(totalMs, () => controller.abort(new TimeoutError("total", totalMs)));
-  const onAbort = (): void => controller.abort(new AbortedError("outcome_unknown", signal?.reason));
+      : clock.timer(totalMs, () => controller.abort(new TimeoutError("total", totalMs, delivery())));
+  const onAbort = (): void => controller.abort(new AbortedError(delivery(), signal?.reason));
   if (signal?.aborted === true) onAbort();
   else signal?.addEventListener("abort", onAbort, { once: true });
   return {
@@ -51,8 +56,10 @@ export function createDeadline({ idleMs, totalMs, signal, clock }: DeadlineOptio
     },
     hold: () => {
       holds++;
+      let isHeld = true;
       return () => {
-        holds--;
+        if (isHeld) holds--;
+        isHeld = false;
         touchedAt = clock.now();
       };
     },

@@ -1,8 +1,8 @@
 import { Buffer } from "node:buffer";
 import * as fc from "fast-check";
 import { describe, expect, test } from "vitest";
+import { jsonText, seededCallTexts } from "../../test/support/arbitrary-json.ts";
 import { JsonError } from "../errors/json-error.ts";
-import { jsonText, seededCallTexts } from "../testing/arbitrary-json.ts";
 import { type Index, scan } from "./scan.ts";
 import { defineShape, lenient, type Shape } from "./shape.ts";
 

@@ -1,7 +1,7 @@
 import { Buffer } from "node:buffer";
 import * as fc from "fast-check";
 import { expect, test } from "vitest";
-import { jsonText } from "../testing/arbitrary-json.ts";
+import { jsonText } from "../../test/support/arbitrary-json.ts";
 import { toOneLine } from "./one-line.ts";
 import { RawJson } from "./raw.ts";
 

@@ -14,7 +14,9 @@ export function toOneLine(raw: RawJson): RawJson {
   // JSON.stringify without an indent writes no line breaks.
   if (raw.isValueOnly) return raw;
   if (!raw.isBytesOnly) {
-    return /[\n\r]/.test(raw.text) ? RawJson.fromText(raw.text.replaceAll(/[\n\r]/g, " ")) : raw;
+    const { text } = raw;
+    const hasBreak = text.includes("\n") || text.includes("\r");
+    return hasBreak ? RawJson.fromText(text.replaceAll(/[\n\r]/g, " ")) : raw;
   }
   const { bytes } = raw;
   if (!bytes.includes(0x0a) && !bytes.includes(0x0d)) return raw;

@@ -1,8 +1,8 @@
 import { Buffer } from "node:buffer";
 import * as fc from "fast-check";
 import { describe, expect, test, vi } from "vitest";
+import { jsonText } from "../../test/support/arbitrary-json.ts";
 import { JsonError } from "../errors/json-error.ts";
-import { jsonText } from "../testing/arbitrary-json.ts";
 import { RawJson } from "./raw.ts";
 import { scan } from "./scan.ts";
 import { defineShape } from "./shape.ts";
@@ -98,7 +98,7 @@ describe("RawJson.fromValue", () => {
 
 describe("RawJson.fromText", () => {
   test("encodes when bytes are asked for", () => {
-    const raw = RawJson.fromText(' {"a":"é"} ');
+    const raw = RawJson.fromText('{"a":"é"}');
     expect([raw.kind, raw.text, raw.byteLength, raw.at("a")?.text]).toEqual([
       "object",
       '{"a":"é"}',

@@ -21,6 +21,8 @@ export class RawJson {
   #source: Uint8Array | undefined;
   #start: number;
   #end: number;
+  /** The source as text, where one character is one byte, so that a piece of it can be cut out by its offsets. */
+  readonly #whole: string | undefined;
   #bytes: Uint8Array | undefined;
   #text: string | undefined;
   /** `undefined`, which is no JSON value, until it is needed. */
@@ -29,10 +31,18 @@ export class RawJson {
   readonly #level: ShapeLevel | undefined;
   readonly #index: Index | undefined;
 
-  private constructor(source?: Uint8Array, start = 0, end = 0, level?: ShapeLevel, index?: Index) {
+  private constructor(
+    source?: Uint8Array,
+    start = 0,
+    end = 0,
+    whole?: string,
+    level?: ShapeLevel,
+    index?: Index,
+  ) {
     this.#source = source;
     this.#start = start;
     this.#end = end;
+    this.#whole = whole;
     this.#level = level;
     this.#index = index;
   }
@@ -48,7 +58,7 @@ export class RawJson {
 
   /** Takes over what a scan found: members named in the shape are then reached without another pass. */
   static fromScan(bytes: Uint8Array, shape: Shape, index: Index): RawJson {
-    return new RawJson(bytes, index[1], index[2], shape.root, index);
+    return new RawJson(bytes, index[1], index[2], toAsciiText(bytes), shape.root, index);
   }
 
   /** Wraps bytes that are known to be exactly one JSON value. Not for bytes from outside: no check. */
@@ -56,10 +66,10 @@ export class RawJson {
     return new RawJson(bytes, 0, bytes.length);
   }
 
-  /** Wraps JSON text we made ourselves. Not for text from outside: no check. */
+  /** Wraps JSON text we made ourselves, without white space around it. Not for text from outside: no check. */
   static fromText(text: string): RawJson {
     const raw = new RawJson();
-    raw.#text = text.trim();
+    raw.#text = text;
     return raw;
   }
 
@@ -71,6 +81,14 @@ export class RawJson {
   static fromValue(value: unknown): RawJson {
     const raw = new RawJson();
     raw.#value = toJsonValue(value);
+    return raw;
+  }
+
+  /** Wraps a value whose text is known already. Not for what comes from outside: no check that they agree. */
+  static fromWritten(value: object, text: string): RawJson {
+    const raw = new RawJson();
+    raw.#value = value;
+    raw.#text = text;
     return raw;
   }
 
@@ -90,7 +108,7 @@ export class RawJson {
 
   /** The parsed value. Parsing is where precision is lost: forward `bytes`, look at `value`. */
   get value(): unknown {
-    if (this.#value === undefined) this.#value = JSON.parse(this.#text ?? this.#decode());
+    if (this.#value === undefined) this.#value = parseText(this.#text ?? this.#decode());
     return this.#value;
   }
 
@@ -125,14 +143,32 @@ export class RawJson {
     if (known !== undefined && this.#index !== undefined) {
       const start = this.#index[known.slot + 1];
       if (start === -1) return undefined;
-      return new RawJson(this.#source, start, this.#index[known.slot + 2], known.level, this.#index);
+      const end = this.#index[known.slot + 2];
+      return new RawJson(this.#source, start, end, this.#whole, known.level, this.#index);
     }
     const source = this.#toSource();
     let member: RawJson | undefined;
     forEachMember(source, this.#start, (keyStart, keyEnd, start, end) => {
-      if (isKey(source, keyStart, keyEnd, key)) member = new RawJson(source, start, end);
+      if (isKey(source, keyStart, keyEnd, key)) member = new RawJson(source, start, end, this.#whole);
     });
     return member;
+  }
+
+  /** Whether this is an object with such a member. */
+  has(key: string): boolean {
+    const value = this.#value;
+    if (typeof value === "object" && value !== null) return Object.hasOwn(value, key);
+    const slot = this.#level?.byName.get(key)?.slot;
+    if (slot === undefined || this.#index === undefined) return this.at(key) !== undefined;
+    return this.#index[slot] !== -1;
+  }
+
+  /** `at(key)?.text` for a member that a scan noted, without making anything else of it. */
+  textOf(key: string): string | undefined {
+    const slot = this.#level?.byName.get(key)?.slot;
+    if (slot === undefined || this.#index === undefined) return this.at(key)?.text;
+    const start = this.#index[slot + 1] ?? -1;
+    return start === -1 ? undefined : this.#cut(start, this.#index[slot + 2] ?? start);
   }
 
   /** Where in `bytes` a member is, if a scan noted it; undefined says nothing about whether it exists. */
@@ -157,11 +193,31 @@ export class RawJson {
   }
 
   #decode(): string {
-    if (this.#source !== undefined) return toText(this.#source, this.#start, this.#end);
+    if (this.#source !== undefined) return this.#cut(this.#start, this.#end);
     const text: string | undefined = JSON.stringify(this.#value);
     if (text === undefined) throw new TypeError("The value turned into nothing when written as JSON");
     return text;
   }
+
+  #cut(start: number, end: number): string {
+    if (this.#whole !== undefined) return this.#whole.slice(start, end);
+    return this.#source === undefined ? "" : toText(this.#source, start, end);
+  }
+}
+
+/** Up to here, decoding a whole message once is cheaper than decoding three of its members. */
+const maxWholeBytes = 4096;
+
+/** The bytes as text if they are few and ASCII: then, and only then, UTF-8 has as many characters as bytes. */
+function toAsciiText(bytes: Uint8Array): string | undefined {
+  if (bytes.length > maxWholeBytes) return undefined;
+  const text = toText(bytes, 0, bytes.length);
+  return text.length === bytes.length ? text : undefined;
+}
+
+/** A string without escapes is what stands between its quotes; most strings are, and parsing costs five times as much. */
+export function parseText(text: string): unknown {
+  return text.charCodeAt(0) === 0x22 && !text.includes("\\") ? text.slice(1, -1) : JSON.parse(text);
 }
 
 const NO_KEYS: Shape = defineShape({});

@@ -1,8 +1,8 @@
 import { Buffer, isUtf8 } from "node:buffer";
 import * as fc from "fast-check";
 import { describe, expect, test } from "vitest";
+import { jsonText, seededJsonTexts } from "../../test/support/arbitrary-json.ts";
 import { JsonError, type JsonErrorCode } from "../errors/json-error.ts";
-import { jsonText, seededJsonTexts } from "../testing/arbitrary-json.ts";
 import { scan, scanElements } from "./scan.ts";
 import { defineShape } from "./shape.ts";
 

@@ -1,7 +1,7 @@
 import { Buffer } from "node:buffer";
 import * as fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { jsonText, seededCallTexts } from "../testing/arbitrary-json.ts";
+import { jsonText, seededCallTexts } from "../../test/support/arbitrary-json.ts";
 import { RawJson } from "./raw.ts";
 import { scan } from "./scan.ts";
 import { defineShape } from "./shape.ts";

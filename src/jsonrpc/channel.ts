@@ -20,10 +20,11 @@ export interface Batch {
 export type Incoming = Message | Invalid | Batch;
 
 /**
- * A two-way pipe of messages. Iterate it once to receive; the iteration ends when the other side is gone. Disposing
- * it closes both directions and ends the iteration; doing so twice is harmless.
+ * A two-way pipe of messages. Iterate it once to receive: each step gives the messages that arrived together, at least
+ * one, because a step costs as much as a message does. The iteration ends when the other side is gone. Disposing the
+ * channel closes both directions and ends the iteration; doing so twice is harmless.
  */
-export interface Channel extends AsyncIterable<Incoming>, AsyncDisposable {
+export interface Channel extends AsyncIterable<readonly Incoming[]>, AsyncDisposable {
   /**
    * Sends one message, or several as one batch. Resolves when the transport has taken it, which is the backpressure;
    * order is kept. Rejects with a `ClosedError` once the channel is closed.

@@ -4,6 +4,16 @@ import type { ErrorBody } from "./message.ts";
 
 /** The `error` member that tells of an {@link RpcError}. */
 export function toErrorBody(error: RpcError): ErrorBody {
-  const { rpcCode: code, message, data } = error;
-  return data === undefined ? { code, message } : { code, message, data: RawJson.fromValue(data) };
+  const { rpcCode: code, message } = error;
+  const data = error.data === undefined ? undefined : toData(error.data);
+  return data === undefined ? { code, message } : { code, message, data };
+}
+
+/** Undefined for what JSON cannot hold: that there is an answer matters more than its details. */
+function toData(data: unknown): RawJson | undefined {
+  try {
+    return RawJson.fromText(RawJson.fromValue(data).text);
+  } catch {
+    return undefined;
+  }
 }

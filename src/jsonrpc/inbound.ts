@@ -1,3 +1,5 @@
+import type { Awaitable } from "../async/awaitable.ts";
+import { ClosedError } from "../errors/closed-error.ts";
 import { RpcError } from "../errors/rpc-error.ts";
 import type { RawJson } from "../json/raw.ts";
 import type { Channel } from "./channel.ts";
@@ -13,10 +15,10 @@ export interface PeerContext {
 }
 
 /** The function on the wire side: one request in, one result out. What it throws becomes the error response. */
-export type Handler<Context = PeerContext> = (request: Request, context: Context) => Promise<RawJson>;
+export type Handler<Context = PeerContext> = (request: Request, context: Context) => Awaitable<RawJson>;
 
 /** Takes the one response of a request. */
-export type Answer = (response: Response) => Promise<void>;
+export type Answer = (response: Response) => void;
 
 export interface InboundOptions {
   readonly handle: Handler;
@@ -28,7 +30,10 @@ export interface InboundOptions {
 export class Inbound {
   readonly #channel: Pick<Channel, "send">;
   readonly #options: InboundOptions;
-  readonly #running = new Map<RequestId, AbortController>();
+  readonly #running = new Map<RequestId, Task>();
+  /** Handlers that have not ended, those of cancelled requests included: they still cost what they cost. */
+  #busy = 0;
+  #onIdle: (() => void) | undefined;
 
   constructor(channel: Pick<Channel, "send">, options: InboundOptions) {
     this.#channel = channel;
@@ -41,41 +46,113 @@ export class Inbound {
       return new RpcError("rpc.invalid_request", `The id ${id} is already in use by a request in flight`);
     }
     const { maxInFlight } = this.#options;
-    if (this.#running.size < maxInFlight) return undefined;
+    if (this.#busy < maxInFlight) return undefined;
     return new RpcError("rpc.internal", `Too many requests in flight; at most ${maxInFlight} at once`);
   }
 
-  /** Runs the handler and gives its outcome to `answer`, unless the request was cancelled meanwhile. */
-  async serve(request: Request, answer: Answer): Promise<void> {
-    const { id } = request;
-    const controller = new AbortController();
-    const { signal } = controller;
-    this.#running.set(id, controller);
-    let isOpen = true;
-    const notify = async (method: string, params: RawJson): Promise<void> => {
-      if (isOpen && !signal.aborted) await this.#channel.send({ kind: "notification", method, params });
-    };
-    let response: Response;
+  /** Runs the handler and gives its outcome to `answer`; to `cancelled` instead, if the request was cancelled meanwhile. */
+  serve(request: Request, answer: Answer, cancelled?: () => void): void {
+    const task = new Task(this.#channel, request.id);
+    this.#running.set(request.id, task);
+    this.#busy++;
     try {
-      response = { kind: "result", id, result: await this.#options.handle(request, { signal, notify }) };
+      const result = this.#options.handle(request, task);
+      if (!(result instanceof Promise)) return this.#succeed(task, result, answer, cancelled);
+      result
+        .then((late) => this.#succeed(task, late, answer, cancelled))
+        .catch((error: unknown) => this.#fail(task, error, request, answer, cancelled));
     } catch (error) {
-      response = { kind: "error", id, error: toErrorBody(this.#options.toRpcError(error, request)) };
+      this.#fail(task, error, request, answer, cancelled);
     }
-    isOpen = false;
-    if (this.#running.get(id) === controller) this.#running.delete(id);
-    if (!signal.aborted) await answer(response);
+  }
+
+  #succeed(task: Task, result: RawJson, answer: Answer, cancelled: (() => void) | undefined): void {
+    // Written now: a value that JSON cannot hold must fail where that can still be answered.
+    if (result.isValueOnly) void result.text;
+    this.#finish(task, { kind: "result", id: task.id, result }, answer, cancelled);
+  }
+
+  #fail(
+    task: Task,
+    error: unknown,
+    request: Request,
+    answer: Answer,
+    cancelled: (() => void) | undefined,
+  ): void {
+    const body = toErrorBody(this.#options.toRpcError(error, request));
+    this.#finish(task, { kind: "error", id: task.id, error: body }, answer, cancelled);
+  }
+
+  #finish(task: Task, response: Response, answer: Answer, cancelled: (() => void) | undefined): void {
+    task.isOpen = false;
+    if (this.#running.get(task.id) === task) this.#running.delete(task.id);
+    if (task.isCancelled) cancelled?.();
+    else answer(response);
+    if (--this.#busy === 0) this.#onIdle?.();
+  }
+
+  /** Resolves when no handler runs. */
+  idle(): Promise<void> {
+    if (this.#busy === 0) return Promise.resolve();
+    return new Promise((resolve) => {
+      const before = this.#onIdle;
+      this.#onIdle = (): void => {
+        before?.();
+        resolve();
+      };
+    });
   }
 
   /** Aborts one request. Its id is free again at once: nothing will be sent for it any more. */
   cancel(id: RequestId, reason: unknown): void {
-    const controller = this.#running.get(id);
+    const task = this.#running.get(id);
     this.#running.delete(id);
-    controller?.abort(reason);
+    task?.cancel(reason);
   }
 
   /** Aborts everything. */
   abort(reason: unknown): void {
-    for (const controller of this.#running.values()) controller.abort(reason);
+    for (const task of this.#running.values()) task.cancel(reason);
     this.#running.clear();
+  }
+}
+
+/** One request while it is worked on. Its abort controller is made when somebody looks at the signal; few handlers do. */
+class Task implements PeerContext {
+  readonly id: RequestId;
+  readonly #channel: Pick<Channel, "send">;
+  #controller: AbortController | undefined;
+  #reason: unknown;
+  isCancelled = false;
+  isOpen = true;
+
+  constructor(channel: Pick<Channel, "send">, id: RequestId) {
+    this.#channel = channel;
+    this.id = id;
+  }
+
+  get signal(): AbortSignal {
+    if (this.#controller === undefined) {
+      this.#controller = new AbortController();
+      if (this.isCancelled) this.#controller.abort(this.#reason);
+    }
+    return this.#controller.signal;
+  }
+
+  async notify(method: string, params: RawJson): Promise<void> {
+    if (!this.isOpen || this.isCancelled) return;
+    try {
+      await this.#channel.send({ kind: "notification", method, params });
+    } catch (error) {
+      // Who cannot be told of this will not get the answer either.
+      if (error instanceof ClosedError) this.cancel(error);
+      throw error;
+    }
+  }
+
+  cancel(reason: unknown): void {
+    this.isCancelled = true;
+    this.#reason = reason;
+    this.#controller?.abort(reason);
   }
 }

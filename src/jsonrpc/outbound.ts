@@ -10,6 +10,8 @@ export interface RequestOptions {
   readonly signal?: AbortSignal;
   /** Where to send it, if not on the usual channel: over HTTP a request may belong to another one's stream. */
   readonly via?: Pick<Channel, "send">;
+  /** An id outside the usual count, for a probe: giving it up tells the other side nothing. */
+  readonly id?: string;
 }
 
 /** The requests of our own that wait for their answers. */
@@ -29,10 +31,11 @@ export class Outbound {
     signal?.throwIfAborted();
     if (this.#closed !== undefined)
       throw new ClosedError("not_sent", "the channel is closed", { cause: this.#closed });
-    const id = toRequestId(this.#nextId++);
+    const id = toRequestId(options.id ?? this.#nextId++);
     const answer = createDeferred<Response>();
     const onAbort = (): void => {
       answer.reject(signal?.reason);
+      if (options.id !== undefined) return;
       const params = RawJson.fromText(`{"requestId":${id}}`);
       // A channel that is already closed has no one left to tell.
       via.send({ kind: "notification", method: "notifications/cancelled", params }).catch(() => {});

@@ -111,7 +111,11 @@ describe("what is JSON but no message is refused with -32600", () => {
   test.each([
     ["json.duplicate_key", '{"jsonrpc":"2.0","id":1,"method":"a","method":"b"}', "1"],
     ["json.duplicate_key", '{"jsonrpc":"2.0","id":1,"id":2,"method":"a"}', undefined],
-    ["json.duplicate_key", '{"jsonrpc":"2.0","id":1,"method":"a","params":{"name":"x","n\\u0061me":"y"}}', "1"],
+    [
+      "json.duplicate_key",
+      '{"jsonrpc":"2.0","id":1,"method":"a","params":{"name":"x","n\\u0061me":"y"}}',
+      "1",
+    ],
     ["json.case_variant_key", '{"jsonrpc":"2.0","id":1,"method":"a","Method":"b"}', "1"],
     ["json.case_variant_key", '{"jsonrpc":"2.0","id":1,"Method":"b"}', "1"],
     ["json.case_variant_key", '{"jsonrpc":"2.0","id":1,"method":"a","param\u017f":{}}', "1"],
@@ -128,7 +132,10 @@ describe("what is JSON but no message is refused with -32600", () => {
 
 describe("is never answered, because it is", () => {
   test.each([
-    ["a response with both result and error", '{"jsonrpc":"2.0","id":1,"result":1,"error":{"code":1,"message":""}}'],
+    [
+      "a response with both result and error",
+      '{"jsonrpc":"2.0","id":1,"result":1,"error":{"code":1,"message":""}}',
+    ],
     ["a result without an id", '{"jsonrpc":"2.0","result":{}}'],
     ["a result with a bad id", '{"jsonrpc":"2.0","id":1.5,"result":{}}'],
     ["a response of another version", '{"jsonrpc":"1.0","id":1,"result":{}}'],
@@ -141,7 +148,10 @@ describe("is never answered, because it is", () => {
     ["a notification with params in an array", '{"jsonrpc":"2.0","method":"a","params":[1]}'],
     ["a notification of another version", '{"jsonrpc":"1.0","method":"a"}'],
     ["a notification with a result", '{"jsonrpc":"2.0","method":"a","result":1}'],
-    ["a notification with a key twice", '{"jsonrpc":"2.0","method":"a","params":{"requestId":1,"requestId":2}}'],
+    [
+      "a notification with a key twice",
+      '{"jsonrpc":"2.0","method":"a","params":{"requestId":1,"requestId":2}}',
+    ],
     ["a notification with two methods", '{"jsonrpc":"2.0","method":"a","method":"b"}'],
     ["a notification with a case variant", '{"jsonrpc":"2.0","method":"a","Params":{}}'],
   ])("%s", (_, text) => {

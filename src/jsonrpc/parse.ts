@@ -1,6 +1,6 @@
 import { JsonError } from "../errors/json-error.ts";
 import { RpcError } from "../errors/rpc-error.ts";
-import { RawJson } from "../json/raw.ts";
+import { parseText, RawJson } from "../json/raw.ts";
 import { scan, scanElements, type ScanLimits } from "../json/scan.ts";
 import { defineShape, lenient, type Shape, type ShapeTree } from "../json/shape.ts";
 import type { Batch, Incoming, Invalid } from "./channel.ts";
@@ -65,38 +65,46 @@ function parseBatch(bytes: Uint8Array, options: ParseOptions): Batch | Invalid {
 }
 
 function toMessage(raw: RawJson): Message | Invalid {
-  const method = raw.at("method");
+  const idText = raw.textOf("id");
+  const id = idText === undefined ? undefined : toId(idText);
+  const methodText = raw.textOf("method");
+  if (methodText !== undefined) return toCall(raw, methodText, idText, id);
   const result = raw.at("result");
   const error = raw.at("error");
-  const rawId = raw.at("id");
-  const id = rawId === undefined ? undefined : toId(rawId);
   const refuseWith = (text: string): Invalid => invalid(id, text, isAnswerable(raw));
-
-  if (raw.at("jsonrpc")?.text !== '"2.0"') return refuseWith('A message has the member "jsonrpc": "2.0"');
-  if (method !== undefined) {
-    if (result !== undefined || error !== undefined)
-      return refuseWith("A request has no result and no error");
-    if (method.kind !== "string") return refuseWith("The method is a string");
-    const params = raw.at("params");
-    if (params !== undefined && params.kind !== "object") return refuseWith("The params are an object");
-    const name = method.value as string;
-    if (rawId === undefined) return { kind: "notification", method: name, params };
-    if (id === undefined) return refuseWith("A request id is a string or an integer, and not null");
-    return { kind: "request", id, method: name, params };
-  }
+  if (raw.textOf("jsonrpc") !== '"2.0"') return refuseWith(wrongVersion);
   if (result !== undefined && error !== undefined)
     return refuseWith("A response has a result or an error, not both");
   if (result !== undefined) {
     if (id === undefined) return refuseWith("A result names the id of its request");
     return { kind: "result", id, result };
   }
-  if (error !== undefined) {
-    const body = toErrorBody(error);
-    return body === undefined
-      ? refuseWith("An error has a code and a message")
-      : { kind: "error", id, error: body };
-  }
-  return refuseWith("A message has a method, a result or an error");
+  if (error === undefined) return refuseWith("A message has a method, a result or an error");
+  const body = toErrorBody(error);
+  return body === undefined
+    ? refuseWith("An error has a code and a message")
+    : { kind: "error", id, error: body };
+}
+
+const wrongVersion = 'A message has the member "jsonrpc": "2.0"';
+
+function toCall(
+  raw: RawJson,
+  methodText: string,
+  idText: string | undefined,
+  id: RequestId | undefined,
+): Message | Invalid {
+  const refuseWith = (text: string): Invalid => invalid(id, text, isAnswerable(raw));
+  if (raw.textOf("jsonrpc") !== '"2.0"') return refuseWith(wrongVersion);
+  if (raw.textOf("result") !== undefined || raw.textOf("error") !== undefined)
+    return refuseWith("A request has no result and no error");
+  const method: unknown = parseText(methodText);
+  if (typeof method !== "string") return refuseWith("The method is a string");
+  const params = raw.at("params");
+  if (params !== undefined && params.kind !== "object") return refuseWith("The params are an object");
+  if (idText === undefined) return { kind: "notification", method, params };
+  if (id === undefined) return refuseWith("A request id is a string or an integer, and not null");
+  return { kind: "request", id, method, params };
 }
 
 function toErrorBody(error: RawJson): ErrorBody | undefined {
@@ -110,10 +118,8 @@ function toErrorBody(error: RawJson): ErrorBody | undefined {
 
 const integer = /^-?[0-9]+$/;
 
-function toId(raw: RawJson): RequestId | undefined {
-  if (raw.kind === "string" || (raw.kind === "number" && integer.test(raw.text)))
-    return raw.text as RequestId;
-  return undefined;
+function toId(text: string): RequestId | undefined {
+  return text.startsWith('"') || integer.test(text) ? (text as RequestId) : undefined;
 }
 
 function invalid(id: RequestId | undefined, text: string, isAnswerable = true): Invalid {
@@ -130,11 +136,11 @@ function isAnswerable(raw: RawJson): boolean {
 /** Duplicate and case-variant keys leave a finished scan behind, so the answer can still name the request's id. */
 function refuse(error: JsonError, bytes: Uint8Array, shape: Shape): Invalid {
   const { index } = error;
-  const rawId = index === undefined ? undefined : RawJson.fromScan(bytes, shape, index).at("id");
+  const idText = index === undefined ? undefined : RawJson.fromScan(bytes, shape, index).textOf("id");
   const isReadable = index !== undefined || error.code === "json.depth";
   return {
     kind: "invalid",
-    id: rawId === undefined ? undefined : toId(rawId),
+    id: idText === undefined ? undefined : toId(idText),
     error: new RpcError(isReadable ? "rpc.invalid_request" : "rpc.parse", error.message, { cause: error }),
     // The index leaves out keys that occur twice; whether one is there at all is seen without it.
     isAnswerable:

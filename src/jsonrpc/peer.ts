@@ -12,7 +12,7 @@ export interface PeerOptions {
   readonly handle?: Handler;
   readonly notified?: (notification: Notification) => void;
   /** Whether a batch is legal right now; in MCP that is so for one revision only. */
-  readonly acceptsBatch?: () => boolean;
+  readonly acceptsBatch?: (batch: Batch) => boolean;
   /** Turns what a handler threw into what is sent; the default hides everything that is not an `RpcError`. */
   readonly toRpcError?: (thrown: unknown, request: Request) => RpcError;
   /** The code answered for what is not JSON; `-32700` unless a dialect wants another. */
@@ -23,13 +23,20 @@ export interface PeerOptions {
   readonly maxInFlight?: number;
 }
 
+/** How far the transport may be behind with our answers before nothing more is read. */
+const maxUnsent = 64;
+
 /** One side of a channel: pairs responses with requests, runs every incoming request concurrently, cancels. */
 export class Peer {
   readonly #channel: Channel;
   readonly #options: PeerOptions;
   readonly #inbound: Inbound;
   readonly #outbound: Outbound;
-  readonly #work = new Set<Promise<void>>();
+  /** Answers the transport has not taken yet. */
+  #unsent = 0;
+  /** Those among them that it will take together; counted as one, because most answers leave in company. */
+  #company: { readonly taken: Promise<void>; count: number } | undefined;
+  #onSent: (() => void) | undefined;
 
   constructor(channel: Channel, options: PeerOptions = {}) {
     const { handle = methodNotFound, toRpcError = hideDetail, maxInFlight = 1024 } = options;
@@ -41,14 +48,17 @@ export class Peer {
 
   /**
    * Receives until the channel ends, then fails our own requests that still wait. What runs for the other side goes on
-   * until {@link Peer.abort}: a reader may have closed its sending half only. Call it once.
+   * until {@link Peer.abort}: a reader may have closed its sending half only. One that sends and does not read is not
+   * read from either, so it cannot make us hold more and more. Call it once.
    */
   async run(): Promise<void> {
     let cause: unknown;
     try {
-      for await (const incoming of this.#channel) {
-        const congestion = this.#receive(incoming);
-        if (congestion !== undefined) await congestion;
+      for await (const messages of this.#channel) {
+        for (const incoming of messages) {
+          this.#receive(incoming);
+          while (this.#unsent >= maxUnsent) await this.#sent();
+        }
       }
     } catch (error) {
       cause = error;
@@ -61,9 +71,10 @@ export class Peer {
     this.#inbound.abort(new ClosedError("outcome_unknown", "the other side is gone"));
   }
 
-  /** Resolves when every request that was being worked on has ended. */
+  /** Resolves when every request that was being worked on has ended, and its answer is taken. */
   async idle(): Promise<void> {
-    while (this.#work.size > 0) await Promise.all(this.#work);
+    await this.#inbound.idle();
+    while (this.#unsent > 0) await this.#sent();
   }
 
   /** Sends a request and resolves with its result. Rejects with `RpcError`, `ClosedError` or the signal's reason. */
@@ -76,62 +87,54 @@ export class Peer {
     return this.#channel.send({ kind: "notification", method, params });
   }
 
-  /** Returns a promise when reading must wait for the writer; that bounds what a flooding peer makes us hold. */
-  #receive(incoming: Incoming): Promise<void> | undefined {
+  #receive(incoming: Incoming): void {
     switch (incoming.kind) {
       case "request":
-        return this.#serve(incoming, (response) => this.#channel.send(response));
+        return this.#serve(incoming, this.#send);
       case "notification":
-        this.#notified(incoming);
-        return undefined;
+        return this.#notified(incoming);
       case "result":
       case "error":
         if (!this.#outbound.answered(incoming))
           this.#dropped(`a response to no request of ours, id ${incoming.id}`);
-        return undefined;
+        return;
       case "invalid":
-        if (incoming.isAnswerable) return this.#track(this.#channel.send(this.#refusal(incoming)));
-        this.#dropped(`what wants no answer: ${incoming.error.message}`);
-        return undefined;
+        if (incoming.isAnswerable) return this.#send(this.#refusal(incoming));
+        return this.#dropped(`what wants no answer: ${incoming.error.message}`);
       case "batch":
-        return this.#receiveBatch(incoming);
+        return this.#serveBatch(incoming);
     }
   }
 
-  #serve(request: Request, answer: Answer): Promise<void> | undefined {
+  #serve(request: Request, answer: Answer, cancelled?: () => void): void {
     const refusal = this.#inbound.refusal(request.id);
-    if (refusal !== undefined) {
-      return this.#track(answer({ kind: "error", id: request.id, error: toErrorBody(refusal) }));
-    }
-    void this.#track(this.#inbound.serve(request, answer));
-    return undefined;
+    if (refusal === undefined) this.#inbound.serve(request, answer, cancelled);
+    else answer({ kind: "error", id: request.id, error: toErrorBody(refusal) });
   }
 
   /** The answers of a batch leave together, as one array, when the last of them is there. */
-  #receiveBatch(batch: Batch): Promise<void> | undefined {
-    if (this.#options.acceptsBatch?.() !== true) {
+  #serveBatch(batch: Batch): void {
+    if (this.#options.acceptsBatch?.(batch) !== true) {
       const error = new RpcError("rpc.invalid_request", "Batches exist in protocol revision 2025-03-26 only");
-      return this.#track(this.#channel.send({ kind: "error", id: undefined, error: toErrorBody(error) }));
+      return this.#send({ kind: "error", id: undefined, error: toErrorBody(error) });
     }
     const responses: Response[] = [];
-    const served: Promise<void>[] = [];
-    for (const item of batch.items) {
-      if (item.kind === "request") served.push(this.#serveInBatch(item, responses));
-      else if (item.kind === "invalid" && item.isAnswerable) responses.push(this.#refusal(item));
-      else void this.#receive(item);
-    }
-    const sendAll = async (): Promise<void> => {
-      await Promise.all(served);
-      if (responses.length > 0) await this.#channel.send(responses);
+    let missing = 1;
+    const done = (): void => {
+      if (--missing === 0 && responses.length > 0) this.#send(responses);
     };
-    void this.#track(sendAll());
-    return undefined;
-  }
-
-  async #serveInBatch(request: Request, responses: Response[]): Promise<void> {
-    const refusal = this.#inbound.refusal(request.id);
-    if (refusal !== undefined) responses.push({ kind: "error", id: request.id, error: toErrorBody(refusal) });
-    else await this.#inbound.serve(request, async (response) => void responses.push(response));
+    const collect: Answer = (response) => {
+      responses.push(response);
+      done();
+    };
+    for (const item of batch.items) {
+      if (item.kind === "request") {
+        missing++;
+        this.#serve(item, collect, done);
+      } else if (item.kind === "invalid" && item.isAnswerable) responses.push(this.#refusal(item));
+      else this.#receive(item);
+    }
+    done();
   }
 
   #notified(notification: Notification): void {
@@ -149,12 +152,36 @@ export class Peer {
     return { kind: "error", id, error: { code, message: error.message } };
   }
 
-  #track(work: Promise<void>): Promise<void> {
-    // The only thing that fails here is sending, and a peer that cannot send has no one left to tell.
-    const settled = work.catch((error: unknown) => this.#dropped(`an answer: ${String(error)}`));
-    this.#work.add(settled);
-    void settled.then(() => this.#work.delete(settled));
-    return settled;
+  readonly #send = (answer: Response | readonly Response[]): void => {
+    const taken = this.#channel.send(answer);
+    this.#unsent++;
+    if (this.#company?.taken === taken) {
+      this.#company.count++;
+      return;
+    }
+    const company = { taken, count: 1 };
+    this.#company = company;
+    const onTaken = (): void => {
+      this.#unsent -= company.count;
+      this.#onSent?.();
+      this.#onSent = undefined;
+    };
+    taken.then(onTaken, (error: unknown) => {
+      // A peer that cannot send has no one left to tell.
+      this.#dropped(`an answer: ${String(error)}`);
+      onTaken();
+    });
+  };
+
+  /** Resolves when the transport has taken one more answer. */
+  #sent(): Promise<void> {
+    return new Promise((resolve) => {
+      const before = this.#onSent;
+      this.#onSent = (): void => {
+        before?.();
+        resolve();
+      };
+    });
   }
 
   #dropped(what: string): void {

@@ -19,6 +19,8 @@ export interface LinkRequest {
   readonly mirrored?: { readonly [header: string]: string } | undefined;
   /** Takes what arrives on this request's own stream, where the link knows that; else the link's events do. */
   readonly events?: LinkEvents | undefined;
+  /** Called when the request is about to leave. A failure before that left nothing behind. */
+  readonly onSent?: (() => void) | undefined;
   /** An id outside the usual count, for probes whose answer may come too late. */
   readonly id?: string | undefined;
 }
@@ -45,9 +47,11 @@ export interface Link extends AsyncDisposable {
   use(mode: LinkMode): void;
   /**
    * Keeps a legacy server's own stream open until the link is disposed or the server refuses; there only where such a
-   * stream must be asked for. `onGap` is called when something may have been missed.
+   * stream must be asked for. `onOpen` is told each time whether something may have been missed.
    */
-  listen?(onGap: () => void): Promise<void>;
+  listen?(onOpen: (mayHaveMissed: boolean) => void): Promise<void>;
+  /** What the link knows about why connecting failed: a child's last words. Gives back the error to throw. */
+  explain?(failure: unknown): Promise<unknown>;
   /** Resolves when the link is gone for good; never for HTTP, where each request stands alone. */
   readonly closed: Promise<ClosedError>;
 }

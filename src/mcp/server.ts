@@ -1,3 +1,4 @@
+import type { Awaitable } from "../async/awaitable.ts";
 import type { RawJson } from "../json/raw.ts";
 import type { PeerContext } from "../jsonrpc/inbound.ts";
 import type { Request } from "../jsonrpc/message.ts";
@@ -27,8 +28,8 @@ export interface Server {
   readonly serves: "both" | "legacy" | "modern";
   /** The code to answer for what is not JSON. */
   readonly parseErrorCode: number;
-  /** Serves one request of either era. Rejects with an `RpcError` and nothing else. */
-  handle(request: Request, context: WireContext): Promise<RawJson>;
+  /** Serves one request of either era. Throws or rejects with an `RpcError` and nothing else. */
+  handle(request: Request, context: WireContext): Awaitable<RawJson>;
   /** Announces changes to a legacy session until the returned function is called, which ends its subscriptions too. */
   attach(session: Session, announce: Announce): () => void;
   /** Ends what would never end by itself: streams of change notifications get their result. */

@@ -1,9 +1,10 @@
 import { RawJson } from "../json/raw.ts";
 import type { Request } from "../jsonrpc/message.ts";
 import { metaOf } from "../mcp/envelope.ts";
-import type { Era } from "../mcp/era.ts";
+import type { Era, ModernEra } from "../mcp/era.ts";
 import { newestLegacyRevision, type Revision } from "../mcp/revision.ts";
 import type { WireContext } from "../mcp/server.ts";
+import type { Handshake } from "../mcp/session.ts";
 import { type LogLevel, logLevels } from "../mcp/types.ts";
 import type { CallContext, CallEvent } from "../tools/context.ts";
 
@@ -12,34 +13,83 @@ export function revisionOf(era: Era): Revision {
   return era.kind === "modern" ? era.revision : (era.session?.handshake.revision ?? newestLegacyRevision);
 }
 
-/** What a provider gets to know of a request, whatever its era. */
-export function toCallContext(request: Request, wire: WireContext, mintsTokens: boolean): CallContext {
-  const { era, signal, caller, headers } = wire;
-  const facts = era.kind === "modern" ? era : era.session?.handshake;
-  const meta = metaOf(request.params);
-  const token = meta?.at("progressToken")?.text ?? (mintsTokens ? mintToken() : undefined);
-  const sendProgress = token === undefined ? undefined : createProgress(wire, token);
-  return {
-    signal,
-    caller,
-    revision: revisionOf(era),
-    capabilities: facts?.capabilities ?? {},
-    clientInfo: facts?.clientInfo,
-    meta,
-    headers,
-    release: async () => wire.release?.(),
-    emit: async (event) => {
-      if (event.kind === "progress") await sendProgress?.(event);
-      else if (wantsLog(era, event.level)) await wire.notify("notifications/message", toLogParams(event));
-    },
-  };
+/**
+ * What a provider gets to know of a request, whatever its era. Nothing is worked out before it is asked for: most tools
+ * look at none of it.
+ */
+export class ServedContext implements CallContext {
+  // Not #private: `deriveContext` makes objects that inherit from this one.
+  private readonly request: Request;
+  private readonly wire: WireContext;
+  private readonly mintsTokens: boolean;
+  private sendProgress: ((event: Progress) => Promise<void>) | undefined;
+
+  constructor(request: Request, wire: WireContext, mintsTokens: boolean) {
+    this.request = request;
+    this.wire = wire;
+    this.mintsTokens = mintsTokens;
+  }
+
+  get signal(): AbortSignal {
+    return this.wire.signal;
+  }
+  get caller(): string | undefined {
+    return this.wire.caller;
+  }
+  get headers(): CallContext["headers"] {
+    return this.wire.headers;
+  }
+  get revision(): Revision {
+    return revisionOf(this.wire.era);
+  }
+  get capabilities(): CallContext["capabilities"] {
+    return factsOf(this.wire.era)?.capabilities ?? {};
+  }
+  get clientInfo(): CallContext["clientInfo"] {
+    return factsOf(this.wire.era)?.clientInfo;
+  }
+  get meta(): RawJson | undefined {
+    return metaOf(this.request.params);
+  }
+
+  async release(): Promise<void> {
+    await this.wire.release?.();
+  }
+
+  async emit(event: CallEvent): Promise<void> {
+    if (event.kind === "log") {
+      if (wantsLog(this.wire.era, event.level))
+        await this.wire.notify("notifications/message", toLogParams(event));
+      return;
+    }
+    this.sendProgress ??= this.createSender();
+    await this.sendProgress(event);
+  }
+
+  /** Callers that sent no token want no progress, unless the server is told to send it anyway. */
+  private createSender(): (event: Progress) => Promise<void> {
+    const token = tokenOf(this.meta) ?? (this.mintsTokens ? mintToken() : undefined);
+    return token === undefined ? () => Promise.resolve() : createProgress(this.wire, token);
+  }
+}
+
+function factsOf(era: Era): ModernEra | Handshake | undefined {
+  return era.kind === "modern" ? era : era.session?.handshake;
 }
 
 type Progress = Extract<CallEvent, { kind: "progress" }>;
 type Log = Extract<CallEvent, { kind: "log" }>;
 
-/** Smaller than any step a tool would report, and large enough to be a different number. */
-const nudge = 1e-6;
+/** The caller's progress token, as it was spelled. What is neither a string nor a number is none. */
+function tokenOf(meta: RawJson | undefined): string | undefined {
+  const token = meta?.at("progressToken");
+  return token?.kind === "string" || token?.kind === "number" ? token.text : undefined;
+}
+
+/** A little more: less than any step a tool would report, but a different number. */
+function nudge(progress: number): number {
+  return progress + Math.max(1e-6, Math.abs(progress) * Number.EPSILON);
+}
 
 /**
  * Progress must grow with every notification. Events without a number count on; one that does not grow is nudged if it
@@ -52,12 +102,13 @@ function createProgress(wire: WireContext, token: string): (event: Progress) => 
     if (event.progress !== undefined) {
       isExplicit = true;
       if (last === undefined || event.progress > last) return event.progress;
-      return event.message === undefined ? undefined : last + nudge;
+      return event.message === undefined ? undefined : nudge(last);
     }
     if (last === undefined) return 1;
-    return isExplicit ? last + nudge : last + 1;
+    return isExplicit ? nudge(last) : last + 1;
   };
-  return async (event) => {
+  return async (given) => {
+    const event = withFiniteNumbers(given);
     const progress = next(event);
     if (progress === undefined) return;
     last = progress;
@@ -65,6 +116,15 @@ function createProgress(wire: WireContext, token: string): (event: Progress) => 
     const message = event.message === undefined ? "" : `,"message":${JSON.stringify(event.message)}`;
     const params = RawJson.fromText(`{"progressToken":${token},"progress":${progress}${total}${message}}`);
     await wire.notify("notifications/progress", params);
+  };
+}
+
+/** A division by zero in a tool must not become a frame that is not JSON. */
+function withFiniteNumbers({ progress, total, ...rest }: Progress): Progress {
+  return {
+    ...rest,
+    ...(Number.isFinite(progress) ? { progress: progress as number } : {}),
+    ...(Number.isFinite(total) ? { total: total as number } : {}),
   };
 }
 

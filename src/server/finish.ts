@@ -16,7 +16,7 @@ export function createFinish(info: Implementation): Finish {
   return (result, era, hints) => {
     if (era.kind === "legacy") return withoutModernMembers(result);
     const cache = hints === undefined ? "" : `,"ttlMs":${hints.ttlMs},"cacheScope":"${hints.cacheScope}"`;
-    const hasOwn = ["resultType", "_meta", "ttlMs", "cacheScope"].some((key) => result.at(key) !== undefined);
+    const hasOwn = ["resultType", "_meta", "ttlMs", "cacheScope"].some((key) => result.has(key));
     return hasOwn ? merge(result, serverInfo, hints) : prependMembers(head + cache, result);
   };
 }

@@ -1,4 +1,5 @@
-import { type Clock } from "../async/clock.ts";
+import { andThen, type Awaitable } from "../async/awaitable.ts";
+import { type Clock, sleep } from "../async/clock.ts";
 import { RpcError } from "../errors/rpc-error.ts";
 import { ToolError } from "../errors/tool-error.ts";
 import { RawJson } from "../json/raw.ts";
@@ -20,7 +21,7 @@ export interface InteractionOptions {
 }
 
 /** One attempt at a request, with what is known from earlier rounds. */
-export type Attempt = (resumption: Resumption | undefined) => Promise<Outcome>;
+export type Attempt = (resumption: Resumption | undefined) => Awaitable<Outcome>;
 
 /** How an interactive request ends on the wire: with the provider's result, or with one that asks for input. */
 export type Interacted =
@@ -33,34 +34,36 @@ export function interact(
   wire: WireContext,
   options: InteractionOptions,
   attempt: Attempt,
-): Promise<Interacted> {
-  return wire.era.kind === "modern"
-    ? interactModern(request, wire, options, attempt)
-    : interactLegacy(wire, options, attempt);
+): Awaitable<Interacted> {
+  if (wire.era.kind === "modern") return interactModern(request, wire, options, attempt);
+  return andThen(attempt(undefined), (outcome) =>
+    outcome.kind === "complete" ? outcome : interactLegacy(outcome, wire, options, attempt),
+  );
 }
 
 /** One round: the answers come in the request, the next questions go out in the result, the state goes with them. */
-async function interactModern(
+function interactModern(
   request: Request,
   wire: WireContext,
   { seal, stateTtlMs }: InteractionOptions,
   attempt: Attempt,
-): Promise<Interacted> {
-  const binding = toBinding(wire.caller, request.method, request.params);
-  const resumption = readRetry(request, seal, binding);
-  const outcome = await attempt(resumption);
-  if (outcome.kind === "complete") return outcome;
-  const { asks, state } = outcome;
-  assertAskable(asks, wire.era.kind === "modern" ? wire.era.capabilities : {});
-  const answers = Object.entries(resumption?.answers ?? {}).map(([key, raw]) => [key, raw.text] as const);
-  const hasAsks = Object.keys(asks).length > 0;
-  const needsState = state !== undefined || answers.length > 0 || !hasAsks;
-  const result = {
-    resultType: "input_required",
-    ...(hasAsks ? { inputRequests: asks } : {}),
-    ...(needsState ? { requestState: seal.seal({ answers, state }, binding, stateTtlMs) } : {}),
-  };
-  return { kind: "input_required", result: RawJson.fromValue(result) };
+): Awaitable<Interacted> {
+  const toOwnBinding = (): string => toBinding(wire.caller, request.method, request.params);
+  const resumption = readRetry(request, seal, toOwnBinding);
+  return andThen(attempt(resumption), (outcome) => {
+    if (outcome.kind === "complete") return outcome;
+    const { asks, state } = outcome;
+    assertAskable(asks, wire.era.kind === "modern" ? wire.era.capabilities : {});
+    const answers = Object.entries(resumption?.answers ?? {}).map(([key, raw]) => [key, raw.text] as const);
+    const hasAsks = Object.keys(asks).length > 0;
+    const needsState = state !== undefined || answers.length > 0 || !hasAsks;
+    const result = {
+      resultType: "input_required",
+      ...(hasAsks ? { inputRequests: asks } : {}),
+      ...(needsState ? { requestState: seal.seal({ answers, state }, toOwnBinding(), stateTtlMs) } : {}),
+    };
+    return { kind: "input_required", result: RawJson.fromValue(result) };
+  });
 }
 
 interface SealedState {
@@ -68,7 +71,7 @@ interface SealedState {
   readonly state?: unknown;
 }
 
-function readRetry(request: Request, seal: Seal, binding: string): Resumption | undefined {
+function readRetry(request: Request, seal: Seal, toOwnBinding: () => string): Resumption | undefined {
   const given = request.params?.at("inputResponses");
   const token = request.params?.at("requestState");
   if (given === undefined && token === undefined) return undefined;
@@ -78,7 +81,7 @@ function readRetry(request: Request, seal: Seal, binding: string): Resumption | 
       "Invalid params: inputResponses must be an object of answers by key",
     );
   }
-  const sealed = token === undefined ? undefined : openState(token, seal, binding);
+  const sealed = token === undefined ? undefined : openState(token, seal, toOwnBinding());
   // A map made by `fromEntries` has own properties only, whatever the keys are called.
   const kept = (sealed?.answers ?? []).map(([key, text]) => [key, RawJson.fromText(text)] as const);
   const fresh = Object.keys(given?.value ?? {}).map((key) => [key, given?.at(key)] as const);
@@ -98,16 +101,17 @@ function openState(token: RawJson, seal: Seal, binding: string): SealedState {
 
 /** All rounds: the client is asked by requests on the call's own stream, and the call stays open meanwhile. */
 async function interactLegacy(
+  first: InputRequired,
   wire: WireContext,
   options: InteractionOptions,
   attempt: Attempt,
 ): Promise<Interacted> {
-  let resumption: Resumption | undefined;
-  for (let round = 0; round <= options.maxRounds; round++) {
-    const outcome = await attempt(resumption);
+  let outcome: Outcome = first;
+  let answers: Answers = {};
+  for (let round = 0; round < options.maxRounds; round++) {
+    answers = { ...answers, ...(await askAll(outcome, wire, options.clock)) };
+    outcome = await attempt({ answers, state: outcome.state });
     if (outcome.kind === "complete") return outcome;
-    const given = await askAll(outcome, wire, options.clock);
-    resumption = { answers: { ...resumption?.answers, ...given }, state: outcome.state };
   }
   throw new ToolError(`Gave up after ${options.maxRounds} rounds of questions.`);
 }
@@ -116,40 +120,58 @@ async function interactLegacy(
 const pauseMs = 250;
 
 async function askAll({ asks }: InputRequired, wire: WireContext, clock: Clock): Promise<Answers> {
-  const entries = Object.entries(asks);
-  if (entries.length === 0) await clock.sleep(pauseMs, wire.signal);
-  const handshake = wire.era.kind === "legacy" ? wire.era.session?.handshake : undefined;
-  const answers = entries.map(async ([key, ask]): Promise<[string, RawJson]> => {
-    const cannot = new ToolError(`This needs ${ask.method}, which the client does not offer.`);
-    if (handshake === undefined || wire.ask === undefined || lacking(ask, handshake.capabilities))
-      throw cannot;
-    const projected = projectAsk(ask, handshake.revision, crypto.randomUUID());
-    if (projected === undefined) throw cannot;
-    return [key, await askOne(projected, wire.ask.bind(wire), wire.signal)];
-  });
-  return Object.fromEntries(await Promise.all(answers));
+  // Before the first question goes out, all of them are known to be askable.
+  const entries = Object.entries(asks).map(([key, ask]) => [key, toAskable(ask, wire)] as const);
+  if (entries.length === 0) await sleep(pauseMs, clock, wire.signal);
+  const stopping = new AbortController();
+  const stop = (): void => stopping.abort(wire.signal.reason);
+  wire.signal.addEventListener("abort", stop, { once: true });
+  try {
+    const answers = entries.map(
+      async ([key, ask]) => [key, await askOne(ask, wire, stopping.signal)] as const,
+    );
+    return Object.fromEntries(await Promise.all(answers));
+  } finally {
+    // If one question could not be answered, nobody needs the answers to the others.
+    stopping.abort(new DOMException("The questions are no longer asked", "AbortError"));
+    wire.signal.removeEventListener("abort", stop);
+  }
+}
+
+/** The question as the client's revision has it. Throws a `ToolError` when it cannot be asked. */
+function toAskable(ask: Ask, { era, ask: send }: WireContext): Ask {
+  const handshake = era.kind === "legacy" ? era.session?.handshake : undefined;
+  const canAsk = handshake !== undefined && send !== undefined && !lacking(ask, handshake.capabilities);
+  const projected = canAsk ? projectAsk(ask, handshake.revision, crypto.randomUUID()) : undefined;
+  if (projected === undefined) throw cannotAsk(ask);
+  return projected;
 }
 
 /** A client may refuse a form by an error; to the provider that is a form the user closed. Others cannot be answered. */
-async function askOne(
-  ask: Ask,
-  send: NonNullable<WireContext["ask"]>,
-  signal: AbortSignal,
-): Promise<RawJson> {
+async function askOne(ask: Ask, wire: WireContext, signal: AbortSignal): Promise<RawJson> {
   const params = ask.params === undefined ? undefined : RawJson.fromValue(ask.params);
   try {
-    return await send(ask.method, params, signal);
+    const answer = await wire.ask?.(ask.method, params, signal);
+    if (answer !== undefined) return answer;
   } catch (error) {
-    signal.throwIfAborted();
     if (!(error instanceof RpcError)) throw error;
     if (ask.method === "elicitation/create") return RawJson.fromValue({ action: "cancel" });
     throw new ToolError(`The client refused ${ask.method}: ${error.message}`, { cause: error });
   }
+  throw cannotAsk(ask);
+}
+
+function cannotAsk(ask: Ask): ToolError {
+  return new ToolError(`This needs ${ask.method}, which the client does not offer.`);
 }
 
 function assertAskable(asks: InputRequired["asks"], capabilities: ClientCapabilities): void {
-  const missing = Object.values(asks).flatMap((ask) => lacking(ask, capabilities) ?? []);
-  if (missing.length > 0) throw missingCapability(Object.assign({}, ...missing) as ClientCapabilities);
+  const required: { [name: string]: object } = {};
+  for (const missing of Object.values(asks).map((ask) => lacking(ask, capabilities) ?? {})) {
+    for (const [name, detail] of Object.entries(missing))
+      required[name] = { ...required[name], ...(detail as object) };
+  }
+  if (Object.keys(required).length > 0) throw missingCapability(required);
 }
 
 /** The error for a request that cannot be served without capabilities its sender did not declare. */

@@ -1,3 +1,4 @@
+import type { Awaitable } from "../async/awaitable.ts";
 import { RpcError } from "../errors/rpc-error.ts";
 import type { RawJson } from "../json/raw.ts";
 import type { Request } from "../jsonrpc/message.ts";
@@ -12,13 +13,13 @@ export interface Served {
   readonly context: CallContext;
 }
 
-/** Serves one method. What it resolves with goes on the wire as it is. */
-export type Method = (served: Served) => Promise<RawJson>;
+/** Serves one method. What it gives back goes on the wire as it is. */
+export type Method = (served: Served) => Awaitable<RawJson>;
 
 /** Methods by name. A method in neither table is unknown; one in a single table exists in that era only. */
 export interface MethodTable {
-  readonly modern: { readonly [method: string]: Method | undefined };
-  readonly legacy: { readonly [method: string]: Method | undefined };
+  readonly modern: { readonly [method: string]: Method };
+  readonly legacy: { readonly [method: string]: Method };
 }
 
 /** A string among the params. Throws `-32602` naming it when it is missing or something else. */

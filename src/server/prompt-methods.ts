@@ -1,4 +1,4 @@
-import { projectListed } from "../mcp/project/listed.ts";
+import { projectPrompt } from "../mcp/project/listed.ts";
 import { projectPromptResult } from "../mcp/project/result.ts";
 import type { CacheHints, Prompt } from "../mcp/types.ts";
 import type { PromptProvider } from "../tools/provider.ts";
@@ -23,7 +23,7 @@ export function createPromptMethods(
   const pager = createPager<Prompt>({
     member: "prompts",
     keyOf: (prompt) => prompt.name,
-    project: projectListed,
+    project: projectPrompt,
     pageSize,
     finish: (page, era) => finish(page, era, hints),
   });

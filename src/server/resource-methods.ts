@@ -15,6 +15,8 @@ export interface ResourceMethodOptions {
 }
 
 const empty = RawJson.fromText("{}");
+/** What depends on answers that only this caller gave is not for keeping (2026-07-28, multi round-trip requests). */
+const uncached: CacheHints = { ttlMs: 0, cacheScope: "private" };
 
 /** The methods about resources; `subscribe` and `unsubscribe` exist for legacy clients only. */
 export function createResourceMethods(
@@ -48,9 +50,9 @@ export function createResourceMethods(
       const ended = await interact(request, wire, interaction, (resumption) =>
         resources.readResource({ uri, resumption }, context),
       );
-      return ended.kind === "complete"
-        ? finish(ended.result, wire.era, hints)
-        : finish(ended.result, wire.era);
+      if (ended.kind === "input_required") return finish(ended.result, wire.era);
+      const isRetry = ["inputResponses", "requestState"].some((key) => params?.at(key) !== undefined);
+      return finish(ended.result, wire.era, isRetry ? uncached : hints);
     },
 
     subscribe: async ({ params, wire, context }) => {
@@ -58,6 +60,8 @@ export function createResourceMethods(
       const session = wire.era.kind === "legacy" ? wire.era.session : undefined;
       if (session !== undefined && !session.subscriptions.has(uri)) {
         const stop = (await resources.watch?.(uri, context)) ?? (() => {});
+        // The same request may have come twice at once; one watch is enough.
+        session.subscriptions.get(uri)?.();
         session.subscriptions.set(uri, stop);
       }
       return empty;

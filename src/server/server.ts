@@ -1,3 +1,4 @@
+import { andThen, recover } from "../async/awaitable.ts";
 import { systemClock, type Clock } from "../async/clock.ts";
 import { RpcError, rpcCodes } from "../errors/rpc-error.ts";
 import { RawJson } from "../json/raw.ts";
@@ -8,7 +9,7 @@ import type { Server, WireContext } from "../mcp/server.ts";
 import { parseInitialize, toInitializeResult } from "../mcp/session.ts";
 import { type Implementation, isLogLevel, type ServerCapabilities } from "../mcp/types.ts";
 import type { Provider } from "../tools/provider.ts";
-import { toCallContext } from "./call-context.ts";
+import { ServedContext } from "./call-context.ts";
 import { createCompletionMethod } from "./completion-method.ts";
 import { createFinish, type Finish } from "./finish.ts";
 import { type Method, type MethodTable, stringParam } from "./method.ts";
@@ -61,13 +62,13 @@ export function createServer(provider: Provider, info: ServerInfo, options: Serv
   const methods = createMethods(provider, finish, options);
   const mintsTokens = options.progress === "always";
 
-  const initialize: Method = async ({ params, wire }) => {
+  const initialize: Method = ({ params, wire }) => {
     const handshake = parseInitialize(params);
     wire.beginSession?.(handshake);
     return toInitializeResult(handshake.revision, capabilities, serverInfo, instructions);
   };
 
-  const discover: Method = async ({ wire }) => {
+  const discover: Method = ({ wire }) => {
     const result = {
       supportedVersions: modernRevisions,
       capabilities,
@@ -76,36 +77,52 @@ export function createServer(provider: Provider, info: ServerInfo, options: Serv
     return finish(RawJson.fromValue(result), wire.era, { ttlMs: 0, cacheScope: "public" });
   };
 
-  const table: MethodTable = {
-    modern: { "server/discover": discover, "subscriptions/listen": subscriptions.listen, ...methods.modern },
+  const listen: Method = async (served) => finish(await subscriptions.listen(served), served.wire.era);
+
+  const table = toTable({
+    modern: { "server/discover": discover, "subscriptions/listen": listen, ...methods.modern },
     legacy: {
       initialize,
-      ping: async () => RawJson.fromText("{}"),
+      ping: () => RawJson.fromText("{}"),
       "logging/setLevel": setLevel,
       ...methods.legacy,
     },
-  };
+  });
 
   return {
     serves,
     parseErrorCode: options.malformedJson ?? rpcCodes["rpc.parse"],
-    handle: async (request: Request, wire: WireContext) => {
-      const methodsOfEra = table[wire.era.kind];
-      const method = Object.hasOwn(methodsOfEra, request.method) ? methodsOfEra[request.method] : undefined;
-      try {
-        if (method === undefined)
-          throw new RpcError("rpc.method_not_found", `Method not found: ${request.method}`);
-        const context = toCallContext(request, wire, mintsTokens);
-        return await method({ request, params: request.params, wire, context });
-      } catch (error) {
+    handle: (request: Request, wire: WireContext) => {
+      const method = table[wire.era.kind].get(request.method);
+      const fail = (error: unknown): never => {
         throw toRpcError(error, wire.era, unknownTool, (detail) => {
           if (!wire.signal.aborted) onError(detail, request.method);
         });
+      };
+      if (method === undefined) {
+        return fail(new RpcError("rpc.method_not_found", `Method not found: ${request.method}`));
       }
+      const context = new ServedContext(request, wire, mintsTokens);
+      return recover(
+        () => andThen(method({ request, params: request.params, wire, context }), written),
+        fail,
+      );
     },
     attach: subscriptions.attach,
     drain: subscriptions.drain,
   };
+}
+
+/** What JSON cannot hold must fail here, where that can still be told, and not when it is sent. */
+function written(result: RawJson): RawJson {
+  if (result.isValueOnly) void result.text;
+  return result;
+}
+
+function toTable(methods: MethodTable): {
+  readonly [Kind in keyof MethodTable]: ReadonlyMap<string, Method>;
+} {
+  return { modern: new Map(Object.entries(methods.modern)), legacy: new Map(Object.entries(methods.legacy)) };
 }
 
 /** The methods that depend on what the provider offers. Those of a facet it lacks do not exist. */
@@ -157,7 +174,7 @@ function capabilitiesOf(provider: Provider): ServerCapabilities {
   };
 }
 
-const setLevel: Method = async ({ params, wire }) => {
+const setLevel: Method = ({ params, wire }) => {
   const level = stringParam(params, "level");
   if (!isLogLevel(level))
     throw new RpcError("rpc.invalid_params", `Invalid params: ${JSON.stringify(level)} is no log level`);

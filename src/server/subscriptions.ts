@@ -61,8 +61,9 @@ export function createSubscriptions(
       waiting.set(methodOf(change) + uriOf(change), change);
       wake.resolve();
     });
-    const watched = await watchAll(provider, asked.uris, context);
+    const watched = new Map<string, () => void>();
     try {
+      await watchAll(provider, asked.uris, context, watched);
       filter = honour(asked, capabilities, watched);
       await wire.notify(
         "notifications/subscriptions/acknowledged",
@@ -123,13 +124,13 @@ function parseFilter(params: RawJson | undefined): Filter {
   return { lists: new Set(lists), uris: new Set(uris as readonly string[]) };
 }
 
-/** Watches what exists; a URI that does not is left out of the acknowledgement. */
+/** Adds what exists to `watched`; a URI that does not is left out of the acknowledgement. */
 async function watchAll(
   provider: Provider,
   uris: Iterable<string>,
   context: CallContext,
-): Promise<Map<string, () => void>> {
-  const watched = new Map<string, () => void>();
+  watched: Map<string, () => void>,
+): Promise<void> {
   const watch = async (uri: string): Promise<void> => {
     try {
       const stop = await provider.resources?.watch?.(uri, context);
@@ -138,8 +139,10 @@ async function watchAll(
       if (!(error instanceof NotFoundError)) throw error;
     }
   };
-  await Promise.all(Array.from(uris, watch));
-  return watched;
+  const failed = (await Promise.allSettled(Array.from(uris, watch))).find(
+    (outcome) => outcome.status === "rejected",
+  );
+  if (failed !== undefined) throw failed.reason;
 }
 
 /** The part of a filter this server can keep. */

@@ -1,3 +1,4 @@
+import { andThen, type Awaitable, recover } from "../async/awaitable.ts";
 import { NotFoundError } from "../errors/not-found-error.ts";
 import { ToolError } from "../errors/tool-error.ts";
 import { RawJson } from "../json/raw.ts";
@@ -7,7 +8,7 @@ import type { Tool } from "../mcp/types.ts";
 import { failure } from "../tools/content.ts";
 import type { Provider } from "../tools/provider.ts";
 import type { Finish } from "./finish.ts";
-import { interact, type InteractionOptions } from "./interaction.ts";
+import { type Attempt, interact, type InteractionOptions } from "./interaction.ts";
 import { type Method, objectParam, type Served, stringParam } from "./method.ts";
 import { createPager } from "./pages.ts";
 import { assertParamHeaders } from "./param-headers.ts";
@@ -45,14 +46,31 @@ export function createToolMethods(
     return schema !== undefined && !hasObjectRoot(schema);
   };
 
-  const toResult = async (name: string, result: RawJson, served: Served): Promise<RawJson> => {
+  const toResult = (name: string, result: RawJson, served: Served): Awaitable<RawJson> => {
     const { era } = served.wire;
     if (era.kind === "modern" || era.session === undefined) return finish(result, era);
-    const needsSchema = result.at("structuredContent") !== undefined;
-    return projectToolResult(
-      result,
-      era.session.handshake.revision,
-      needsSchema && (await isWrapped(name, served)),
+    const { revision } = era.session.handshake;
+    const hasStructured = result.has("structuredContent");
+    return andThen(hasStructured && isWrapped(name, served), (wrapped) =>
+      projectToolResult(result, revision, wrapped),
+    );
+  };
+
+  const call = (name: string, args: RawJson, served: Served): Awaitable<RawJson> => {
+    const { request, wire, context } = served;
+    const attempt: Attempt = (resumption) =>
+      provider.callTool({ name, arguments: args, resumption }, context);
+    const rescue = (error: unknown): RawJson => {
+      const told = toFailure(error, unknownTool);
+      if (told === undefined) throw error;
+      return finish(RawJson.fromValue(failure(told)), wire.era);
+    };
+    return recover(
+      () =>
+        andThen(interact(request, wire, interaction, attempt), (ended) =>
+          ended.kind === "complete" ? toResult(name, ended.result, served) : finish(ended.result, wire.era),
+        ),
+      rescue,
     );
   };
 
@@ -60,25 +78,16 @@ export function createToolMethods(
     list: async ({ params, wire, context }) =>
       pager(await provider.listTools(context), params?.at("cursor"), wire.era),
 
-    call: async (served) => {
-      const { request, params, wire, context } = served;
+    call: (served) => {
+      const { params, wire } = served;
       const name = stringParam(params, "name");
       const args = objectParam(params, "arguments") ?? noArguments;
-      if (wire.headers !== undefined && wire.era.kind === "modern") {
-        assertParamHeaders(await findTool(name, served), args, wire.headers);
-      }
-      try {
-        const ended = await interact(request, wire, interaction, (resumption) =>
-          provider.callTool({ name, arguments: args, resumption }, context),
-        );
-        return ended.kind === "complete"
-          ? await toResult(name, ended.result, served)
-          : finish(ended.result, wire.era);
-      } catch (error) {
-        const told = toFailure(error, unknownTool);
-        if (told === undefined) throw error;
-        return finish(RawJson.fromValue(failure(told)), wire.era);
-      }
+      const { headers } = wire;
+      if (headers === undefined || wire.era.kind === "legacy") return call(name, args, served);
+      return andThen(findTool(name, served), (tool) => {
+        assertParamHeaders(tool, args, headers);
+        return call(name, args, served);
+      });
     },
   };
 }

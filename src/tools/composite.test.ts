@@ -46,7 +46,7 @@ const turn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve)
 const namesOf = async (provider: Provider, caller?: string): Promise<readonly string[]> =>
   (await provider.listTools(createCallContext({ caller }))).map(({ name }) => name);
 
-const call = (provider: Provider, name: string): Promise<ToolOutcome> =>
+const call = async (provider: Provider, name: string): Promise<ToolOutcome> =>
   provider.callTool({ name, arguments: RawJson.fromText("{}") }, context);
 
 async function called(provider: Provider, name: string): Promise<unknown> {

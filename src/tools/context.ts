@@ -41,6 +41,15 @@ export interface CallContext {
   release(): Promise<void>;
 }
 
+/**
+ * The same context with some things changed. A context is not a plain object (its signal is made when first asked for),
+ * so spreading one loses most of it; this does not.
+ */
+export function deriveContext<Extra extends object>(context: CallContext, extra: Extra): CallContext & Extra {
+  const own = { emit: (event: CallEvent) => context.emit(event), release: () => context.release() };
+  return Object.assign(Object.create(context) as CallContext, own, extra);
+}
+
 /** A context for calling a provider directly, without a wire: full capabilities are not assumed, nothing is emitted. */
 export function createCallContext(overrides: Partial<CallContext> = {}): CallContext {
   return {

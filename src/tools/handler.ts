@@ -27,23 +27,66 @@ export type ToolHandler<Arguments> = (
   context: ToolContext,
 ) => HandlerResult | Promise<HandlerResult> | AsyncGenerator<ToolEvent, HandlerResult>;
 
-/** The context a handler sees for one call. */
-export function toToolContext(call: ToolCall, context: CallContext): ToolContext {
-  return {
-    ...context,
-    emit: (event) => context.emit(event),
-    answers: readAnswers(call.resumption),
-    state: call.resumption?.state,
-    progress: (progress, total, message) =>
-      context.emit({
+/**
+ * The context a handler sees for one call. Everything is made when it is asked for, because most tools ask for little;
+ * what is a function stays one when it is taken out of the context.
+ */
+export class HandlerContext implements ToolContext {
+  // Not #private: `deriveContext` makes objects that inherit from this one.
+  private readonly call: ToolCall;
+  private readonly context: CallContext;
+
+  constructor(call: ToolCall, context: CallContext) {
+    this.call = call;
+    this.context = context;
+  }
+
+  get signal(): AbortSignal {
+    return this.context.signal;
+  }
+  get caller(): string | undefined {
+    return this.context.caller;
+  }
+  get revision(): CallContext["revision"] {
+    return this.context.revision;
+  }
+  get capabilities(): CallContext["capabilities"] {
+    return this.context.capabilities;
+  }
+  get clientInfo(): CallContext["clientInfo"] {
+    return this.context.clientInfo;
+  }
+  get meta(): CallContext["meta"] {
+    return this.context.meta;
+  }
+  get headers(): CallContext["headers"] {
+    return this.context.headers;
+  }
+  get answers(): AnswerReader {
+    return readAnswers(this.call.resumption);
+  }
+  get state(): unknown {
+    return this.call.resumption?.state;
+  }
+  get emit(): CallContext["emit"] {
+    return (event) => this.context.emit(event);
+  }
+  get release(): CallContext["release"] {
+    return () => this.context.release();
+  }
+  get progress(): ToolContext["progress"] {
+    return (progress, total, message) =>
+      this.context.emit({
         kind: "progress",
         progress,
         ...(total === undefined ? {} : { total }),
         ...(message === undefined ? {} : { message }),
-      }),
-    log: (level, data, logger) =>
-      context.emit({ kind: "log", level, data, ...(logger === undefined ? {} : { logger }) }),
-  };
+      });
+  }
+  get log(): ToolContext["log"] {
+    return (level, data, logger) =>
+      this.context.emit({ kind: "log", level, data, ...(logger === undefined ? {} : { logger }) });
+  }
 }
 
 /** Whether a handler's return value is a stream of events. */

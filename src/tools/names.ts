@@ -1,3 +1,4 @@
+import type { Awaitable } from "../async/awaitable.ts";
 import { type Missing, NotFoundError } from "../errors/not-found-error.ts";
 import type { CallContext } from "./context.ts";
 import { withName } from "./definition.ts";
@@ -67,7 +68,12 @@ export function createNames<T extends { readonly name: string }>(
 }
 
 /** An owner's answer. Where it no longer has the thing, the error names it as the caller did. */
-export async function answerOf<R>(owner: Owner, what: Missing, name: string, answer: Promise<R>): Promise<R> {
+export async function answerOf<R>(
+  owner: Owner,
+  what: Missing,
+  name: string,
+  answer: Awaitable<R>,
+): Promise<R> {
   try {
     return await answer;
   } catch (error) {

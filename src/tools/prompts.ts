@@ -5,7 +5,7 @@ import type { Prompt, PromptMessage, PromptResult } from "../mcp/types.ts";
 import { type AnswerReader, isInputRequired, readAnswers } from "./ask.ts";
 import { createCatalog } from "./catalog.ts";
 import { text } from "./content.ts";
-import type { CallContext } from "./context.ts";
+import { type CallContext, deriveContext } from "./context.ts";
 import type { Change, InputRequired, Outcome, PromptProvider, PromptRequest } from "./provider.ts";
 
 /** What a prompt gives: the user's message as text, messages, or a whole result. */
@@ -55,11 +55,8 @@ export function createPromptRegistry(): PromptRegistry {
       assertArguments(entry.prompt, request.arguments);
       const { resumption } = request;
       const answers = readAnswers(resumption);
-      const output = await entry.handler(request.arguments, {
-        ...context,
-        answers,
-        state: resumption?.state,
-      });
+      const own = deriveContext(context, { answers, state: resumption?.state });
+      const output = await entry.handler(request.arguments, own);
       if (isInputRequired(output)) return output;
       return { kind: "complete", result: RawJson.fromValue(toPromptResult(output, entry.prompt)) };
     },

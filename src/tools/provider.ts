@@ -1,3 +1,4 @@
+import type { Awaitable } from "../async/awaitable.ts";
 import type { RawJson } from "../json/raw.ts";
 import type {
   Ask,
@@ -98,7 +99,7 @@ export interface CompletionRequest {
 export interface Provider {
   listTools(context: CallContext): Promise<readonly Tool[]>;
   /** Rejects with a `NotFoundError` for a name it does not have. */
-  callTool(call: ToolCall, context: CallContext): Promise<ToolOutcome>;
+  callTool(call: ToolCall, context: CallContext): Awaitable<ToolOutcome>;
   readonly resources?: ResourceProvider;
   readonly prompts?: PromptProvider;
   readonly completion?: CompletionProvider;

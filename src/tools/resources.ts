@@ -6,7 +6,7 @@ import { type AnswerReader, isInputRequired, readAnswers } from "./ask.ts";
 import { createCatalog } from "./catalog.ts";
 import { createChangeSource } from "./changes.ts";
 import { toResourceContents } from "./content.ts";
-import type { CallContext } from "./context.ts";
+import { type CallContext, deriveContext } from "./context.ts";
 import type { Change, InputRequired, Outcome, ResourceProvider, ResourceRequest } from "./provider.ts";
 
 /** What reading a resource gives: text, bytes, or contents in the protocol's own form. */
@@ -88,7 +88,7 @@ export function createResourceRegistry(): ResourceRegistry {
     readResource: async ({ uri, resumption }: ResourceRequest, context): Promise<Outcome> => {
       const { read, variables, mimeType } = find(uri);
       const answers = readAnswers(resumption);
-      const value = await read({ ...context, uri, variables, answers, state: resumption?.state });
+      const value = await read(deriveContext(context, { uri, variables, answers, state: resumption?.state }));
       if (isInputRequired(value)) return value;
       return { kind: "complete", result: RawJson.fromValue({ contents: toContents(value, uri, mimeType) }) };
     },

@@ -1,3 +1,4 @@
+import { andThen, type Awaitable } from "../async/awaitable.ts";
 import type { Content, ToolResult } from "../mcp/types.ts";
 import { failure, isContent, structured, text } from "./content.ts";
 import type { HandlerResult } from "./event.ts";
@@ -30,17 +31,14 @@ function isToolResult(value: unknown): value is ToolResult {
 }
 
 /** The result, or a failure that says how its structured content breaks the tool's own output schema. */
-export async function checkOutput(result: ToolResult, output: Schema | undefined): Promise<ToolResult> {
+export function checkOutput(result: ToolResult, output: Schema | undefined): Awaitable<ToolResult> {
   if (output === undefined || result.isError === true) return result;
   if (result.structuredContent === undefined) {
     return failure("The tool promised structured output and gave none; this is a fault of the tool.");
   }
-  const checked = await output.check(result.structuredContent);
-  if (checked.ok) return result;
-  return failure(
-    describeIssues(
-      checked.issues,
-      "The tool's output does not fit its own schema; this is a fault of the tool",
-    ),
-  );
+  return andThen(output.check(result.structuredContent), (checked) => {
+    if (checked.ok) return result;
+    const fault = "The tool's output does not fit its own schema; this is a fault of the tool";
+    return failure(describeIssues(checked.issues, fault));
+  });
 }

@@ -15,6 +15,7 @@ export interface ChannelLinkOptions {
 /** A link over a channel: a child's pipes, a TCP socket, byte streams, memory. */
 export function createChannelLink(channel: Channel, { target, events, onDropped }: ChannelLinkOptions): Link {
   let isModern = false;
+  let isOver = false;
   const peer = new Peer(channel, {
     handle: (request, { signal }) => {
       if (!isModern) return events.asked(request, signal);
@@ -25,14 +26,17 @@ export function createChannelLink(channel: Channel, { target, events, onDropped 
   });
   const closed = createDeferred<ClosedError>();
   void peer.run().then(() => {
+    isOver = true;
     peer.abort();
     closed.resolve(new ClosedError("outcome_unknown", `${target} is gone`));
   });
   return {
     target,
     closed: closed.promise,
-    request: ({ method, params, signal, id }) =>
-      peer.request(method, params, { signal, ...(id === undefined ? {} : { id }) }),
+    request: ({ method, params, signal, id, onSent }) => {
+      if (!isOver && !signal.aborted) onSent?.();
+      return peer.request(method, params, { signal, ...(id === undefined ? {} : { id }) });
+    },
     notify: (method, params) => peer.notify(method, params),
     use: (mode) => {
       isModern = mode.kind === "modern";

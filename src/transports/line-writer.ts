@@ -15,6 +15,7 @@ export class LineWriter {
   #flushed: Deferred<void> | undefined;
   #drained: Deferred<void> | undefined;
   #closed: ClosedError | undefined;
+  #ended: Promise<void> | undefined;
 
   constructor(writable: Writable) {
     this.#writable = writable;
@@ -37,8 +38,13 @@ export class LineWriter {
     return this.#flushed.promise;
   }
 
-  /** Lets what was written out, then ends the stream. */
-  async end(): Promise<void> {
+  /** Lets what was written out, then ends the stream. Takes as long as the reader does. */
+  end(): Promise<void> {
+    this.#ended ??= this.#end();
+    return this.#ended;
+  }
+
+  async #end(): Promise<void> {
     if (this.#closed !== undefined) return;
     this.#flush();
     this.#closed = new ClosedError("not_sent", "the channel is closed");
@@ -54,6 +60,8 @@ export class LineWriter {
     const lines = this.#waiting;
     this.#waiting = [];
     this.#flushed = undefined;
+    // A stream that was destroyed before we had it takes nothing, and says nothing either.
+    if (this.#writable.destroyed) this.#close(undefined);
     if (this.#closed !== undefined) return flushed.reject(this.#closed);
     if (this.#writable.write(toChunk(lines))) return flushed.resolve();
     this.#drained ??= createDeferred();
@@ -62,7 +70,8 @@ export class LineWriter {
 
   #close(cause: unknown): void {
     this.#closed ??= new ClosedError("not_sent", "the reader is gone", { cause });
-    this.#drained?.reject(this.#closed);
+    // What waits for room was handed to the stream, and may have arrived.
+    this.#drained?.reject(new ClosedError("outcome_unknown", "the reader is gone", { cause }));
     this.#drained = undefined;
   }
 }

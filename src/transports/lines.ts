@@ -26,41 +26,45 @@ export class LineSplitter {
   }
 
   /** The lines that end in this chunk. */
-  *push(chunk: Uint8Array): Generator<Line> {
+  push(chunk: Uint8Array): readonly Line[] {
+    const lines: Line[] = [];
     let start = 0;
     for (;;) {
       const end = chunk.indexOf(newline, start);
       if (end === -1) break;
-      yield* this.#finish(chunk.subarray(start, end));
+      this.#finish(chunk.subarray(start, end), lines);
       start = end + 1;
     }
-    if (start < chunk.length) yield* this.#keep(chunk.subarray(start));
+    if (start < chunk.length) this.#keep(chunk.subarray(start), lines);
+    return lines;
   }
 
   /** The last line, if the stream ended without a line end. */
-  *flush(): Generator<Line> {
-    yield* this.#finish(nothing);
+  flush(): readonly Line[] {
+    const lines: Line[] = [];
+    this.#finish(nothing, lines);
+    return lines;
   }
 
-  *#finish(last: Uint8Array): Generator<Line> {
+  #finish(last: Uint8Array, lines: Line[]): void {
     const isSkipped = this.#isSkipping;
     const bytes = this.#length === 0 ? last : this.#append(last);
     this.#forget();
     this.#isSkipping = false;
     if (isSkipped) return;
     const line = endsWithReturn(bytes) ? bytes.subarray(0, -1) : bytes;
-    if (line.length > this.#maxBytes) yield { kind: "too_long", maxBytes: this.#maxBytes };
-    else if (!isBlank(line)) yield { kind: "line", bytes: line };
+    if (line.length > this.#maxBytes) lines.push({ kind: "too_long", maxBytes: this.#maxBytes });
+    else if (!isBlank(line)) lines.push({ kind: "line", bytes: line });
   }
 
-  *#keep(piece: Uint8Array): Generator<Line> {
+  #keep(piece: Uint8Array, lines: Line[]): void {
     if (this.#isSkipping) return;
     // A carriage return that belongs to the line's end is not counted.
     const length = this.#length + piece.length - (endsWithReturn(piece) ? 1 : 0);
     if (length > this.#maxBytes) {
       this.#isSkipping = true;
       this.#forget();
-      yield { kind: "too_long", maxBytes: this.#maxBytes };
+      lines.push({ kind: "too_long", maxBytes: this.#maxBytes });
     } else {
       this.#append(piece);
     }

@@ -6,23 +6,27 @@ import { parseMessage } from "../jsonrpc/parse.ts";
 import type { Server } from "../mcp/server.ts";
 import { messageShape } from "../mcp/shape.ts";
 import { serveChannel, type ServeOptions } from "./serve-channel.ts";
+import { defaultMaxLineBytes, refuseTooLong } from "./stream-channel.ts";
 
 const maxWaiting = 64;
 
 /** Two channels joined in memory: what one sends, the other receives, as bytes and checked like those of a stranger. */
 export function createMemoryPair(): readonly [Channel, Channel] {
-  const left = new BoundedQueue<Incoming>(maxWaiting);
-  const right = new BoundedQueue<Incoming>(maxWaiting);
+  const left = new BoundedQueue<readonly Incoming[]>(maxWaiting);
+  const right = new BoundedQueue<readonly Incoming[]>(maxWaiting);
   return [createEnd(left, right), createEnd(right, left)];
 }
 
-function createEnd(inbox: BoundedQueue<Incoming>, outbox: BoundedQueue<Incoming>): Channel {
+function createEnd(
+  inbox: BoundedQueue<readonly Incoming[]>,
+  outbox: BoundedQueue<readonly Incoming[]>,
+): Channel {
   let lastSent: Promise<void> = Promise.resolve();
   return {
     send: (message) => {
       const push = async (): Promise<void> => {
         if (outbox.isClosed) throw new ClosedError("not_sent", "the other side is gone");
-        await outbox.push(parseMessage(encodeMessage(message).bytes, { shape: messageShape }));
+        await outbox.push([receive(encodeMessage(message).bytes)]);
       };
       // Senders wait in line, so that those who do not wait for room cannot overfill the queue.
       const sent = lastSent.then(push);
@@ -36,6 +40,11 @@ function createEnd(inbox: BoundedQueue<Incoming>, outbox: BoundedQueue<Incoming>
       return Promise.resolve();
     },
   };
+}
+
+function receive(bytes: Uint8Array): Incoming {
+  if (bytes.length > defaultMaxLineBytes) return refuseTooLong(defaultMaxLineBytes);
+  return parseMessage(bytes, { shape: messageShape });
 }
 
 /**

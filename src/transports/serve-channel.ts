@@ -1,11 +1,14 @@
 import { type Clock, settlesWithin, systemClock } from "../async/clock.ts";
 import { createDeferred } from "../async/deferred.ts";
+import type { RawJson } from "../json/raw.ts";
 import type { Channel } from "../jsonrpc/channel.ts";
-import type { Handler } from "../jsonrpc/inbound.ts";
+import type { Handler, PeerContext } from "../jsonrpc/inbound.ts";
 import { Peer } from "../jsonrpc/peer.ts";
-import { decideEra } from "../mcp/era.ts";
-import type { Server } from "../mcp/server.ts";
-import { createSession, type Session } from "../mcp/session.ts";
+import { isLegalBatch } from "../mcp/batch.ts";
+import { decideEra, type Era } from "../mcp/era.ts";
+import type { Server, WireContext } from "../mcp/server.ts";
+import { createSession, type Handshake, type Session } from "../mcp/session.ts";
+import { createAnnouncer } from "./announcer.ts";
 
 export interface ServeOptions {
   /** Who is at the other end, where the transport knows. */
@@ -43,25 +46,24 @@ export async function serveChannel(
   let session: Session | undefined;
   let detach: (() => void) | undefined;
 
+  const beginSession = (handshake: Handshake): void => {
+    detach?.();
+    session = createSession(handshake);
+    const announce = createAnnouncer((method, params) => peer.notify(method, params));
+    detach = server.attach(session, announce);
+  };
+  const ask: NonNullable<WireContext["ask"]> = (method, params, askSignal) =>
+    peer.request(method, params, { signal: askSignal });
+
   const handle: Handler = (request, context) => {
     const era = decideEra(request, { session, serves: server.serves });
-    if (era.kind === "refused") return Promise.reject(era.error);
-    return server.handle(request, {
-      ...context,
-      era,
-      caller,
-      ask: (method, params, askSignal) => peer.request(method, params, { signal: askSignal }),
-      beginSession: (handshake) => {
-        detach?.();
-        session = createSession(handshake);
-        detach = server.attach(session, (method, params) => void peer.notify(method, params).catch(() => {}));
-      },
-    });
+    if (era.kind === "refused") throw era.error;
+    return server.handle(request, new ChannelContext(context, era, caller, ask, beginSession));
   };
 
   const peer = new Peer(channel, {
     handle,
-    acceptsBatch: () => session?.handshake.revision === "2025-03-26",
+    acceptsBatch: (batch) => isLegalBatch(batch, session),
     parseErrorCode: server.parseErrorCode,
     ...(maxInFlight === undefined ? {} : { maxInFlight }),
     ...(onDropped === undefined ? {} : { dropped: onDropped }),
@@ -79,5 +81,36 @@ export async function serveChannel(
     signal?.removeEventListener("abort", stop);
     detach?.();
     await channel[Symbol.asyncDispose]();
+  }
+}
+
+/** What is known about a request on a channel. A class, so that its signal is made only if somebody looks at it. */
+class ChannelContext implements WireContext {
+  readonly #peer: PeerContext;
+  readonly era: Era;
+  readonly caller: string | undefined;
+  readonly ask: NonNullable<WireContext["ask"]>;
+  readonly beginSession: NonNullable<WireContext["beginSession"]>;
+
+  constructor(
+    peer: PeerContext,
+    era: Era,
+    caller: string | undefined,
+    ask: NonNullable<WireContext["ask"]>,
+    beginSession: NonNullable<WireContext["beginSession"]>,
+  ) {
+    this.#peer = peer;
+    this.era = era;
+    this.caller = caller;
+    this.ask = ask;
+    this.beginSession = beginSession;
+  }
+
+  get signal(): AbortSignal {
+    return this.#peer.signal;
+  }
+
+  notify(method: string, params: RawJson): Promise<void> {
+    return this.#peer.notify(method, params);
   }
 }

@@ -1,6 +1,7 @@
 import type { Readable, Writable } from "node:stream";
+import { type Clock, settlesWithin, systemClock } from "../async/clock.ts";
 import { RpcError } from "../errors/rpc-error.ts";
-import type { Channel, Incoming } from "../jsonrpc/channel.ts";
+import type { Channel, Incoming, Invalid } from "../jsonrpc/channel.ts";
 import { encodeMessage } from "../jsonrpc/message.ts";
 import { parseMessage } from "../jsonrpc/parse.ts";
 import { messageShape } from "../mcp/shape.ts";
@@ -14,47 +15,63 @@ export interface LineLimits {
   readonly maxDepth?: number;
 }
 
+export interface StreamChannelOptions extends LineLimits {
+  /** How long a reader may take for the last messages when the channel is disposed; what is left is lost then. */
+  readonly closeMs?: number;
+  readonly clock?: Clock;
+}
+
 export const defaultMaxLineBytes: number = 16 * 1024 * 1024;
 
 /** A channel over two byte streams, one JSON message a line. Disposing it ends both. */
 export function createStreamChannel(
   readable: Readable,
   writable: Writable,
-  limits: LineLimits = {},
+  options: StreamChannelOptions = {},
 ): Channel {
+  const { closeMs = 1000, clock = systemClock } = options;
   const writer = new LineWriter(writable);
   return {
     send: (message) => writer.write(encodeMessage(message)),
-    [Symbol.asyncIterator]: () => receive(readable, limits),
+    [Symbol.asyncIterator]: () => receive(readable, options),
     [Symbol.asyncDispose]: async () => {
-      await writer.end();
+      await settlesWithin(writer.end(), closeMs, clock);
+      writable.destroy();
       readable.destroy();
     },
   };
 }
 
-async function* receive(readable: Readable, limits: LineLimits): AsyncGenerator<Incoming> {
+async function* receive(readable: Readable, limits: LineLimits): AsyncGenerator<readonly Incoming[]> {
   const { maxLineBytes = defaultMaxLineBytes, maxDepth } = limits;
   const splitter = new LineSplitter(maxLineBytes);
   const options = { shape: messageShape, ...(maxDepth === undefined ? {} : { maxDepth }) };
   try {
     for await (const chunk of readable) {
-      for (const line of splitter.push(chunk as Uint8Array)) yield toIncoming(line, options);
+      const lines = splitter.push(chunk as Uint8Array);
+      if (lines.length > 0) yield lines.map((line) => toIncoming(line, options));
     }
   } catch (error) {
     // A reset or a stream destroyed under us: the other side is gone, which is the end of input.
     if (!isGone(error)) throw error;
   }
-  for (const line of splitter.flush()) yield toIncoming(line, options);
+  const rest = splitter.flush();
+  if (rest.length > 0) yield rest.map((line) => toIncoming(line, options));
 }
 
 function toIncoming(line: Line, options: Parameters<typeof parseMessage>[1]): Incoming {
-  if (line.kind === "line") return parseMessage(line.bytes, options);
-  const error = new RpcError(
-    "rpc.invalid_request",
-    `The line is longer than ${line.maxBytes} bytes and was skipped`,
-  );
-  return { kind: "invalid", id: undefined, error, isAnswerable: true };
+  return line.kind === "line" ? parseMessage(line.bytes, options) : refuseTooLong(line.maxBytes);
+}
+
+/** What is received in place of a message that is too long to read. */
+export function refuseTooLong(maxBytes: number): Invalid {
+  const text = `The message is longer than ${maxBytes} bytes and was skipped`;
+  return {
+    kind: "invalid",
+    id: undefined,
+    error: new RpcError("rpc.invalid_request", text),
+    isAnswerable: true,
+  };
 }
 
 function isGone(error: unknown): boolean {

@@ -1,3 +1,4 @@
+import { setMaxListeners } from "node:events";
 import { createServer as createTcpServer, type AddressInfo, type Socket } from "node:net";
 import { BindError } from "../errors/bind-error.ts";
 import type { Server } from "../mcp/server.ts";
@@ -23,6 +24,8 @@ export async function listenTcp(server: Server, options: ListenTcpOptions): Prom
   const { host = "127.0.0.1", port, maxClients = 256, ...serving } = options;
   if (!isLoopback(host)) throw new BindError(host, "TCP has no authentication");
   const stopping = new AbortController();
+  // Every client listens to it; Node would take more than ten for a leak.
+  setMaxListeners(0, stopping.signal);
   const running = new Set<Promise<void>>();
   const accept = (socket: Socket): void => {
     socket.setNoDelay(true);

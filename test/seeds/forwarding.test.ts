@@ -8,13 +8,13 @@ import { Peer } from "../../src/jsonrpc/peer.ts";
 import { metaKeys } from "../../src/mcp/meta-keys.ts";
 import type { Server } from "../../src/mcp/server.ts";
 import { createServer } from "../../src/server/server.ts";
-import { seededJsonTexts } from "../support/arbitrary-json.ts";
 import { compose } from "../../src/tools/composite.ts";
 import { fromDefinition } from "../../src/tools/definition.ts";
 import type { Provider } from "../../src/tools/provider.ts";
 import { connectInMemory, createMemoryPair } from "../../src/transports/memory.ts";
 import { createStreamChannel } from "../../src/transports/stream-channel.ts";
 import { serveStream } from "../../src/transports/stream.ts";
+import { seededJsonTexts } from "../support/arbitrary-json.ts";
 import { initialize } from "./line-client.ts";
 
 /** Set SEED to replay a run; a failure prints the seed and the document. */

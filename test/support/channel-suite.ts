@@ -2,6 +2,7 @@ import { describe, expect, test } from "vitest";
 import { RawJson } from "../../src/json/raw.ts";
 import type { Channel, Incoming } from "../../src/jsonrpc/channel.ts";
 import type { Message, Notification } from "../../src/jsonrpc/message.ts";
+import { standsStill } from "./stands-still.ts";
 
 /** Two joined ends of one kind of channel. */
 export interface Ends extends AsyncDisposable {
@@ -144,28 +145,11 @@ async function receive(channel: Channel, count: number): Promise<readonly Incomi
   while (received.length < count) {
     const step = await iterator.next();
     if (step.done === true) break;
-    received.push(step.value);
+    received.push(...step.value);
   }
   return received;
 }
 
 function isSettledWell(result: PromiseSettledResult<void>): boolean {
   return result.status === "fulfilled" || (result.reason as Error).name === "ClosedError";
-}
-
-/** Resolves when a number has not changed for a while. */
-async function standsStill(read: () => number): Promise<void> {
-  let last = -1;
-  let since = performance.now();
-  await expect
-    .poll(
-      () => {
-        const now = read();
-        if (now !== last) since = performance.now();
-        last = now;
-        return performance.now() - since;
-      },
-      { interval: 5, timeout: 10_000 },
-    )
-    .toBeGreaterThan(75);
 }

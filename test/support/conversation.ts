@@ -76,7 +76,7 @@ export function talk(
   toParams: (params: Json | undefined) => Json | undefined,
 ): Conversation {
   const wire = createRawWire();
-  const served = serveChannel(server, wire.channel, options);
+  const served = serveChannel(server, wire.channel, { lingerMs: 10, graceMs: 10, ...options });
   const requests = new Map<unknown, Frame>();
   let nextId = 1001;
   const conversation: Conversation = {

@@ -72,7 +72,7 @@ export function toPairs(headers: Headers): readonly (readonly [string, string])[
 }
 
 interface Exchange {
-  readonly message: Frame | undefined;
+  readonly sent: readonly Frame[];
   readonly reply: RawReply;
 }
 
@@ -95,14 +95,17 @@ export class HttpWire implements Disposable {
   }
 
   /** Sends anything; the reply has not come yet. */
-  send(request: RawRequest, message?: Frame): { readonly reply: RawReply; readonly socket: RawSocket } {
+  send(
+    request: RawRequest,
+    sent: readonly Frame[] = [],
+  ): { readonly reply: RawReply; readonly socket: RawSocket } {
     const socket = new RawSocket(this.port);
     const reply = socket.send({
       ...request,
       headers: [...toPairs(this.headers), ...(request.headers ?? [])],
     });
     this.#sockets.push(socket);
-    this.#exchanges.push({ message, reply });
+    this.#exchanges.push({ sent, reply });
     return { reply, socket };
   }
 
@@ -119,7 +122,7 @@ export class HttpWire implements Disposable {
     const single = Array.isArray(message) ? undefined : (message as Frame);
     const isModern = this.revision === "2026-07-28";
     const own = isModern && single !== undefined ? mirrored(single) : this.#sessionHeaders();
-    return this.send(postOf(message, { ...own, ...headers }), single);
+    return this.send(postOf(message, { ...own, ...headers }), [message].flat() as readonly Frame[]);
   }
 
   /** Posts a request and resolves with its response, once the reply is complete. */
@@ -155,13 +158,14 @@ export class HttpWire implements Disposable {
 
   /** Throws if anything that came is not what the revision allows. */
   assertValid(): void {
-    const requests = this.#exchanges.map(({ message }) => message);
-    for (const { message, reply } of this.#exchanges) {
+    const all = this.#exchanges.flatMap(({ sent }) => sent);
+    for (const { sent, reply } of this.#exchanges) {
       if (reply.status !== 200) continue;
       for (const frame of reply.messages) {
         // A stream that is gone on with answers a request that was posted elsewhere.
-        const asked = message?.id === frame.id ? message : requests.find((item) => item?.id === frame.id);
-        assertValidFrame("server", this.revision, frame.method === undefined ? asked : undefined, frame);
+        const isAsked = ({ id, method }: Frame): boolean => id === frame.id && method !== undefined;
+        const asked = frame.method === undefined ? (sent.find(isAsked) ?? all.find(isAsked)) : undefined;
+        assertValidFrame("server", this.revision, asked, frame);
       }
     }
   }

@@ -1,25 +1,56 @@
-import { PassThrough } from "node:stream";
+import { PassThrough, type Readable } from "node:stream";
 import { createDeferred, type Deferred } from "../../src/async/deferred.ts";
 import type { Channel } from "../../src/jsonrpc/channel.ts";
 import { createStreamChannel, type StreamChannelOptions } from "../../src/transports/stream-channel.ts";
 import type { Frame } from "./wire-schema.ts";
 
-/** The far end of a channel, worked by hand: lines as they are written, frames as they come. */
-export interface RawWire {
-  /** The end under test. */
-  readonly channel: Channel;
+/** What came over a stream of lines. */
+export interface FrameReader {
   /** Every line that came, as text. */
   readonly lines: readonly string[];
   /** Every frame that came; a batch counts as one. */
   readonly frames: readonly Frame[];
-  /** Sends a line, or an object as one. */
-  send(message: string | object): void;
   /** The first frame that came and fits and was not taken before; waits for it. */
   take(fits?: (frame: Frame) => boolean): Promise<Frame>;
+}
+
+/** The far end of a channel, worked by hand: lines as they are written, frames as they come. */
+export interface RawWire extends FrameReader {
+  /** The end under test. */
+  readonly channel: Channel;
+  /** Sends a line, or an object as one. */
+  send(message: string | object): void;
   /** Sends a request and takes its response. */
   request(request: Frame & { readonly id: string | number }): Promise<Frame>;
   /** No more input for the end under test. */
   end(): void;
+}
+
+export function createRawWire(options: StreamChannelOptions = {}): RawWire {
+  const input = new PassThrough();
+  const output = new PassThrough();
+  const reader = readFrames(output);
+  const send = (message: string | object): void => void input.write(toLine(message));
+  return {
+    ...reader,
+    channel: createStreamChannel(input, output, options),
+    send,
+    request: (request) => {
+      send({ jsonrpc: "2.0", ...request });
+      return reader.take((frame) => isAnswer(frame, request.id));
+    },
+    end: () => void input.end(),
+  };
+}
+
+/** A message as it is written. */
+export function toLine(message: string | object): string {
+  return `${typeof message === "string" ? message : JSON.stringify(message)}\n`;
+}
+
+/** Whether a frame is the response to the request with this id. */
+export function isAnswer({ id, method }: Frame, requestId: string | number): boolean {
+  return id === requestId && method === undefined;
 }
 
 interface Waiter {
@@ -27,9 +58,8 @@ interface Waiter {
   readonly taken: Deferred<Frame>;
 }
 
-export function createRawWire(options: StreamChannelOptions = {}): RawWire {
-  const input = new PassThrough();
-  const output = new PassThrough();
+/** Reads a stream of lines. What is no JSON fails the test that caused it. */
+export function readFrames(readable: Readable): FrameReader {
   const lines: string[] = [];
   const frames: Frame[] = [];
   const untaken: Frame[] = [];
@@ -43,7 +73,7 @@ export function createRawWire(options: StreamChannelOptions = {}): RawWire {
     waiters.delete(waiter);
     waiter.taken.resolve(frame);
   };
-  output.setEncoding("utf8").on("data", (text: string) => {
+  readable.setEncoding("utf8").on("data", (text: string) => {
     const parts = (rest + text).split("\n");
     rest = parts.pop() ?? "";
     for (const line of parts) {
@@ -52,12 +82,9 @@ export function createRawWire(options: StreamChannelOptions = {}): RawWire {
     }
   });
 
-  const wire: RawWire = {
-    channel: createStreamChannel(input, output, options),
+  return {
     lines,
     frames,
-    send: (message) =>
-      void input.write(`${typeof message === "string" ? message : JSON.stringify(message)}\n`),
     take: (fits = () => true) => {
       const index = untaken.findIndex(fits);
       const [frame] = index === -1 ? [] : untaken.splice(index, 1);
@@ -66,11 +93,5 @@ export function createRawWire(options: StreamChannelOptions = {}): RawWire {
       waiters.add({ fits, taken });
       return taken.promise;
     },
-    request: (request) => {
-      wire.send({ jsonrpc: "2.0", ...request });
-      return wire.take(({ id, method }) => id === request.id && method === undefined);
-    },
-    end: () => void input.end(),
   };
-  return wire;
 }

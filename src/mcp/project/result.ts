@@ -6,11 +6,11 @@ import { hasAllContent, projectContent } from "./content.ts";
 
 /** A result without the members only modern results have. */
 export function withoutModernMembers(result: RawJson): RawJson {
-  const edits: { [key: string]: undefined } = {};
-  for (const key of ["resultType", "ttlMs", "cacheScope"])
-    if (result.at(key) !== undefined) edits[key] = undefined;
-  return Object.keys(edits).length === 0 ? result : editMembers(result, edits);
+  if (!modernMembers.some((key) => result.has(key))) return result;
+  return editMembers(result, Object.fromEntries(modernMembers.map((key) => [key, undefined])));
 }
+
+const modernMembers = ["resultType", "ttlMs", "cacheScope"] as const;
 
 /**
  * A tool's result as a legacy revision knows it. `isWrapped` says that the tool's output schema was listed wrapped (see
@@ -18,7 +18,7 @@ export function withoutModernMembers(result: RawJson): RawJson {
  */
 export function projectToolResult(result: RawJson, revision: LegacyRevision, isWrapped: boolean): RawJson {
   const plain = withoutModernMembers(result);
-  const structured = plain.at("structuredContent");
+  const structured = plain.has("structuredContent") ? plain.at("structuredContent") : undefined;
   const needsWrap = structured !== undefined && (isWrapped || structured.kind !== "object");
   if (hasAllContent(revision)) {
     if (!needsWrap) return plain;

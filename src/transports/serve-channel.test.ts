@@ -1,0 +1,94 @@
+import { describe, expect, test } from "vitest";
+import { createRawWire, type RawWire } from "../../test/support/raw-wire.ts";
+import { createDeferred } from "../async/deferred.ts";
+import { RawJson } from "../json/raw.ts";
+import type { Server } from "../mcp/server.ts";
+import { createVirtualClock, type VirtualClock } from "../testing/virtual-clock.ts";
+import { serveChannel } from "./serve-channel.ts";
+
+interface Serving {
+  readonly wire: RawWire;
+  readonly clock: VirtualClock;
+  readonly stopping: AbortController;
+  /** Ends the request that runs, with a result. */
+  finish(): void;
+  /** The signal of the request that runs. */
+  signal(): AbortSignal;
+  isOver(): boolean;
+}
+
+/** A channel that is served by one request that takes as long as the test wants. */
+async function serveOne(): Promise<Serving> {
+  const clock = createVirtualClock();
+  const wire = createRawWire({ clock });
+  const stopping = new AbortController();
+  const result = createDeferred<RawJson>();
+  let signal: AbortSignal | undefined;
+  const server: Server = {
+    serves: "both",
+    parseErrorCode: -32700,
+    handle: (_, context) => {
+      signal = context.signal;
+      return result.promise;
+    },
+    attach: () => () => {},
+    drain: () => {},
+  };
+  let isOver = false;
+  const options = { clock, signal: stopping.signal, lingerMs: 250, graceMs: 2000 };
+  void serveChannel(server, wire.channel, options).then(() => (isOver = true));
+  wire.send({ jsonrpc: "2.0", id: 1, method: "ping" });
+  await expect.poll(() => signal, { interval: 1 }).toBeDefined();
+  return {
+    wire,
+    clock,
+    stopping,
+    finish: () => result.resolve(RawJson.fromText("{}")),
+    signal: () => signal as AbortSignal,
+    isOver: () => isOver,
+  };
+}
+
+describe.each([
+  ["the input ends", ({ wire }: Serving) => wire.end()],
+  ["the server is told to stop", ({ stopping }: Serving) => stopping.abort()],
+])("when %s", (_, stop) => {
+  test("a request may still end, and is answered", async () => {
+    const serving = await serveOne();
+    stop(serving);
+    await serving.clock.advance(249);
+    serving.finish();
+    await expect(serving.wire.take()).resolves.toMatchObject({ id: 1, result: {} });
+    await expect.poll(serving.isOver, { interval: 1 }).toBe(true);
+    expect(serving.clock.now()).toBe(249);
+  });
+
+  test("a request that takes too long is aborted, and not answered when it winds down", async () => {
+    const serving = await serveOne();
+    stop(serving);
+    await serving.clock.advance(249);
+    expect(serving.signal().aborted).toBe(false);
+    await serving.clock.advance(1);
+    expect(serving.signal().aborted).toBe(true);
+    expect(serving.isOver()).toBe(false);
+    serving.finish();
+    await expect.poll(serving.isOver, { interval: 1 }).toBe(true);
+    expect(serving.wire.lines).toEqual([]);
+  });
+
+  test("a request that ignores its signal is left behind", async () => {
+    const serving = await serveOne();
+    stop(serving);
+    await serving.clock.advance(2249);
+    expect(serving.isOver()).toBe(false);
+    await serving.clock.advance(1);
+    await expect.poll(serving.isOver, { interval: 1 }).toBe(true);
+    expect(serving.clock.sleeping).toBe(0);
+  });
+});
+
+test("a channel that is told to stop before it began ends at once", async () => {
+  const wire = createRawWire();
+  const server = { serves: "both", parseErrorCode: -32700, attach: () => () => {} } as unknown as Server;
+  await expect(serveChannel(server, wire.channel, { signal: AbortSignal.abort() })).resolves.toBeUndefined();
+});
