@@ -1,12 +1,19 @@
 /** The public names of Junctor, by hand: what is not here is not promised. */
 
+export { AbortedError } from "./errors/aborted-error.ts";
 export { BindError } from "./errors/bind-error.ts";
-export { ClosedError, type Delivery } from "./errors/closed-error.ts";
+export { ClosedError } from "./errors/closed-error.ts";
+export { ConnectError } from "./errors/connect-error.ts";
+export type { Delivery } from "./errors/delivery.ts";
+export { HttpError } from "./errors/http-error.ts";
 export { JsonError, type JsonErrorCode } from "./errors/json-error.ts";
 export { NotFoundError } from "./errors/not-found-error.ts";
 export { RpcError, type RpcErrorCode } from "./errors/rpc-error.ts";
 export { SchemaError } from "./errors/schema-error.ts";
+export { SessionExpiredError } from "./errors/session-expired-error.ts";
+export { TimeoutError } from "./errors/timeout-error.ts";
 export { ToolError } from "./errors/tool-error.ts";
+export { ValidationError } from "./errors/validation-error.ts";
 
 export { RawJson } from "./json/raw.ts";
 export type { Channel } from "./jsonrpc/channel.ts";
@@ -61,6 +68,25 @@ export { withJsonSchema } from "./tools/standard-schema.ts";
 export { missingCapability } from "./server/interaction.ts";
 export { createServer, type ServerInfo, type ServerOptions } from "./server/server.ts";
 
+export type { Agreement } from "./client/agreement.ts";
+export type { AuditOptions, AuditRecord, AuditSink } from "./client/audit.ts";
+export { type AuditFile, type AuditFileOptions, openAuditFile } from "./client/audit-file.ts";
+export type { CallOptions } from "./client/call-options.ts";
+export type { Client, ClientOptions } from "./client/client.ts";
+export { connect, type ConnectOptions, type Target } from "./client/connect.ts";
+export { createEraCache, type EraCache } from "./client/era-cache.ts";
+export type { AskHandlers } from "./client/handlers.ts";
+export type { CallPart, StreamedCall } from "./client/stream-call.ts";
+
+export {
+  createMemoryEventStore,
+  type EventStore,
+  type MemoryEventStoreOptions,
+  type StoredEvent,
+} from "./transports/http/event-store.ts";
+export { type FetchHandler, type FetchOptions, toFetchHandler } from "./transports/http/fetch.ts";
+export type { Authenticate, HttpOptions } from "./transports/http/handler.ts";
+export { type HttpListener, listenHttp, type ListenHttpOptions } from "./transports/http/node.ts";
 export { connectInMemory, createMemoryPair } from "./transports/memory.ts";
 export { serveChannel, type ServeOptions } from "./transports/serve-channel.ts";
 export { serveStdio } from "./transports/stdio.ts";

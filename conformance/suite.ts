@@ -1,0 +1,131 @@
+import { spawn } from "node:child_process";
+import * as fs from "node:fs";
+import {
+  cpSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  writeFileSync,
+} from "node:fs";
+import { createRequire } from "node:module";
+import { dirname, join } from "node:path";
+
+/** The revisions the suite has requirement sets for. */
+export type SuiteRevision = "2026-07-28" | "2025-11-25";
+
+/** What the suite found out about one scenario. */
+export interface ScenarioResult {
+  readonly scenario: string;
+  readonly checks: readonly Check[];
+}
+
+export interface Check {
+  readonly id: string;
+  readonly status: "SUCCESS" | "FAILURE" | "WARNING" | "SKIPPED" | "INFO";
+  readonly description?: string;
+  readonly errorMessage?: string;
+}
+
+/** The official suite, ready to run on this version of Node. Disposing it removes its working files. */
+export interface Suite extends Disposable {
+  readonly version: string;
+  /** The server scenarios a revision requires, in the suite's own order. */
+  requirements(revision: SuiteRevision): readonly string[];
+  /** Runs everything the suite has for a revision against a server that is up. */
+  run(url: string, revision: SuiteRevision): Promise<readonly ScenarioResult[]>;
+}
+
+/** How long one scenario may take: the slowest needs a few seconds, most of them to see that nothing comes. */
+const scenarioTimeoutMs = 15_000;
+
+/**
+ * Finds the installed suite. Its working files are kept among the installed packages, because the copy for Node 20
+ * imports some of them by name.
+ */
+export function openSuite(): Suite {
+  const manifest = createRequire(import.meta.url).resolve("@modelcontextprotocol/conformance/package.json");
+  const home = dirname(manifest);
+  const { version } = JSON.parse(readFileSync(manifest, "utf8")) as { version: string };
+  const patched = "globSync" in fs ? undefined : patchForNode20(home, version);
+  const cache = join(home, "../../.cache");
+  mkdirSync(cache, { recursive: true });
+  const folder = mkdtempSync(join(cache, "junctor-conformance-"));
+  const cli = join(patched === undefined ? home : copySuite(home, patched, folder), "dist/index.js");
+  return {
+    version,
+    requirements: (revision) =>
+      parseRequired(readFileSync(join(home, `requirements/${revision}.yaml`), "utf8")),
+    run: async (url, revision) => {
+      const results = mkdtempSync(join(folder, `${revision}-`));
+      const flags = { url, requirements: revision, "output-dir": results, timeout: scenarioTimeoutMs };
+      const output = await runCli(cli, [
+        "server",
+        ...Object.entries(flags).flatMap(([name, value]) => [`--${name}`, String(value)]),
+      ]);
+      const found = readResults(results);
+      if (found.length === 0) throw new Error(`The suite wrote no results. It printed:\n${output}`);
+      return found;
+    },
+    [Symbol.dispose]: () => rmSync(folder, { recursive: true, force: true }),
+  };
+}
+
+/** The suite imports `fs.globSync`, which Node 20 lacks, and uses it in a command we do not run: it gets a stand-in. */
+function patchForNode20(home: string, version: string): string {
+  const code = readFileSync(join(home, "dist/index.js"), "utf8");
+  const found = /import\{([^}]*\bglobSync as ([\w$]+)\b[^}]*)\}from"fs";/.exec(code);
+  if (found === null) {
+    throw new Error(
+      `Version ${version} of the suite cannot be adapted to Node ${process.versions.node}: ` +
+        `its import of globSync is not written as it was. Run this on Node 22 or newer.`,
+    );
+  }
+  const [statement, names = "", alias = ""] = found;
+  const kept = names.split(",").filter((name) => !name.startsWith("globSync as "));
+  return code.replace(statement, () => `import{${kept.join(",")}}from"fs";const ${alias}=()=>[];`);
+}
+
+/** The suite reads its own version and its requirements from beside its code. */
+function copySuite(home: string, code: string, folder: string): string {
+  const copy = join(folder, "suite");
+  cpSync(join(home, "requirements"), join(copy, "requirements"), { recursive: true });
+  cpSync(join(home, "package.json"), join(copy, "package.json"));
+  mkdirSync(join(copy, "dist"));
+  writeFileSync(join(copy, "dist/index.js"), code);
+  return copy;
+}
+
+/** The scenarios under `server:` of a requirement file. */
+function parseRequired(yaml: string): readonly string[] {
+  const section = /^server:\n((?: {2}- .*\n)+)/m.exec(yaml)?.[1];
+  if (section === undefined) throw new Error("The suite's requirements have no list of server scenarios");
+  return section
+    .trim()
+    .split("\n")
+    .map((line) => line.replace(/^\s*- /, "").trim());
+}
+
+/** Folders are called `server-SCENARIO-TIMESTAMP`; one without checks is of a scenario that broke down. */
+function readResults(folder: string): readonly ScenarioResult[] {
+  const finished = readdirSync(folder).filter((name) => existsSync(join(folder, name, "checks.json")));
+  return finished.map((name) => ({
+    scenario: name.replace(/^server-(.*)-\d{4}-\d{2}-\d{2}T[\d-]+Z$/, "$1"),
+    checks: JSON.parse(readFileSync(join(folder, name, "checks.json"), "utf8")) as readonly Check[],
+  }));
+}
+
+/** Its exit code is of no use to us: it is that of the scored scenarios alone, and takes warnings for passes. */
+function runCli(cli: string, args: readonly string[]): Promise<string> {
+  const child = spawn(process.execPath, [cli, ...args], { stdio: ["ignore", "pipe", "pipe"] });
+  let output = "";
+  for (const stream of [child.stdout, child.stderr]) {
+    stream.setEncoding("utf8").on("data", (chunk: string) => (output += chunk));
+  }
+  return new Promise((resolve, reject) => {
+    child.once("error", reject);
+    child.once("close", () => resolve(output));
+  });
+}

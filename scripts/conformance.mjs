@@ -1,0 +1,28 @@
+// Compiles conformance/ and runs one of its programs in this process, on a checkout that may not be installed or
+// built yet.
+//
+//   npm run conformance                         the official suite against our own server
+//   npm run conformance:server -- --port N      the server alone
+//
+// conformance/README.md has their options.
+
+import { spawnSync } from "node:child_process";
+import { join } from "node:path";
+import { pathToFileURL } from "node:url";
+import { reportSetupError, root, setup } from "./setup.mjs";
+
+const [program, ...args] = process.argv.slice(2);
+
+try {
+  setup();
+} catch (error) {
+  reportSetupError(error);
+  process.exit(1);
+}
+// Types are checked with everything else, by `npm run check`.
+const tsc = [join(root, "node_modules/typescript/bin/tsc"), "-p", join(root, "conformance"), "--noCheck"];
+if (spawnSync(process.execPath, tsc, { stdio: ["ignore", 2, 2] }).status !== 0) process.exit(1);
+
+const main = join(root, `conformance/dist/${program}.js`);
+process.argv = [process.execPath, main, ...args];
+await import(pathToFileURL(main).href);
