@@ -53,7 +53,10 @@ function createSecretSeal(): Seal {
 
 async function serveOnStdio(server: Server): Promise<number> {
   const stopping = new AbortController();
-  void untilSignal().then(() => stopping.abort());
+  void untilSignal().then(() => {
+    server.drain();
+    stopping.abort();
+  });
   await serveStdio(server, { signal: stopping.signal });
   return 0;
 }
@@ -62,6 +65,7 @@ async function serveOnTcp(server: Server, port: number, host: string): Promise<n
   await using listener = await listenTcp(server, { port, host });
   process.stdout.write(describeTcp(listener.host, listener.port));
   await untilSignal();
+  server.drain();
   return 0;
 }
 

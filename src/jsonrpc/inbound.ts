@@ -4,7 +4,7 @@ import { RpcError } from "../errors/rpc-error.ts";
 import type { RawJson } from "../json/raw.ts";
 import type { Channel } from "./channel.ts";
 import { toErrorBody } from "./error-body.ts";
-import type { Request, RequestId, Response } from "./message.ts";
+import type { ErrorBody, Request, RequestId, Response } from "./message.ts";
 
 /** What a handler may do while it works on one request. After the request is cancelled or answered, nothing is sent. */
 export interface PeerContext {
@@ -79,11 +79,24 @@ export class Inbound {
     answer: Answer,
     cancelled: (() => void) | undefined,
   ): void {
-    const body = toErrorBody(this.#options.toRpcError(error, request));
-    this.#finish(task, { kind: "error", id: task.id, error: body }, answer, cancelled);
+    this.#finish(
+      task,
+      { kind: "error", id: task.id, error: this.#toBody(error, request) },
+      answer,
+      cancelled,
+    );
+  }
+
+  #toBody(error: unknown, request: Request): ErrorBody {
+    try {
+      return toErrorBody(this.#options.toRpcError(error, request));
+    } catch (fault) {
+      return toErrorBody(new RpcError("rpc.internal", "Internal error", { cause: fault }));
+    }
   }
 
   #finish(task: Task, response: Response, answer: Answer, cancelled: (() => void) | undefined): void {
+    if (!task.isOpen) return;
     task.isOpen = false;
     if (this.#running.get(task.id) === task) this.#running.delete(task.id);
     if (task.isCancelled) cancelled?.();

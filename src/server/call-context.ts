@@ -52,18 +52,21 @@ export class ServedContext implements CallContext {
     return metaOf(this.request.params);
   }
 
-  async release(): Promise<void> {
-    await this.wire.release?.();
+  // Getters, so that what is taken out of the context still works.
+  get release(): CallContext["release"] {
+    return async () => this.wire.release?.();
+  }
+  get emit(): CallContext["emit"] {
+    return (event) => this.tell(event);
   }
 
-  async emit(event: CallEvent): Promise<void> {
+  private async tell(event: CallEvent): Promise<void> {
     if (event.kind === "log") {
-      if (wantsLog(this.wire.era, event.level))
-        await this.wire.notify("notifications/message", toLogParams(event));
-      return;
+      if (!wantsLog(this.wire.era, event.level)) return;
+      return this.wire.notify("notifications/message", toLogParams(event));
     }
     this.sendProgress ??= this.createSender();
-    await this.sendProgress(event);
+    return this.sendProgress(event);
   }
 
   /** Callers that sent no token want no progress, unless the server is told to send it anyway. */

@@ -18,6 +18,8 @@ export interface InteractionOptions {
   readonly stateTtlMs: number;
   /** Most rounds of questions in one legacy call. */
   readonly maxRounds: number;
+  /** How long a legacy client may take to answer; people think slowly, but not forever. */
+  readonly askTimeoutMs: number;
 }
 
 /** One attempt at a request, with what is known from earlier rounds. */
@@ -109,7 +111,7 @@ async function interactLegacy(
   let outcome: Outcome = first;
   let answers: Answers = {};
   for (let round = 0; round < options.maxRounds; round++) {
-    answers = { ...answers, ...(await askAll(outcome, wire, options.clock)) };
+    answers = { ...answers, ...(await askAll(outcome, wire, options)) };
     outcome = await attempt({ answers, state: outcome.state });
     if (outcome.kind === "complete") return outcome;
   }
@@ -119,11 +121,17 @@ async function interactLegacy(
 /** A provider that asks nothing wants to be called again later. */
 const pauseMs = 250;
 
-async function askAll({ asks }: InputRequired, wire: WireContext, clock: Clock): Promise<Answers> {
+async function askAll(
+  { asks }: InputRequired,
+  wire: WireContext,
+  { clock, askTimeoutMs }: InteractionOptions,
+): Promise<Answers> {
   // Before the first question goes out, all of them are known to be askable.
   const entries = Object.entries(asks).map(([key, ask]) => [key, toAskable(ask, wire)] as const);
   if (entries.length === 0) await sleep(pauseMs, clock, wire.signal);
   const stopping = new AbortController();
+  const late = new ToolError(`The client did not answer within ${askTimeoutMs / 1000} s.`);
+  const stopTimer = clock.timer(askTimeoutMs, () => stopping.abort(late));
   const stop = (): void => stopping.abort(wire.signal.reason);
   wire.signal.addEventListener("abort", stop, { once: true });
   try {
@@ -132,6 +140,7 @@ async function askAll({ asks }: InputRequired, wire: WireContext, clock: Clock):
     );
     return Object.fromEntries(await Promise.all(answers));
   } finally {
+    stopTimer();
     // If one question could not be answered, nobody needs the answers to the others.
     stopping.abort(new DOMException("The questions are no longer asked", "AbortError"));
     wire.signal.removeEventListener("abort", stop);

@@ -40,6 +40,8 @@ export interface ServerOptions {
   readonly seal?: Seal;
   readonly stateTtlMs?: number;
   readonly maxRounds?: number;
+  /** How long a legacy client may take to answer a question; 10 minutes. */
+  readonly askTimeoutMs?: number;
   readonly maxListens?: number;
   readonly clock?: Clock;
   /** Told of every error that was not meant for the caller; the default writes it to the standard error stream. */
@@ -133,6 +135,7 @@ function createMethods(provider: Provider, finish: Finish, options: ServerOption
     clock,
     stateTtlMs: options.stateTtlMs ?? 10 * 60_000,
     maxRounds: options.maxRounds ?? 8,
+    askTimeoutMs: options.askTimeoutMs ?? 10 * 60_000,
   };
   const hints = provider.cacheHints ?? { ttlMs: 0, cacheScope: "private" as const };
   const shared = { finish, interaction, pageSize, hints };

@@ -163,13 +163,13 @@ describe("limits", () => {
     expect(performance.now() - startedMs).toBeLessThan(3_000);
   });
 
-  test("a definition used a thousand times is not compiled a thousand times", async () => {
+  test("a definition used many times is not compiled as many times", async () => {
     const object = (count: number, member: JsonSchema): JsonSchema => ({
       properties: Object.fromEntries(Array.from({ length: count }, (_, n) => [`p${n}`, member])),
     });
     const schema = {
-      ...object(1_000, { $ref: "#/$defs/big" }),
-      $defs: { big: object(500, { type: "string" }) },
+      ...object(300, { $ref: "#/$defs/big" }),
+      $defs: { big: object(200, { type: "string" }) },
     };
     expect(await isOk(toSchema(schema), { p1: { p1: "x" } })).toBe(true);
     expect(await isOk(toSchema(schema), { p1: { p1: 1 } })).toBe(false);

@@ -46,8 +46,9 @@ export interface CallContext {
  * so spreading one loses most of it; this does not.
  */
 export function deriveContext<Extra extends object>(context: CallContext, extra: Extra): CallContext & Extra {
-  const own = { emit: (event: CallEvent) => context.emit(event), release: () => context.release() };
-  return Object.assign(Object.create(context) as CallContext, own, extra);
+  const own = { emit: context.emit.bind(context), release: context.release.bind(context), ...extra };
+  // Defined, not assigned: what is inherited has getters without setters.
+  return Object.create(context, Object.getOwnPropertyDescriptors(own)) as CallContext & Extra;
 }
 
 /** A context for calling a provider directly, without a wire: full capabilities are not assumed, nothing is emitted. */

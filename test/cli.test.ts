@@ -1,0 +1,85 @@
+import { once } from "node:events";
+import { createServer as createTcpServer, connect, type AddressInfo } from "node:net";
+import { describe, expect, test } from "vitest";
+import { readVersion } from "../src/cli/version.ts";
+import { runNode, spawnNode } from "./support/child.ts";
+import { readFrames, toLine } from "./support/raw-wire.ts";
+
+const main = "dist/cli/main.js";
+
+describe.concurrent("the command line", () => {
+  test.each([["--help"], ["-h"], ["help"], []])("shows its commands: %s", async (...args) => {
+    const { code, stdout, stderr } = await runNode(main, ...args);
+    expect({ code, stderr }).toEqual({ code: 0, stderr: "" });
+    expect(stdout).toMatch(/^Usage: junctor COMMAND/);
+    expect(stdout).toContain("serve");
+  });
+
+  test("shows the flags of a command", async () => {
+    const { code, stdout } = await runNode(main, "serve", "--help");
+    expect(code).toBe(0);
+    for (const flag of ["--stdio", "--tcp PORT", "--host HOST", "--help", "--version"])
+      expect(stdout).toContain(flag);
+  });
+
+  test.each([["--version"], ["-v"], ["serve", "--version"]])("shows its version: %s", async (...args) => {
+    await expect(runNode(main, ...args)).resolves.toMatchObject({ code: 0, stdout: `${readVersion()}\n` });
+  });
+
+  test.each([
+    [["serv"], "did you mean serve?"],
+    [["nonsense"], "commands: serve"],
+    [["serve", "--stido"], "did you mean --stdio?"],
+    [["serve", "--hosst", "x"], "did you mean --host?"],
+    [["serve", "--zzzzzzzz"], "unknown flag --zzzzzzzz"],
+    [["serve", "--stdio=yes"], "--stdio takes no value"],
+    [["serve", "--tcp"], "--tcp needs a value: --tcp PORT"],
+    [["serve", "--tcp", "http"], "--tcp needs a port number from 0 to 65535"],
+    [["serve", "--tcp", "65536"], "--tcp needs a port number from 0 to 65535"],
+    [["serve", "--tcp", "-1"], "--tcp"],
+    [["serve", "--tcp=0x50"], "--tcp needs a port number from 0 to 65535"],
+    [["serve", "--tcp", "1.5"], "--tcp needs a port number from 0 to 65535"],
+    [["serve", "--stdio", "--tcp", "1"], "--stdio and --tcp"],
+    [["serve", "now"], 'got "now"'],
+  ])("refuses %j with one line that says what to do", async (args, advice) => {
+    const { code, stdout, stderr } = await runNode(main, ...args);
+    expect({ code, stdout }).toEqual({ code: 2, stdout: "" });
+    expect(stderr).toContain(advice);
+    expect(stderr).toMatch(/^junctor: [^\n]+\n$/);
+  });
+
+  test("refuses to serve TCP where others can reach it", async () => {
+    const { code, stderr } = await runNode(main, "serve", "--tcp", "0", "--host", "0.0.0.0");
+    expect(code).toBe(3);
+    expect(stderr).toMatch(/^junctor: Refusing to listen on 0\.0\.0\.0: [^\n]+ Use 127\.0\.0\.1 or ::1\.\n$/);
+  });
+
+  test("says in one line that a port is taken", async () => {
+    const taken = createTcpServer().listen(0, "127.0.0.1");
+    await once(taken, "listening");
+    const { port } = taken.address() as AddressInfo;
+    const { code, stderr } = await runNode(main, "serve", "--tcp", String(port));
+    taken.close();
+    expect(code).toBe(3);
+    expect(stderr).toMatch(/^junctor: [^\n]*EADDRINUSE[^\n]*\n$/);
+  });
+
+  test("serves the demo tools over TCP, says how to talk to it, and stops on SIGTERM", async () => {
+    const child = spawnNode(main, "serve", "--tcp", "0");
+    const exited = once(child, "close");
+    let greeting = "";
+    child.stdout.setEncoding("utf8").on("data", (text: string) => (greeting += text));
+    await expect.poll(() => greeting).toContain("Ctrl-C stops it.");
+    const port = Number(/127\.0\.0\.1:(\d+)/.exec(greeting)?.[1]);
+    const messages = [...greeting.matchAll(/'(\{[^']*\})'/g)].map(([, message]) => message ?? "");
+    const socket = connect(port, "127.0.0.1");
+    const reader = readFrames(socket);
+    for (const message of messages) socket.write(toLine(message));
+    await expect(reader.take(({ id }) => id === 2)).resolves.toMatchObject({
+      result: { content: [{ text: "5" }] },
+    });
+    child.kill("SIGTERM");
+    await expect(exited).resolves.toEqual([0, null]);
+    socket.destroy();
+  });
+});

@@ -1,0 +1,171 @@
+import { describe, expect, test } from "vitest";
+import { type Child, spawnServer } from "./support/child.ts";
+import { envelope } from "./support/conversation.ts";
+import { standsStill } from "./support/stands-still.ts";
+import type { Frame } from "./support/wire-schema.ts";
+
+const demo = (): Child => spawnServer("dist/cli/main.js", "serve", "--stdio");
+const noisy = (): Child => spawnServer("test/fixtures/noisy-server.mjs");
+
+function call(
+  id: string | number,
+  name: string,
+  args: object = {},
+  meta: object = {},
+): Frame & { id: typeof id } {
+  return {
+    id,
+    method: "tools/call",
+    params: { name, arguments: args, _meta: { ...envelope(), ...meta } },
+  };
+}
+
+const textOf = ({ result }: Frame): unknown => (result as { content: { text: string }[] }).content[0]?.text;
+
+describe("a server on standard streams", () => {
+  test("writes nothing but messages to its standard output, whatever its tools write", async () => {
+    await using child = noisy();
+    await expect(child.request(call(1, "shout"))).resolves.toMatchObject({ id: 1 });
+    child.process.stdin.end();
+    await expect(child.exited).resolves.toEqual({ code: 0, signal: null });
+    const noise = ["log on stdout", "info on stdout", "noise", "written to stdout", "bytes to stdout"];
+    for (const text of [...noise, "error on stderr"]) expect(child.stderr()).toContain(text);
+    expect(child.lines).toHaveLength(1);
+  });
+
+  test("does not hold up the next message for a slow tool", async () => {
+    await using child = demo();
+    child.send({ jsonrpc: "2.0", ...call("slow", "countdown", { from: 100 }) });
+    await expect(child.request(call("quick", "add", { a: 2, b: 3 }))).resolves.toMatchObject({
+      result: { content: [{ text: "5" }] },
+    });
+  });
+
+  test("reads input that is cut anywhere", async () => {
+    await using child = demo();
+    const bytes = Buffer.from(
+      `${JSON.stringify({ jsonrpc: "2.0", ...call(1, "echo", { message: "é日😀" }) })}\r\n`,
+    );
+    for (const byte of bytes) child.process.stdin.write(Uint8Array.of(byte));
+    expect(textOf(await child.take())).toBe("é日😀");
+  });
+
+  test("tells the model of a tool that failed nothing it should not know, and the operator everything", async () => {
+    await using child = noisy();
+    const answer = await child.request(call(1, "crash"));
+    expect(answer).toMatchObject({ result: { isError: true } });
+    expect(textOf(answer)).not.toContain("secret");
+    await expect.poll(() => child.stderr()).toContain("a secret");
+  });
+
+  test("stops reading when nobody reads its answers, and loses none of them", async () => {
+    await using child = demo();
+    const { stdin, stdout } = child.process;
+    await child.request(call("warm", "add", { a: 1, b: 1 }));
+    stdout.pause();
+    const total = 3000;
+    const message = "x".repeat(16 * 1024);
+    for (let id = 0; id < total; id++) child.send({ jsonrpc: "2.0", ...call(id, "echo", { message }) });
+    await standsStill(() => stdin.writableLength);
+    expect(stdin.writableLength).toBeGreaterThan(24 * 1024 * 1024);
+    stdout.resume();
+    await expect.poll(() => child.frames.length, { timeout: 10_000 }).toBe(total + 1);
+    const ids = new Set(child.frames.map(({ id }) => id));
+    expect(ids.size).toBe(total + 1);
+  });
+});
+
+describe.concurrent("a server on standard streams ends with code 0", () => {
+  test.each([
+    ["nothing runs", demo, undefined],
+    ["a tool runs", demo, call(1, "countdown", { from: 100 })],
+    ["a tool runs that ignores its signal", noisy, call(1, "stubborn")],
+  ])("when its input ends and %s", async (_, start, running) => {
+    await using child = start();
+    await child.request(call("up", "echo", { message: "x" }));
+    if (running !== undefined) child.send({ jsonrpc: "2.0", ...running });
+    const ended = performance.now();
+    child.process.stdin.end();
+    await expect(child.exited).resolves.toEqual({ code: 0, signal: null });
+    expect(performance.now() - ended).toBeLessThan(5000);
+  });
+
+  test("when its input ends, after what was asked last is answered", async () => {
+    await using child = demo();
+    for (let id = 0; id < 100; id++) child.send({ jsonrpc: "2.0", ...call(id, "add", { a: id, b: 0 }) });
+    child.process.stdin.end();
+    await child.exited;
+    expect(child.frames.map(textOf)).toEqual(Array.from({ length: 100 }, (_, id) => String(id)));
+  });
+
+  test.each([
+    ["a tool runs", demo, call(1, "countdown", { from: 100 }, { progressToken: 1 })],
+    ["a tool runs that ignores its signal", noisy, call(1, "stubborn")],
+  ])("when nobody reads its output any more and %s", async (_, start, running) => {
+    await using child = start();
+    await child.request(call("up", "echo", { message: "x" }));
+    child.send({ jsonrpc: "2.0", ...running });
+    child.process.stdout.destroy();
+    child.send({ jsonrpc: "2.0", ...call(2, "echo", { message: "to nobody" }) });
+    await expect(child.exited).resolves.toEqual({ code: 0, signal: null });
+    expect(child.stderr()).not.toContain("EPIPE");
+  });
+
+  test.each(["SIGTERM", "SIGINT"] as const)("on %s, though a tool runs", async (signal) => {
+    await using child = demo();
+    await child.request(call("up", "echo", { message: "x" }));
+    child.send({ jsonrpc: "2.0", ...call(1, "countdown", { from: 100 }) });
+    child.process.kill(signal);
+    await expect(child.exited).resolves.toEqual({ code: 0, signal: null });
+    expect(child.stderr()).toBe("");
+  });
+});
+
+/** A line that is not right, and what it is answered with; nothing if it looks like a response or a notification. */
+const corpus: readonly (readonly [line: string | Buffer, code: number | undefined])[] = [
+  ["nonsense", -32700],
+  ["{", -32700],
+  ['{"jsonrpc":"2.0","id":1,"method":"ping"} trailing', -32700],
+  ['\ufeff{"jsonrpc":"2.0","id":1,"method":"ping"}', -32700],
+  [Buffer.from([0x22, 0xff, 0xfe, 0x22]), -32700],
+  [Buffer.from([0x00]), -32700],
+  ["7", -32600],
+  ["null", -32600],
+  ["[]", -32600],
+  ['[{"jsonrpc":"2.0","id":1,"method":"ping"}]', -32600],
+  ["{}", -32600],
+  ['{"jsonrpc":"1.0","id":1,"method":"ping"}', -32600],
+  ['{"jsonrpc":"2.0","id":null,"method":"ping"}', -32600],
+  ['{"jsonrpc":"2.0","id":1.5,"method":"ping"}', -32600],
+  ['{"jsonrpc":"2.0","id":1,"method":"ping","params":[]}', -32600],
+  ['{"jsonrpc":"2.0","id":1,"method":"ping","method":"ping"}', -32600],
+  ['{"jsonrpc":"2.0","id":1,"method":"ping","Method":"ping"}', -32600],
+  ['{"jsonrpc":"2.0","id":1,"method":"ping","param\u017f":{}}', -32600],
+  ["[".repeat(100_000), -32600],
+  [`{"jsonrpc":"2.0","id":1,"method":"ping","params":{"x":${"[".repeat(300)}${"]".repeat(300)}}}`, -32600],
+  [`"${"x".repeat(17 * 1024 * 1024)}"`, -32600],
+  ['{"jsonrpc":"2.0","id":1,"method":"tools/list"}', -32002],
+  ['{"jsonrpc":"2.0","id":1,"method":"initialize","params":{}}', -32602],
+  ['{"jsonrpc":"2.0","id":1,"result":{}}', undefined],
+  ['{"jsonrpc":"2.0","id":1,"result":{},"error":{}}', undefined],
+  ['{"jsonrpc":"2.0","id":1,"error":{"code":"x"}}', undefined],
+  ['{"jsonrpc":"2.0","method":"notifications/unknown"}', undefined],
+  ['{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":{"a":1}}}', undefined],
+  ['{"jsonrpc":"2.0","method":"notifications/cancelled","params":[]}', undefined],
+  ["", undefined],
+  [" \t \r", undefined],
+];
+
+test("a server is sent every kind of bad input, answers each as documented, and serves the next message", async () => {
+  await using child = demo();
+  for (const [line, code] of corpus) {
+    const before = child.frames.length;
+    child.process.stdin.write(line);
+    child.process.stdin.write("\n");
+    await expect(child.request({ id: "next", method: "ping" })).resolves.toMatchObject({ result: {} });
+    const codes = child.frames.slice(before, -1).map(({ error }) => (error as { code: number }).code);
+    const shown = String(line).slice(0, 100);
+    expect([shown, ...codes]).toEqual([shown, ...(code === undefined ? [] : [code])]);
+  }
+  expect(child.stderr()).toBe("");
+});
