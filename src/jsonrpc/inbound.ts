@@ -1,4 +1,5 @@
 import type { Awaitable } from "../async/awaitable.ts";
+import { LazyAbort } from "../async/lazy-abort.ts";
 import { ClosedError } from "../errors/closed-error.ts";
 import { RpcError } from "../errors/rpc-error.ts";
 import type { RawJson } from "../json/raw.ts";
@@ -130,13 +131,11 @@ export class Inbound {
   }
 }
 
-/** One request while it is worked on. Its abort controller is made when somebody looks at the signal; few handlers do. */
+/** One request while it is worked on. */
 class Task implements PeerContext {
   readonly id: RequestId;
   readonly #channel: Pick<Channel, "send">;
-  #controller: AbortController | undefined;
-  #reason: unknown;
-  isCancelled = false;
+  readonly #abort = new LazyAbort();
   isOpen = true;
 
   constructor(channel: Pick<Channel, "send">, id: RequestId) {
@@ -145,11 +144,11 @@ class Task implements PeerContext {
   }
 
   get signal(): AbortSignal {
-    if (this.#controller === undefined) {
-      this.#controller = new AbortController();
-      if (this.isCancelled) this.#controller.abort(this.#reason);
-    }
-    return this.#controller.signal;
+    return this.#abort.signal;
+  }
+
+  get isCancelled(): boolean {
+    return this.#abort.isAborted;
   }
 
   async notify(method: string, params: RawJson): Promise<void> {
@@ -164,8 +163,6 @@ class Task implements PeerContext {
   }
 
   cancel(reason: unknown): void {
-    this.isCancelled = true;
-    this.#reason = reason;
-    this.#controller?.abort(reason);
+    this.#abort.abort(reason);
   }
 }

@@ -172,7 +172,7 @@ describe("a batch", () => {
 
   test("of more messages than the limit is refused as a whole", () => {
     const batch = (count: number): string =>
-      `[${Array.from({ length: count }, () => '{"jsonrpc":"2.0","id":1,"method":"a"}').join(",")}]`;
+      `[${Array.from({ length: count }, (_, id) => `{"jsonrpc":"2.0","id":${id},"method":"a"}`).join(",")}]`;
     expect(parse(batch(128)).kind).toBe("batch");
     expect(refusal(batch(129))).toMatchObject({ code: -32600, isAnswerable: true });
   });

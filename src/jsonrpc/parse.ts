@@ -61,6 +61,8 @@ function parseBatch(bytes: Uint8Array, options: ParseOptions): Batch | Invalid {
     if (bytes[start] === 0x5b) return invalid(undefined, "A batch holds messages, not batches");
     return parseMessage(bytes.subarray(start, end), options) as Message | Invalid;
   });
+  const ids = items.flatMap((item) => (item.kind === "request" ? [item.id] : []));
+  if (new Set(ids).size < ids.length) return invalid(undefined, "A batch uses each id once");
   return { kind: "batch", items };
 }
 

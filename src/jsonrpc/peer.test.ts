@@ -374,14 +374,10 @@ describe("a batch", () => {
     await expect(wire.take()).resolves.toEqual([{ jsonrpc: "2.0", id: 2, result: "ok" }]);
   });
 
-  test("refuses the second of two requests with one id", async () => {
+  test("with one id twice is refused, because nobody could tell its answers apart", async () => {
     const { wire } = join({ acceptsBatch });
     wire.send(`[${request(1, "ping")},${request(1, "ping")}]`);
-    const answers = await wire.take();
-    expect(answers).toMatchObject([
-      { id: 1, error: { code: -32600 } },
-      { id: 1, result: "ok" },
-    ]);
+    await expect(wire.take()).resolves.toMatchObject({ error: { code: -32600 } });
   });
 
   test.each(["[]", `[${Array.from({ length: 129 }, (_, id) => request(id, "ping")).join(",")}]`])(

@@ -8,13 +8,13 @@ export interface Envelope {
   /** As claimed; whether we serve it is decided by `decideEra`. */
   readonly protocolVersion: string;
   readonly capabilities: ClientCapabilities;
-  readonly clientInfo?: Implementation;
-  readonly logLevel?: LogLevel;
+  readonly clientInfo: Implementation | undefined;
+  readonly logLevel: LogLevel | undefined;
 }
 
 /** Whether the params claim a protocol revision, which is what makes a message modern. */
 export function hasClaim(params: RawJson | undefined): boolean {
-  return metaOf(params)?.at(metaKeys.protocolVersion) !== undefined;
+  return metaOf(params)?.has(metaKeys.protocolVersion) === true;
 }
 
 /** The `_meta` member, where it is an object. */
@@ -23,9 +23,31 @@ export function metaOf(params: RawJson | undefined): RawJson | undefined {
   return meta?.kind === "object" ? meta : undefined;
 }
 
+/** Envelopes by how they were spelled: a client says the same of itself in every request, and parsing it is half the work. */
+const known = new Map<string, Envelope>();
+const maxKnown = 256;
+const maxKnownLength = 2048;
+
 /** Reads the envelope of a modern request. Throws `-32602` naming the key that is missing or malformed. */
 export function parseEnvelope(params: RawJson | undefined): Envelope {
   const meta = metaOf(params);
+  const spelling = envelopeKeys.map((key) => meta?.textOf(key) ?? "").join();
+  let envelope = known.get(spelling);
+  if (envelope !== undefined) return envelope;
+  envelope = readEnvelope(params, meta);
+  if (known.size >= maxKnown) known.clear();
+  if (spelling.length <= maxKnownLength) known.set(spelling, envelope);
+  return envelope;
+}
+
+const envelopeKeys = [
+  metaKeys.protocolVersion,
+  metaKeys.clientCapabilities,
+  metaKeys.clientInfo,
+  metaKeys.logLevel,
+];
+
+function readEnvelope(params: RawJson | undefined, meta: RawJson | undefined): Envelope {
   const protocolVersion = parseClaim(params);
   const capabilities = required(meta, metaKeys.clientCapabilities);
   if (capabilities.kind !== "object") throw malformed(metaKeys.clientCapabilities, "an object; {} says none");
@@ -36,12 +58,12 @@ export function parseEnvelope(params: RawJson | undefined): Envelope {
   const logLevel = meta?.at(metaKeys.logLevel)?.value;
   if (logLevel !== undefined && !isLogLevel(logLevel))
     throw malformed(metaKeys.logLevel, "a log level such as info");
-  return {
+  return Object.freeze({
     protocolVersion,
     capabilities: capabilities.value as ClientCapabilities,
-    ...(clientInfo === undefined ? {} : { clientInfo: clientInfo.value as Implementation }),
-    ...(logLevel === undefined ? {} : { logLevel }),
-  };
+    clientInfo: clientInfo?.value as Implementation | undefined,
+    logLevel,
+  });
 }
 
 /** The revision a modern message says it is written in. Throws `-32602` when it says none, or not as a string. */

@@ -67,14 +67,15 @@ export function decideEra(message: Request | Notification, facts: EraFacts = {})
  */
 function readEnvelope(message: Request | Notification): Envelope | undefined {
   try {
-    if (message.kind === "notification")
-      return { protocolVersion: parseClaim(message.params), capabilities: {} };
+    if (message.kind === "notification") return { protocolVersion: parseClaim(message.params), ...anonymous };
     return parseEnvelope(message.params);
   } catch (error) {
     if (message.method === "initialize") return undefined;
     throw error;
   }
 }
+
+const anonymous = { capabilities: {}, clientInfo: undefined, logLevel: undefined };
 
 function decideModern(
   message: Request | Notification,
@@ -91,9 +92,9 @@ function decideModern(
   return era;
 }
 
-function toModern({ protocolVersion, ...rest }: Envelope): ModernEra {
+function toModern({ protocolVersion, capabilities, clientInfo, logLevel }: Envelope): ModernEra {
   if (!isModernRevision(protocolVersion)) throw unsupportedVersion(protocolVersion);
-  return { kind: "modern", revision: protocolVersion, ...rest };
+  return { kind: "modern", revision: protocolVersion, capabilities, clientInfo, logLevel };
 }
 
 /** The three headers every modern request repeats. `Mcp-Param-*` needs the tool's schema and is checked by the server. */

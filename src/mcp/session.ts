@@ -1,7 +1,7 @@
 import { RpcError } from "../errors/rpc-error.ts";
 import { RawJson } from "../json/raw.ts";
 import { isImplementation } from "./envelope.ts";
-import { projectListed } from "./project/listed.ts";
+import { projectImplementation } from "./project/listed.ts";
 import { isLegacyRevision, type LegacyRevision, newestLegacyRevision } from "./revision.ts";
 import type { ClientCapabilities, Implementation, LogLevel, ServerCapabilities } from "./types.ts";
 
@@ -54,7 +54,7 @@ export function toInitializeResult(
   return RawJson.fromValue({
     protocolVersion: revision,
     capabilities,
-    serverInfo: projectListed(serverInfo, revision),
+    serverInfo: projectImplementation(serverInfo, revision),
     ...(instructions === undefined ? {} : { instructions }),
   });
 }

@@ -5,12 +5,25 @@ import { decodeHeaderValue } from "../mcp/header-value.ts";
 import { type MirroredParam, mirroredParams } from "../mcp/mirrored-params.ts";
 import type { Tool } from "../mcp/types.ts";
 
+const found = new WeakMap<readonly Tool[], ReadonlyMap<string, Tool>>();
+
+/** The tools that want arguments repeated, by name; few lists have any. Looked for once in a list that cannot change. */
+export function mirroringTools(tools: readonly Tool[]): ReadonlyMap<string, Tool> {
+  let mirroring = found.get(tools);
+  if (mirroring === undefined) {
+    const those = tools.filter((tool) => mirroredParams(tool.inputSchema).length > 0);
+    mirroring = new Map(those.map((tool) => [tool.name, tool]));
+    if (Object.isFrozen(tools)) found.set(tools, mirroring);
+  }
+  return mirroring;
+}
+
 /**
  * Checks the arguments a tool wants repeated in `Mcp-Param-*` headers (2026-07-28, `x-mcp-header`). Throws `-32020`
  * when one that is in the body is missing from the headers or says something else.
  */
 export function assertParamHeaders(tool: Tool | undefined, args: RawJson, headers: HeaderLookup): void {
-  if (tool === undefined) return; // The call itself will say so.
+  if (tool === undefined) return;
   for (const param of mirroredParams(tool.inputSchema)) {
     const value = param.path.reduce<RawJson | undefined>((node, key) => node?.at(key), args);
     if (value === undefined || value.kind === "null") continue;

@@ -11,7 +11,7 @@ import type { Finish } from "./finish.ts";
 import { type Attempt, interact, type InteractionOptions } from "./interaction.ts";
 import { type Method, objectParam, type Served, stringParam } from "./method.ts";
 import { createPager } from "./pages.ts";
-import { assertParamHeaders } from "./param-headers.ts";
+import { assertParamHeaders, mirroringTools } from "./param-headers.ts";
 import type { UnknownTool } from "./to-rpc-error.ts";
 
 export interface ToolMethodOptions {
@@ -38,13 +38,11 @@ export function createToolMethods(
     finish: (page, era) => finish(page, era, hints),
   });
 
-  const findTool = async (name: string, { context }: Served): Promise<Tool | undefined> =>
-    (await provider.listTools(context)).find((tool) => tool.name === name);
-
-  const isWrapped = async (name: string, served: Served): Promise<boolean> => {
-    const schema = (await findTool(name, served))?.outputSchema;
-    return schema !== undefined && !hasObjectRoot(schema);
-  };
+  const isWrapped = (name: string, { context }: Served): Awaitable<boolean> =>
+    andThen(provider.listTools(context), (tools) => {
+      const schema = tools.find((tool) => tool.name === name)?.outputSchema;
+      return schema !== undefined && !hasObjectRoot(schema);
+    });
 
   const toResult = (name: string, result: RawJson, served: Served): Awaitable<RawJson> => {
     const { era } = served.wire;
@@ -75,17 +73,17 @@ export function createToolMethods(
   };
 
   return {
-    list: async ({ params, wire, context }) =>
-      pager(await provider.listTools(context), params?.at("cursor"), wire.era),
+    list: ({ params, wire, context }) =>
+      andThen(provider.listTools(context), (tools) => pager(tools, params?.at("cursor"), wire.era)),
 
     call: (served) => {
-      const { params, wire } = served;
+      const { params, wire, context } = served;
       const name = stringParam(params, "name");
       const args = objectParam(params, "arguments") ?? noArguments;
       const { headers } = wire;
       if (headers === undefined || wire.era.kind === "legacy") return call(name, args, served);
-      return andThen(findTool(name, served), (tool) => {
-        assertParamHeaders(tool, args, headers);
+      return andThen(provider.listTools(context), (tools) => {
+        assertParamHeaders(mirroringTools(tools).get(name), args, headers);
         return call(name, args, served);
       });
     },

@@ -26,7 +26,7 @@ const maxNames = 100_000;
 export function createNames<T extends { readonly name: string }>(
   members: readonly Member[],
   naming: Naming,
-  listOf: (provider: Provider, context: CallContext) => Promise<readonly T[]>,
+  listOf: (provider: Provider, context: CallContext) => Awaitable<readonly T[]>,
   onListError: OnListError,
 ): Names<T> {
   // A name's owner follows from the name, so it is never forgotten because a list changed: the owner knows what is gone.

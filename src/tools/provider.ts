@@ -97,7 +97,7 @@ export interface CompletionRequest {
  * deterministic order, and depend on the caller but not on earlier calls.
  */
 export interface Provider {
-  listTools(context: CallContext): Promise<readonly Tool[]>;
+  listTools(context: CallContext): Awaitable<readonly Tool[]>;
   /** Rejects with a `NotFoundError` for a name it does not have. */
   callTool(call: ToolCall, context: CallContext): Awaitable<ToolOutcome>;
   readonly resources?: ResourceProvider;

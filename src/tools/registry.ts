@@ -93,7 +93,7 @@ export function createRegistry(options: RegistryOptions = {}): Registry {
   return {
     register: (name, spec, handler) => catalog.add(name, toEntry(name, spec, handler)),
     unregister: (name) => catalog.remove(name),
-    listTools: () => Promise.resolve(catalog.list()),
+    listTools: () => catalog.list(),
     callTool: (call, context) => {
       const entry = catalog.get(call.name);
       if (entry === undefined) return Promise.reject(new NotFoundError("tool", call.name));

@@ -1,5 +1,5 @@
 import { isAtLeast, type Revision } from "../revision.ts";
-import type { Prompt, Tool } from "../types.ts";
+import type { Implementation, Prompt, Tool } from "../types.ts";
 
 type Listed = { readonly [field: string]: unknown };
 
@@ -15,6 +15,18 @@ const toolSince: { readonly [field: string]: Revision } = {
   annotations: "2025-03-26",
   outputSchema: "2025-06-18",
 };
+
+const implementationSince: { readonly [field: string]: Revision } = {
+  title: "2025-06-18",
+  icons: "2025-11-25",
+  description: "2025-11-25",
+  websiteUrl: "2025-11-25",
+};
+
+/** What a server says of itself, with the fields a revision knows. */
+export function projectImplementation(info: Implementation, revision: Revision): Implementation {
+  return withoutNewer(info as unknown as Listed, implementationSince, revision) as unknown as Implementation;
+}
 
 /** A resource, template or prompt with the fields its reader's revision knows; the same object if that is all of them. */
 export function projectListed<T extends object>(item: T, revision: Revision): T {
