@@ -11,8 +11,8 @@ import type { ErrorBody, Request, RequestId, Response } from "./message.ts";
 export interface PeerContext {
   /** Aborted when the other side cancels the request or the channel ends. */
   readonly signal: AbortSignal;
-  /** Sends a notification that belongs to this request; resolves when the transport has taken it. */
-  notify(method: string, params: RawJson): Promise<void>;
+  /** Sends a notification that belongs to this request; waits until the transport has taken it. */
+  notify(method: string, params: RawJson): Awaitable<void>;
 }
 
 /** The function on the wire side: one request in, one result out. What it throws becomes the error response. */

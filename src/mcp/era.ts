@@ -51,7 +51,7 @@ export function decideEra(message: Request | Notification, facts: EraFacts = {})
       if (envelope !== undefined) return decideModern(message, envelope, header, facts.headers);
     } else if (header !== undefined && !isLegacyRevision(header)) {
       if (message.kind === "request") refuseUnclaimed(message, header);
-      return toModern({ protocolVersion: header, capabilities: {} });
+      return toModern({ protocolVersion: header, ...anonymous });
     }
     if (serves === "modern") refuseLegacy(message);
   } catch (error) {

@@ -1,3 +1,4 @@
+import type { Awaitable } from "../async/awaitable.ts";
 import { RawJson } from "../json/raw.ts";
 import type { Request } from "../jsonrpc/message.ts";
 import { metaOf } from "../mcp/envelope.ts";
@@ -22,7 +23,7 @@ export class ServedContext implements CallContext {
   private readonly request: Request;
   private readonly wire: WireContext;
   private readonly mintsTokens: boolean;
-  private sendProgress: ((event: Progress) => Promise<void>) | undefined;
+  private sendProgress: ((event: Progress) => Awaitable<void>) | undefined;
 
   constructor(request: Request, wire: WireContext, mintsTokens: boolean) {
     this.request = request;
@@ -70,9 +71,9 @@ export class ServedContext implements CallContext {
   }
 
   /** Callers that sent no token want no progress, unless the server is told to send it anyway. */
-  private createSender(): (event: Progress) => Promise<void> {
+  private createSender(): (event: Progress) => Awaitable<void> {
     const token = tokenOf(this.meta) ?? (this.mintsTokens ? mintToken() : undefined);
-    return token === undefined ? () => Promise.resolve() : createProgress(this.wire, token);
+    return token === undefined ? () => {} : createProgress(this.wire, token);
   }
 }
 
@@ -98,7 +99,7 @@ function nudge(progress: number): number {
  * Progress must grow with every notification. Events without a number count on; one that does not grow is nudged if it
  * has something to say, and dropped if not.
  */
-function createProgress(wire: WireContext, token: string): (event: Progress) => Promise<void> {
+function createProgress(wire: WireContext, token: string): (event: Progress) => Awaitable<void> {
   let last: number | undefined;
   let isExplicit = false;
   const next = (event: Progress): number | undefined => {
@@ -110,7 +111,7 @@ function createProgress(wire: WireContext, token: string): (event: Progress) => 
     if (last === undefined) return 1;
     return isExplicit ? nudge(last) : last + 1;
   };
-  return async (given) => {
+  return (given) => {
     const event = withFiniteNumbers(given);
     const progress = next(event);
     if (progress === undefined) return;
@@ -118,17 +119,23 @@ function createProgress(wire: WireContext, token: string): (event: Progress) => 
     const total = event.total === undefined ? "" : `,"total":${event.total}`;
     const message = event.message === undefined ? "" : `,"message":${JSON.stringify(event.message)}`;
     const params = RawJson.fromText(`{"progressToken":${token},"progress":${progress}${total}${message}}`);
-    await wire.notify("notifications/progress", params);
+    return wire.notify("notifications/progress", params);
   };
 }
 
 /** A division by zero in a tool must not become a frame that is not JSON. */
-function withFiniteNumbers({ progress, total, ...rest }: Progress): Progress {
+function withFiniteNumbers(event: Progress): Progress {
+  const { progress, total, ...rest } = event;
+  if (!isUnwritable(progress) && !isUnwritable(total)) return event;
   return {
     ...rest,
-    ...(Number.isFinite(progress) ? { progress: progress as number } : {}),
-    ...(Number.isFinite(total) ? { total: total as number } : {}),
+    ...(progress === undefined || isUnwritable(progress) ? {} : { progress }),
+    ...(total === undefined || isUnwritable(total) ? {} : { total }),
   };
+}
+
+function isUnwritable(value: number | undefined): boolean {
+  return value !== undefined && !Number.isFinite(value);
 }
 
 /** Legacy clients that set no level get what they would want to see; modern ones get only what they asked for. */

@@ -1,3 +1,4 @@
+import type { Awaitable } from "../async/awaitable.ts";
 import { type Clock, settlesWithin, systemClock } from "../async/clock.ts";
 import { createDeferred } from "../async/deferred.ts";
 import type { RawJson } from "../json/raw.ts";
@@ -110,7 +111,7 @@ class ChannelContext implements WireContext {
     return this.#peer.signal;
   }
 
-  notify(method: string, params: RawJson): Promise<void> {
+  notify(method: string, params: RawJson): Awaitable<void> {
     return this.#peer.notify(method, params);
   }
 }

@@ -179,7 +179,7 @@ describe("beyond loopback", () => {
       const { server } = createHttpTools();
       await expect(listenHttp(server, { host, port: 0 })).rejects.toMatchObject({
         code: "listen.not_loopback",
-        message: expect.stringContaining(host),
+        message: expect.stringContaining(host) as string,
       });
     },
   );
@@ -242,6 +242,42 @@ describe("authentication", () => {
     expect(foreign).toEqual(unknown);
     expect(foreign!.map(([status]) => status)).toEqual([404, 404, 404]);
     expect((await alice.ask(ping)).result).toEqual({});
+  });
+
+  describe("of a client that leaves meanwhile", () => {
+    const held = (): { check: () => Promise<string>; go: () => void; isAsked: () => boolean } => {
+      let go = (): void => {};
+      let isAsked = false;
+      const gate = new Promise<void>((resolve) => (go = resolve));
+      const check = async (): Promise<string> => {
+        isAsked = true;
+        await gate;
+        return "alice";
+      };
+      return { check, go: () => go(), isAsked: () => isAsked };
+    };
+
+    test.each([
+      ["before its body came", [...list.headers!, ["content-length", "500"] as const], "{"],
+      [
+        "after its body came",
+        modernPost(modernCall("silent")).headers!,
+        modernPost(modernCall("silent")).body!,
+      ],
+    ])("%s ends its request, and runs nothing for nobody", async (_, headers, body) => {
+      const { check, go, isAsked } = held();
+      await using at = await listen({ authenticate: check, graceMs: 60_000 });
+      using socket = new RawSocket(at.port);
+      const reply = socket.send({ headers, body });
+      await expect.poll(isAsked).toBe(true);
+      socket.cut();
+      await reply.closed;
+      // A request after it, answered: by then the server has seen the other socket close.
+      await exchange(at.port, { method: "GET", path: "/health" });
+      go();
+      await expect.poll(() => at.waits.get("silent") !== "running").toBe(true);
+      await at.listener[Symbol.asyncDispose](); // Would wait for a minute if the request were still there.
+    });
   });
 
   test("a check that fails is a fault of ours, and tells nothing", async () => {

@@ -80,7 +80,7 @@ describe("HTTP+SSE, by hand", () => {
     expect([accepted.status, accepted.body]).toEqual([202, "Accepted"]);
     await client.stream.event(2);
     expect(client.frames[0]).toMatchObject({ id: 0, result: { protocolVersion: revision } });
-    expect(client.stream.events[1]).toEqual({ event: "message", data: expect.any(String) });
+    expect(client.stream.events[1]).toEqual({ event: "message", data: expect.any(String) as string });
     const answer = await client.answer(legacyCall(1, "echo", { message: "hi" }));
     expect(answer.result).toEqual({ content: [{ type: "text", text: "hi" }] });
   });

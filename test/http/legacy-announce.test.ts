@@ -58,7 +58,8 @@ describe.each(["2025-03-26", "2025-06-18", "2025-11-25"] as const)(
       const reply = await wire.get().reply.head;
       await reply.message(2);
       await settle(wire);
-      expect(methodsOf(reply).toSorted()).toEqual([updated, listChanged]);
+      expect(new Set(methodsOf(reply))).toEqual(new Set([updated, listChanged]));
+      expect(reply.messages).toHaveLength(2);
     });
 
     test("says nothing of what was not subscribed to", async () => {
@@ -126,7 +127,7 @@ test("each session hears of a change once, on its own stream and on no other", a
   grow();
   await Promise.all(streams.map((reply, index) => reply.message(index === 0 ? 2 : 1)));
   await settle(wires[1]!);
-  expect(streams.map((reply) => reply.messages.length)).toEqual([2, ...Array(19).fill(1)]);
+  expect(streams.map((reply) => reply.messages.length)).toEqual([2, ...wires.slice(1).map(() => 1)]);
   for (const wire of wires) wire[Symbol.dispose]();
 });
 
@@ -143,5 +144,5 @@ test("two that open the stream in the same instant get one of them, and one refu
   await expect.poll(() => waiting.length).toBe(2);
   for (const go of waiting) go();
   const statuses = await Promise.all(both.map(async ({ reply }) => (await reply.head).status));
-  expect(statuses.toSorted()).toEqual([200, 409]);
+  expect(new Set(statuses)).toEqual(new Set([200, 409]));
 });

@@ -40,7 +40,8 @@ describe("a batch in 2025-03-26", () => {
     const reply = await (await wire.post([echo(1, "a"), burst, legacyCall(3, "nowhere")])).complete;
     expect(reply.isStream).toBe(true);
     const answers = reply.messages.filter(({ method }) => method === undefined);
-    expect(answers.map(({ id }) => id).toSorted()).toEqual([1, 2, 3]);
+    expect(answers).toHaveLength(3);
+    expect(new Set(answers.map(({ id }) => id))).toEqual(new Set([1, 2, 3]));
     expect(reply.messages.filter(({ method }) => method !== undefined)).toHaveLength(2);
   });
 
@@ -89,12 +90,9 @@ describe("a batch in 2025-03-26", () => {
     expect(reply.json).toHaveLength(128);
   });
 
-  test("with one id twice runs the first and refuses the second", async () => {
+  test("with one id twice is refused, because nobody could tell its answers apart", async () => {
     const reply = await (await wire.post([echo(1, "a"), echo(1, "b")])).complete;
-    expect(reply.json).toMatchObject([
-      { id: 1, result: {} },
-      { id: 1, error: { code: -32600 } },
-    ]);
+    expect([reply.status, reply.json]).toMatchObject([400, { error: { code: -32600 } }]);
   });
 });
 

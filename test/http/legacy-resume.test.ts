@@ -145,7 +145,7 @@ describe.each(["2025-03-26", "2025-06-18", "2025-11-25"] as const)(
 test("a client that is sent away comes back for the result", async () => {
   using wire = await connectLegacy(at.port, "2025-11-25");
   const sent = await (await wire.post(legacyCall(5, "poll"))).complete;
-  expect(sent.events).toEqual([{ id: expect.any(String), retry: "1000", data: "" }]);
+  expect(sent.events).toEqual([{ id: expect.any(String) as string, retry: "1000", data: "" }]);
   const waiting = await wire.get(sent.events[0]!.id).reply.head;
   expect(waiting.isComplete).toBe(false);
   at.steps.allow();

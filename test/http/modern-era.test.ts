@@ -277,7 +277,7 @@ function assertRow(reply: RawReply, { status, code, names, id = 5 }: Row): void 
   expect(answer.error.code).toBe(code);
   expect(answer.id).toBe(id ?? undefined);
   if (names !== undefined) expect(answer.error.message).toContain(names);
-  assertValidFrame("server", "2026-07-28", undefined, answer as Frame);
+  assertValidFrame("server", "2026-07-28", undefined, answer);
 }
 
 describe("which era a request is of, on an endpoint for both", () => {
@@ -329,7 +329,7 @@ describe("which era a request is of, on an endpoint for both", () => {
         _meta: { "io.modelcontextprotocol/serverInfo": { name: "http-tools", version: "1.0.0" } },
       },
     });
-    assertValidFrame("server", "2026-07-28", modern("server/discover"), reply.json as Frame);
+    assertValidFrame("server", "2026-07-28", modern("server/discover"), reply.json);
   });
 });
 
@@ -355,7 +355,10 @@ describe("an endpoint for the legacy era only", () => {
   test("does not serve a modern request, and says what to do", async () => {
     const reply = await exchange(at.port, modernPost(toolsList));
     expect(reply.status).toBe(400);
-    expect(reply.json).toMatchObject({ id: 5, error: { message: expect.stringContaining("initialize") } });
+    expect(reply.json).toMatchObject({
+      id: 5,
+      error: { message: expect.stringContaining("initialize") as string },
+    });
   });
 
   test("refuses a session's request under a version header it does not serve", async () => {

@@ -57,7 +57,7 @@ describe("Mcp-Name", () => {
       ["base64 of another", base64(`${value}x`)],
       [
         "base64 without its padding",
-        base64(`${value}`)
+        base64(value)
           .replace(/=+\?=$/, "?=")
           .replace("?=", "x?="),
       ],

@@ -44,7 +44,7 @@ describe("input_required", () => {
     expect(result).toMatchObject({
       resultType: "input_required",
       inputRequests: { name: { method: "elicitation/create", params: { message: "What is your name?" } } },
-      requestState: expect.stringMatching(/^v1\./),
+      requestState: expect.stringMatching(/^v1\./) as string,
     });
     expect(Object.keys(result!)).not.toContain("ttlMs");
   });
@@ -91,7 +91,7 @@ describe("input_required", () => {
 });
 
 describe("a state that came back", () => {
-  const refused = { code: -32602, message: expect.stringContaining("requestState") };
+  const refused = { code: -32602, message: expect.stringContaining("requestState") as string };
 
   test("is refused with any character of it changed", async () => {
     const state = await askForState();

@@ -78,14 +78,20 @@ interface Tappable {
 
 /** Listens in on a transport that is connected already. */
 function tapInto(transport: Tappable, tap: Tap): void {
-  const before = transport.onmessage;
-  transport.onmessage = (message) => {
-    tap.heard(message);
-    before?.(message);
-  };
+  const { onmessage } = transport;
+  Object.assign(transport, {
+    onmessage: (message: never) => {
+      tap.heard(message);
+      onmessage?.(message);
+    },
+  });
 }
 
-function textOf(result: { readonly content?: unknown }): string {
+interface Result {
+  readonly content?: unknown;
+}
+
+function textOf(result: Result): string {
   const blocks = (result.content ?? []) as readonly { readonly text?: string }[];
   return blocks.map(({ text }) => text ?? "").join("");
 }
@@ -124,7 +130,7 @@ async function connectV1(port: number, revision: LegacyRevision): Promise<Offici
   client.setRequestHandler(CreateMessageRequestSchema, () => sampled);
   client.setRequestHandler(ListRootsRequestSchema, () => roots);
   client.fallbackNotificationHandler = async ({ method }) => void notices.push(method);
-  await client.connect(transport as Parameters<typeof client.connect>[0]);
+  await client.connect(transport);
   tapInto(transport, tap);
   return {
     revision: transport.protocolVersion,
@@ -134,7 +140,11 @@ async function connectV1(port: number, revision: LegacyRevision): Promise<Offici
     notices,
     listTools: async () => (await client.listTools()).tools.map(({ name }) => name),
     call: async (name, args = {}, options = {}) =>
-      textOf(await client.callTool({ name, arguments: { ...args } }, CallToolResultSchema, { ...options })),
+      textOf(
+        (await client.callTool({ name, arguments: { ...args } }, CallToolResultSchema, {
+          ...options,
+        })) as Result,
+      ),
     watch: () => Promise.resolve(),
     close: async () => {
       await transport.terminateSession();

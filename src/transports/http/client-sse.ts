@@ -1,15 +1,20 @@
 import { Buffer } from "node:buffer";
 import { Agent, type Dispatcher } from "undici";
-import { type Clock, settlesWithin } from "../../async/clock.ts";
+import type { Clock } from "../../async/clock.ts";
+import { createDeferred } from "../../async/deferred.ts";
+import { BoundedQueue } from "../../async/queue.ts";
 import { ClosedError } from "../../errors/closed-error.ts";
 import { ConnectError } from "../../errors/connect-error.ts";
+import { SessionExpiredError } from "../../errors/session-expired-error.ts";
 import type { Channel, Incoming } from "../../jsonrpc/channel.ts";
 import { encodeMessage } from "../../jsonrpc/message.ts";
 import { parseMessage } from "../../jsonrpc/parse.ts";
 import { messageShape } from "../../mcp/shape.ts";
-import type { HeaderSource } from "./client-link.ts";
-import { mediaTypeOf, sendHttp, toHttpError } from "./client-request.ts";
-import { readSse, type SseEvent } from "./sse-reader.ts";
+import { Exchange, type ReplySink } from "./client-exchange.ts";
+import { httpErrorOf } from "./client-failure.ts";
+import { fetchWhole, mediaTypeOf, WholeReply } from "./client-reply.ts";
+import type { HeaderSource } from "./client-way.ts";
+import { SseReader } from "./sse-reader.ts";
 
 export interface HttpSseOptions {
   readonly headers?: HeaderSource | undefined;
@@ -19,70 +24,114 @@ export interface HttpSseOptions {
   readonly maxEventBytes?: number | undefined;
 }
 
+/** Most messages that wait to be looked at; nobody is slower than that but a client that hangs. */
+const maxWaiting = 10_000;
+
 /**
  * Connects to a server of 2024-11-05: a stream that brings everything, and a URL, named in its first event, that takes
  * everything. Rejects when the first event is something else, which is how it is told from other servers.
  */
 export async function connectHttpSse(url: URL, options: HttpSseOptions): Promise<Channel> {
+  const { clock, timeoutMs } = options;
   const dispatcher: Dispatcher = new Agent({ connections: 16 });
-  const closing = new AbortController();
   const target = `${url.origin}${url.pathname}`;
-  const toHeaders = async (extra: Record<string, string>): Promise<Record<string, string>> => {
-    const { headers } = options;
-    return { ...(typeof headers === "function" ? await headers() : headers), ...extra };
+  const closing = new AbortController();
+  const { signal } = closing;
+  const toHeaders = async (...own: readonly string[]): Promise<string[]> => {
+    const { headers = {} } = options;
+    return [...Object.entries(typeof headers === "function" ? await headers() : headers).flat(), ...own];
   };
-  const open = async (): Promise<{ endpoint: URL; events: AsyncGenerator<SseEvent> }> => {
-    const headers = await toHeaders({ accept: "text/event-stream" });
-    const response = await sendHttp(dispatcher, url, { method: "GET", headers, signal: closing.signal });
-    if (response.statusCode !== 200 || mediaTypeOf(response) !== "text/event-stream")
-      throw await toHttpError(response, url);
-    const events = readSse(
-      response.body as AsyncIterable<Uint8Array>,
-      options.maxEventBytes ?? 64 * 1024 * 1024,
+
+  const stop = clock.timer(timeoutMs, () =>
+    closing.abort(new ConnectError(target, `it named no endpoint within ${timeoutMs} ms`)),
+  );
+  const stream = new EndpointStream(url, options.maxEventBytes ?? 64 * 1024 * 1024);
+  try {
+    const headers = await toHeaders("accept", "text/event-stream");
+    const { ended } = new Exchange(dispatcher, { url, method: "GET", headers, signal }, stream, clock);
+    ended.then(
+      () => stream.ended(),
+      (error: unknown) => stream.ended(error),
     );
-    const { value: first } = await events.next();
-    if (first?.event !== "endpoint")
-      throw new ConnectError(target, "the stream does not begin with an endpoint");
-    const endpoint = new URL(first.data, url);
-    // Credentials go to the origin they were meant for and nowhere else.
-    if (endpoint.origin !== url.origin)
-      throw new ConnectError(target, `it names an endpoint elsewhere, ${endpoint.origin}`);
-    return { endpoint, events };
-  };
-  const opening = open();
-  if (!(await settlesWithin(opening, options.timeoutMs, options.clock))) closing.abort();
-  const { endpoint, events } = await opening.catch(async (error: unknown) => {
+    await stream.endpoint;
+  } catch (error) {
     await dispatcher.destroy();
     throw error;
-  });
+  } finally {
+    stop();
+  }
+  const endpoint = await stream.endpoint;
   return {
     send: async (message) => {
-      const { text } = encodeMessage(message);
-      const headers = await toHeaders({ "content-type": "application/json" });
-      const response = await sendHttp(dispatcher, endpoint, {
-        method: "POST",
-        headers,
-        body: text,
-        signal: closing.signal,
-      });
-      if (response.statusCode >= 300) throw await toHttpError(response, endpoint);
-      await response.body.dump();
+      const { text: body } = encodeMessage(message);
+      const headers = await toHeaders("content-type", "application/json");
+      const reply = await fetchWhole(dispatcher, { url: endpoint, method: "POST", headers, body, signal });
+      if (reply.status === 404) throw new SessionExpiredError();
+      if (reply.status >= 300) throw httpErrorOf(reply.status, endpoint, reply.body);
     },
-    [Symbol.asyncIterator]: () => receive(events, closing.signal),
+    [Symbol.asyncIterator]: () => stream.messages[Symbol.asyncIterator](),
     [Symbol.asyncDispose]: async () => {
       closing.abort(new ClosedError("outcome_unknown", "the client was closed"));
+      stream.messages.close();
       await dispatcher.destroy();
     },
   };
 }
 
-async function* receive(events: AsyncGenerator<SseEvent>, signal: AbortSignal): AsyncGenerator<Incoming> {
-  try {
-    for await (const { event, data } of events) {
-      const isMessage = (event === undefined || event === "message") && data !== "";
-      if (isMessage) yield parseMessage(Buffer.from(data), { shape: messageShape });
+/** The stream that brings everything; the first event names the endpoint. */
+class EndpointStream implements ReplySink {
+  readonly messages: BoundedQueue<readonly Incoming[]> = new BoundedQueue(maxWaiting);
+  readonly #url: URL;
+  readonly #endpoint = createDeferred<URL>();
+  readonly #events: SseReader;
+  readonly #refusal = new WholeReply(64 * 1024);
+  #isStream = false;
+  #isNamed = false;
+
+  constructor(url: URL, maxEventBytes: number) {
+    this.#url = url;
+    this.#events = new SseReader(maxEventBytes);
+    this.#endpoint.promise.catch(() => {}); // Whoever connects hears of it.
+  }
+
+  get endpoint(): Promise<URL> {
+    return this.#endpoint.promise;
+  }
+
+  head(...[status, headers]: Parameters<ReplySink["head"]>): void {
+    this.#isStream = status === 200 && mediaTypeOf(headers) === "text/event-stream";
+    this.#refusal.head(status, headers);
+  }
+
+  chunk(bytes: Uint8Array): boolean {
+    if (!this.#isStream) return this.#refusal.chunk(bytes);
+    const messages: Incoming[] = [];
+    for (const { event, data } of this.#events.read(bytes)) {
+      if (!this.#isNamed) this.#name(event, data);
+      else if ((event === undefined || event === "message") && data !== "")
+        messages.push(parseMessage(Buffer.from(data), { shape: messageShape }));
     }
-  } catch (error) {
-    if (!signal.aborted) throw error;
+    if (messages.length > 0) void this.messages.push(messages);
+    return false;
+  }
+
+  ended(error?: unknown): void {
+    const { status, body } = this.#refusal;
+    const refused = this.#isStream
+      ? new ConnectError(this.#url.href, "the stream ended before it named an endpoint")
+      : httpErrorOf(status, this.#url, body);
+    this.#endpoint.reject(error ?? refused);
+    this.messages.close();
+  }
+
+  #name(event: string | undefined, data: string): void {
+    const { origin, href } = this.#url;
+    if (event !== "endpoint") throw new ConnectError(href, "the stream does not begin with an endpoint");
+    const endpoint = new URL(data, this.#url);
+    // Credentials go to the origin they were meant for and nowhere else.
+    if (endpoint.origin !== origin)
+      throw new ConnectError(href, `it names an endpoint elsewhere, ${endpoint.origin}`);
+    this.#isNamed = true;
+    this.#endpoint.resolve(endpoint);
   }
 }

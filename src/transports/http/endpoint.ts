@@ -2,6 +2,7 @@ import type { Clock } from "../../async/clock.ts";
 import type { Server } from "../../mcp/server.ts";
 import type { EventStore } from "./event-store.ts";
 import type { FrameSink, HttpHeaders, Reply } from "./reply.ts";
+import type { ResumableStream } from "./resumable-stream.ts";
 
 /** What every part of one HTTP endpoint shares. */
 export interface Endpoint {
@@ -11,6 +12,15 @@ export interface Endpoint {
   /** How long a client that was sent away should wait before it comes back. */
   readonly retryMs: number;
   readonly maxBodyBytes: number;
+  /** Whether we are leaving: what runs may finish, and nothing new begins. */
+  readonly isDraining: boolean;
   /** Starts an event stream and keeps it alive. */
   openSink(reply: Reply, headers: HttpHeaders): FrameSink;
+  /** Ends a stream and drops what is stored of it. */
+  forget(stream: ResumableStream): void;
+  /** Tells of what went wrong without anybody to answer. */
+  readonly onWarning: OnWarning;
 }
+
+/** Told what went wrong without anybody to answer: clients that were cut, faults of our own. */
+export type OnWarning = (text: string, error?: unknown) => void;

@@ -13,14 +13,14 @@ export interface EventStore {
   append(stream: string, data: string): string | Promise<string>;
   /** The events of the same stream after this one; undefined when some of them are no longer kept. */
   after(eventId: string): readonly StoredEvent[] | undefined | Promise<readonly StoredEvent[] | undefined>;
-  /** Drops a stream's events. */
+  /** Drops a stream: nothing more is appended to it, and its events are not asked for again. */
   forget(stream: string): void | Promise<void>;
 }
 
 export interface MemoryEventStoreOptions {
   /** Most bytes kept of one stream; older events go first. */
   readonly maxStreamBytes?: number;
-  /** Most bytes kept in all; the stream that was written to longest ago goes first. */
+  /** Most bytes kept in all; the events of the stream that was written to longest ago go first. */
   readonly maxTotalBytes?: number;
 }
 
@@ -42,9 +42,11 @@ export function createMemoryEventStore(options: MemoryEventStoreOptions = {}): E
     ring.bytes -= bytes;
     total -= bytes;
   };
-  const forget = (stream: string): void => {
-    total -= rings.get(stream)?.bytes ?? 0;
-    rings.delete(stream);
+  /** The count goes on, so that no id is given twice: one that is read later must not name another event. */
+  const empty = (ring: Ring): void => {
+    total -= ring.bytes;
+    ring.bytes = 0;
+    ring.events = [];
   };
 
   return {
@@ -58,21 +60,24 @@ export function createMemoryEventStore(options: MemoryEventStoreOptions = {}): E
       ring.bytes += sizeOf(event);
       total += sizeOf(event);
       while (ring.bytes > maxStreamBytes && ring.events.length > 1) drop(ring);
-      for (const oldest of rings.keys()) {
-        if (total <= maxTotalBytes || oldest === stream) break;
-        forget(oldest);
+      for (const oldest of rings.values()) {
+        if (total <= maxTotalBytes || oldest === ring) break;
+        empty(oldest);
       }
       return event.id;
     },
     after: (eventId) => {
       const ring = rings.get(streamOf(eventId));
-      const number = Number(eventId.slice(eventId.lastIndexOf(":") + 1));
-      if (ring === undefined || !Number.isSafeInteger(number) || number < 0 || number >= ring.next)
-        return undefined;
+      const digits = eventId.slice(eventId.lastIndexOf(":") + 1);
+      const number = Number(digits);
+      if (ring === undefined || !/^[0-9]{1,15}$/.test(digits) || number >= ring.next) return undefined;
       const first = ring.next - ring.events.length;
       return number + 1 < first ? undefined : ring.events.slice(number + 1 - first);
     },
-    forget,
+    forget: (stream) => {
+      total -= rings.get(stream)?.bytes ?? 0;
+      rings.delete(stream);
+    },
   };
 }
 

@@ -1,7 +1,10 @@
 import { Buffer } from "node:buffer";
+import { andThen, recover } from "../../async/awaitable.ts";
 import { createDeferred, type Deferred } from "../../async/deferred.ts";
+import { RpcError } from "../../errors/rpc-error.ts";
 import type { Server } from "../../mcp/server.ts";
-import { createHttpHandler, type HttpOptions } from "./handler.ts";
+import { sendError } from "./exchange.ts";
+import { createHttpHandler, type HttpOptions, writeWarning } from "./handler.ts";
 import type { FrameSink, HttpHeaders, HttpRequest, Reply } from "./reply.ts";
 
 /** A function from a web-standard request to its response. */
@@ -21,12 +24,25 @@ export interface FetchOptions extends HttpOptions {
  */
 export function toFetchHandler(server: Server, options: FetchOptions = {}): FetchHandler {
   const handler = createHttpHandler(server, options);
-  const maxBufferBytes = options.maxBufferBytes ?? 1024 * 1024;
+  const { onWarning = writeWarning } = options;
+  const limits: WebLimits = {
+    maxBufferBytes: options.maxBufferBytes ?? 1024 * 1024,
+    onCut: (reason) => onWarning(`A client was cut off: ${reason}`),
+  };
   return (request) => {
     const answered = createDeferred<Response>();
-    handler
-      .handle(fromWebRequest(request), toWebReply(request, answered, maxBufferBytes))
-      .catch(answered.reject);
+    const http = fromWebRequest(request);
+    const reply = toWebReply(request, answered, limits);
+    const failed = (error: unknown): void => {
+      onWarning(`Serving ${http.method} ${http.path} failed`, error);
+      sendError(reply, 500, new RpcError("rpc.internal", "Internal error"));
+    };
+    // A request whose body broke off gets no answer from the handler, but a runtime waits for one.
+    const unread = (): void => answered.resolve(new Response(null, { status: 400 }));
+    void andThen(
+      recover(() => handler.handle(http, reply), failed),
+      unread,
+    );
     return answered.promise;
   };
 }
@@ -61,21 +77,35 @@ async function readBody(request: Request, maxBytes: number): Promise<Uint8Array 
   return Buffer.concat(chunks);
 }
 
-function toWebReply(request: Request, answered: Deferred<Response>, maxBufferBytes: number): Reply {
+interface WebLimits {
+  readonly maxBufferBytes: number;
+  readonly onCut: (reason: string) => void;
+}
+
+function toWebReply(request: Request, answered: Deferred<Response>, limits: WebLimits): Reply {
   let hungUp: (() => void) | undefined;
+  let isGone = false;
+  let streaming: FrameSink | undefined;
   return {
     send: (status, headers, body) => {
+      streaming?.cut("serving it failed");
       const hasNone = status === 202 || status === 204;
       answered.resolve(new Response(hasNone ? null : (body ?? null), { status, headers }));
     },
-    stream: (status, headers) => {
-      const { sink, response } = openSink(status, headers, maxBufferBytes, () => hungUp?.());
+    stream: (status, headers, onClosed) => {
+      const left = (): void => {
+        isGone = true;
+        hungUp?.();
+      };
+      const { sink, response } = openSink(status, headers, limits, left, onClosed);
+      streaming = sink;
       answered.resolve(response);
       return sink;
     },
     onHangUp: (callback) => {
       hungUp = callback;
-      request.signal.addEventListener("abort", callback, { once: true });
+      if (isGone || request.signal.aborted) callback();
+      else request.signal.addEventListener("abort", callback, { once: true });
     },
   };
 }
@@ -83,15 +113,18 @@ function toWebReply(request: Request, answered: Deferred<Response>, maxBufferByt
 function openSink(
   status: number,
   headers: HttpHeaders,
-  maxBufferBytes: number,
+  { maxBufferBytes, onCut }: WebLimits,
   onHangUp: () => void,
+  onClosed: () => void,
 ): { readonly sink: FrameSink; readonly response: Response } {
   let controller!: ReadableStreamDefaultController<Uint8Array>;
   let isOpen = true;
   let room: Deferred<void> | undefined;
   const close = (): void => {
+    if (!isOpen) return;
     isOpen = false;
     room?.resolve();
+    onClosed();
   };
   // The default strategy counts chunks, so a limit on bytes would never be met.
   const strategy = new ByteLengthQueuingStrategy({ highWaterMark: 16 * 1024 });
@@ -113,6 +146,7 @@ function openSink(
   );
   const cut = (reason: string): void => {
     if (!isOpen) return;
+    onCut(reason);
     close();
     controller.error(new Error(reason));
     onHangUp();
@@ -125,7 +159,8 @@ function openSink(
       if (!isOpen) return Promise.resolve();
       const bytes = Buffer.from(text);
       const waiting = strategy.highWaterMark - (controller.desiredSize ?? 0);
-      if (waiting > 0 && waiting + bytes.length > maxBufferBytes) {
+      // Only a reader that is behind is cut: to one that keeps up, a frame may be as large as it is.
+      if (room !== undefined && waiting + bytes.length > maxBufferBytes) {
         cut(`the reader is slow: ${waiting} bytes wait for it`);
         return Promise.resolve();
       }

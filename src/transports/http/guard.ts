@@ -28,7 +28,7 @@ export function createGuard({ host, allowedHosts = [], allowedOrigins = [] }: Gu
     if (port === undefined) return hosts;
     let names = byPort.get(port);
     if (names === undefined) {
-      const bare = port === 80 ? ownNames : [];
+      const bare = port === 80 || port === 443 ? ownNames : [];
       names = new Set([...ownNames.map((name) => `${name}:${port}`), ...bare, ...hosts]);
       byPort.set(port, names);
     }

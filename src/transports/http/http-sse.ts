@@ -3,24 +3,32 @@ import { BoundedQueue } from "../../async/queue.ts";
 import { ClosedError } from "../../errors/closed-error.ts";
 import { RpcError } from "../../errors/rpc-error.ts";
 import type { Channel, Incoming } from "../../jsonrpc/channel.ts";
-import type { Message } from "../../jsonrpc/message.ts";
+import type { Message, RequestId } from "../../jsonrpc/message.ts";
 import { parseMessage } from "../../jsonrpc/parse.ts";
 import { messageShape } from "../../mcp/shape.ts";
 import { serveChannel } from "../serve-channel.ts";
 import type { Endpoint } from "./endpoint.ts";
 import { sendError, toData } from "./exchange.ts";
+import { stoppingError } from "./post.ts";
 import type { HttpRequest, Reply } from "./reply.ts";
 import { sseHeaders, toFrame } from "./sse.ts";
 
 interface Conversation {
   readonly caller: string | undefined;
-  readonly inbox: BoundedQueue<Incoming>;
+  readonly inbox: BoundedQueue<readonly Incoming[]>;
+  /** Requests that were neither answered nor cancelled yet. */
+  readonly unanswered: Set<RequestId>;
+  /** Posts that wait for room in the inbox. */
+  waiting: number;
 }
 
 /** The two routes of revision 2024-11-05: a stream that stays open, and a place to post to. */
 export interface HttpSse {
   open(reply: Reply, caller: string | undefined): Promise<void>;
   post(http: HttpRequest, body: Uint8Array, reply: Reply, caller: string | undefined): Promise<void>;
+  /** Ends each stream as soon as its requests are answered, and takes no new ones. */
+  drain(): void;
+  /** Ends every stream now. */
   close(): void;
 }
 
@@ -29,8 +37,12 @@ const maxWaiting = 64;
 /** Each open stream is a channel of its own, served like any other; it ends when the client leaves. */
 export function createHttpSse(endpoint: Endpoint, messagesPath: string, maxConversations: number): HttpSse {
   const conversations = new Map<string, Conversation>();
+  const leaveIfIdle = ({ inbox, unanswered }: Conversation): void => {
+    if (endpoint.isDraining && unanswered.size === 0) inbox.close();
+  };
   return {
     open: async (reply, caller) => {
+      if (endpoint.isDraining) return sendError(reply, 503, stoppingError());
       if (conversations.size >= maxConversations) {
         return sendError(
           reply,
@@ -39,16 +51,28 @@ export function createHttpSse(endpoint: Endpoint, messagesPath: string, maxConve
         );
       }
       const id = randomBytes(24).toString("base64url");
-      const inbox = new BoundedQueue<Incoming>(maxWaiting);
-      conversations.set(id, { caller, inbox });
+      const inbox = new BoundedQueue<readonly Incoming[]>(maxWaiting);
+      const conversation: Conversation = { caller, inbox, unanswered: new Set(), waiting: 0 };
+      conversations.set(id, conversation);
       reply.onHangUp(() => inbox.close());
       const sink = endpoint.openSink(reply, sseHeaders);
       await sink.write(`event: endpoint\ndata: ${messagesPath}?sessionId=${id}\n\n`);
+      const write = async (items: readonly Message[]): Promise<void> => {
+        for (const item of items) {
+          await sink.write(toFrame(toData(item)));
+          if (item.kind === "result" || item.kind === "error") settle(conversation, item.id);
+        }
+        leaveIfIdle(conversation);
+      };
+      // One after the other: answers to calls that know nothing of each other must not overrun the reader together.
+      let tail = Promise.resolve();
       const channel: Channel = {
-        send: async (message) => {
-          if (!sink.isOpen) throw new ClosedError("not_sent", "the client closed its stream");
+        send: (message) => {
+          if (!sink.isOpen)
+            return Promise.reject(new ClosedError("not_sent", "the client closed its stream"));
           const items = Array.isArray(message) ? (message as readonly Message[]) : [message as Message];
-          for (const item of items) await sink.write(toFrame(toData(item)));
+          tail = tail.then(() => write(items));
+          return tail;
         },
         [Symbol.asyncIterator]: () => inbox[Symbol.asyncIterator](),
         [Symbol.asyncDispose]: () => {
@@ -57,11 +81,14 @@ export function createHttpSse(endpoint: Endpoint, messagesPath: string, maxConve
           return Promise.resolve();
         },
       };
-      await serveChannel(endpoint.server, channel, {
-        clock: endpoint.clock,
-        ...(caller === undefined ? {} : { caller }),
-      });
-      conversations.delete(id);
+      try {
+        await serveChannel(endpoint.server, channel, {
+          clock: endpoint.clock,
+          ...(caller === undefined ? {} : { caller }),
+        });
+      } finally {
+        conversations.delete(id);
+      }
     },
     post: async (http, body, reply, caller) => {
       const id = http.query.get("sessionId");
@@ -72,7 +99,7 @@ export function createHttpSse(endpoint: Endpoint, messagesPath: string, maxConve
           new RpcError("rpc.invalid_request", "The query parameter sessionId is missing"),
         );
       const conversation = conversations.get(id);
-      if (conversation === undefined || conversation.caller !== caller) {
+      if (conversation === undefined || conversation.caller !== caller || conversation.inbox.isClosed) {
         return sendError(
           reply,
           404,
@@ -82,9 +109,26 @@ export function createHttpSse(endpoint: Endpoint, messagesPath: string, maxConve
       const incoming = parseMessage(body, { shape: messageShape });
       if (incoming.kind === "invalid" && incoming.error.code === "rpc.parse")
         return sendError(reply, 400, incoming.error);
-      await conversation.inbox.push(incoming);
+      if (conversation.waiting >= maxWaiting) {
+        return sendError(reply, 503, new RpcError("rpc.internal", "Too many messages wait; try again later"));
+      }
+      if (incoming.kind === "request") {
+        if (endpoint.isDraining) return sendError(reply, 503, stoppingError(), incoming.id);
+        conversation.unanswered.add(incoming.id);
+      }
+      if (incoming.kind === "notification" && incoming.method === "notifications/cancelled")
+        settle(conversation, incoming.params?.at("requestId")?.text as RequestId | undefined);
+      conversation.waiting++;
+      await conversation.inbox.push([incoming]);
+      conversation.waiting--;
       reply.send(202, { "content-type": "text/plain" }, "Accepted");
+      leaveIfIdle(conversation);
     },
+    drain: () => conversations.forEach(leaveIfIdle),
     close: () => conversations.forEach(({ inbox }) => inbox.close()),
   };
+}
+
+function settle({ unanswered }: Conversation, id: RequestId | undefined): void {
+  if (id !== undefined) unanswered.delete(id);
 }

@@ -4,6 +4,7 @@ import { keepAliveFrame } from "./sse.ts";
 /** Writes a comment to every open stream now and then, so that no proxy takes a silent one for dead. */
 export interface KeepAlive {
   add(sink: FrameSink): void;
+  remove(sink: FrameSink): void;
   stop(): void;
 }
 
@@ -28,6 +29,7 @@ export function createKeepAlive(intervalMs: number): KeepAlive {
       timer ??= setInterval(tick, intervalMs);
       timer.unref?.();
     },
+    remove: (sink) => void sinks.delete(sink),
     stop,
   };
 }

@@ -1,127 +1,113 @@
-import { randomBytes } from "node:crypto";
+import { andThen, type Awaitable, recover } from "../../async/awaitable.ts";
+import { LazyAbort } from "../../async/lazy-abort.ts";
 import { RpcError } from "../../errors/rpc-error.ts";
 import { ToolError } from "../../errors/tool-error.ts";
-import { encodeMessage, type Message, type Request, type Response } from "../../jsonrpc/message.ts";
+import type { RawJson } from "../../json/raw.ts";
+import type { Message, Request, Response } from "../../jsonrpc/message.ts";
+import type { LegacyEra } from "../../mcp/era.ts";
 import { isAtLeast } from "../../mcp/revision.ts";
 import type { WireContext } from "../../mcp/server.ts";
+import type { CallStream } from "./call-stream.ts";
 import type { Endpoint } from "./endpoint.ts";
-import { sendJson, toData, toErrorResponse } from "./exchange.ts";
-import type { Accepted } from "./media-type.ts";
-import type { Reply } from "./reply.ts";
-import { ResumableStream } from "./resumable-stream.ts";
+import { toErrorResponse } from "./exchange.ts";
 import type { LiveSession } from "./session-table.ts";
-import { sseHeaders } from "./sse.ts";
 
-/** The header that names a legacy session. */
-export const sessionHeader = "mcp-session-id";
-
-/**
- * Where the messages of one legacy POST go: nowhere until there is something to say, then onto a stream that outlives
- * the connection. Several requests of a batch share one.
- */
-export interface CallStream {
-  send(message: Message): Promise<void>;
-  /** Lets the connection go; see `WireContext.release`. */
-  release(): Promise<void>;
-  /** Answers: on the stream if there is one, else as JSON. */
-  finish(responses: Response | readonly Response[]): Promise<void>;
-  /** Ends the stream without an answer; false when there is none. */
-  abandon(): Promise<boolean>;
-}
-
-export function createCallStream(
-  live: LiveSession,
-  reply: Reply,
-  accepted: Accepted,
-  endpoint: Endpoint,
-): CallStream {
-  const headers = { [sessionHeader]: live.token };
-  let stream: ResumableStream | undefined;
-  const open = async (): Promise<ResumableStream> => {
-    if (stream !== undefined) return stream;
-    stream = new ResumableStream(randomBytes(9).toString("base64url"), endpoint.events, endpoint.clock.now());
-    live.streams.set(stream.id, stream);
-    const canLeave = isAtLeast(live.session.handshake.revision, "2025-11-25");
-    const sink = endpoint.openSink(reply, { ...sseHeaders, ...headers });
-    await stream.open(sink, canLeave ? endpoint.retryMs : undefined);
-    return stream;
-  };
-  return {
-    send: async (message) => {
-      if (accepted.sse) await (await open()).send(toData(message), endpoint.clock.now());
-    },
-    release: async () => {
-      if (accepted.sse) await (await open()).release();
-    },
-    finish: async (responses) => {
-      if (stream === undefined && accepted.json) {
-        return sendJson(reply, 200, encodeMessage(responses), {
-          "content-type": "application/json",
-          ...headers,
-        });
-      }
-      const out = await open();
-      for (const response of Array.isArray(responses) ? (responses as Response[]) : [responses as Response]) {
-        await out.send(toData(response), endpoint.clock.now());
-      }
-      await out.end();
-    },
-    abandon: async () => {
-      await stream?.end();
-      return stream !== undefined;
-    },
-  };
-}
+/** Most requests of one session worked on at once. They outlive their connections, so those do not limit them. */
+const maxInFlight = 1024;
 
 /**
  * Runs one request of a legacy session. Undefined when it was cancelled: nothing is sent for it any more. A client that
  * hangs up has not cancelled.
  */
-export async function runLegacyCall(
+export function runLegacyCall(
   request: Request,
   live: LiveSession,
   out: CallStream,
   canAsk: boolean,
   endpoint: Endpoint,
-): Promise<Response | undefined> {
+): Awaitable<Response | undefined> {
   const { id } = request;
-  if (live.running.has(id)) {
-    const error = new RpcError(
-      "rpc.invalid_request",
-      `The id ${id} is already in use by a request in flight`,
-    );
-    return toErrorResponse(error, id);
+  const refusal = refusalOf(request, live);
+  if (refusal !== undefined) return toErrorResponse(refusal, id);
+  const call = new LegacyCall(live, out, canAsk);
+  live.running.set(id, call);
+  const end = (response: Response): Response | undefined => {
+    call.isOver = true;
+    if (live.running.get(id) === call) live.running.delete(id);
+    live.usedAt = endpoint.clock.now(); // The client has yet to come for the answer if it lost its connection.
+    return call.isAborted ? undefined : response;
+  };
+  const fail = (error: unknown): Response => {
+    if (error instanceof RpcError) return toErrorResponse(error, id);
+    endpoint.onWarning(`Serving ${request.method} failed`, error);
+    return toErrorResponse(new RpcError("rpc.internal", "Internal error"), id);
+  };
+  const response = recover(
+    () =>
+      andThen(endpoint.server.handle(request, call), (result): Response => ({ kind: "result", id, result })),
+    fail,
+  );
+  return andThen(response, end);
+}
+
+function refusalOf({ id }: Request, { running }: LiveSession): RpcError | undefined {
+  if (running.has(id)) {
+    return new RpcError("rpc.invalid_request", `The id ${id} is already in use by a request in flight`);
   }
-  const controller = new AbortController();
-  const { signal } = controller;
-  live.running.set(id, controller);
-  let isOver = false;
-  const send = async (message: Message): Promise<void> => {
-    if (!isOver && !signal.aborted) await out.send(message);
-  };
-  const wire: WireContext = {
-    era: { kind: "legacy", session: live.session },
-    signal,
-    caller: live.caller,
-    notify: (method, params) => send({ kind: "notification", method, params }),
-    ask: (method, params, askSignal) => {
-      if (!canAsk)
-        throw new ToolError(`This needs ${method}, and the client accepts no event stream to be asked on.`);
-      return live.asks.request(method, params, {
-        signal: askSignal,
-        via: { send: (message) => send(message as Message) },
-      });
-    },
-    ...(isAtLeast(live.session.handshake.revision, "2025-11-25") ? { release: () => out.release() } : {}),
-  };
-  try {
-    const result = await endpoint.server.handle(request, wire);
-    return signal.aborted ? undefined : { kind: "result", id, result };
-  } catch (error) {
-    if (!(error instanceof RpcError)) throw error;
-    return signal.aborted ? undefined : toErrorResponse(error, id);
-  } finally {
-    isOver = true;
-    if (live.running.get(id) === controller) live.running.delete(id);
+  if (running.size < maxInFlight) return undefined;
+  return new RpcError("rpc.internal", `Too many requests in flight; at most ${maxInFlight} at once`);
+}
+
+/** What is known about a legacy request, and where what it says goes. */
+class LegacyCall implements WireContext {
+  readonly era: LegacyEra;
+  readonly #live: LiveSession;
+  readonly #out: CallStream;
+  readonly #canAsk: boolean;
+  readonly #abort = new LazyAbort();
+  isOver = false;
+
+  constructor(live: LiveSession, out: CallStream, canAsk: boolean) {
+    this.era = { kind: "legacy", session: live.session };
+    this.#live = live;
+    this.#out = out;
+    this.#canAsk = canAsk;
+  }
+
+  get caller(): string | undefined {
+    return this.#live.caller;
+  }
+
+  get signal(): AbortSignal {
+    return this.#abort.signal;
+  }
+
+  get isAborted(): boolean {
+    return this.#abort.isAborted;
+  }
+
+  abort(reason: unknown): void {
+    this.#abort.abort(reason);
+  }
+
+  notify(method: string, params: RawJson): Awaitable<void> {
+    return this.#send({ kind: "notification", method, params });
+  }
+
+  ask(method: string, params: RawJson | undefined, signal: AbortSignal): Promise<RawJson> {
+    if (!this.#canAsk) {
+      throw new ToolError(`This needs ${method}, and the client accepts no event stream to be asked on.`);
+    }
+    const via = { send: async (message: Message | readonly Message[]) => this.#send(message as Message) };
+    return this.#live.asks.request(method, params, { signal, via });
+  }
+
+  async release(): Promise<void> {
+    const canLeave = isAtLeast(this.#live.session.handshake.revision, "2025-11-25");
+    if (canLeave) await this.#out.release();
+  }
+
+  #send(message: Message): Awaitable<void> {
+    if (!this.isOver && !this.isAborted) return this.#out.send(message);
   }
 }

@@ -1,15 +1,17 @@
 import { randomBytes } from "node:crypto";
+import { andThen, type Awaitable, recover } from "../../async/awaitable.ts";
 import { RpcError } from "../../errors/rpc-error.ts";
 import type { RawJson } from "../../json/raw.ts";
 import type { Batch } from "../../jsonrpc/channel.ts";
 import type { Notification, Request, RequestId, Response } from "../../jsonrpc/message.ts";
 import { encodeMessage } from "../../jsonrpc/message.ts";
-import { hasClaim } from "../../mcp/envelope.ts";
+import { isLegalBatch } from "../../mcp/batch.ts";
 import type { Handshake } from "../../mcp/session.ts";
+import { CallStream, sessionHeader } from "./call-stream.ts";
 import type { Endpoint } from "./endpoint.ts";
 import { streamOf } from "./event-store.ts";
-import { sendError, sendJson, toData, toErrorResponse } from "./exchange.ts";
-import { createCallStream, runLegacyCall, sessionHeader } from "./legacy-call.ts";
+import { sendError, sendJson, toData } from "./exchange.ts";
+import { runLegacyCall } from "./legacy-call.ts";
 import { type Accepted, parseAccept } from "./media-type.ts";
 import type { HttpRequest, Reply } from "./reply.ts";
 import { ResumableStream } from "./resumable-stream.ts";
@@ -42,23 +44,27 @@ export async function serveInitialize(
     });
   } catch (error) {
     if (!(error instanceof RpcError)) throw error;
-    sendError(reply, 200, error, request.id);
+    sendError(reply, error.code === "rpc.internal" ? 503 : 200, error, request.id);
   }
 }
 
 /** Serves one request of a session. */
-export async function serveLegacyRequest(
+export function serveLegacyRequest(
   request: Request,
   live: LiveSession,
   reply: Reply,
   accepted: Accepted,
   endpoint: Endpoint,
-): Promise<void> {
-  const out = createCallStream(live, reply, accepted, endpoint);
-  const response = await runLegacyCall(request, live, out, accepted.sse, endpoint);
-  if (response !== undefined) await out.finish(response);
-  // A cancelled request gets no answer, but its POST must end.
-  else if (!(await out.abandon())) reply.send(202, {});
+): Awaitable<void> {
+  const out = new CallStream(live, reply, accepted, endpoint);
+  return andThen(runLegacyCall(request, live, out, accepted.sse, endpoint), (response) =>
+    response === undefined ? abandon(out, reply) : out.finish(response),
+  );
+}
+
+/** A cancelled request gets no answer, but its POST must end. */
+async function abandon(out: CallStream, reply: Reply): Promise<void> {
+  if (!(await out.abandon())) reply.send(202, {});
 }
 
 /** Serves a batch: every request at once, one answer for all. */
@@ -69,26 +75,13 @@ export async function serveBatch(
   accepted: Accepted,
   endpoint: Endpoint,
 ): Promise<void> {
-  if (live.session.handshake.revision !== "2025-03-26") {
-    return sendError(
-      reply,
-      400,
-      new RpcError("rpc.invalid_request", "Batches exist in protocol revision 2025-03-26 only"),
-    );
+  if (!isLegalBatch(batch, live.session)) {
+    const text = "Batches exist in protocol revision 2025-03-26 only, without initialize and modern requests";
+    return sendError(reply, 400, new RpcError("rpc.invalid_request", text));
   }
-  const misfit = batch.items.find(
-    (item) =>
-      (item.kind === "request" || item.kind === "notification") &&
-      (item.method === "initialize" || hasClaim(item.params)),
-  );
-  if (misfit !== undefined) {
-    return sendError(
-      reply,
-      400,
-      new RpcError("rpc.invalid_request", "A batch holds neither initialize nor modern requests"),
-    );
-  }
-  const out = createCallStream(live, reply, accepted, endpoint);
+  const invalid = batch.items.find((item) => item.kind === "invalid");
+  if (invalid !== undefined) return sendError(reply, 400, invalid.error);
+  const out = new CallStream(live, reply, accepted, endpoint);
   const answers = await Promise.all(
     batch.items.map(async (item): Promise<Response | undefined> => {
       switch (item.kind) {
@@ -97,18 +90,18 @@ export async function serveBatch(
         case "notification":
           takeNotification(item, live);
           return undefined;
-        case "invalid":
-          return item.isAnswerable ? toErrorResponse(item.error, item.id) : undefined;
         case "result":
         case "error":
           live.asks.answered(item);
           return undefined;
+        case "invalid":
+          return undefined; // Refused above, with the whole batch.
       }
     }),
   );
   const responses = answers.filter((answer) => answer !== undefined);
   if (responses.length > 0) await out.finish(responses);
-  else if (!(await out.abandon())) reply.send(202, {});
+  else await abandon(out, reply);
 }
 
 /** The only notification that changes anything here is the one that cancels a request of the same session. */
@@ -143,6 +136,7 @@ export async function serveGet(
       new RpcError("rpc.invalid_request", "This session has a stream open already"),
     );
   }
+  if (live.standalone !== undefined) endpoint.forget(live.standalone);
   const stream = new ResumableStream(
     randomBytes(9).toString("base64url"),
     endpoint.events,
@@ -170,7 +164,7 @@ async function resume(
     const text = `The event ${JSON.stringify(lastEventId)} is not known here, or what followed it is no longer kept`;
     return sendError(reply, 400, new RpcError("rpc.invalid_request", text));
   }
-  await stream.resume(endpoint.openSink(reply, headers), lastEventId);
+  await stream.resume(endpoint.openSink(reply, headers), lastEventId, endpoint.clock.now());
   if (stream === live.standalone) flushAnnouncements(live, endpoint);
 }
 
@@ -190,7 +184,10 @@ export function announce(
 }
 
 function flushAnnouncements(live: LiveSession, endpoint: Endpoint): void {
-  if (live.standalone?.isConnected !== true) return;
-  for (const data of live.unannounced.values()) void live.standalone.send(data, endpoint.clock.now());
+  const { standalone } = live;
+  if (standalone?.isConnected !== true) return;
+  const failed = (error: unknown): void => endpoint.onWarning("An announcement was lost", error);
+  for (const data of live.unannounced.values())
+    void recover(() => standalone.send(data, endpoint.clock.now()), failed);
   live.unannounced.clear();
 }

@@ -1,6 +1,10 @@
+import { andThen, type Awaitable, recover } from "../../async/awaitable.ts";
+import { LazyAbort } from "../../async/lazy-abort.ts";
 import { RpcError } from "../../errors/rpc-error.ts";
-import { encodeMessage, type Message, type Request } from "../../jsonrpc/message.ts";
-import type { ModernEra } from "../../mcp/era.ts";
+import type { RawJson } from "../../json/raw.ts";
+import { encodeMessage, type Message, type Request, type Response } from "../../jsonrpc/message.ts";
+import type { HeaderLookup, ModernEra } from "../../mcp/era.ts";
+import type { WireContext } from "../../mcp/server.ts";
 import type { Endpoint } from "./endpoint.ts";
 import { sendError, sendJson, toData, toErrorResponse } from "./exchange.ts";
 import type { Accepted } from "./media-type.ts";
@@ -12,7 +16,7 @@ import { toStatus } from "./status.ts";
  * Serves one modern request: one call, one reply. The reply is JSON unless the call says something before its result.
  * A client that hangs up has cancelled.
  */
-export async function serveModern(
+export function serveModern(
   request: Request,
   era: ModernEra,
   http: HttpRequest,
@@ -20,43 +24,86 @@ export async function serveModern(
   endpoint: Endpoint,
   accepted: Accepted,
   caller: string | undefined,
-): Promise<void> {
-  const controller = new AbortController();
-  const { signal } = controller;
-  reply.onHangUp(() => controller.abort(new DOMException("The client hung up", "AbortError")));
-  let sink: FrameSink | undefined;
-  let isOver = false;
-  const write = async (message: Message): Promise<void> => {
-    if (signal.aborted || isOver) return;
-    sink ??= endpoint.openSink(reply, sseHeaders);
-    await sink.write(toFrame(toData(message)));
-  };
+): Awaitable<void> {
   if (request.method === "subscriptions/listen" && !accepted.sse) {
-    const error = new RpcError(
-      "rpc.invalid_request",
-      "subscriptions/listen answers with an event stream: accept text/event-stream",
-    );
-    return sendError(reply, 406, error, request.id);
+    const text = "subscriptions/listen answers with an event stream: accept text/event-stream";
+    return sendError(reply, 406, new RpcError("rpc.invalid_request", text), request.id);
   }
-  try {
-    const result = await endpoint.server.handle(request, {
-      era,
-      signal,
-      caller,
-      headers: http.header,
-      notify: async (method, params) => {
-        if (accepted.sse) await write({ kind: "notification", method, params });
-      },
-    });
+  const call = new ModernCall(era, http.header, reply, endpoint, accepted, caller);
+  const answered = recover(
+    () => andThen(endpoint.server.handle(request, call), (result) => call.finish(request, result)),
+    (error) => call.fail(request, error),
+  );
+  // What is answered already cannot be hung up on.
+  if (answered instanceof Promise) reply.onHangUp(() => call.hangUp());
+  return answered;
+}
+
+/** What is known about a modern request, and where what it says goes. */
+class ModernCall implements WireContext {
+  readonly era: ModernEra;
+  readonly headers: HeaderLookup;
+  readonly caller: string | undefined;
+  readonly #reply: Reply;
+  readonly #endpoint: Endpoint;
+  readonly #accepted: Accepted;
+  readonly #abort = new LazyAbort();
+  #sink: FrameSink | undefined;
+  #isOver = false;
+
+  constructor(
+    era: ModernEra,
+    headers: HeaderLookup,
+    reply: Reply,
+    endpoint: Endpoint,
+    accepted: Accepted,
+    caller: string | undefined,
+  ) {
+    this.era = era;
+    this.headers = headers;
+    this.caller = caller;
+    this.#reply = reply;
+    this.#endpoint = endpoint;
+    this.#accepted = accepted;
+  }
+
+  get signal(): AbortSignal {
+    return this.#abort.signal;
+  }
+
+  notify(method: string, params: RawJson): Awaitable<void> {
+    if (this.#accepted.sse) return this.#write({ kind: "notification", method, params });
+  }
+
+  finish(request: Request, result: RawJson): Awaitable<void> {
     const response = { kind: "result", id: request.id, result } as const;
-    if (sink === undefined && accepted.json) return sendJson(reply, 200, encodeMessage(response));
-    await write(response);
-  } catch (error) {
+    if (this.#sink !== undefined || !this.#accepted.json) return this.#end(response);
+    this.#isOver = true;
+    sendJson(this.#reply, 200, encodeMessage(response));
+  }
+
+  fail(request: Request, error: unknown): Awaitable<void> {
     if (!(error instanceof RpcError)) throw error;
-    if (sink === undefined) return sendError(reply, toStatus(error, true), error, request.id);
-    await write(toErrorResponse(error, request.id));
-  } finally {
-    isOver = true;
-    sink?.end();
+    const status = toStatus(error, true);
+    const isPlain = this.#sink === undefined && (this.#accepted.json || status !== 200);
+    if (!isPlain) return this.#end(toErrorResponse(error, request.id));
+    this.#isOver = true;
+    sendError(this.#reply, status, error, request.id);
+  }
+
+  hangUp(): void {
+    if (!this.#isOver) this.#abort.abort(new DOMException("The client hung up", "AbortError"));
+  }
+
+  #write(message: Message): Awaitable<void> {
+    if (this.#abort.isAborted || this.#isOver) return;
+    this.#sink ??= this.#endpoint.openSink(this.#reply, sseHeaders);
+    return this.#sink.write(toFrame(toData(message)));
+  }
+
+  #end(response: Response): Awaitable<void> {
+    const written = this.#write(response);
+    this.#isOver = true;
+    return andThen(written, () => this.#sink?.end());
   }
 }

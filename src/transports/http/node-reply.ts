@@ -1,136 +1,122 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
-import type { FrameSink, HttpHeaders, HttpRequest, Reply } from "./reply.ts";
-
-export interface SinkLimits {
-  /** Most bytes that wait for one client; one more frame and it is cut. */
-  readonly maxBufferBytes: number;
-  /** How long a client may take nothing while something waits for it. */
-  readonly stallMs: number;
-  /** Told why a client was cut. */
-  readonly onCut: (reason: string) => void;
-}
+import type { HeaderLookup } from "../../mcp/era.ts";
+import { createNodeSink, type SinkLimits } from "./node-sink.ts";
+import type { Body, FrameSink, HttpHeaders, HttpRequest, Reply } from "./reply.ts";
 
 /** A request of `node:http`. */
-export function fromIncoming(incoming: IncomingMessage): HttpRequest {
-  const url = incoming.url ?? "/";
-  const queryAt = url.indexOf("?");
-  const { headers } = incoming;
-  return {
-    method: incoming.method ?? "GET",
-    path: queryAt === -1 ? url : url.slice(0, queryAt),
-    get query() {
-      return new URLSearchParams(queryAt === -1 ? "" : url.slice(queryAt + 1));
-    },
-    header: (name) => headers[name] as string | undefined,
-    get hostCount() {
-      return countHosts(incoming.rawHeaders);
-    },
-    get localPort() {
-      return incoming.socket.localPort;
-    },
-    readBody: (maxBytes) => readBody(incoming, maxBytes),
-  };
-}
+export class NodeRequest implements HttpRequest {
+  readonly #incoming: IncomingMessage;
+  readonly method: string;
+  readonly path: string;
+  readonly header: HeaderLookup;
 
-/** Node keeps the first of several `Host` headers and drops the others silently; somebody else may keep the last. */
-function countHosts(rawHeaders: readonly string[]): number {
-  let count = 0;
-  for (let index = 0; index < rawHeaders.length; index += 2) {
-    const name = rawHeaders[index];
-    if (name?.length === 4 && name.toLowerCase() === "host") count++;
+  constructor(incoming: IncomingMessage) {
+    const { url = "/", headers } = incoming;
+    const queryAt = url.indexOf("?");
+    this.#incoming = incoming;
+    this.method = incoming.method ?? "GET";
+    this.path = queryAt === -1 ? url : url.slice(0, queryAt);
+    this.header = (name) => headers[name] as string | undefined;
   }
-  return count;
+
+  get query(): URLSearchParams {
+    const { url = "/" } = this.#incoming;
+    return new URLSearchParams(url.includes("?") ? url.slice(url.indexOf("?") + 1) : "");
+  }
+
+  /** Node keeps the first of several `Host` headers and drops the others silently; somebody else may keep the last. */
+  get hostCount(): number {
+    const { rawHeaders } = this.#incoming;
+    let count = 0;
+    for (let index = 0; index < rawHeaders.length; index += 2) {
+      const name = rawHeaders[index];
+      if (name?.length === 4 && name.toLowerCase() === "host") count++;
+    }
+    return count;
+  }
+
+  get localPort(): number | undefined {
+    return this.#incoming.socket.localPort;
+  }
+
+  readBody(maxBytes: number): Promise<Body> {
+    return new Promise((resolve) => new BodyReader(this.#incoming, maxBytes, resolve));
+  }
 }
 
-function readBody(
-  incoming: IncomingMessage,
-  maxBytes: number,
-): Promise<Uint8Array | "too_large" | "aborted"> {
-  return new Promise((resolve) => {
-    const chunks: Uint8Array[] = [];
-    let length = 0;
-    const give = (result: Uint8Array | "too_large" | "aborted"): void => {
-      incoming.off("data", onData);
-      if (result === "too_large") incoming.resume(); // What is still on its way is read and dropped, so that our answer gets out.
-      resolve(result);
-    };
-    const onData = (chunk: Uint8Array): void => {
-      length += chunk.length;
-      if (length > maxBytes) give("too_large");
-      else chunks.push(chunk);
-    };
-    if (Number(incoming.headers["content-length"]) > maxBytes) return give("too_large");
-    incoming.on("data", onData);
-    incoming.once("end", () =>
-      give(chunks.length === 1 && chunks[0] !== undefined ? chunks[0] : Buffer.concat(chunks)),
-    );
-    incoming.once("close", () => give("aborted"));
-    incoming.once("error", () => give("aborted"));
-  });
+/** Collects a body up to a limit. A class, because a function for every event of every request is many functions. */
+class BodyReader {
+  readonly #chunks: Uint8Array[] = [];
+  #length = 0;
+  #give: ((body: Body) => void) | undefined;
+
+  constructor(incoming: IncomingMessage, maxBytes: number, give: (body: Body) => void) {
+    this.#give = give;
+    if (incoming.destroyed) {
+      // The client left while we checked who it is; nothing will be emitted any more.
+      this.#finish("aborted");
+      return;
+    }
+    if (Number(incoming.headers["content-length"]) > maxBytes) {
+      this.#refuse(incoming);
+      return;
+    }
+    incoming.on("data", (chunk: Uint8Array) => {
+      this.#length += chunk.length;
+      if (this.#length > maxBytes) this.#refuse(incoming);
+      else this.#chunks.push(chunk);
+    });
+    incoming.on("end", () => this.#finish(this.#join()));
+    incoming.on("close", () => this.#finish("aborted"));
+  }
+
+  #join(): Uint8Array {
+    const [first] = this.#chunks;
+    return this.#chunks.length === 1 && first !== undefined ? first : Buffer.concat(this.#chunks);
+  }
+
+  /** What is still on its way is read and dropped, so that our answer gets out. */
+  #refuse(incoming: IncomingMessage): void {
+    incoming.removeAllListeners("data");
+    incoming.resume();
+    this.#finish("too_large");
+  }
+
+  #finish(body: Body): void {
+    this.#give?.(body);
+    this.#give = undefined;
+  }
 }
 
 /** The answer to a request of `node:http`. */
-export function toReply(response: ServerResponse, limits: SinkLimits): Reply {
-  return {
-    send: (status, headers, body) => {
-      if (response.destroyed) return;
-      // With its length known, an answer is not chunked, and leaves together with its headers.
-      const length = body === undefined ? 0 : Buffer.byteLength(body);
-      response.writeHead(status, { ...headers, "content-length": String(length) });
-      response.end(body);
-    },
-    stream: (status, headers) => openSink(response, status, headers, limits),
-    onHangUp: (callback) => {
-      response.once("close", () => {
-        if (!response.writableFinished) callback();
-      });
-    },
-  };
-}
+export class NodeReply implements Reply {
+  readonly #response: ServerResponse;
+  readonly #limits: SinkLimits;
 
-function openSink(
-  response: ServerResponse,
-  status: number,
-  headers: HttpHeaders,
-  limits: SinkLimits,
-): FrameSink {
-  response.writeHead(status, headers as Record<string, string>);
-  response.flushHeaders();
-  const isOpen = (): boolean => !response.destroyed && !response.writableEnded;
-  const cut = (reason: string): void => {
-    if (!isOpen()) return;
-    limits.onCut(reason);
-    response.destroy();
-  };
-  return {
-    get isOpen() {
-      return isOpen();
-    },
-    write: (text) => {
-      if (!isOpen()) return Promise.resolve();
-      const waiting = response.writableLength;
-      if (waiting > 0 && waiting + text.length > limits.maxBufferBytes) {
-        cut(`the reader is slow: ${waiting} bytes wait for it`);
-        return Promise.resolve();
-      }
-      return response.write(text) ? Promise.resolve() : drained(response, limits.stallMs, cut);
-    },
-    end: () => void response.end(),
-    cut,
-  };
-}
+  constructor(response: ServerResponse, limits: SinkLimits) {
+    this.#response = response;
+    this.#limits = limits;
+  }
 
-/** Resolves when the client took what waits, or is gone. */
-function drained(response: ServerResponse, stallMs: number, cut: (reason: string) => void): Promise<void> {
-  return new Promise((resolve) => {
-    const done = (): void => {
-      clearTimeout(timer);
-      response.off("drain", done);
-      response.off("close", done);
-      resolve();
-    };
-    const timer = setTimeout(() => cut(`the reader took nothing for ${stallMs} ms`), stallMs);
-    response.once("drain", done);
-    response.once("close", done);
-  });
+  send(status: number, headers: HttpHeaders, body?: string | Uint8Array): void {
+    const response = this.#response;
+    if (response.destroyed) return;
+    // With its length known, an answer is not chunked, and leaves together with its headers.
+    const length = body === undefined ? 0 : Buffer.byteLength(body);
+    response.writeHead(status, { ...headers, "content-length": length });
+    response.end(body);
+  }
+
+  stream(status: number, headers: HttpHeaders, onClosed: () => void): FrameSink {
+    this.#response.once("close", onClosed);
+    return createNodeSink(this.#response, status, headers, this.#limits);
+  }
+
+  onHangUp(callback: () => void): void {
+    const response = this.#response;
+    if (response.destroyed) return callback();
+    response.once("close", () => {
+      if (!response.writableFinished) callback();
+    });
+  }
 }

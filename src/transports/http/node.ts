@@ -1,13 +1,16 @@
 import { createServer as createNodeServer, type Server as NodeServer } from "node:http";
 import type { AddressInfo } from "node:net";
+import { recover } from "../../async/awaitable.ts";
 import { settlesWithin, systemClock } from "../../async/clock.ts";
 import { BindError } from "../../errors/bind-error.ts";
 import { RpcError } from "../../errors/rpc-error.ts";
 import type { Server } from "../../mcp/server.ts";
 import { isLoopback } from "../loopback.ts";
+import type { OnWarning } from "./endpoint.ts";
 import { sendError } from "./exchange.ts";
-import { createHttpHandler, type HttpHandler, type HttpOptions } from "./handler.ts";
-import { fromIncoming, type SinkLimits, toReply } from "./node-reply.ts";
+import { createHttpHandler, type HttpHandler, type HttpOptions, writeWarning } from "./handler.ts";
+import { NodeReply, NodeRequest } from "./node-reply.ts";
+import type { SinkLimits } from "./node-sink.ts";
 
 export interface ListenHttpOptions extends HttpOptions {
   readonly port?: number;
@@ -22,11 +25,12 @@ export interface ListenHttpOptions extends HttpOptions {
   readonly maxConnections?: number;
   /** How long calls in flight may take when the listener is disposed. */
   readonly graceMs?: number;
-  /** Told what went wrong without anybody to answer: clients that were cut, faults of our own. */
-  readonly onWarning?: (text: string, error?: unknown) => void;
 }
 
-/** An HTTP endpoint that is up. Disposing it lets calls in flight finish, ends streams properly, and closes it. */
+/**
+ * An HTTP endpoint that is up. Disposing it refuses new calls and says so on `/health`, lets those in flight finish, ends
+ * streams properly, and closes it.
+ */
 export interface HttpListener extends AsyncDisposable {
   readonly host: string;
   readonly port: number;
@@ -57,59 +61,87 @@ export async function listenHttp(server: Server, options: ListenHttpOptions = {}
     stallMs: options.stallMs ?? 60_000,
     onCut: (reason) => onWarning(`A client was cut off: ${reason}`),
   };
-  const running = new Set<Promise<void>>();
-  const listener = createListener(handler, limits, running, options, onWarning);
+  const activity: Activity = { running: 0, isStopping: false, onIdle: undefined };
+  const listener = createListener(handler, limits, activity, options, onWarning);
   await new Promise<void>((resolve, reject) => {
     listener.once("error", reject);
-    listener.listen(port, host, resolve);
+    listener.listen({ port, host, backlog: maxUnaccepted }, resolve);
   });
+  const stop = async (): Promise<void> => {
+    activity.isStopping = true;
+    handler.drain();
+    server.drain();
+    // Still listening: calls that wait for an answer to a question get it by a request of its own.
+    await settlesWithin(untilIdle(activity), graceMs, systemClock);
+    const closed = new Promise<void>((resolve) => listener.close(() => resolve()));
+    handler.close();
+    // Streams that were just ended still have their last bytes to send.
+    listener.closeIdleConnections();
+    if (!(await settlesWithin(closed, 500, systemClock))) listener.closeAllConnections();
+    await closed;
+  };
+  let stopped: Promise<void> | undefined;
   const bound = listener.address() as AddressInfo;
   const name = host.includes(":") ? `[${host}]` : host;
   return {
     host,
     port: bound.port,
     url: `http://${name}:${bound.port}${path}`,
-    [Symbol.asyncDispose]: async () => {
-      const closed = new Promise<void>((resolve) => listener.close(() => resolve()));
-      handler.drain();
-      server.drain();
-      await settlesWithin(Promise.all(running), graceMs, systemClock);
-      handler.close();
-      // Streams that were just ended still have their last bytes to send.
-      listener.closeIdleConnections();
-      if (!(await settlesWithin(closed, 500, systemClock))) listener.closeAllConnections();
-      await closed;
-    },
+    [Symbol.asyncDispose]: () => (stopped ??= stop()),
   };
+}
+
+/**
+ * Connections the system holds until we come to accept them. With Node's 511, a thousand clients that connect at once
+ * leave some that believe they are connected, wait for seconds, and are reset.
+ */
+const maxUnaccepted = 4096;
+
+/** What a listener is busy with. */
+interface Activity {
+  running: number;
+  isStopping: boolean;
+  onIdle: (() => void) | undefined;
+}
+
+function untilIdle(activity: Activity): Promise<void> {
+  return new Promise((resolve) => {
+    if (activity.running === 0) resolve();
+    else activity.onIdle = resolve;
+  });
 }
 
 function createListener(
   handler: HttpHandler,
   limits: SinkLimits,
-  running: Set<Promise<void>>,
+  activity: Activity,
   options: ListenHttpOptions,
-  onWarning: (text: string, error?: unknown) => void,
+  onWarning: OnWarning,
 ): NodeServer {
   const { headersTimeoutMs = 10_000, requestTimeoutMs = 30_000, maxConnections = 16_384 } = options;
   const timeouts = {
     headersTimeout: headersTimeoutMs,
     requestTimeout: requestTimeoutMs,
     keepAliveTimeout: 65_000,
+    // Node looks for late clients every 30 s unless told; a limit of 10 s would be one of 40.
+    connectionsCheckingInterval: Math.min(headersTimeoutMs, requestTimeoutMs, 1000),
   };
   const listener = createNodeServer({ ...timeouts, noDelay: true }, (incoming, response) => {
-    const reply = toReply(response, limits);
-    const served = handler.handle(fromIncoming(incoming), reply).catch((error: unknown) => {
-      onWarning(`Serving ${incoming.method} ${incoming.url} failed`, error);
+    const reply = new NodeReply(response, limits);
+    const http = new NodeRequest(incoming);
+    if (activity.isStopping) response.shouldKeepAlive = false;
+    const fail = (error: unknown): void => {
+      onWarning(`Serving ${http.method} ${http.path} failed`, error);
       if (response.headersSent) response.destroy();
       else sendError(reply, 500, new RpcError("rpc.internal", "Internal error"));
+    };
+    const served = recover(() => handler.handle(http, reply), fail);
+    if (!(served instanceof Promise)) return;
+    activity.running++;
+    void served.then(() => {
+      if (--activity.running === 0) activity.onIdle?.();
     });
-    running.add(served);
-    void served.then(() => running.delete(served));
   });
   listener.maxConnections = maxConnections;
   return listener;
-}
-
-function writeWarning(text: string, error?: unknown): void {
-  console.error(error === undefined ? text : `${text}:`, ...(error === undefined ? [] : [error]));
 }

@@ -1,3 +1,4 @@
+import type { Awaitable } from "../../async/awaitable.ts";
 import type { HeaderLookup } from "../../mcp/era.ts";
 
 /** A request, whatever runtime it came by. */
@@ -12,8 +13,11 @@ export interface HttpRequest {
   /** The port the request came in on, where the runtime knows it. */
   readonly localPort: number | undefined;
   /** The whole body, or why there is none. */
-  readBody(maxBytes: number): Promise<Uint8Array | "too_large" | "aborted">;
+  readBody(maxBytes: number): Promise<Body>;
 }
+
+/** A body that came whole, or why there is none. */
+export type Body = Uint8Array | "too_large" | "aborted";
 
 export type HttpHeaders = { readonly [name: string]: string };
 
@@ -21,8 +25,8 @@ export type HttpHeaders = { readonly [name: string]: string };
 export interface Reply {
   /** Answers with a whole body, or none. */
   send(status: number, headers: HttpHeaders, body?: string | Uint8Array): void;
-  /** Answers with a body that comes in pieces. */
-  stream(status: number, headers: HttpHeaders): FrameSink;
+  /** Answers with a body that comes in pieces. Calls back when it ended, was cut, or the client is gone. */
+  stream(status: number, headers: HttpHeaders, onClosed: () => void): FrameSink;
   /** Calls back when the client hangs up before the answer is complete. At most one callback. */
   onHangUp(callback: () => void): void;
 }
@@ -30,10 +34,10 @@ export interface Reply {
 /** The body of a streamed answer. */
 export interface FrameSink {
   /**
-   * Resolves when the client's side of the connection took it, which is the backpressure; resolves at once, and writes
-   * nothing, when the client is gone.
+   * Waits until the client's side of the connection took it, which is the backpressure; gives back nothing when it did at
+   * once, and writes nothing when the client is gone.
    */
-  write(text: string): Promise<void>;
+  write(text: string): Awaitable<void>;
   end(): void;
   /** Ends it without a proper end, so that the client notices. */
   cut(reason: string): void;

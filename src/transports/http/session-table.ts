@@ -1,5 +1,6 @@
 import { randomBytes } from "node:crypto";
 import type { Clock } from "../../async/clock.ts";
+import type { LazyAbort } from "../../async/lazy-abort.ts";
 import { ClosedError } from "../../errors/closed-error.ts";
 import { RpcError } from "../../errors/rpc-error.ts";
 import type { RequestId } from "../../jsonrpc/message.ts";
@@ -15,16 +16,17 @@ export interface LiveSession {
   readonly caller: string | undefined;
   readonly session: Session;
   /** Requests being worked on, to be found by `notifications/cancelled`. */
-  readonly running: Map<RequestId, AbortController>;
+  readonly running: Map<RequestId, Pick<LazyAbort, "abort">>;
   /** Questions to the client that wait for an answer. */
   readonly asks: Outbound;
   readonly streams: Map<string, ResumableStream>;
-  /** Announcements nobody could be told yet, merged; see `announcements.ts`. */
+  /** Announcements nobody could be told yet, merged. */
   readonly unannounced: Map<string, string>;
   /** The stream of things unrelated to any call. */
   standalone: ResumableStream | undefined;
   /** Stops announcements and ends subscriptions. */
   detach: () => void;
+  /** When a request came in, or a call ended, last. */
   usedAt: number;
 }
 
@@ -33,11 +35,13 @@ export interface SessionTableOptions {
   readonly clock: Clock;
   /** How long a session id is good for. */
   readonly ttlMs: number;
-  /** How long an unused session is kept in memory. */
+  /** How long an unused session, or a stream that ended, is kept in memory. */
   readonly idleMs: number;
   readonly maxLive: number;
   /** Called when a session comes to life, also again. */
   readonly onLive: (live: LiveSession) => void;
+  /** Drops what is stored of a stream. */
+  readonly forget: (stream: ResumableStream) => void;
 }
 
 interface Sealed extends Handshake {
@@ -46,12 +50,14 @@ interface Sealed extends Handshake {
 
 const maxTokenLength = 4096;
 const sweepEveryMs = 30_000;
+/** Deleted ids remembered; beyond that the oldest is forgotten, and good again until it expires. */
+const maxDeleted = 100_000;
 
 /** The legacy sessions of one endpoint. Ids are sealed, so nothing needs to be remembered to recognise one. */
 export class SessionTable {
   readonly #options: SessionTableOptions;
   readonly #live = new Map<string, LiveSession>();
-  /** Ids that were deleted, until they would have expired anyway. */
+  /** Ends of ids that were deleted, until they would have expired anyway. */
   readonly #deleted = new Map<string, number>();
   #sweptAt = 0;
 
@@ -59,7 +65,12 @@ export class SessionTable {
     this.#options = options;
   }
 
-  /** Starts a session and gives it an id. */
+  /** How many sessions are in memory. */
+  get size(): number {
+    return this.#live.size;
+  }
+
+  /** Starts a session and gives it an id. Throws an `RpcError` when there are too many, all of them busy. */
   begin(handshake: Handshake, caller: string | undefined): LiveSession {
     const nonce = randomBytes(16).toString("base64url");
     const token = this.#options.seal.seal({ ...handshake, nonce }, toBinding(caller), this.#options.ttlMs);
@@ -69,7 +80,13 @@ export class SessionTable {
         "Invalid params: clientInfo and capabilities are too large for a session",
       );
     }
-    return this.#enliven(token, handshake, caller);
+    const live = this.#enliven(token, handshake, caller);
+    if (live !== undefined) return live;
+    const { maxLive } = this.#options;
+    throw new RpcError(
+      "rpc.internal",
+      `Too many sessions are busy; at most ${maxLive} at once. Try again later`,
+    );
   }
 
   /** The session with this id, if it is one of ours, is alive, and belongs to this caller. */
@@ -81,7 +98,7 @@ export class SessionTable {
       live.usedAt = this.#options.clock.now();
       return live;
     }
-    if (token.length > maxTokenLength || this.#deleted.has(token)) return undefined;
+    if (token.length > maxTokenLength || this.#deleted.has(endOf(token))) return undefined;
     const opened = this.#options.seal.open(token, toBinding(caller));
     if (!opened.ok) return undefined;
     const { nonce: _, ...handshake } = opened.payload as Sealed;
@@ -90,7 +107,9 @@ export class SessionTable {
 
   /** Ends a session for good. */
   delete(live: LiveSession): void {
-    this.#deleted.set(live.token, this.#options.clock.now() + this.#options.ttlMs);
+    this.#deleted.set(endOf(live.token), this.#options.clock.now() + this.#options.ttlMs);
+    const [oldest] = this.#deleted.keys();
+    if (this.#deleted.size > maxDeleted && oldest !== undefined) this.#deleted.delete(oldest);
     this.#drop(live, "the session was deleted");
   }
 
@@ -99,7 +118,9 @@ export class SessionTable {
     for (const live of this.#live.values()) this.#drop(live, "the server is stopping");
   }
 
-  #enliven(token: string, handshake: Handshake, caller: string | undefined): LiveSession {
+  #enliven(token: string, handshake: Handshake, caller: string | undefined): LiveSession | undefined {
+    if (this.#live.size >= this.#options.maxLive) this.#evict();
+    if (this.#live.size >= this.#options.maxLive) return undefined;
     const live: LiveSession = {
       token,
       caller,
@@ -116,7 +137,6 @@ export class SessionTable {
     };
     this.#live.set(token, live);
     this.#options.onLive(live);
-    if (this.#live.size > this.#options.maxLive) this.#evict();
     return live;
   }
 
@@ -133,8 +153,8 @@ export class SessionTable {
     this.#sweptAt = now;
     const tooOld = now - this.#options.idleMs;
     for (const live of this.#live.values()) {
-      for (const [id, stream] of live.streams)
-        if (stream.isEnded && stream.usedAt < tooOld) live.streams.delete(id);
+      for (const stream of live.streams.values())
+        if (stream.isEnded && stream.usedAt < tooOld) this.#forget(live, stream);
       if (live.usedAt < tooOld && isIdle(live)) this.#drop(live, "the session was idle");
     }
     for (const [token, expiresAt] of this.#deleted) if (expiresAt < now) this.#deleted.delete(token);
@@ -146,9 +166,19 @@ export class SessionTable {
     for (const controller of live.running.values()) controller.abort(closed);
     live.asks.close(closed);
     live.detach();
-    for (const stream of live.streams.values()) void stream.end();
-    void live.standalone?.end();
+    for (const stream of live.streams.values()) this.#options.forget(stream);
+    if (live.standalone !== undefined) this.#options.forget(live.standalone);
   }
+
+  #forget(live: LiveSession, stream: ResumableStream): void {
+    live.streams.delete(stream.id);
+    this.#options.forget(stream);
+  }
+}
+
+/** As good as the whole id, which may be long: it holds the tag of the seal, which nobody can choose. */
+function endOf(token: string): string {
+  return token.slice(-32);
 }
 
 function isIdle(live: LiveSession): boolean {

@@ -1,39 +1,46 @@
-import { createParser } from "eventsource-parser";
+import { createParser, type EventSourceParser } from "eventsource-parser";
 import { RpcError } from "../../errors/rpc-error.ts";
 
-/** One event of a stream. `retryMs` is the wait the server asked for most recently. */
+/** One event of a stream. */
 export interface SseEvent {
-  readonly event: string | undefined;
-  readonly id: string | undefined;
+  readonly event?: string | undefined;
+  readonly id?: string | undefined;
   readonly data: string;
-  readonly retryMs: number | undefined;
 }
 
-/** Reads an event stream. Comments are left out; an event over the limit ends the reading with an error. */
-export async function* readSse(
-  body: AsyncIterable<Uint8Array>,
-  maxEventBytes: number,
-): AsyncGenerator<SseEvent> {
-  const decoder = new TextDecoder();
-  let ready: SseEvent[] = [];
-  let retryMs: number | undefined;
-  let sinceEvent = 0;
-  const parser = createParser({
-    onEvent: ({ event, id, data }) => {
-      sinceEvent = 0;
-      ready.push({ event, id, data, retryMs });
-    },
-    onRetry: (ms) => {
-      retryMs = ms;
-    },
-  });
-  for await (const chunk of body) {
-    sinceEvent += chunk.length;
-    parser.feed(decoder.decode(chunk, { stream: true }));
-    if (sinceEvent > maxEventBytes)
-      throw new RpcError("rpc.internal", `The server sent an event of more than ${maxEventBytes} bytes`);
-    const events = ready;
-    ready = [];
-    yield* events;
+/** Reads an event stream piece by piece. Comments and fields nobody knows are left out. */
+export class SseReader {
+  /** The id most recently sent, on an event with data or without. */
+  lastEventId: string | undefined;
+  /** The wait the server asked for most recently. */
+  retryMs: number | undefined;
+  readonly #decoder = new TextDecoder();
+  readonly #parser: EventSourceParser;
+  #ready: SseEvent[] = [];
+
+  constructor(maxEventBytes: number) {
+    this.#parser = createParser({
+      maxBufferSize: maxEventBytes,
+      onEvent: (event) => {
+        this.lastEventId = event.id ?? this.lastEventId;
+        this.#ready.push(event);
+      },
+      onRetry: (ms) => {
+        this.retryMs = ms;
+      },
+      onError: ({ type }) => {
+        if (type !== "max-buffer-size-exceeded") return;
+        const text = `The server sent an event of more than ${maxEventBytes} bytes`;
+        throw new RpcError("rpc.internal", text);
+      },
+    });
+  }
+
+  /** The events that are complete with this piece. Throws an `RpcError` for one over the limit. */
+  read(bytes: Uint8Array): readonly SseEvent[] {
+    this.#parser.feed(this.#decoder.decode(bytes, { stream: true }));
+    const events = this.#ready;
+    this.#ready = [];
+    return events;
   }
 }

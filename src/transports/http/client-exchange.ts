@@ -1,0 +1,152 @@
+import type { IncomingHttpHeaders } from "node:http";
+import type { Dispatcher } from "undici";
+import { type Clock, systemClock } from "../../async/clock.ts";
+import { toClosed } from "./client-failure.ts";
+
+/** One HTTP request of a client. Header names and values take turns. */
+export interface HttpRequest {
+  readonly url: URL;
+  readonly method: "POST" | "GET" | "DELETE";
+  readonly headers: string[];
+  readonly body?: string | Uint8Array | undefined;
+  readonly signal?: AbortSignal | undefined;
+  /** Called when the first byte is about to leave; until then the request was not sent. */
+  readonly onSent?: (() => void) | undefined;
+}
+
+/** Takes a response as it comes, without a stream in between. What it throws ends the exchange with that error. */
+export interface ReplySink {
+  head(status: number, headers: IncomingHttpHeaders): void;
+  /** Returns true when nothing more is wanted: the exchange is over then, whatever else comes. */
+  chunk(bytes: Uint8Array): boolean;
+}
+
+/** How long the rest of a response may take whose beginning was enough; then its socket is closed. */
+const restMs = 1000;
+
+/**
+ * One request and its response, straight on undici's dispatcher: the streams of its friendlier functions cost more than
+ * everything else about a small call. Redirects are not followed: the headers may hold credentials.
+ */
+export class Exchange implements Dispatcher.DispatchHandler {
+  /**
+   * Resolves when the sink has what it wants or the response has ended. Rejects with a `ClosedError`, what the sink
+   * threw, or the reason it was aborted with.
+   */
+  readonly ended: Promise<void>;
+  readonly #request: HttpRequest;
+  readonly #sink: ReplySink;
+  readonly #clock: Clock;
+  readonly #onAbort: (() => void) | undefined;
+  #settle!: { resolve: () => void; reject: (reason: unknown) => void };
+  #controller: Dispatcher.DispatchController | undefined;
+  #isSent = false;
+  #isOver = false;
+  #stopRest: (() => void) | undefined;
+
+  constructor(dispatcher: Dispatcher, request: HttpRequest, sink: ReplySink, clock: Clock = systemClock) {
+    this.#request = request;
+    this.#sink = sink;
+    this.#clock = clock;
+    this.ended = new Promise((resolve, reject) => {
+      this.#settle = { resolve, reject };
+    });
+    const { url, method, headers, body, signal } = request;
+    if (signal !== undefined) {
+      if (signal.aborted) {
+        this.abort(signal.reason);
+        return;
+      }
+      this.#onAbort = () => this.abort(signal.reason);
+      signal.addEventListener("abort", this.#onAbort, { once: true });
+    }
+    const path = `${url.pathname}${url.search}`;
+    try {
+      dispatcher.dispatch(
+        // Deadlines are the caller's; a silent stream is not a dead one.
+        {
+          origin: url.origin,
+          path,
+          method,
+          headers,
+          body: body ?? null,
+          headersTimeout: 0,
+          bodyTimeout: 0,
+        },
+        this,
+      );
+    } catch (error) {
+      this.#fail(error);
+    }
+  }
+
+  /** Ends it with this error; closes the socket if the response has not ended. */
+  abort(reason: unknown): void {
+    this.#over();
+    this.#settle.reject(reason);
+    this.#controller?.abort(toError(reason));
+  }
+
+  onRequestStart(controller: Dispatcher.DispatchController): void {
+    this.#controller = controller;
+    if (this.#isOver) return controller.abort(toError(this.#request.signal?.reason));
+    this.#isSent = true;
+    this.#request.onSent?.();
+  }
+
+  onResponseStart(
+    _controller: Dispatcher.DispatchController,
+    status: number,
+    headers: IncomingHttpHeaders,
+  ): void {
+    if (status < 200 || this.#isOver) return;
+    this.#guard(() => this.#sink.head(status, headers));
+  }
+
+  onResponseData(_controller: Dispatcher.DispatchController, bytes: Uint8Array): void {
+    if (this.#isOver) return;
+    this.#guard(() => {
+      if (this.#sink.chunk(bytes)) this.#enough();
+    });
+  }
+
+  onResponseEnd(): void {
+    this.#stopRest?.();
+    this.#over();
+    this.#settle.resolve();
+  }
+
+  onResponseError(_controller: Dispatcher.DispatchController, error: Error): void {
+    this.#stopRest?.();
+    if (!this.#isOver) this.#fail(error);
+  }
+
+  /** The rest is read and thrown away, so that the socket can be used again. */
+  #enough(): void {
+    this.#over();
+    this.#settle.resolve();
+    this.#stopRest = this.#clock.timer(restMs, () => this.#controller?.abort(toError(undefined)));
+  }
+
+  #guard(work: () => void): void {
+    try {
+      work();
+    } catch (error) {
+      this.abort(error);
+    }
+  }
+
+  #fail(error: unknown): void {
+    this.#over();
+    this.#settle.reject(toClosed(error, this.#request.url, this.#isSent));
+  }
+
+  #over(): void {
+    this.#isOver = true;
+    if (this.#onAbort !== undefined) this.#request.signal?.removeEventListener("abort", this.#onAbort);
+  }
+}
+
+function toError(reason: unknown): Error {
+  return reason instanceof Error ? reason : new DOMException("The request was given up", "AbortError");
+}

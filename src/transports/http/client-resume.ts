@@ -1,0 +1,107 @@
+import { createBackoff } from "../../async/backoff.ts";
+import { sleep } from "../../async/clock.ts";
+import { ClosedError } from "../../errors/closed-error.ts";
+import { RpcError, rpcCodes } from "../../errors/rpc-error.ts";
+import { SessionExpiredError } from "../../errors/session-expired-error.ts";
+import type { RequestId, Response } from "../../jsonrpc/message.ts";
+import { parseMessage } from "../../jsonrpc/parse.ts";
+import { messageShape } from "../../mcp/shape.ts";
+import type { AnswerReader } from "./client-answer.ts";
+import { httpErrorOf, isRefused } from "./client-failure.ts";
+import type { HttpWay } from "./client-way.ts";
+
+/** How often a broken legacy stream is resumed without a new event in between. */
+const maxResumes = 5;
+
+/**
+ * Waits for the answer to a request that was posted, over as many responses as that takes where a legacy server numbers
+ * its events. Rejects at once when it cannot come any more.
+ */
+export async function awaitAnswer(
+  way: HttpWay,
+  posted: Promise<void>,
+  reader: AnswerReader,
+  id: RequestId,
+  signal: AbortSignal,
+): Promise<Response> {
+  let broken: unknown;
+  try {
+    await posted;
+  } catch (error) {
+    if (!reader.isStream || !isBroken(error)) throw error;
+    broken = error;
+  }
+  if (!reader.isStream) return toAnswer(way, reader, id);
+  const backoff = createBackoff();
+  for (let failures = broken === undefined ? 0 : 1; reader.answer === undefined;) {
+    const { lastEventId, retryMs, events } = reader;
+    const isResumable = lastEventId !== undefined && way.mode.kind === "legacy";
+    if (!isResumable || failures > maxResumes || isRefused(broken)) throw lost(way, broken);
+    // A stream that broke is asked for again at once; a server that ended it wants us to wait.
+    const waitMs = broken !== undefined && failures === 1 ? 0 : backoff.next();
+    await sleep(Math.max(retryMs ?? 0, waitMs), way.clock, signal);
+    broken = await resume(way, reader, lastEventId, signal);
+    if (reader.events > events || reader.lastEventId !== lastEventId) {
+      failures = 0;
+      backoff.reset();
+    }
+    // Who says when to come back may send us away as often as they like; the deadline is the caller's.
+    if (broken !== undefined || reader.retryMs === undefined) failures++;
+  }
+  return reader.answer;
+}
+
+/** Resolves with what went wrong, if that may be better next time. */
+async function resume(
+  way: HttpWay,
+  reader: AnswerReader,
+  lastEventId: string,
+  signal: AbortSignal,
+): Promise<unknown> {
+  reader.rewind();
+  try {
+    await way.get(reader, { signal, headers: ["last-event-id", lastEventId] });
+  } catch (error) {
+    if (isBroken(error)) return error;
+    throw error;
+  }
+  if (reader.isStream) return undefined;
+  const refused = httpErrorOf(reader.status, way.url, reader.body);
+  if (reader.status >= 500) return refused;
+  throw lost(way, refused);
+}
+
+/** A failure of the network, which another request may not meet. */
+function isBroken(error: unknown): boolean {
+  return error instanceof ClosedError;
+}
+
+/** The request was sent; nobody will tell us what became of it. */
+function lost({ target }: HttpWay, cause: unknown): ClosedError {
+  return new ClosedError("outcome_unknown", `${target} ended the stream before the answer`, { cause });
+}
+
+/** The answer in a JSON body, or the error that says why there is none. */
+function toAnswer(way: HttpWay, { status, body }: AnswerReader, id: RequestId): Response {
+  const message = parseMessage(body, { shape: messageShape });
+  const isForUs = message.kind === "result" || message.kind === "error" ? message.id === id : false;
+  if (status === 404 && way.session !== undefined && !(isForUs && isUnknownMethod(message))) {
+    way.isSessionOver = true;
+    throw new SessionExpiredError();
+  }
+  if (message.kind === "result" && isForUs && status < 300) return message;
+  // Authorization is between the client and HTTP, whatever the body says.
+  if (status === 401 || status === 403) throw httpErrorOf(status, way.url, body);
+  // An error without an id is about the only request there was.
+  if (message.kind === "error" && (isForUs || message.id === undefined)) return message;
+  if (status < 300)
+    throw new RpcError(
+      "rpc.other",
+      `${way.target} answered ${status} with something that is no answer to the request`,
+    );
+  throw httpErrorOf(status, way.url, body);
+}
+
+function isUnknownMethod(message: ReturnType<typeof parseMessage>): boolean {
+  return message.kind === "error" && message.error.code === rpcCodes["rpc.method_not_found"];
+}

@@ -1,0 +1,147 @@
+import { Agent, type Dispatcher } from "undici";
+import { type Clock, systemClock } from "../../async/clock.ts";
+import { ClosedError } from "../../errors/closed-error.ts";
+import type { RawJson } from "../../json/raw.ts";
+import type { LinkEvents, LinkMode } from "../../mcp/link.ts";
+import { sessionHeader } from "./call-stream.ts";
+import { Exchange, type HttpRequest, type ReplySink } from "./client-exchange.ts";
+
+/** Headers to send with every request; a function is asked each time, so that tokens can be renewed. */
+export type HeaderSource =
+  | { readonly [name: string]: string }
+  | (() => Promise<{ readonly [name: string]: string }>);
+
+export interface HttpLinkOptions {
+  readonly events: LinkEvents;
+  readonly headers?: HeaderSource | undefined;
+  /** Most bytes of one answer or event. */
+  readonly maxResponseBytes?: number | undefined;
+  readonly dispatcher?: Dispatcher | undefined;
+  readonly clock?: Clock | undefined;
+  readonly onWarning?: ((text: string) => void) | undefined;
+}
+
+/** Header names and values in turns. */
+export type HeaderPairs = readonly string[];
+
+/** What one request adds to the usual. */
+type Extras = Pick<HttpRequest, "signal" | "onSent"> & { readonly headers?: HeaderPairs };
+
+/** The way requests go to one endpoint: where, with which headers, in which session. */
+export class HttpWay implements AsyncDisposable {
+  readonly url: URL;
+  readonly target: string;
+  readonly clock: Clock;
+  readonly #dispatcher: Dispatcher;
+  readonly #ownsDispatcher: boolean;
+  readonly #source: HeaderSource;
+  readonly #open = new Set<Exchange>();
+  #mode: LinkMode = { kind: "legacy", revision: undefined };
+  #session: string | undefined;
+  #closed: ClosedError | undefined;
+  /** Headers that are the same until the mode or the session changes. */
+  #usual: HeaderPairs = [];
+
+  constructor(url: URL, { headers = {}, dispatcher, clock = systemClock }: Omit<HttpLinkOptions, "events">) {
+    this.url = url;
+    this.target = `${url.origin}${url.pathname}`;
+    this.clock = clock;
+    this.#source = headers;
+    this.#ownsDispatcher = dispatcher === undefined;
+    this.#dispatcher = dispatcher ?? new Agent({ connections: 128, pipelining: 1 });
+    this.#settleHeaders();
+  }
+
+  get mode(): LinkMode {
+    return this.#mode;
+  }
+
+  set mode(mode: LinkMode) {
+    this.#mode = mode;
+    if (mode.kind === "modern") this.#session = undefined;
+    this.#settleHeaders();
+  }
+
+  get session(): string | undefined {
+    return this.#session;
+  }
+
+  set session(session: string | undefined) {
+    this.#session = session;
+    this.#settleHeaders();
+  }
+
+  /** The server no longer knows the session: there is nothing to take leave of. */
+  isSessionOver = false;
+
+  post(body: RawJson, sink: ReplySink, extras: Extras): Promise<void> {
+    const bytes = body.isBytesOnly ? body.bytes : body.text;
+    return this.#send("POST", [...postHeaders, ...(extras.headers ?? [])], bytes, sink, extras);
+  }
+
+  get(sink: ReplySink, extras: Extras): Promise<void> {
+    return this.#send(
+      "GET",
+      ["accept", "text/event-stream", ...(extras.headers ?? [])],
+      undefined,
+      sink,
+      extras,
+    );
+  }
+
+  delete(sink: ReplySink, extras: Extras): Promise<void> {
+    return this.#send("DELETE", extras.headers ?? [], undefined, sink, extras);
+  }
+
+  /** Nothing more is sent, and what is underway fails. */
+  close(): void {
+    this.#closed ??= new ClosedError("not_sent", "the client is closed");
+    const reason = new ClosedError("outcome_unknown", "the client was closed");
+    for (const exchange of this.#open) exchange.abort(reason);
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.close();
+    if (this.#ownsDispatcher) await this.#dispatcher.destroy();
+  }
+
+  async #send(
+    method: HttpRequest["method"],
+    own: HeaderPairs,
+    body: string | Uint8Array | undefined,
+    sink: ReplySink,
+    { signal, onSent }: Extras,
+  ): Promise<void> {
+    const given = typeof this.#source === "function" ? toPairs(await this.#source()) : [];
+    if (this.#closed !== undefined && method !== "DELETE") throw this.#closed;
+    const headers = [...given, ...this.#usual, ...own];
+    const request: HttpRequest = { url: this.url, method, headers, body, signal, onSent };
+    const exchange = new Exchange(this.#dispatcher, request, sink, this.clock);
+    this.#open.add(exchange);
+    try {
+      await exchange.ended;
+    } finally {
+      this.#open.delete(exchange);
+    }
+  }
+
+  #settleHeaders(): void {
+    const { revision } = this.#mode;
+    this.#usual = [
+      ...(typeof this.#source === "function" ? [] : toPairs(this.#source)),
+      ...(revision === undefined ? [] : ["mcp-protocol-version", revision]),
+      ...(this.#session === undefined ? [] : [sessionHeader, this.#session]),
+    ];
+  }
+}
+
+const postHeaders: HeaderPairs = [
+  "content-type",
+  "application/json",
+  "accept",
+  "application/json, text/event-stream",
+];
+
+function toPairs(headers: { readonly [name: string]: string }): HeaderPairs {
+  return Object.entries(headers).flat();
+}

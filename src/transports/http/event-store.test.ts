@@ -1,0 +1,116 @@
+import * as fc from "fast-check";
+import { describe, expect, test } from "vitest";
+import { createMemoryEventStore, type EventStore, streamOf } from "./event-store.ts";
+
+function append(store: EventStore, stream: string, ...data: readonly string[]): readonly string[] {
+  return data.map((text) => store.append(stream, text) as string);
+}
+
+function after(store: EventStore, eventId: string): readonly string[] | undefined {
+  const events = store.after(eventId) as ReturnType<EventStore["after"]> &
+    readonly { readonly data: string }[];
+  return events?.map(({ data }) => data);
+}
+
+describe("the events of a stream", () => {
+  test("are given in order after any of them", () => {
+    const store = createMemoryEventStore();
+    const ids = append(store, "s", "a", "b", "c");
+    expect(ids.map((id) => after(store, id))).toEqual([["b", "c"], ["c"], []]);
+  });
+
+  test("are kept apart from those of another", () => {
+    const store = createMemoryEventStore();
+    const [first] = append(store, "s", "a");
+    append(store, "t", "x");
+    append(store, "s", "b");
+    expect(after(store, first!)).toEqual(["b"]);
+  });
+
+  test("have ids that are unique across streams and name their own", () => {
+    const store = createMemoryEventStore();
+    const ids = ["s", "t", "s:t"].flatMap((stream) => append(store, stream, "a", "b"));
+    expect(new Set(ids).size).toBe(ids.length);
+    expect(ids.map(streamOf)).toEqual(["s", "s", "t", "t", "s:t", "s:t"]);
+  });
+
+  test.each([
+    "",
+    "s",
+    "s:",
+    ":0",
+    "s:2",
+    "s:-1",
+    "s:1.0",
+    "s:1e0",
+    "s:0x1",
+    "s: 1",
+    "s:1 ",
+    "t:0",
+    "s:9".repeat(40),
+  ])("are not given after %j, which is no event", (id) => {
+    const store = createMemoryEventStore();
+    append(store, "s", "a", "b");
+    expect(after(store, id)).toBeUndefined();
+  });
+
+  test("are gone when the stream is forgotten", () => {
+    const store = createMemoryEventStore();
+    const [first] = append(store, "s", "a", "b");
+    void store.forget("s");
+    expect(after(store, first!)).toBeUndefined();
+  });
+});
+
+describe("at its limit", () => {
+  test("a stream drops its oldest events, and says that they are gone", () => {
+    const store = createMemoryEventStore({ maxStreamBytes: 40 });
+    const ids = append(store, "s", ...Array.from({ length: 10 }, (_, index) => `event ${index}!`));
+    expect(after(store, ids[0]!)).toBeUndefined();
+    expect(after(store, ids[8]!)).toEqual(["event 9!"]);
+  });
+
+  test("an event larger than the limit is kept alone, so that the stream can go on", () => {
+    const store = createMemoryEventStore({ maxStreamBytes: 10 });
+    const [first] = append(store, "s", "a");
+    append(store, "s", "x".repeat(100));
+    expect(after(store, first!)).toEqual(["x".repeat(100)]);
+  });
+
+  test("the stream that was written to longest ago goes first", () => {
+    const store = createMemoryEventStore({ maxTotalBytes: 70 });
+    const [old] = append(store, "old", "a", "b");
+    const [used] = append(store, "used", "a", "b");
+    append(store, "old", "c");
+    append(store, "new", "x".repeat(40));
+    expect(after(store, used!)).toBeUndefined();
+    expect(after(store, old!)).toEqual(["b", "c"]);
+  });
+
+  test("a stream that lost its events gives no id twice, and never passes over what it lost", () => {
+    const store = createMemoryEventStore({ maxTotalBytes: 50 });
+    const early = append(store, "s", "a", "b", "c");
+    append(store, "other", "x".repeat(60));
+    const late = append(store, "s", "d", "e", "f", "g");
+    expect(new Set([...early, ...late]).size).toBe(7);
+    expect(after(store, early[1]!)).toBeUndefined();
+    expect(after(store, late[0]!)).toEqual(["e", "f", "g"]);
+  });
+
+  test("whatever is written, what is given is exactly what followed, or nothing", () => {
+    const writes = fc.array(fc.tuple(fc.constantFrom("a", "b", "c"), fc.string({ maxLength: 30 })), {
+      maxLength: 60,
+    });
+    fc.assert(
+      fc.property(writes, fc.integer({ min: 20, max: 200 }), (written, limit) => {
+        const store = createMemoryEventStore({ maxStreamBytes: limit, maxTotalBytes: 2 * limit });
+        const sent = written.map(([stream, data]) => ({ stream, data, id: append(store, stream, data)[0]! }));
+        for (const [index, { stream, id }] of sent.entries()) {
+          const followed = sent.slice(index + 1).filter((event) => event.stream === stream);
+          const given = after(store, id);
+          if (given !== undefined) expect(given).toEqual(followed.map(({ data }) => data));
+        }
+      }),
+    );
+  });
+});
