@@ -1,5 +1,5 @@
 import type { LegacyRevision, Revision } from "../../src/mcp/revision.ts";
-import { type Message, RawReply, type RawRequest, RawSocket } from "./raw-http.ts";
+import { type Message, type RawReply, type RawRequest, RawSocket } from "./raw-http.ts";
 import { assertValidFrame, type Frame } from "./wire-schema.ts";
 
 type Headers = { readonly [name: string]: string | undefined };
@@ -122,7 +122,7 @@ export class HttpWire implements Disposable {
     const single = Array.isArray(message) ? undefined : (message as Frame);
     const isModern = this.revision === "2026-07-28";
     const own = isModern && single !== undefined ? mirrored(single) : this.#sessionHeaders();
-    return this.send(postOf(message, { ...own, ...headers }), [message].flat() as readonly Frame[]);
+    return this.send(postOf(message, { ...own, ...headers }), [message].flat());
   }
 
   /** Posts a request and resolves with its response, once the reply is complete. */

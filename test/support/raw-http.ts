@@ -56,7 +56,7 @@ export class RawReply {
   }
 
   get json(): unknown {
-    return JSON.parse(this.body);
+    return JSON.parse(this.body) as unknown;
   }
 
   /** Every JSON-RPC message in it, from the stream or from the body. */

@@ -37,6 +37,7 @@ export class HttpLink implements Link {
   /** What a legacy server asked and we have not answered. */
   readonly #asked = new Map<RequestId, AbortController>();
   #nextId = 1;
+  #closed: Promise<void> | undefined;
 
   constructor(url: URL, options: HttpLinkOptions) {
     this.#way = new HttpWay(url, options);
@@ -92,8 +93,12 @@ export class HttpLink implements Link {
     });
   }
 
-  async [Symbol.asyncDispose](): Promise<void> {
-    if (this.#closing.signal.aborted) return;
+  [Symbol.asyncDispose](): Promise<void> {
+    this.#closed ??= this.#close();
+    return this.#closed;
+  }
+
+  async #close(): Promise<void> {
     this.#closing.abort();
     for (const asking of this.#asked.values()) asking.abort();
     this.#way.close();

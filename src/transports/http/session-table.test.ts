@@ -10,6 +10,8 @@ const handshake: Handshake = {
   clientInfo: { name: "x", version: "1" },
 };
 
+type Running = Parameters<LiveSession["running"]["set"]>[1];
+
 interface Fixture {
   readonly table: SessionTable;
   readonly clock: VirtualClock;
@@ -104,7 +106,7 @@ describe("memory", () => {
   test("does not drop a session that is busy, and refuses new ones when all are", () => {
     const { table } = create({ maxLive: 2 });
     const busy = [table.begin(handshake, undefined), table.begin(handshake, undefined)];
-    const call = { abort: () => {} } as unknown as Parameters<LiveSession["running"]["set"]>[1];
+    const call = { abort: () => {} } as Running;
     for (const live of busy) live.running.set("1" as never, call);
     expect(() => table.begin(handshake, undefined)).toThrow("Too many sessions");
     for (const live of busy) expect(table.find(live.token, undefined)).toBe(live);
@@ -138,7 +140,7 @@ describe("memory", () => {
     const { table, detached } = create();
     const live = table.begin(handshake, undefined);
     const aborted: unknown[] = [];
-    live.running.set("1" as never, { abort: (reason: unknown) => void aborted.push(reason) } as never);
+    live.running.set("1" as never, { abort: (reason) => void aborted.push(reason) });
     table.close();
     expect([table.size, detached.length, aborted.length]).toEqual([0, 1, 1]);
   });
