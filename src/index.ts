@@ -44,7 +44,7 @@ export { elicit, elicitUrl, inputRequired, listRoots, sample } from "./tools/ask
 export { type CompletionRegistry, createCompletionRegistry } from "./tools/completion.ts";
 export { type Composite, compose, type ComposeOptions } from "./tools/composite.ts";
 export { audio, embedResource, failure, image, resourceLink, structured, text } from "./tools/content.ts";
-export { type CallContext, type CallEvent, createCallContext } from "./tools/context.ts";
+export { type CallContext, type CallEvent, createCallContext, deriveContext } from "./tools/context.ts";
 export type { HandlerResult, ToolEvent } from "./tools/event.ts";
 export type { ToolContext, ToolHandler } from "./tools/handler.ts";
 export { type CallEnd, type Middleware, withMiddleware } from "./tools/middleware.ts";

@@ -121,6 +121,7 @@ const publicNames: Readonly<Record<string, readonly string[]>> = {
     "createSeal",
     "createServer",
     "createStreamChannel",
+    "deriveContext",
     "elicit",
     "elicitUrl",
     "embedResource",
