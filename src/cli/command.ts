@@ -7,6 +7,8 @@ export interface Flag {
   /** What stands for its value in the help, such as `PORT`; a flag without it is a switch. */
   readonly value?: string;
   readonly help: string;
+  /** One letter that means the same. */
+  readonly short?: string;
 }
 
 export type Flags = { readonly [name: string]: Flag };
@@ -18,6 +20,10 @@ export interface Command {
   /** What follows the name, without flags. */
   readonly operands?: string;
   readonly flags: Flags;
+  /** Whether the command of a server may follow a `--`. */
+  readonly takesCommand?: boolean;
+  /** What the help ends with: command lines that work as they are. */
+  readonly examples?: readonly string[];
   /** Resolves with the exit code. */
   run(parsed: Parsed): Promise<number>;
 }
@@ -26,50 +32,81 @@ export interface Command {
 export interface Parsed {
   /** Whether a switch was given. */
   has(flag: string): boolean;
-  /** The value given to a flag. */
+  /** The value given to a flag; the last one, if there were several. */
   valueOf(flag: string): string | undefined;
+  /** Every value given to a flag. */
+  valuesOf(flag: string): readonly string[];
   readonly operands: readonly string[];
+  /** What followed `--`; undefined without one. */
+  readonly command: readonly string[] | undefined;
 }
 
 /** Every command knows these. */
 export const commonFlags: Flags = {
-  help: { help: "show this help" },
-  version: { help: "show the version" },
+  help: { help: "show this help", short: "h" },
+  version: { help: "show the version", short: "v" },
 };
 
 /** Reads flags and operands. Throws a {@link UsageError} that names the right spelling of a wrong flag. */
-export function parseCommandLine(args: readonly string[], flags: Flags): Parsed {
+export function parseCommandLine(
+  args: readonly string[],
+  { flags, takesCommand = false }: Pick<Command, "flags" | "takesCommand">,
+): Parsed {
   const known = { ...flags, ...commonFlags };
+  const end = takesCommand ? args.indexOf("--") : -1;
   const options = Object.fromEntries(
-    Object.entries(known).map(([name, { value }]) => [
+    Object.entries(known).map(([name, { value, short }]) => [
       name,
-      { type: value === undefined ? "boolean" : "string" } as const,
+      {
+        type: value === undefined ? ("boolean" as const) : ("string" as const),
+        ...(short === undefined ? {} : { short }),
+      },
     ]),
   );
-  const { tokens, values, positionals } = parseArgs({
-    args: [...args],
+  const { tokens } = parseArgs({
+    args: end === -1 ? [...args] : args.slice(0, end),
     options,
     allowPositionals: true,
     strict: false,
     tokens: true,
   });
+  const given = new Map<string, string[]>();
+  const operands: string[] = [];
   for (const token of tokens) {
-    if (token.kind === "option") checkOption(token.name, token.rawName, token.value, known);
+    if (token.kind === "positional") operands.push(token.value);
+    if (token.kind !== "option") continue;
+    checkOption(token, known, takesCommand);
+    given.set(token.name, [...(given.get(token.name) ?? []), token.value ?? ""]);
   }
   return {
-    has: (flag) => values[flag] === true,
-    valueOf: (flag) => (typeof values[flag] === "string" ? values[flag] : undefined),
-    operands: positionals,
+    has: (flag) => given.has(flag),
+    valueOf: (flag) => given.get(flag)?.at(-1),
+    valuesOf: (flag) => given.get(flag) ?? [],
+    operands,
+    command: end === -1 ? undefined : args.slice(end + 1),
   };
 }
 
-function checkOption(name: string, rawName: string, value: string | undefined, known: Flags): void {
+interface Option {
+  readonly name: string;
+  readonly rawName: string;
+  readonly value: string | undefined;
+  readonly inlineValue: boolean | undefined;
+}
+
+function checkOption(option: Option, known: Flags, takesCommand: boolean): void {
+  const { name, rawName, value, inlineValue } = option;
   const flag = Object.hasOwn(known, name) ? known[name] : undefined;
   if (flag === undefined) {
     const meant = nearest(name, Object.keys(known));
-    throw new UsageError(`unknown flag ${rawName}${meant === undefined ? "" : `; did you mean --${meant}?`}`);
+    const elsewhere = takesCommand ? "; flags of a server's own command go after --" : "";
+    throw new UsageError(
+      `unknown flag ${rawName}${meant === undefined ? elsewhere : `; did you mean --${meant}?`}`,
+    );
   }
-  if (flag.value !== undefined && value === undefined)
+  // `--server --json` has forgotten a value; it does not name a server "--json".
+  const isForgotten = value === undefined || (inlineValue !== true && value.startsWith("--"));
+  if (flag.value !== undefined && isForgotten)
     throw new UsageError(`${rawName} needs a value: ${rawName} ${flag.value}`);
   if (flag.value === undefined && value !== undefined) throw new UsageError(`${rawName} takes no value`);
 }

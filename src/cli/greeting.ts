@@ -32,6 +32,7 @@ export function describeHttp(url: string): string {
     "See countdown stream:",
     "",
     `  ${curl}`,
+    `  npx junctor call countdown from=5 --server ${url}`,
     "",
     "Use it from Claude, Cursor or another client (VS Code says servers for mcpServers):",
     "",

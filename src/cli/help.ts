@@ -11,19 +11,37 @@ export function describeProgram(commands: readonly Command[]): string {
     "",
     "junctor COMMAND --help tells more about a command.",
     "",
+    "Exit codes: 0 done, 1 the tool failed, 2 wrong usage, 3 no connection or a protocol error, 130 interrupted.",
+    "",
   ].join("\n");
 }
 
 /** The help of one command. */
-export function describeCommand({ name, summary, operands, flags }: Command): string {
-  const usage = ["Usage: junctor", name, ...(operands === undefined ? [] : [operands]), "[flags]"].join(" ");
-  return [usage, "", summary, "", ...describeFlags({ ...flags, ...commonFlags }), ""].join("\n");
+export function describeCommand(command: Command): string {
+  const { name, summary, operands, flags, takesCommand = false, examples = [] } = command;
+  const usage = [
+    "Usage: junctor",
+    name,
+    operands,
+    "[flags]",
+    takesCommand ? "[-- COMMAND ARGS…]" : undefined,
+  ];
+  return [
+    usage.filter((part) => part !== undefined).join(" "),
+    "",
+    summary,
+    "",
+    ...describeFlags({ ...flags, ...commonFlags }),
+    ...(examples.length === 0 ? [] : ["", "Examples:", ...examples.map((example) => `  ${example}`)]),
+    "",
+  ].join("\n");
 }
 
 function describeFlags(flags: Flags): readonly string[] {
-  const rows = Object.entries(flags).map(
-    ([name, { value, help }]) => [`--${name}${value === undefined ? "" : ` ${value}`}`, help] as const,
-  );
+  const rows = Object.entries(flags).map(([name, { value, short, help }]) => {
+    const flag = `${short === undefined ? "" : `-${short}, `}--${name}${value === undefined ? "" : ` ${value}`}`;
+    return [flag, help] as const;
+  });
   const width = Math.max(...rows.map(([flag]) => flag.length));
   return rows.map(([flag, help]) => `  ${flag.padEnd(width)}  ${help}`);
 }

@@ -5,6 +5,8 @@ export class ConnectError extends Error {
   override readonly name = "ConnectError";
   readonly code = "client.connect";
   readonly target: string;
+  /** Why, without the rest of the message. */
+  readonly reason: string;
   /** The end of what a child wrote to its standard error stream. */
   readonly stderr: string;
   readonly delivery: Delivery = "not_sent";
@@ -18,6 +20,7 @@ export class ConnectError extends Error {
     const said = stderr.trim() === "" ? "" : `\nIt wrote:\n${stderr.trimEnd().replaceAll(/^/gm, "  ")}`;
     super(`Could not connect to ${target}: ${reason}${said}`, { cause });
     this.target = target;
+    this.reason = reason;
     this.stderr = stderr;
   }
 }

@@ -4,9 +4,10 @@ export function nearest(word: string, candidates: readonly string[]): string | u
     .map((candidate) => ({ candidate, distance: editDistance(word.toLowerCase(), candidate.toLowerCase()) }))
     .toSorted((a, b) => a.distance - b.distance);
   const best = ranked[0];
-  return best !== undefined && best.distance <= Math.max(1, Math.floor(word.length / 3))
-    ? best.candidate
-    : undefined;
+  if (best === undefined) return undefined;
+  // A word with every letter changed is another word: "c" is not a misspelt "a".
+  const isClose = best.distance <= Math.max(1, Math.floor(word.length / 3));
+  return isClose && best.distance < Math.max(word.length, best.candidate.length) ? best.candidate : undefined;
 }
 
 /** How many letters must be added, dropped, changed or swapped with their neighbour to get from one word to another. */

@@ -1,3 +1,5 @@
+import type { Delivery } from "./delivery.ts";
+
 /** Our names for the JSON-RPC and MCP error codes, and the numbers they have on the wire. */
 export const rpcCodes = {
   "rpc.parse": -32700,
@@ -35,6 +37,8 @@ export class RpcError extends Error {
   readonly code: RpcErrorCode;
   readonly rpcCode: number;
   readonly data: unknown;
+  /** Whoever answers with an error got the request. */
+  readonly delivery: Delivery = "answered";
 
   constructor(code: RpcErrorCode, message: string, options: RpcErrorOptions = {}) {
     super(message, options.cause === undefined ? undefined : { cause: options.cause });

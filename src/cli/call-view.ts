@@ -1,0 +1,71 @@
+import type { ToolResult } from "../mcp/types.ts";
+import type { CallEvent } from "../tools/context.ts";
+import { note, print } from "./print.ts";
+import { describeBlock, describeResult } from "./show-content.ts";
+import { toSafeLine, toSafeText } from "./terminal-text.ts";
+
+/** Shows a call as it happens. */
+export interface CallView {
+  event(event: CallEvent): void;
+  /** Says something to the person, on a line of its own. */
+  say(line: string): void;
+  /** Shows the result, or what of it was not shown yet. */
+  result(result: ToolResult): Promise<void>;
+}
+
+/**
+ * On a terminal, partial text appears on the standard output as it comes, and the result adds only what is missing. In a
+ * pipe the standard output gets the result alone. Progress and logs go to the standard error stream in both cases.
+ *
+ * The protocol has one notification for "here is some of the text" and for "step 3 of 7". What has a total is taken for
+ * a step; a text that turns out to be no part of the result was one too, and then the result is shown whole, below it.
+ */
+export function createCallView(isTerminal: boolean): CallView {
+  const clean = isTerminal ? toSafeText : (text: string): string => text;
+  let streamed = "";
+  let isMidLine = false;
+
+  const write = (text: string): Promise<void> => {
+    if (text !== "") isMidLine = !text.endsWith("\n");
+    return print(text);
+  };
+  const say = (line: string): void => {
+    if (isMidLine && isTerminal) void write("\n");
+    void note(`${line}\n`);
+  };
+
+  return {
+    say,
+    event: (event) => {
+      if (event.kind === "log") return say(describeLog(event));
+      const { message, total } = event;
+      if (message === undefined || total !== undefined) return say(describeProgress(event));
+      if (!isTerminal) return;
+      streamed += message;
+      void write(clean(message));
+    },
+    result: async (result) => {
+      const [first, ...others] = result.content;
+      const isContinued = streamed !== "" && first?.type === "text" && first.text.startsWith(streamed);
+      if (isContinued) {
+        await write(clean(first.text.slice(streamed.length)));
+        if (others.length > 0 && isMidLine) await write("\n");
+        await write(clean(others.map(describeBlock).join("\n")));
+      } else {
+        if (isMidLine) await write("\n");
+        await write(clean(describeResult(result)));
+      }
+      if (isMidLine) await write("\n");
+    },
+  };
+}
+
+function describeProgress({ progress, total, message }: Extract<CallEvent, { kind: "progress" }>): string {
+  const steps = total === undefined ? `${progress ?? ""}` : `${progress ?? "?"}/${total}`;
+  return `[${steps}]${message === undefined ? "" : ` ${toSafeLine(message)}`}`;
+}
+
+function describeLog({ level, logger, data }: Extract<CallEvent, { kind: "log" }>): string {
+  const text = typeof data === "string" ? data : JSON.stringify(data);
+  return `[${level}] ${logger === undefined ? "" : `${toSafeLine(logger)}: `}${toSafeLine(text ?? "")}`;
+}

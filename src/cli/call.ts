@@ -1,0 +1,108 @@
+import { text as readText } from "node:stream/consumers";
+import type { Client } from "../client/client.ts";
+import { nearest } from "../errors/nearest.ts";
+import type { Tool } from "../mcp/types.ts";
+import { createCallView } from "./call-view.ts";
+import type { Command, Parsed } from "./command.ts";
+import { watchInterrupt } from "./interrupt.ts";
+import { note, print } from "./print.ts";
+import { createQuestions } from "./questions.ts";
+import { describeResult } from "./show-content.ts";
+import { parseDestination, targetFlags } from "./target.ts";
+import { toSafeLine, toSafeText } from "./terminal-text.ts";
+import { parseArgumentsJson, parseAssignments } from "./tool-arguments.ts";
+import { UsageError } from "./usage-error.ts";
+import { withClient } from "./with-client.ts";
+
+/** `junctor call` */
+export const call: Command = {
+  name: "call",
+  summary: "Call a tool and show what it gives, as it comes. `junctor tools` lists the arguments.",
+  operands: "TOOL [KEY=VALUE…]",
+  takesCommand: true,
+  flags: {
+    args: {
+      value: "JSON",
+      help: "the arguments as one JSON object instead; - reads it from the standard input",
+    },
+    json: { help: "the whole result, as JSON" },
+    server: { value: "URL", help: "the server (default http://127.0.0.1:7780/mcp)" },
+    ...targetFlags,
+  },
+  examples: [
+    "junctor call add a=2 b=3                              on the server that npm start runs",
+    "junctor call countdown from=5 --server http://127.0.0.1:8080/mcp",
+    "junctor call tag name=fox colour=red colour=brown     a key given twice is a list",
+    'junctor call search --args \'{"query":"fox"}\' --json | jq .content',
+    "junctor call echo message=hello -- npx -y @modelcontextprotocol/server-everything",
+  ],
+  run: async (parsed) => {
+    const [name, ...words] = parsed.operands;
+    if (name === undefined)
+      throw new UsageError(
+        "call needs the name of a tool: junctor call TOOL [KEY=VALUE…]; junctor tools lists them",
+      );
+    assertSensible(name, words, parsed);
+    const destination = parseDestination(parsed, parsed.valueOf("server"));
+    const json = await readJson(parsed.valueOf("args"));
+    const isJson = parsed.has("json");
+    using interruption = watchInterrupt();
+    const view = createCallView(process.stdout.isTTY && !isJson);
+    const handlers = createQuestions({
+      isInteractive: process.stdin.isTTY && process.stderr.isTTY && parsed.valueOf("args") !== "-",
+      say: view.say,
+      onInterrupt: interruption.interrupt,
+    });
+    const warn = (text: string): void => view.say(`junctor: ${toSafeLine(text)}`);
+    const options = { handlers, onLog: view.event, onWarning: warn };
+    return await withClient(destination, interruption, options, async (client) => {
+      const tool = await findTool(client, name);
+      const args = json === undefined ? parseAssignments(words, tool) : parseArgumentsJson(json, tool);
+      const result = await client.callTool(name, args, {
+        signal: interruption.signal,
+        onEvent: view.event,
+        logLevel: "info",
+      });
+      const isFailed = result.isError === true;
+      if (isJson) await print(`${JSON.stringify(result, undefined, 2)}\n`);
+      else if (isFailed) await note(`junctor: ${name} failed: ${toSafeText(describeResult(result))}\n`);
+      else await view.result(result);
+      return isFailed ? 1 : 0;
+    });
+  },
+};
+
+function assertSensible(name: string, words: readonly string[], parsed: Parsed): void {
+  if (name.includes("://") || name.includes("="))
+    throw new UsageError(
+      `the name of a tool comes first, but got ${JSON.stringify(name)}; write junctor call TOOL [KEY=VALUE…] --server URL`,
+    );
+  const [first] = words;
+  if (parsed.has("args") && first !== undefined)
+    throw new UsageError(`give the arguments as --args or as KEY=VALUE, not both: ${JSON.stringify(first)}`);
+  const url = words.find((word) => /^(https?|tcp):\/\//.test(word));
+  if (url !== undefined) throw new UsageError(`the server is named by a flag: --server ${url}`);
+}
+
+async function readJson(given: string | undefined): Promise<string | undefined> {
+  if (given !== "-") return given;
+  if (process.stdin.isTTY) await note("Type the arguments as JSON, then Ctrl-D:\n");
+  return readText(process.stdin);
+}
+
+async function findTool(client: Client, name: string): Promise<Tool> {
+  const listed = await client.listTools();
+  const tool = listed.find((candidate) => candidate.name === name);
+  if (tool !== undefined) return tool;
+  const names = listed.map((candidate) => toSafeLine(candidate.name));
+  const meant = nearest(name, names);
+  const some =
+    names.length > 8 ? `${names.slice(0, 8).join(", ")} and ${names.length - 8} more` : names.join(", ");
+  const hint =
+    meant !== undefined
+      ? `did you mean ${meant}?`
+      : names.length === 0
+        ? "the server has none"
+        : `there are ${some}`;
+  throw new UsageError(`there is no tool ${JSON.stringify(name)}; ${hint}`);
+}

@@ -1,0 +1,70 @@
+import { ClosedError } from "../errors/closed-error.ts";
+import { ConnectError } from "../errors/connect-error.ts";
+import { HttpError } from "../errors/http-error.ts";
+import { RpcError } from "../errors/rpc-error.ts";
+import { TimeoutError } from "../errors/timeout-error.ts";
+import { ValidationError } from "../errors/validation-error.ts";
+import { Interrupt } from "./interrupt.ts";
+import { toSafeText } from "./terminal-text.ts";
+import { UsageError } from "./usage-error.ts";
+
+/** What a command that failed says, and with what code it ends. */
+export interface Complaint {
+  readonly text: string;
+  readonly exitCode: number;
+}
+
+/** What went wrong and what to do, in the words of the command line; a stack only for what we did not foresee. */
+export function toComplaint(error: unknown): Complaint {
+  // A terminal shows "^C" and stays on that line.
+  if (error instanceof Interrupt) return { text: process.stderr.isTTY ? "\n" : "", exitCode: error.exitCode };
+  const exitCode = isUsage(error) ? 2 : 3;
+  return { text: `junctor: ${toSafeText(describe(error))}\n`, exitCode };
+}
+
+function isUsage(error: unknown): boolean {
+  return error instanceof UsageError || (error instanceof ValidationError && error.subject === "arguments");
+}
+
+function describe(error: unknown): string {
+  if (error instanceof TimeoutError) return describeTimeout(error);
+  if (error instanceof HttpError) return describeStatus(error);
+  // Number 0 is no server's: what came was not an answer at all.
+  if (error instanceof RpcError && error.rpcCode !== 0)
+    return `the server refused: ${error.message} (${error.rpcCode})`;
+  if (error instanceof ConnectError || error instanceof ClosedError) return describeLoss(error);
+  if (!(error instanceof Error)) return String(error);
+  const { code } = error as NodeJS.ErrnoException;
+  if (code === "EADDRINUSE") return `${error.message}; choose another port with --port PORT`;
+  return code === undefined ? (error.stack ?? error.message) : error.message;
+}
+
+function describeLoss(error: ConnectError | ClosedError): string {
+  const said = error.message.replace(/\.$/, "");
+  switch ((error.cause as NodeJS.ErrnoException | undefined)?.code) {
+    case "ECONNREFUSED":
+      return `${said}; start the server, or name another with --server URL or -- COMMAND`;
+    case "ENOTFOUND":
+      return `${said}; there is no such host, check the URL`;
+    default: {
+      const isLate = error instanceof ConnectError && error.message.includes(" ms");
+      return isLate ? `${error.message}; --timeout SECONDS waits longer` : error.message;
+    }
+  }
+}
+
+function describeTimeout({ kind, timeoutMs }: TimeoutError): string {
+  const limit = `${timeoutMs / 1000} s`;
+  const what = kind === "idle" ? `nothing came for ${limit}` : `the call was not done after ${limit}`;
+  return `${what}, so it was cancelled; --timeout SECONDS waits longer`;
+}
+
+function describeStatus({ status, url, message }: HttpError): string {
+  if (status === 401) return `${url} wants authentication: --header "Authorization: Bearer KEY"`;
+  if (status === 403) return `${message}; credentials go in --header "Authorization: Bearer KEY"`;
+  if (status === 429) return `${url} has had too many requests (429); try again later`;
+  if (status >= 500) return `${message}; that is a fault of the server: see its log, or try again later`;
+  if (status >= 300 && status < 400)
+    return `${url} redirects (${status}), which is not followed because headers may hold keys; use the address it leads to`;
+  return message;
+}

@@ -1,0 +1,40 @@
+/** The signal, as a shell reports a program that it ended. */
+const exitCodes = { SIGINT: 130, SIGTERM: 143 } as const;
+
+/** The person wants the command to end: Ctrl-C, or a signal that asks nicely. */
+export class Interrupt extends Error {
+  override readonly name = "Interrupt";
+  readonly code = "cli.interrupted";
+  readonly exitCode: number;
+
+  constructor(signal: keyof typeof exitCodes) {
+    super("interrupted");
+    this.exitCode = exitCodes[signal];
+  }
+}
+
+/** A signal that aborts with an {@link Interrupt}. A second Ctrl-C ends the process at once, as it would without us. */
+export interface Interruption extends Disposable {
+  readonly signal: AbortSignal;
+  /** For where Ctrl-C is read as a key. */
+  interrupt(): void;
+}
+
+export function watchInterrupt(): Interruption {
+  const controller = new AbortController();
+  const stop = (signal: keyof typeof exitCodes): void => {
+    unwatch();
+    controller.abort(new Interrupt(signal));
+  };
+  const unwatch = (): void => {
+    process.off("SIGINT", stop);
+    process.off("SIGTERM", stop);
+  };
+  process.on("SIGINT", stop);
+  process.on("SIGTERM", stop);
+  return {
+    signal: controller.signal,
+    interrupt: () => stop("SIGINT"),
+    [Symbol.dispose]: unwatch,
+  };
+}

@@ -1,0 +1,22 @@
+/** Writes to the standard output and waits until it is out: `process.exit` would cut off what a pipe has not taken. */
+export function print(text: string): Promise<void> {
+  return writeAll(process.stdout, text);
+}
+
+/** The same for people: notes, progress and complaints, which are no part of what a command gives. */
+export function note(text: string): Promise<void> {
+  return writeAll(process.stderr, text);
+}
+
+const watched = new WeakSet<NodeJS.WriteStream>();
+
+function writeAll(stream: NodeJS.WriteStream, text: string): Promise<void> {
+  if (!watched.has(stream)) {
+    watched.add(stream);
+    // Whoever stopped reading (`| head`) has had enough; that is no failure of ours.
+    stream.on("error", () => {});
+  }
+  return new Promise((resolve) => {
+    stream.write(text, () => resolve());
+  });
+}

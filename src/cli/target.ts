@@ -1,0 +1,109 @@
+import type { Target } from "../client/connect.ts";
+import type { Flags, Parsed } from "./command.ts";
+import { UsageError } from "./usage-error.ts";
+
+/** Where `npm start` and `junctor serve` listen. */
+const defaultUrl = "http://127.0.0.1:7780/mcp";
+
+/** The flags of every command that talks to a server. */
+export const targetFlags: Flags = {
+  header: { value: "NAME:VALUE", help: "a header for every HTTP request; may be repeated" },
+  env: {
+    value: "NAME[=VALUE]",
+    help: "a variable the server's command gets, or gets from us; may be repeated",
+  },
+  timeout: {
+    value: "SECONDS",
+    help: "give up after this long (default: 30 to connect, 60 without a sign of life, 600 in all)",
+  },
+};
+
+/** The server a command line means, and how to reach it. */
+export interface Destination {
+  readonly target: Target;
+  readonly headers: { readonly [name: string]: string };
+  readonly timeoutMs: number | undefined;
+}
+
+/** Finds out which server is meant. `named` is the URL of it, if one was given. */
+export function parseDestination(parsed: Parsed, named: string | undefined): Destination {
+  const { command } = parsed;
+  if (command !== undefined && named !== undefined) {
+    const [first = "COMMAND"] = command;
+    throw new UsageError(`name one server: ${JSON.stringify(named)} or the command ${first}, not both`);
+  }
+  const timeout = parsed.valueOf("timeout");
+  const rest = {
+    headers: parseHeaders(parsed),
+    timeoutMs: timeout === undefined ? undefined : toMs(timeout),
+  };
+  const env = parseEnv(parsed.valuesOf("env"));
+  if (command === undefined) {
+    if (parsed.has("env"))
+      throw new UsageError("--env is for servers that are started here: put their command after --");
+    return { target: parseUrl(named ?? defaultUrl), ...rest };
+  }
+  const [program, ...args] = command;
+  if (program === undefined)
+    throw new UsageError("after -- comes the command of a server, such as -- node server.mjs");
+  if (parsed.has("header"))
+    throw new UsageError("--header is for HTTP servers; a server that is started here takes --env");
+  return { target: { command: program, args, env }, ...rest };
+}
+
+function parseUrl(text: string): string {
+  const shown = JSON.stringify(text);
+  if (!/^[a-z][a-z0-9+.-]*:\/\//i.test(text)) {
+    const isHost = /^(localhost|[\w-]+(\.[\w-]+)+|\[[\d:a-f]+\])(:\d+)?(\/|$)/i.test(text);
+    throw new UsageError(
+      isHost
+        ? `${shown} is not a URL; did you mean http://${text}?`
+        : `${shown} is not a URL; write one such as ${defaultUrl}, or the command of a server after --`,
+    );
+  }
+  if (!URL.canParse(text)) throw new UsageError(`${shown} is not a valid URL`);
+  const url = new URL(text);
+  if (!["http:", "https:", "tcp:"].includes(url.protocol))
+    throw new UsageError(`${url.protocol}// is not spoken here; use http://, https:// or tcp://HOST:PORT`);
+  if (url.protocol === "tcp:" && url.port === "")
+    throw new UsageError(`${shown} needs a port: tcp://${url.hostname}:PORT`);
+  if (url.username !== "" || url.password !== "")
+    throw new UsageError(`a name or password in the URL is not sent; use --header "Authorization: …"`);
+  return text;
+}
+
+function parseHeaders(parsed: Parsed): { readonly [name: string]: string } {
+  return Object.fromEntries(
+    parsed.valuesOf("header").map((text) => {
+      const [, name = "", value = ""] = /^([!#$%&'*+.^_`|~\w-]+):[ \t]*(.*)$/s.exec(text) ?? [];
+      // The value may be a key, so it is not repeated.
+      if (name === "" || /[\r\n\0]/.test(value))
+        throw new UsageError(
+          `--header needs a name, a colon and a value, such as --header "Authorization: Bearer KEY"`,
+        );
+      return [name.toLowerCase(), value];
+    }),
+  );
+}
+
+function parseEnv(texts: readonly string[]): { readonly [name: string]: string } {
+  return Object.fromEntries(
+    texts.map((text) => {
+      const at = text.indexOf("=");
+      const name = at === -1 ? text : text.slice(0, at);
+      const value = at === -1 ? process.env[name] : text.slice(at + 1);
+      if (name === "")
+        throw new UsageError("--env needs a name: --env NAME=VALUE, or --env NAME to pass ours on");
+      if (value === undefined)
+        throw new UsageError(`--env ${name}: there is no such variable here; give it a value`);
+      return [name, value];
+    }),
+  );
+}
+
+function toMs(text: string): number {
+  const [, number, unit = "s"] = /^(\d+(?:\.\d+)?)(ms|s|m)?$/.exec(text) ?? [];
+  const ms = Math.ceil(Number(number) * (unit === "ms" ? 1 : unit === "s" ? 1000 : 60_000));
+  if (ms >= 1 && ms < 2 ** 31) return ms;
+  throw new UsageError(`--timeout needs a time such as 30, 500ms or 5m, not ${JSON.stringify(text)}`);
+}

@@ -1,0 +1,255 @@
+import type { AbortedError } from "./aborted-error.ts";
+import type { AuditError } from "./audit-error.ts";
+import type { BindError } from "./bind-error.ts";
+import type { ClosedError } from "./closed-error.ts";
+import type { ConnectError } from "./connect-error.ts";
+import type { HttpError } from "./http-error.ts";
+import type { JsonError } from "./json-error.ts";
+import type { NotFoundError } from "./not-found-error.ts";
+import type { RpcError } from "./rpc-error.ts";
+import type { SchemaError } from "./schema-error.ts";
+import type { SealError } from "./seal-error.ts";
+import type { SessionExpiredError } from "./session-expired-error.ts";
+import type { TimeoutError } from "./timeout-error.ts";
+import type { ToolError } from "./tool-error.ts";
+import type { UriTemplateError } from "./uri-template-error.ts";
+import type { ValidationError } from "./validation-error.ts";
+
+/** Every error there is, by its class. */
+interface Errors {
+  readonly AbortedError: AbortedError;
+  readonly AuditError: AuditError;
+  readonly BindError: BindError;
+  readonly ClosedError: ClosedError;
+  readonly ConnectError: ConnectError;
+  readonly HttpError: HttpError;
+  readonly JsonError: JsonError;
+  readonly NotFoundError: NotFoundError;
+  readonly RpcError: RpcError;
+  readonly SchemaError: SchemaError;
+  readonly SealError: SealError;
+  readonly SessionExpiredError: SessionExpiredError;
+  readonly TimeoutError: TimeoutError;
+  readonly ToolError: ToolError;
+  readonly UriTemplateError: UriTemplateError;
+  readonly ValidationError: ValidationError;
+}
+
+/** What an error means, and what to do about it. */
+export interface CatalogueEntry {
+  readonly meaning: string;
+  readonly advice: string;
+}
+
+/** A code that is missing here, or that no class has, does not compile. */
+type Catalogue = {
+  readonly [Name in keyof Errors]: { readonly [Code in Errors[Name]["code"]]: CatalogueEntry };
+};
+
+/** Every code of every error, for people who look one up. `docs/errors.md` is made from it. */
+export const errorCatalogue: Catalogue = {
+  RpcError: {
+    "rpc.parse": {
+      meaning: "What was sent is not JSON.",
+      advice: "Send one JSON object in UTF-8; the message says at which byte it went wrong.",
+    },
+    "rpc.invalid_request": {
+      meaning: "It is JSON but no JSON-RPC request, or it came to the wrong place.",
+      advice: "Check the envelope (`jsonrpc`, `id`, `method`), the URL and the headers the message names.",
+    },
+    "rpc.method_not_found": {
+      meaning: "The other side does not offer this method.",
+      advice: "Look at the capabilities it declared before you call.",
+    },
+    "rpc.invalid_params": {
+      meaning: "The params do not fit the method, or name a tool or prompt that does not exist.",
+      advice: "Correct what the message names; list again if it is a name.",
+    },
+    "rpc.internal": {
+      meaning: "The other side failed in a way it does not explain, or has too much to do.",
+      advice: "Look into its log; the cause is there.",
+    },
+    "rpc.not_initialized": {
+      meaning: "A legacy client asked for something before `initialize`.",
+      advice: "Send `initialize` first, then `notifications/initialized`.",
+    },
+    "rpc.resource_not_found": {
+      meaning: "There is no resource at this URI (legacy revisions).",
+      advice: "List the resources and templates; read one of those.",
+    },
+    "rpc.header_mismatch": {
+      meaning: "A header of a modern HTTP request is missing or says something else than its body.",
+      advice: "Send `Mcp-Method`, `Mcp-Name` and `Mcp-Param-*` as the body has them; list the tools again.",
+    },
+    "rpc.missing_capability": {
+      meaning: "The call needs something of the client that it did not declare.",
+      advice: "Give the client a handler for it: `elicit`, `elicitUrl`, `sample` or `roots`.",
+    },
+    "rpc.unsupported_version": {
+      meaning: "The two sides speak no common revision of the protocol.",
+      advice: "`data.supported` lists what the other side speaks; leave `revision` out to have one found.",
+    },
+    "rpc.other": {
+      meaning: "An error of the other side with a number of its own, or an answer that makes no sense.",
+      advice: "Read the message and `rpcCode`; they are the other side's.",
+    },
+  },
+  ToolError: {
+    "tool.failed": {
+      meaning: "A tool ran and failed, and says so to the model.",
+      advice: "Read the message; it is the tool's own. Throw one yourself to tell the model what to try.",
+    },
+  },
+  NotFoundError: {
+    "provider.not_found": {
+      meaning: "A provider was asked for a tool, prompt or resource that it does not have.",
+      advice: "List what there is; names are exact.",
+    },
+  },
+  ConnectError: {
+    "client.connect": {
+      meaning: "A server could not be reached, did not start, or does not speak MCP.",
+      advice: "The message says which; for a command, `stderr` has the end of what it wrote.",
+    },
+  },
+  HttpError: {
+    "client.http": {
+      meaning: "A server answered with an HTTP status that carries no MCP message.",
+      advice: "401 and 403: pass `headers`. 404 and 405: check the URL. 5xx: try later.",
+    },
+  },
+  ClosedError: {
+    "channel.closed": {
+      meaning: "The way to the server ended before the answer came.",
+      advice: "`delivery` says whether the request was sent; repeat it only if it was not, or may run twice.",
+    },
+  },
+  SessionExpiredError: {
+    "client.session_expired": {
+      meaning: "A legacy server forgot the session, and a new one did not help.",
+      advice: "Connect again. The request was not carried out.",
+    },
+  },
+  TimeoutError: {
+    "client.timeout": {
+      meaning:
+        "A call was silent for too long (`idle`) or took too long in all (`total`), and was cancelled.",
+      advice: "Raise `timeoutMs` or `maxTotalMs`, or have the tool report progress.",
+    },
+  },
+  AbortedError: {
+    "client.aborted": {
+      meaning: "The caller's own signal gave the request up.",
+      advice: "Nothing: that is what you asked for. `cause` is the reason of the signal.",
+    },
+  },
+  ValidationError: {
+    "client.validation": {
+      meaning:
+        "Arguments do not fit the tool's schema (not sent), or its structured output does not (answered).",
+      advice: "`issues` says where and what was expected; `validate: false` switches the check off.",
+    },
+  },
+  AuditError: {
+    "audit.file": {
+      meaning: "Audit records cannot be written.",
+      advice: "Name a file in a folder this user may write to.",
+    },
+  },
+  BindError: {
+    "listen.not_loopback": {
+      meaning: "A listener would be reachable by others without authentication.",
+      advice: "Listen on 127.0.0.1 or ::1, or give `authenticate`.",
+    },
+  },
+  SchemaError: {
+    "schema.dialect": {
+      meaning: "`$schema` names a dialect that cannot be checked.",
+      advice: "Use JSON Schema 2020-12, 2019-09 or draft-07.",
+    },
+    "schema.ref": {
+      meaning: "A `$ref` leads out of the document or to nothing; nothing is ever fetched.",
+      advice: "Put what it refers to under `$defs`.",
+    },
+    "schema.too_large": {
+      meaning: "The schema has too many bytes.",
+      advice: "Make it smaller; `limit` is the most it may have.",
+    },
+    "schema.too_deep": {
+      meaning: "The schema is nested too deeply.",
+      advice: "Flatten it; `limit` is the depth it may have.",
+    },
+    "schema.too_complex": {
+      meaning: "The schema has too many parts.",
+      advice: "Make it simpler; `limit` is the number of parts it may have.",
+    },
+    "schema.invalid": {
+      meaning: "It is not a valid schema of its dialect.",
+      advice: "Correct it at `path`.",
+    },
+    "schema.no_json_schema": {
+      meaning: "A Standard Schema cannot say its own JSON Schema.",
+      advice: "Wrap it: `withJsonSchema(schema, json)`.",
+    },
+    "schema.not_object": {
+      meaning: 'The root of an input schema is not `type: "object"`, which the protocol wants.',
+      advice: "Wrap the value in an object.",
+    },
+    "schema.exhausted": {
+      meaning: "Checking one value took too much time or stack.",
+      advice: "Look for a pattern that backtracks, or for recursion without end.",
+    },
+  },
+  JsonError: {
+    "json.syntax": { meaning: "It is not JSON.", advice: "Send one JSON text as RFC 8259 spells it." },
+    "json.utf8": { meaning: "It is not UTF-8.", advice: "Encode the text as UTF-8." },
+    "json.bom": {
+      meaning: "It begins with a byte order mark.",
+      advice: "Send the text without one.",
+    },
+    "json.trailing": {
+      meaning: "Something follows the JSON value.",
+      advice: "Send exactly one value.",
+    },
+    "json.depth": {
+      meaning: "It is nested too deeply.",
+      advice: "Nest less deeply, or raise the depth limit.",
+    },
+    "json.duplicate_key": {
+      meaning: "A key of the envelope occurs twice, so that two readers could understand two things.",
+      advice: "Send each key once.",
+    },
+    "json.case_variant_key": {
+      meaning: "A key looks like one of the protocol's but is spelt otherwise (`Method`).",
+      advice: "Spell the key exactly as the protocol does.",
+    },
+    "json.not_an_object": {
+      meaning: "An object was needed and something else came.",
+      advice: "Pass a JSON object.",
+    },
+  },
+  SealError: {
+    "seal.weak_secret": {
+      meaning: "The secret is too short to be safe.",
+      advice: "Use 32 random bytes, such as `openssl rand -base64 32` prints.",
+    },
+    "seal.payload": {
+      meaning: "A state cannot be written as JSON, so it cannot be sealed.",
+      advice: "Put only JSON values into `inputRequired(asks, state)`.",
+    },
+    "seal.too_large": {
+      meaning: "A state is too large to be carried by the client.",
+      advice: "Keep the data on the server and put its key into the state.",
+    },
+  },
+  UriTemplateError: {
+    "uri_template.invalid": {
+      meaning: "It is no URI template of RFC 6570, or uses a form that cannot be matched.",
+      advice: "Correct it as the message says.",
+    },
+    "uri_template.too_long": {
+      meaning: "The template, or the URI made from it, is too long.",
+      advice: "Shorten it.",
+    },
+  },
+};

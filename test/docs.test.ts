@@ -1,0 +1,133 @@
+import { spawn } from "node:child_process";
+import {
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll, describe, expect, test } from "vitest";
+import { root } from "./source-graph.ts";
+import { bin } from "./support/junctor-bin.ts";
+import { type CodeBlock, parseCodeBlocks, parseSessions } from "./support/markdown.ts";
+
+// The pages run: every block that names a file is one, every program prints the `text` block below it, and every
+// `console` block shows what its commands print.
+
+const folder = mkdtempSync(join(tmpdir(), "junctor-docs-"));
+afterAll(() => rmSync(folder, { recursive: true, force: true }));
+writeFileSync(join(folder, "package.json"), "{}");
+mkdirSync(join(folder, "node_modules"));
+symlinkSync(root, join(folder, "node_modules/junctor"), "junction");
+symlinkSync(join(root, "node_modules/zod"), join(folder, "node_modules/zod"), "junction");
+
+const guides = readdirSync(join(root, "docs/guides")).map((file) => `docs/guides/${file}`);
+// Its transcripts are of servers from npm, which are not here.
+const runnable = guides.filter((page) => !page.endsWith("command-line.md"));
+
+describe.each(["README.md", ...runnable])("%s", (page) => {
+  const blocks = parseCodeBlocks(readFileSync(join(root, page), "utf8"));
+  const files = blocks.filter((block) => block.file !== undefined);
+  // As it is, but on a free port.
+  for (const { file = "", code } of files)
+    writeFileSync(join(folder, file), code.replace(/port: \d+,/, "port: 0,"));
+
+  const programs = files.flatMap((block) => {
+    const next = blocks[blocks.indexOf(block) + 1];
+    return next?.language === "text" ? [{ file: block.file ?? "", output: next.code }] : [];
+  });
+  test.concurrent.each(programs)("$file prints what the page says", async ({ file, output }) => {
+    expect(await run("node", [file])).toBe(output);
+  });
+
+  const sessions = blocks.flatMap((block) => (isRunnable(block) ? parseSessions(block.code) : []));
+  test.concurrent.each(sessions)("$ $command", async ({ command, output }) => {
+    const [, , ...args] = splitWords(command);
+    const at = args.indexOf("--server") + 1;
+    if (at === 0) return expect(await run("junctor", args)).toBe(output);
+    const url = args[at] ?? "";
+    await using server = await start(listenerFor(url, files));
+    expect(await run("junctor", args.with(at, server.url))).toBe(output.replaceAll(url, server.url));
+  });
+});
+
+test("the client of the README runs with its server", async () => {
+  const lines = ["progress 1 ", "progress 2 ", "progress 3 ", "result ", "5", ""];
+  expect(await run("node", ["client.mjs"])).toBe(lines.join("\n"));
+});
+
+test("the server of the README has ten lines", () => {
+  const code = readFileSync(join(folder, "server.mjs"), "utf8");
+  const lines = code.split("\n").filter((line) => line.trim() !== "" && !line.startsWith("//"));
+  expect(lines.length).toBeLessThanOrEqual(10);
+});
+
+test("every link to a file leads to one", () => {
+  const pages = ["README.md", "CONTRIBUTING.md", ...guides];
+  const broken = pages.flatMap((page) => {
+    const text = readFileSync(join(root, page), "utf8");
+    const links = [...text.matchAll(/\]\((?!https?:)([^)#]+)/g)].map(([, link = ""]) => link);
+    return links.filter((link) => !exists(join(root, page, "..", link))).map((link) => `${page}: ${link}`);
+  });
+  expect(broken).toEqual([]);
+});
+
+/** Blocks about servers from npm are a transcript; the others are run. */
+function isRunnable({ language, code }: CodeBlock): boolean {
+  return language === "console" && code.includes("npx junctor");
+}
+
+/** The page's program that listens on the port of a URL. */
+function listenerFor(url: string, files: readonly CodeBlock[]): string {
+  const { port } = new URL(url);
+  return files.find(({ code }) => code.includes(`port: ${port},`))?.file ?? `(nothing listens on ${port})`;
+}
+
+/** Starts a program and resolves when it says where it listens. */
+function start(file: string): Promise<AsyncDisposable & { readonly url: string }> {
+  const child = spawn(process.execPath, [file], { cwd: folder, stdio: ["ignore", "pipe", "inherit"] });
+  const closed = new Promise<void>((resolve) => child.once("close", () => resolve()));
+  const stop = async (): Promise<void> => {
+    child.kill("SIGTERM");
+    await closed;
+  };
+  return new Promise((resolve, reject) => {
+    child.stdout.setEncoding("utf8").once("data", (text: string) => {
+      resolve({ url: /http:\S+/.exec(text)?.[0] ?? "", [Symbol.asyncDispose]: stop });
+    });
+    child.once("exit", (code) => reject(new Error(`${file} ended with code ${code}`)));
+  });
+}
+
+/** Runs a program in the folder and resolves with all it wrote, its standard error stream first. */
+function run(program: "node" | "junctor", args: readonly string[]): Promise<string> {
+  const words = program === "node" ? args : [bin, ...args];
+  const child = spawn(process.execPath, [...words], { cwd: folder, stdio: ["ignore", "pipe", "pipe"] });
+  let stdout = "";
+  let stderr = "";
+  child.stdout.setEncoding("utf8").on("data", (chunk: string) => (stdout += chunk));
+  child.stderr.setEncoding("utf8").on("data", (chunk: string) => (stderr += chunk));
+  return new Promise((resolve, reject) => {
+    child.once("error", reject);
+    child.once("close", () => resolve(stderr + stdout));
+  });
+}
+
+function splitWords(command: string): readonly string[] {
+  return [...command.matchAll(/"([^"]*)"|'([^']*)'|(\S+)/g)].map(
+    ([, double, single, bare]) => double ?? single ?? bare ?? "",
+  );
+}
+
+function exists(path: string): boolean {
+  try {
+    readdirSync(path);
+    return true;
+  } catch (error) {
+    return (error as NodeJS.ErrnoException).code === "ENOTDIR";
+  }
+}
