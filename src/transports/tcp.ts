@@ -17,6 +17,8 @@ export interface ListenTcpOptions extends Omit<ServeStreamOptions, "caller" | "s
 export interface Listener extends AsyncDisposable {
   readonly host: string;
   readonly port: number;
+  /** The same as disposing it, for those whose JavaScript has no `await using`. */
+  close(): Promise<void>;
 }
 
 /** Serves MCP to everyone who connects on a TCP port of this machine, one message a line. */
@@ -41,14 +43,11 @@ export async function listenTcp(server: Server, options: ListenTcpOptions): Prom
     listener.listen(port, host, resolve);
   });
   const { port: boundPort } = listener.address() as AddressInfo;
-  return {
-    host,
-    port: boundPort,
-    [Symbol.asyncDispose]: async () => {
-      const closed = new Promise<void>((resolve) => listener.close(() => resolve()));
-      stopping.abort();
-      await Promise.all(running);
-      await closed;
-    },
+  const close = async (): Promise<void> => {
+    const closed = new Promise<void>((resolve) => listener.close(() => resolve()));
+    stopping.abort();
+    await Promise.all(running);
+    await closed;
   };
+  return { host, port: boundPort, close, [Symbol.asyncDispose]: close };
 }

@@ -36,6 +36,8 @@ export interface HttpListener extends AsyncDisposable {
   readonly port: number;
   /** Where clients connect. */
   readonly url: string;
+  /** The same as disposing it, for those whose JavaScript has no `await using`. */
+  close(): Promise<void>;
 }
 
 /**
@@ -81,13 +83,15 @@ export async function listenHttp(server: Server, options: ListenHttpOptions = {}
     await closed;
   };
   let stopped: Promise<void> | undefined;
+  const close = (): Promise<void> => (stopped ??= stop());
   const bound = listener.address() as AddressInfo;
   const name = host.includes(":") ? `[${host}]` : host;
   return {
     host,
     port: bound.port,
     url: `http://${name}:${bound.port}${path}`,
-    [Symbol.asyncDispose]: () => (stopped ??= stop()),
+    close,
+    [Symbol.asyncDispose]: close,
   };
 }
 
