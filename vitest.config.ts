@@ -10,6 +10,8 @@ const config: ViteUserConfig = defineConfig({
     testTimeout: 15_000,
     hookTimeout: 15_000,
     teardownTimeout: 5_000,
+    // A condition that is polled for comes soon; on a busy machine, less soon.
+    expect: { poll: { interval: 5, timeout: 10_000 } },
     restoreMocks: true,
     unstubEnvs: true,
     unstubGlobals: true,

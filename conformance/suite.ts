@@ -16,6 +16,9 @@ import { dirname, join } from "node:path";
 /** The revisions the suite has requirement sets for. */
 export type SuiteRevision = "2026-07-28" | "2025-11-25";
 
+/** The two sides the suite tests. */
+export type Side = "server" | "client";
+
 /** What the suite found out about one scenario. */
 export interface ScenarioResult {
   readonly scenario: string;
@@ -32,14 +35,19 @@ export interface Check {
 /** The official suite, ready to run on this version of Node. Disposing it removes its working files. */
 export interface Suite extends Disposable {
   readonly version: string;
-  /** The server scenarios a revision requires, in the suite's own order. */
-  requirements(revision: SuiteRevision): readonly string[];
+  /** The scenarios a revision requires of a side, in the suite's own order. */
+  requirements(revision: SuiteRevision, side: Side): readonly string[];
   /** Runs everything the suite has for a revision against a server that is up. */
-  run(url: string, revision: SuiteRevision): Promise<readonly ScenarioResult[]>;
+  runServer(url: string, revision: SuiteRevision): Promise<readonly ScenarioResult[]>;
+  /** Runs one scenario with a client: a module that is started with the URL of the suite's server. */
+  runClient(module: string, scenario: string, revision: SuiteRevision): Promise<ScenarioResult>;
 }
 
 /** How long one scenario may take: the slowest needs a few seconds, most of them to see that nothing comes. */
 const scenarioTimeoutMs = 15_000;
+
+/** How much is shown of what a client wrote that failed. */
+const maxLastWords = 1000;
 
 /**
  * Finds the installed suite. Its working files are kept among the installed packages, because the copy for Node 20
@@ -56,18 +64,22 @@ export function openSuite(): Suite {
   const cli = join(patched === undefined ? home : copySuite(home, patched, folder), "dist/index.js");
   return {
     version,
-    requirements: (revision) =>
-      parseRequired(readFileSync(join(home, `requirements/${revision}.yaml`), "utf8")),
-    run: async (url, revision) => {
+    requirements: (revision, side) =>
+      parseRequired(readFileSync(join(home, `requirements/${revision}.yaml`), "utf8"), side),
+    runServer: async (url, revision) => {
       const results = mkdtempSync(join(folder, `${revision}-`));
-      const flags = { url, requirements: revision, "output-dir": results, timeout: scenarioTimeoutMs };
-      const output = await runCli(cli, [
-        "server",
-        ...Object.entries(flags).flatMap(([name, value]) => [`--${name}`, String(value)]),
-      ]);
+      const { output } = await runCli(cli, "server", { url, requirements: revision, "output-dir": results });
       const found = readResults(results);
       if (found.length === 0) throw new Error(`The suite wrote no results. It printed:\n${output}`);
       return found;
+    },
+    runClient: async (module, scenario, revision) => {
+      const results = mkdtempSync(join(folder, `${revision}-`));
+      const command = toShellCommand(module);
+      const flags = { command, scenario, "spec-version": revision, "output-dir": results };
+      const { code } = await runCli(cli, "client", flags);
+      const checks = readResults(results).flatMap((result) => result.checks);
+      return { scenario, checks: code === 0 ? checks : [...checks, ...findLastWords(results)] };
     },
     [Symbol.dispose]: () => rmSync(folder, { recursive: true, force: true }),
   };
@@ -98,34 +110,63 @@ function copySuite(home: string, code: string, folder: string): string {
   return copy;
 }
 
-/** The scenarios under `server:` of a requirement file. */
-function parseRequired(yaml: string): readonly string[] {
-  const section = /^server:\n((?: {2}- .*\n)+)/m.exec(yaml)?.[1];
-  if (section === undefined) throw new Error("The suite's requirements have no list of server scenarios");
+/** The scenarios under `server:` or `client:` of a requirement file. */
+function parseRequired(yaml: string, side: Side): readonly string[] {
+  const section = new RegExp(`^${side}:\\n((?: {2}- .*\\n)+)`, "m").exec(yaml)?.[1];
+  if (section === undefined) throw new Error(`The suite's requirements have no list of ${side} scenarios`);
   return section
     .trim()
     .split("\n")
     .map((line) => line.replace(/^\s*- /, "").trim());
 }
 
-/** Folders are called `server-SCENARIO-TIMESTAMP`; one without checks is of a scenario that broke down. */
+/** Folders are called `server-SCENARIO-TIMESTAMP`, those of clients without the side; one without checks is of a scenario that broke down. */
 function readResults(folder: string): readonly ScenarioResult[] {
   const finished = readdirSync(folder).filter((name) => existsSync(join(folder, name, "checks.json")));
   return finished.map((name) => ({
-    scenario: name.replace(/^server-(.*)-\d{4}-\d{2}-\d{2}T[\d-]+Z$/, "$1"),
+    scenario: name.replace(/^(?:server-)?(.*)-\d{4}-\d{2}-\d{2}T[\d-]+Z$/, "$1"),
     checks: JSON.parse(readFileSync(join(folder, name, "checks.json"), "utf8")) as readonly Check[],
   }));
 }
 
-/** Its exit code is of no use to us: it is that of the scored scenarios alone, and takes warnings for passes. */
-function runCli(cli: string, args: readonly string[]): Promise<string> {
-  const child = spawn(process.execPath, [cli, ...args], { stdio: ["ignore", "pipe", "pipe"] });
+/** A check that makes its scenario fail. A warning does. */
+export function isObjection({ status }: Check): boolean {
+  return status === "FAILURE" || status === "WARNING";
+}
+
+/** The suite has a shell start the client, and ends only the shell when time is up, so that must have become the client. */
+function toShellCommand(module: string): string {
+  return `${process.platform === "win32" ? "" : "exec "}"${process.execPath}" "${module}"`;
+}
+
+/** What a client that failed wrote to its standard error: often the reason for what its scenario objects to. */
+function findLastWords(folder: string): readonly Check[] {
+  const files = readdirSync(folder).map((name) => join(folder, name, "stderr.txt"));
+  const said = files.filter((file) => existsSync(file)).map((file) => readFileSync(file, "utf8").trim());
+  const errorMessage = said.join("\n").slice(-maxLastWords) || "The client ended badly, or not in time.";
+  return [{ id: "client-failed", status: "FAILURE", errorMessage }];
+}
+
+/**
+ * For servers its exit code is of no use: it is that of the scored scenarios alone, and takes warnings for passes. For
+ * clients it tells whether the client failed.
+ */
+function runCli(
+  cli: string,
+  side: Side,
+  flags: { readonly [name: string]: string },
+): Promise<{ readonly code: number | null; readonly output: string }> {
+  const args = Object.entries({ ...flags, timeout: String(scenarioTimeoutMs) }).flatMap(([name, value]) => [
+    `--${name}`,
+    value,
+  ]);
+  const child = spawn(process.execPath, [cli, side, ...args], { stdio: ["ignore", "pipe", "pipe"] });
   let output = "";
   for (const stream of [child.stdout, child.stderr]) {
     stream.setEncoding("utf8").on("data", (chunk: string) => (output += chunk));
   }
   return new Promise((resolve, reject) => {
     child.once("error", reject);
-    child.once("close", () => resolve(output));
+    child.once("close", (code) => resolve({ code, output }));
   });
 }

@@ -32,5 +32,5 @@ try {
   else throw error;
 } finally {
   // In TypeScript and on Node 24 write `await using client = …` instead.
-  await client[Symbol.asyncDispose]();
+  await client.close();
 }

@@ -31,4 +31,4 @@ const withoutCounting = {
 await serveStdio(
   createServer(withMiddleware(all, [audit, withoutCounting]), { name: "all-of-it", version: "1.0.0" }),
 );
-await Promise.all([hello, bookings].map((client) => client[Symbol.asyncDispose]()));
+await Promise.all([hello, bookings].map((client) => client.close()));

@@ -40,4 +40,4 @@ const listener = await listenHttp(createServer(registry, { name: "weather", vers
 console.log(`Listening on ${listener.url}`);
 
 // Calls in flight may finish; then we are gone.
-process.once("SIGTERM", () => void listener[Symbol.asyncDispose]());
+process.once("SIGTERM", () => void listener.close());

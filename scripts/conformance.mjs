@@ -1,7 +1,7 @@
 // Compiles conformance/ and runs one of its programs in this process, on a checkout that may not be installed or
 // built yet.
 //
-//   npm run conformance                         the official suite against our own server
+//   npm run conformance                         the official suite against our own server and client
 //   npm run conformance:server -- --port N      the server alone
 //
 // conformance/README.md has their options.

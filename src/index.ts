@@ -1,6 +1,7 @@
 /** The public names of Junctor, by hand: what is not here is not promised. */
 
 export { AbortedError } from "./errors/aborted-error.ts";
+export { AuditError } from "./errors/audit-error.ts";
 export { BindError } from "./errors/bind-error.ts";
 export { ClosedError } from "./errors/closed-error.ts";
 export { ConnectError } from "./errors/connect-error.ts";
@@ -27,20 +28,33 @@ export type {
   Ask,
   CacheHints,
   ClientCapabilities,
+  CompletionRef,
+  CompletionResult,
   Content,
   Implementation,
   LogLevel,
   Prompt,
   PromptMessage,
+  PromptResult,
   Resource,
   ResourceContents,
+  ResourceResult,
   ResourceTemplate,
   Tool,
   ToolAnnotations,
   ToolResult,
 } from "./mcp/types.ts";
 
-export { elicit, elicitUrl, inputRequired, listRoots, sample } from "./tools/ask.ts";
+export {
+  elicit,
+  type Elicited,
+  elicitUrl,
+  inputRequired,
+  listRoots,
+  type Root,
+  sample,
+  type Sampled,
+} from "./tools/ask.ts";
 export { type CompletionRegistry, createCompletionRegistry } from "./tools/completion.ts";
 export { type Composite, compose, type ComposeOptions } from "./tools/composite.ts";
 export { audio, embedResource, failure, image, resourceLink, structured, text } from "./tools/content.ts";
@@ -76,6 +90,7 @@ export type { Client, ClientOptions } from "./client/client.ts";
 export { connect, type ConnectOptions, type Target } from "./client/connect.ts";
 export { createEraCache, type EraCache } from "./client/era-cache.ts";
 export type { AskHandlers } from "./client/handlers.ts";
+export type { ReadOptions, Reads } from "./client/reads.ts";
 export type { CallPart, StreamedCall } from "./client/stream-call.ts";
 
 export {

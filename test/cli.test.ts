@@ -8,27 +8,77 @@ import { readFrames, toLine } from "./support/raw-wire.ts";
 const main = "dist/cli/main.js";
 
 describe.concurrent("the command line", () => {
-  test.each([["--help"], ["-h"], ["help"], []])("shows its commands: %s", async (...args) => {
+  test.each<[readonly string[]]>([
+    [["--help"]],
+    [["-h"]],
+    [["help"]],
+    [["--bogus", "--help"]],
+    [["nonsense", "-h"]],
+    [[]],
+  ])("shows its commands: %j", async (args) => {
     const { code, stdout, stderr } = await runNode(main, ...args);
     expect({ code, stderr }).toEqual({ code: 0, stderr: "" });
     expect(stdout).toMatch(/^Usage: junctor COMMAND/);
     expect(stdout).toContain("serve");
   });
 
-  test("shows the flags of a command", async () => {
-    const { code, stdout } = await runNode(main, "serve", "--help");
-    expect(code).toBe(0);
+  test.each<[readonly string[]]>([
+    [["serve", "--help"]],
+    [["serve", "-h"]],
+    [["serve", "--tcp", "--help"]],
+    [["serve", "--tcp", "-h"]],
+    [["serve", "--bogus", "--help"]],
+    [["serve", "now", "--stdio", "--tcp", "x", "--help"]],
+    [["help", "serve"]],
+    [["--help", "serve"]],
+  ])("shows the flags of a command: %j", async (args) => {
+    const { code, stdout, stderr } = await runNode(main, ...args);
+    expect({ code, stderr }).toEqual({ code: 0, stderr: "" });
     for (const flag of ["--stdio", "--tcp PORT", "--host HOST", "--help", "--version"])
       expect(stdout).toContain(flag);
   });
 
-  test.each([["--version"], ["-v"], ["serve", "--version"]])("shows its version: %s", async (...args) => {
+  test.each<[readonly string[]]>([
+    [["call", "--help"]],
+    [["call", "add", "--args", "--help"]],
+    [["help", "call"]],
+    [["tools", "--timeout", "soon", "--help"]],
+    [["help", "tools"]],
+  ])("shows what a command that needs a server takes: %j", async (args) => {
+    const { code, stdout, stderr } = await runNode(main, ...args);
+    expect({ code, stderr }).toEqual({ code: 0, stderr: "" });
+    const name = args.includes("call") ? "call" : "tools";
+    expect(stdout).toMatch(new RegExp(`^Usage: junctor ${name} `));
+  });
+
+  test("leaves the flags of a server's own command to it", async () => {
+    const { code, stderr } = await runNode(main, "tools", "--jsn", "--", "server", "--help", "--version");
+    expect({ code, stderr }).toEqual({
+      code: 2,
+      stderr: "junctor: unknown flag --jsn; did you mean --json?\n",
+    });
+  });
+
+  test.each<[readonly string[]]>([
+    [["--version"]],
+    [["-v"]],
+    [["--bogus", "--version"]],
+    [["help", "--version"]],
+    [["serve", "--version"]],
+    [["serve", "--tcp", "--version"]],
+    [["call", "--bogus", "-v"]],
+  ])("shows its version: %j", async (args) => {
     await expect(runNode(main, ...args)).resolves.toMatchObject({ code: 0, stdout: `${readVersion()}\n` });
   });
 
   test.each([
     [["serv"], "did you mean serve?"],
     [["nonsense"], "commands: serve"],
+    [["hepl"], "did you mean help?"],
+    [["help", "serv"], "did you mean serve?"],
+    [["--verison"], "unknown flag --verison; did you mean --version?"],
+    [["--hlep", "serve"], "unknown flag --hlep; did you mean --help?"],
+    [["--stdio"], "unknown flag --stdio; a command comes first: serve, tools, call"],
     [["serve", "--stido"], "did you mean --stdio?"],
     [["serve", "--hosst", "x"], "did you mean --host?"],
     [["serve", "--zzzzzzzz"], "unknown flag --zzzzzzzz"],
@@ -40,6 +90,8 @@ describe.concurrent("the command line", () => {
     [["serve", "--tcp=0x50"], "--tcp needs a port number from 0 to 65535"],
     [["serve", "--tcp", "1.5"], "--tcp needs a port number from 0 to 65535"],
     [["serve", "--stdio", "--tcp", "1"], "--stdio and --tcp"],
+    [["serve", "--stdio", "--port", "1"], "--stdio and --port"],
+    [["serve", "--stdio", "--host", "127.0.0.1"], "--stdio listens on no address; leave out --host"],
     [["serve", "now"], 'got "now"'],
   ])("refuses %j with one line that says what to do", async (args, advice) => {
     const { code, stdout, stderr } = await runNode(main, ...args);
@@ -48,20 +100,21 @@ describe.concurrent("the command line", () => {
     expect(stderr).toMatch(/^junctor: [^\n]+\n$/);
   });
 
-  test("refuses to serve TCP where others can reach it", async () => {
-    const { code, stderr } = await runNode(main, "serve", "--tcp", "0", "--host", "0.0.0.0");
-    expect(code).toBe(3);
+  test.each([["--tcp"], ["--port"]])("refuses to serve where others can reach it: %s", async (flag) => {
+    const { code, stderr } = await runNode(main, "serve", flag, "0", "--host", "0.0.0.0");
+    expect(code).toBe(2);
     expect(stderr).toMatch(/^junctor: Refusing to listen on 0\.0\.0\.0: [^\n]+ Use 127\.0\.0\.1 or ::1\.\n$/);
   });
 
-  test("says in one line that a port is taken", async () => {
+  test.each([["--tcp"], ["--port"]])("says that a port is taken and names the flag: %s", async (flag) => {
     const taken = createTcpServer().listen(0, "127.0.0.1");
     await once(taken, "listening");
     const { port } = taken.address() as AddressInfo;
-    const { code, stderr } = await runNode(main, "serve", "--tcp", String(port));
+    const { code, stderr } = await runNode(main, "serve", flag, String(port));
     taken.close();
     expect(code).toBe(3);
-    expect(stderr).toMatch(/^junctor: [^\n]*EADDRINUSE[^\n]*\n$/);
+    const advice = `; choose another port with ${flag} PORT`;
+    expect(stderr).toMatch(new RegExp(`^junctor: [^\n]*EADDRINUSE[^\n]*${advice}\n$`));
   });
 
   test("serves the demo tools over TCP, says how to talk to it, and stops on SIGTERM", async () => {

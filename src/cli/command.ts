@@ -47,6 +47,19 @@ export const commonFlags: Flags = {
   version: { help: "show the version", short: "v" },
 };
 
+/**
+ * Whether a command line asks for help or the version. Read word by word, before anything is checked, because those who
+ * ask are those whose flags are wrong: in `serve --tcp --help` the last word is no port. What follows `--` is not ours.
+ */
+export function parseInfoFlag(args: readonly string[]): "help" | "version" | undefined {
+  const end = args.indexOf("--");
+  const words = end === -1 ? args : args.slice(0, end);
+  const isAsked = (name: "help" | "version", letter: RegExp): boolean =>
+    words.some((word) => word === `--${name}` || letter.test(word));
+  if (isAsked("help", /^-v*h[hv]*$/)) return "help";
+  return isAsked("version", /^-v+$/) ? "version" : undefined;
+}
+
 /** Reads flags and operands. Throws a {@link UsageError} that names the right spelling of a wrong flag. */
 export function parseCommandLine(
   args: readonly string[],

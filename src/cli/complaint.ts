@@ -1,9 +1,11 @@
+import { BindError } from "../errors/bind-error.ts";
 import { ClosedError } from "../errors/closed-error.ts";
 import { ConnectError } from "../errors/connect-error.ts";
 import { HttpError } from "../errors/http-error.ts";
 import { RpcError } from "../errors/rpc-error.ts";
 import { TimeoutError } from "../errors/timeout-error.ts";
 import { ValidationError } from "../errors/validation-error.ts";
+import { describeIssues } from "../tools/issue.ts";
 import { Interrupt } from "./interrupt.ts";
 import { toSafeText } from "./terminal-text.ts";
 import { UsageError } from "./usage-error.ts";
@@ -23,25 +25,33 @@ export function toComplaint(error: unknown): Complaint {
 }
 
 function isUsage(error: unknown): boolean {
-  return error instanceof UsageError || (error instanceof ValidationError && error.subject === "arguments");
+  return error instanceof UsageError || error instanceof BindError || isAboutArguments(error);
+}
+
+function isAboutArguments(error: unknown): error is ValidationError {
+  return error instanceof ValidationError && error.subject === "arguments";
 }
 
 function describe(error: unknown): string {
   if (error instanceof TimeoutError) return describeTimeout(error);
   if (error instanceof HttpError) return describeStatus(error);
+  if (isAboutArguments(error)) return describeArguments(error);
   // Number 0 is no server's: what came was not an answer at all.
   if (error instanceof RpcError && error.rpcCode !== 0)
     return `the server refused: ${error.message} (${error.rpcCode})`;
   if (error instanceof ConnectError || error instanceof ClosedError) return describeLoss(error);
   if (!(error instanceof Error)) return String(error);
   const { code } = error as NodeJS.ErrnoException;
-  if (code === "EADDRINUSE") return `${error.message}; choose another port with --port PORT`;
   return code === undefined ? (error.stack ?? error.message) : error.message;
 }
 
 function describeLoss(error: ConnectError | ClosedError): string {
   const said = error.message.replace(/\.$/, "");
-  switch ((error.cause as NodeJS.ErrnoException | undefined)?.code) {
+  const cause = error.cause as NodeJS.ErrnoException | undefined;
+  // A firewall can refuse a socket with the same code.
+  if (cause?.code === "EACCES" && cause.syscall?.startsWith("spawn") === true)
+    return `${cause.path ?? said} may not be run: it is a folder, or a file that is not executable (chmod +x makes it so)`;
+  switch (cause?.code) {
     case "ECONNREFUSED":
       return `${said}; start the server, or name another with --server URL or -- COMMAND`;
     case "ENOTFOUND":
@@ -51,6 +61,21 @@ function describeLoss(error: ConnectError | ClosedError): string {
       return isLate ? `${error.message}; --timeout SECONDS waits longer` : error.message;
     }
   }
+}
+
+function describeArguments({ tool, issues }: ValidationError): string {
+  return describeIssues(
+    issues.map(({ path, message }) => ({ path: toArgumentName(path), message })),
+    tool,
+  );
+}
+
+/** A JSON pointer as a person who typed `key=value` would write it: `/tags/0` is `tags[0]`. */
+function toArgumentName(pointer: string): string {
+  const [, key, ...keys] = pointer.split("/").map((part) => part.replaceAll("~1", "/").replaceAll("~0", "~"));
+  if (key === undefined) return "the arguments";
+  const rest = keys.map((part) => (/^\d+$/.test(part) ? `[${part}]` : `.${part}`));
+  return `${key === "" ? '""' : key}${rest.join("")}`;
 }
 
 function describeTimeout({ kind, timeoutMs }: TimeoutError): string {

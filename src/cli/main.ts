@@ -1,6 +1,6 @@
 #!/usr/bin/env node
 import { nearest } from "../errors/nearest.ts";
-import { type Command, parseCommandLine } from "./command.ts";
+import { type Command, commonFlags, parseCommandLine, parseInfoFlag } from "./command.ts";
 import { toComplaint } from "./complaint.ts";
 import { describeCommand, describeProgram } from "./help.ts";
 import { note, print } from "./print.ts";
@@ -15,23 +15,42 @@ const commands: { readonly [name: string]: () => Promise<Command> } = {
 };
 
 async function main(args: readonly string[]): Promise<number> {
-  const [word, ...rest] = args;
-  if (word === undefined || word === "help" || word === "--help" || word === "-h")
-    return say(describeProgram(await Promise.all(Object.values(commands).map((load) => load()))));
-  if (word === "--version" || word === "-v") return say(`${readVersion()}\n`);
+  const [word = "help", ...rest] = args;
+  const info = parseInfoFlag(args);
+  if (info === "version") return say(`${readVersion()}\n`);
+  if (info === "help") return say(await describeFirst(args));
+  if (word === "help") return say(await describeTopic(rest[0]));
+  const command = await loadCommand(word);
+  return command.run(parseCommandLine(rest, command));
+}
+
+async function loadCommand(word: string): Promise<Command> {
   const load = Object.hasOwn(commands, word) ? commands[word] : undefined;
-  if (load === undefined) throw new UsageError(unknownCommand(word));
-  const command = await load();
-  const parsed = parseCommandLine(rest, command);
-  if (parsed.has("help")) return say(describeCommand(command));
-  if (parsed.has("version")) return say(`${readVersion()}\n`);
-  return command.run(parsed);
+  if (load === undefined)
+    throw new UsageError(word.startsWith("-") ? unknownFlag(word) : unknownCommand(word));
+  return load();
+}
+
+/** The help of the first command that is named, wherever that is; else of the whole program. */
+function describeFirst(args: readonly string[]): Promise<string> {
+  return describeTopic(args.find((word) => Object.hasOwn(commands, word)));
+}
+
+async function describeTopic(name: string | undefined): Promise<string> {
+  if (name !== undefined && name !== "help") return describeCommand(await loadCommand(name));
+  return describeProgram(await Promise.all(Object.values(commands).map((load) => load())));
 }
 
 function unknownCommand(word: string): string {
   const names = Object.keys(commands);
-  const meant = nearest(word, names);
+  const meant = nearest(word, [...names, "help"]);
   return `unknown command ${JSON.stringify(word)}; ${meant === undefined ? `commands: ${names.join(", ")}` : `did you mean ${meant}?`}`;
+}
+
+function unknownFlag(word: string): string {
+  const meant = nearest(word.replaceAll(/^-+|=.*$/gs, ""), Object.keys(commonFlags));
+  const first = `a command comes first: ${Object.keys(commands).join(", ")}`;
+  return `unknown flag ${word}; ${meant === undefined ? first : `did you mean --${meant}?`}`;
 }
 
 async function say(text: string): Promise<number> {

@@ -7,6 +7,7 @@ import { listenTcp } from "../transports/tcp.ts";
 import { type Command, type Parsed, parsePort } from "./command.ts";
 import { createDemoRegistry } from "./demo.ts";
 import { describeHttp, describeTcp } from "./greeting.ts";
+import { PortError } from "./port-error.ts";
 import { untilSignal } from "./until-signal.ts";
 import { UsageError } from "./usage-error.ts";
 import { readVersion } from "./version.ts";
@@ -43,6 +44,8 @@ function assertSensible(parsed: Parsed): void {
     parsed.valueOf("port") === undefined ? undefined : "--port",
   ].filter((flag) => flag !== undefined);
   if (transports.length > 1) throw new UsageError(`choose one of ${transports.join(" and ")}`);
+  if (parsed.has("stdio") && parsed.has("host"))
+    throw new UsageError("--stdio listens on no address; leave out --host");
 }
 
 /** With `JUNCTOR_SECRET` set, sessions and states outlive this process. */
@@ -62,7 +65,7 @@ async function serveOnStdio(server: Server): Promise<number> {
 }
 
 async function serveOnTcp(server: Server, port: number, host: string): Promise<number> {
-  await using listener = await listenTcp(server, { port, host });
+  await using listener = await withAdvice("tcp", listenTcp(server, { port, host }));
   process.stdout.write(describeTcp(listener.host, listener.port));
   await untilSignal();
   server.drain();
@@ -70,8 +73,24 @@ async function serveOnTcp(server: Server, port: number, host: string): Promise<n
 }
 
 async function serveOnHttp(server: Server, port: number, host: string, seal: Seal): Promise<number> {
-  await using listener = await listenHttp(server, { port, host, seal });
+  await using listener = await withAdvice("port", listenHttp(server, { port, host, seal }));
   process.stdout.write(describeHttp(listener.url));
   await untilSignal();
   return 0;
+}
+
+/** Only here is it known which flag the port came from. */
+async function withAdvice<T>(flag: "tcp" | "port", listening: Promise<T>): Promise<T> {
+  try {
+    return await listening;
+  } catch (error) {
+    if (isPortTrouble(error)) throw new PortError(flag, error);
+    throw error;
+  }
+}
+
+function isPortTrouble(error: unknown): error is Error {
+  return (
+    error instanceof Error && "code" in error && (error.code === "EADDRINUSE" || error.code === "EACCES")
+  );
 }

@@ -1,6 +1,6 @@
-import { once } from "node:events";
-import { createWriteStream, type WriteStream } from "node:fs";
-import { rename, stat } from "node:fs/promises";
+import { Buffer } from "node:buffer";
+import { type FileHandle, open, rename, rm } from "node:fs/promises";
+import { AuditError } from "../errors/audit-error.ts";
 import type { AuditRecord, AuditSink } from "./audit.ts";
 
 export interface AuditFileOptions {
@@ -16,64 +16,63 @@ export interface AuditFile extends AsyncDisposable {
   readonly sink: AuditSink;
 }
 
-/** Opens a file for audit records. Only its owner may read it. */
-export async function openAuditFile({
-  path,
-  maxBytes = 64 * 1024 * 1024,
-  keep = 5,
-}: AuditFileOptions): Promise<AuditFile> {
-  let size = await sizeOf(path);
-  let stream = openStream(path);
+/** Opens a file for audit records. Only its owner may read it. Rejects with an `AuditError` when it cannot be written. */
+export async function openAuditFile(options: AuditFileOptions): Promise<AuditFile> {
+  const { path, maxBytes = 64 * 1024 * 1024, keep = 5 } = options;
+  let current = await openLog(path);
   let tail: Promise<void> = Promise.resolve();
+  let isClosed = false;
 
   const rotate = async (): Promise<void> => {
-    await endStream(stream);
+    await current.handle.close();
     for (let number = keep - 1; number >= 1; number--)
       await renameIfThere(`${path}.${number}`, `${path}.${number + 1}`);
-    if (keep > 0) await renameIfThere(path, `${path}.1`);
-    stream = openStream(path);
-    size = await sizeOf(path);
+    await (keep > 0 ? renameIfThere(path, `${path}.1`) : rm(path, { force: true }));
+    current = await openLog(path);
   };
   const write = async (record: AuditRecord): Promise<void> => {
-    const line = `${JSON.stringify(record)}\n`;
-    const length = Buffer.byteLength(line);
-    if (size > 0 && size + length > maxBytes) await rotate();
-    size += length;
-    if (!stream.write(line)) await once(stream, "drain");
+    if (isClosed) throw new AuditError(path, "the file is closed");
+    // A line that was cut short by a full disk is ended, so that it spoils no other.
+    const line = Buffer.from(`${current.isTorn ? "\n" : ""}${JSON.stringify(record)}\n`);
+    if (current.size > 0 && current.size + line.length > maxBytes) await rotate();
+    current.isTorn = true;
+    try {
+      await current.handle.appendFile(line);
+    } catch (error) {
+      throw new AuditError(path, error);
+    }
+    current.isTorn = false;
+    current.size += line.length;
   };
   return {
     // One after the other: lines never mix, and no record is lost to a rotation.
     sink: (record) => {
-      tail = tail.then(
-        () => write(record),
-        () => write(record),
-      );
-      return tail;
+      const written = tail.then(() => write(record));
+      tail = written.catch(() => {}); // Whoever gave the record is told.
+      return written;
     },
     [Symbol.asyncDispose]: async () => {
-      await tail.catch(() => {});
-      await endStream(stream);
+      await tail;
+      if (isClosed) return;
+      isClosed = true;
+      await current.handle.close();
     },
   };
 }
 
-function openStream(path: string): WriteStream {
-  return createWriteStream(path, { flags: "a", mode: 0o600 });
+interface Log {
+  readonly handle: FileHandle;
+  size: number;
+  /** The last line may be incomplete. */
+  isTorn: boolean;
 }
 
-function endStream(stream: WriteStream): Promise<void> {
-  return new Promise((resolve, reject) => {
-    stream.once("error", reject);
-    stream.end(resolve);
-  });
-}
-
-async function sizeOf(path: string): Promise<number> {
+async function openLog(path: string): Promise<Log> {
   try {
-    return (await stat(path)).size;
+    const handle = await open(path, "a", 0o600);
+    return { handle, size: (await handle.stat()).size, isTorn: false };
   } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === "ENOENT") return 0;
-    throw error;
+    throw new AuditError(path, error);
   }
 }
 

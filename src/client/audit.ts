@@ -1,13 +1,16 @@
 import { createHash } from "node:crypto";
 import { type Clock, settlesWithin } from "../async/clock.ts";
+import type { Delivery } from "../errors/delivery.ts";
 import type { RawJson } from "../json/raw.ts";
 
 /** One call, as it is written down. */
 export interface AuditRecord {
   /** When it began, ISO 8601. */
   readonly time: string;
-  /** Ties the record to others about the same call. */
+  /** Names this call and no other. */
   readonly call: string;
+  /** The `traceparent` the call came with, which ties it to what others wrote down about it. */
+  readonly trace: string | undefined;
   readonly caller: string | undefined;
   readonly server: string;
   readonly tool: string;
@@ -19,6 +22,8 @@ export interface AuditRecord {
   readonly arguments?: unknown;
   /** `ok`, `tool_error`, `input_required`, or the code of the error. */
   readonly outcome: string;
+  /** Of a call that failed: whether it was sent, and answered. */
+  readonly delivery: Delivery | undefined;
   readonly bytesSent: number;
   readonly bytesReceived: number;
   readonly durationMs: number;
@@ -36,6 +41,8 @@ export interface AuditOptions {
   /** Most records that wait for a slow sink; more are dropped and counted. */
   readonly maxWaiting?: number;
   readonly onDropped?: (count: number) => void;
+  /** Told of a record the sink could not take; the call is not failed for it. */
+  readonly onFailed?: (error: unknown) => void;
 }
 
 /** Hands records to a sink without ever holding a call up for long. */
@@ -45,7 +52,7 @@ export interface Audit {
 }
 
 export function createAudit(options: AuditOptions, clock: Clock): Audit {
-  const { sink, redact, maxWaitMs = 50, maxWaiting = 1000, onDropped } = options;
+  const { sink, redact, maxWaitMs = 50, maxWaiting = 1000, onDropped, onFailed } = options;
   let waiting = 0;
   let dropped = 0;
   return {
@@ -56,8 +63,15 @@ export function createAudit(options: AuditOptions, clock: Clock): Audit {
         return;
       }
       waiting++;
-      // A sink that throws has failed to write one record; that is its own to report, and never the call's failure.
-      const taken = (async () => sink(record))().finally(() => waiting--);
+      const taken = (async () => {
+        try {
+          await sink(record);
+        } catch (error) {
+          onFailed?.(error);
+        } finally {
+          waiting--;
+        }
+      })();
       await settlesWithin(taken, maxWaitMs, clock);
     },
   };

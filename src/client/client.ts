@@ -1,5 +1,5 @@
 import { type Clock, systemClock } from "../async/clock.ts";
-import type { Deadline } from "../async/deadline.ts";
+import { unlessAborted } from "../async/unless-aborted.ts";
 import { SessionExpiredError } from "../errors/session-expired-error.ts";
 import { RawJson } from "../json/raw.ts";
 import type { LinkEvents } from "../mcp/link.ts";
@@ -10,13 +10,17 @@ import type { Change, Provider, ToolCall, ToolOutcome } from "../tools/provider.
 import type { Agreement } from "./agreement.ts";
 import { type AuditOptions, createAudit } from "./audit.ts";
 import type { CallOptions } from "./call-options.ts";
+import { createRecorded } from "./call-record.ts";
 import { Conversation, toLog } from "./conversation.ts";
 import { Conversations } from "./conversations.ts";
+import { Deadlines } from "./deadlines.ts";
 import { createEraCache, type EraCache } from "./era-cache.ts";
 import { createFacets } from "./facets.ts";
 import { type AskHandlers, answerRequest, capabilitiesOf } from "./handlers.ts";
-import { createLists } from "./lists.ts";
+import { createLists, type PlainRequest } from "./lists.ts";
 import { negotiate, type OpenLink } from "./negotiate.ts";
+import { toNotSent } from "./not-sent.ts";
+import { createReads, type Reads } from "./reads.ts";
 import { streamCall, type StreamedCall } from "./stream-call.ts";
 import { createToolCalls, type Send } from "./tool-calls.ts";
 import { createToolCheck } from "./tool-check.ts";
@@ -49,10 +53,12 @@ export interface ClientOptions {
   /** Told what was odd and not fatal. */
   readonly onWarning?: (text: string) => void;
   readonly clock?: Clock;
+  /** Aborting gives connecting up; afterwards it means nothing. */
+  readonly signal?: AbortSignal;
 }
 
 /** A server of any age, as a provider and for direct use. Made by `connect`; disposing it closes everything it opened. */
-export interface Client extends Provider, AsyncDisposable {
+export interface Client extends Provider, Reads, AsyncDisposable {
   /** What was settled with the server; may change when it is connected to anew. */
   agreement(): Promise<Agreement>;
   listTools(context?: CallContext): Promise<readonly Tool[]>;
@@ -72,6 +78,8 @@ export interface Client extends Provider, AsyncDisposable {
   listResources(): Promise<readonly Resource[]>;
   listResourceTemplates(): Promise<readonly ResourceTemplate[]>;
   listPrompts(): Promise<readonly Prompt[]>;
+  /** The same as disposing it, for those whose JavaScript has no `await using`. */
+  close(): Promise<void>;
   /** Sends any request; for methods that have no function here. */
   request(
     method: string,
@@ -83,7 +91,8 @@ export interface Client extends Provider, AsyncDisposable {
 export interface ClientWays {
   readonly open: (events: LinkEvents) => ReturnType<OpenLink>;
   readonly target: string;
-  readonly cacheKey: string;
+  /** Names the endpoint in the cache of eras; missing for what cannot be met again. */
+  readonly cacheKey: string | undefined;
   readonly isHttp: boolean;
 }
 
@@ -95,20 +104,27 @@ const defaultInfo: Implementation = { name: "junctor", version: "0.1.0" };
 /** A client over whatever `ways.open` opens. Connects at once, and again when it must. */
 export async function createClient(ways: ClientWays, options: ClientOptions = {}): Promise<Client> {
   const { clientInfo = defaultInfo, handlers = {}, clock = systemClock, onWarning = () => {} } = options;
-  const { timeoutMs = 60_000, maxTotalMs = 600_000, eras = sharedEras } = options;
+  const { timeoutMs = 60_000, maxTotalMs = 600_000, maxRounds = 10, eras = sharedEras } = options;
   const capabilities = capabilitiesOf(handlers);
-  const deadlines = new Set<Deadline>();
+  const deadlines = new Deadlines({ timeoutMs, maxTotalMs }, clock);
 
-  const begin = async (): Promise<Conversation> => {
+  const begin = async (signal: AbortSignal): Promise<Conversation> => {
     let conversation: Conversation | undefined;
     const events: LinkEvents = {
-      notified: (notification) => conversation?.take(notification),
-      asked: async (request, signal) => {
-        const releases = Array.from(deadlines, (deadline) => deadline.hold());
+      notified: (notification) => {
         try {
-          return await answerRequest(request, handlers, signal);
+          conversation?.take(notification);
+        } catch (error) {
+          // What a listener throws is its own affair, and no reason to stop listening to the server.
+          onWarning(`A listener failed: ${String(error)}`);
+        }
+      },
+      asked: async (request, asking) => {
+        const release = deadlines.hold();
+        try {
+          return await answerRequest(request, handlers, asking);
         } finally {
-          releases.forEach((release) => release());
+          release();
         }
       },
     };
@@ -121,64 +137,91 @@ export async function createClient(ways: ClientWays, options: ClientOptions = {}
       probeTimeoutMs: options.probeTimeoutMs ?? 3000,
       timeoutMs: options.connectTimeoutMs ?? 30_000,
       clock,
+      signal,
     });
     conversation = new Conversation(link, agreement, clientInfo, capabilities, (notification) => {
       if (watcher.take(notification)) return;
       const event = notification.method === "notifications/message" ? toLog(notification.params) : undefined;
-      if (event?.kind === "log") options.onLog?.(event);
+      if (event !== undefined) options.onLog?.(event);
     });
     return conversation;
   };
 
   const conversations = new Conversations(begin, clock, () => watcher.renewed());
   const converse = (): Promise<Conversation> => conversations.get();
+  const converseFor = async (signal: AbortSignal): Promise<Conversation> => {
+    try {
+      return await unlessAborted(converse(), signal);
+    } catch (error) {
+      throw toNotSent(error);
+    }
+  };
 
   /** A session that expired is begun anew, once; the request that met it was not carried out, so it is sent again. */
   const send: Send = async (method, params, spec) => {
-    const conversation = await unlessAborted(converse(), spec.signal);
+    const conversation = conversations.live ?? (await converseFor(spec.signal));
     try {
       return await conversation.request(method, params, spec);
     } catch (error) {
       if (!(error instanceof SessionExpiredError)) throw error;
-      await conversations.renew(conversation);
-      return (await unlessAborted(converse(), spec.signal)).request(method, params, spec);
+      conversations.retire(conversation);
+      return (await converseFor(spec.signal)).request(method, params, spec);
     }
   };
-  const plain = (method: string, params: RawJson | undefined): Promise<RawJson> =>
-    send(method, params, { signal: AbortSignal.timeout(timeoutMs) });
+  const plain: PlainRequest = (method, params, limits = {}) =>
+    deadlines.run(limits, ({ signal, sent }) => send(method, params, { signal, onSent: sent }));
 
+  const watcher = createWatcher({
+    converse,
+    request: plain,
+    onChanged: (change) => lists.invalidate(change.kind),
+    clock,
+    onWarning,
+  });
   const lists = createLists(converse, plain, {
     clock,
     maxTtlMs: 24 * 3_600_000,
     maxPages: 1000,
     maxItems: 100_000,
     isHttp: ways.isHttp,
+    // What a pipe carries is heard without asking for it.
+    isHearing: () => !ways.isHttp || watcher.isHearing,
     onWarning,
   });
-  const watcher = createWatcher(converse, plain, (change) => lists.invalidate(change.kind), clock, onWarning);
   const calls = createToolCalls({
     send,
-    converse,
     lists,
     check: createToolCheck(onWarning),
     handlers,
-    audit: options.audit === undefined ? undefined : createAudit(options.audit, clock),
-    target: ways.target,
-    clock,
-    timeoutMs,
-    maxTotalMs,
-    maxRounds: options.maxRounds ?? 10,
-    validate: options.validate ?? true,
+    recorded: createRecorded({
+      audit: options.audit === undefined ? undefined : createAudit(options.audit, clock),
+      target: ways.target,
+      clock,
+      agreement: () => conversations.agreement,
+    }),
     deadlines,
+    clock,
+    maxRounds,
+    validate: options.validate ?? true,
+    isMirroring: () => ways.isHttp && conversations.agreement?.mode.kind === "modern",
   });
 
-  const { agreement } = await converse();
+  const agreement = await firstAgreement(conversations, options.signal);
+  // A legacy server may ask outside of any call, on the stream of its announcements: who can be asked keeps it open.
+  if (agreement.mode.kind === "legacy" && Object.keys(capabilities).length > 0) watcher.onChange(() => {});
   const call = (name: string, args: object = {}, given: CallOptions = {}): Promise<ToolResult> =>
     calls.call(name, args, given);
+  const facets = createFacets(agreement, { send, lists, watcher, deadlines });
+  const close = async (): Promise<void> => {
+    watcher.stop();
+    await conversations[Symbol.asyncDispose]();
+  };
   return {
-    ...createFacets(agreement, { send, lists, watcher, handlers, timeoutMs, maxTotalMs, clock }),
+    ...facets,
+    ...createReads({ facets, handlers, capabilities, maxRounds, clock }),
     agreement: async () => (await converse()).agreement,
-    listTools: () => lists.tools.get(),
+    listTools: (context) =>
+      context === undefined ? lists.tools.get() : unlessAborted(lists.tools.get(), context.signal),
     callTool: ((first: string | ToolCall, second?: object, third?: CallOptions) =>
       typeof first === "string"
         ? call(first, second, third)
@@ -188,26 +231,24 @@ export async function createClient(ways: ClientWays, options: ClientOptions = {}
     listResources: () => lists.resources.get(),
     listResourceTemplates: () => lists.templates.get(),
     listPrompts: () => lists.prompts.get(),
-    request: async (method, params, given = {}) => {
-      const raw = params === undefined ? undefined : RawJson.fromValue(params);
-      return (
-        await send(method, raw, { signal: given.signal ?? AbortSignal.timeout(given.timeoutMs ?? timeoutMs) })
-      ).value;
-    },
+    request: async (method, params, limits) =>
+      (await plain(method, params === undefined ? undefined : RawJson.fromValue(params), limits)).value,
     onChange: (listener: (change: Change) => void) => watcher.onChange(listener),
-    [Symbol.asyncDispose]: async () => {
-      watcher.stop();
-      await conversations[Symbol.asyncDispose]();
-    },
+    close,
+    [Symbol.asyncDispose]: close,
   };
 }
 
-/** Waits for a promise, but not for longer than somebody wants it. Nothing was sent yet then. */
-function unlessAborted<T>(promise: Promise<T>, signal: AbortSignal): Promise<T> {
-  return new Promise((resolve, reject) => {
-    const onAbort = (): void => reject(signal.reason);
-    if (signal.aborted) return onAbort();
-    signal.addEventListener("abort", onAbort, { once: true });
-    promise.then(resolve, reject).finally(() => signal.removeEventListener("abort", onAbort));
-  });
+/** Connects for the first time. Whoever gives that up leaves nothing behind. */
+async function firstAgreement(
+  conversations: Conversations,
+  signal: AbortSignal | undefined,
+): Promise<Agreement> {
+  try {
+    const conversation = conversations.get();
+    return (await (signal === undefined ? conversation : unlessAborted(conversation, signal))).agreement;
+  } catch (error) {
+    await conversations[Symbol.asyncDispose]();
+    throw error;
+  }
 }

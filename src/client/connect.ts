@@ -1,19 +1,23 @@
 import { createHash } from "node:crypto";
 import { connect as connectSocket, type Socket } from "node:net";
 import type { Readable, Writable } from "node:stream";
-import { systemClock } from "../async/clock.ts";
+import { settlesWithin, systemClock } from "../async/clock.ts";
+import { ClosedError } from "../errors/closed-error.ts";
 import { ConnectError } from "../errors/connect-error.ts";
-import { HttpError } from "../errors/http-error.ts";
+import { RpcError } from "../errors/rpc-error.ts";
 import type { Channel } from "../jsonrpc/channel.ts";
 import type { Link, LinkEvents } from "../mcp/link.ts";
+import { isModernRevision } from "../mcp/revision.ts";
 import type { Server } from "../mcp/server.ts";
 import { createChannelLink } from "../transports/channel-link.ts";
-import { type ChildCommand, describeCommand, spawnChild } from "../transports/child.ts";
-import { type HeaderSource, HttpLink } from "../transports/http/client-link.ts";
+import { type ChildCommand, type ChildOptions, describeCommand, spawnChild } from "../transports/child.ts";
+import { HttpLink } from "../transports/http/client-link.ts";
 import { connectHttpSse } from "../transports/http/client-sse.ts";
+import type { HeaderSource } from "../transports/http/client-way.ts";
 import { connectInMemory } from "../transports/memory.ts";
 import { createStreamChannel } from "../transports/stream-channel.ts";
 import { type Client, type ClientOptions, type ClientWays, createClient } from "./client.ts";
+import { mayBeHttpSse } from "./verdict.ts";
 
 /**
  * Where a server is: an `http(s)://` URL, a `tcp://host:port` address, a command to start, two byte streams, or a server
@@ -31,6 +35,8 @@ export interface ConnectOptions extends ClientOptions {
   readonly headers?: HeaderSource;
   /** Takes what a child writes to its standard error stream. */
   readonly onStderr?: (chunk: Uint8Array) => void;
+  /** How long a child may take to leave: after the end of its input, and again after TERM; 2 s. */
+  readonly stageMs?: number;
   /** Most bytes of one answer; 64 MiB. */
   readonly maxResponseBytes?: number;
 }
@@ -65,15 +71,17 @@ function toWays(target: Target, url: URL | undefined, options: ConnectOptions): 
   if (url !== undefined) {
     if (url.protocol !== "tcp:")
       throw new ConnectError(url.href, `${url.protocol}// is not spoken here; use http, https or tcp`);
-    return pipeWays(url.href, () => openTcp(url));
+    return pipeWays(url.href, url.href, () => openTcp(url, options));
   }
   if (typeof target !== "object" || target instanceof URL)
     throw new ConnectError(String(target), "it is no target");
   if ("command" in target) return childWays(target, options);
   if ("server" in target)
-    return pipeWays("a server in this process", () => Promise.resolve(connectInMemory(target.server)));
+    return pipeWays("a server in this process", undefined, () =>
+      Promise.resolve(connectInMemory(target.server)),
+    );
   let isUsed = false;
-  return pipeWays("a pair of streams", () => {
+  return pipeWays("a pair of streams", undefined, () => {
     if (isUsed)
       return Promise.reject(
         new ConnectError("a pair of streams", "it ended, and streams cannot be opened again"),
@@ -83,50 +91,78 @@ function toWays(target: Target, url: URL | undefined, options: ConnectOptions): 
   });
 }
 
-function pipeWays(target: string, openChannel: () => Promise<Channel>): ClientWays {
+function pipeWays(
+  target: string,
+  cacheKey: string | undefined,
+  openChannel: () => Promise<Channel>,
+): ClientWays {
   return {
     target,
-    cacheKey: target,
+    cacheKey,
     isHttp: false,
     open: async (events) => createChannelLink(await openChannel(), { target, events }),
   };
 }
 
 function childWays(command: ChildCommand, options: ConnectOptions): ClientWays {
+  const { onStderr, stageMs, clock = systemClock } = options;
   const target = describeCommand(command);
-  const { onStderr } = options;
+  const childOptions: ChildOptions = {
+    ...(onStderr === undefined ? {} : { onStderr }),
+    ...(stageMs === undefined ? {} : { stageMs }),
+  };
   return {
     target,
-    cacheKey: JSON.stringify([command.command, command.args ?? [], command.cwd ?? ""]),
+    cacheKey: digestOf([command.command, command.args ?? [], command.cwd ?? "", command.env ?? {}]),
     isHttp: false,
     open: async (events) => {
-      const child = await spawnChild(command, onStderr === undefined ? {} : { onStderr });
-      const link = createChannelLink(child.channel, { target, events });
+      const child = await spawnChild(command, childOptions);
       return {
-        ...link,
-        request: async (request) => {
-          try {
-            return await link.request(request);
-          } catch (error) {
-            // Why a child does not start is on its standard error; nobody else will tell.
-            if (request.method !== "initialize" || request.signal.aborted) throw error;
-            const reason = await Promise.race([
-              child.exited,
-              Promise.resolve(String((error as Error).message)),
-            ]);
-            throw new ConnectError(target, reason, { stderr: child.stderr, cause: error });
-          }
+        ...createChannelLink(child.channel, { target, events }),
+        // Why a child does not start is on its standard error; nobody else will tell.
+        explain: async (failure) => {
+          if (failure instanceof RpcError) return failure;
+          const isOver =
+            failure instanceof ClosedError && (await settlesWithin(child.ended, lastWordsMs, clock));
+          const reason = isOver ? await child.exited : toReason(failure);
+          return new ConnectError(target, reason, { stderr: child.stderr, cause: failure });
         },
       };
     },
   };
 }
 
-function openTcp(url: URL): Promise<Channel> {
+/** How long the end of a child may take after its output ended. */
+const lastWordsMs = 500;
+
+function toReason(failure: unknown): string {
+  if (failure instanceof ConnectError) return failure.reason;
+  return failure instanceof Error ? failure.message : String(failure);
+}
+
+/** A key that tells nothing of what it stands for, because that may hold credentials. */
+function digestOf(parts: unknown): string {
+  return createHash("sha256").update(JSON.stringify(parts)).digest("hex");
+}
+
+function openTcp(
+  url: URL,
+  { clock = systemClock, connectTimeoutMs = 30_000 }: ConnectOptions,
+): Promise<Channel> {
   return new Promise((resolve, reject) => {
     const socket: Socket = connectSocket({ host: url.hostname, port: Number(url.port), noDelay: true });
-    socket.once("connect", () => resolve(createStreamChannel(socket, socket)));
-    socket.once("error", (error) => reject(new ConnectError(url.href, error.message, { cause: error })));
+    const onError = (error: Error): void =>
+      reject(new ConnectError(url.href, error.message, { cause: error }));
+    socket.once("error", onError);
+    const stop = clock.timer(connectTimeoutMs, () =>
+      socket.destroy(new Error(`nobody answered within ${connectTimeoutMs} ms`)),
+    );
+    socket.once("close", stop);
+    socket.once("connect", () => {
+      stop();
+      socket.off("error", onError);
+      resolve(createStreamChannel(socket, socket));
+    });
   });
 }
 
@@ -140,11 +176,9 @@ async function connectHttp(url: URL, options: ConnectOptions): Promise<Client> {
     connectTimeoutMs: timeoutMs = 30_000,
   } = options;
   const target = `${url.origin}${url.pathname}`;
-  const credential = typeof headers === "function" ? "dynamic" : JSON.stringify(headers ?? {});
-  const cacheKey = `${url.href} ${createHash("sha256").update(credential).digest("hex")}`;
   const ways: ClientWays = {
     target,
-    cacheKey,
+    cacheKey: digestOf([url.href, typeof headers === "function" ? "dynamic" : (headers ?? {})]),
     isHttp: true,
     open: (events: LinkEvents): Promise<Link> =>
       Promise.resolve(new HttpLink(url, { events, headers, maxResponseBytes, clock, onWarning })),
@@ -152,13 +186,13 @@ async function connectHttp(url: URL, options: ConnectOptions): Promise<Client> {
   try {
     return await createClient(ways, options);
   } catch (error) {
-    const isUnknown = error instanceof HttpError && [400, 404, 405].includes(error.status);
-    if (!isUnknown || options.revision !== undefined) throw error;
-    const sse = pipeWays(target, () =>
+    if (!mayBeHttpSse(error) || isModernRevision(options.revision)) throw error;
+    const sse = pipeWays(target, undefined, () =>
       connectHttpSse(url, { headers, clock, timeoutMs, maxEventBytes: maxResponseBytes }),
     );
+    // Nothing there speaks the modern revision, so there is nothing to probe for.
     const eras = { get: () => "legacy" as const, set: () => {}, delete: () => {} };
-    return createClient(sse, { ...options, eras }).catch(() => {
+    return createClient({ ...sse, cacheKey: target }, { ...options, eras }).catch(() => {
       throw error; // What the server said to the newer ways is the better explanation.
     });
   }

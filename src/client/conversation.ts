@@ -1,3 +1,4 @@
+import { createDeferred, type Deferred } from "../async/deferred.ts";
 import { RpcError } from "../errors/rpc-error.ts";
 import type { RawJson } from "../json/raw.ts";
 import type { Notification } from "../jsonrpc/message.ts";
@@ -15,6 +16,8 @@ export interface RequestSpec {
   readonly logLevel?: LogLevel | undefined;
   readonly capabilities?: ClientCapabilities | undefined;
   readonly mirrored?: { readonly [header: string]: string } | undefined;
+  /** Called when the request is about to leave. */
+  readonly onSent?: (() => void) | undefined;
 }
 
 /** Requests to one server, in the form its era wants. */
@@ -25,7 +28,11 @@ export class Conversation {
   readonly #notified: (notification: Notification) => void;
   /** Who wants the progress under which token. Tokens are minted here and are nobody else's. */
   readonly #listeners = new Map<number, (event: CallEvent) => void>();
+  /** Who asked for the log. The wire does not say which call a message belongs to, so it takes one call to be sure. */
+  readonly #loggers = new Set<(event: CallEvent) => void>();
   #nextToken = 1;
+  #underway = 0;
+  #idle: Deferred<void> | undefined;
 
   constructor(
     link: Link,
@@ -44,27 +51,42 @@ export class Conversation {
 
   /** Sends a request and resolves with its result, whatever its `resultType`. */
   async request(method: string, params: RawJson | undefined, spec: RequestSpec): Promise<RawJson> {
-    const { signal, onEvent, logLevel, capabilities, mirrored } = spec;
+    const { signal, onEvent, logLevel, capabilities, mirrored, onSent } = spec;
     const token = onEvent === undefined ? undefined : this.#nextToken++;
     if (token !== undefined && onEvent !== undefined) this.#listeners.set(token, onEvent);
+    if (logLevel !== undefined && onEvent !== undefined) this.#loggers.add(onEvent);
+    this.#underway++;
     try {
-      return await this.link.request({
-        method,
-        params: this.#addEnvelope(params, { progressToken: token, logLevel, capabilities }),
-        signal,
-        mirrored,
-      });
+      const enveloped = this.#addEnvelope(params, { progressToken: token, logLevel, capabilities });
+      return await this.link.request({ method, params: enveloped, signal, mirrored, onSent });
     } finally {
       if (token !== undefined) this.#listeners.delete(token);
+      if (onEvent !== undefined) this.#loggers.delete(onEvent);
+      if (--this.#underway === 0) this.#idle?.resolve();
     }
+  }
+
+  /** Resolves when nothing is underway. */
+  idle(): Promise<void> {
+    if (this.#underway === 0) return Promise.resolve();
+    this.#idle ??= createDeferred();
+    return this.#idle.promise;
   }
 
   /** Takes what arrives on the link. Progress goes to whoever asked for it; everything else to the client. */
   take(notification: Notification): void {
-    if (notification.method !== "notifications/progress") return this.#notified(notification);
-    const listener = this.#listeners.get(Number(notification.params?.at("progressToken")?.value));
-    const event = toProgress(notification.params);
-    if (event !== undefined) listener?.(event);
+    const { method, params } = notification;
+    if (method === "notifications/progress") {
+      const listener = this.#listeners.get(Number(params?.at("progressToken")?.value));
+      const event = listener === undefined ? undefined : toProgress(params);
+      if (event !== undefined) listener?.(event);
+      return;
+    }
+    const [logger, ...others] = this.#loggers;
+    const isForOne = method === "notifications/message" && logger !== undefined && others.length === 0;
+    const event = isForOne ? toLog(params) : undefined;
+    if (event === undefined) this.#notified(notification);
+    else logger?.(event);
   }
 }
 
@@ -80,7 +102,7 @@ function toProgress(params: RawJson | undefined): CallEvent | undefined {
 }
 
 /** A log message as an event; undefined when it makes no sense. */
-export function toLog(params: RawJson | undefined): CallEvent | undefined {
+export function toLog(params: RawJson | undefined): Extract<CallEvent, { kind: "log" }> | undefined {
   const { level, logger, data } = (params?.value ?? {}) as { readonly [key: string]: unknown };
   if (!isLogLevel(level)) return undefined;
   return { kind: "log", level, data, ...(typeof logger === "string" ? { logger } : {}) };

@@ -1,6 +1,7 @@
 import { type Backoff, createBackoff } from "../async/backoff.ts";
 import { type Clock, sleep } from "../async/clock.ts";
 import { ClosedError } from "../errors/closed-error.ts";
+import type { Agreement } from "./agreement.ts";
 import type { Conversation } from "./conversation.ts";
 
 /** How long a conversation must have lasted for the next one to start without waiting. */
@@ -11,17 +12,20 @@ const stableMs = 5000;
  * that failed or was short, the next waits, longer each time, so that a server that cannot stay up is not stormed.
  */
 export class Conversations implements AsyncDisposable {
-  readonly #begin: () => Promise<Conversation>;
+  readonly #begin: (signal: AbortSignal) => Promise<Conversation>;
   readonly #clock: Clock;
   readonly #backoff: Backoff;
   readonly #onRenewed: () => void;
   readonly #closing = new AbortController();
+  /** Those that are over and not quite closed. */
+  readonly #over = new Set<Conversation>();
   #current: Promise<Conversation> | undefined;
+  #live: Conversation | undefined;
+  #agreement: Agreement | undefined;
   #waitMs = 0;
-  #hasBegun = false;
 
   constructor(
-    begin: () => Promise<Conversation>,
+    begin: (signal: AbortSignal) => Promise<Conversation>,
     clock: Clock,
     onRenewed: () => void,
     backoff: Backoff = createBackoff(),
@@ -32,6 +36,16 @@ export class Conversations implements AsyncDisposable {
     this.#backoff = backoff;
   }
 
+  /** What was settled last, whether or not it still holds. */
+  get agreement(): Agreement | undefined {
+    return this.#agreement;
+  }
+
+  /** The conversation that is on, if there is one: saves those in a hurry a promise. */
+  get live(): Conversation | undefined {
+    return this.#live;
+  }
+
   /** The conversation that is on, or the next. */
   get(): Promise<Conversation> {
     if (this.#closing.signal.aborted)
@@ -39,37 +53,58 @@ export class Conversations implements AsyncDisposable {
     return (this.#current ??= this.#start());
   }
 
-  /** Ends a conversation that turned out to be over, if it is still the current one. */
-  async renew(over: Conversation): Promise<void> {
-    if ((await this.#current) !== over) return;
+  /** A conversation turned out to be over: the next to ask begins another. What it still has underway is let finish. */
+  retire(over: Conversation): void {
+    if (this.#live !== over) return;
+    this.#live = undefined;
     this.#current = undefined;
-    await over.link[Symbol.asyncDispose]();
+    this.#over.add(over);
+    void over.idle().then(() => this.#close(over));
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
     this.#closing.abort(new ClosedError("not_sent", "the client is closed"));
     const current = await this.#current?.catch(() => undefined);
-    await current?.link[Symbol.asyncDispose]();
+    this.#live = undefined;
+    const all = current === undefined ? [...this.#over] : [current, ...this.#over];
+    await Promise.all(all.map((conversation) => this.#close(conversation)));
+  }
+
+  async #close(conversation: Conversation): Promise<void> {
+    this.#over.add(conversation);
+    await conversation.link[Symbol.asyncDispose]();
+    this.#over.delete(conversation);
   }
 
   async #start(): Promise<Conversation> {
+    const { signal } = this.#closing;
     try {
-      if (this.#waitMs > 0) await sleep(this.#waitMs, this.#clock, this.#closing.signal);
-      const conversation = await this.#begin();
-      const startedAt = this.#clock.now();
-      void conversation.link.closed.then(() => {
-        const wasStable = this.#clock.now() - startedAt >= stableMs;
-        if (wasStable) this.#backoff.reset();
-        this.#waitMs = wasStable ? 0 : this.#backoff.next();
-        this.#current = undefined;
-      });
-      if (this.#hasBegun) this.#onRenewed();
-      this.#hasBegun = true;
+      if (this.#waitMs > 0) await sleep(this.#waitMs, this.#clock, signal);
+      const conversation = await this.#begin(signal);
+      const isRenewal = this.#agreement !== undefined;
+      this.#live = conversation;
+      this.#agreement = conversation.agreement;
+      void this.#watch(conversation);
+      if (isRenewal) this.#onRenewed();
       return conversation;
     } catch (error) {
       this.#waitMs = this.#backoff.next();
       this.#current = undefined;
       throw error;
     }
+  }
+
+  /** Waits for the end of a conversation, and closes what is left of it. */
+  async #watch(conversation: Conversation): Promise<void> {
+    const startedAt = this.#clock.now();
+    await conversation.link.closed;
+    if (this.#live === conversation) {
+      const wasStable = this.#clock.now() - startedAt >= stableMs;
+      if (wasStable) this.#backoff.reset();
+      this.#waitMs = wasStable ? 0 : this.#backoff.next();
+      this.#live = undefined;
+      this.#current = undefined;
+    }
+    await this.#close(conversation);
   }
 }

@@ -1,11 +1,11 @@
-import type { Clock } from "../async/clock.ts";
 import { RawJson } from "../json/raw.ts";
 import type { CompletionResult } from "../mcp/types.ts";
 import type { CallContext } from "../tools/context.ts";
 import type { Outcome, Provider, Resumption } from "../tools/provider.ts";
 import type { Agreement } from "./agreement.ts";
 import { resultTypeOf } from "./conversation.ts";
-import { type AskHandlers, parseAsks } from "./handlers.ts";
+import type { Deadlines } from "./deadlines.ts";
+import { parseAsks } from "./handlers.ts";
 import type { Lists } from "./lists.ts";
 import type { Send } from "./tool-calls.ts";
 import type { Watcher } from "./watcher.ts";
@@ -14,10 +14,7 @@ export interface FacetOptions {
   readonly send: Send;
   readonly lists: Lists;
   readonly watcher: Watcher;
-  readonly handlers: AskHandlers;
-  readonly timeoutMs: number;
-  readonly maxTotalMs: number;
-  readonly clock: Clock;
+  readonly deadlines: Deadlines;
 }
 
 /** Resources, prompts and completion of a server, as far as it offers them. */
@@ -25,19 +22,24 @@ export function createFacets(
   { capabilities }: Agreement,
   options: FacetOptions,
 ): Pick<Provider, "resources" | "prompts" | "completion"> {
-  const { send, lists, watcher } = options;
+  const { send, lists, watcher, deadlines } = options;
 
   const ask = async (
     method: string,
     members: { readonly [key: string]: unknown },
     context: CallContext,
   ): Promise<Outcome> => {
-    const spec = {
-      signal: context.signal,
-      capabilities: context.capabilities,
-      onEvent: (event: Parameters<CallContext["emit"]>[0]) => void context.emit(event),
-    };
-    const result = await send(method, RawJson.fromValue(members), spec);
+    const result = await deadlines.run({ signal: context.signal }, ({ signal, touch, sent }) =>
+      send(method, RawJson.fromValue(members), {
+        signal,
+        onSent: sent,
+        capabilities: context.capabilities,
+        onEvent: (event) => {
+          touch();
+          context.emit(event).catch(() => {}); // Who cannot be told any more has left.
+        },
+      }),
+    );
     if (resultTypeOf(result) === "complete") return { kind: "complete", result };
     const state = result.at("requestState")?.value;
     return {
@@ -74,10 +76,12 @@ export function createFacets(
       ? {}
       : {
           completion: {
-            complete: async ({ ref, argument, known }, { signal }) => {
+            complete: async ({ ref, argument, known }, context) => {
               const hasKnown = Object.keys(known).length > 0;
               const params = { ref, argument, ...(hasKnown ? { context: { arguments: known } } : {}) };
-              const result = await send("completion/complete", RawJson.fromValue(params), { signal });
+              const result = await deadlines.run({ signal: context.signal }, ({ signal, sent }) =>
+                send("completion/complete", RawJson.fromValue(params), { signal, onSent: sent }),
+              );
               return (result.at("completion")?.value ?? { values: [] }) as CompletionResult;
             },
           },

@@ -13,13 +13,20 @@ export interface Fetched<T> {
 export class KeptList<T> {
   readonly #fetch: () => Promise<Fetched<T>>;
   readonly #clock: Clock;
-  #kept: { readonly items: readonly T[]; readonly freshUntil: number } | undefined;
+  #kept:
+    | { readonly items: readonly T[]; readonly freshUntil: number; readonly generation: number }
+    | undefined;
   #underway: Promise<readonly T[]> | undefined;
   #generation = 0;
 
   constructor(fetch: () => Promise<Fetched<T>>, clock: Clock) {
     this.#fetch = fetch;
     this.#clock = clock;
+  }
+
+  /** What was fetched last, fresh or not. */
+  get last(): readonly T[] | undefined {
+    return this.#kept?.items;
   }
 
   /** The list, fetched if what is kept is not fresh. */
@@ -29,16 +36,11 @@ export class KeptList<T> {
     return (this.#underway ??= this.#refresh());
   }
 
-  /** What was fetched last, fresh or not; fetched only if nothing ever was. For looking up what hardly changes. */
-  known(): Promise<readonly T[]> {
-    return this.#kept === undefined ? this.get() : Promise.resolve(this.#kept.items);
-  }
-
   /** It changed: the next to ask fetches it anew. */
   invalidate(): void {
     this.#generation++;
     this.#underway = undefined;
-    if (this.#kept !== undefined) this.#kept = { items: this.#kept.items, freshUntil: 0 };
+    if (this.#kept !== undefined) this.#kept = { ...this.#kept, freshUntil: 0 };
   }
 
   async #refresh(): Promise<readonly T[]> {
@@ -46,8 +48,12 @@ export class KeptList<T> {
     try {
       const { items, ttlMs } = await this.#fetch();
       const isCurrent = generation === this.#generation;
-      this.#kept = { items: Object.freeze(items), freshUntil: isCurrent ? this.#clock.now() + ttlMs : 0 };
-      return this.#kept.items;
+      // One that took long must not replace what was asked for after it.
+      if (this.#kept === undefined || generation >= this.#kept.generation) {
+        const freshUntil = isCurrent ? this.#clock.now() + ttlMs : 0;
+        this.#kept = { items: Object.freeze(items), freshUntil, generation };
+      }
+      return items;
     } finally {
       if (generation === this.#generation) this.#underway = undefined;
     }

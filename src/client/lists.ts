@@ -3,6 +3,7 @@ import type { RawJson } from "../json/raw.ts";
 import type { Prompt, Resource, ResourceTemplate, Tool } from "../mcp/types.ts";
 import type { Change } from "../tools/provider.ts";
 import type { Conversation } from "./conversation.ts";
+import type { Limits } from "./deadlines.ts";
 import { type Fetched, KeptList } from "./kept-list.ts";
 import { type WalkLimits, walkPages } from "./pages.ts";
 import { parsePrompt, parseResource, parseTemplate, parseTool, type ParseListed } from "./parse-listed.ts";
@@ -22,11 +23,13 @@ export interface ListsOptions extends WalkLimits {
   /** Lists are kept at most this long, whatever the server says. */
   readonly maxTtlMs: number;
   readonly isHttp: boolean;
+  /** Whether a legacy server's announcements reach us; without them its lists are never fresh. */
+  readonly isHearing: () => boolean;
   readonly onWarning: (text: string) => void;
 }
 
-/** A request without a caller of its own. */
-export type PlainRequest = (method: string, params: RawJson | undefined) => Promise<RawJson>;
+/** A request under a deadline of its own. */
+export type PlainRequest = (method: string, params: RawJson | undefined, limits?: Limits) => Promise<RawJson>;
 
 type Capability = "tools" | "resources" | "prompts";
 
@@ -35,7 +38,7 @@ export function createLists(
   request: PlainRequest,
   options: ListsOptions,
 ): Lists {
-  const { clock, maxTtlMs, isHttp, onWarning } = options;
+  const { clock, maxTtlMs, isHttp, isHearing, onWarning } = options;
 
   const fetchList = async <T>(
     method: string,
@@ -53,8 +56,8 @@ export function createLists(
       onWarning(`Left out of ${method}: ${item}`);
       return [];
     });
-    // Legacy servers give no time; those that announce changes can be trusted until they do.
-    const legacyTtlMs = offered.listChanged === true ? maxTtlMs : 0;
+    // Legacy servers give no time; those that announce changes can be trusted until they do, if we would hear it.
+    const legacyTtlMs = offered.listChanged === true && isHearing() ? maxTtlMs : 0;
     return {
       items: parsed,
       ttlMs: Math.min(agreement.mode.kind === "modern" ? hints.ttlMs : legacyTtlMs, maxTtlMs),

@@ -13,8 +13,14 @@ export function toMirroredHeaders(
   for (const { header, path } of mirroredParams(tool.inputSchema)) {
     const value = path.reduce<RawJson | undefined>((node, key) => node?.at(key), args);
     if (value === undefined || value.kind === "null") continue;
-    const text = value.kind === "string" ? (value.value as string) : value.text;
-    headers[`mcp-param-${header.toLowerCase()}`] = encodeHeaderValue(text);
+    headers[`mcp-param-${header.toLowerCase()}`] = encodeHeaderValue(toText(value));
   }
   return headers;
+}
+
+/** Integers in decimal, however they were written; what is too large for that stays as it is. */
+function toText(json: RawJson): string {
+  const { value } = json;
+  if (typeof value === "string") return value;
+  return Number.isSafeInteger(value) ? String(value) : json.text;
 }

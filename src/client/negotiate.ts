@@ -1,19 +1,16 @@
 import { randomBytes } from "node:crypto";
-import { type Clock, settlesWithin } from "../async/clock.ts";
+import type { Clock } from "../async/clock.ts";
 import { ClosedError } from "../errors/closed-error.ts";
 import { ConnectError } from "../errors/connect-error.ts";
-import { HttpError } from "../errors/http-error.ts";
-import { RpcError, rpcCodes } from "../errors/rpc-error.ts";
-import { RawJson } from "../json/raw.ts";
+import { RpcError } from "../errors/rpc-error.ts";
+import type { RawJson } from "../json/raw.ts";
 import { isImplementation } from "../mcp/envelope.ts";
 import type { Link } from "../mcp/link.ts";
 import { metaKeys } from "../mcp/meta-keys.ts";
 import {
   isLegacyRevision,
   isModernRevision,
-  type LegacyRevision,
   type ModernRevision,
-  newestLegacyRevision,
   newestModernRevision,
   type Revision,
 } from "../mcp/revision.ts";
@@ -21,20 +18,24 @@ import type { ClientCapabilities, Implementation, ServerCapabilities } from "../
 import type { Agreement } from "./agreement.ts";
 import { createModernEnvelope } from "./envelope.ts";
 import type { EraCache } from "./era-cache.ts";
+import { initialize } from "./initialize.ts";
+import { isNoVerdict, otherRevision } from "./verdict.ts";
 
 export interface NegotiateOptions {
   readonly clientInfo: Implementation;
   readonly capabilities: ClientCapabilities;
   readonly eras: EraCache;
-  /** Names the endpoint and the credential in the cache of eras. */
-  readonly cacheKey: string;
+  /** Names the endpoint and the credential in the cache of eras; without it nothing is remembered. */
+  readonly cacheKey: string | undefined;
   /** Speak this revision or none. */
   readonly revision?: Revision | undefined;
   /** How long a server may be silent before a pipe is taken for a legacy one. */
   readonly probeTimeoutMs: number;
-  /** How long the whole may take. */
+  /** How long each step may take. */
   readonly timeoutMs: number;
   readonly clock: Clock;
+  /** Aborting gives it up. */
+  readonly signal: AbortSignal;
 }
 
 /** A link on which the era is settled. */
@@ -43,10 +44,12 @@ export interface Negotiated {
   readonly agreement: Agreement;
 }
 
-/** Opens a link; `isRetry` says that the last one did not survive being probed. */
-export type OpenLink = (isRetry: boolean) => Promise<Link>;
+export type OpenLink = () => Promise<Link>;
 
-type ProbeVerdict = { readonly kind: "modern"; readonly agreement: Agreement } | { readonly kind: "legacy" };
+/** What a probe found. A legacy verdict may rest on silence, which a slow modern server keeps too. */
+type Probed =
+  | { readonly kind: "modern"; readonly agreement: Agreement }
+  | { readonly kind: "legacy"; readonly isGuess: boolean };
 
 /**
  * Finds out what a server speaks and settles it. Modern is tried first; any answer but a modern one, and on a pipe also
@@ -58,112 +61,159 @@ export async function negotiate(
   isHttp: boolean,
   options: NegotiateOptions,
 ): Promise<Negotiated> {
-  const { revision, eras, cacheKey } = options;
-  const known =
-    revision === undefined ? eras.get(cacheKey) : isModernRevision(revision) ? "modern" : "legacy";
-  let link = await open(false);
+  const { cacheKey, eras } = options;
+  const attempt = new Attempt(open, isHttp, options);
   try {
-    if (known !== "legacy") {
-      const verdict = await probe(link, isHttp, known === "modern", options);
-      if (verdict.kind === "modern") {
-        eras.set(cacheKey, "modern");
-        return { link, agreement: verdict.agreement };
-      }
-      if (await isGone(link, options.clock)) {
-        await link[Symbol.asyncDispose]();
-        link = await open(true);
-      }
-    }
-    const agreement = await initializeOrDiscover(link, isHttp, options);
-    eras.set(cacheKey, agreement.mode.kind);
-    return { link, agreement };
+    const agreement = await attempt.settle(cacheKey === undefined ? undefined : eras.get(cacheKey));
+    if (cacheKey !== undefined) eras.set(cacheKey, agreement.mode.kind);
+    return { link: attempt.link, agreement };
   } catch (error) {
-    eras.delete(cacheKey);
-    await link[Symbol.asyncDispose]();
-    throw error;
+    if (cacheKey !== undefined) eras.delete(cacheKey);
+    throw await attempt.giveUp(error);
   }
 }
 
-/** A modern server that was too slow for the probe says, when it refuses `initialize`, what it speaks. */
-async function initializeOrDiscover(
-  link: Link,
-  isHttp: boolean,
-  options: NegotiateOptions,
-): Promise<Agreement> {
-  const { revision } = options;
-  try {
-    return await initialize(link, isLegacyRevision(revision) ? revision : newestLegacyRevision, options);
-  } catch (error) {
-    const other = otherRevision(error, newestModernRevision);
-    if (revision !== undefined || other === undefined || other === "legacy" || other === "disjoint")
+/** One attempt to settle an era, over as many links as that takes. */
+class Attempt {
+  readonly #open: OpenLink;
+  readonly #isHttp: boolean;
+  readonly #options: NegotiateOptions;
+  #link: Link | undefined;
+  /** A server that does not survive is started again once, and only if a probe may have killed it. */
+  #mayReopen = false;
+
+  constructor(open: OpenLink, isHttp: boolean, options: NegotiateOptions) {
+    this.#open = open;
+    this.#isHttp = isHttp;
+    this.#options = options;
+  }
+
+  get link(): Link {
+    if (this.#link === undefined) throw new TypeError("No link was opened");
+    return this.#link;
+  }
+
+  async settle(remembered: "modern" | "legacy" | undefined): Promise<Agreement> {
+    const { revision } = this.#options;
+    this.#link = await this.#open();
+    if (isLegacyRevision(revision)) return this.#initialize();
+    if (revision === undefined && remembered === "legacy") return this.#initializeOrDiscover(true);
+    const probed = await this.#probe();
+    if (probed.kind === "modern") return probed.agreement;
+    if (revision !== undefined)
+      throw new ConnectError(this.link.target, `it does not speak ${revision}, which was asked for`);
+    return this.#initializeOrDiscover(probed.isGuess);
+  }
+
+  /** Closes what was opened. Resolves with the error to throw, explained as well as can be. */
+  async giveUp(error: unknown): Promise<unknown> {
+    // Who gave up knows why.
+    const isOurs = this.#options.signal.aborted;
+    const explained = isOurs ? error : ((await this.#link?.explain?.(error)) ?? error);
+    await this.#link?.[Symbol.asyncDispose]();
+    return explained;
+  }
+
+  async #reopen(): Promise<void> {
+    this.#mayReopen = false;
+    await this.#link?.[Symbol.asyncDispose]();
+    this.#link = undefined;
+    this.#link = await this.#open();
+  }
+
+  /**
+   * The legacy handshake. Where the verdict was a guess and the server refuses, it may be a modern one after all; where
+   * the server did not survive the probe, it is started again.
+   */
+  async #initializeOrDiscover(isGuess: boolean): Promise<Agreement> {
+    if (this.#mayReopen && (await isGone(this.link))) await this.#reopen();
+    try {
+      return await this.#initialize();
+    } catch (error) {
+      if (this.#mayReopen && error instanceof ClosedError) {
+        await this.#reopen();
+        return this.#initialize();
+      }
+      const other = otherRevision(error, newestModernRevision);
+      const isRefusal = error instanceof RpcError && !isNoVerdict(error, this.#isHttp);
+      if (other === "disjoint" || other === "legacy" || (other === undefined && !(isGuess && isRefusal)))
+        throw error;
+      const probed = await this.#discover(other ?? newestModernRevision, this.#options.timeoutMs).catch(
+        () => {
+          throw error;
+        },
+      );
+      if (probed.kind === "modern") return probed.agreement;
       throw error;
-    const verdict = await discover(link, other, isHttp, options);
-    if (verdict.kind === "modern") return verdict.agreement;
-    throw error;
+    }
+  }
+
+  #initialize(): Promise<Agreement> {
+    return initialize(this.link, this.#options);
+  }
+
+  async #probe(): Promise<Probed> {
+    const { revision, probeTimeoutMs, timeoutMs, signal } = this.#options;
+    const first = isModernRevision(revision) ? revision : newestModernRevision;
+    const limitMs = this.#isHttp ? timeoutMs : probeTimeoutMs;
+    this.#mayReopen = !this.#isHttp;
+    try {
+      return await this.#discover(first, limitMs);
+    } catch (error) {
+      signal.throwIfAborted();
+      const other = otherRevision(error, first);
+      if (other === "disjoint") throw error;
+      if (other !== undefined && other !== "legacy") return this.#discover(other, limitMs);
+      if (isModernRevision(revision)) throw error;
+      if (other === undefined && isNoVerdict(error, this.#isHttp)) throw error;
+      return { kind: "legacy", isGuess: error instanceof ConnectError };
+    }
+  }
+
+  async #discover(revision: ModernRevision, limitMs: number): Promise<Probed> {
+    const { clientInfo, capabilities, clock, signal } = this.#options;
+    const { link } = this;
+    const controller = new AbortController();
+    link.use({ kind: "modern", revision });
+    const stop = clock.timer(limitMs, () =>
+      controller.abort(new ConnectError(link.target, `no answer within ${limitMs} ms`)),
+    );
+    const onAbort = (): void => controller.abort(signal.reason);
+    signal.addEventListener("abort", onAbort, { once: true });
+    try {
+      const result = await link.request({
+        method: "server/discover",
+        params: createModernEnvelope(revision, clientInfo, capabilities)(undefined, {}),
+        signal: controller.signal,
+        id: `probe-${randomBytes(6).toString("hex")}`,
+      });
+      return toProbed(result, revision);
+    } finally {
+      stop();
+      signal.removeEventListener("abort", onAbort);
+    }
   }
 }
 
-/** Some legacy servers exit on anything before `initialize`; a moment tells. */
-function isGone(link: Link, clock: Clock): Promise<boolean> {
-  return settlesWithin(link.closed, 0, clock);
+/** Some legacy servers exit on anything before `initialize`; a turn of the event loop tells. */
+function isGone(link: Link): Promise<boolean> {
+  const later = new Promise<boolean>((resolve) => setImmediate(() => resolve(false)));
+  return Promise.race([link.closed.then(() => true), later]);
 }
 
-async function probe(
-  link: Link,
-  isHttp: boolean,
-  mustBeModern: boolean,
-  options: NegotiateOptions,
-): Promise<ProbeVerdict> {
-  const first = isModernRevision(options.revision) ? options.revision : newestModernRevision;
-  try {
-    return await discover(link, first, isHttp, options);
-  } catch (error) {
-    const other = otherRevision(error, first);
-    if (other === "disjoint") throw error;
-    if (other !== undefined && other !== "legacy") return discover(link, other, isHttp, options);
-    if (mustBeModern && isModernRevision(options.revision)) throw error;
-    if (other === undefined && isNoVerdict(error, isHttp)) throw error;
-    return { kind: "legacy" };
-  }
-}
-
-async function discover(
-  link: Link,
-  revision: ModernRevision,
-  isHttp: boolean,
-  options: NegotiateOptions,
-): Promise<ProbeVerdict> {
-  const { clientInfo, capabilities, probeTimeoutMs, timeoutMs, clock } = options;
-  const controller = new AbortController();
-  link.use({ kind: "modern", revision });
-  const limitMs = isHttp ? timeoutMs : probeTimeoutMs;
-  const stop = clock.timer(limitMs, () =>
-    controller.abort(new ConnectError(link.target, `no answer within ${limitMs} ms`)),
-  );
-  try {
-    const result = await link.request({
-      method: "server/discover",
-      params: createModernEnvelope(revision, clientInfo, capabilities)(undefined, {}),
-      signal: controller.signal,
-      id: `probe-${randomBytes(6).toString("hex")}`,
-    });
-    return toVerdict(result, revision);
-  } finally {
-    stop();
-  }
-}
-
-function toVerdict(result: RawJson, revision: ModernRevision): ProbeVerdict {
+function toProbed(result: RawJson, revision: ModernRevision): Probed {
+  const legacy = { kind: "legacy", isGuess: false } as const;
+  if (result.kind !== "object") return legacy;
   const value = result.value as { readonly [key: string]: unknown };
   const versions = value["supportedVersions"];
   const capabilities = value["capabilities"];
-  if (!Array.isArray(versions) || typeof capabilities !== "object" || capabilities === null)
-    return { kind: "legacy" };
+  if (!Array.isArray(versions) || typeof capabilities !== "object" || capabilities === null) return legacy;
   if (!versions.includes(revision)) {
-    if (versions.some(isLegacyRevision)) return { kind: "legacy" };
+    if (versions.some(isLegacyRevision)) return legacy;
     throw new RpcError(
       "rpc.unsupported_version",
       `The server speaks ${versions.join(", ")} and this client does not`,
+      { data: { supported: versions } },
     );
   }
   const meta = (value["_meta"] ?? {}) as { readonly [key: string]: unknown };
@@ -177,76 +227,5 @@ function toVerdict(result: RawJson, revision: ModernRevision): ProbeVerdict {
       capabilities: capabilities as ServerCapabilities,
       instructions: typeof instructions === "string" ? instructions : undefined,
     },
-  };
-}
-
-/** What a server that refused our revision offers instead: one we both know, a legacy one, or nothing. */
-function otherRevision(
-  error: unknown,
-  tried: ModernRevision,
-): ModernRevision | "legacy" | "disjoint" | undefined {
-  if (!(error instanceof RpcError) || error.rpcCode !== rpcCodes["rpc.unsupported_version"]) return undefined;
-  const supported = (error.data as { supported?: unknown } | undefined)?.supported;
-  if (!Array.isArray(supported) || supported.length === 0) return undefined;
-  const mutual = supported.find((candidate): candidate is ModernRevision => isModernRevision(candidate));
-  // Refused although it is in the list: try once more, as the list says; a second refusal is an error.
-  if (mutual !== undefined) return mutual === tried ? tried : mutual;
-  return supported.some(isLegacyRevision) ? "legacy" : "disjoint";
-}
-
-/** Whether a failed probe says nothing about the era. */
-function isNoVerdict(error: unknown, isHttp: boolean): boolean {
-  if (!isHttp)
-    return error instanceof ConnectError
-      ? false
-      : !(error instanceof RpcError || error instanceof ClosedError);
-  if (error instanceof RpcError) {
-    return (
-      error.rpcCode === rpcCodes["rpc.header_mismatch"] ||
-      error.rpcCode === rpcCodes["rpc.missing_capability"]
-    );
-  }
-  return !(error instanceof HttpError) || error.status === 401 || error.status === 403 || error.status >= 500;
-}
-
-async function initialize(
-  link: Link,
-  revision: LegacyRevision,
-  options: NegotiateOptions,
-): Promise<Agreement> {
-  const { capabilities, clientInfo, timeoutMs, clock } = options;
-  link.use({ kind: "legacy", revision: undefined });
-  const controller = new AbortController();
-  const stop = clock.timer(timeoutMs, () =>
-    controller.abort(new ConnectError(link.target, `no answer to initialize within ${timeoutMs} ms`)),
-  );
-  let value: { readonly [key: string]: unknown };
-  try {
-    const params = RawJson.fromValue({ protocolVersion: revision, capabilities, clientInfo });
-    const result = await link.request({ method: "initialize", params, signal: controller.signal });
-    value = result.value as { readonly [key: string]: unknown };
-  } finally {
-    stop();
-  }
-  const { protocolVersion, capabilities: offered, serverInfo, instructions } = value;
-  if (!isLegacyRevision(protocolVersion)) {
-    throw new ConnectError(
-      link.target,
-      `it speaks the protocol revision ${String(protocolVersion)}, which this client does not`,
-    );
-  }
-  if (options.revision !== undefined && protocolVersion !== options.revision) {
-    throw new ConnectError(
-      link.target,
-      `it answered with revision ${protocolVersion}, and ${options.revision} was asked for`,
-    );
-  }
-  link.use({ kind: "legacy", revision: protocolVersion });
-  await link.notify("notifications/initialized", undefined);
-  return {
-    mode: { kind: "legacy", revision: protocolVersion },
-    serverInfo: isImplementation(serverInfo) ? serverInfo : undefined,
-    capabilities: (typeof offered === "object" && offered !== null ? offered : {}) as ServerCapabilities,
-    instructions: typeof instructions === "string" ? instructions : undefined,
   };
 }

@@ -31,7 +31,7 @@ export async function walkPages(
   let cursor: RawJson | undefined;
   for (let page = 1; page <= maxPages; page++) {
     const result = await request(cursor === undefined ? undefined : joinJson(['{"cursor":', cursor, "}"]));
-    items.push(...elementsOf(result.at(member)));
+    for (const item of elementsOf(result.at(member))) items.push(item);
     hints = strictest(hints, result);
     if (items.length > maxItems)
       throw new RpcError("rpc.other", `The server lists more than ${maxItems} ${member}`);

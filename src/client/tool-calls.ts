@@ -1,20 +1,21 @@
-import { randomUUID } from "node:crypto";
-import { type Clock, sleep } from "../async/clock.ts";
-import { createDeadline, type Deadline } from "../async/deadline.ts";
+import type { Clock } from "../async/clock.ts";
+import { unlessAborted } from "../async/unless-aborted.ts";
 import { RpcError, rpcCodes } from "../errors/rpc-error.ts";
 import { ToolError } from "../errors/tool-error.ts";
 import { joinJson } from "../json/join.ts";
 import { RawJson } from "../json/raw.ts";
 import type { Ask, Tool, ToolResult } from "../mcp/types.ts";
 import type { CallContext, CallEvent } from "../tools/context.ts";
-import type { Resumption, ToolCall, ToolOutcome } from "../tools/provider.ts";
-import type { Audit } from "./audit.ts";
-import { digestOf } from "./audit.ts";
+import type { Answers, ToolCall, ToolOutcome } from "../tools/provider.ts";
 import type { CallOptions } from "./call-options.ts";
-import { type Conversation, type RequestSpec, resultTypeOf } from "./conversation.ts";
-import { type AskHandlers, answerAsk, parseAsks } from "./handlers.ts";
+import type { Recorded, Tally } from "./call-record.ts";
+import { type RequestSpec, resultTypeOf } from "./conversation.ts";
+import type { Deadlines, Underway } from "./deadlines.ts";
+import { answerAll, fulfil } from "./fulfil.ts";
+import { type AskHandlers, parseAsks } from "./handlers.ts";
 import type { Lists } from "./lists.ts";
 import { toMirroredHeaders } from "./mirrored.ts";
+import { toNotSent } from "./not-sent.ts";
 import type { ToolCheck } from "./tool-check.ts";
 
 /** Sends a request in whatever conversation is on. */
@@ -22,19 +23,16 @@ export type Send = (method: string, params: RawJson | undefined, spec: RequestSp
 
 export interface ToolCallsOptions {
   readonly send: Send;
-  readonly converse: () => Promise<Conversation>;
   readonly lists: Lists;
   readonly check: ToolCheck;
   readonly handlers: AskHandlers;
-  readonly audit: Audit | undefined;
-  readonly target: string;
+  readonly recorded: Recorded;
+  readonly deadlines: Deadlines;
   readonly clock: Clock;
-  readonly timeoutMs: number;
-  readonly maxTotalMs: number;
   readonly maxRounds: number;
   readonly validate: boolean;
-  /** Deadlines of calls underway; they stand still while we answer a question of the server. */
-  readonly deadlines: Set<Deadline>;
+  /** Whether headers repeat arguments, for which the tool's schema must be known. */
+  readonly isMirroring: () => boolean;
 }
 
 /** Calling tools, for people and for programs that compose providers. */
@@ -43,14 +41,18 @@ export interface ToolCalls {
   forward(call: ToolCall, context: CallContext): Promise<ToolOutcome>;
 }
 
-/** A server that asks nothing and is not done wants to be asked again later. */
-const pauseMs = 250;
-
 export function createToolCalls(options: ToolCallsOptions): ToolCalls {
-  const { send, converse, lists, check, handlers, clock, deadlines } = options;
+  const { send, lists, check, handlers, clock, deadlines, recorded } = options;
 
-  const findTool = async (name: string): Promise<Tool | undefined> =>
-    (await lists.tools.known()).find((tool) => tool.name === name);
+  /** What is known of a tool. Nothing has been sent for the call while that is found out. */
+  const findTool = async (name: string, signal: AbortSignal): Promise<Tool | undefined> => {
+    try {
+      const known = lists.tools.last ?? (await unlessAborted(lists.tools.get(), signal));
+      return known.find((tool) => tool.name === name);
+    } catch (error) {
+      throw toNotSent(error);
+    }
+  };
 
   /** One round. A server that says the headers are wrong has another schema than we know: look again, once. */
   const round = async (call: ToolCall, tool: Tool | undefined, spec: RequestSpec): Promise<ToolOutcome> => {
@@ -59,7 +61,8 @@ export function createToolCalls(options: ToolCallsOptions): ToolCalls {
     const result = await attempt(tool).catch(async (error: unknown) => {
       if (!(error instanceof RpcError) || error.rpcCode !== rpcCodes["rpc.header_mismatch"]) throw error;
       lists.tools.invalidate();
-      return attempt((await lists.tools.get()).find(({ name }) => name === call.name));
+      const renewed = await unlessAborted(lists.tools.get(), spec.signal);
+      return attempt(renewed.find(({ name }) => name === call.name));
     });
     if (resultTypeOf(result) === "complete") return { kind: "complete", result };
     const state = result.at("requestState")?.value;
@@ -67,135 +70,57 @@ export function createToolCalls(options: ToolCallsOptions): ToolCalls {
     return { kind: "input_required", asks, ...(state === undefined ? {} : { state }) };
   };
 
-  const answerAll = async (
+  const answer = async (
     asks: { readonly [key: string]: Ask },
-    deadline: Deadline,
-  ): Promise<Resumption["answers"]> => {
-    const release = deadline.hold();
+    { hold, signal }: Underway,
+  ): Promise<Answers> => {
+    const release = hold();
     try {
-      const entries = Object.entries(asks);
-      if (entries.length === 0) await sleep(pauseMs, clock, deadline.signal);
-      const answers = entries.map(
-        async ([key, ask]) => [key, await answerAsk(ask, handlers, deadline.signal)] as const,
-      );
-      return Object.fromEntries(await Promise.all(answers));
+      return await answerAll(asks, handlers, signal, clock);
     } finally {
       release();
     }
   };
 
-  const untilComplete = async (
-    first: ToolCall,
-    tool: Tool | undefined,
-    spec: RequestSpec,
-    deadline: Deadline,
-  ): Promise<RawJson> => {
-    let call = first;
-    for (let rounds = 0; rounds <= options.maxRounds; rounds++) {
-      const outcome = await round(call, tool, spec);
-      if (outcome.kind === "complete") return outcome.result;
-      const answers = await answerAll(outcome.asks, deadline);
-      call = { ...first, resumption: { answers, state: outcome.state } };
-    }
-    throw new RpcError("rpc.other", `The server asked more than ${options.maxRounds} times; giving up`);
-  };
-
-  const watched = async <T>(
-    limits: {
-      signal?: AbortSignal | undefined;
-      timeoutMs?: number | undefined;
-      maxTotalMs?: number | undefined;
-    },
-    work: (deadline: Deadline) => Promise<T>,
-  ): Promise<T> => {
-    const {
-      timeoutMs: idleMs = options.timeoutMs,
-      maxTotalMs: totalMs = options.maxTotalMs,
-      signal,
-    } = limits;
-    using deadline = createDeadline({ idleMs, totalMs, signal, clock });
-    deadlines.add(deadline);
-    try {
-      return await work(deadline);
-    } finally {
-      deadlines.delete(deadline);
-    }
-  };
-
-  const toSpec = (deadline: Deadline, onEvent: ((event: CallEvent) => void) | undefined): RequestSpec => ({
-    signal: deadline.signal,
-    ...(onEvent === undefined
-      ? {}
-      : {
-          onEvent: (event) => {
-            deadline.touch();
-            onEvent(event);
-          },
-        }),
-  });
-
-  const recorded = async (
-    name: string,
+  const toSpec = (
+    { signal, touch, sent }: Underway,
     args: RawJson,
-    caller: string | undefined,
-    work: () => Promise<ToolOutcome>,
-  ): Promise<ToolOutcome> => {
-    const { audit } = options;
-    if (audit === undefined) return work();
-    const startedAt = clock.now();
-    const finish = async (outcome: string, bytesReceived: number): Promise<void> => {
-      const mode = await converse().then(
-        ({ agreement }) => agreement.mode,
-        () => undefined,
-      );
-      await audit.record({
-        time: new Date(startedAt).toISOString(),
-        call: randomUUID(),
-        caller,
-        server: options.target,
-        tool: name,
-        era: mode?.kind,
-        revision: mode?.revision,
-        argumentsDigest: digestOf(args),
-        ...(audit.redact === undefined ? {} : { arguments: audit.redact(args.value, name) }),
-        outcome,
-        bytesSent: args.byteLength,
-        bytesReceived,
-        durationMs: clock.now() - startedAt,
-      });
+    tally: Tally,
+    onEvent: ((event: CallEvent) => void) | undefined,
+  ): RequestSpec => {
+    const onSent = (): void => {
+      sent();
+      tally.bytesSent = args.byteLength;
     };
-    try {
-      const outcome = await work();
-      const isComplete = outcome.kind === "complete";
-      const isError = isComplete && outcome.result.at("isError")?.value === true;
-      await finish(
-        isError ? "tool_error" : isComplete ? "ok" : outcome.kind,
-        isComplete ? outcome.result.byteLength : 0,
-      );
-      return outcome;
-    } catch (error) {
-      await finish((error as { code?: string }).code ?? "unknown", 0);
-      throw error;
-    }
+    if (onEvent === undefined) return { signal, onSent };
+    const observe = (event: CallEvent): void => {
+      touch();
+      onEvent(event);
+    };
+    return { signal, onSent, onEvent: observe };
   };
 
   return {
     call: async (name, args, given) => {
       const shouldCheck = given.validate ?? options.validate;
       const raw = RawJson.fromValue(args);
-      const outcome = await recorded(name, raw, given.caller, () =>
-        watched(given, async (deadline) => {
-          const tool = await findTool(name);
+      const subject = { tool: name, args: raw, caller: given.caller };
+      const outcome = await recorded(subject, (tally) =>
+        deadlines.run(given, async (underway) => {
+          const needsTool = shouldCheck || options.isMirroring();
+          const tool = needsTool ? await findTool(name, underway.signal) : undefined;
           if (shouldCheck && tool !== undefined) await check.checkArguments(tool, raw.value);
           const { logLevel } = given;
-          const spec = {
-            ...toSpec(deadline, given.onEvent),
-            ...(logLevel === undefined ? {} : { logLevel }),
-          };
-          const result = await untilComplete({ name, arguments: raw }, tool, spec, deadline);
-          if (shouldCheck && tool !== undefined && result.at("isError")?.value !== true) {
+          const plain = toSpec(underway, raw, tally, given.onEvent);
+          const spec = logLevel === undefined ? plain : { ...plain, logLevel };
+          const result = await fulfil(
+            (resumption) => round({ name, arguments: raw, resumption }, tool, spec),
+            (asks) => answer(asks, underway),
+            options.maxRounds,
+          );
+          tally.bytesReceived = result.byteLength;
+          if (shouldCheck && tool !== undefined && result.at("isError")?.value !== true)
             await check.checkOutput(tool, result.at("structuredContent")?.value);
-          }
           return { kind: "complete", result };
         }),
       );
@@ -205,16 +130,26 @@ export function createToolCalls(options: ToolCallsOptions): ToolCalls {
       return result;
     },
 
-    forward: (call, context) =>
-      recorded(call.name, call.arguments, context.caller, () =>
-        watched(context, async (deadline) => {
-          const { agreement } = await converse();
-          const needsSchema = agreement.mode.kind === "modern";
-          const tool = needsSchema ? await findTool(call.name) : undefined;
-          const spec = toSpec(deadline, (event) => void context.emit(event));
-          return round(call, tool, { ...spec, capabilities: context.capabilities });
+    forward: (call, context) => {
+      const trace = context.meta?.at("traceparent")?.value;
+      const subject = {
+        tool: call.name,
+        args: call.arguments,
+        caller: context.caller,
+        trace: typeof trace === "string" ? trace : undefined,
+      };
+      return recorded(subject, (tally) =>
+        deadlines.run({ signal: context.signal }, async (underway) => {
+          const tool = options.isMirroring() ? await findTool(call.name, underway.signal) : undefined;
+          // Who cannot be told any more has left, and their signal says so.
+          const emit = (event: CallEvent): void => void context.emit(event).catch(() => {});
+          const spec = toSpec(underway, call.arguments, tally, emit);
+          const outcome = await round(call, tool, { ...spec, capabilities: context.capabilities });
+          if (outcome.kind === "complete") tally.bytesReceived = outcome.result.byteLength;
+          return outcome;
         }),
-      ),
+      );
+    },
   };
 }
 

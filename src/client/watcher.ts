@@ -1,103 +1,124 @@
-import { createBackoff } from "../async/backoff.ts";
-import { type Clock, sleep } from "../async/clock.ts";
-import { createDeferred } from "../async/deferred.ts";
+import type { Clock } from "../async/clock.ts";
 import { RawJson } from "../json/raw.ts";
 import type { Notification } from "../jsonrpc/message.ts";
+import { metaKeys } from "../mcp/meta-keys.ts";
 import { createChangeSource } from "../tools/changes.ts";
 import type { Change } from "../tools/provider.ts";
 import type { Conversation } from "./conversation.ts";
+import { Listening } from "./listening.ts";
 import type { PlainRequest } from "./lists.ts";
 
 /** Hears of changes on the server, by the means of its era. */
 export interface Watcher {
+  /** Whether the stream of a legacy server's announcements is kept open. */
+  readonly isHearing: boolean;
   /** Takes a notification; true when it told of a change. */
   take(notification: Notification): boolean;
   onChange(listener: (change: Change) => void): () => void;
   /** Hears of one resource until the returned function is called. Several may watch the same one. */
   watch(uri: string): Promise<() => void>;
-  /** Starts hearing, unless that was done already. */
-  start(): void;
   /** The conversation is another: everything is asked for anew, and everything may have changed. */
   renewed(): void;
   stop(): void;
 }
 
-const everything: readonly Change[] = [{ kind: "tools" }, { kind: "prompts" }, { kind: "resources" }];
+export interface WatcherOptions {
+  readonly converse: () => Promise<Conversation>;
+  readonly request: PlainRequest;
+  readonly onChanged: (change: Change) => void;
+  readonly clock: Clock;
+  readonly onWarning: (text: string) => void;
+}
 
-export function createWatcher(
-  converse: () => Promise<Conversation>,
-  request: PlainRequest,
-  onChanged: (change: Change) => void,
-  clock: Clock,
-  onWarning: (text: string) => void,
-): Watcher {
+/** A resource somebody watches. */
+interface Watched {
+  count: number;
+  /** Settles when the server has agreed, or not. */
+  readonly agreed: Promise<void>;
+}
+
+const lists: readonly Change[] = [{ kind: "tools" }, { kind: "prompts" }, { kind: "resources" }];
+
+export function createWatcher(options: WatcherOptions): Watcher {
+  const { converse, request, onChanged, clock, onWarning } = options;
   const source = createChangeSource();
-  const uris = new Map<string, number>();
+  const watched = new Map<string, Watched>();
   const stopping = new AbortController();
-  /** Lives as long as the conversation. */
-  let epoch = new AbortController();
-  /** Lives as long as what is asked for stays the same. */
-  let round = new AbortController();
-  let isStarted = false;
-  let acknowledged = createDeferred<void>();
+  let listening: Listening | undefined;
+  let starting: Promise<void> | undefined;
+  let isHearing = false;
 
   const report = (change: Change): void => {
     onChanged(change);
     source.report(change);
   };
   const reportAll = (): void => {
-    everything.forEach(report);
-    for (const uri of uris.keys()) report({ kind: "resource", uri });
-  };
-
-  /** One `subscriptions/listen` after another; a changed wish ends the one that is on. */
-  const listenModern = async (conversation: Conversation, over: AbortSignal): Promise<void> => {
-    const backoff = createBackoff();
-    let isFirst = true;
-    while (!over.aborted) {
-      round = new AbortController();
-      const signal = AbortSignal.any([round.signal, over]);
-      const { tools, prompts, resources } = conversation.agreement.capabilities;
-      const notifications = {
-        ...(tools?.listChanged === true ? { toolsListChanged: true } : {}),
-        ...(prompts?.listChanged === true ? { promptsListChanged: true } : {}),
-        ...(resources?.listChanged === true ? { resourcesListChanged: true } : {}),
-        ...(uris.size === 0 ? {} : { resourceSubscriptions: [...uris.keys()] }),
-      };
-      if (Object.keys(notifications).length === 0) return;
-      const startedAt = clock.now();
-      try {
-        if (!isFirst) reportAll();
-        isFirst = false;
-        await conversation.request("subscriptions/listen", RawJson.fromValue({ notifications }), { signal });
-      } catch (error) {
-        if (over.aborted) return;
-        if (!round.signal.aborted) onWarning(`The stream of changes broke: ${String(error)}`);
-      }
-      if (round.signal.aborted) continue;
-      if (clock.now() - startedAt > 5000) backoff.reset();
-      await sleep(backoff.next(), clock, over).catch(() => {});
-    }
+    lists.forEach(report);
+    for (const uri of watched.keys()) report({ kind: "resource", uri });
   };
 
   const begin = async (): Promise<void> => {
     const conversation = await converse();
     const { link, agreement } = conversation;
-    const over = AbortSignal.any([epoch.signal, stopping.signal]);
-    if (agreement.mode.kind === "modern") await listenModern(conversation, over);
-    else await link.listen?.(reportAll);
+    if (agreement.mode.kind === "modern") {
+      const uris = (): readonly string[] => [...watched.keys()];
+      listening = new Listening(conversation, { uris, onReopened: reportAll, clock, onWarning });
+      return;
+    }
+    if (link.listen === undefined) return;
+    const ended = link.listen((mayHaveMissed) => {
+      isHearing = true;
+      if (mayHaveMissed) reportAll();
+    });
+    ended
+      .catch((error: unknown) => onWarning(`Changes cannot be heard of: ${String(error)}`))
+      .finally(() => {
+        isHearing = false;
+      });
   };
-  const start = (): void => {
-    if (isStarted || stopping.signal.aborted) return;
-    isStarted = true;
-    begin().catch((error: unknown) => onWarning(`Changes cannot be heard of: ${String(error)}`));
+  const start = (): Promise<void> => {
+    if (stopping.signal.aborted) return Promise.resolve();
+    starting ??= begin().catch((error: unknown) => {
+      starting = undefined;
+      throw error;
+    });
+    return starting;
+  };
+  const startQuietly = (): void => {
+    const started = start().then(() => listening?.start());
+    started.catch((error: unknown) => {
+      if (!stopping.signal.aborted) onWarning(`Changes cannot be heard of: ${String(error)}`);
+    });
+  };
+
+  const agree = async (uri: string): Promise<void> => {
+    await start();
+    if (listening === undefined) await request("resources/subscribe", RawJson.fromValue({ uri }));
+    else await listening.renew();
+  };
+  const release = (uri: string): void => {
+    const entry = watched.get(uri);
+    if (entry === undefined || --entry.count > 0) return;
+    watched.delete(uri);
+    const released: Promise<unknown> =
+      listening === undefined
+        ? request("resources/unsubscribe", RawJson.fromValue({ uri }))
+        : listening.renew();
+    released.catch(() => {}); // A server that is gone has forgotten it.
   };
 
   return {
+    get isHearing() {
+      return isHearing;
+    },
     take: (notification) => {
-      if (notification.method === "notifications/subscriptions/acknowledged") {
-        acknowledged.resolve();
-        acknowledged = createDeferred();
+      const { method, params } = notification;
+      if (method === "notifications/subscriptions/acknowledged") {
+        listening?.acknowledged(params?.at("_meta")?.at(metaKeys.subscriptionId)?.text);
+        return true;
+      }
+      if (method === "notifications/cancelled") {
+        listening?.cancelled(params?.at("requestId")?.text);
         return true;
       }
       const change = toChange(notification);
@@ -105,45 +126,55 @@ export function createWatcher(
       return change !== undefined;
     },
     onChange: (listener) => {
-      start();
+      startQuietly();
       return source.onChange(listener);
     },
     watch: async (uri) => {
-      const count = uris.get(uri) ?? 0;
-      uris.set(uri, count + 1);
-      const { agreement } = await converse();
-      if (count === 0 && agreement.mode.kind === "legacy")
-        await request("resources/subscribe", RawJson.fromValue({ uri }));
-      if (count === 0 && agreement.mode.kind === "modern") {
-        const heard = acknowledged.promise;
-        if (isStarted) round.abort();
-        else start();
-        await heard;
+      let entry = watched.get(uri);
+      if (entry === undefined) {
+        // It is in the map before the server is asked: what is asked for is what the map holds.
+        const agreed = Promise.resolve().then(() => agree(uri));
+        entry = { count: 0, agreed };
+        watched.set(uri, entry);
       }
-      start();
+      entry.count++;
+      try {
+        await entry.agreed;
+      } catch (error) {
+        if (watched.get(uri) === entry) watched.delete(uri);
+        throw error;
+      }
+      let isWatching = true;
       return () => {
-        const left = (uris.get(uri) ?? 1) - 1;
-        if (left > 0) return void uris.set(uri, left);
-        uris.delete(uri);
-        if (agreement.mode.kind === "modern") round.abort();
-        else request("resources/unsubscribe", RawJson.fromValue({ uri })).catch(() => {}); // A server that is gone forgot it.
+        if (isWatching) release(uri);
+        isWatching = false;
       };
     },
-    start,
     renewed: () => {
       reportAll();
-      if (!isStarted) return;
-      epoch.abort();
-      epoch = new AbortController();
-      isStarted = false;
-      start();
-      void converse().then(async ({ agreement }) => {
-        if (agreement.mode.kind === "modern") return;
-        for (const uri of uris.keys()) await request("resources/subscribe", RawJson.fromValue({ uri }));
-      });
+      isHearing = false;
+      if (starting === undefined) return;
+      listening?.stop();
+      listening = undefined;
+      starting = undefined;
+      startQuietly();
+      void resubscribe();
     },
-    stop: () => stopping.abort(),
+    stop: () => {
+      stopping.abort();
+      listening?.stop();
+    },
   };
+
+  async function resubscribe(): Promise<void> {
+    try {
+      await start();
+      if (listening !== undefined) return;
+      for (const uri of watched.keys()) await request("resources/subscribe", RawJson.fromValue({ uri }));
+    } catch (error) {
+      onWarning(`A resource is no longer watched: ${String(error)}`);
+    }
+  }
 }
 
 function toChange({ method, params }: Notification): Change | undefined {

@@ -116,6 +116,11 @@ export class RawJson {
     return this.#source === undefined ? Buffer.byteLength(this.text) : this.#end - this.#start;
   }
 
+  /** About how long the text is, without making any: exact for text, bytes for bytes, 0 for a value nobody wrote yet. */
+  get textLength(): number {
+    return this.#text?.length ?? this.#end - this.#start;
+  }
+
   get kind(): JsonKind {
     if (this.#source !== undefined) return kindOfFirst(this.#source[this.#start]);
     if (this.#text !== undefined) return kindOfFirst(this.#text.charCodeAt(0));

@@ -1,4 +1,4 @@
-import type { Awaitable } from "../async/awaitable.ts";
+import { type Awaitable, isPromise } from "../async/awaitable.ts";
 import { LazyAbort } from "../async/lazy-abort.ts";
 import { ClosedError } from "../errors/closed-error.ts";
 import { RpcError } from "../errors/rpc-error.ts";
@@ -27,6 +27,9 @@ export interface InboundOptions {
   readonly maxInFlight: number;
 }
 
+/** Most bytes of params held for one channel; counting requests alone would let a few large ones fill the memory. */
+const maxHeldBytes = 64 * 1024 * 1024;
+
 /** The requests of the other side that are being worked on. Their ids serve to cancel them, and for nothing else. */
 export class Inbound {
   readonly #channel: Pick<Channel, "send">;
@@ -34,6 +37,9 @@ export class Inbound {
   readonly #running = new Map<RequestId, Task>();
   /** Handlers that have not ended, those of cancelled requests included: they still cost what they cost. */
   #busy = 0;
+  /** Bytes of params that handlers hold on to. */
+  #heldBytes = 0;
+  #isStopped = false;
   #onIdle: (() => void) | undefined;
 
   constructor(channel: Pick<Channel, "send">, options: InboundOptions) {
@@ -46,20 +52,33 @@ export class Inbound {
     if (this.#running.has(id)) {
       return new RpcError("rpc.invalid_request", `The id ${id} is already in use by a request in flight`);
     }
+    if (this.#isStopped) return new RpcError("rpc.internal", "The server is stopping");
     const { maxInFlight } = this.#options;
-    if (this.#busy < maxInFlight) return undefined;
-    return new RpcError("rpc.internal", `Too many requests in flight; at most ${maxInFlight} at once`);
+    if (this.#busy >= maxInFlight) {
+      return new RpcError("rpc.internal", `Too many requests in flight; at most ${maxInFlight} at once`);
+    }
+    if (this.#heldBytes <= maxHeldBytes) return undefined;
+    return new RpcError(
+      "rpc.internal",
+      `Requests of more than ${maxHeldBytes} bytes are in flight; wait for some of them`,
+    );
+  }
+
+  /** Refuses every request from now on. */
+  stop(): void {
+    this.#isStopped = true;
   }
 
   /** Runs the handler and gives its outcome to `answer`; to `cancelled` instead, if the request was cancelled meanwhile. */
   serve(request: Request, answer: Answer, cancelled?: () => void): void {
-    const task = new Task(this.#channel, request.id);
+    const task = new Task(this.#channel, request);
     this.#running.set(request.id, task);
     this.#busy++;
+    this.#heldBytes += task.bytes;
     try {
       const result = this.#options.handle(request, task);
-      if (!(result instanceof Promise)) return this.#succeed(task, result, answer, cancelled);
-      result
+      if (!isPromise(result)) return this.#succeed(task, result, answer, cancelled);
+      Promise.resolve(result)
         .then((late) => this.#succeed(task, late, answer, cancelled))
         .catch((error: unknown) => this.#fail(task, error, request, answer, cancelled));
     } catch (error) {
@@ -102,6 +121,7 @@ export class Inbound {
     if (this.#running.get(task.id) === task) this.#running.delete(task.id);
     if (task.isCancelled) cancelled?.();
     else answer(response);
+    this.#heldBytes -= task.bytes;
     if (--this.#busy === 0) this.#onIdle?.();
   }
 
@@ -134,13 +154,15 @@ export class Inbound {
 /** One request while it is worked on. */
 class Task implements PeerContext {
   readonly id: RequestId;
+  readonly bytes: number;
   readonly #channel: Pick<Channel, "send">;
   readonly #abort = new LazyAbort();
   isOpen = true;
 
-  constructor(channel: Pick<Channel, "send">, id: RequestId) {
+  constructor(channel: Pick<Channel, "send">, { id, params }: Request) {
     this.#channel = channel;
     this.id = id;
+    this.bytes = params?.byteLength ?? 0;
   }
 
   get signal(): AbortSignal {
@@ -156,9 +178,10 @@ class Task implements PeerContext {
     try {
       await this.#channel.send({ kind: "notification", method, params });
     } catch (error) {
-      // Who cannot be told of this will not get the answer either.
-      if (error instanceof ClosedError) this.cancel(error);
-      throw error;
+      // Who cannot be told of this will not get the answer either. The signal says so; a handler that does not wait for
+      // its notifications must not end the process by a rejection nobody looks at.
+      if (!(error instanceof ClosedError)) throw error;
+      this.cancel(error);
     }
   }
 

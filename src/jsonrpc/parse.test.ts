@@ -3,7 +3,7 @@ import { describe, expect, test } from "vitest";
 import type { JsonError } from "../errors/json-error.ts";
 import { messageShape } from "../mcp/shape.ts";
 import type { Batch, Invalid } from "./channel.ts";
-import { encodeMessage, type Message } from "./message.ts";
+import { encodeMessage, type Message, type Request } from "./message.ts";
 import { parseMessage } from "./parse.ts";
 
 function parse(text: string | Uint8Array): ReturnType<typeof parseMessage> {
@@ -36,13 +36,18 @@ describe("a message", () => {
     expect(parse(text).kind).toBe(kind);
   });
 
-  test.each(["1", '"1"', "12345678901234567890", "-0", '"\\u0031"', '""', "-9007199254740993"])(
+  test.each(["1", '"1"', "12345678901234567890", "-0", '"\\n"', '""', "-9007199254740993"])(
     "keeps its id %s as it was spelled",
     (id) => {
       const message = parse(`{"jsonrpc":"2.0","id":${id},"method":"a"}`) as Message;
       expect(encodeMessage(message).text).toBe(`{"jsonrpc":"2.0","id":${id},"method":"a"}`);
     },
   );
+
+  test("has one id, however that is escaped", () => {
+    const message = parse('{"jsonrpc":"2.0","id":"a\\/\\u0062","method":"a"}') as Request;
+    expect(message.id).toBe('"a/b"');
+  });
 
   test("comes out as it went in, whatever it says", () => {
     const id = fc.oneof(fc.maxSafeInteger(), fc.string()).map((value) => JSON.stringify(value));
@@ -120,7 +125,8 @@ describe("what is JSON but no message is refused with -32600", () => {
     ["json.case_variant_key", '{"jsonrpc":"2.0","id":1,"Method":"b"}', "1"],
     ["json.case_variant_key", '{"jsonrpc":"2.0","id":1,"method":"a","param\u017f":{}}', "1"],
     ["json.case_variant_key", '{"jsonrpc":"2.0","id":1,"method":"a","params":{"NAME":"x"}}', "1"],
-    ["json.depth", `{"jsonrpc":"2.0","id":1,"method":"a","params":${nest(256)}}`, undefined],
+    ["json.depth", `{"jsonrpc":"2.0","id":1,"method":"a","params":${nest(256)}}`, "1"],
+    ["json.case_variant_key", '{"jsonrpc":"2.0","Id":7,"method":"a"}', undefined],
   ])("%s: %s", (cause, text, id) => {
     expect(refusal(text)).toEqual({ code: -32600, cause, id, isAnswerable: true });
   });

@@ -1,7 +1,7 @@
 import { JsonError } from "../errors/json-error.ts";
 import { RpcError } from "../errors/rpc-error.ts";
 import { parseText, RawJson } from "../json/raw.ts";
-import { scan, scanElements, type ScanLimits } from "../json/scan.ts";
+import { type Index, scan, scanElements, type ScanLimits } from "../json/scan.ts";
 import { defineShape, lenient, type Shape, type ShapeTree } from "../json/shape.ts";
 import type { Batch, Incoming, Invalid } from "./channel.ts";
 import type { ErrorBody, Message, RequestId } from "./message.ts";
@@ -120,8 +120,11 @@ function toErrorBody(error: RawJson): ErrorBody | undefined {
 
 const integer = /^-?[0-9]+$/;
 
-function toId(text: string): RequestId | undefined {
-  return text.startsWith('"') || integer.test(text) ? (text as RequestId) : undefined;
+/** An id by its JSON text. One string has many spellings; the one without needless escapes stands for all of them. */
+export function toId(text: string): RequestId | undefined {
+  if (text.startsWith('"'))
+    return (text.includes("\\") ? JSON.stringify(JSON.parse(text)) : text) as RequestId;
+  return integer.test(text) ? (text as RequestId) : undefined;
 }
 
 function invalid(id: RequestId | undefined, text: string, isAnswerable = true): Invalid {
@@ -132,20 +135,34 @@ function invalid(id: RequestId | undefined, text: string, isAnswerable = true): 
 function isAnswerable(raw: RawJson): boolean {
   const method = raw.at("method");
   if (method === undefined) return raw.at("result") === undefined && raw.at("error") === undefined;
-  return method.kind !== "string" || raw.at("id") !== undefined;
+  // An id in the wrong case was meant to be one, and its sender waits.
+  const hasId = Object.keys(raw.value as object).some((key) => key.toLowerCase() === "id");
+  return method.kind !== "string" || hasId;
 }
 
 /** Duplicate and case-variant keys leave a finished scan behind, so the answer can still name the request's id. */
 function refuse(error: JsonError, bytes: Uint8Array, shape: Shape): Invalid {
-  const { index } = error;
+  const isTooDeep = error.code === "json.depth";
+  const index = isTooDeep ? indexOfDeep(bytes, shape) : error.index;
   const idText = index === undefined ? undefined : RawJson.fromScan(bytes, shape, index).textOf("id");
-  const isReadable = index !== undefined || error.code === "json.depth";
+  const isReadable = index !== undefined || isTooDeep;
   return {
     kind: "invalid",
     id: idText === undefined ? undefined : toId(idText),
     error: new RpcError(isReadable ? "rpc.invalid_request" : "rpc.parse", error.message, { cause: error }),
     // The index leaves out keys that occur twice; whether one is there at all is seen without it.
     isAnswerable:
-      index === undefined || isAnswerable(RawJson.fromChecked(bytes.subarray(index[1], index[2]))),
+      isTooDeep ||
+      index === undefined ||
+      isAnswerable(RawJson.fromChecked(bytes.subarray(index[1], index[2]))),
   };
+}
+
+/** Where the members of a message are that is too deep to be read further; undefined when more is wrong with it. */
+function indexOfDeep(bytes: Uint8Array, shape: Shape): Index | undefined {
+  try {
+    return scan(bytes, shape, { maxDepth: bytes.length });
+  } catch (error) {
+    return error instanceof JsonError ? error.index : undefined;
+  }
 }

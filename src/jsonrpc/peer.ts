@@ -4,8 +4,9 @@ import type { RawJson } from "../json/raw.ts";
 import type { Batch, Channel, Incoming, Invalid } from "./channel.ts";
 import { toErrorBody } from "./error-body.ts";
 import { type Answer, type Handler, Inbound } from "./inbound.ts";
-import type { ErrorResponse, Notification, Request, RequestId, Response } from "./message.ts";
+import type { ErrorResponse, Notification, Request, Response } from "./message.ts";
 import { Outbound, type RequestOptions } from "./outbound.ts";
+import { toId } from "./parse.ts";
 
 export interface PeerOptions {
   /** Serves the other side's requests; without it every one of them is an unknown method. */
@@ -23,8 +24,9 @@ export interface PeerOptions {
   readonly maxInFlight?: number;
 }
 
-/** How far the transport may be behind with our answers before nothing more is read. */
+/** How far the transport may be behind with our answers, in number and in characters, before nothing more is read. */
 const maxUnsent = 64;
+const maxUnsentLength = 16 * 1024 * 1024;
 
 /** One side of a channel: pairs responses with requests, runs every incoming request concurrently, cancels. */
 export class Peer {
@@ -34,8 +36,9 @@ export class Peer {
   readonly #outbound: Outbound;
   /** Answers the transport has not taken yet. */
   #unsent = 0;
-  /** Those among them that it will take together; counted as one, because most answers leave in company. */
-  #company: { readonly taken: Promise<void>; count: number } | undefined;
+  #unsentLength = 0;
+  /** Those among them that it will take together: one promise to watch instead of one for each. */
+  #company: { readonly taken: Promise<void>; count: number; length: number } | undefined;
   #onSent: (() => void) | undefined;
 
   constructor(channel: Channel, options: PeerOptions = {}) {
@@ -57,17 +60,24 @@ export class Peer {
       for await (const messages of this.#channel) {
         for (const incoming of messages) {
           this.#receive(incoming);
-          while (this.#unsent >= maxUnsent) await this.#sent();
+          while (this.#unsent >= maxUnsent || this.#unsentLength > maxUnsentLength) await this.#sent();
         }
       }
     } catch (error) {
       cause = error;
+      this.#dropped(`the rest of the input: ${String(error)}`);
     }
     this.#outbound.close(new ClosedError("outcome_unknown", "the other side is gone", { cause }));
   }
 
-  /** Aborts every request that is being worked on; nothing will be sent for any of them. */
+  /** From now on requests are refused; those that are being worked on may finish. */
+  stop(): void {
+    this.#inbound.stop();
+  }
+
+  /** Aborts every request that is being worked on, and refuses more; nothing will be sent for any of them. */
   abort(): void {
+    this.#inbound.stop();
     this.#inbound.abort(new ClosedError("outcome_unknown", "the other side is gone"));
   }
 
@@ -139,11 +149,16 @@ export class Peer {
 
   #notified(notification: Notification): void {
     if (notification.method === "notifications/cancelled") {
-      const id = notification.params?.at("requestId")?.text as RequestId | undefined;
+      const text = notification.params?.at("requestId")?.text;
+      const id = text === undefined ? undefined : toId(text);
       if (id !== undefined)
         this.#inbound.cancel(id, new DOMException("The caller cancelled the request", "AbortError"));
     }
-    this.#options.notified?.(notification);
+    try {
+      this.#options.notified?.(notification);
+    } catch (error) {
+      this.#dropped(`${notification.method}: ${String(error)}`);
+    }
   }
 
   #refusal({ id, error }: Invalid): ErrorResponse {
@@ -154,15 +169,19 @@ export class Peer {
 
   readonly #send = (answer: Response | readonly Response[]): void => {
     const taken = this.#channel.send(answer);
+    const length = lengthOf(answer);
     this.#unsent++;
+    this.#unsentLength += length;
     if (this.#company?.taken === taken) {
       this.#company.count++;
+      this.#company.length += length;
       return;
     }
-    const company = { taken, count: 1 };
+    const company = { taken, count: 1, length };
     this.#company = company;
     const onTaken = (): void => {
       this.#unsent -= company.count;
+      this.#unsentLength -= company.length;
       this.#onSent?.();
       this.#onSent = undefined;
     };
@@ -185,8 +204,20 @@ export class Peer {
   }
 
   #dropped(what: string): void {
-    this.#options.dropped?.(what);
+    try {
+      this.#options.dropped?.(what);
+    } catch {
+      // Whoever is told has no say in what happens here.
+    }
   }
+}
+
+/** About how long an answer is; errors are short. */
+function lengthOf(answer: Response | readonly Response[]): number {
+  if (Array.isArray(answer))
+    return (answer as readonly Response[]).reduce((sum, item) => sum + lengthOf(item), 0);
+  const response = answer as Response;
+  return response.kind === "result" ? response.result.textLength : 0;
 }
 
 const methodNotFound: Handler = (request) =>

@@ -58,12 +58,21 @@ function readEnvelope(params: RawJson | undefined, meta: RawJson | undefined): E
   const logLevel = meta?.at(metaKeys.logLevel)?.value;
   if (logLevel !== undefined && !isLogLevel(logLevel))
     throw malformed(metaKeys.logLevel, "a log level such as info");
-  return Object.freeze({
+  // Frozen to the ground: it will be shown to others who said the same of themselves.
+  return deepFreeze({
     protocolVersion,
     capabilities: capabilities.value as ClientCapabilities,
     clientInfo: clientInfo?.value as Implementation | undefined,
     logLevel,
   });
+}
+
+function deepFreeze<T>(value: T): T {
+  if (typeof value === "object" && value !== null) {
+    Object.values(value).forEach(deepFreeze);
+    Object.freeze(value);
+  }
+  return value;
 }
 
 /** The revision a modern message says it is written in. Throws `-32602` when it says none, or not as a string. */

@@ -58,7 +58,12 @@ export class ServedContext implements CallContext {
     return async () => this.wire.release?.();
   }
   get emit(): CallContext["emit"] {
-    return (event) => this.tell(event);
+    return (event) => {
+      const told = this.tell(event);
+      // A tool that does not wait for this must not end the process when it fails; one that waits still hears of it.
+      told.catch(() => {});
+      return told;
+    };
   }
 
   private async tell(event: CallEvent): Promise<void> {

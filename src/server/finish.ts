@@ -14,6 +14,8 @@ export function createFinish(info: Implementation): Finish {
   const serverInfo = `"${metaKeys.serverInfo}":${JSON.stringify(info)}`;
   const head = `"resultType":"complete","_meta":{${serverInfo}}`;
   return (result, era, hints) => {
+    if (result.kind !== "object")
+      throw new TypeError(`A result is an object, and the provider gave ${result.kind}`);
     if (era.kind === "legacy") return withoutModernMembers(result);
     const cache = hints === undefined ? "" : `,"ttlMs":${hints.ttlMs},"cacheScope":"${hints.cacheScope}"`;
     const hasOwn = ["resultType", "_meta", "ttlMs", "cacheScope"].some((key) => result.has(key));

@@ -41,7 +41,8 @@ export function createPager<T extends object>(options: PagerOptions<T>): Pager<T
 
   return (items, cursor, era) => {
     const start = cursor === undefined ? 0 : startAfter(items, cursor, keyOf);
-    if (!Object.isFrozen(items)) return write(items, start, era);
+    // Only the pages of a walk from the start are kept: there is a cursor for every item, and a client may try them all.
+    if (!Object.isFrozen(items) || start % pageSize !== 0) return write(items, start, era);
     let pages = written.get(items);
     if (pages === undefined) written.set(items, (pages = new Map<string, RawJson>()));
     const key = `${revisionOf(era)} ${start}`;

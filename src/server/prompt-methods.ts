@@ -38,10 +38,11 @@ export function createPromptMethods(
       const ended = await interact(request, wire, interaction, (resumption) =>
         prompts.getPrompt({ name, arguments: args, resumption }, context),
       );
+      const finished = finish(ended.result, era);
       if (ended.kind === "complete" && era.kind === "legacy" && era.session !== undefined) {
-        return projectPromptResult(ended.result, era.session.handshake.revision);
+        return projectPromptResult(finished, era.session.handshake.revision);
       }
-      return finish(ended.result, era);
+      return finished;
     },
   };
 }

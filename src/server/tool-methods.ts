@@ -46,11 +46,12 @@ export function createToolMethods(
 
   const toResult = (name: string, result: RawJson, served: Served): Awaitable<RawJson> => {
     const { era } = served.wire;
-    if (era.kind === "modern" || era.session === undefined) return finish(result, era);
+    const finished = finish(result, era);
+    if (era.kind === "modern" || era.session === undefined) return finished;
     const { revision } = era.session.handshake;
     const hasStructured = result.has("structuredContent");
     return andThen(hasStructured && isWrapped(name, served), (wrapped) =>
-      projectToolResult(result, revision, wrapped),
+      projectToolResult(finished, revision, wrapped),
     );
   };
 

@@ -1,6 +1,8 @@
 import { NotFoundError } from "../errors/not-found-error.ts";
 import { RpcError } from "../errors/rpc-error.ts";
+import { UriTemplateError } from "../errors/uri-template-error.ts";
 import type { Resource, ResourceTemplate } from "../mcp/types.ts";
+import { parseUriTemplate } from "../mcp/uri-template.ts";
 import type { CallContext } from "./context.ts";
 import { createMemberLists, type Member, type OnListError } from "./member-lists.ts";
 import { answerOf, createNames } from "./names.ts";
@@ -14,7 +16,6 @@ export function toResources(
 ): Pick<Provider, "resources"> {
   const owners = members.filter(({ provider }) => provider.resources !== undefined);
   if (owners.length === 0) return {};
-  const providers = owners.flatMap(({ provider }) => provider.resources ?? []);
   const resources = createMemberLists<Resource>(
     owners,
     async ({ provider }, context) => provider.resources?.listResources(context) ?? [],
@@ -27,30 +28,55 @@ export function toResources(
     ({ uriTemplate }) => uriTemplate,
     onListError,
   );
+
+  /** Who lists the URI, or a template it fits; nobody else is asked then. A URI no list knows may be anybody's. */
+  const candidates = async (uri: string, context: CallContext): Promise<readonly ResourceProvider[]> => {
+    const lists = await Promise.all(
+      owners.map(async (member) => ({
+        member,
+        isOwn: (await resources.of(member, context)).some((resource) => resource.uri === uri),
+        fits: (await templates.of(member, context)).some(({ uriTemplate }) => fitsTemplate(uri, uriTemplate)),
+      })),
+    );
+    const owner = lists.find(({ isOwn }) => isOwn) ?? lists.find(({ fits }) => fits);
+    const asked = owner === undefined ? owners : [owner.member];
+    return asked.flatMap(({ provider }) => provider.resources ?? []);
+  };
+  const isWatchable = owners.some(({ provider }) => provider.resources?.watch !== undefined);
   return {
     resources: {
       listResources: resources.all,
       listTemplates: templates.all,
-      readResource: (request, context) =>
-        firstFound(providers.map((provider) => () => provider.readResource(request, context))),
-      ...toWatch(providers),
+      readResource: async (request, context) => {
+        const asked = await candidates(request.uri, context);
+        return firstFound(asked.map((provider) => () => provider.readResource(request, context)));
+      },
+      ...(isWatchable
+        ? {
+            watch: async (uri: string, context: CallContext) => {
+              const asked = await candidates(uri, context);
+              return firstFound(asked.map((provider) => () => watch(provider, uri, context)));
+            },
+          }
+        : {}),
     },
   };
 }
 
-function toWatch(providers: readonly ResourceProvider[]): Pick<ResourceProvider, "watch"> {
-  const watchable = providers.filter(({ watch }) => watch !== undefined);
-  if (watchable.length === 0) return {};
-  return {
-    watch: (uri, context) =>
-      firstFound(
-        watchable.map((provider) => async () => {
-          const stop = await provider.watch?.(uri, context);
-          if (stop === undefined) throw new NotFoundError("resource", uri);
-          return stop;
-        }),
-      ),
-  };
+async function watch(provider: ResourceProvider, uri: string, context: CallContext): Promise<() => void> {
+  const stop = await provider.watch?.(uri, context);
+  if (stop === undefined) throw new NotFoundError("resource", uri);
+  return stop;
+}
+
+/** A template nobody can read fits nothing. */
+function fitsTemplate(uri: string, uriTemplate: string): boolean {
+  try {
+    return parseUriTemplate(uriTemplate).match(uri) !== undefined;
+  } catch (error) {
+    if (error instanceof UriTemplateError) return false;
+    throw error;
+  }
 }
 
 /** The prompts of all members under qualified names, if any has some. */
@@ -110,18 +136,19 @@ function promptNames(
   return createNames(members, naming, listOf, onListError);
 }
 
-/** The first attempt that does not answer "not mine". */
+/** The first attempt that succeeds. One that fails says nothing about the others; if all do, the gravest reason is given. */
 async function firstFound<T>(attempts: readonly (() => Promise<T>)[]): Promise<T> {
   let notMine: unknown;
+  let failure: unknown;
   for (const attempt of attempts) {
     try {
       return await attempt();
     } catch (error) {
       const isNotMine =
         error instanceof NotFoundError || (error instanceof RpcError && error.code === "rpc.invalid_params");
-      if (!isNotMine) throw error;
-      notMine ??= error;
+      if (isNotMine) notMine ??= error;
+      else failure ??= error;
     }
   }
-  throw notMine;
+  throw failure ?? notMine;
 }

@@ -5,7 +5,7 @@ import { toCompletion, toPrompts, toResources } from "./composite-facets.ts";
 import type { CallContext } from "./context.ts";
 import type { Member, OnListError } from "./member-lists.ts";
 import { answerOf, createNames } from "./names.ts";
-import { assertNamespaces, defaultNaming, type Naming } from "./namespace.ts";
+import { assertNamespaces, defaultNaming, type Naming, qualify } from "./namespace.ts";
 import type { Provider, ToolCall, ToolOutcome } from "./provider.ts";
 
 export interface ComposeOptions extends Partial<Naming> {
@@ -61,6 +61,13 @@ export function compose(
     throw new NotFoundError("tool", call.name);
   };
 
+  const firstMatch = async (name: string, context: CallContext): Promise<string | undefined> => {
+    if (name.includes(naming.separator)) return undefined;
+    const listed = new Set((await tools.list(context)).map((tool) => tool.name));
+    const qualified = namespaces.map((namespace) => qualify(namespace, name, naming));
+    return qualified.find((candidate) => listed.has(candidate));
+  };
+
   return {
     namespaces,
     listTools: (context) => tools.list(context),
@@ -71,6 +78,7 @@ export function compose(
       if (owner === undefined) throw new NotFoundError("tool", name);
       return answerOf(owner, "tool", name, owner.provider.callTool({ ...call, name: owner.name }, context));
     },
+    ...(bareNames === "first_match" ? { listedName: firstMatch } : {}),
     ...toChanges(members),
     ...toResources(members, onListError),
     ...toPrompts(members, naming, onListError),

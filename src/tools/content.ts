@@ -62,6 +62,11 @@ export function structured(value: unknown, content?: readonly Content[]): ToolRe
 }
 
 function toJson(value: unknown): string {
+  // A Map, a Set or a generator that was not run would silently become {}.
+  const isIterable = typeof value === "object" && value !== null && Symbol.iterator in value;
+  if (isIterable && !Array.isArray(value) && !("toJSON" in value)) {
+    throw new TypeError(`A ${value.constructor.name} has no JSON; return an array or a plain object`);
+  }
   const json: string | undefined = JSON.stringify(value);
   if (json === undefined)
     throw new TypeError(`A ${typeof value} has no JSON, so it cannot be structured output`);

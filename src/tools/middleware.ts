@@ -43,6 +43,12 @@ export function withMiddleware(provider: Provider, middlewares: readonly Middlew
     if (!tools.some((tool) => tool.name === name)) throw new NotFoundError("tool", name);
   };
 
+  /** The call under the name the list has for it: filters judge by the list. */
+  const resolve = async (call: ToolCall, context: CallContext): Promise<ToolCall> => {
+    const listed = hasFilters ? await provider.listedName?.(call.name, context) : undefined;
+    return listed === undefined ? call : { ...call, name: listed };
+  };
+
   /** `isVisible` says that the call's name is known to have passed every filter. */
   const callFrom = async (
     index: number,
@@ -69,21 +75,38 @@ export function withMiddleware(provider: Provider, middlewares: readonly Middlew
   return {
     ...facetsOf(provider, hasFilters),
     listTools,
-    callTool: (call, context) => callFrom(0, call, !hasFilters, context),
+    callTool: async (call, context) => {
+      const resolved = await resolve(call, context);
+      try {
+        return await callFrom(0, resolved, !hasFilters, context);
+      } catch (error) {
+        // The caller is told about the name it used.
+        const isMissing =
+          error instanceof NotFoundError && error.what === "tool" && error.id === resolved.name;
+        throw isMissing ? new NotFoundError("tool", call.name) : error;
+      }
+    },
   };
 }
 
-/** What every filter leaves, in the order of declaration; the same frozen array while that is the same tools. */
+/** How many callers' lists are remembered; who was not seen for longest is forgotten first. */
+const maxCallers = 1024;
+
+/** What every filter leaves for a caller, in the order of declaration; the same frozen array while it is the same tools. */
 function createFilteredList(provider: Provider, chain: readonly Middleware[]): Provider["listTools"] {
-  let last: readonly Tool[] = Object.freeze([]);
+  const shown = new Map<string | undefined, readonly Tool[]>();
   return async (context) => {
     let tools = await provider.listTools(context);
     for (const middleware of chain) {
       if (middleware.filterTools !== undefined) tools = await middleware.filterTools(tools, context);
     }
-    const isSame = tools.length === last.length && tools.every((tool, index) => tool === last[index]);
-    if (!isSame) last = Object.freeze([...tools]);
-    return last;
+    const last = shown.get(context.caller);
+    const isSame = tools.length === last?.length && tools.every((tool, index) => tool === last[index]);
+    const list = isSame && last !== undefined ? last : Object.freeze([...tools]);
+    shown.delete(context.caller);
+    shown.set(context.caller, list);
+    if (shown.size > maxCallers) shown.delete(shown.keys().next().value);
+    return list;
   };
 }
 
@@ -103,6 +126,7 @@ function facetsOf(provider: Provider, isFiltered: boolean): Omit<Provider, "list
     ...(prompts === undefined ? {} : { prompts }),
     ...(completion === undefined ? {} : { completion }),
     // A filter may show each caller another list, so one caller's is not for a cache that serves others.
+    ...(provider.listedName === undefined ? {} : { listedName: provider.listedName.bind(provider) }),
     ...(cacheHints === undefined
       ? {}
       : { cacheHints: isFiltered ? { ...cacheHints, cacheScope: "private" } : cacheHints }),

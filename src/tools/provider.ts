@@ -100,6 +100,8 @@ export interface Provider {
   listTools(context: CallContext): Awaitable<readonly Tool[]>;
   /** Rejects with a `NotFoundError` for a name it does not have. */
   callTool(call: ToolCall, context: CallContext): Awaitable<ToolOutcome>;
+  /** The name in the list for one that is not there but can be called, where a dialect allows such names. */
+  listedName?(name: string, context: CallContext): Awaitable<string | undefined>;
   readonly resources?: ResourceProvider;
   readonly prompts?: PromptProvider;
   readonly completion?: CompletionProvider;

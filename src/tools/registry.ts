@@ -2,7 +2,7 @@ import { andThen, type Awaitable, recover } from "../async/awaitable.ts";
 import { NotFoundError } from "../errors/not-found-error.ts";
 import { RpcError } from "../errors/rpc-error.ts";
 import { ToolError } from "../errors/tool-error.ts";
-import { RawJson } from "../json/raw.ts";
+import { parseText, RawJson } from "../json/raw.ts";
 import type { CacheHints, Content, Icon, Meta, Tool, ToolAnnotations, ToolResult } from "../mcp/types.ts";
 import { isInputRequired } from "./ask.ts";
 import { type Catalog, createCatalog } from "./catalog.ts";
@@ -83,7 +83,7 @@ export function createRegistry(options: RegistryOptions = {}): Registry {
   const catalog: Catalog<Entry, Tool> = createCatalog("The tool", { kind: "tools" }, (entry) => entry.tool);
 
   const run = (entry: Entry, call: ToolCall, context: CallContext): Awaitable<ToolOutcome> =>
-    andThen(entry.input.check(call.arguments.value), (checked) => {
+    andThen(entry.input.check(freshArguments(call)), (checked) => {
       if (!checked.ok) return complete(failure(describeIssues(checked.issues)));
       const returned = entry.handler(checked.value as never, new HandlerContext(call, context));
       if (isEventStream(returned)) return runStream(entry, returned, context);
@@ -150,6 +150,11 @@ function toOutcome(entry: Entry, value: HandlerResult, streamed: readonly Conten
   }
   if (isInputRequired(value)) return value;
   return andThen(checkOutput(toToolResult(value, streamed), entry.output), complete);
+}
+
+/** Parsed anew for every attempt: what one handler does to its arguments is nobody else's business. */
+function freshArguments({ arguments: args }: ToolCall): unknown {
+  return parseText(args.text);
 }
 
 /** Most tools answer with one string; writing that by hand takes a quarter of the time. */

@@ -30,15 +30,31 @@ function isToolResult(value: unknown): value is ToolResult {
   return Array.isArray(content) && content.every(isContent);
 }
 
-/** The result, or a failure that says how its structured content breaks the tool's own output schema. */
+/**
+ * The result as the tool's output schema makes it (a schema may strip, default and convert), or a failure that says how
+ * the structured content breaks it.
+ */
 export function checkOutput(result: ToolResult, output: Schema | undefined): Awaitable<ToolResult> {
   if (output === undefined || result.isError === true) return result;
-  if (result.structuredContent === undefined) {
+  const { structuredContent: given } = result;
+  if (given === undefined) {
     return failure("The tool promised structured output and gave none; this is a fault of the tool.");
   }
-  return andThen(output.check(result.structuredContent), (checked) => {
-    if (checked.ok) return result;
-    const fault = "The tool's output does not fit its own schema; this is a fault of the tool";
-    return failure(describeIssues(checked.issues, fault));
+  return andThen(output.check(given), (checked) => {
+    if (!checked.ok) {
+      const fault = "The tool's output does not fit its own schema; this is a fault of the tool";
+      return failure(describeIssues(checked.issues, fault));
+    }
+    return checked.value === given ? result : withStructured(result, checked.value);
   });
+}
+
+/** Text that was written from the structured content is written anew, so that both say the same. */
+function withStructured(result: ToolResult, value: unknown): ToolResult {
+  const [block] = result.content;
+  const isWritten =
+    result.content.length === 1 &&
+    block?.type === "text" &&
+    block.text === JSON.stringify(result.structuredContent);
+  return { ...result, ...(isWritten ? structured(value) : { structuredContent: value }) };
 }

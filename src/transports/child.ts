@@ -31,6 +31,8 @@ export interface Child extends AsyncDisposable {
   readonly pid: number | undefined;
   /** Resolves with how it ended, in words. */
   readonly exited: Promise<string>;
+  /** Resolves when it has ended and all it wrote has been read. */
+  readonly ended: Promise<void>;
   /** The end of what it wrote to its standard error stream. */
   readonly stderr: string;
 }
@@ -64,8 +66,13 @@ export async function spawnChild(command: ChildCommand, options: ChildOptions = 
       resolve(signal === null ? `it exited with code ${code}` : `it was ended by ${signal}`),
     );
   });
+  const ended = new Promise<void>((resolve) => child.once("close", () => resolve()));
   // Whatever the child started goes with it, also when it ends by itself.
-  void exited.then(() => killTree(child.pid, "SIGKILL"));
+  const forget = killOnExit(child.pid);
+  void exited.then(() => {
+    forget();
+    killTree(child.pid, "SIGKILL");
+  });
   const channel = createStreamChannel(stdout, stdin, options);
 
   const close = async (): Promise<void> => {
@@ -74,7 +81,8 @@ export async function spawnChild(command: ChildCommand, options: ChildOptions = 
       killTree(child.pid, "SIGTERM");
       if (!(await settlesWithin(exited, stageMs, clock))) killTree(child.pid, "SIGKILL");
     }
-    await exited;
+    // Nothing survives KILL but what the kernel holds on to; that is not waited for.
+    await settlesWithin(exited, stageMs, clock);
     stdout.destroy();
     stderr.destroy();
     stdin.destroy();
@@ -89,6 +97,7 @@ export async function spawnChild(command: ChildCommand, options: ChildOptions = 
     },
     pid: child.pid,
     exited,
+    ended,
     get stderr() {
       return tail.text;
     },
@@ -114,4 +123,18 @@ function started(child: ChildProcess, name: string, command: ChildCommand): Prom
       reject(new ConnectError(name, reason, { cause: error }));
     });
   });
+}
+
+/** Children that run. Being in groups of their own, they would not notice that we ended. */
+const running = new Set<number>();
+const killAll = (): void => running.forEach((pid) => killTree(pid, "SIGTERM"));
+
+function killOnExit(pid: number | undefined): () => void {
+  if (pid === undefined) return () => {};
+  if (running.size === 0) process.on("exit", killAll);
+  running.add(pid);
+  return () => {
+    running.delete(pid);
+    if (running.size === 0) process.off("exit", killAll);
+  };
 }

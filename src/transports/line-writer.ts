@@ -63,7 +63,9 @@ export class LineWriter {
     // A stream that was destroyed before we had it takes nothing, and says nothing either.
     if (this.#writable.destroyed) this.#close(undefined);
     if (this.#closed !== undefined) return flushed.reject(this.#closed);
-    if (this.#writable.write(toChunk(lines))) return flushed.resolve();
+    let hasRoom = true;
+    for (const chunk of toChunks(lines)) hasRoom = this.#writable.write(chunk);
+    if (hasRoom) return flushed.resolve();
     this.#drained ??= createDeferred();
     this.#drained.promise.then(flushed.resolve, flushed.reject);
   }
@@ -76,9 +78,25 @@ export class LineWriter {
   }
 }
 
-/** Text stays text as long as no line came as bytes: joining strings is free, encoding them once is cheap. */
-function toChunk(lines: readonly RawJson[]): string | Uint8Array {
-  if (!lines.some((line) => line.isBytesOnly)) return `${lines.map((line) => line.text).join("\n")}\n`;
-  const end = Buffer.from("\n");
-  return Buffer.concat(lines.flatMap((line) => [line.bytes, end]));
+/** Beyond this a system call more is nothing, and a string longer than half a gigabyte cannot be made at all. */
+const maxChunkLength = 256 * 1024;
+
+/** Lines joined to chunks worth a write each. Text stays text: joining strings is free, encoding them once is cheap. */
+function* toChunks(lines: readonly RawJson[]): Generator<string | Uint8Array> {
+  let text = "";
+  for (const line of lines) {
+    if (line.isBytesOnly) {
+      if (text !== "") yield text;
+      text = "";
+      yield Buffer.concat([line.bytes, lineEnd]);
+      continue;
+    }
+    text += `${line.text}\n`;
+    if (text.length < maxChunkLength) continue;
+    yield text;
+    text = "";
+  }
+  if (text !== "") yield text;
 }
+
+const lineEnd = Buffer.from("\n");

@@ -75,6 +75,7 @@ export async function serveChannel(
   if (signal?.aborted === true) stop();
   try {
     await Promise.race([peer.run(), stopped.promise]);
+    peer.stop();
     await settlesWithin(peer.idle(), lingerMs, clock);
     peer.abort();
     await settlesWithin(peer.idle(), graceMs, clock);

@@ -48,7 +48,8 @@ async function* receive(readable: Readable, limits: LineLimits): AsyncGenerator<
   const options = { shape: messageShape, ...(maxDepth === undefined ? {} : { maxDepth }) };
   try {
     for await (const chunk of readable) {
-      const lines = splitter.push(chunk as Uint8Array);
+      // A stream with an encoding gives strings.
+      const lines = splitter.push(typeof chunk === "string" ? Buffer.from(chunk) : (chunk as Uint8Array));
       if (lines.length > 0) yield lines.map((line) => toIncoming(line, options));
     }
   } catch (error) {

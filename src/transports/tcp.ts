@@ -31,8 +31,12 @@ export async function listenTcp(server: Server, options: ListenTcpOptions): Prom
   const running = new Set<Promise<void>>();
   const accept = (socket: Socket): void => {
     socket.setNoDelay(true);
-    const served = serveStream(server, socket, socket, { ...serving, signal: stopping.signal });
-    const settled = served.catch(() => void socket.destroy());
+    const serve = async (): Promise<void> => {
+      if (await beginsLikeJson(socket)) {
+        await serveStream(server, socket, socket, { ...serving, signal: stopping.signal });
+      } else socket.destroy();
+    };
+    const settled = serve().catch(() => void socket.destroy());
     running.add(settled);
     void settled.then(() => running.delete(settled));
   };
@@ -50,4 +54,22 @@ export async function listenTcp(server: Server, options: ListenTcpOptions): Prom
     await closed;
   };
   return { host, port: boundPort, close, [Symbol.asyncDispose]: close };
+}
+
+/**
+ * Whether the first thing a client says can be a message. A web page can make a browser connect and send us a request
+ * whose body is one; what begins with `POST` is that, and gets nothing.
+ */
+function beginsLikeJson(socket: Socket): Promise<boolean> {
+  return new Promise((resolve) => {
+    socket.once("close", () => resolve(false));
+    const look = (): void => {
+      const chunk = socket.read() as Buffer | null;
+      if (chunk === null) return resolve(true); // It said nothing and ended; serving that ends at once.
+      socket.unshift(chunk);
+      const first = /\S/.exec(chunk.toString("latin1"))?.[0];
+      resolve(first === undefined || first === "{" || first === "[");
+    };
+    socket.once("readable", look);
+  });
 }

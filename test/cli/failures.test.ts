@@ -1,8 +1,11 @@
+import { mkdtemp, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { createDemoRegistry } from "../../src/cli/demo.ts";
 import { createServer } from "../../src/server/server.ts";
 import { type HttpListener, listenHttp } from "../../src/transports/http/node.ts";
-import { junctor } from "../support/junctor-bin.ts";
+import { demoServer, junctor } from "../support/junctor-bin.ts";
 
 // A server that cannot be used ends every command with code 3 and one line that says what to do.
 
@@ -26,6 +29,19 @@ test("there is no such program", async () => {
   const { code, stderr } = await junctor(["tools", "--", "no-such-program"]);
   expect(code).toBe(3);
   expect(stderr).toMatch(/^junctor: .*there is no program "no-such-program" here.*\n$/);
+});
+
+test.skipIf(process.platform === "win32")("the program may not be run", async () => {
+  const folder = await mkdtemp(join(tmpdir(), "junctor-"));
+  const program = join(folder, "server");
+  await writeFile(program, "#!/bin/sh\n", { mode: 0o600 });
+  const { code, stdout, stderr } = await junctor(["tools", "--", program, "now"]);
+  await rm(folder, { recursive: true });
+  expect({ code, stdout, stderr }).toEqual({
+    code: 3,
+    stdout: "",
+    stderr: `junctor: ${program} may not be run: it is a folder, or a file that is not executable (chmod +x makes it so)\n`,
+  });
 });
 
 test("the program is no server", async () => {
@@ -67,5 +83,13 @@ test("wrong arguments end with code 2, before anything is sent", async () => {
     code: 2,
     stdout: "",
     stderr: "junctor: b=two is not a number (add takes a=number b=number)\n",
+  });
+});
+
+test("arguments a schema does not allow are named as they were typed", async () => {
+  expect(await junctor(["call", "countdown", "from=101", "--", ...demoServer])).toEqual({
+    code: 2,
+    stdout: "",
+    stderr: "junctor: countdown: from must be <= 100 (got number 101)\n",
   });
 });

@@ -1,4 +1,10 @@
-import { createServer, type IncomingHttpHeaders, type Server, type ServerResponse } from "node:http";
+import {
+  createServer,
+  type IncomingHttpHeaders,
+  type IncomingMessage,
+  type Server,
+  type ServerResponse,
+} from "node:http";
 import type { AddressInfo, Socket } from "node:net";
 import type { Reaction } from "./fake-pipe.ts";
 import type { Message } from "./raw-http.ts";
@@ -20,6 +26,8 @@ export type FakeReply =
     }
   | undefined;
 
+type React = (request: HeardRequest, response: ServerResponse) => FakeReply | Promise<FakeReply>;
+
 /** An HTTP server that does what its test says, and remembers what it heard. */
 export class FakeHttp implements AsyncDisposable {
   readonly heard: HeardRequest[] = [];
@@ -28,24 +36,8 @@ export class FakeHttp implements AsyncDisposable {
   readonly #server: Server;
   readonly #sockets = new Set<Socket>();
 
-  private constructor(
-    react: (request: HeardRequest, response: ServerResponse) => FakeReply | Promise<FakeReply>,
-  ) {
-    this.#server = createServer(async (request, response) => {
-      const chunks: Uint8Array[] = [];
-      for await (const chunk of request) chunks.push(chunk as Uint8Array);
-      const body = Buffer.concat(chunks).toString("utf8");
-      const { method: verb = "", url: path = "", headers } = request;
-      const message = body === "" ? undefined : (JSON.parse(body) as Message);
-      const heard = { verb, path, headers, message };
-      this.heard.push(heard);
-      const reply = await react(heard, response);
-      if (reply === undefined) return;
-      const { status = 200, headers: own = {}, body: said } = reply;
-      const isText = typeof said === "string" || said === undefined;
-      response.writeHead(status, { "content-type": isText ? "text/plain" : "application/json", ...own });
-      response.end(isText ? said : JSON.stringify(said));
-    });
+  private constructor(react: React) {
+    this.#server = createServer((request, response) => void this.#serve(react, request, response));
     this.#server.on("connection", (socket) => {
       this.connects++;
       this.#sockets.add(socket);
@@ -53,9 +45,7 @@ export class FakeHttp implements AsyncDisposable {
     });
   }
 
-  static async listen(
-    react: (request: HeardRequest, response: ServerResponse) => FakeReply | Promise<FakeReply>,
-  ): Promise<FakeHttp> {
+  static async listen(react: React): Promise<FakeHttp> {
     const fake = new FakeHttp(react);
     await new Promise<void>((resolve) => fake.#server.listen(0, "127.0.0.1", resolve));
     return fake;
@@ -80,6 +70,22 @@ export class FakeHttp implements AsyncDisposable {
 
   get methods(): readonly (string | undefined)[] {
     return this.heard.filter(({ verb }) => verb === "POST").map(({ message }) => message?.method);
+  }
+
+  async #serve(react: React, request: IncomingMessage, response: ServerResponse): Promise<void> {
+    const chunks: Uint8Array[] = [];
+    for await (const chunk of request) chunks.push(chunk as Uint8Array);
+    const body = Buffer.concat(chunks).toString("utf8");
+    const { method: verb = "", url: path = "", headers } = request;
+    const message = body === "" ? undefined : (JSON.parse(body) as Message);
+    const heard = { verb, path, headers, message };
+    this.heard.push(heard);
+    const reply = await react(heard, response);
+    if (reply === undefined) return;
+    const { status = 200, headers: own = {}, body: said } = reply;
+    const isText = typeof said === "string" || said === undefined;
+    response.writeHead(status, { "content-type": isText ? "text/plain" : "application/json", ...own });
+    response.end(isText ? said : JSON.stringify(said));
   }
 
   /** Cuts every connection. */

@@ -65,7 +65,7 @@ export async function connectHttpSse(url: URL, options: HttpSseOptions): Promise
     send: async (message) => {
       const { text: body } = encodeMessage(message);
       const headers = await toHeaders("content-type", "application/json");
-      const reply = await fetchWhole(dispatcher, { url: endpoint, method: "POST", headers, body, signal });
+      const reply = await fetchWhole(dispatcher, { url: endpoint, method: "POST", headers, body });
       if (reply.status === 404) throw new SessionExpiredError();
       if (reply.status >= 300) throw httpErrorOf(reply.status, endpoint, reply.body);
     },

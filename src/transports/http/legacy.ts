@@ -3,8 +3,9 @@ import { andThen, type Awaitable, recover } from "../../async/awaitable.ts";
 import { RpcError } from "../../errors/rpc-error.ts";
 import type { RawJson } from "../../json/raw.ts";
 import type { Batch } from "../../jsonrpc/channel.ts";
-import type { Notification, Request, RequestId, Response } from "../../jsonrpc/message.ts";
+import type { Notification, Request, Response } from "../../jsonrpc/message.ts";
 import { encodeMessage } from "../../jsonrpc/message.ts";
+import { toId } from "../../jsonrpc/parse.ts";
 import { isLegalBatch } from "../../mcp/batch.ts";
 import type { Handshake } from "../../mcp/session.ts";
 import { CallStream, sessionHeader } from "./call-stream.ts";
@@ -107,7 +108,8 @@ export async function serveBatch(
 /** The only notification that changes anything here is the one that cancels a request of the same session. */
 export function takeNotification(notification: Notification, live: LiveSession | undefined): void {
   if (notification.method !== "notifications/cancelled") return;
-  const id = notification.params?.at("requestId")?.text as RequestId | undefined;
+  const text = notification.params?.at("requestId")?.text;
+  const id = text === undefined ? undefined : toId(text);
   if (id !== undefined)
     live?.running.get(id)?.abort(new DOMException("The caller cancelled the request", "AbortError"));
 }

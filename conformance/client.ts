@@ -1,0 +1,111 @@
+import { type AskHandlers, type Client, connect, createCallContext, type ToolResult } from "junctor";
+
+/** What a scenario tells its client beyond the URL. */
+interface Brief {
+  readonly toolCalls?: readonly { readonly name: string; readonly arguments: object }[];
+}
+
+/** One of everything a server may ask for, so that a client that declares much is looked at, not one that declares nothing. */
+const handlers: AskHandlers = {
+  elicit: ({ requestedSchema }) => ({ action: "accept", content: fillIn(requestedSchema) }),
+  sample: () => ({ role: "assistant", content: { type: "text", text: "Yes." }, model: "none" }),
+  roots: () => [],
+};
+
+const region = "us-west1";
+
+/** What the client of each scenario does, by the scenario's name. */
+const scenarios: Readonly<Record<string, (client: Client, brief: Brief) => Promise<unknown>>> = {
+  initialize: (client) => client.listTools(),
+
+  tools_call: async (client) => {
+    const names = (await client.listTools()).map(({ name }) => name);
+    if (!names.includes("add_numbers")) throw new Error(`add_numbers is not among ${names.join(", ")}`);
+    await call(client, "add_numbers", { a: 5, b: 3 });
+  },
+
+  // Sent whatever the server says it offers: the scenario looks at the requests, and offers nothing.
+  "request-metadata": async (client) => {
+    await client.request("tools/list");
+    await client.request("tools/call", { name: "any", arguments: {} });
+  },
+
+  "http-standard-headers": async (client) => {
+    const context = createCallContext();
+    for (const { name } of await client.listTools()) await call(client, name);
+    for (const { uri } of await client.listResources())
+      await client.resources?.readResource({ uri }, context);
+    for (const { name } of await client.listPrompts())
+      await client.prompts?.getPrompt({ name, arguments: {} }, context);
+  },
+
+  "http-custom-headers": async (client, { toolCalls = [] }) => {
+    // Unchecked, because one call has null where the schema wants a boolean: it must arrive, without a header.
+    for (const { name, arguments: args } of toolCalls) await call(client, name, args, false);
+  },
+
+  // Calls all it sees: a tool that should have been left out is found out by being called.
+  "http-invalid-tool-headers": async (client) => {
+    for (const { name } of await client.listTools()) await call(client, name, { region }, false);
+  },
+
+  // Calls the tool too, because arguments are checked before: no schema is fetched for that either. The server can only
+  // list, so it is known to refuse.
+  "json-schema-ref-no-deref": async (client) => {
+    for (const { name } of await client.listTools())
+      await call(client, name, { id: "someone", profile: {} }).catch(() => {});
+  },
+
+  "json-schema-2020-12-preservation": async (client) => {
+    const tool = (await client.listTools()).find(({ name }) => name === "json_schema_2020_12_tool");
+    if (tool === undefined) throw new Error("json_schema_2020_12_tool is not listed");
+    await call(client, "json_schema_echo", { schema: tool.inputSchema });
+  },
+
+  // At once, so that the rounds of one call come between those of another.
+  "sep-2322-client-request-state": (client) =>
+    Promise.all(
+      ["echo_state", "no_state", "unrelated", "no_result_type"].map((name) =>
+        call(client, `test_mrtr_${name}`),
+      ),
+    ),
+
+  "elicitation-sep1034-client-defaults": (client) => call(client, "test_client_elicitation_defaults"),
+  "sse-retry": (client) => call(client, "test_reconnection"),
+};
+
+const {
+  MCP_CONFORMANCE_SCENARIO: name = "",
+  MCP_CONFORMANCE_PROTOCOL_VERSION: revision,
+  MCP_CONFORMANCE_CONTEXT: brief = "{}",
+} = process.env;
+const [url] = process.argv.slice(2);
+const act = scenarios[name];
+if (url === undefined || act === undefined) {
+  console.error(`Started by the conformance suite. Scenarios: ${Object.keys(scenarios).join(", ")}`);
+  process.exit(2);
+}
+
+const clientInfo = { name: "junctor-conformance", version: "1.0.0" };
+await using client = await connect(url, {
+  clientInfo,
+  handlers,
+  connectTimeoutMs: 5000,
+  timeoutMs: 5000,
+  onWarning: console.error,
+});
+const { mode } = await client.agreement();
+if (mode.revision !== revision) throw new Error(`Settled on ${mode.revision} instead of ${revision}`);
+await act(client, JSON.parse(brief) as Brief);
+
+function call(client: Client, name: string, args: object = {}, validate = true): Promise<ToolResult> {
+  return client.callTool(name, args, { validate, throwOnToolError: true });
+}
+
+/** Fills in a form as a user does who agrees to everything: defaults stay, the rest is confirmed. */
+function fillIn(schema: unknown): { readonly [field: string]: unknown } {
+  const { properties = {} } = schema as { properties?: { readonly [field: string]: { default?: unknown } } };
+  return Object.fromEntries(
+    Object.entries(properties).map(([field, { default: value = true }]) => [field, value]),
+  );
+}

@@ -1,0 +1,67 @@
+import { getEventListeners } from "node:events";
+import { describe, expect, test } from "vitest";
+import { AbortedError } from "../errors/aborted-error.ts";
+import { createVirtualClock } from "../testing/virtual-clock.ts";
+import { createDeadline } from "./deadline.ts";
+
+describe("a deadline", () => {
+  test("fires when nothing happened for too long", async () => {
+    const clock = createVirtualClock();
+    using deadline = createDeadline({ idleMs: 100, clock });
+    await clock.advance(60);
+    deadline.touch();
+    await clock.advance(99);
+    expect(deadline.signal.aborted).toBe(false);
+    await clock.advance(1);
+    expect(deadline.signal.reason).toMatchObject({ kind: "idle", timeoutMs: 100 });
+  });
+
+  test("fires when the whole took too long, touched or not", async () => {
+    const clock = createVirtualClock();
+    using deadline = createDeadline({ idleMs: 100, totalMs: 250, clock });
+    for (let step = 0; step < 5; step++) {
+      await clock.advance(50);
+      deadline.touch();
+    }
+    expect(deadline.signal.reason).toMatchObject({ kind: "total", timeoutMs: 250 });
+  });
+
+  test("stands still while it is held, by as many as hold it", async () => {
+    const clock = createVirtualClock();
+    using deadline = createDeadline({ idleMs: 100, clock });
+    const first = deadline.hold();
+    const second = deadline.hold();
+    await clock.advance(1000);
+    first();
+    first();
+    await clock.advance(1000);
+    expect(deadline.signal.aborted).toBe(false);
+    second();
+    await clock.advance(99);
+    expect(deadline.signal.aborted).toBe(false);
+    await clock.advance(101);
+    expect(deadline.signal.aborted).toBe(true);
+  });
+
+  test.each([true, false])("says whether anything was sent: %s", async (isSent) => {
+    const clock = createVirtualClock();
+    using deadline = createDeadline({ idleMs: 1, clock, isSent: () => isSent });
+    await clock.advance(1);
+    expect(deadline.signal.reason).toMatchObject({ delivery: isSent ? "outcome_unknown" : "not_sent" });
+  });
+
+  test("passes on that the caller gave up, also when that was before", () => {
+    const clock = createVirtualClock();
+    using deadline = createDeadline({ signal: AbortSignal.abort("why"), clock });
+    expect(deadline.signal.reason).toBeInstanceOf(AbortedError);
+    expect(deadline.signal.reason).toMatchObject({ cause: "why" });
+  });
+
+  test("leaves no timer and no listener behind", () => {
+    const clock = createVirtualClock();
+    const { signal } = new AbortController();
+    createDeadline({ idleMs: 1, totalMs: 1, signal, clock })[Symbol.dispose]();
+    expect(clock.sleeping).toBe(0);
+    expect(getEventListeners(signal, "abort")).toEqual([]);
+  });
+});

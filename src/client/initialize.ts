@@ -1,0 +1,66 @@
+import type { Clock } from "../async/clock.ts";
+import { unlessAborted } from "../async/unless-aborted.ts";
+import { ConnectError } from "../errors/connect-error.ts";
+import { RawJson } from "../json/raw.ts";
+import { isImplementation } from "../mcp/envelope.ts";
+import type { Link } from "../mcp/link.ts";
+import { isLegacyRevision, newestLegacyRevision, type Revision } from "../mcp/revision.ts";
+import type { ClientCapabilities, Implementation, ServerCapabilities } from "../mcp/types.ts";
+import type { Agreement } from "./agreement.ts";
+
+export interface InitializeOptions {
+  readonly clientInfo: Implementation;
+  readonly capabilities: ClientCapabilities;
+  readonly revision?: Revision | undefined;
+  readonly timeoutMs: number;
+  readonly clock: Clock;
+  readonly signal: AbortSignal;
+}
+
+/** The handshake of the legacy revisions. A link on which it failed is good for nothing but disposing. */
+export async function initialize(link: Link, options: InitializeOptions): Promise<Agreement> {
+  const { capabilities, clientInfo, timeoutMs, clock, signal } = options;
+  const asked = isLegacyRevision(options.revision) ? options.revision : newestLegacyRevision;
+  link.use({ kind: "legacy", revision: undefined });
+  const tooLate = new AbortController();
+  const stop = clock.timer(timeoutMs, () =>
+    tooLate.abort(new ConnectError(link.target, `no answer to initialize within ${timeoutMs} ms`)),
+  );
+  const onAbort = (): void => tooLate.abort(signal.reason);
+  signal.addEventListener("abort", onAbort, { once: true });
+  try {
+    const params = RawJson.fromValue({ protocolVersion: asked, capabilities, clientInfo });
+    // The request has a signal that never aborts: initialize is not cancelled, its link is closed.
+    const request = { method: "initialize", params, signal: new AbortController().signal };
+    const agreement = toAgreement(await unlessAborted(link.request(request), tooLate.signal), link, options);
+    link.use(agreement.mode);
+    await unlessAborted(link.notify("notifications/initialized", undefined), tooLate.signal);
+    return agreement;
+  } finally {
+    stop();
+    signal.removeEventListener("abort", onAbort);
+  }
+}
+
+function toAgreement(result: RawJson, { target }: Link, { revision }: InitializeOptions): Agreement {
+  const value = (result.kind === "object" ? result.value : {}) as { readonly [key: string]: unknown };
+  const { protocolVersion, capabilities, serverInfo, instructions } = value;
+  if (!isLegacyRevision(protocolVersion))
+    throw new ConnectError(
+      target,
+      `it speaks the protocol revision ${String(protocolVersion)}, which this client does not`,
+    );
+  if (revision !== undefined && protocolVersion !== revision)
+    throw new ConnectError(
+      target,
+      `it answered with revision ${protocolVersion}, and ${revision} was asked for`,
+    );
+  return {
+    mode: { kind: "legacy", revision: protocolVersion },
+    serverInfo: isImplementation(serverInfo) ? serverInfo : undefined,
+    capabilities: (typeof capabilities === "object" && capabilities !== null
+      ? capabilities
+      : {}) as ServerCapabilities,
+    instructions: typeof instructions === "string" ? instructions : undefined,
+  };
+}

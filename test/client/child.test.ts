@@ -1,0 +1,185 @@
+import { fileURLToPath } from "node:url";
+import { describe, expect, onTestFinished, test, vi } from "vitest";
+import type { Client } from "../../src/client/client.ts";
+import { connect, type ConnectOptions } from "../../src/client/connect.ts";
+import { createEraCache } from "../../src/client/era-cache.ts";
+import { ConnectError } from "../../src/errors/connect-error.ts";
+import type { ChildCommand } from "../../src/transports/child.ts";
+import { isAlive } from "../support/processes.ts";
+
+const pathOf = (name: string): string =>
+  fileURLToPath(new URL(`../fixtures/children/${name}`, import.meta.url));
+const script = pathOf("server.mjs");
+const node = process.execPath;
+
+/** What the fixture tells about itself. */
+interface Facts {
+  readonly pid: number;
+  readonly grandchild?: number;
+  readonly env: { readonly [name: string]: string };
+  readonly cwd: string;
+}
+
+async function start(command: ChildCommand, options: ConnectOptions = {}): Promise<Client> {
+  const client = await connect(command, { eras: createEraCache(), stageMs: 200, ...options });
+  onTestFinished(() => client[Symbol.asyncDispose]());
+  return client;
+}
+
+const fixture = (...flags: readonly string[]): ChildCommand => ({ command: node, args: [script, ...flags] });
+const factsOf = async (client: Client): Promise<Facts> =>
+  (await client.callTool("facts")).structuredContent as Facts;
+const failure = async (connecting: Promise<unknown>): Promise<ConnectError> =>
+  (await connecting.catch((error: unknown) => error)) as ConnectError;
+
+describe("a child", () => {
+  test("leads a process group of its own", async () => {
+    const { pid } = await factsOf(await start(fixture()));
+    expect(isAlive(pid)).toBe(true);
+    expect(() => process.kill(-pid, 0)).not.toThrow();
+  });
+
+  test("gets a short list of our environment and what is named, and nothing else", async () => {
+    vi.stubEnv("JUNCTOR_CANARY", "a secret");
+    vi.stubEnv("AWS_SECRET_ACCESS_KEY", "another");
+    const client = await start({ ...fixture(), env: { NAMED: "yes", EMPTY: "" } });
+    const { env } = await factsOf(client);
+    expect(env).toMatchObject({ NAMED: "yes", EMPTY: "", PATH: process.env["PATH"] });
+    expect(Object.values(env)).not.toContain("a secret");
+    const ours = new Set(Object.keys(process.env));
+    const passed = Object.keys(env).filter((name) => ours.has(name));
+    expect(passed.filter((name) => /SECRET|TOKEN|KEY|CANARY|VITEST/.test(name))).toEqual([]);
+  });
+
+  test("runs in the folder that was named", async () => {
+    expect((await factsOf(await start({ ...fixture(), cwd: "/" }))).cwd).toBe("/");
+  });
+
+  test("that ends on the probe is started again and spoken to in its own way", async () => {
+    const client = await start(fixture("--exit-on-probe"));
+    expect((await client.agreement()).mode.kind).toBe("legacy");
+    await factsOf(client);
+  });
+
+  test("that answers the probe and then ends is started again too", async () => {
+    const client = await start(fixture("--answer-and-exit"));
+    expect((await client.agreement()).mode.kind).toBe("legacy");
+  });
+
+  test("whose standard error nobody reads is not stopped by that", async () => {
+    const client = await start(fixture(`--flood=${4 * 1024 * 1024}`));
+    expect((await factsOf(client)).pid).toBeGreaterThan(0);
+  });
+
+  test("that ended is started again for the next call", async () => {
+    const client = await start(fixture());
+    const { pid } = await factsOf(client);
+    process.kill(pid, "SIGKILL");
+    await expect.poll(() => isAlive(pid)).toBe(false);
+    const again = await expect
+      .poll(() => factsOf(client).catch(() => undefined), { timeout: 5000 })
+      .toBeDefined()
+      .then(() => factsOf(client));
+    expect(again.pid).not.toBe(pid);
+  });
+});
+
+describe("a child that does not start", () => {
+  test("because there is no such program is an error that says so", async () => {
+    const error = await failure(connect({ command: "no-such-program-anywhere", args: ["--x"] }));
+    expect(error).toBeInstanceOf(ConnectError);
+    expect(error.message).toContain('there is no program "no-such-program-anywhere"');
+    expect(error.delivery).toBe("not_sent");
+  });
+
+  test("because it fails is an error with how it ended and what it wrote", async () => {
+    const error = await failure(connect(fixture("--fail"), { eras: createEraCache() }));
+    expect(error).toBeInstanceOf(ConnectError);
+    expect(error.message).toContain("it exited with code 7");
+    expect(error.message).toContain("Set DATABASE_URL and try again.");
+    expect(error.stderr).toContain("The database is not there.");
+  });
+
+  test("in time is an error with what it wrote, and leaves no process", async () => {
+    const code = "console.error('waiting', process.pid); process.stdin.resume(); setInterval(()=>{},1000)";
+    const error = await failure(
+      connect(
+        { command: node, args: ["-e", code] },
+        { probeTimeoutMs: 300, connectTimeoutMs: 300, stageMs: 200 },
+      ),
+    );
+    expect(error.message).toContain("no answer to initialize within 300 ms");
+    expect(error.stderr).toMatch(/waiting \d+/);
+    const pid = Number(/waiting (\d+)/.exec(error.stderr)?.[1]);
+    await expect.poll(() => isAlive(pid)).toBe(false);
+  });
+
+  test("keeps the end of what it wrote, not all of it", async () => {
+    const code = "process.stderr.write('y'.repeat(100000) + 'THE END', () => process.exit(3))";
+    const error = await failure(connect({ command: node, args: ["-e", code] }));
+    expect(error.stderr.length).toBeLessThanOrEqual(16 * 1024);
+    expect(error.stderr).toMatch(/THE END$/);
+  });
+});
+
+describe("closing", () => {
+  /** Closes and says how long that took. */
+  async function close(client: Client): Promise<number> {
+    const started = performance.now();
+    await client[Symbol.asyncDispose]();
+    return performance.now() - started;
+  }
+
+  test("a child that ends with its input is quick", async () => {
+    const client = await start(fixture());
+    const { pid } = await factsOf(client);
+    expect(await close(client)).toBeLessThan(1500);
+    expect(isAlive(pid)).toBe(false);
+  });
+
+  test("a child that ignores the end of its input and SIGTERM ends all the same, in bounded time", async () => {
+    const client = await start(fixture("--ignore-eof", "--ignore-term"));
+    const { pid } = await factsOf(client);
+    expect(await close(client)).toBeLessThan(1500);
+    expect(isAlive(pid)).toBe(false);
+  });
+
+  test("a child that hangs in a call is not waited for longer than another", async () => {
+    const client = await start(fixture());
+    await client.listTools();
+    const call = client.callTool("hang").catch((error: unknown) => error);
+    expect(await close(client)).toBeLessThan(1500);
+    expect(await call).toMatchObject({ name: "ClosedError" });
+  });
+
+  const chains: readonly [string, ChildCommand][] = [
+    ["its own grandchild", fixture("--grandchild")],
+    ["a shell that waits", { command: "sh", args: ["-c", `"${node}" "${script}" --grandchild; true`] }],
+    [
+      "a shell with a job in the background",
+      { command: "sh", args: ["-c", `exec 3<&0; "${node}" "${script}" --grandchild <&3 & wait`] },
+    ],
+    ["a wrapper like npx", { command: node, args: [pathOf("wrapper.mjs"), node, script, "--grandchild"] }],
+    [
+      "two wrappers and a shell",
+      {
+        command: node,
+        args: [pathOf("wrapper.mjs"), node, pathOf("wrapper.mjs"), node, script, "--grandchild"],
+      },
+    ],
+  ];
+  test.each(chains)("leaves nothing of %s", async (_, command) => {
+    const client = await start(command);
+    const { pid, grandchild } = await factsOf(client);
+    expect(isAlive(grandchild!)).toBe(true);
+    await close(client);
+    await expect.poll(() => [pid, grandchild!].filter(isAlive)).toEqual([]);
+  });
+
+  test("a child that is killed leaves nothing either", async () => {
+    const client = await start(fixture("--grandchild"));
+    const { pid, grandchild } = await factsOf(client);
+    process.kill(pid, "SIGKILL");
+    await expect.poll(() => [pid, grandchild!].filter(isAlive)).toEqual([]);
+  });
+});
