@@ -48,7 +48,7 @@ describe("what a handler does to what it is given", () => {
   test("to its arguments is not seen by the next call that has none either", async () => {
     const registry = createRegistry();
     registry.register("who", { input: { type: "object" } }, (args) =>
-      String((args["user"] ??= `${Math.random()}`)),
+      JSON.stringify((args["user"] ??= `${Math.random()}`)),
     );
     expect(await resultOf(registry, "who")).not.toEqual(await resultOf(registry, "who"));
   });
@@ -89,7 +89,8 @@ describe("a result", () => {
 
   test("that is a thenable is waited for", async () => {
     const registry = createRegistry();
-    registry.register("query", {}, () => ({ then: (give: (value: string) => void) => give("rows") }));
+    const query = Object.fromEntries([["then", (give: (value: string) => void) => give("rows")]]);
+    registry.register("query", {}, () => query);
     expect(await resultOf(registry, "query")).toMatchObject({ content: [{ text: "rows" }] });
   });
 

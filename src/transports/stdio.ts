@@ -24,7 +24,7 @@ function takeStdout(): Writable {
     // The callback comes when the pipe took the chunk, so a slow reader holds up the writer and nobody else.
     write: (chunk: string | Uint8Array, _encoding, done) => void write(chunk, done),
   });
-  stdout.on("error", (error) => void messages.destroy(error));
+  stdout.on("error", (error: Error) => void messages.destroy(error));
   stdout.write = stderr.write.bind(stderr);
   return messages;
 }
