@@ -75,7 +75,7 @@ function readEnvelope(message: Request | Notification): Envelope | undefined {
   }
 }
 
-const anonymous = { capabilities: {}, clientInfo: undefined, logLevel: undefined };
+const anonymous = { capabilities: Object.freeze({}), clientInfo: undefined, logLevel: undefined };
 
 function decideModern(
   message: Request | Notification,

@@ -14,8 +14,8 @@ export interface Endpoint {
   readonly maxBodyBytes: number;
   /** Whether we are leaving: what runs may finish, and nothing new begins. */
   readonly isDraining: boolean;
-  /** Starts an event stream and keeps it alive. */
-  openSink(reply: Reply, headers: HttpHeaders): FrameSink;
+  /** Starts an event stream and keeps it alive. Calls back when it ended, was cut, or the client is gone. */
+  openSink(reply: Reply, headers: HttpHeaders, onClosed?: () => void): FrameSink;
   /** Ends a stream and drops what is stored of it. */
   forget(stream: ResumableStream): void;
   /** Tells of what went wrong without anybody to answer. */

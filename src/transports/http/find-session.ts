@@ -1,10 +1,14 @@
 import { RpcError } from "../../errors/rpc-error.ts";
+import { isLegacyRevision } from "../../mcp/revision.ts";
 import { sessionHeader } from "./call-stream.ts";
 import { sendError } from "./exchange.ts";
 import type { HttpRequest, Reply } from "./reply.ts";
 import type { LiveSession, SessionTable } from "./session-table.ts";
 
-/** The session a request names. Answers 400 without a name and 404 for one that is not there, or not the caller's. */
+/**
+ * The session a request names. Answers 400 without a name, and for a revision no session speaks; 404 for a session that
+ * is not there, or not the caller's; 503 when there is no room for it.
+ */
 export function findSession(
   http: HttpRequest,
   reply: Reply,
@@ -12,10 +16,20 @@ export function findSession(
   sessions: SessionTable,
 ): LiveSession | undefined {
   const token = http.header(sessionHeader);
-  const live = token === undefined ? undefined : sessions.find(token, caller);
-  if (token === undefined) sendError(reply, 400, sessionMissing());
-  else if (live === undefined) sendError(reply, 404, sessionNotFound());
-  return live;
+  const revision = http.header("mcp-protocol-version")?.trim();
+  if (revision !== undefined && !isLegacyRevision(revision)) {
+    const text = `The header MCP-Protocol-Version names ${JSON.stringify(revision)}, which no session speaks`;
+    return refuse(reply, 400, new RpcError("rpc.invalid_request", text));
+  }
+  if (token === undefined) return refuse(reply, 400, sessionMissing());
+  const live = sessions.find(token, caller);
+  if (live === "unknown") return refuse(reply, 404, sessionNotFound());
+  return live === "full" ? refuse(reply, 503, sessionsFull()) : live;
+}
+
+function refuse(reply: Reply, status: number, error: RpcError): undefined {
+  sendError(reply, status, error);
+  return undefined;
 }
 
 export function sessionMissing(): RpcError {
@@ -27,4 +41,8 @@ export function sessionNotFound(): RpcError {
     "rpc.invalid_request",
     "Session not found or expired; send initialize again, without Mcp-Session-Id",
   );
+}
+
+export function sessionsFull(): RpcError {
+  return new RpcError("rpc.internal", "Too many sessions are busy; try again later");
 }

@@ -70,16 +70,15 @@ export function createHttpHandler(server: Server, options: HttpOptions = {}): Ht
   const endpoint = createEndpoint(server, options, keepAlive, state);
   const sessions = createSessions(endpoint, options);
   const httpSse = createHttpSse(endpoint, "/messages", 1000);
+  const tellHealth: Route = (_http, reply) =>
+    sendJson(reply, state.isDraining ? 503 : 200, state.isDraining ? draining : healthy);
   const routes: Routes = {
     [path]: {
       POST: (http, reply, caller) =>
         servePost(http, reply, caller, endpoint, sessions, options.responses ?? "auto"),
       ...(server.serves === "modern" ? {} : legacyMethods(endpoint, sessions)),
     },
-    "/health": {
-      GET: (_http, reply) =>
-        sendJson(reply, state.isDraining ? 503 : 200, state.isDraining ? draining : healthy),
-    },
+    "/health": { GET: tellHealth, HEAD: tellHealth },
     ...(server.serves === "modern" ? {} : httpSseRoutes(endpoint, httpSse)),
   };
 
@@ -100,7 +99,7 @@ export function createHttpHandler(server: Server, options: HttpOptions = {}): Ht
     }
     if (authenticate === undefined || http.path === "/health") return method(http, reply, undefined);
     return andThen(authenticate(http.header), (caller) => {
-      if (caller !== undefined) return method(http, reply, caller);
+      if (typeof caller === "string") return method(http, reply, caller);
       const text = "Send a valid key in the header Authorization: Bearer KEY";
       const error = new RpcError("rpc.invalid_request", text);
       return sendError(reply, 401, error, undefined, { "www-authenticate": "Bearer" });
@@ -144,8 +143,11 @@ function createEndpoint(
     get isDraining() {
       return state.isDraining;
     },
-    openSink: (reply, headers) => {
-      const sink: FrameSink = reply.stream(200, headers, () => keepAlive.remove(sink));
+    openSink: (reply, headers, onClosed) => {
+      const sink: FrameSink = reply.stream(200, headers, () => {
+        keepAlive.remove(sink);
+        onClosed?.();
+      });
       keepAlive.add(sink);
       return sink;
     },

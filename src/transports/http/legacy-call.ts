@@ -1,5 +1,6 @@
-import { andThen, type Awaitable, recover } from "../../async/awaitable.ts";
+import { andThen, type Awaitable, isPromise, recover } from "../../async/awaitable.ts";
 import { LazyAbort } from "../../async/lazy-abort.ts";
+import { ClosedError } from "../../errors/closed-error.ts";
 import { RpcError } from "../../errors/rpc-error.ts";
 import { ToolError } from "../../errors/tool-error.ts";
 import type { RawJson } from "../../json/raw.ts";
@@ -31,11 +32,11 @@ export function runLegacyCall(
   if (refusal !== undefined) return toErrorResponse(refusal, id);
   const call = new LegacyCall(live, out, canAsk);
   live.running.set(id, call);
-  const end = (response: Response): Response | undefined => {
+  const end = (response: Response | undefined): Response | undefined => {
     call.isOver = true;
     if (live.running.get(id) === call) live.running.delete(id);
     live.usedAt = endpoint.clock.now(); // The client has yet to come for the answer if it lost its connection.
-    return call.isAborted ? undefined : response;
+    return response;
   };
   const fail = (error: unknown): Response => {
     if (error instanceof RpcError) return toErrorResponse(error, id);
@@ -47,7 +48,14 @@ export function runLegacyCall(
       andThen(endpoint.server.handle(request, call), (result): Response => ({ kind: "result", id, result })),
     fail,
   );
-  return andThen(response, end);
+  if (!isPromise(response)) return end(response);
+  // Who gives a call up does not wait for a handler that does not care.
+  const aborted = call.aborted.then((reason) =>
+    reason instanceof ClosedError
+      ? toErrorResponse(new RpcError("rpc.internal", reason.message), id)
+      : undefined,
+  );
+  return Promise.race([response, aborted]).then(end);
 }
 
 function refusalOf({ id }: Request, { running }: LiveSession): RpcError | undefined {
@@ -65,6 +73,7 @@ class LegacyCall implements WireContext {
   readonly #out: CallStream;
   readonly #canAsk: boolean;
   readonly #abort = new LazyAbort();
+  #tell: ((reason: unknown) => void) | undefined;
   isOver = false;
 
   constructor(live: LiveSession, out: CallStream, canAsk: boolean) {
@@ -82,12 +91,17 @@ class LegacyCall implements WireContext {
     return this.#abort.signal;
   }
 
-  get isAborted(): boolean {
-    return this.#abort.isAborted;
+  /** Resolves with the reason when the call is given up. */
+  get aborted(): Promise<unknown> {
+    if (this.#abort.isAborted) return Promise.resolve(this.signal.reason);
+    return new Promise((resolve) => {
+      this.#tell = resolve;
+    });
   }
 
   abort(reason: unknown): void {
     this.#abort.abort(reason);
+    this.#tell?.(reason);
   }
 
   notify(method: string, params: RawJson): Awaitable<void> {
@@ -108,6 +122,6 @@ class LegacyCall implements WireContext {
   }
 
   #send(message: Message): Awaitable<void> {
-    if (!this.isOver && !this.isAborted) return this.#out.send(message);
+    if (!this.isOver && !this.#abort.isAborted) return this.#out.send(message);
   }
 }

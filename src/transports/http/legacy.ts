@@ -146,7 +146,9 @@ export async function serveGet(
   );
   live.standalone = stream;
   await stream.open(
-    endpoint.openSink(reply, headers),
+    endpoint.openSink(reply, headers, () => {
+      live.usedAt = endpoint.clock.now(); // It has as long to come back as if it had just been here.
+    }),
     live.session.handshake.revision === "2025-11-25" ? endpoint.retryMs : undefined,
   );
   flushAnnouncements(live, endpoint);

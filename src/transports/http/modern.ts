@@ -1,4 +1,4 @@
-import { andThen, type Awaitable, recover } from "../../async/awaitable.ts";
+import { andThen, type Awaitable, isPromise, recover } from "../../async/awaitable.ts";
 import { LazyAbort } from "../../async/lazy-abort.ts";
 import { RpcError } from "../../errors/rpc-error.ts";
 import type { RawJson } from "../../json/raw.ts";
@@ -35,7 +35,7 @@ export function serveModern(
     (error) => call.fail(request, error),
   );
   // What is answered already cannot be hung up on.
-  if (answered instanceof Promise) reply.onHangUp(() => call.hangUp());
+  if (isPromise(answered)) reply.onHangUp(() => call.hangUp());
   return answered;
 }
 
@@ -60,7 +60,8 @@ class ModernCall implements WireContext {
     caller: string | undefined,
   ) {
     this.era = era;
-    this.headers = headers;
+    // What mirrors the body, and nothing else: who calls, and with which key, is not a tool's to know.
+    this.headers = (name) => (name.startsWith("mcp-") ? headers(name) : undefined);
     this.caller = caller;
     this.#reply = reply;
     this.#endpoint = endpoint;

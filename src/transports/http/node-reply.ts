@@ -1,6 +1,6 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
 import type { HeaderLookup } from "../../mcp/era.ts";
-import { createNodeSink, type SinkLimits } from "./node-sink.ts";
+import { createNodeSink, cutIfStalled, type SinkLimits } from "./node-sink.ts";
 import type { Body, FrameSink, HttpHeaders, HttpRequest, Reply } from "./reply.ts";
 
 /** A request of `node:http`. */
@@ -10,12 +10,15 @@ export class NodeRequest implements HttpRequest {
   readonly path: string;
   readonly header: HeaderLookup;
 
-  constructor(incoming: IncomingMessage) {
+  readonly #onRead: (() => void) | undefined;
+
+  /** `onRead` is called before the body is read, for a client that waits for leave to send it. */
+  constructor(incoming: IncomingMessage, onRead?: () => void) {
     const { url = "/", headers } = incoming;
-    const queryAt = url.indexOf("?");
     this.#incoming = incoming;
+    this.#onRead = onRead;
     this.method = incoming.method ?? "GET";
-    this.path = queryAt === -1 ? url : url.slice(0, queryAt);
+    this.path = toPath(url);
     this.header = (name) => headers[name] as string | undefined;
   }
 
@@ -40,8 +43,16 @@ export class NodeRequest implements HttpRequest {
   }
 
   readBody(maxBytes: number): Promise<Body> {
+    if (Number(this.#incoming.headers["content-length"] ?? 0) <= maxBytes) this.#onRead?.();
     return new Promise((resolve) => new BodyReader(this.#incoming, maxBytes, resolve));
   }
+}
+
+/** A proxy names the whole URL (RFC 9112 §3.2.2); everybody else only the path. */
+function toPath(url: string): string {
+  const target = url.startsWith("/") || !URL.canParse(url) ? url : new URL(url).pathname;
+  const queryAt = target.indexOf("?");
+  return queryAt === -1 ? target : target.slice(0, queryAt);
 }
 
 /** Collects a body up to a limit. A class, because a function for every event of every request is many functions. */
@@ -105,6 +116,7 @@ export class NodeReply implements Reply {
     const length = body === undefined ? 0 : Buffer.byteLength(body);
     response.writeHead(status, { ...headers, "content-length": length });
     response.end(body);
+    cutIfStalled(response, this.#limits);
   }
 
   stream(status: number, headers: HttpHeaders, onClosed: () => void): FrameSink {

@@ -70,3 +70,17 @@ function drained(response: ServerResponse, stallMs: number, cut: (reason: string
     response.once("close", done);
   });
 }
+
+/** Cuts a reader that takes nothing of an answer that is complete, but did not fit into what the system holds for it. */
+export function cutIfStalled(response: ServerResponse, { stallMs, onCut }: SinkLimits): void {
+  const { socket } = response;
+  if (socket === null || socket.writableLength === 0) return;
+  const stalled = (): void => {
+    onCut(`the reader took nothing for ${stallMs} ms`);
+    response.destroy();
+  };
+  response.setTimeout(stallMs);
+  response.once("timeout", stalled);
+  // When it is out, the server's own time-out for sockets in waiting is set again.
+  response.once("close", () => response.off("timeout", stalled));
+}

@@ -1,6 +1,11 @@
-import { createServer as createNodeServer, type Server as NodeServer } from "node:http";
-import type { AddressInfo } from "node:net";
-import { recover } from "../../async/awaitable.ts";
+import {
+  createServer as createNodeServer,
+  type IncomingMessage,
+  type Server as NodeServer,
+  type ServerResponse,
+} from "node:http";
+import type { AddressInfo, Socket } from "node:net";
+import { isPromise, recover } from "../../async/awaitable.ts";
 import { settlesWithin, systemClock } from "../../async/clock.ts";
 import { BindError } from "../../errors/bind-error.ts";
 import { RpcError } from "../../errors/rpc-error.ts";
@@ -63,21 +68,24 @@ export async function listenHttp(server: Server, options: ListenHttpOptions = {}
     stallMs: options.stallMs ?? 60_000,
     onCut: (reason) => onWarning(`A client was cut off: ${reason}`),
   };
-  const activity: Activity = { running: 0, isStopping: false, onIdle: undefined };
+  const activity: Activity = { running: 0, isStopping: false, onIdle: undefined, newest: new Map() };
   const listener = createListener(handler, limits, activity, options, onWarning);
   await new Promise<void>((resolve, reject) => {
     listener.once("error", reject);
     listener.listen({ port, host, backlog: maxUnaccepted }, resolve);
   });
   const stop = async (): Promise<void> => {
+    const startedAt = systemClock.now();
+    const leftMs = (): number => Math.max(0, startedAt + graceMs - systemClock.now());
     activity.isStopping = true;
     handler.drain();
     server.drain();
     // Still listening: calls that wait for an answer to a question get it by a request of its own.
-    await settlesWithin(untilIdle(activity), graceMs, systemClock);
-    const closed = new Promise<void>((resolve) => listener.close(() => resolve()));
+    await settlesWithin(untilIdle(activity), leftMs(), systemClock);
     handler.close();
-    // Streams that were just ended still have their last bytes to send.
+    // What is answered has yet to reach its reader.
+    await settlesWithin(untilSent(activity), Math.max(leftMs(), 500), systemClock);
+    const closed = new Promise<void>((resolve) => listener.close(() => resolve()));
     listener.closeIdleConnections();
     if (!(await settlesWithin(closed, 500, systemClock))) listener.closeAllConnections();
     await closed;
@@ -106,6 +114,8 @@ interface Activity {
   running: number;
   isStopping: boolean;
   onIdle: (() => void) | undefined;
+  /** The newest answer on each socket. */
+  readonly newest: Map<Socket, ServerResponse>;
 }
 
 function untilIdle(activity: Activity): Promise<void> {
@@ -115,6 +125,15 @@ function untilIdle(activity: Activity): Promise<void> {
   });
 }
 
+async function untilSent({ newest }: Activity): Promise<void> {
+  const unsent = [...newest.values()].filter((response) => !isOver(response));
+  await Promise.all(unsent.map((response) => new Promise((resolve) => response.once("close", resolve))));
+}
+
+function isOver(response: ServerResponse): boolean {
+  return response.writableFinished || response.destroyed;
+}
+
 function createListener(
   handler: HttpHandler,
   limits: SinkLimits,
@@ -122,17 +141,9 @@ function createListener(
   options: ListenHttpOptions,
   onWarning: OnWarning,
 ): NodeServer {
-  const { headersTimeoutMs = 10_000, requestTimeoutMs = 30_000, maxConnections = 16_384 } = options;
-  const timeouts = {
-    headersTimeout: headersTimeoutMs,
-    requestTimeout: requestTimeoutMs,
-    keepAliveTimeout: 65_000,
-    // Node looks for late clients every 30 s unless told; a limit of 10 s would be one of 40.
-    connectionsCheckingInterval: Math.min(headersTimeoutMs, requestTimeoutMs, 1000),
-  };
-  const listener = createNodeServer({ ...timeouts, noDelay: true }, (incoming, response) => {
+  const serve = (incoming: IncomingMessage, response: ServerResponse, onRead?: () => void): void => {
     const reply = new NodeReply(response, limits);
-    const http = new NodeRequest(incoming);
+    const http = new NodeRequest(incoming, onRead);
     if (activity.isStopping) response.shouldKeepAlive = false;
     const fail = (error: unknown): void => {
       onWarning(`Serving ${http.method} ${http.path} failed`, error);
@@ -140,12 +151,44 @@ function createListener(
       else sendError(reply, 500, new RpcError("rpc.internal", "Internal error"));
     };
     const served = recover(() => handler.handle(http, reply), fail);
-    if (!(served instanceof Promise)) return;
+    if (!isPromise(served)) return;
     activity.running++;
     void served.then(() => {
       if (--activity.running === 0) activity.onIdle?.();
     });
+  };
+
+  /**
+   * One request of a socket at a time. Node would start all that a client sends ahead, and tell none of them but the
+   * first when the client is gone.
+   */
+  const inTurn = (incoming: IncomingMessage, response: ServerResponse, onRead?: () => void): void => {
+    const { socket } = incoming;
+    const before = activity.newest.get(socket);
+    activity.newest.set(socket, response);
+    if (before === undefined) socket.once("close", () => activity.newest.delete(socket));
+    if (before === undefined || isOver(before)) return serve(incoming, response, onRead);
+    before.once("close", () => {
+      if (!socket.destroyed) serve(incoming, response, onRead);
+    });
+  };
+
+  const { headersTimeoutMs = 10_000, requestTimeoutMs = 30_000, maxConnections = 16_384 } = options;
+  const listener = createNodeServer({
+    headersTimeout: headersTimeoutMs,
+    requestTimeout: requestTimeoutMs,
+    keepAliveTimeout: 65_000,
+    // Node looks for late clients every 30 s unless told; a limit of 10 s would be one of 40.
+    connectionsCheckingInterval: Math.min(headersTimeoutMs, requestTimeoutMs, 1000),
+    noDelay: true,
   });
+  listener.on("request", (incoming, response) => inTurn(incoming, response));
+  // Nobody is told to go on before it is known that they may.
+  listener.on("checkContinue", (incoming: IncomingMessage, response: ServerResponse) =>
+    inTurn(incoming, response, () => response.writeContinue()),
+  );
   listener.maxConnections = maxConnections;
+  // Their size is limited; beyond a number, Node would drop some silently, and among them an Origin.
+  listener.maxHeadersCount = 0;
   return listener;
 }

@@ -8,7 +8,7 @@ import { messageShape } from "../../mcp/shape.ts";
 import { sessionHeader } from "./call-stream.ts";
 import type { Endpoint } from "./endpoint.ts";
 import { sendError } from "./exchange.ts";
-import { findSession, sessionMissing, sessionNotFound } from "./find-session.ts";
+import { findSession, sessionMissing, sessionNotFound, sessionsFull } from "./find-session.ts";
 import { serveBatch, serveInitialize, serveLegacyRequest, takeNotification } from "./legacy.ts";
 import { type Accepted, isJson, parseAccept } from "./media-type.ts";
 import { serveModern } from "./modern.ts";
@@ -75,9 +75,12 @@ function serveSingle(message: Request | Notification, post: Post): Awaitable<voi
   const { http, reply, caller, accepted, endpoint, sessions } = post;
   const { serves } = endpoint.server;
   const token = serves === "modern" ? undefined : http.header(sessionHeader);
-  const live = token === undefined ? undefined : sessions.find(token, caller);
+  const found = token === undefined ? "unknown" : sessions.find(token, caller);
+  const live = typeof found === "string" ? undefined : found;
   const era = decideEra(message, { session: live?.session, headers: http.header, serves });
   const id = message.kind === "request" ? message.id : undefined;
+  if (found === "full" && era.kind !== "modern")
+    return sendError(reply, 503, sessionsFull(), id, { "retry-after": "1" });
   if (era.kind === "refused") {
     // A session that is not there says more than that there is none; whatever else is wrong says more than both.
     const isLost = token !== undefined && era.error.code === "rpc.not_initialized";

@@ -1,4 +1,4 @@
-import { andThen, type Awaitable } from "../../async/awaitable.ts";
+import { andThen, type Awaitable, isPromise } from "../../async/awaitable.ts";
 import type { EventStore } from "./event-store.ts";
 import type { FrameSink } from "./reply.ts";
 import { toFrame, toPrimingFrame } from "./sse.ts";
@@ -102,7 +102,7 @@ export class ResumableStream {
   /** Acts at once when nothing is underway, else when it is this act's turn. */
   #inTurn(act: () => Awaitable<void>): Awaitable<void> {
     const acted = this.#tail === undefined ? act() : this.#tail.then(act, act);
-    if (!(acted instanceof Promise)) return acted;
+    if (!isPromise(acted)) return acted;
     this.#tail = acted;
     const isDone = (): void => {
       if (this.#tail === acted) this.#tail = undefined;

@@ -7,6 +7,7 @@ import type { RequestId } from "../../jsonrpc/message.ts";
 import { Outbound } from "../../jsonrpc/outbound.ts";
 import type { Seal } from "../../mcp/seal.ts";
 import { createSession, type Handshake, type Session } from "../../mcp/session.ts";
+import type { Implementation } from "../../mcp/types.ts";
 import type { ResumableStream } from "./resumable-stream.ts";
 
 /** What is live of one legacy session in this process. It can be dropped and made anew from the session id. */
@@ -73,14 +74,15 @@ export class SessionTable {
   /** Starts a session and gives it an id. Throws an `RpcError` when there are too many, all of them busy. */
   begin(handshake: Handshake, caller: string | undefined): LiveSession {
     const nonce = randomBytes(16).toString("base64url");
-    const token = this.#options.seal.seal({ ...handshake, nonce }, toBinding(caller), this.#options.ttlMs);
+    const slim = { ...handshake, clientInfo: toSlim(handshake.clientInfo) };
+    const token = this.#options.seal.seal({ ...slim, nonce }, toBinding(caller), this.#options.ttlMs);
     if (token.length > maxTokenLength) {
       throw new RpcError(
         "rpc.invalid_params",
-        "Invalid params: clientInfo and capabilities are too large for a session",
+        "Invalid params: the capabilities are too large for a session",
       );
     }
-    const live = this.#enliven(token, handshake, caller);
+    const live = this.#enliven(token, slim, caller);
     if (live !== undefined) return live;
     const { maxLive } = this.#options;
     throw new RpcError(
@@ -89,20 +91,21 @@ export class SessionTable {
     );
   }
 
-  /** The session with this id, if it is one of ours, is alive, and belongs to this caller. */
-  find(token: string, caller: string | undefined): LiveSession | undefined {
-    this.#sweep();
+  /**
+   * The session with this id, if it is one of ours, is alive, and belongs to this caller. `full` says that it is, but that
+   * there is no room for it right now.
+   */
+  find(token: string, caller: string | undefined): LiveSession | "unknown" | "full" {
     const live = this.#live.get(token);
-    if (live !== undefined) {
-      if (live.caller !== caller) return undefined;
-      live.usedAt = this.#options.clock.now();
-      return live;
-    }
-    if (token.length > maxTokenLength || this.#deleted.has(endOf(token))) return undefined;
+    if (live !== undefined && live.caller !== caller) return "unknown";
+    if (live !== undefined) live.usedAt = this.#options.clock.now();
+    this.#sweep();
+    if (live !== undefined) return live;
+    if (token.length > maxTokenLength || this.#deleted.has(endOf(token))) return "unknown";
     const opened = this.#options.seal.open(token, toBinding(caller));
-    if (!opened.ok) return undefined;
+    if (!opened.ok) return "unknown";
     const { nonce: _, ...handshake } = opened.payload as Sealed;
-    return this.#enliven(token, handshake, caller);
+    return this.#enliven(token, handshake, caller) ?? "full";
   }
 
   /** Ends a session for good. */
@@ -155,7 +158,9 @@ export class SessionTable {
     for (const live of this.#live.values()) {
       for (const stream of live.streams.values())
         if (stream.isEnded && stream.usedAt < tooOld) this.#forget(live, stream);
-      if (live.usedAt < tooOld && isIdle(live)) this.#drop(live, "the session was idle");
+      const isForgettable =
+        isIdle(live) && live.unannounced.size === 0 && live.session.subscriptions.size === 0;
+      if (live.usedAt < tooOld && isForgettable) this.#drop(live, "the session was idle");
     }
     for (const [token, expiresAt] of this.#deleted) if (expiresAt < now) this.#deleted.delete(token);
   }
@@ -179,6 +184,11 @@ export class SessionTable {
 /** As good as the whole id, which may be long: it holds the tag of the seal, which nobody can choose. */
 function endOf(token: string): string {
   return token.slice(-32);
+}
+
+/** Icons and the like may be larger than any header; a session needs to know whom it is with, not what they look like. */
+function toSlim({ name, version, title }: Implementation): Implementation {
+  return title === undefined ? { name, version } : { name, version, title };
 }
 
 function isIdle(live: LiveSession): boolean {
