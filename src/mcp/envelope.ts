@@ -31,13 +31,19 @@ const maxKnownLength = 2048;
 /** Reads the envelope of a modern request. Throws `-32602` naming the key that is missing or malformed. */
 export function parseEnvelope(params: RawJson | undefined): Envelope {
   const meta = metaOf(params);
-  const spelling = envelopeKeys.map((key) => meta?.textOf(key) ?? "").join();
+  // Without a token, which differs from call to call, the whole of it is the same each time.
+  const spelling = meta?.has("progressToken") === false ? meta.text : spell(meta);
   let envelope = known.get(spelling);
   if (envelope !== undefined) return envelope;
   envelope = readEnvelope(params, meta);
   if (known.size >= maxKnown) known.clear();
   if (spelling.length <= maxKnownLength) known.set(spelling, envelope);
   return envelope;
+}
+
+/** What an envelope is made from, as it was spelled. No JSON begins with a comma, so this is no whole `_meta`. */
+function spell(meta: RawJson | undefined): string {
+  return envelopeKeys.reduce((spelling, key) => `${spelling},${meta?.textOf(key) ?? ""}`, "");
 }
 
 const envelopeKeys = [

@@ -44,8 +44,7 @@ export class CallStream {
   /** Answers: on the stream if there is one, else as JSON. */
   finish(responses: Response | readonly Response[]): Awaitable<void> {
     if (this.#stream !== undefined || !this.#accepted.json) return this.#end(responses);
-    const headers = { "content-type": "application/json", [sessionHeader]: this.#live.token };
-    sendJson(this.#reply, 200, encodeMessage(responses), headers);
+    sendJson(this.#reply, 200, encodeMessage(responses));
   }
 
   /** Ends the stream without an answer; false when there is none. */

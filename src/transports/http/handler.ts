@@ -194,10 +194,8 @@ function httpSseRoutes(endpoint: Endpoint, httpSse: HttpSse): Routes {
   return {
     "/sse": { GET: (_http, reply, caller) => httpSse.open(reply, caller) },
     "/messages": {
-      POST: async (http, reply, caller) => {
-        const body = await readJsonBody(http, reply, endpoint.maxBodyBytes);
-        if (body !== undefined) await httpSse.post(http, body, reply, caller);
-      },
+      POST: (http, reply, caller) =>
+        readJsonBody(http, reply, endpoint.maxBodyBytes, (body) => httpSse.post(http, body, reply, caller)),
     },
   };
 }

@@ -1,4 +1,5 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
+import type { Awaitable } from "../../async/awaitable.ts";
 import type { HeaderLookup } from "../../mcp/era.ts";
 import { createNodeSink, cutIfStalled, type SinkLimits } from "./node-sink.ts";
 import type { Body, FrameSink, HttpHeaders, HttpRequest, Reply } from "./reply.ts";
@@ -10,12 +11,21 @@ export class NodeRequest implements HttpRequest {
   readonly path: string;
   readonly header: HeaderLookup;
 
+  readonly #run: (work: () => Awaitable<void>) => void;
   readonly #onRead: (() => void) | undefined;
 
-  /** `onRead` is called before the body is read, for a client that waits for leave to send it. */
-  constructor(incoming: IncomingMessage, onRead?: () => void) {
+  /**
+   * `run` does what is done with the body, and answers for it. `onRead` is called before the body is read, for a client
+   * that waits for leave to send it.
+   */
+  constructor(
+    incoming: IncomingMessage,
+    run: (work: () => Awaitable<void>) => void,
+    onRead: (() => void) | undefined,
+  ) {
     const { url = "/", headers } = incoming;
     this.#incoming = incoming;
+    this.#run = run;
     this.#onRead = onRead;
     this.method = incoming.method ?? "GET";
     this.path = toPath(url);
@@ -42,9 +52,10 @@ export class NodeRequest implements HttpRequest {
     return this.#incoming.socket.localPort;
   }
 
-  readBody(maxBytes: number): Promise<Body> {
+  /** The body is handed over within the event that ends it: nothing is promised, and nothing is put off. */
+  readBody(maxBytes: number, take: (body: Body) => Awaitable<void>): void {
     if (Number(this.#incoming.headers["content-length"] ?? 0) <= maxBytes) this.#onRead?.();
-    return new Promise((resolve) => new BodyReader(this.#incoming, maxBytes, resolve));
+    collectBody(this.#incoming, maxBytes, (body) => this.#run(() => take(body)));
   }
 }
 
@@ -55,48 +66,32 @@ function toPath(url: string): string {
   return queryAt === -1 ? target : target.slice(0, queryAt);
 }
 
-/** Collects a body up to a limit. A class, because a function for every event of every request is many functions. */
-class BodyReader {
-  readonly #chunks: Uint8Array[] = [];
-  #length = 0;
-  #give: ((body: Body) => void) | undefined;
-
-  constructor(incoming: IncomingMessage, maxBytes: number, give: (body: Body) => void) {
-    this.#give = give;
-    if (incoming.destroyed) {
-      // The client left while we checked who it is; nothing will be emitted any more.
-      this.#finish("aborted");
-      return;
-    }
-    if (Number(incoming.headers["content-length"]) > maxBytes) {
-      this.#refuse(incoming);
-      return;
-    }
-    incoming.on("data", (chunk: Uint8Array) => {
-      this.#length += chunk.length;
-      if (this.#length > maxBytes) this.#refuse(incoming);
-      else this.#chunks.push(chunk);
-    });
-    incoming.on("end", () => this.#finish(this.#join()));
-    incoming.on("close", () => this.#finish("aborted"));
-  }
-
-  #join(): Uint8Array {
-    const [first] = this.#chunks;
-    return this.#chunks.length === 1 && first !== undefined ? first : Buffer.concat(this.#chunks);
-  }
-
+/** Collects a body up to a limit, and gives it, or why there is none, once. */
+function collectBody(incoming: IncomingMessage, maxBytes: number, give: (body: Body) => void): void {
+  const chunks: Uint8Array[] = [];
+  let length = 0;
+  let isGiven = false;
+  const finish = (body: Body): void => {
+    if (isGiven) return;
+    isGiven = true;
+    give(body);
+  };
   /** What is still on its way is read and dropped, so that our answer gets out. */
-  #refuse(incoming: IncomingMessage): void {
+  const refuse = (): void => {
     incoming.removeAllListeners("data");
     incoming.resume();
-    this.#finish("too_large");
-  }
-
-  #finish(body: Body): void {
-    this.#give?.(body);
-    this.#give = undefined;
-  }
+    finish("too_large");
+  };
+  if (Number(incoming.headers["content-length"]) > maxBytes) return refuse();
+  incoming.on("data", (chunk: Uint8Array) => {
+    length += chunk.length;
+    if (length > maxBytes) refuse();
+    else chunks.push(chunk);
+  });
+  incoming.on("end", () =>
+    finish(chunks.length === 1 && chunks[0] !== undefined ? chunks[0] : Buffer.concat(chunks)),
+  );
+  incoming.on("close", () => finish("aborted"));
 }
 
 /** The answer to a request of `node:http`. */
@@ -114,7 +109,9 @@ export class NodeReply implements Reply {
     if (response.destroyed) return;
     // With its length known, an answer is not chunked, and leaves together with its headers.
     const length = body === undefined ? 0 : Buffer.byteLength(body);
-    response.writeHead(status, { ...headers, "content-length": length });
+    const fields: (string | number)[] = ["content-length", length];
+    for (const name in headers) fields.push(name, headers[name] ?? "");
+    response.writeHead(status, fields as string[]);
     response.end(body);
     cutIfStalled(response, this.#limits);
   }

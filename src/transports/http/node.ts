@@ -5,7 +5,7 @@ import {
   type ServerResponse,
 } from "node:http";
 import type { AddressInfo, Socket } from "node:net";
-import { isPromise, recover } from "../../async/awaitable.ts";
+import { type Awaitable, isPromise, recover } from "../../async/awaitable.ts";
 import { settlesWithin, systemClock } from "../../async/clock.ts";
 import { BindError } from "../../errors/bind-error.ts";
 import { RpcError } from "../../errors/rpc-error.ts";
@@ -84,7 +84,11 @@ export async function listenHttp(server: Server, options: ListenHttpOptions = {}
     await settlesWithin(untilIdle(activity), leftMs(), systemClock);
     handler.close();
     // What is answered has yet to reach its reader.
-    await settlesWithin(untilSent(activity), Math.max(leftMs(), 500), systemClock);
+    await settlesWithin(
+      untilSent(activity, () => true),
+      Math.max(leftMs(), 500),
+      systemClock,
+    );
     const closed = new Promise<void>((resolve) => listener.close(() => resolve()));
     listener.closeIdleConnections();
     if (!(await settlesWithin(closed, 500, systemClock))) listener.closeAllConnections();
@@ -118,15 +122,22 @@ interface Activity {
   readonly newest: Map<Socket, ServerResponse>;
 }
 
-function untilIdle(activity: Activity): Promise<void> {
-  return new Promise((resolve) => {
-    if (activity.running === 0) resolve();
-    else activity.onIdle = resolve;
-  });
+/** Resolves when every call has been answered. Streams that were asked for by GET go on for as long as they are let. */
+async function untilIdle(activity: Activity): Promise<void> {
+  const isCall = (response: ServerResponse): boolean => response.req.method === "POST";
+  for (;;) {
+    await untilSent(activity, isCall);
+    if (activity.running > 0) {
+      await new Promise<void>((resolve) => {
+        activity.onIdle = resolve;
+      });
+    }
+    if (![...activity.newest.values()].some((response) => isCall(response) && !isOver(response))) return;
+  }
 }
 
-async function untilSent({ newest }: Activity): Promise<void> {
-  const unsent = [...newest.values()].filter((response) => !isOver(response));
+async function untilSent({ newest }: Activity, which: (response: ServerResponse) => boolean): Promise<void> {
+  const unsent = [...newest.values()].filter((response) => which(response) && !isOver(response));
   await Promise.all(unsent.map((response) => new Promise((resolve) => response.once("close", resolve))));
 }
 
@@ -143,19 +154,22 @@ function createListener(
 ): NodeServer {
   const serve = (incoming: IncomingMessage, response: ServerResponse, onRead?: () => void): void => {
     const reply = new NodeReply(response, limits);
-    const http = new NodeRequest(incoming, onRead);
-    if (activity.isStopping) response.shouldKeepAlive = false;
     const fail = (error: unknown): void => {
       onWarning(`Serving ${http.method} ${http.path} failed`, error);
       if (response.headersSent) response.destroy();
       else sendError(reply, 500, new RpcError("rpc.internal", "Internal error"));
     };
-    const served = recover(() => handler.handle(http, reply), fail);
-    if (!isPromise(served)) return;
-    activity.running++;
-    void served.then(() => {
-      if (--activity.running === 0) activity.onIdle?.();
-    });
+    const run = (work: () => Awaitable<void>): void => {
+      const worked = recover(work, fail);
+      if (!isPromise(worked)) return;
+      activity.running++;
+      void worked.then(() => {
+        if (--activity.running === 0) activity.onIdle?.();
+      });
+    };
+    const http = new NodeRequest(incoming, run, onRead);
+    if (activity.isStopping) response.shouldKeepAlive = false;
+    run(() => handler.handle(http, reply));
   };
 
   /**

@@ -1,4 +1,4 @@
-import { andThen, type Awaitable } from "../../async/awaitable.ts";
+import type { Awaitable } from "../../async/awaitable.ts";
 import { RpcError } from "../../errors/rpc-error.ts";
 import type { Batch } from "../../jsonrpc/channel.ts";
 import type { Notification, Request, Response } from "../../jsonrpc/message.ts";
@@ -37,9 +37,9 @@ export function servePost(
   sessions: SessionTable,
   responses: Responses,
 ): Awaitable<void> {
-  return andThen(readJsonBody(http, reply, endpoint.maxBodyBytes), (body) => {
-    if (body !== undefined) return serveBody(body, http, reply, caller, endpoint, sessions, responses);
-  });
+  return readJsonBody(http, reply, endpoint.maxBodyBytes, (body) =>
+    serveBody(body, http, reply, caller, endpoint, sessions, responses),
+  );
 }
 
 function serveBody(
@@ -126,20 +126,20 @@ async function serveOther(incoming: Batch | Response, post: Post): Promise<void>
   reply.send(202, {});
 }
 
-/** The body of a request that must be JSON; undefined when it was refused, or never came whole. */
+/** Hands over the body of a request that must be JSON; one that is refused, or never came whole, is not. */
 export function readJsonBody(
   http: HttpRequest,
   reply: Reply,
   maxBytes: number,
-): Awaitable<Uint8Array | undefined> {
+  take: (body: Uint8Array) => Awaitable<void>,
+): Awaitable<void> {
   if (!isJson(http.header("content-type"))) {
-    sendError(reply, 415, new RpcError("rpc.invalid_request", "The body must be application/json"));
-    return undefined;
+    return sendError(reply, 415, new RpcError("rpc.invalid_request", "The body must be application/json"));
   }
-  return andThen(http.readBody(maxBytes), (body) => {
-    if (body !== "too_large") return body === "aborted" ? undefined : body;
+  return http.readBody(maxBytes, (body) => {
+    if (body === "aborted") return;
+    if (body !== "too_large") return take(body);
     sendError(reply, 413, new RpcError("rpc.invalid_request", `The body is larger than ${maxBytes} bytes`));
-    return undefined;
   });
 }
 

@@ -12,8 +12,8 @@ export interface HttpRequest {
   readonly hostCount: number;
   /** The port the request came in on, where the runtime knows it. */
   readonly localPort: number | undefined;
-  /** The whole body, or why there is none. */
-  readBody(maxBytes: number): Promise<Body>;
+  /** Hands over the whole body, or why there is none; what that returns is waited for where somebody waits. */
+  readBody(maxBytes: number, take: (body: Body) => Awaitable<void>): Awaitable<void>;
 }
 
 /** A body that came whole, or why there is none. */
