@@ -10,6 +10,7 @@ interface Serving {
   readonly wire: RawWire;
   readonly clock: VirtualClock;
   readonly stopping: AbortController;
+  readonly draining: AbortController;
   /** Ends the request that runs, with a result. */
   finish(): void;
   /** The signal of the request that runs. */
@@ -22,6 +23,7 @@ async function serveOne(): Promise<Serving> {
   const clock = createVirtualClock();
   const wire = createRawWire({ clock });
   const stopping = new AbortController();
+  const draining = new AbortController();
   const result = createDeferred<RawJson>();
   let signal: AbortSignal | undefined;
   const server: Server = {
@@ -35,7 +37,8 @@ async function serveOne(): Promise<Serving> {
     drain: () => {},
   };
   let isOver = false;
-  const options = { clock, signal: stopping.signal, lingerMs: 250, graceMs: 2000 };
+  const signals = { signal: stopping.signal, drain: draining.signal };
+  const options = { clock, ...signals, lingerMs: 250, graceMs: 2000 };
   void serveChannel(server, wire.channel, options).then(() => (isOver = true));
   wire.send({ jsonrpc: "2.0", id: 1, method: "ping" });
   await expect.poll(() => signal, { interval: 1 }).toBeDefined();
@@ -43,6 +46,7 @@ async function serveOne(): Promise<Serving> {
     wire,
     clock,
     stopping,
+    draining,
     finish: () => result.resolve(RawJson.fromText("{}")),
     signal: () => signal as AbortSignal,
     isOver: () => isOver,
@@ -85,6 +89,35 @@ describe.each([
     await expect.poll(serving.isOver, { interval: 1 }).toBe(true);
     expect(serving.clock.sleeping).toBe(0);
   });
+});
+
+describe("a channel that is drained", () => {
+  test("lets a request run as long as it takes, refuses others, and ends with its answer", async () => {
+    const serving = await serveOne();
+    serving.draining.abort();
+    await serving.clock.advance(60_000);
+    expect(serving.signal().aborted).toBe(false);
+    serving.wire.send({ jsonrpc: "2.0", id: 2, method: "ping" });
+    await expect(serving.wire.take()).resolves.toMatchObject({ id: 2, error: { code: -32603 } });
+    expect(serving.isOver()).toBe(false);
+    serving.finish();
+    await expect(serving.wire.take()).resolves.toMatchObject({ id: 1, result: {} });
+    await expect.poll(serving.isOver, { interval: 1 }).toBe(true);
+  });
+
+  test("aborts the request soon when the other side leaves", async () => {
+    const serving = await serveOne();
+    serving.draining.abort();
+    serving.wire.end();
+    await serving.clock.advance(250);
+    expect(serving.signal().aborted).toBe(true);
+  });
+});
+
+test("a channel that is drained before it began ends at once", async () => {
+  const wire = createRawWire();
+  const server = { serves: "both", parseErrorCode: -32700, attach: () => () => {} } as unknown as Server;
+  await expect(serveChannel(server, wire.channel, { drain: AbortSignal.abort() })).resolves.toBeUndefined();
 });
 
 test("a channel that is told to stop before it began ends at once", async () => {

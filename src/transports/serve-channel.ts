@@ -16,6 +16,8 @@ export interface ServeOptions {
   readonly caller?: string;
   /** Aborting stops serving, as if the other side had left. */
   readonly signal?: AbortSignal;
+  /** Aborting refuses requests from now on, and stops serving when those in flight are answered. */
+  readonly drain?: AbortSignal;
   /** How long requests in flight may still run when the input ends, before they are aborted. */
   readonly lingerMs?: number;
   /** How long aborted requests may take to wind down before the channel is closed under them. */
@@ -27,7 +29,7 @@ export interface ServeOptions {
 }
 
 /**
- * Serves one channel until the other side leaves or the signal aborts; resolves when the channel is closed. Every
+ * Serves one channel until the other side leaves or a signal aborts; resolves when the channel is closed. Every
  * message is judged by itself, so clients of both eras may share a pipe.
  */
 export async function serveChannel(
@@ -38,6 +40,7 @@ export async function serveChannel(
   const {
     caller,
     signal,
+    drain,
     lingerMs = 250,
     graceMs = 2000,
     maxInFlight,
@@ -71,8 +74,14 @@ export async function serveChannel(
   });
   const stopped = createDeferred<void>();
   const stop = (): void => stopped.resolve();
+  const stopWhenIdle = (): void => {
+    peer.stop();
+    void peer.idle().then(stop);
+  };
   signal?.addEventListener("abort", stop, { once: true });
+  drain?.addEventListener("abort", stopWhenIdle, { once: true });
   if (signal?.aborted === true) stop();
+  if (drain?.aborted === true) stopWhenIdle();
   try {
     await Promise.race([peer.run(), stopped.promise]);
     peer.stop();
@@ -81,6 +90,7 @@ export async function serveChannel(
     await settlesWithin(peer.idle(), graceMs, clock);
   } finally {
     signal?.removeEventListener("abort", stop);
+    drain?.removeEventListener("abort", stopWhenIdle);
     detach?.();
     await channel[Symbol.asyncDispose]();
   }

@@ -1,4 +1,6 @@
+import { getEventListeners } from "node:events";
 import { describe, expect, test } from "vitest";
+import { createVirtualClock } from "../../src/testing/virtual-clock.ts";
 import { type FetchHandler, type FetchOptions, toFetchHandler } from "../../src/transports/http/fetch.ts";
 import { createHttpTools, type HttpTools } from "../support/http-tools.ts";
 import {
@@ -212,6 +214,74 @@ describe("a client that leaves", () => {
     await expect.poll(() => waits.get("silent")).toBe("aborted");
   });
 
+  test("by aborting the request is not written to any more", async () => {
+    const { handler, warnings } = mount();
+    const begun = await handler(post(initializeOf("2025-11-25")));
+    const headers = { "mcp-session-id": begun.headers.get("mcp-session-id")!, accept: sse };
+    const controller = new AbortController();
+    const first = await handler(new Request(url, { headers, signal: controller.signal }));
+    controller.abort();
+    // While it counts as connected, there is no second.
+    const second = await handler(new Request(url, { headers }));
+    expect([first.status, second.status, warnings]).toEqual([200, 200, []]);
+    await second.body!.cancel();
+  });
+
+  test.each([
+    ["whole", modernCall("echo", { message: "hi" })],
+    ["in pieces", modernCall("burst", { count: 2 }, withToken)],
+  ])("after an answer that came %s leaves nothing behind on its signal", async (_, message) => {
+    const request = modernRequest(message);
+    await (await mount().handler(request)).text();
+    expect(getEventListeners(request.signal, "abort")).toEqual([]);
+  });
+
+  test("in two ways at once is noticed once", async () => {
+    const { handler, registry } = mount();
+    let aborts = 0;
+    registry.register("count", {}, async (_, { signal, progress }) => {
+      signal.addEventListener("abort", () => aborts++);
+      await progress(1);
+      await new Promise((resolve) => signal.addEventListener("abort", resolve, { once: true }));
+    });
+    const controller = new AbortController();
+    const request = modernRequest(
+      modernCall("count", {}, withToken),
+      {},
+      {
+        signal: controller.signal,
+      },
+    );
+    const reader = readerOf(await handler(request));
+    await reader.next();
+    await reader.cancel();
+    expect(getEventListeners(request.signal, "abort")).toEqual([]);
+    controller.abort();
+    await expect.poll(() => aborts).toBe(1);
+  });
+
+  test("before a legacy call says something can have it when it comes back", async () => {
+    const { handler, waits, registry, warnings } = mount();
+    const begun = await handler(post(initializeOf("2025-11-25")));
+    const session = { "mcp-session-id": begun.headers.get("mcp-session-id")! };
+    const controller = new AbortController();
+    let isOver = false;
+    registry.register("late", {}, async (_, { progress }) => {
+      waits.set("late", "running");
+      await new Promise((resolve) => controller.signal.addEventListener("abort", resolve));
+      await progress(1);
+      isOver = true;
+    });
+    const { signal } = controller;
+    const call = post(legacyCall(1, "late", {}, { progressToken: 1 }), session, { signal });
+    const answered = handler(call);
+    await expect.poll(() => waits.get("late")).toBe("running");
+    controller.abort();
+    await expect.poll(() => isOver).toBe(true);
+    expect((await answered).headers.get("content-type")).toBe(sse);
+    expect(warnings).toEqual([]);
+  });
+
   test("does not abort a legacy call", async () => {
     const { handler, waits } = mount();
     const begun = await handler(post(initializeOf("2025-11-25")));
@@ -254,5 +324,79 @@ describe("a reader that is slow", () => {
     await expect.poll(() => warnings).toEqual([expect.stringContaining("the reader is slow")]);
     await expect(response.text()).rejects.toThrow("the reader is slow");
     await expect.poll(() => isAborted).toBe(true);
+  });
+
+  test("is cut when it takes nothing for too long; one that takes a little is not", async () => {
+    const clock = createVirtualClock();
+    const { handler, registry, warnings } = mount({ clock, stallMs: 1000 });
+    let isAborted = false;
+    registry.register("flood", {}, async function* (_, { signal }) {
+      signal.addEventListener("abort", () => (isAborted = true), { once: true });
+      for (let index = 1; ; index++) yield { type: "progress", progress: index, message: frame };
+    });
+    const reader = readerOf(await handler(modernRequest(modernCall("flood", {}, withToken))));
+    for (let round = 0; round < 5; round++) {
+      await clock.advance(900);
+      await reader.next();
+    }
+    expect(warnings).toEqual([]);
+    await clock.advance(2000);
+    expect(warnings).toEqual(["A client was cut off: the reader took nothing for 1000 ms"]);
+    await expect.poll(() => isAborted).toBe(true);
+    expect(clock.sleeping).toBe(0);
+  });
+
+  test("leaves no timer behind when it has taken everything", async () => {
+    const clock = createVirtualClock();
+    const { handler, registry } = mount({ clock, stallMs: 1000 });
+    registry.register("large", {}, async (_, { progress }) => {
+      await progress(1, undefined, frame.repeat(10));
+    });
+    await (await handler(modernRequest(modernCall("large", {}, withToken)))).text();
+    expect(clock.sleeping).toBe(0);
+  });
+});
+
+describe("a handler that stops", () => {
+  test("refuses calls, and is drained when those in flight have ended", async () => {
+    const { handler, waits, steps } = mount();
+    const running = handler(modernRequest(modernCall("silent")));
+    await expect.poll(() => waits.get("silent")).toBe("running");
+    let isDrained = false;
+    const drained = handler.drain().then(() => (isDrained = true));
+    expect((await handler(new Request("http://localhost:8787/health"))).status).toBe(503);
+    expect((await handler(modernRequest(modernCall("echo", { message: "" })))).status).toBe(503);
+    expect(isDrained).toBe(false);
+    steps.allow();
+    expect(await (await running).json()).toMatchObject({ result: { content: [{ text: "spoken" }] } });
+    await drained;
+  });
+
+  test("ends listen streams with their result", async () => {
+    const { handler } = mount();
+    const listen = modern("subscriptions/listen", { notifications: { toolsListChanged: true } });
+    const reader = readerOf(await handler(modernRequest(listen)));
+    await reader.next();
+    const drained = handler.drain();
+    expect(await reader.next()).toMatchObject({ id: 1, result: {} });
+    await drained;
+  });
+
+  test("aborts, when it is closed, what still runs, and answers nobody any more", async () => {
+    const { handler, waits } = mount();
+    const silent = handler(modernRequest(modernCall("silent")));
+    const streaming = await handler(modernRequest(modernCall("wait", { key: "k" }, withToken)));
+    const begun = await handler(post(initializeOf("2025-11-25")));
+    const headers = { "mcp-session-id": begun.headers.get("mcp-session-id")!, accept: sse };
+    const standalone = await handler(new Request(url, { headers }));
+    await expect.poll(() => waits.get("silent")).toBe("running");
+    await handler.close();
+    expect([waits.get("silent"), waits.get("k")]).toEqual(["aborted", "aborted"]);
+    expect((await silent).status).toBe(503);
+    await expect(streaming.text()).rejects.toThrow("the server is stopping");
+    expect(await standalone.text()).toContain("retry:");
+    expect((await handler(new Request(url, { headers }))).status).toBe(503);
+    expect((await handler(post(initializeOf("2025-11-25")))).status).toBe(503);
+    await handler.close();
   });
 });

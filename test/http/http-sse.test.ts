@@ -156,6 +156,45 @@ describe("HTTP+SSE, by hand", () => {
   });
 });
 
+describe("a reader that stalls", () => {
+  const piece = "x".repeat(64 * 1024);
+
+  test("is cut, with the reason, when a tool does not wait for it; and the tool is aborted", async () => {
+    let sent = 0;
+    let isAborted = false;
+    at.registry.register("gush", {}, async (_, { progress, signal }) => {
+      for (; sent < 1600 && !signal.aborted; sent++) {
+        void progress(sent + 1, undefined, piece);
+        if (sent % 8 === 0) await new Promise((resolve) => setImmediate(resolve));
+      }
+      isAborted = signal.aborted;
+    });
+    const client = new Conversation();
+    await client.answer(initializeOf(revision));
+    client.socket.socket.pause();
+    await client.post(legacyCall(1, "gush", {}, { progressToken: 1 }));
+    await expect.poll(() => at.warnings, { timeout: 10_000 }).toHaveLength(1);
+    expect(at.warnings[0]).toMatch(/^A client was cut off: the reader is slow: \d+ characters wait for it$/);
+    await expect.poll(() => isAborted).toBe(true);
+    expect(sent).toBeLessThan(1600);
+    client.socket.cut();
+  });
+
+  test("is not what a reader is that gets many large answers at once", async () => {
+    const { steps } = at;
+    at.registry.register("large", {}, async () => {
+      await steps.step();
+      return piece.repeat(8);
+    });
+    using client = new Conversation();
+    await client.answer(initializeOf(revision));
+    for (let id = 1; id <= 10; id++) await client.post(legacyCall(id, "large"));
+    steps.allow(10);
+    await client.stream.until("all came", () => client.stream.events.length === 12);
+    expect(at.warnings).toEqual([]);
+  });
+});
+
 describe("a server that stops", () => {
   test("lets a call of such a client finish, then ends its stream", async () => {
     const clock = createVirtualClock();
@@ -179,6 +218,77 @@ describe("a server that stops", () => {
       result: { content: [{ text: "spoken" }] },
     });
     await stopped;
+  });
+
+  test.each([
+    [
+      "that came in a batch",
+      "2025-03-26",
+      [[legacyCall(1, "silent"), { jsonrpc: "2.0", id: 2, method: "ping" }]],
+    ],
+    [
+      "whose id was used again meanwhile",
+      revision,
+      [legacyCall(1, "silent"), { jsonrpc: "2.0", id: 1, method: "ping" }],
+    ],
+  ])("lets a call finish %s", async (_, spoken, messages) => {
+    await using patient = await listen({ graceMs: 10_000 });
+    using socket = new RawSocket(patient.port);
+    const stream = socket.send({ method: "GET", path: "/sse" });
+    const path = (await stream.event(1)).data!;
+    await exchange(patient.port, { ...postOf(initializeOf(spoken)), path });
+    await stream.event(2);
+    for (const message of messages) await exchange(patient.port, { ...postOf(message), path });
+    await expect.poll(() => patient.waits.get("silent")).toBe("running");
+    const stopped = patient.listener[Symbol.asyncDispose]();
+    const late = [{ jsonrpc: "2.0", id: 9, method: "ping" }];
+    expect((await exchange(patient.port, { ...postOf(late), path })).status).toBe(503);
+    expect(patient.waits.get("silent")).toBe("running");
+    patient.steps.allow();
+    await stream.complete;
+    expect(stream.events.map(({ data }) => data).join("\n")).toContain("spoken");
+    await stopped;
+  });
+
+  test("answers a call that was accepted just before", async () => {
+    await using patient = await listen({ graceMs: 10_000 });
+    using socket = new RawSocket(patient.port);
+    const stream = socket.send({ method: "GET", path: "/sse" });
+    const path = (await stream.event(1)).data!;
+    await exchange(patient.port, { ...postOf(initializeOf(revision)), path });
+    await stream.event(2);
+    const post = (id: number): Promise<number> => {
+      const call = postOf(legacyCall(id, "echo", { message: "x" }));
+      return exchange(patient.port, { ...call, path }).then(
+        ({ status }) => status,
+        () => 0, // The port was closed before it came.
+      );
+    };
+    const posts = Array.from({ length: 20 }, (_, index) => post(index + 1));
+    await Promise.race(posts);
+    await patient.listener[Symbol.asyncDispose]();
+    await stream.complete;
+    const statuses = await Promise.all(posts);
+    const accepted = statuses.flatMap((status, index) => (status === 202 ? [index + 1] : []));
+    expect(accepted).not.toEqual([]);
+    const answered = stream.events.slice(2).map(({ data }) => (JSON.parse(data!) as Frame).id);
+    expect(answered).toEqual(expect.arrayContaining(accepted));
+  });
+
+  test("does not wait for a client that leaves meanwhile", async () => {
+    await using patient = await listen({ graceMs: 10_000 });
+    using socket = new RawSocket(patient.port);
+    const stream = socket.send({ method: "GET", path: "/sse" });
+    const path = (await stream.event(1)).data!;
+    await exchange(patient.port, { ...postOf(initializeOf(revision)), path });
+    await exchange(patient.port, { ...postOf(legacyCall(1, "silent")), path });
+    await expect.poll(() => patient.waits.get("silent")).toBe("running");
+    const before = performance.now();
+    const stopped = patient.listener[Symbol.asyncDispose]();
+    socket.cut();
+    await stopped;
+    expect(patient.waits.get("silent")).toBe("aborted");
+    expect(performance.now() - before).toBeLessThan(5000);
   });
 
   test("ends idle streams at once", async () => {

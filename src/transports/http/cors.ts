@@ -1,9 +1,13 @@
 import type { HttpHeaders, HttpRequest } from "./reply.ts";
 
-/** Headers that let a page of a listed origin read the answer; undefined for everyone else. */
+/**
+ * Headers that let a page of a listed origin read the answer. Everyone else is told only that the answer depends on who
+ * asks, lest a cache give it to a listed origin; undefined when none is listed.
+ */
 export function corsHeaders(http: HttpRequest, origins: readonly string[]): HttpHeaders | undefined {
+  if (origins.length === 0) return undefined;
   const origin = http.header("origin");
-  if (origin === undefined || !origins.includes(origin)) return undefined;
+  if (origin === undefined || !origins.includes(origin)) return { vary: "origin" };
   return {
     "access-control-allow-origin": origin,
     "access-control-allow-methods": "GET, POST, DELETE",

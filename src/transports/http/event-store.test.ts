@@ -97,18 +97,74 @@ describe("at its limit", () => {
     expect(after(store, late[0]!)).toEqual(["e", "f", "g"]);
   });
 
+  test("a stream that lost its events can go on after its last", () => {
+    const store = createMemoryEventStore({ maxTotalBytes: 50 });
+    const early = append(store, "s", "a", "b");
+    append(store, "other", "x".repeat(60));
+    expect(early.map((id) => after(store, id))).toEqual([undefined, []]);
+  });
+
+  test("the stream that was written to longest ago is not known any more when there are too many", () => {
+    const store = createMemoryEventStore({ maxStreams: 2 });
+    const ids = ["a", "b", "c"].flatMap((stream) => append(store, stream, "1", "2"));
+    expect(ids.map((id) => after(store, id))).toEqual([undefined, undefined, ["2"], [], ["2"], []]);
+  });
+
+  test("a stream that was dropped gives no id twice, and never passes over what it lost", () => {
+    const store = createMemoryEventStore({ maxStreams: 1 });
+    const early = append(store, "s", "a", "b", "c");
+    append(store, "other", "x");
+    const late = append(store, "s", "d", "e");
+    expect(new Set([...early, ...late]).size).toBe(5);
+    expect(after(store, early[0]!)).toBeUndefined();
+    expect(after(store, late[0]!)).toEqual(["e"]);
+  });
+
+  test("an append costs the same, however many streams were emptied and events dropped", () => {
+    const timeOf = (act: () => void): number => {
+      const startedAt = performance.now();
+      act();
+      return performance.now() - startedAt;
+    };
+    const store = createMemoryEventStore({ maxTotalBytes: 4_000_000, maxStreams: 60_000 });
+    let streams = 0;
+    const write = (): void => {
+      for (let index = 0; index < 20_000; index++) append(store, `stream ${streams++}`, "x".repeat(100));
+    };
+    const early = timeOf(write);
+    for (let round = 0; round < 5; round++) write();
+    expect(timeOf(write)).toBeLessThan(Math.max(5 * early, 100));
+  });
+
+  test("forgetting streams in any order leaves the others as they are", () => {
+    const store = createMemoryEventStore({ maxTotalBytes: 30, maxStreams: 3 });
+    const [a, b, c] = ["a", "b", "c"].map((stream) => append(store, stream, "1234", "5")[0]!);
+    for (const stream of ["b", "a", "nobody"]) void store.forget(stream);
+    append(store, "d", "12345678");
+    append(store, "c", "9");
+    expect([a, b, c].map((id) => after(store, id!))).toEqual([undefined, undefined, ["5", "9"]]);
+    for (const stream of ["c", "d"]) void store.forget(stream);
+    expect(after(store, append(store, "e", "1", "2")[0]!)).toEqual(["2"]);
+  });
+
   test("whatever is written, what is given is exactly what followed, or nothing", () => {
-    const writes = fc.array(fc.tuple(fc.constantFrom("a", "b", "c"), fc.string({ maxLength: 30 })), {
+    const writes = fc.array(fc.tuple(fc.constantFrom("a", "b", "c", "d"), fc.string({ maxLength: 30 })), {
       maxLength: 60,
     });
     fc.assert(
-      fc.property(writes, fc.integer({ min: 20, max: 200 }), (written, limit) => {
-        const store = createMemoryEventStore({ maxStreamBytes: limit, maxTotalBytes: 2 * limit });
+      fc.property(writes, fc.integer({ min: 20, max: 200 }), fc.integer({ min: 1, max: 3 }), (...given) => {
+        const [written, limit, maxStreams] = given;
+        const store = createMemoryEventStore({
+          maxStreamBytes: limit,
+          maxTotalBytes: 2 * limit,
+          maxStreams,
+        });
         const sent = written.map(([stream, data]) => ({ stream, data, id: append(store, stream, data)[0]! }));
+        expect(new Set(sent.map(({ id }) => id)).size).toBe(sent.length);
         for (const [index, { stream, id }] of sent.entries()) {
           const followed = sent.slice(index + 1).filter((event) => event.stream === stream);
-          const given = after(store, id);
-          if (given !== undefined) expect(given).toEqual(followed.map(({ data }) => data));
+          const kept = after(store, id);
+          if (kept !== undefined) expect(kept).toEqual(followed.map(({ data }) => data));
         }
       }),
     );

@@ -1,18 +1,32 @@
 import { Buffer } from "node:buffer";
 import { andThen, recover } from "../../async/awaitable.ts";
-import { createDeferred, type Deferred } from "../../async/deferred.ts";
+import { settlesWithin, systemClock } from "../../async/clock.ts";
+import { createDeferred } from "../../async/deferred.ts";
 import { RpcError } from "../../errors/rpc-error.ts";
 import type { Server } from "../../mcp/server.ts";
 import { sendError } from "./exchange.ts";
 import { createHttpHandler, type HttpOptions, writeWarning } from "./handler.ts";
+import { stoppingError } from "./post.ts";
 import type { FrameSink, HttpHeaders, HttpRequest, Reply } from "./reply.ts";
+import { createWebSink, type WebSink, type WebSinkOptions } from "./web-sink.ts";
 
-/** A function from a web-standard request to its response. */
-export type FetchHandler = (request: Request) => Promise<Response>;
+/** A function from a web-standard request to its response. Whoever made it closes it. */
+export interface FetchHandler {
+  (request: Request): Promise<Response>;
+  /** `GET /health` says that we are leaving, and no call begins. Resolves when those in flight have ended. */
+  drain(): Promise<void>;
+  /**
+   * Ends every stream, aborts what still runs, and forgets every session; what comes later is refused with 503. Takes a
+   * second at most.
+   */
+  close(): Promise<void>;
+}
 
 export interface FetchOptions extends HttpOptions {
   /** Most bytes that wait for one client; one more frame and it is cut. */
   readonly maxBufferBytes?: number;
+  /** How long a client may take nothing while something waits for it. */
+  readonly stallMs?: number;
 }
 
 /**
@@ -24,28 +38,60 @@ export interface FetchOptions extends HttpOptions {
  */
 export function toFetchHandler(server: Server, options: FetchOptions = {}): FetchHandler {
   const handler = createHttpHandler(server, options);
-  const { onWarning = writeWarning } = options;
-  const limits: WebLimits = {
+  const { onWarning = writeWarning, clock = systemClock } = options;
+  const limits: WebSinkOptions = {
     maxBufferBytes: options.maxBufferBytes ?? 1024 * 1024,
+    stallMs: options.stallMs ?? 60_000,
+    clock,
     onCut: (reason) => onWarning(`A client was cut off: ${reason}`),
   };
-  return (request) => {
-    const answered = createDeferred<Response>();
+  const running = new Map<WebReply, Promise<void>>();
+  let isClosed = false;
+
+  const serve = (request: Request): Promise<Response> => {
     const http = fromWebRequest(request);
-    const reply = toWebReply(request, answered, limits);
+    const reply = new WebReply(request.signal, limits);
+    if (isClosed) {
+      sendError(reply, 503, stoppingError(), undefined, { "retry-after": "1" });
+      return reply.response;
+    }
     const failed = (error: unknown): void => {
       onWarning(`Serving ${http.method} ${http.path} failed`, error);
-      sendError(reply, 500, new RpcError("rpc.internal", "Internal error"));
+      reply.fail();
     };
-    // A request whose body broke off gets no answer from the handler, but a runtime waits for one.
-    const unread = (): void => answered.resolve(new Response(null, { status: 400 }));
-    void andThen(
+    const served = andThen(
       recover(() => handler.handle(http, reply), failed),
-      unread,
+      () => reply.settle(),
     );
-    return answered.promise;
+    if (served instanceof Promise)
+      running.set(
+        reply,
+        served.finally(() => running.delete(reply)),
+      );
+    return reply.response;
   };
+  const whenIdle = async (): Promise<void> => {
+    while (running.size > 0) await Promise.all(running.values());
+  };
+  const drain = (): Promise<void> => {
+    handler.drain();
+    server.drain();
+    return whenIdle();
+  };
+  const stop = async (): Promise<void> => {
+    isClosed = true;
+    void drain();
+    handler.close();
+    if (await settlesWithin(whenIdle(), closeMs, clock)) return;
+    for (const reply of running.keys()) reply.stop();
+    await settlesWithin(whenIdle(), closeMs, clock);
+  };
+  let stopped: Promise<void> | undefined;
+  return Object.assign(serve, { drain, close: (): Promise<void> => (stopped ??= stop()) });
 }
+
+/** How long what was ended may take to end, and what was aborted to wind down, before it is left behind. */
+const closeMs = 500;
 
 function fromWebRequest(request: Request): HttpRequest {
   const url = new URL(request.url);
@@ -57,7 +103,7 @@ function fromWebRequest(request: Request): HttpRequest {
     header: (name) => request.headers.get(name) ?? (name === "host" ? url.host : undefined),
     hostCount: 1,
     localPort: port,
-    readBody: (maxBytes) => readBody(request, maxBytes),
+    readBody: async (maxBytes, take) => take(await readBody(request, maxBytes)),
   };
 }
 
@@ -77,103 +123,85 @@ async function readBody(request: Request, maxBytes: number): Promise<Uint8Array 
   return Buffer.concat(chunks);
 }
 
-interface WebLimits {
-  readonly maxBufferBytes: number;
-  readonly onCut: (reason: string) => void;
-}
+/** The answer to a web-standard request. */
+class WebReply implements Reply {
+  readonly #signal: AbortSignal;
+  readonly #limits: WebSinkOptions;
+  readonly #answered = createDeferred<Response>();
+  #sink: WebSink | undefined;
+  #onHangUp: (() => void) | undefined;
+  #state: "open" | "complete" | "gone" = "open";
 
-function toWebReply(request: Request, answered: Deferred<Response>, limits: WebLimits): Reply {
-  let hungUp: (() => void) | undefined;
-  let isGone = false;
-  let streaming: FrameSink | undefined;
-  return {
-    send: (status, headers, body) => {
-      streaming?.cut("serving it failed");
-      const hasNone = status === 202 || status === 204;
-      answered.resolve(new Response(hasNone ? null : (body ?? null), { status, headers }));
-    },
-    stream: (status, headers, onClosed) => {
-      const left = (): void => {
-        isGone = true;
-        hungUp?.();
-      };
-      const { sink, response } = openSink(status, headers, limits, left, onClosed);
-      streaming = sink;
-      answered.resolve(response);
-      return sink;
-    },
-    onHangUp: (callback) => {
-      hungUp = callback;
-      if (isGone || request.signal.aborted) callback();
-      else request.signal.addEventListener("abort", callback, { once: true });
-    },
-  };
-}
+  constructor(signal: AbortSignal, limits: WebSinkOptions) {
+    this.#signal = signal;
+    this.#limits = limits;
+  }
 
-function openSink(
-  status: number,
-  headers: HttpHeaders,
-  { maxBufferBytes, onCut }: WebLimits,
-  onHangUp: () => void,
-  onClosed: () => void,
-): { readonly sink: FrameSink; readonly response: Response } {
-  let controller!: ReadableStreamDefaultController<Uint8Array>;
-  let isOpen = true;
-  let room: Deferred<void> | undefined;
-  const close = (): void => {
-    if (!isOpen) return;
-    isOpen = false;
-    room?.resolve();
-    onClosed();
+  get response(): Promise<Response> {
+    return this.#answered.promise;
+  }
+
+  send(status: number, headers: HttpHeaders, body?: string | Uint8Array): void {
+    const hasNone = status === 202 || status === 204;
+    this.#answered.resolve(new Response(hasNone ? null : (body ?? null), { status, headers }));
+    this.#finish("complete");
+  }
+
+  stream(status: number, headers: HttpHeaders, onClosed: () => void): FrameSink {
+    const sink = createWebSink(this.#limits, (isWhole) => {
+      onClosed();
+      this.#finish(isWhole ? "complete" : "gone");
+    });
+    this.#sink = sink;
+    this.#watch();
+    this.#answered.resolve(new Response(sink.body, { status, headers }));
+    // Not before the caller has it.
+    if (this.#state === "gone") queueMicrotask(() => sink.abandon());
+    return sink;
+  }
+
+  onHangUp(callback: () => void): void {
+    this.#watch();
+    if (this.#state === "gone") callback();
+    else if (this.#state === "open") this.#onHangUp = callback;
+  }
+
+  /** Serving it failed. */
+  fail(): void {
+    if (this.#sink === undefined) sendError(this, 500, new RpcError("rpc.internal", "Internal error"));
+    else this.#sink.cut("serving it failed");
+  }
+
+  /** Nobody will answer any more. A request whose body broke off got no answer, but a runtime waits for one. */
+  settle(): void {
+    if (this.#sink === undefined && this.#state !== "complete") this.send(400, {});
+  }
+
+  /** Ends what still runs, because we are leaving. */
+  stop(): void {
+    if (this.#sink !== undefined) return this.#sink.cut("the server is stopping");
+    this.#leave();
+    sendError(this, 503, stoppingError(), undefined, { "retry-after": "1" });
+  }
+
+  /** Looks out for the client leaving. Not for every request: most are answered at once. */
+  #watch(): void {
+    if (this.#state !== "open") return;
+    if (this.#signal.aborted) this.#finish("gone");
+    else this.#signal.addEventListener("abort", this.#leave, { once: true });
+  }
+
+  readonly #leave = (): void => {
+    this.#finish("gone");
+    this.#sink?.abandon();
   };
-  // The default strategy counts chunks, so a limit on bytes would never be met.
-  const strategy = new ByteLengthQueuingStrategy({ highWaterMark: 16 * 1024 });
-  const body = new ReadableStream<Uint8Array>(
-    {
-      start: (given) => {
-        controller = given;
-      },
-      pull: () => {
-        room?.resolve();
-        room = undefined;
-      },
-      cancel: () => {
-        close();
-        onHangUp();
-      },
-    },
-    strategy,
-  );
-  const cut = (reason: string): void => {
-    if (!isOpen) return;
-    onCut(reason);
-    close();
-    controller.error(new Error(reason));
-    onHangUp();
-  };
-  const sink: FrameSink = {
-    get isOpen() {
-      return isOpen;
-    },
-    write: (text) => {
-      if (!isOpen) return Promise.resolve();
-      const bytes = Buffer.from(text);
-      const waiting = strategy.highWaterMark - (controller.desiredSize ?? 0);
-      // Only a reader that is behind is cut: to one that keeps up, a frame may be as large as it is.
-      if (room !== undefined && waiting + bytes.length > maxBufferBytes) {
-        cut(`the reader is slow: ${waiting} bytes wait for it`);
-        return Promise.resolve();
-      }
-      controller.enqueue(bytes);
-      if ((controller.desiredSize ?? 0) > 0) return Promise.resolve();
-      room ??= createDeferred();
-      return room.promise;
-    },
-    end: () => {
-      if (isOpen) controller.close();
-      close();
-    },
-    cut,
-  };
-  return { sink, response: new Response(body, { status, headers }) };
+
+  #finish(state: "complete" | "gone"): void {
+    if (this.#state !== "open") return;
+    this.#state = state;
+    this.#signal.removeEventListener("abort", this.#leave);
+    const callback = this.#onHangUp;
+    this.#onHangUp = undefined;
+    if (state === "gone") callback?.();
+  }
 }

@@ -20,32 +20,28 @@ export type Guard = (request: HttpRequest) => string | undefined;
 export function createGuard({ host, allowedHosts = [], allowedOrigins = [] }: GuardOptions): Guard {
   const origins = new Set(allowedOrigins.map((origin) => origin.toLowerCase()));
   const hosts = new Set(allowedHosts.map((name) => name.toLowerCase()));
-  const ownNames = host === undefined || isLoopback(host) ? ["localhost", "127.0.0.1", "[::1]"] : [];
-  if (host !== undefined) ownNames.push(host.includes(":") ? `[${host}]` : host.toLowerCase());
-  const byPort = new Map<number, ReadonlySet<string>>();
+  const ownNames = new Set(host === undefined || isLoopback(host) ? ["localhost", "127.0.0.1", "[::1]"] : []);
+  if (host !== undefined) ownNames.add((host.includes(":") ? `[${host}]` : host).toLowerCase());
 
-  const allowed = (port: number | undefined): ReadonlySet<string> => {
-    if (port === undefined) return hosts;
-    let names = byPort.get(port);
-    if (names === undefined) {
-      const bare = port === 80 || port === 443 ? ownNames : [];
-      names = new Set([...ownNames.map((name) => `${name}:${port}`), ...bare, ...hosts]);
-      byPort.set(port, names);
-    }
-    return names;
+  // Nothing is remembered by port: where the URL of a request says which it is, that is the client's choice.
+  const isServed = (name: string, port: number | undefined): boolean => {
+    if (hosts.has(name)) return true;
+    if (port === undefined) return false;
+    if ((port === 80 || port === 443) && ownNames.has(name)) return true;
+    const end = `:${port}`;
+    return name.endsWith(end) && ownNames.has(name.slice(0, -end.length));
   };
 
   return ({ header, hostCount, localPort }) => {
-    const names = allowed(localPort);
     const asked = header("host")?.toLowerCase() ?? "";
-    if (hostCount !== 1 || !names.has(asked)) {
+    if (hostCount !== 1 || !isServed(asked, localPort)) {
       return `The Host ${JSON.stringify(asked)} is not served here; add it to allowedHosts if it should be.`;
     }
     const origin = header("origin")?.toLowerCase();
     if (origin === undefined || origins.has(origin)) return undefined;
     const isOwn =
       (origin.startsWith("http://") || origin.startsWith("https://")) &&
-      names.has(origin.slice(origin.indexOf("//") + 2));
+      isServed(origin.slice(origin.indexOf("//") + 2), localPort);
     return isOwn
       ? undefined
       : `The Origin ${JSON.stringify(origin)} is not served here; add it to allowedOrigins if it should be.`;

@@ -3,21 +3,19 @@ import { BoundedQueue } from "../../async/queue.ts";
 import { ClosedError } from "../../errors/closed-error.ts";
 import { RpcError } from "../../errors/rpc-error.ts";
 import type { Channel, Incoming } from "../../jsonrpc/channel.ts";
-import type { Message, RequestId } from "../../jsonrpc/message.ts";
+import type { Message } from "../../jsonrpc/message.ts";
 import { parseMessage } from "../../jsonrpc/parse.ts";
 import { messageShape } from "../../mcp/shape.ts";
 import { serveChannel } from "../serve-channel.ts";
 import type { Endpoint } from "./endpoint.ts";
 import { sendError, toData } from "./exchange.ts";
 import { stoppingError } from "./post.ts";
-import type { HttpRequest, Reply } from "./reply.ts";
+import type { FrameSink, HttpRequest, Reply } from "./reply.ts";
 import { sseHeaders, toFrame } from "./sse.ts";
 
 interface Conversation {
   readonly caller: string | undefined;
   readonly inbox: BoundedQueue<readonly Incoming[]>;
-  /** Requests that were neither answered nor cancelled yet. */
-  readonly unanswered: Set<RequestId>;
   /** Posts that wait for room in the inbox. */
   waiting: number;
 }
@@ -34,12 +32,20 @@ export interface HttpSse {
 
 const maxWaiting = 64;
 
+/**
+ * Most characters that wait for a slow reader before it is cut. Answers have more room: calls that know nothing of each
+ * other may end together, and a reader that is given much at once is not slow yet.
+ */
+const maxQueued = 1024 * 1024;
+const maxQueuedAnswers = 16 * 1024 * 1024;
+
+/** Goes through an inbox last: all requests that were accepted are before it. */
+const farewell: readonly Incoming[] = [];
+
 /** Each open stream is a channel of its own, served like any other; it ends when the client leaves. */
 export function createHttpSse(endpoint: Endpoint, messagesPath: string, maxConversations: number): HttpSse {
   const conversations = new Map<string, Conversation>();
-  const leaveIfIdle = ({ inbox, unanswered }: Conversation): void => {
-    if (endpoint.isDraining && unanswered.size === 0) inbox.close();
-  };
+  let isDrained = false;
   return {
     open: async (reply, caller) => {
       if (endpoint.isDraining) return sendError(reply, 503, stoppingError());
@@ -52,38 +58,15 @@ export function createHttpSse(endpoint: Endpoint, messagesPath: string, maxConve
       }
       const id = randomBytes(24).toString("base64url");
       const inbox = new BoundedQueue<readonly Incoming[]>(maxWaiting);
-      const conversation: Conversation = { caller, inbox, unanswered: new Set(), waiting: 0 };
-      conversations.set(id, conversation);
+      conversations.set(id, { caller, inbox, waiting: 0 });
       reply.onHangUp(() => inbox.close());
       const sink = endpoint.openSink(reply, sseHeaders);
-      await sink.write(`event: endpoint\ndata: ${messagesPath}?sessionId=${id}\n\n`);
-      const write = async (items: readonly Message[]): Promise<void> => {
-        for (const item of items) {
-          await sink.write(toFrame(toData(item)));
-          if (item.kind === "result" || item.kind === "error") settle(conversation, item.id);
-        }
-        leaveIfIdle(conversation);
-      };
-      // One after the other: answers to calls that know nothing of each other must not overrun the reader together.
-      let tail = Promise.resolve();
-      const channel: Channel = {
-        send: (message) => {
-          if (!sink.isOpen)
-            return Promise.reject(new ClosedError("not_sent", "the client closed its stream"));
-          const items = Array.isArray(message) ? (message as readonly Message[]) : [message as Message];
-          tail = tail.then(() => write(items));
-          return tail;
-        },
-        [Symbol.asyncIterator]: () => inbox[Symbol.asyncIterator](),
-        [Symbol.asyncDispose]: () => {
-          inbox.close();
-          sink.end();
-          return Promise.resolve();
-        },
-      };
+      const draining = new AbortController();
       try {
-        await serveChannel(endpoint.server, channel, {
+        await sink.write(`event: endpoint\ndata: ${messagesPath}?sessionId=${id}\n\n`);
+        await serveChannel(endpoint.server, toChannel(inbox, sink, draining), {
           clock: endpoint.clock,
+          drain: draining.signal,
           ...(caller === undefined ? {} : { caller }),
         });
       } finally {
@@ -112,23 +95,67 @@ export function createHttpSse(endpoint: Endpoint, messagesPath: string, maxConve
       if (conversation.waiting >= maxWaiting) {
         return sendError(reply, 503, new RpcError("rpc.internal", "Too many messages wait; try again later"));
       }
-      if (incoming.kind === "request") {
-        if (endpoint.isDraining) return sendError(reply, 503, stoppingError(), incoming.id);
-        conversation.unanswered.add(incoming.id);
+      if (endpoint.isDraining && hasRequest(incoming)) {
+        const requestId = incoming.kind === "request" ? incoming.id : undefined;
+        return sendError(reply, 503, stoppingError(), requestId);
       }
-      if (incoming.kind === "notification" && incoming.method === "notifications/cancelled")
-        settle(conversation, incoming.params?.at("requestId")?.text as RequestId | undefined);
       conversation.waiting++;
       await conversation.inbox.push([incoming]);
       conversation.waiting--;
       reply.send(202, { "content-type": "text/plain" }, "Accepted");
-      leaveIfIdle(conversation);
     },
-    drain: () => conversations.forEach(leaveIfIdle),
+    drain: () => {
+      if (!isDrained) conversations.forEach(({ inbox }) => void inbox.push(farewell));
+      isDrained = true;
+    },
     close: () => conversations.forEach(({ inbox }) => inbox.close()),
   };
 }
 
-function settle({ unanswered }: Conversation, id: RequestId | undefined): void {
-  if (id !== undefined) unanswered.delete(id);
+/** What comes in by posts and goes out on the stream. Aborts `draining` when the farewell has come through. */
+function toChannel(
+  inbox: BoundedQueue<readonly Incoming[]>,
+  sink: FrameSink,
+  draining: AbortController,
+): Channel {
+  // One after the other: answers to calls that know nothing of each other must not overrun the reader together.
+  let tail: Promise<void> = Promise.resolve();
+  const queued = { events: 0, answers: 0 };
+  return {
+    send: async (message) => {
+      const items = Array.isArray(message) ? (message as readonly Message[]) : [message as Message];
+      const frames = items.map((item) => toFrame(toData(item))).join("");
+      if (queued.events > maxQueued || queued.events + queued.answers > maxQueuedAnswers)
+        sink.cut(`the reader is slow: ${queued.events + queued.answers} characters wait for it`);
+      if (!sink.isOpen) throw new ClosedError("not_sent", "the client closed its stream");
+      const kind = items.some(isAnswer) ? "answers" : "events";
+      queued[kind] += frames.length;
+      tail = tail.then(() => {
+        queued[kind] -= frames.length;
+        return sink.write(frames);
+      });
+      await tail;
+    },
+    async *[Symbol.asyncIterator]() {
+      for await (const messages of inbox) {
+        if (messages === farewell) draining.abort();
+        else yield messages;
+      }
+    },
+    [Symbol.asyncDispose]: () => {
+      inbox.close();
+      sink.end();
+      return Promise.resolve();
+    },
+  };
+}
+
+function isAnswer({ kind }: Message): boolean {
+  return kind === "result" || kind === "error";
+}
+
+function hasRequest(incoming: Incoming): boolean {
+  return incoming.kind === "batch"
+    ? incoming.items.some(({ kind }) => kind === "request")
+    : incoming.kind === "request";
 }

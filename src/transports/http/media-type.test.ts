@@ -19,6 +19,11 @@ describe("what a client accepts", () => {
     ["application/json;q=0.001", true, false],
     ["application/jsonx, xtext/event-stream", false, false],
     ["text/html", false, false],
+    ["text/event-stream;q=0, */*", true, false],
+    ["*/*, text/event-stream;q=0", true, false],
+    ["*/*, application/*;q=0", false, true],
+    ["application/*;q=0, application/json", true, false],
+    ["*/*;q=0, text/event-stream", false, true],
   ])("%j: JSON %s, streams %s", (header, json, sse) => {
     expect(parseAccept(header)).toEqual({ json, sse });
   });
