@@ -22,8 +22,10 @@ export function joinJson(parts: readonly (string | RawJson)[]): RawJson {
  */
 export function prependMembers(members: string, object: RawJson): RawJson {
   if (!object.isBytesOnly) {
-    const rest = object.text.slice(1).trimStart();
-    return RawJson.fromText(rest.startsWith("}") ? `{${members}}` : `{${members},${rest}`);
+    const { text } = object;
+    // Text of our own has no white space after the brace, and looking is cheaper than trimming.
+    const rest = text.charCodeAt(1) <= 0x20 ? text.slice(1).trimStart() : text.slice(1);
+    return RawJson.fromText(rest.charCodeAt(0) === 0x7d ? `{${members}}` : `{${members},${rest}`);
   }
   const { bytes } = object;
   let start = 1;

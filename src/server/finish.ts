@@ -9,6 +9,9 @@ import type { CacheHints, Implementation } from "../mcp/types.ts";
 /** Makes a result ready for its era: modern ones say what they are and who made them, legacy ones do not. */
 export type Finish = (result: RawJson, era: Era, hints?: CacheHints) => RawJson;
 
+/** What a result may say of itself. */
+const ownMembers = ["resultType", "_meta", "ttlMs", "cacheScope"];
+
 /** The members every modern result begins with are written once per server. */
 export function createFinish(info: Implementation): Finish {
   const serverInfo = `"${metaKeys.serverInfo}":${JSON.stringify(info)}`;
@@ -18,7 +21,7 @@ export function createFinish(info: Implementation): Finish {
       throw new TypeError(`A result is an object, and the provider gave ${result.kind}`);
     if (era.kind === "legacy") return withoutModernMembers(result);
     const cache = hints === undefined ? "" : `,"ttlMs":${hints.ttlMs},"cacheScope":"${hints.cacheScope}"`;
-    const hasOwn = ["resultType", "_meta", "ttlMs", "cacheScope"].some((key) => result.has(key));
+    const hasOwn = ownMembers.some((key) => result.has(key));
     return hasOwn ? merge(result, serverInfo, hints) : prependMembers(head + cache, result);
   };
 }
