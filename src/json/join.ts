@@ -8,8 +8,15 @@ import { RawJson } from "./raw.ts";
 export function joinJson(parts: readonly (string | RawJson)[]): RawJson {
   if (!parts.some((part) => typeof part !== "string" && part.isBytesOnly)) {
     let text = "";
-    for (const part of parts) text += typeof part === "string" ? part : part.text;
-    return RawJson.fromText(text);
+    let isForeign = false;
+    for (const part of parts) {
+      if (typeof part === "string") text += part;
+      else {
+        text += part.text;
+        isForeign ||= part.isForeign;
+      }
+    }
+    return RawJson.fromText(text, isForeign);
   }
   return RawJson.fromChecked(
     Buffer.concat(parts.map((part) => (typeof part === "string" ? Buffer.from(part) : part.bytes))),
@@ -25,7 +32,8 @@ export function prependMembers(members: string, object: RawJson): RawJson {
     const { text } = object;
     // Text of our own has no white space after the brace, and looking is cheaper than trimming.
     const rest = text.charCodeAt(1) <= 0x20 ? text.slice(1).trimStart() : text.slice(1);
-    return RawJson.fromText(rest.charCodeAt(0) === 0x7d ? `{${members}}` : `{${members},${rest}`);
+    const joined = rest.charCodeAt(0) === 0x7d ? `{${members}}` : `{${members},${rest}`;
+    return RawJson.fromText(joined, object.isForeign);
   }
   const { bytes } = object;
   let start = 1;

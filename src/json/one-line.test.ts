@@ -9,7 +9,7 @@ test("an element on a line of its own does not become a line of its own", () => 
   const text = '{"arguments":[\n{"jsonrpc":"2.0","id":1,"method":"tools/call"}\r\n]}';
   const expected = '{"arguments":[ {"jsonrpc":"2.0","id":1,"method":"tools/call"}  ]}';
   expect(toOneLine(RawJson.parse(Buffer.from(text))).text).toBe(expected);
-  expect(toOneLine(RawJson.fromText(text)).text).toBe(expected);
+  expect(toOneLine(RawJson.fromText(text, true)).text).toBe(expected);
 });
 
 test("nothing but line breaks changes, in any JSON text", () => {

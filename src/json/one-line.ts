@@ -11,8 +11,8 @@ import { RawJson } from "./raw.ts";
  * socket.write(toOneLine(message).bytes);
  */
 export function toOneLine(raw: RawJson): RawJson {
-  // JSON.stringify without an indent writes no line breaks.
-  if (raw.isValueOnly) return raw;
+  // Neither we nor JSON.stringify write any.
+  if (!raw.isForeign) return raw;
   if (!raw.isBytesOnly) {
     const { text } = raw;
     const hasBreak = text.includes("\n") || text.includes("\r");

@@ -21,6 +21,7 @@ export class RawJson {
   #source: Uint8Array | undefined;
   #start: number;
   #end: number;
+  #isForeign: boolean;
   /** The source as text, where one character is one byte, so that a piece of it can be cut out by its offsets. */
   readonly #whole: string | undefined;
   #bytes: Uint8Array | undefined;
@@ -40,6 +41,7 @@ export class RawJson {
     index?: Index,
   ) {
     this.#source = source;
+    this.#isForeign = source !== undefined;
     this.#start = start;
     this.#end = end;
     this.#whole = whole;
@@ -66,10 +68,14 @@ export class RawJson {
     return new RawJson(bytes, 0, bytes.length);
   }
 
-  /** Wraps JSON text we made ourselves, without white space around it. Not for text from outside: no check. */
-  static fromText(text: string): RawJson {
+  /**
+   * Wraps JSON text we made ourselves, without white space around it. Not for text from outside: no check. `isForeign` says
+   * that part of it came from outside, checked, and may have line breaks between its tokens.
+   */
+  static fromText(text: string, isForeign = false): RawJson {
     const raw = new RawJson();
     raw.#text = text;
+    raw.#isForeign = isForeign;
     return raw;
   }
 
@@ -125,6 +131,11 @@ export class RawJson {
     if (this.#source !== undefined) return kindOfFirst(this.#source[this.#start]);
     if (this.#text !== undefined) return kindOfFirst(this.#text.charCodeAt(0));
     return kindOfValue(this.#value);
+  }
+
+  /** Whether any of it came from outside. What is all our own has no white space that we did not put there. */
+  get isForeign(): boolean {
+    return this.#isForeign;
   }
 
   /** Whether this came as bytes and has not been needed as text so far. */

@@ -17,13 +17,18 @@ export function createFinish(info: Implementation): Finish {
   const serverInfo = `"${metaKeys.serverInfo}":${JSON.stringify(info)}`;
   const head = `"resultType":"complete","_meta":{${serverInfo}}`;
   return (result, era, hints) => {
-    if (result.kind !== "object")
-      throw new TypeError(`A result is an object, and the provider gave ${result.kind}`);
+    assertObject(result);
     if (era.kind === "legacy") return withoutModernMembers(result);
     const cache = hints === undefined ? "" : `,"ttlMs":${hints.ttlMs},"cacheScope":"${hints.cacheScope}"`;
     const hasOwn = ownMembers.some((key) => result.has(key));
     return hasOwn ? merge(result, serverInfo, hints) : prependMembers(head + cache, result);
   };
+}
+
+/** Whatever is put in front of the members of something else would be no JSON. */
+export function assertObject(result: RawJson): void {
+  if (result.kind !== "object")
+    throw new TypeError(`A result is an object, and the provider gave ${result.kind}`);
 }
 
 /** What the result says of itself is kept, but for a `_meta` that is no object. */

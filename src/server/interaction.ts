@@ -85,7 +85,7 @@ function readRetry(request: Request, seal: Seal, toOwnBinding: () => string): Re
   }
   const sealed = token === undefined ? undefined : openState(token, seal, toOwnBinding());
   // A map made by `fromEntries` has own properties only, whatever the keys are called.
-  const kept = (sealed?.answers ?? []).map(([key, text]) => [key, RawJson.fromText(text)] as const);
+  const kept = (sealed?.answers ?? []).map(([key, text]) => [key, RawJson.fromText(text, true)] as const);
   const fresh = Object.keys(given?.value ?? {}).map((key) => [key, given?.at(key)] as const);
   const answers = Object.fromEntries([...kept, ...fresh]) as Answers;
   return { answers, state: sealed?.state };

@@ -7,7 +7,7 @@ import { projectToolResult } from "../mcp/project/result.ts";
 import type { Tool } from "../mcp/types.ts";
 import { failure } from "../tools/content.ts";
 import type { Provider } from "../tools/provider.ts";
-import type { Finish } from "./finish.ts";
+import { assertObject, type Finish } from "./finish.ts";
 import { type Attempt, interact, type InteractionOptions } from "./interaction.ts";
 import { type Method, objectParam, type Served, stringParam } from "./method.ts";
 import { createPager } from "./pages.ts";
@@ -46,12 +46,12 @@ export function createToolMethods(
 
   const toResult = (name: string, result: RawJson, served: Served): Awaitable<RawJson> => {
     const { era } = served.wire;
-    const finished = finish(result, era);
-    if (era.kind === "modern" || era.session === undefined) return finished;
+    if (era.kind === "modern" || era.session === undefined) return finish(result, era);
+    assertObject(result);
     const { revision } = era.session.handshake;
     const hasStructured = result.has("structuredContent");
     return andThen(hasStructured && isWrapped(name, served), (wrapped) =>
-      projectToolResult(finished, revision, wrapped),
+      projectToolResult(result, revision, wrapped),
     );
   };
 
