@@ -90,7 +90,7 @@ test("a stream that was quiet for long may be lost for a moment without the sess
   const stream = { accept: "text/event-stream", "mcp-session-id": session };
   const opened = await fetch(listener.url, { headers: stream, signal: leaving.signal });
   const first = await opened.body?.getReader().read();
-  const lastId = /id: (\S+)/.exec(new TextDecoder().decode(first?.value))?.[1] ?? "";
+  const lastId = /id: (\S+)/.exec(new TextDecoder().decode(first?.value as Uint8Array))?.[1] ?? "";
   await clock.advance(6 * 60_000);
   leaving.abort();
   // A request of somebody else, which is when sessions nobody uses are forgotten.
@@ -99,5 +99,5 @@ test("a stream that was quiet for long may be lost for a moment without the sess
   const resumed = await fetch(listener.url, { headers: { ...stream, "last-event-id": lastId } });
   expect(resumed.status).toBe(200);
   const missed = await resumed.body?.getReader().read();
-  expect(new TextDecoder().decode(missed?.value)).toContain("notifications/tools/list_changed");
+  expect(new TextDecoder().decode(missed?.value as Uint8Array)).toContain("notifications/tools/list_changed");
 });
