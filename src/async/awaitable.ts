@@ -1,24 +1,31 @@
 /** A value, or a promise of it. Most tools answer at once, and a promise where none is needed costs as much as a parse. */
 export type Awaitable<T> = T | Promise<T>;
 
-/** Whether a value must be waited for; anything with a `then` is, as for `await`. */
+/**
+ * Whether a value of our own must be waited for. What others give us goes through {@link settled} first: they have other
+ * kinds of promises, and looking for a `then` on everything would cost more than most of what is looked at.
+ */
 export function isPromise<T>(value: Awaitable<T>): value is Promise<T> {
-  if (value instanceof Promise) return true;
-  return (
-    typeof value === "object" && value !== null && typeof (value as { then?: unknown }).then === "function"
-  );
+  return value instanceof Promise;
+}
+
+/** What a user's function gave, with any kind of thenable turned into a promise, as `await` would. */
+export function settled<T>(value: Awaitable<T>): Awaitable<T> {
+  if (value instanceof Promise || typeof value !== "object" || value === null) return value;
+  const { then } = value as { readonly then?: unknown };
+  return typeof then === "function" ? Promise.resolve(value) : value;
 }
 
 /** Goes on with a value: at once if it is there, else when it is. */
 export function andThen<T, U>(value: Awaitable<T>, next: (value: T) => Awaitable<U>): Awaitable<U> {
-  return isPromise(value) ? Promise.resolve(value).then(next) : next(value);
+  return isPromise(value) ? value.then(next) : next(value);
 }
 
 /** Does something and, if that throws or rejects, something else. */
 export function recover<T>(work: () => Awaitable<T>, rescue: (error: unknown) => Awaitable<T>): Awaitable<T> {
   try {
     const value = work();
-    return isPromise(value) ? Promise.resolve(value).catch(rescue) : value;
+    return isPromise(value) ? value.catch(rescue) : value;
   } catch (error) {
     return rescue(error);
   }

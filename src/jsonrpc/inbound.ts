@@ -1,4 +1,4 @@
-import { type Awaitable, isPromise } from "../async/awaitable.ts";
+import { type Awaitable, isPromise, settled } from "../async/awaitable.ts";
 import { LazyAbort } from "../async/lazy-abort.ts";
 import { ClosedError } from "../errors/closed-error.ts";
 import { RpcError } from "../errors/rpc-error.ts";
@@ -76,9 +76,9 @@ export class Inbound {
     this.#busy++;
     this.#heldBytes += task.bytes;
     try {
-      const result = this.#options.handle(request, task);
+      const result = settled(this.#options.handle(request, task));
       if (!isPromise(result)) return this.#succeed(task, result, answer, cancelled);
-      Promise.resolve(result)
+      result
         .then((late) => this.#succeed(task, late, answer, cancelled))
         .catch((error: unknown) => this.#fail(task, error, request, answer, cancelled));
     } catch (error) {

@@ -1,4 +1,4 @@
-import { andThen, type Awaitable } from "../async/awaitable.ts";
+import { andThen, type Awaitable, settled } from "../async/awaitable.ts";
 import { type Clock, sleep } from "../async/clock.ts";
 import { RpcError } from "../errors/rpc-error.ts";
 import { ToolError } from "../errors/tool-error.ts";
@@ -38,7 +38,7 @@ export function interact(
   attempt: Attempt,
 ): Awaitable<Interacted> {
   if (wire.era.kind === "modern") return interactModern(request, wire, options, attempt);
-  return andThen(attempt(undefined), (outcome) =>
+  return andThen(settled(attempt(undefined)), (outcome) =>
     outcome.kind === "complete" ? outcome : interactLegacy(outcome, wire, options, attempt),
   );
 }
@@ -52,7 +52,7 @@ function interactModern(
 ): Awaitable<Interacted> {
   const toOwnBinding = (): string => toBinding(wire.caller, request.method, request.params);
   const resumption = readRetry(request, seal, toOwnBinding);
-  return andThen(attempt(resumption), (outcome) => {
+  return andThen(settled(attempt(resumption)), (outcome) => {
     if (outcome.kind === "complete") return outcome;
     const { asks, state } = outcome;
     assertAskable(asks, wire.era.kind === "modern" ? wire.era.capabilities : {});

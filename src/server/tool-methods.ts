@@ -1,4 +1,4 @@
-import { andThen, type Awaitable, recover } from "../async/awaitable.ts";
+import { andThen, type Awaitable, recover, settled } from "../async/awaitable.ts";
 import { NotFoundError } from "../errors/not-found-error.ts";
 import { ToolError } from "../errors/tool-error.ts";
 import { RawJson } from "../json/raw.ts";
@@ -39,7 +39,7 @@ export function createToolMethods(
   });
 
   const isWrapped = (name: string, { context }: Served): Awaitable<boolean> =>
-    andThen(provider.listTools(context), (tools) => {
+    andThen(settled(provider.listTools(context)), (tools) => {
       const schema = tools.find((tool) => tool.name === name)?.outputSchema;
       return schema !== undefined && !hasObjectRoot(schema);
     });
@@ -75,7 +75,7 @@ export function createToolMethods(
 
   return {
     list: ({ params, wire, context }) =>
-      andThen(provider.listTools(context), (tools) => pager(tools, params?.at("cursor"), wire.era)),
+      andThen(settled(provider.listTools(context)), (tools) => pager(tools, params?.at("cursor"), wire.era)),
 
     call: (served) => {
       const { params, wire, context } = served;
@@ -83,7 +83,7 @@ export function createToolMethods(
       const args = objectParam(params, "arguments") ?? noArguments;
       const { headers } = wire;
       if (headers === undefined || wire.era.kind === "legacy") return call(name, args, served);
-      return andThen(provider.listTools(context), (tools) => {
+      return andThen(settled(provider.listTools(context)), (tools) => {
         assertParamHeaders(mirroringTools(tools).get(name), args, headers);
         return call(name, args, served);
       });

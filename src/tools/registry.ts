@@ -1,4 +1,4 @@
-import { andThen, type Awaitable, recover } from "../async/awaitable.ts";
+import { andThen, type Awaitable, recover, settled } from "../async/awaitable.ts";
 import { NotFoundError } from "../errors/not-found-error.ts";
 import { RpcError } from "../errors/rpc-error.ts";
 import { ToolError } from "../errors/tool-error.ts";
@@ -87,7 +87,7 @@ export function createRegistry(options: RegistryOptions = {}): Registry {
       if (!checked.ok) return complete(failure(describeIssues(checked.issues)));
       const returned = entry.handler(checked.value as never, new HandlerContext(call, context));
       if (isEventStream(returned)) return runStream(entry, returned, context);
-      return andThen(returned, (value) => toOutcome(entry, value, []));
+      return andThen(settled(returned), (value) => toOutcome(entry, value, []));
     });
 
   return {

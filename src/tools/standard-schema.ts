@@ -1,5 +1,5 @@
 import type { StandardJSONSchemaV1, StandardSchemaV1 } from "@standard-schema/spec";
-import { andThen } from "../async/awaitable.ts";
+import { andThen, settled } from "../async/awaitable.ts";
 import { SchemaError } from "../errors/schema-error.ts";
 import { inspectJsonSchema } from "./ajv-schema.ts";
 import { type Issue, maxIssues, toPointer } from "./issue.ts";
@@ -44,7 +44,7 @@ export function fromStandardSchema(
     json,
     check(value) {
       const result = standard.validate(value);
-      return andThen(result, toChecked);
+      return andThen(settled(result), toChecked);
     },
   };
 }

@@ -1,4 +1,4 @@
-import { andThen, type Awaitable, recover } from "../../async/awaitable.ts";
+import { andThen, type Awaitable, recover, settled } from "../../async/awaitable.ts";
 import { type Clock, systemClock } from "../../async/clock.ts";
 import { RpcError } from "../../errors/rpc-error.ts";
 import { RawJson } from "../../json/raw.ts";
@@ -98,7 +98,7 @@ export function createHttpHandler(server: Server, options: HttpOptions = {}): Ht
       return sendError(reply, 405, error, undefined, { allow });
     }
     if (authenticate === undefined || http.path === "/health") return method(http, reply, undefined);
-    return andThen(authenticate(http.header), (caller) => {
+    return andThen(settled(authenticate(http.header)), (caller) => {
       if (typeof caller === "string") return method(http, reply, caller);
       const text = "Send a valid key in the header Authorization: Bearer KEY";
       const error = new RpcError("rpc.invalid_request", text);

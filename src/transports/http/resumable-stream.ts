@@ -1,4 +1,4 @@
-import { andThen, type Awaitable, isPromise } from "../../async/awaitable.ts";
+import { andThen, type Awaitable, isPromise, settled } from "../../async/awaitable.ts";
 import type { EventStore } from "./event-store.ts";
 import type { FrameSink } from "./reply.ts";
 import { toFrame, toPrimingFrame } from "./sse.ts";
@@ -41,7 +41,7 @@ export class ResumableStream {
     this.#sink = sink; // At once: who asks next whether somebody is connected must be told.
     if (retryMs === undefined) return;
     return this.#inTurn(() =>
-      andThen(this.#store.append(this.id, ""), (id) => sink.write(toPrimingFrame(id, retryMs))),
+      andThen(settled(this.#store.append(this.id, "")), (id) => sink.write(toPrimingFrame(id, retryMs))),
     );
   }
 
@@ -70,7 +70,9 @@ export class ResumableStream {
       this.#queued -= data.length;
       if (this.#isEnded) return;
       this.usedAt = now;
-      return andThen(this.#store.append(this.id, data), (id) => this.#sink?.write(toFrame(data, id)));
+      return andThen(settled(this.#store.append(this.id, data)), (id) =>
+        this.#sink?.write(toFrame(data, id)),
+      );
     });
   }
 
@@ -95,7 +97,7 @@ export class ResumableStream {
     return this.#inTurn(() => {
       this.#isEnded = true;
       this.#sink?.end();
-      return this.#store.forget(this.id);
+      return settled(this.#store.forget(this.id));
     });
   }
 
