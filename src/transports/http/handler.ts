@@ -75,7 +75,7 @@ export function createHttpHandler(server: Server, options: HttpOptions = {}): Ht
   const routes: Routes = {
     [path]: {
       POST: (http, reply, caller) =>
-        servePost(http, reply, caller, endpoint, sessions, options.responses ?? "auto"),
+        servePost({ http, reply, caller, endpoint, sessions, responses: options.responses ?? "auto" }),
       ...(server.serves === "modern" ? {} : legacyMethods(endpoint, sessions)),
     },
     "/health": { GET: tellHealth, HEAD: tellHealth },

@@ -18,61 +18,45 @@ import type { SessionTable } from "./session-table.ts";
 /** Whether the answers are JSON or event streams: by what the call does, or always one of them. */
 export type Responses = "auto" | "json" | "sse";
 
-/** One POST on its way to where it is served. */
-interface Post {
+/** One POST to the endpoint. */
+export interface Post {
   readonly http: HttpRequest;
   readonly reply: Reply;
   readonly caller: string | undefined;
-  readonly accepted: Accepted;
   readonly endpoint: Endpoint;
   readonly sessions: SessionTable;
+  readonly responses: Responses;
 }
 
-/** Serves a POST to the endpoint: reads it, and finds out what it is and which era it is of. */
-export function servePost(
-  http: HttpRequest,
-  reply: Reply,
-  caller: string | undefined,
-  endpoint: Endpoint,
-  sessions: SessionTable,
-  responses: Responses,
-): Awaitable<void> {
-  return readJsonBody(http, reply, endpoint.maxBodyBytes, (body) =>
-    serveBody(body, http, reply, caller, endpoint, sessions, responses),
-  );
+/** Serves a POST: reads it, and finds out what it is and which era it is of. */
+export function servePost(post: Post): Awaitable<void> {
+  const { http, reply, endpoint } = post;
+  return readJsonBody(http, reply, endpoint.maxBodyBytes, (body) => serveBody(body, post));
 }
 
-function serveBody(
-  body: Uint8Array,
-  http: HttpRequest,
-  reply: Reply,
-  caller: string | undefined,
-  endpoint: Endpoint,
-  sessions: SessionTable,
-  responses: Responses,
-): Awaitable<void> {
-  const accepted = accept(http, responses);
+function serveBody(body: Uint8Array, post: Post): Awaitable<void> {
+  const { http, reply, endpoint } = post;
+  const accepted = accept(http, post.responses);
   if (!accepted.json && !accepted.sse) {
     const error = new RpcError("rpc.invalid_request", "Accept application/json and text/event-stream");
     return sendError(reply, 406, error);
   }
-  const post: Post = { http, reply, caller, accepted, endpoint, sessions };
   const incoming = parseMessage(body, { shape: messageShape });
   switch (incoming.kind) {
     case "invalid":
       return sendError(reply, 400, withCode(incoming.error, endpoint), incoming.id);
     case "request":
     case "notification":
-      return serveSingle(incoming, post);
+      return serveSingle(incoming, accepted, post);
     case "batch":
     case "result":
     case "error":
-      return serveOther(incoming, post);
+      return serveOther(incoming, accepted, post);
   }
 }
 
-function serveSingle(message: Request | Notification, post: Post): Awaitable<void> {
-  const { http, reply, caller, accepted, endpoint, sessions } = post;
+function serveSingle(message: Request | Notification, accepted: Accepted, post: Post): Awaitable<void> {
+  const { http, reply, caller, endpoint, sessions } = post;
   const { serves } = endpoint.server;
   const token = serves === "modern" ? undefined : http.header(sessionHeader);
   const found = token === undefined ? "unknown" : sessions.find(token, caller);
@@ -108,8 +92,8 @@ function serveSingle(message: Request | Notification, post: Post): Awaitable<voi
 }
 
 /** What only legacy sessions send: batches, and answers to what we asked. */
-async function serveOther(incoming: Batch | Response, post: Post): Promise<void> {
-  const { http, reply, caller, accepted, endpoint, sessions } = post;
+async function serveOther(incoming: Batch | Response, accepted: Accepted, post: Post): Promise<void> {
+  const { http, reply, caller, endpoint, sessions } = post;
   if (endpoint.server.serves === "modern") {
     const error = new RpcError("rpc.invalid_request", "Send one request, or one notification");
     return sendError(reply, 400, error);
