@@ -1,4 +1,4 @@
-/** A value, or a promise of it. Most tools answer at once, and a promise where none is needed costs as much as a parse. */
+/** A value, or a promise of it. Most tools answer at once, and a promise where none is needed is work for nothing. */
 export type Awaitable<T> = T | Promise<T>;
 
 /**

@@ -21,7 +21,7 @@ export type Incoming = Message | Invalid | Batch;
 
 /**
  * A two-way pipe of messages. Iterate it once to receive: each step gives the messages that arrived together, at least
- * one, because a step costs as much as a message does. The iteration ends when the other side is gone. Disposing the
+ * one, because a step for each would be dear. The iteration ends when the other side is gone. Disposing the
  * channel closes both directions and ends the iteration; doing so twice is harmless.
  */
 export interface Channel extends AsyncIterable<readonly Incoming[]>, AsyncDisposable {

@@ -157,7 +157,7 @@ function freshArguments({ arguments: args }: ToolCall): unknown {
   return parseText(args.text);
 }
 
-/** Most tools answer with one string; writing that by hand takes a quarter of the time. */
+/** Most tools answer with one string, which is quickly written by hand. */
 function toTextResult(value: string): RawJson {
   const json = `{"content":[{"type":"text","text":${JSON.stringify(value)}}]}`;
   return RawJson.fromWritten({ content: [text(value)] }, json);
