@@ -2,6 +2,7 @@ import type { AbortedError } from "./aborted-error.ts";
 import type { AuditError } from "./audit-error.ts";
 import type { BindError } from "./bind-error.ts";
 import type { ClosedError } from "./closed-error.ts";
+import type { ConfigError } from "./config-error.ts";
 import type { ConnectError } from "./connect-error.ts";
 import type { HttpError } from "./http-error.ts";
 import type { JsonError } from "./json-error.ts";
@@ -12,6 +13,7 @@ import type { SealError } from "./seal-error.ts";
 import type { SessionExpiredError } from "./session-expired-error.ts";
 import type { TimeoutError } from "./timeout-error.ts";
 import type { ToolError } from "./tool-error.ts";
+import type { UpstreamError } from "./upstream-error.ts";
 import type { UriTemplateError } from "./uri-template-error.ts";
 import type { ValidationError } from "./validation-error.ts";
 
@@ -21,6 +23,7 @@ interface Errors {
   readonly AuditError: AuditError;
   readonly BindError: BindError;
   readonly ClosedError: ClosedError;
+  readonly ConfigError: ConfigError;
   readonly ConnectError: ConnectError;
   readonly HttpError: HttpError;
   readonly JsonError: JsonError;
@@ -31,6 +34,7 @@ interface Errors {
   readonly SessionExpiredError: SessionExpiredError;
   readonly TimeoutError: TimeoutError;
   readonly ToolError: ToolError;
+  readonly UpstreamError: UpstreamError;
   readonly UriTemplateError: UriTemplateError;
   readonly ValidationError: ValidationError;
 }
@@ -162,6 +166,12 @@ export const errorCatalogue: Catalogue = {
       advice: "Listen on 127.0.0.1 or ::1, or give `authenticate`.",
     },
   },
+  ConfigError: {
+    "config.invalid": {
+      meaning: "A config of the gateway cannot be used.",
+      advice: "`issues` says all that is wrong, each with its place and what to write instead.",
+    },
+  },
   SchemaError: {
     "schema.dialect": {
       meaning: "`$schema` names a dialect that cannot be checked.",
@@ -240,6 +250,29 @@ export const errorCatalogue: Catalogue = {
     "seal.too_large": {
       meaning: "A state is too large to be carried by the client.",
       advice: "Keep the data on the server and put its key into the state.",
+    },
+  },
+  UpstreamError: {
+    "upstream.unavailable": {
+      meaning: "A server behind the gateway is down or still starting. The call was not sent.",
+      advice: "The message says when it is tried again; `junctor check` says what is wrong with it.",
+    },
+    "upstream.lost": {
+      meaning:
+        "A server behind the gateway died before it answered. Whether it carried the call out is unknown.",
+      advice: "Look at what the call would have changed before you repeat it.",
+    },
+    "upstream.timeout": {
+      meaning: "A server behind the gateway took too long, and the call was cancelled.",
+      advice: "Raise `timeoutMs` or `maxTotalMs` of the server in the config.",
+    },
+    "upstream.busy": {
+      meaning: "A server behind the gateway has more calls waiting than it may. The call was not sent.",
+      advice: "Call less at once, or raise `maxConnections` of the server in the config.",
+    },
+    "upstream.failed": {
+      meaning: "A server behind the gateway refused our request, and not because of the caller.",
+      advice: "Look at its credentials and its URL in the config; the gateway's log has what it said.",
     },
   },
   UriTemplateError: {

@@ -1,0 +1,103 @@
+import type { ConfigIssue } from "../../errors/config-error.ts";
+import type { Separator } from "../../tools/namespace.ts";
+
+export type { ConfigIssue } from "../../errors/config-error.ts";
+
+/** How one MCP server is reached. */
+export type ServerLaunch =
+  | {
+      readonly kind: "command";
+      readonly command: string;
+      readonly args: readonly string[];
+      readonly env: { readonly [name: string]: string };
+      readonly cwd: string | undefined;
+    }
+  | {
+      readonly kind: "http";
+      readonly url: string;
+      readonly headers: { readonly [name: string]: string };
+      /** `sse`: HTTP+SSE of 2024-11-05 and nothing else. */
+      readonly transport: "auto" | "sse";
+    };
+
+/** What is done to one tool of a server. */
+export interface ToolRule {
+  readonly name?: string;
+  readonly description?: string;
+  readonly hide?: boolean;
+}
+
+/** One MCP server, with everything that was left out filled in. */
+export interface ServerConfig {
+  readonly name: string;
+  readonly launch: ServerLaunch;
+  /** `eager` (the default) starts with the gateway, `lazy` with the first use. */
+  readonly start: "eager" | "lazy";
+  /** Whether clients share one connection (the default), have one each, or one for each call. */
+  readonly sharing: "shared" | "perSession" | "exclusive";
+  /** What its names begin with: its own name, made fit, unless said otherwise. `false`: nothing. */
+  readonly prefix: string | false;
+  /** How long it may take to start; 30 s. */
+  readonly startTimeoutMs: number;
+  /** How long a call may be silent; 5 min. */
+  readonly timeoutMs: number;
+  /** How long a call may take in all; 30 min. */
+  readonly maxTotalMs: number;
+  /** Most connections of a server that is not shared; 8. */
+  readonly maxConnections: number;
+  /** Lazy only: stopped after so long without use. */
+  readonly idleStopMs: number | undefined;
+  /** Globs on the server's own tool names; none means all. */
+  readonly allow: readonly string[];
+  readonly deny: readonly string[];
+  readonly tools: { readonly [ownName: string]: ToolRule };
+}
+
+/** A key that a client of the gateway may present. */
+export interface KeyConfig {
+  readonly name: string;
+  /** Of the key, in lower-case hex. */
+  readonly sha256: string;
+  /** Globs on public tool names; none means all. */
+  readonly allow: readonly string[];
+  readonly deny: readonly string[];
+}
+
+/** How often, and for how long, tools may be called. */
+export interface CallLimits {
+  readonly callsPerMinute?: number;
+  readonly callTimeoutMs?: number;
+}
+
+/** A config, checked, with its variables filled in. Made by `parseConfig` and its like. */
+export interface GatewayConfig {
+  /** In the order of the file. */
+  readonly servers: readonly ServerConfig[];
+  /** Between a prefix and a name; `__`. */
+  readonly separator: Separator;
+  readonly keys: readonly KeyConfig[];
+  /** Globs on public tool names, for everybody; none means all. */
+  readonly allow: readonly string[];
+  readonly deny: readonly string[];
+  /** Paths of modules. */
+  readonly middleware: readonly string[];
+  readonly audit: { readonly file: string; readonly maxBytes?: number; readonly keep?: number } | undefined;
+  readonly limits: CallLimits & { readonly tools?: { readonly [glob: string]: CallLimits } };
+  /** Names of presets, or regular expressions written `/…/flags`. */
+  readonly redact: readonly string[];
+  readonly http: {
+    readonly host?: string;
+    readonly port?: number;
+    readonly allowedHosts: readonly string[];
+    readonly allowedOrigins: readonly string[];
+    readonly corsOrigins: readonly string[];
+  };
+  readonly log: { readonly level: "trace" | "debug" | "info" | "warn" | "error" | "silent" };
+  /**
+   * Never to be shown, longest first: what came from the environment, header values, values of `env`, keys. Shorter
+   * than six characters is left out: hiding every `1` and `true` would hide the log.
+   */
+  readonly secrets: readonly string[];
+  /** What is odd and not wrong. */
+  readonly warnings: readonly ConfigIssue[];
+}

@@ -1,0 +1,94 @@
+import { basename, sep } from "node:path";
+import type { ConfigSource } from "./source.ts";
+
+/** A text with its variables filled in. */
+export interface Expansion {
+  /** Without what is faulty. */
+  readonly text: string;
+  /** The values that came from the environment. */
+  readonly values: readonly string[];
+  readonly faults: readonly Fault[];
+}
+
+/** A variable that could not be filled in. */
+export interface Fault {
+  /** Its name, when there is nothing wrong but that it has no value: that is said once, however often it is used. */
+  readonly about: string | undefined;
+  readonly message: string;
+}
+
+// An escape, a reference, or the beginning of one that has no end.
+const reference = /\$\$\{|\$\{([^}]*)\}|\$\{/g;
+const variable = /^(?:env:)?([A-Za-z_][A-Za-z0-9_()]*)(?::-(.*))?$/s;
+
+/**
+ * Fills in `${VAR}`, `${VAR:-default}`, `${env:VAR}` and what editors predefine; `$${` gives `${`. Goes over the text
+ * once: what a variable holds is never looked into, or whoever sets one variable could read them all.
+ */
+export function expand(text: string, source: Pick<ConfigSource, "env" | "folder">): Expansion {
+  const values: string[] = [];
+  const faults: Fault[] = [];
+  const fault = (about: string | undefined, message: string): string => {
+    faults.push({ about, message });
+    return "";
+  };
+  const valueOf = (name: string, fallback?: string): string => {
+    const value = Object.hasOwn(source.env, name) ? source.env[name] : undefined;
+    // As in a shell, `:-` stands in for an empty value too.
+    if (fallback !== undefined && (value === undefined || value === "")) return fallback;
+    if (value === undefined) return fault(name, `${name} is not set: set it, or write \${${name}:-default}`);
+    values.push(value);
+    return value;
+  };
+  const resolve = (whole: string, inside: string | undefined): string => {
+    if (whole === "$${") return "${";
+    if (inside === undefined)
+      return fault(undefined, "has a ${ without a }: write ${NAME}, or $${ for the characters ${");
+    const own = predefined(inside, source);
+    if (own !== undefined) return own.text ?? fault(inside, own.fault);
+    const [, name, fallback] = variable.exec(inside) ?? [];
+    if (name === undefined) return fault(inside.startsWith("input:") ? inside : undefined, explain(inside));
+    if (fallback?.includes("${") === true)
+      return fault(
+        undefined,
+        `has a variable in the default of ${name}: write \${${name}:-default} with a plain text`,
+      );
+    return valueOf(name, fallback);
+  };
+  return { text: text.replaceAll(reference, resolve), values, faults };
+}
+
+type Predefined = { readonly text: string } | { readonly text: undefined; readonly fault: string };
+
+/** What VS Code and Cursor know by a name of their own. */
+function predefined(
+  name: string,
+  { env, folder }: Pick<ConfigSource, "env" | "folder">,
+): Predefined | undefined {
+  const known = (text: string | undefined, instead: string): Predefined =>
+    text === undefined ? { text, fault: `\${${name}} is not known here: ${instead}` } : { text };
+  switch (name) {
+    case "workspaceFolder":
+      return known(folder, "write the folder itself");
+    case "workspaceFolderBasename":
+      return known(folder === undefined ? undefined : basename(folder), "write the name itself");
+    case "userHome":
+      return known(env["HOME"] ?? env["USERPROFILE"], "set HOME, or write the folder itself");
+    case "pathSeparator":
+    case "/":
+      return { text: sep };
+    default:
+      return undefined;
+  }
+}
+
+/** Says of a reference only what cannot be a secret: `${TOKEN-abc}` may hold one. */
+function explain(inside: string): string {
+  const [, kind, id = ""] = /^([a-z]+):(.*)$/is.exec(inside) ?? [];
+  if (kind === "input") {
+    const name = id.replaceAll(/[^A-Za-z0-9]+/g, "_").toUpperCase();
+    return `\${input:…} is asked for by an editor only: set an environment variable and write \${${/^[A-Z]/.test(name) ? name : "NAME"}}`;
+  }
+  const shown = `\${${/^[A-Za-z0-9_]*:?/.exec(inside)?.[0] ?? ""}…}`;
+  return `${shown} is not a variable: write \${NAME} or \${NAME:-default}, or $\${ for the characters \${`;
+}

@@ -1,0 +1,71 @@
+import type { ServerLaunch } from "./config.ts";
+import type { Group, Part } from "./part.ts";
+import { readAnyText, readGroup, readText } from "./read.ts";
+
+/** Where the URL may stand: clients disagree. */
+export const urlKeys: readonly string[] = ["url", "serverUrl", "httpUrl"];
+const urlExample = '"https://example.com/mcp"';
+
+/** A server that is reached by HTTP. */
+export function readHttpLaunch(entry: Group, transport: "auto" | "sse"): ServerLaunch | undefined {
+  const [key = "url", other] = urlKeys.filter((key) => entry.has(key));
+  if (other !== undefined)
+    entry.reading.issue(entry.get(other).path, `names the URL again: keep ${key} or ${other}`);
+  for (const unused of ["args", "env", "envFile", "cwd"]) {
+    if (entry.has(unused))
+      entry.reading.warn(entry.get(unused).path, "is not used: it is for servers with a command");
+  }
+  const url = readUrl(entry.get(key));
+  const headers = entry.has("headers") ? readHeaders(entry.get("headers")) : {};
+  return url === undefined ? undefined : { kind: "http", url, headers, transport };
+}
+
+function readUrl(part: Part): string | undefined {
+  const text = readText(part, urlExample);
+  if (text === undefined) return undefined;
+  const problem = findUrlProblem(text);
+  if (problem === undefined) {
+    // Some services take their key there: ?apiKey=…
+    for (const value of new URL(text).searchParams.values()) part.reading.hide(value);
+    return text;
+  }
+  part.reading.issue(part.path, problem);
+  return undefined;
+}
+
+/** Says nothing of the URL itself: it may hold a key. */
+function findUrlProblem(text: string): string | undefined {
+  if (!/^https?:\/\//i.test(text)) return `must begin with http:// or https://: write ${urlExample}`;
+  if (!URL.canParse(text)) return `is not a URL: write ${urlExample}`;
+  const { username, password } = new URL(text);
+  if (username === "" && password === "") return undefined;
+  return 'has a name or password in it, which is not sent: write "headers": { "Authorization": "Bearer ${TOKEN}" }';
+}
+
+function readHeaders(part: Part): { readonly [name: string]: string } {
+  const { reading } = part;
+  const group = readGroup(part, '"headers": { "Authorization": "Bearer ${TOKEN}" }');
+  const headers: [string, string][] = [];
+  const seen = new Set<string>();
+  for (const [name, at] of group?.entries() ?? []) {
+    if (!/^[!#$%&'*+.^_`|~\w-]+$/.test(name)) {
+      reading.issue(at.path, "is not the name of a header: use letters, digits and -");
+    } else if (seen.has(name.toLowerCase())) {
+      reading.issue(at.path, "is written twice, in upper and lower case: keep one of them");
+    }
+    seen.add(name.toLowerCase());
+    const value = readAnyText(at, '"Bearer ${TOKEN}"');
+    if (value === undefined) continue;
+    hideHeader(value, reading.hide);
+    if (/^[\t\u0020-\u007e\u0080-\u00ff]*$/.test(value)) headers.push([name, value]);
+    else reading.issue(at.path, "has a line break or a character no header can carry: remove it");
+  }
+  return Object.fromEntries(headers);
+}
+
+/** The value, and what follows a scheme: a server may repeat the one without the other. */
+function hideHeader(value: string, hide: (value: string) => void): void {
+  hide(value);
+  const [, credentials] = /^[A-Za-z]+ +(\S+)$/.exec(value) ?? [];
+  if (credentials !== undefined) hide(credentials);
+}

@@ -1,0 +1,114 @@
+import { resolve } from "node:path";
+import type { CallLimits, GatewayConfig } from "./config.ts";
+import { given } from "./given.ts";
+import { readHttpSettings } from "./http-settings.ts";
+import { readKeys } from "./key-settings.ts";
+import { type Group, type Part, toGroup } from "./part.ts";
+import {
+  readAllowed,
+  readChoice,
+  readGroup,
+  readGroupOrEmpty,
+  readList,
+  readNumber,
+  readText,
+  readTexts,
+  timeRange,
+} from "./read.ts";
+import { readRedaction } from "./redaction.ts";
+import { settingKeys } from "./server-settings.ts";
+import { type KeyHints, refuseUnknownKeys } from "./unknown-keys.ts";
+
+/** What the `junctor` section says of the gateway as a whole. */
+export type GatewaySettings = Omit<GatewayConfig, "servers" | "secrets" | "warnings">;
+
+const keys = [
+  "servers",
+  "separator",
+  "keys",
+  "allow",
+  "deny",
+  "middleware",
+  "audit",
+  "limits",
+  "redact",
+  "http",
+  "log",
+];
+const levels = ["trace", "debug", "info", "warn", "error", "silent"] as const;
+const auditExample = '"audit.jsonl", or { "file": "audit.jsonl", "keep": 5 }';
+
+const ofServers: KeyHints = Object.fromEntries(
+  settingKeys
+    .filter((key) => !keys.includes(key))
+    .map((key) => [key, `it is said of one server: write "servers": { "NAME": { "${key}": … } }`]),
+);
+
+/** Reads the section, but for its `servers`. */
+export function readGatewaySettings(section: Group): GatewaySettings {
+  refuseUnknownKeys(section, keys, ofServers);
+  return {
+    separator: readChoice(section.get("separator"), ["__", "_", "-", ".", "/"]) ?? "__",
+    keys: readKeys(section.get("keys")),
+    allow: readAllowed(section.get("allow"), '"allow": ["github__*"]'),
+    deny: readTexts(section.get("deny"), '"deny": ["github__delete_*"]'),
+    middleware: readList(section.get("middleware"), '"middleware": ["./mine.mjs"]', readPath),
+    audit: readAudit(section.get("audit")),
+    limits: readLimits(section.get("limits")),
+    redact: readList(section.get("redact"), '"redact": ["/sk-[a-z0-9]+/i"]', readRedaction),
+    http: readHttpSettings(section.get("http")),
+    log: { level: readLevel(section.get("log")) ?? "info" },
+  };
+}
+
+/** A path, resolved against the folder of the config. */
+function readPath(part: Part): string | undefined {
+  const file = readText(part, '"./file"');
+  const { folder } = part.reading.source;
+  return file === undefined || folder === undefined ? file : resolve(folder, file);
+}
+
+function readAudit(part: Part): GatewayConfig["audit"] {
+  const { reading, path } = part;
+  const group = toGroup(part);
+  if (group === undefined) {
+    if (typeof part.value !== "string") readGroup(part, auditExample);
+    const file = typeof part.value === "string" ? readPath(part) : undefined;
+    return file === undefined ? undefined : { file };
+  }
+  const isAllKnown = refuseUnknownKeys(group, ["file", "maxBytes", "keep"]);
+  if (!group.has("file") && isAllKnown) reading.issue(path, `has no file: write ${auditExample}`);
+  const file = readPath(group.get("file"));
+  const rest = given({
+    maxBytes: readNumber(group.get("maxBytes"), { min: 1024, max: 2 ** 40, example: 67_108_864 }),
+    keep: readNumber(group.get("keep"), { min: 0, max: 1000, example: 5 }),
+  });
+  return file === undefined ? undefined : { file, ...rest };
+}
+
+function readLimits(part: Part): GatewayConfig["limits"] {
+  const group = readGroupOrEmpty(part, '"limits": { "callsPerMinute": 60 }');
+  refuseUnknownKeys(group, ["callsPerMinute", "callTimeoutMs", "tools"]);
+  const tools = readGroup(group.get("tools"), '"tools": { "github__*": { "callsPerMinute": 60 } }');
+  const entries = (tools?.entries() ?? []).map(([glob, at]) => [glob, readToolLimits(at)] as const);
+  return { ...readCallLimits(group), ...(tools === undefined ? {} : { tools: Object.fromEntries(entries) }) };
+}
+
+function readToolLimits(part: Part): CallLimits {
+  const group = readGroupOrEmpty(part, '{ "callsPerMinute": 60 }');
+  refuseUnknownKeys(group, ["callsPerMinute", "callTimeoutMs"]);
+  return readCallLimits(group);
+}
+
+function readCallLimits(group: Group): CallLimits {
+  return given({
+    callsPerMinute: readNumber(group.get("callsPerMinute"), { min: 1, max: 1_000_000, example: 60 }),
+    callTimeoutMs: readNumber(group.get("callTimeoutMs"), timeRange(60_000)),
+  });
+}
+
+function readLevel(part: Part): (typeof levels)[number] | undefined {
+  const group = readGroupOrEmpty(part, '"log": { "level": "debug" }');
+  refuseUnknownKeys(group, ["level"]);
+  return readChoice(group.get("level"), levels);
+}

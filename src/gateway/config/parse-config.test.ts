@@ -1,0 +1,354 @@
+import { createHash } from "node:crypto";
+import { describe, expect, test } from "vitest";
+import { ConfigError } from "../../errors/config-error.ts";
+import type { GatewayConfig, ServerLaunch } from "./config.ts";
+import { parseConfig, parseConfigValue } from "./parse-config.ts";
+
+const key = "0123456789abcdefXYZ";
+const env = {
+  HOME: "/home/me",
+  GITHUB_TOKEN: "ghp_secret_token",
+  API_BASE: "https://api.example.com",
+  KEY: key,
+};
+const parse = (text: string): GatewayConfig => parseConfig(text, { file: "mcp.json", env, folder: "/etc/x" });
+const fromValue = (value: unknown): GatewayConfig => parseConfigValue(value, { file: "config", env });
+
+const launchesOf = (config: GatewayConfig): { readonly [name: string]: ServerLaunch } =>
+  Object.fromEntries(config.servers.map(({ name, launch }) => [name, launch]));
+const command = (command: string, args: readonly string[] = [], env = {}): ServerLaunch => ({
+  kind: "command",
+  command,
+  args,
+  env,
+  cwd: undefined,
+});
+const http = (url: string, headers = {}, transport: "auto" | "sse" = "auto"): ServerLaunch => ({
+  kind: "http",
+  url,
+  headers,
+  transport,
+});
+
+describe("a file works unchanged that was written for", () => {
+  test("Claude Desktop", () => {
+    const config = parse(`{
+      "globalShortcut": "Ctrl+Space",
+      "mcpServers": {
+        "filesystem": {
+          "command": "npx",
+          "args": ["-y", "@modelcontextprotocol/server-filesystem", "/Users/me/Desktop"]
+        },
+        "memory": { "command": "docker", "args": ["run", "-i", "--rm", "mcp/memory"], "env": { "DEBUG": "1" } }
+      }
+    }`);
+    expect(config.warnings).toEqual([]);
+    expect(launchesOf(config)).toEqual({
+      filesystem: command("npx", ["-y", "@modelcontextprotocol/server-filesystem", "/Users/me/Desktop"]),
+      memory: command("docker", ["run", "-i", "--rm", "mcp/memory"], { DEBUG: "1" }),
+    });
+  });
+
+  test("Claude Code", () => {
+    const config = parse(`{
+      "mcpServers": {
+        "api": {
+          "type": "http",
+          "url": "\${API_BASE:-https://other.example.com}/mcp",
+          "headers": { "Authorization": "Bearer \${GITHUB_TOKEN}" }
+        },
+        "asana": { "type": "sse", "url": "https://mcp.asana.com/sse" },
+        "db": { "type": "stdio", "command": "npx", "args": ["db", "\${DSN:-sqlite://}"], "env": {}, "timeout": 600000 }
+      }
+    }`);
+    expect(config.warnings).toEqual([]);
+    expect(launchesOf(config)).toEqual({
+      api: http("https://api.example.com/mcp", { Authorization: "Bearer ghp_secret_token" }),
+      asana: http("https://mcp.asana.com/sse", {}, "sse"),
+      db: command("npx", ["db", "sqlite://"]),
+    });
+    expect(config.secrets).toEqual([
+      "https://api.example.com",
+      "Bearer ghp_secret_token",
+      "ghp_secret_token",
+    ]);
+  });
+
+  test("Cursor", () => {
+    const config = parse(`{
+      "mcpServers": {
+        "local": {
+          "type": "stdio",
+          "command": "python",
+          "args": ["\${workspaceFolder}/tools/mcp_server.py"],
+          "env": { "TOKEN": "\${env:GITHUB_TOKEN}", "HOME_DIR": "\${userHome}" }
+        },
+        "remote": { "url": "https://example.com/mcp", "auth": { "CLIENT_ID": "x", "scopes": ["read"] } }
+      }
+    }`);
+    expect(config.warnings).toEqual([]);
+    expect(launchesOf(config)).toEqual({
+      local: command("python", ["/etc/x/tools/mcp_server.py"], {
+        TOKEN: "ghp_secret_token",
+        HOME_DIR: "/home/me",
+      }),
+      remote: http("https://example.com/mcp"),
+    });
+  });
+
+  test("VS Code", () => {
+    const config = parse(`{
+      // Asked for once
+      "inputs": [{ "type": "promptString", "id": "token", "password": true }],
+      "servers": {
+        "github": { "type": "http", "url": "https://api.githubcopilot.com/mcp/", "gallery": true, "version": "0.13" },
+        "playwright": {
+          "command": "npx", "args": ["-y", "@microsoft/mcp-server-playwright"],
+          "env": { "PORT": 3000, "NOTHING": null },
+          "dev": { "watch": "build/**", "debug": { "type": "node" } },
+          "sandboxEnabled": true,
+        },
+      },
+    }`);
+    expect(config.warnings).toEqual([]);
+    expect(launchesOf(config)).toEqual({
+      github: http("https://api.githubcopilot.com/mcp/"),
+      playwright: command("npx", ["-y", "@microsoft/mcp-server-playwright"], { PORT: "3000" }),
+    });
+  });
+
+  test("Windsurf, Gemini, Cline and others", () => {
+    const config = parse(`{
+      "mcpServers": {
+        "windsurf": { "serverUrl": "https://a.example/mcp", "disabledTools": ["x"] },
+        "gemini": { "httpUrl": "https://b.example/mcp", "timeout": 5000, "trust": false, "includeTools": ["y"] },
+        "cline": { "url": "https://c.example/mcp", "type": "streamableHttp", "autoApprove": [], "disabled": false },
+        "roo": { "type": "streamable-http", "url": "https://d.example/mcp", "alwaysAllow": ["z"] },
+        "old": { "transport": "sse", "url": "https://e.example/sse" },
+        "copilot": { "type": "local", "command": "srv", "args": [], "tools": ["*"] },
+        "off": { "disabled": true, "command": "\${NOT_SET}", "comand": 1 },
+        "off too": { "enabled": false }
+      }
+    }`);
+    expect(config.warnings).toEqual([]);
+    expect(launchesOf(config)).toEqual({
+      windsurf: http("https://a.example/mcp"),
+      gemini: http("https://b.example/mcp"),
+      cline: http("https://c.example/mcp"),
+      roo: http("https://d.example/mcp"),
+      old: http("https://e.example/sse", {}, "sse"),
+      copilot: command("srv"),
+    });
+  });
+
+  test("both kinds of program, in the order of the file", () => {
+    const config = parse(`{
+      "servers": { "c": { "command": "c" } },
+      "mcpServers": { "b": { "command": "b" }, "@scope/my server": { "command": "a" } }
+    }`);
+    expect(config.servers.map(({ name, prefix }) => [name, prefix])).toEqual([
+      ["c", "c"],
+      ["b", "b"],
+      ["@scope/my server", "scope-my-server"],
+    ]);
+  });
+});
+
+const a = { command: "a" };
+
+test("what is left out is filled in", () => {
+  expect(fromValue({ mcpServers: { a } })).toEqual({
+    servers: [
+      {
+        name: "a",
+        launch: command("a"),
+        start: "eager",
+        sharing: "shared",
+        prefix: "a",
+        startTimeoutMs: 30_000,
+        timeoutMs: 300_000,
+        maxTotalMs: 1_800_000,
+        maxConnections: 8,
+        idleStopMs: undefined,
+        allow: [],
+        deny: [],
+        tools: {},
+      },
+    ],
+    separator: "__",
+    keys: [],
+    allow: [],
+    deny: [],
+    middleware: [],
+    audit: undefined,
+    limits: {},
+    redact: [],
+    http: { allowedHosts: [], allowedOrigins: [], corsOrigins: [] },
+    log: { level: "info" },
+    secrets: [],
+    warnings: [],
+  });
+});
+
+test("everything that may be said is taken", () => {
+  const server = {
+    start: "lazy",
+    sharing: "perSession",
+    prefix: false,
+    startTimeoutMs: 1,
+    timeoutMs: 2,
+    maxTotalMs: 3,
+    maxConnections: 4,
+    idleStopMs: 5,
+    allow: ["read_*"],
+    deny: ["read_x"],
+    tools: { read_y: { name: "y", description: "Reads y.", hide: false }, constructor: { hide: true } },
+  };
+  const junctor = {
+    separator: ".",
+    allow: ["a.*"],
+    deny: ["a.z"],
+    middleware: ["./m.mjs"],
+    audit: { file: "audit.jsonl", maxBytes: 2048, keep: 0 },
+    limits: { callsPerMinute: 60, tools: { "a.*": { callTimeoutMs: 1000 } } },
+    redact: ["email", "/sk-\\w+/gi"],
+    http: {
+      host: "::1",
+      port: 0,
+      allowedHosts: ["mcp.example.com:8443", "[::1]:80"],
+      allowedOrigins: ["vscode-webview://x"],
+      corsOrigins: ["https://app.example.com"],
+    },
+    log: { level: "trace" },
+  };
+  const keys = { al: { env: "KEY", allow: ["a.*"] }, bo: { sha256: "AB".repeat(32), deny: ["*"] } };
+  const config = fromValue({ mcpServers: { a }, junctor: { ...junctor, keys, servers: { a: server } } });
+  expect(config).toEqual({
+    ...junctor,
+    servers: [{ name: "a", launch: command("a"), ...server }],
+    keys: [
+      { name: "al", sha256: createHash("sha256").update(key).digest("hex"), allow: ["a.*"], deny: [] },
+      { name: "bo", sha256: "ab".repeat(32), allow: [], deny: ["*"] },
+    ],
+    secrets: [key],
+    warnings: [],
+  });
+});
+
+test("variables may stand in the junctor section, for numbers too", () => {
+  const section = { audit: "${HOME}/audit.jsonl", http: { port: "${PORT:-7780}" } };
+  const config = parse(JSON.stringify({ mcpServers: {}, junctor: section }));
+  expect(config.audit).toEqual({ file: "/home/me/audit.jsonl" });
+  expect(config.http.port).toBe(7780);
+});
+
+test("secrets are header values with and without scheme, env values, keys in URLs, and nothing short", () => {
+  const config = fromValue({
+    mcpServers: {
+      one: {
+        url: "https://a.example/mcp?apiKey=key-in-url&v=2",
+        headers: { A: "Basic dXNlcjpwdw==", B: "short" },
+      },
+      two: { command: "two", args: ["${GITHUB_TOKEN}"], env: { LONG: "a long value", FLAG: "true" } },
+    },
+  });
+  expect(config.secrets).toEqual([
+    "Basic dXNlcjpwdw==",
+    "ghp_secret_token",
+    "dXNlcjpwdw==",
+    "a long value",
+    "key-in-url",
+  ]);
+});
+
+test("what is odd and not wrong is a warning", () => {
+  const config = fromValue({
+    mcpServers: {
+      a: { command: "npx -y server", colour: 1, headers: {} },
+      b: { url: "http://b", env: {} },
+    },
+    junctor: { servers: { a: { maxConnections: 2, timeoutMs: 4_000_000 } } },
+  });
+  expect(config.warnings.map(({ path, message }) => `${path}: ${message}`)).toEqual([
+    "mcpServers.a.colour: is not known here and is not used: remove it if it is yours",
+    "mcpServers.a.headers: is not used: it is for servers with a url",
+    'mcpServers.a.command: has spaces in it: write arguments into args, such as "args": ["--port", "1"]',
+    "mcpServers.b.env: is not used: it is for servers with a command",
+    'junctor.servers.a.maxConnections: is not used while "sharing" is "shared", which has one connection',
+    "junctor.servers.a.timeoutMs: is never reached: maxTotalMs is 1800000, which is less",
+  ]);
+});
+
+test("settings of a server that is switched off are no mistake", () => {
+  const off = { ...a, disabled: true };
+  expect(fromValue({ mcpServers: { off }, junctor: { servers: { off: {} } } }).servers).toEqual([]);
+});
+
+test("a prefix of its own tells servers apart whose names do not", () => {
+  const config = fromValue({
+    mcpServers: { "a b": a, "a-b": a, "a/b": a },
+    junctor: { servers: { "a b": { prefix: "one" }, "a/b": { prefix: false } } },
+  });
+  expect(config.servers.map(({ prefix }) => prefix)).toEqual(["one", "a-b", false]);
+});
+
+test("everything that is wrong is said at once, a line for each, and no value is shown", () => {
+  const text = `{
+    "mcpServers": {
+      "one": { "comand": "x" },
+      "two": { "url": "\${GITHUB_TOKEN}", "headers": { "A": "\${NOT_SET}" } },
+      "two": { "url": "\${GITHUB_TOKEN}", "headers": { "A": "\${NOT_SET}", "B": "\${NOT_SET}" } },
+    },
+    "junctor": { "servers": { "tow": {} }, "log": { "level": "\${GITHUB_TOKEN}" } },
+  }`;
+  let error: unknown;
+  try {
+    parse(text);
+  } catch (thrown) {
+    error = thrown;
+  }
+  expect(error).toBeInstanceOf(ConfigError);
+  expect(error).toMatchObject({ name: "ConfigError", code: "config.invalid", file: "mcp.json" });
+  expect((error as ConfigError).issues).toHaveLength(6);
+  expect((error as ConfigError).message).toBe(
+    [
+      "mcp.json: mcpServers.two: is written twice, in lines 4 and 5: keep one of them",
+      "mcp.json: mcpServers.one.comand: is not known here: did you mean command?",
+      'mcp.json: mcpServers.two.url: must begin with http:// or https://: write "https://example.com/mcp"',
+      "mcp.json: mcpServers.two.headers.A: NOT_SET is not set: set it, or write ${NOT_SET:-default}",
+      'mcp.json: junctor.log.level: must be one of "trace", "debug", "info", "warn", "error", "silent"',
+      "mcp.json: junctor.servers.tow: is not the name of a server: did you mean two?",
+    ].join("\n"),
+  );
+});
+
+test("one mistake in a server does not hide another", () => {
+  const mcpServers = {
+    one: { comand: "x", args: "y", env: [] },
+    two: { url: "http://a", command: "b", args: 1, headers: 2 },
+    three: { command: "${", args: ["${", "${NO}", "${NO}", "${1} ${2}"] },
+  };
+  expect(() => fromValue({ mcpServers })).toThrow(
+    expect.objectContaining({
+      issues: [
+        "mcpServers.one.comand",
+        "mcpServers.one.args",
+        "mcpServers.one.env",
+        "mcpServers.two",
+        "mcpServers.two.args",
+        "mcpServers.two.headers",
+        "mcpServers.three.command",
+        "mcpServers.three.args[0]",
+        "mcpServers.three.args[1]",
+        "mcpServers.three.args[3]",
+        "mcpServers.three.args[3]",
+      ].map((path) => ({ path, message: expect.any(String) as string })),
+    }),
+  );
+});
+
+test("an envFile is an issue where nothing can be read", () => {
+  expect(() => fromValue({ mcpServers: { a: { ...a, envFile: ".env" } } })).toThrow(
+    "config: mcpServers.a.envFile: cannot be read here: write its variables into env",
+  );
+});

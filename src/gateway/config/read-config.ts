@@ -1,0 +1,64 @@
+import { closeSync, fstatSync, openSync, readFileSync } from "node:fs";
+import { dirname, resolve } from "node:path";
+import { ConfigError } from "../../errors/config-error.ts";
+import type { GatewayConfig } from "./config.ts";
+import { parseConfig } from "./parse-config.ts";
+
+const maxBytes = 1024 * 1024;
+
+/**
+ * Reads and parses a config file, and the `envFile`s it names. Rejects with a `ConfigError` when it cannot be read, or
+ * with everything that is wrong in it. Relative paths in it are resolved against its folder.
+ *
+ * @example
+ * const config = await readConfig("mcp.json", process.env);
+ */
+export async function readConfig(
+  file: string,
+  env: { readonly [name: string]: string | undefined },
+): Promise<GatewayConfig> {
+  const path = resolve(file);
+  const text = readOrExplain(file, path);
+  return parseConfig(text, { file, env, folder: dirname(path), readText: readSmallFile });
+}
+
+/**
+ * The text of a file of up to 1 MiB in UTF-8. Throws the system's error, or a `RangeError` when it is
+ * larger.
+ */
+export function readSmallFile(path: string): string {
+  const descriptor = openSync(path, "r");
+  try {
+    // A pipe or a device says 0, and is read as it comes.
+    if (fstatSync(descriptor).size > maxBytes) throw new RangeError("The file is larger than 1 MiB.");
+    return new TextDecoder("utf-8", { fatal: true }).decode(readFileSync(descriptor));
+  } finally {
+    closeSync(descriptor);
+  }
+}
+
+function readOrExplain(file: string, path: string): string {
+  try {
+    return readSmallFile(path);
+  } catch (error) {
+    throw new ConfigError(file, [{ path: "", message: explain(error) }], { cause: error });
+  }
+}
+
+function explain(error: unknown): string {
+  if (error instanceof RangeError) return "is larger than 1 MiB: is it a config?";
+  const { code, message } = error as NodeJS.ErrnoException;
+  switch (code) {
+    case "ENOENT":
+      return "does not exist: create it, or name another file";
+    case "ERR_ENCODING_INVALID_ENCODED_DATA":
+      return "is not UTF-8: save it in that encoding";
+    case "EISDIR":
+      return "is a folder: name the file in it";
+    case "EACCES":
+    case "EPERM":
+      return "may not be read by this user: change its permissions";
+    default:
+      return `cannot be read (${code ?? message}): name another file`;
+  }
+}

@@ -1,0 +1,48 @@
+import { nearest } from "../../errors/nearest.ts";
+import { type SecretKind, secrets } from "../../middleware/secret-kinds.ts";
+import type { Part } from "./part.ts";
+import { readText } from "./read.ts";
+
+const example = '"/sk-[a-z0-9]+/i"';
+const kinds = Object.keys(secrets);
+
+/** The name of a kind of secret, or a regular expression written `/…/flags`. */
+export function readRedaction(part: Part): string | undefined {
+  const text = readText(part, example);
+  if (text === undefined) return undefined;
+  const problem = text.startsWith("/") ? findPatternProblem(text) : findNameProblem(text);
+  if (problem === undefined) return text;
+  part.reading.issue(part.path, problem);
+  return undefined;
+}
+
+/** What a redaction of a config stands for. */
+export function toRedaction(text: string): RegExp | SecretKind {
+  const [, pattern, flags] = split(text) ?? [];
+  return pattern === undefined ? (text as SecretKind) : new RegExp(pattern, flags);
+}
+
+function split(text: string): readonly string[] | null {
+  return /^\/(.+)\/([dgimsuvy]*)$/s.exec(text);
+}
+
+function findNameProblem(text: string): string | undefined {
+  if (kinds.includes(text)) return undefined;
+  const near = nearest(text, kinds);
+  const hint =
+    near === undefined ? `write a regular expression such as ${example}` : `did you mean "${near}"?`;
+  return `is none of ${kinds.join(", ")}: ${hint}`;
+}
+
+function findPatternProblem(text: string): string | undefined {
+  if (split(text) === null)
+    return `is not a regular expression between slashes: write one such as ${example}`;
+  try {
+    toRedaction(text);
+    return undefined;
+  } catch (error) {
+    // The message begins with the expression, which may hold what a variable held; the reason is its end.
+    const reason = (error as Error).message.split(": ").at(-1);
+    return `is not a regular expression (${reason}): write one such as ${example}`;
+  }
+}
