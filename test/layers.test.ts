@@ -6,7 +6,7 @@ import { findCycle, parseImports, readSourceGraph, root, type SourceGraph } from
 // The layer table of docs/architecture.md: each folder of src/ and the folders it may import.
 const base = ["errors", "async"];
 const belowTools = [...base, "json", "jsonrpc", "mcp"];
-const belowGateway = [...belowTools, "tools", "middleware", "server", "client", "transports"];
+const belowGateway = [...belowTools, "tools", "audit", "middleware", "server", "client", "transports"];
 const layers: Readonly<Record<string, readonly string[]>> = {
   errors: [],
   async: ["errors"],
@@ -15,9 +15,10 @@ const layers: Readonly<Record<string, readonly string[]>> = {
   mcp: [...base, "json", "jsonrpc"],
   tools: belowTools,
   transports: belowTools,
-  middleware: [...belowTools, "tools"],
+  audit: [...belowTools, "tools"],
+  middleware: [...belowTools, "tools", "audit"],
   server: [...belowTools, "tools"],
-  client: [...belowTools, "tools", "transports"],
+  client: [...belowTools, "tools", "audit", "transports"],
   gateway: belowGateway,
   testing: [...belowGateway, "gateway"],
   cli: [...belowGateway, "gateway", "testing"],

@@ -1,17 +1,20 @@
 import { randomUUID } from "node:crypto";
+import type { Awaitable } from "../async/awaitable.ts";
 import type { Clock } from "../async/clock.ts";
-import type { Delivery } from "../errors/delivery.ts";
+import type { Audit } from "../audit/audit.ts";
+import { describeEnd } from "../audit/call-end.ts";
 import type { RawJson } from "../json/raw.ts";
+import type { CallEnd } from "../tools/middleware.ts";
 import type { ToolOutcome } from "../tools/provider.ts";
 import type { Agreement } from "./agreement.ts";
-import { type Audit, digestOf } from "./audit.ts";
 
 /** A call, as far as it is known before it is made. */
 export interface CallSubject {
   readonly tool: string;
   readonly args: RawJson;
   readonly caller: string | undefined;
-  readonly trace?: string | undefined;
+  /** Looked up only for those who write it down. */
+  readonly trace?: () => string | undefined;
 }
 
 /** What the work on a call notes for its record. */
@@ -39,21 +42,19 @@ export function createRecorded({ audit, target, clock, agreement }: RecordedOpti
   return async ({ tool, args, caller, trace }, work) => {
     const startedAt = clock.now();
     const tally: Tally = { bytesSent: 0, bytesReceived: 0 };
-    const finish = (outcome: string, delivery: Delivery | undefined): Promise<void> => {
+    const finish = (end: CallEnd): Awaitable<void> => {
       const mode = agreement()?.mode;
       return audit.record({
         time: new Date(startedAt).toISOString(),
         call: randomUUID(),
-        trace,
+        trace: trace?.(),
         caller,
         server: target,
         tool,
         era: mode?.kind,
         revision: mode?.revision,
-        argumentsDigest: digestOf(args),
-        ...redacted(audit, args, tool),
-        outcome,
-        delivery,
+        ...audit.describeArguments(args, tool),
+        ...describeEnd(end),
         ...tally,
         durationMs: clock.now() - startedAt,
       });
@@ -62,22 +63,10 @@ export function createRecorded({ audit, target, clock, agreement }: RecordedOpti
     try {
       outcome = await work(tally);
     } catch (error) {
-      const { code, delivery } = error as { readonly code?: unknown; readonly delivery?: Delivery };
-      await finish(typeof code === "string" ? code : "unknown", delivery);
+      await finish({ kind: "failed", error });
       throw error;
     }
-    const isError = outcome.kind === "complete" && outcome.result.at("isError")?.value === true;
-    await finish(isError ? "tool_error" : outcome.kind === "complete" ? "ok" : outcome.kind, undefined);
+    await finish(outcome);
     return outcome;
   };
-}
-
-/** A redaction that fails says so in the record: it must neither leak the arguments nor fail the call. */
-function redacted({ redact }: Audit, args: RawJson, tool: string): { readonly arguments?: unknown } {
-  if (redact === undefined) return {};
-  try {
-    return { arguments: redact(args.value, tool) };
-  } catch {
-    return { arguments: "[redaction failed]" };
-  }
 }

@@ -1,7 +1,7 @@
 import type { RawJson } from "../json/raw.ts";
 import type { HeaderLookup } from "../mcp/era.ts";
 import { newestModernRevision, type Revision } from "../mcp/revision.ts";
-import type { ClientCapabilities, Implementation, LogLevel } from "../mcp/types.ts";
+import type { Ask, ClientCapabilities, Implementation, LogLevel } from "../mcp/types.ts";
 
 /** Something a call tells its caller before it ends. */
 export type CallEvent =
@@ -13,6 +13,9 @@ export type CallEvent =
       readonly message?: string;
     }
   | { readonly kind: "log"; readonly level: LogLevel; readonly data: unknown; readonly logger?: string };
+
+/** Asks whoever made a call. Aborting withdraws the question. */
+export type AskCaller = (ask: Ask, signal: AbortSignal) => Promise<RawJson>;
 
 /** What a provider knows about the call it serves, whatever the era and transport it came by. */
 export interface CallContext {
@@ -29,6 +32,12 @@ export interface CallContext {
   readonly meta: RawJson | undefined;
   /** Mirrored headers of a modern HTTP request. */
   readonly headers: HeaderLookup | undefined;
+  /** Whether the caller wants to hear of progress; what is emitted without that costs work for nobody. */
+  readonly wantsProgress: boolean;
+  /** The least important log messages the caller wants; undefined when it wants none. */
+  readonly logLevel: LogLevel | undefined;
+  /** Stands for the legacy conversation the call came in: the same object for all its calls, and for no other. */
+  readonly session: object | undefined;
   /**
    * Tells the caller something now. Resolves when the transport took it, which is the backpressure; events nobody asked
    * for resolve at once.
@@ -39,6 +48,11 @@ export interface CallContext {
    * is not possible, which is everywhere but for 2025-11-25 over HTTP.
    */
   release(): Promise<void>;
+  /**
+   * Asks the caller something while the call goes on, and resolves with the bare result; rejects with an `RpcError` when
+   * the caller refuses. Undefined for callers that cannot be asked so: modern ones get `input_required` instead.
+   */
+  readonly ask: AskCaller | undefined;
 }
 
 /**
@@ -61,6 +75,10 @@ export function createCallContext(overrides: Partial<CallContext> = {}): CallCon
     clientInfo: undefined,
     meta: undefined,
     headers: undefined,
+    wantsProgress: overrides.emit !== undefined,
+    logLevel: undefined,
+    session: undefined,
+    ask: undefined,
     emit: () => Promise.resolve(),
     release: () => Promise.resolve(),
     ...overrides,

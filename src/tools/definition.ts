@@ -1,5 +1,5 @@
 import { RawJson } from "../json/raw.ts";
-import { replaceMember } from "../json/splice.ts";
+import { editMembers } from "../json/splice.ts";
 
 /**
  * The JSON of listed things (tools, prompts, …), kept beside the object it belongs to. A definition that came from
@@ -24,10 +24,17 @@ export function fromDefinition<T extends object>(raw: RawJson): T {
   return item;
 }
 
+/** The same thing with some members changed, and every other byte of its definition as it was. */
+export function withMembers<T extends object>(item: T, changes: Partial<T>): T {
+  const changed = Object.freeze({ ...item, ...changes });
+  const raw = definitions.get(item);
+  if (raw === undefined) return changed;
+  const edits = Object.entries(changes).map(([key, value]) => [key, RawJson.fromValue(value)] as const);
+  definitions.set(changed, editMembers(raw, Object.fromEntries(edits)));
+  return changed;
+}
+
 /** The same thing under another name, with every other byte of its definition as it was. */
 export function withName<T extends { readonly name: string }>(item: T, name: string): T {
-  const renamed = Object.freeze({ ...item, name });
-  const raw = definitions.get(item);
-  if (raw !== undefined) definitions.set(renamed, replaceMember(raw, "name", RawJson.fromValue(name)));
-  return renamed;
+  return withMembers(item, { name } as Partial<T>);
 }

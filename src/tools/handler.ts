@@ -62,6 +62,18 @@ export class HandlerContext implements ToolContext {
   get headers(): CallContext["headers"] {
     return this.context.headers;
   }
+  get wantsProgress(): boolean {
+    return this.context.wantsProgress;
+  }
+  get logLevel(): CallContext["logLevel"] {
+    return this.context.logLevel;
+  }
+  get session(): object | undefined {
+    return this.context.session;
+  }
+  get ask(): CallContext["ask"] {
+    return this.context.ask;
+  }
   get answers(): AnswerReader {
     return readAnswers(this.call.resumption);
   }

@@ -272,3 +272,75 @@ test("a filter that depends on the caller is not advertised as the same list for
   const filtered = withMiddleware(registry, [{ filterTools: (tools) => tools }]);
   expect(filtered.cacheHints).toEqual({ ttlMs: 5, cacheScope: "private" });
 });
+
+describe("what nobody waits for", () => {
+  const registry = createTools();
+  const args = RawJson.fromText("{}");
+  const passive: Middleware = { beforeCall: () => {}, afterCall: () => {} };
+  const filter: Middleware = { filterTools: without("secret") };
+
+  test.each<[string, readonly Middleware[]]>([
+    ["no middleware", []],
+    ["hooks", [passive, passive]],
+    ["a filter", [filter]],
+    ["a filter and hooks that rename", [filter, passive, renaming("open", "other")]],
+  ])("is answered at once with %s", (_, middlewares) => {
+    const provider = withMiddleware(registry, middlewares);
+    expect(provider.listTools(context)).toBeInstanceOf(Array);
+    expect(provider.callTool({ name: "open", arguments: args }, context)).toMatchObject({ kind: "complete" });
+  });
+
+  test.each<[string, string, readonly Middleware[]]>([
+    ["a hidden tool", "Tool not found: secret", [filter]],
+    [
+      "a refusal",
+      "not now",
+      [
+        {
+          beforeCall: () => {
+            throw new ToolError("not now");
+          },
+        },
+      ],
+    ],
+  ])("is rejected, not thrown: %s", async (_, message, middlewares) => {
+    const outcome = withMiddleware(registry, middlewares).callTool(
+      { name: "secret", arguments: args },
+      context,
+    );
+    expect(outcome).toBeInstanceOf(Promise);
+    await expect(outcome).rejects.toThrow(message);
+  });
+});
+
+test("hooks may answer with promises of another kind", async () => {
+  const thenable = <T>(value: T): Promise<T> =>
+    ({ then: (resolve: (value: T) => void) => resolve(value) }) as unknown as Promise<T>;
+  const ends: string[] = [];
+  const foreign: Middleware = {
+    filterTools: (tools) => thenable(without("secret")(tools)),
+    beforeCall: (made) => thenable({ ...made, name: made.name === "open" ? "other" : made.name }),
+    afterCall: (made, end) => (ends.push(`${made.name} ${end.kind}`), thenable(end)),
+  };
+  const provider = withMiddleware(createTools(), [foreign]);
+  expect((await provider.listTools(context)).map(({ name }) => name)).not.toContain("secret");
+  expect(await call(provider, "open")).toEqual(saying("other {}"));
+  await expect(call(provider, "secret")).rejects.toBeInstanceOf(NotFoundError);
+  expect(ends).toEqual(["other complete"]);
+});
+
+test("a call in a long list that did not change looks at one name, not at all of them", () => {
+  let looks = 0;
+  const tools = Array.from({ length: 1000 }, (_, index) => {
+    const tool = { name: "", inputSchema: { type: "object" } };
+    return Object.defineProperty(tool, "name", { get: () => (looks++, `t${index}`) });
+  });
+  const frozen = Object.freeze(tools);
+  const done = { kind: "complete", result: RawJson.fromText("{}") } as const;
+  const provider = withMiddleware({ listTools: () => frozen, callTool: () => done }, [
+    { filterTools: (given) => given },
+  ]);
+  for (let times = 0; times < 10; times++)
+    expect(provider.callTool({ name: "t999", arguments: done.result }, context)).toBe(done);
+  expect(looks).toBe(1000);
+});

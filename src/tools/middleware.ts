@@ -1,6 +1,10 @@
+import { andThen, type Awaitable, recover, settled } from "../async/awaitable.ts";
+import { type Clock, systemClock } from "../async/clock.ts";
 import { NotFoundError } from "../errors/not-found-error.ts";
 import type { Tool } from "../mcp/types.ts";
+import { addTerms, type CallTerms, callUnder, noTerms, withoutTerms } from "./call-terms.ts";
 import type { CallContext } from "./context.ts";
+import { createFilteredList } from "./filtered-list.ts";
 import type { Provider, ToolCall, ToolOutcome } from "./provider.ts";
 
 /** How a call ended, as `afterCall` sees it. */
@@ -15,121 +19,139 @@ export interface Middleware {
   filterTools?(tools: readonly Tool[], context: CallContext): readonly Tool[] | Promise<readonly Tool[]>;
   /**
    * Runs before a call; returning a call replaces it. Throw to refuse: a `ToolError` is told to the model, an
-   * `RpcError` to the client.
+   * `RpcError` to the client. Set `timeoutMs` or `mapEvent` in what you return; what others set is not shown and stays.
    */
   beforeCall?(call: ToolCall, context: CallContext): ToolCall | void | Promise<ToolCall | void>;
   /**
    * Runs after a call that this middleware let through, however it ended; returning an end replaces it. `call` is what
-   * was called in the end.
+   * was called in the end: the very object that `beforeCall` returned, if it returned one.
    */
   afterCall?(call: ToolCall, end: CallEnd, context: CallContext): CallEnd | void | Promise<CallEnd | void>;
 }
 
+export interface MiddlewareOptions {
+  /** The time that `timeoutMs` of a call is measured by. */
+  readonly clock?: Clock;
+}
+
 /**
  * A provider with middleware around its tools; its other facets are as they were. The list of middlewares is fixed
- * here, in the order given.
+ * here, in the order given. What nobody waits for is answered at once, without a promise; nothing is thrown, failures
+ * are rejections.
  *
  * @example
  * const guarded = withMiddleware(registry, [{ filterTools: (tools) => tools.filter((tool) => tool.name !== "drop") }]);
  */
-export function withMiddleware(provider: Provider, middlewares: readonly Middleware[]): Provider {
+export function withMiddleware(
+  provider: Provider,
+  middlewares: readonly Middleware[],
+  options: MiddlewareOptions = {},
+): Provider {
+  const { clock = systemClock } = options;
   const chain = [...middlewares];
-  const hasFilters = chain.some(({ filterTools }) => filterTools !== undefined);
-  const listTools = hasFilters ? createFilteredList(provider, chain) : provider.listTools.bind(provider);
+  const filters = chain.flatMap((middleware) => middleware.filterTools?.bind(middleware) ?? []);
+  const hasFilters = filters.length > 0;
+  const visible = hasFilters ? createFilteredList(provider, filters) : undefined;
+  const list = visible?.list ?? ((context) => settled(provider.listTools(context)));
 
-  /** A filter may judge a tool by its neighbours, so the whole list is filtered to decide about one. */
-  const assertVisible = async (name: string, context: CallContext): Promise<void> => {
-    const tools = await listTools(context);
-    if (!tools.some((tool) => tool.name === name)) throw new NotFoundError("tool", name);
-  };
+  /** Refuses a name that not every filter lets through. */
+  const judge = (name: string, context: CallContext): Awaitable<void> =>
+    andThen(visible === undefined || visible.has(name, context), (isVisible) => {
+      if (!isVisible) throw new NotFoundError("tool", name);
+    });
 
   /** The call under the name the list has for it: filters judge by the list. */
-  const resolve = async (call: ToolCall, context: CallContext): Promise<ToolCall> => {
-    const listed = hasFilters ? await provider.listedName?.(call.name, context) : undefined;
-    return listed === undefined ? call : { ...call, name: listed };
+  const resolve = (call: ToolCall, context: CallContext): Awaitable<ToolCall> => {
+    const listed = hasFilters ? settled(provider.listedName?.(call.name, context)) : undefined;
+    return andThen(listed, (name) => (name === undefined ? call : { ...call, name }));
   };
 
   /** `isVisible` says that the call's name is known to have passed every filter. */
-  const callFrom = async (
+  const callFrom = (
     index: number,
     call: ToolCall,
+    terms: CallTerms,
     isVisible: boolean,
     context: CallContext,
-  ): Promise<ToolOutcome> => {
+  ): Awaitable<ToolOutcome> => {
     const middleware = chain[index];
-    if (middleware === undefined) return provider.callTool(call, context);
-    const { name } = call;
+    if (middleware === undefined) return callUnder(terms, provider, call, context, clock);
     const isJudgedHere = !isVisible && middleware.filterTools !== undefined;
-    if (isJudgedHere) await assertVisible(name, context);
-    const changed = (await middleware.beforeCall?.(call, context)) ?? call;
-    const isRenamed = changed.name !== name;
-    if (isRenamed && hasFilters) await assertVisible(changed.name, context);
-    const next = callFrom(index + 1, changed, isVisible || isJudgedHere || isRenamed, context);
-    if (middleware.afterCall === undefined) return next;
-    const end = await endOf(next);
-    const replaced = (await middleware.afterCall(changed, end, context)) ?? end;
-    if (replaced.kind === "failed") throw replaced.error;
-    return replaced;
+    const judged = isJudgedHere ? judge(call.name, context) : undefined;
+    const before = andThen(judged, () => settled(middleware.beforeCall?.(call, context)));
+    return andThen(before, (replacement) => {
+      const made = replacement ?? call;
+      const isRenamed = made.name !== call.name;
+      const isKnown = isVisible || isJudgedHere || isRenamed;
+      return andThen(isRenamed ? judge(made.name, context) : undefined, () => {
+        const madeTerms = addTerms(terms, made);
+        const next = (): Awaitable<ToolOutcome> =>
+          callFrom(index + 1, withoutTerms(made), madeTerms, isKnown, context);
+        return middleware.afterCall === undefined ? next() : endWith(middleware, made, context, next);
+      });
+    });
   };
 
   return {
-    ...facetsOf(provider, hasFilters),
-    listTools,
-    callTool: async (call, context) => {
-      const resolved = await resolve(call, context);
-      try {
-        return await callFrom(0, resolved, !hasFilters, context);
-      } catch (error) {
+    ...facetsOf(provider),
+    // A filter may show each caller another list, so one caller's is not for a cache that serves others.
+    get cacheHints() {
+      const { cacheHints } = provider;
+      return hasFilters && cacheHints !== undefined
+        ? { ...cacheHints, cacheScope: "private" as const }
+        : cacheHints;
+    },
+    ...(provider.listMeta === undefined
+      ? {}
+      : { listMeta: (items) => provider.listMeta?.(visible?.originOf(items) ?? items) }),
+    listTools: (context) => recover(() => list(context), reject),
+    callTool: (call, context) => {
+      let { name } = call;
+      const work = (): Awaitable<ToolOutcome> =>
+        andThen(resolve(call, context), (resolved) => {
+          name = resolved.name;
+          const terms = addTerms(noTerms, resolved);
+          return callFrom(0, withoutTerms(resolved), terms, !hasFilters, context);
+        });
+      return recover(work, (error) => {
         // The caller is told about the name it used.
-        const isMissing =
-          error instanceof NotFoundError && error.what === "tool" && error.id === resolved.name;
-        throw isMissing ? new NotFoundError("tool", call.name) : error;
-      }
+        const isMissing = error instanceof NotFoundError && error.what === "tool" && error.id === name;
+        return reject(isMissing ? new NotFoundError("tool", call.name) : error);
+      });
     },
   };
 }
 
-/** How many callers' lists are remembered; who was not seen for longest is forgotten first. */
-const maxCallers = 1024;
-
-/** What every filter leaves for a caller, in the order of declaration; the same frozen array while it is the same tools. */
-function createFilteredList(provider: Provider, chain: readonly Middleware[]): Provider["listTools"] {
-  const shown = new Map<string | undefined, readonly Tool[]>();
-  return async (context) => {
-    let tools = await provider.listTools(context);
-    for (const middleware of chain) {
-      if (middleware.filterTools !== undefined) tools = await middleware.filterTools(tools, context);
-    }
-    const last = shown.get(context.caller);
-    const isSame = tools.length === last?.length && tools.every((tool, index) => tool === last[index]);
-    const list = isSame && last !== undefined ? last : Object.freeze([...tools]);
-    shown.delete(context.caller);
-    shown.set(context.caller, list);
-    if (shown.size > maxCallers) shown.delete(shown.keys().next().value);
-    return list;
-  };
+/** Runs the rest of a call, and the middleware's `afterCall` on whatever end it has. */
+function endWith(
+  middleware: Middleware,
+  call: ToolCall,
+  context: CallContext,
+  next: () => Awaitable<ToolOutcome>,
+): Awaitable<ToolOutcome> {
+  const ended = recover<CallEnd>(next, (error) => ({ kind: "failed", error }));
+  return andThen(ended, (end) =>
+    andThen(settled(middleware.afterCall?.(call, end, context)), (replacement) => {
+      const final = replacement ?? end;
+      if (final.kind === "failed") throw final.error;
+      return final;
+    }),
+  );
 }
 
-async function endOf(outcome: Promise<ToolOutcome>): Promise<CallEnd> {
-  try {
-    return await outcome;
-  } catch (error) {
-    return { kind: "failed", error };
-  }
+/** Whoever calls a provider may count on a rejection, and need not look out for what is thrown as well. */
+function reject(error: unknown): Promise<never> {
+  return Promise.reject(error);
 }
 
 /** What a provider offers besides tools. Read at once: facets are fixed for a provider's life. */
-function facetsOf(provider: Provider, isFiltered: boolean): Omit<Provider, "listTools" | "callTool"> {
-  const { resources, prompts, completion, cacheHints } = provider;
+function facetsOf(provider: Provider): Omit<Provider, "listTools" | "callTool"> {
+  const { resources, prompts, completion } = provider;
   return {
     ...(resources === undefined ? {} : { resources }),
     ...(prompts === undefined ? {} : { prompts }),
     ...(completion === undefined ? {} : { completion }),
-    // A filter may show each caller another list, so one caller's is not for a cache that serves others.
     ...(provider.listedName === undefined ? {} : { listedName: provider.listedName.bind(provider) }),
-    ...(cacheHints === undefined
-      ? {}
-      : { cacheHints: isFiltered ? { ...cacheHints, cacheScope: "private" } : cacheHints }),
     ...(provider.onChange === undefined
       ? {}
       : { onChange: (listener) => provider.onChange?.(listener) ?? (() => {}) }),

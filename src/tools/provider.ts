@@ -10,14 +10,17 @@ import type {
   ResourceTemplate,
   Tool,
 } from "../mcp/types.ts";
-import type { CallContext } from "./context.ts";
+import type { CallContext, CallEvent } from "./context.ts";
 
 /** Answers to earlier questions, by the key they were asked under. Each is the bare result the client gave. */
 export type Answers = { readonly [key: string]: RawJson };
 
 /** Present on the second and later rounds of a request that had to ask something. */
 export interface Resumption {
+  /** Every answer given so far. */
   readonly answers: Answers;
+  /** Those of the last round only, for whoever passes them on; the same as `answers` when left out. */
+  readonly latest?: Answers;
   /** What the provider attached to its question, exactly as it was. */
   readonly state: unknown;
 }
@@ -28,6 +31,17 @@ export interface ToolCall {
   /** An object, as the bytes that came. */
   readonly arguments: RawJson;
   readonly resumption?: Resumption | undefined;
+  /**
+   * Set by middleware: the call is stopped with a `TimeoutError` when the provider takes longer, even if it does not
+   * heed its signal. Of several, the smallest counts. Each round of a call that asks something has the whole time, and
+   * waiting for an answer to a question takes none of it.
+   */
+  readonly timeoutMs?: number | undefined;
+  /**
+   * Set by middleware: changes what the call emits on its way to the caller, or drops it. Of several, that of the
+   * innermost middleware comes first. One that throws keeps the event from the caller.
+   */
+  readonly mapEvent?: ((event: CallEvent) => CallEvent | undefined) | undefined;
 }
 
 /** A provider cannot finish before somebody answers. The request is made again, with the answers. */
@@ -37,6 +51,8 @@ export interface InputRequired {
   readonly asks: { readonly [key: string]: Ask };
   /** Comes back unchanged in {@link Resumption.state}; the caller cannot read or alter it. JSON. */
   readonly state?: unknown;
+  /** Whether the next round gets the answers of earlier ones too; true. */
+  readonly keepsAnswers?: boolean;
 }
 
 /** How a request to a provider ends, short of failing. `result` has the shape the protocol gives it. */
@@ -107,6 +123,8 @@ export interface Provider {
   readonly completion?: CompletionProvider;
   /** Calls the listener on every change until the returned function is called. */
   onChange?(listener: (change: Change) => void): () => void;
-  /** How long lists may be cached by those who asked; not at all when left out. */
-  readonly cacheHints?: CacheHints;
+  /** More for the `_meta` of a list this provider gave, such as which parts of it are missing. Fixed for one array. */
+  listMeta?(list: readonly object[]): { readonly [key: string]: unknown } | undefined;
+  /** How long lists may be cached by those who asked; not at all when left out. Looked at for every new list. */
+  readonly cacheHints?: CacheHints | undefined;
 }

@@ -2,7 +2,7 @@
 // way there is to one.
 import { type AddressInfo, createServer } from "node:net";
 import { describe, expect, onTestFinished, test } from "vitest";
-import type { AuditRecord } from "../../src/client/audit.ts";
+import type { AuditRecord } from "../../src/audit/audit.ts";
 import type { Client } from "../../src/client/client.ts";
 import { connect, type ConnectOptions } from "../../src/client/connect.ts";
 import { createEraCache } from "../../src/client/era-cache.ts";

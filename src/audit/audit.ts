@@ -1,4 +1,5 @@
 import { createHash } from "node:crypto";
+import { type Awaitable, isPromise, recover, settled } from "../async/awaitable.ts";
 import { type Clock, settlesWithin } from "../async/clock.ts";
 import type { Delivery } from "../errors/delivery.ts";
 import type { RawJson } from "../json/raw.ts";
@@ -45,10 +46,12 @@ export interface AuditOptions {
   readonly onFailed?: (error: unknown) => void;
 }
 
-/** Hands records to a sink without ever holding a call up for long. */
+/** Hands records to a sink without ever holding a call up for long, and without ever failing it. */
 export interface Audit {
-  record(record: AuditRecord): Promise<void>;
-  readonly redact: AuditOptions["redact"];
+  /** Done at once when the sink is. Never throws, never rejects. */
+  record(record: AuditRecord): Awaitable<void>;
+  /** What a record says about the arguments of a call. */
+  describeArguments(args: RawJson, tool: string): Pick<AuditRecord, "argumentsDigest" | "arguments">;
 }
 
 export function createAudit(options: AuditOptions, clock: Clock): Audit {
@@ -56,28 +59,41 @@ export function createAudit(options: AuditOptions, clock: Clock): Audit {
   let waiting = 0;
   let dropped = 0;
   return {
-    redact,
-    record: async (record) => {
-      if (waiting >= maxWaiting) {
-        onDropped?.(++dropped);
-        return;
-      }
+    record: (record) => {
+      if (waiting >= maxWaiting) return tell(onDropped, ++dropped);
+      const taken = recover(
+        () => settled(sink(record)),
+        (error) => tell(onFailed, error),
+      );
+      if (!isPromise(taken)) return;
       waiting++;
-      const taken = (async () => {
-        try {
-          await sink(record);
-        } catch (error) {
-          onFailed?.(error);
-        } finally {
-          waiting--;
-        }
-      })();
-      await settlesWithin(taken, maxWaitMs, clock);
+      const noted = taken.finally(() => waiting--);
+      return settlesWithin(noted, maxWaitMs, clock).then(() => {});
     },
+    describeArguments: (args, tool) => ({ argumentsDigest: digestOf(args), ...redacted(redact, args, tool) }),
   };
 }
 
 /** The digest under which arguments are known. */
 export function digestOf(args: RawJson): string {
   return createHash("sha256").update(args.bytes).digest("hex");
+}
+
+/** The call is not to suffer from whoever is told about its record. */
+function tell<T>(listener: ((told: T) => void) | undefined, told: T): void {
+  try {
+    listener?.(told);
+  } catch {
+    // There is nobody left to tell.
+  }
+}
+
+/** A redaction that fails says so in the record: it must neither leak the arguments nor fail the call. */
+function redacted(redact: AuditOptions["redact"], args: RawJson, tool: string): { arguments?: unknown } {
+  if (redact === undefined) return {};
+  try {
+    return { arguments: redact(args.value, tool) };
+  } catch {
+    return { arguments: "[redaction failed]" };
+  }
 }

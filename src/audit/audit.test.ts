@@ -2,13 +2,13 @@ import { createHash } from "node:crypto";
 import { describe, expect, test } from "vitest";
 import { FakePipe, type Reaction } from "../../test/support/fake-pipe.ts";
 import { modernScript, text } from "../../test/support/fake-script.ts";
+import type { Client } from "../client/client.ts";
+import { connect, type ConnectOptions } from "../client/connect.ts";
 import { RawJson } from "../json/raw.ts";
 import { createVirtualClock } from "../testing/virtual-clock.ts";
 import { createCallContext } from "../tools/context.ts";
 import type { AuditOptions, AuditRecord } from "./audit.ts";
 import { createAudit } from "./audit.ts";
-import type { Client } from "./client.ts";
-import { connect, type ConnectOptions } from "./connect.ts";
 
 const measure = {
   name: "measure",

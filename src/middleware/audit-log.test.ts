@@ -1,0 +1,183 @@
+import { createHash } from "node:crypto";
+import { describe, expect, test } from "vitest";
+import type { AuditRecord } from "../audit/audit.ts";
+import { RpcError } from "../errors/rpc-error.ts";
+import { ToolError } from "../errors/tool-error.ts";
+import { RawJson } from "../json/raw.ts";
+import { createVirtualClock } from "../testing/virtual-clock.ts";
+import { elicit, inputRequired } from "../tools/ask.ts";
+import { failure } from "../tools/content.ts";
+import { createCallContext } from "../tools/context.ts";
+import { type Middleware, withMiddleware } from "../tools/middleware.ts";
+import type { Provider } from "../tools/provider.ts";
+import { createRegistry } from "../tools/registry.ts";
+import { allowTools } from "./allow-list.ts";
+import { auditLog, type AuditLogOptions } from "./audit-log.ts";
+import { limitTime } from "./time-limit.ts";
+
+const startMs = Date.parse("2026-01-02T03:04:05Z");
+
+function audited(options: Partial<AuditLogOptions> = {}, inner: readonly Middleware[] = []) {
+  const clock = createVirtualClock(startMs);
+  const records: AuditRecord[] = [];
+  const record = (taken: AuditRecord): void => void records.push(taken);
+  const registry = createRegistry({ onError: () => {} });
+  registry.register("echo", { input: { type: "object" } }, (args) => JSON.stringify(args));
+  registry.register("fail", {}, () => failure("no"));
+  registry.register("ask", {}, (_, { answers }) =>
+    answers.elicited("sure") === undefined ? inputRequired({ sure: elicit("Sure?", {}) }, 1) : "done",
+  );
+  registry.register("refuse", {}, () => {
+    throw new RpcError("rpc.invalid_params", "no");
+  });
+  registry.register("hang", {}, () => new Promise<string>(() => {}));
+  const provider = withMiddleware(registry, [auditLog({ record, clock, ...options }), ...inner], { clock });
+  return { clock, records, provider };
+}
+
+async function call(provider: Provider, name: string, args = "{}"): Promise<unknown> {
+  return provider.callTool({ name, arguments: RawJson.fromText(args) }, createCallContext());
+}
+
+describe("auditLog", () => {
+  test("writes everything about a call", async () => {
+    const { provider, records } = audited({ server: "demo" });
+    const meta = RawJson.fromValue({ traceparent: "00-4bf9-00f0-01" });
+    const args = RawJson.fromText('{"key":"ü"}');
+    await provider.callTool({ name: "echo", arguments: args }, createCallContext({ caller: "ada", meta }));
+    expect(records).toEqual([
+      {
+        time: "2026-01-02T03:04:05.000Z",
+        call: expect.stringMatching(/^[0-9a-f-]{36}$/) as unknown,
+        trace: "00-4bf9-00f0-01",
+        caller: "ada",
+        server: "demo",
+        tool: "echo",
+        era: "modern",
+        revision: "2026-07-28",
+        argumentsDigest: createHash("sha256").update('{"key":"ü"}').digest("hex"),
+        outcome: "ok",
+        delivery: undefined,
+        bytesSent: 12,
+        bytesReceived: expect.any(Number) as unknown,
+        durationMs: 0,
+      },
+    ]);
+    expect(records[0]?.bytesReceived).toBeGreaterThan(20);
+  });
+
+  const refusing: Middleware = {
+    beforeCall: () => {
+      throw new ToolError("not today");
+    },
+  };
+  test.each<[string, readonly Middleware[], Partial<AuditRecord>]>([
+    ["fail", [], { outcome: "tool_error", delivery: undefined }],
+    ["ask", [], { outcome: "input_required", delivery: undefined }],
+    ["refuse", [], { outcome: "rpc.invalid_params", delivery: "answered" }],
+    ["nothing", [], { outcome: "provider.not_found", bytesReceived: 0 }],
+    ["echo", [refusing], { outcome: "tool.failed" }],
+    ["echo", [allowTools({ deny: ["echo"] })], { outcome: "provider.not_found" }],
+  ])("writes one record of a call of %s", async (name, inner, expected) => {
+    const { provider, records } = audited({}, inner);
+    await call(provider, name).catch(() => {});
+    expect(records).toHaveLength(1);
+    expect(records[0]).toMatchObject({ tool: name, ...expected });
+  });
+
+  test("writes that a call ran out of time, whatever the model is told", async () => {
+    const { provider, records, clock } = audited({}, [limitTime({ ms: 100 })]);
+    const ended = call(provider, "hang").catch((error: unknown) => error);
+    await clock.advance(100);
+    expect(await ended).toBeInstanceOf(ToolError);
+    expect(records).toMatchObject([
+      { outcome: "client.timeout", delivery: "outcome_unknown", durationMs: 100 },
+    ]);
+  });
+
+  test("writes a record of each round of a call that asks", async () => {
+    const { provider, records } = audited();
+    await call(provider, "ask");
+    const answers = { sure: RawJson.fromValue({ action: "accept", content: {} }) };
+    const resumption = { answers, state: 1 };
+    await provider.callTool(
+      { name: "ask", arguments: RawJson.fromText("{}"), resumption },
+      createCallContext(),
+    );
+    expect(records.map(({ outcome }) => outcome)).toEqual(["input_required", "ok"]);
+    expect(new Set(records.map((record) => record.call)).size).toBe(2);
+  });
+
+  test("keeps calls apart that are the very same object", async () => {
+    const { provider, records, clock } = audited({}, [limitTime({ ms: 100 })]);
+    const same = { name: "hang", arguments: RawJson.fromText("{}") };
+    const context = createCallContext();
+    const ended = [Promise.resolve(provider.callTool(same, context)).catch(() => {})];
+    await clock.advance(30);
+    ended.push(Promise.resolve(provider.callTool(same, context)).catch(() => {}));
+    await clock.advance(100);
+    await Promise.all(ended);
+    expect(records.map(({ durationMs }) => durationMs)).toEqual([100, 100]);
+  });
+
+  test("writes the arguments when they can be redacted, and else their digest only", async () => {
+    const redact = (args: unknown): unknown => ({ ...(args as object), key: "***" });
+    const { provider, records } = audited({ redact });
+    await call(provider, "echo", '{"key":"secret"}');
+    expect(records).toMatchObject([{ arguments: { key: "***" } }]);
+    const plain = audited();
+    await call(plain.provider, "echo", '{"key":"secret"}');
+    expect(JSON.stringify(plain.records)).not.toContain("secret");
+  });
+
+  test("answers at once when its sink does", () => {
+    const { provider, records } = audited();
+    const outcome = provider.callTool(
+      { name: "echo", arguments: RawJson.fromText("{}") },
+      createCallContext(),
+    );
+    expect(outcome).toMatchObject({ kind: "complete" });
+    expect(records).toHaveLength(1);
+  });
+
+  test("holds a call up for as long as its bound when the sink stalls, and no longer", async () => {
+    const { provider, clock } = audited({ record: () => new Promise(() => {}), maxWaitMs: 20 });
+    let isDone = false;
+    const outcome = call(provider, "echo").then(() => (isDone = true));
+    await clock.advance(19);
+    expect(isDone).toBe(false);
+    await clock.advance(1);
+    await outcome;
+    expect(clock.sleeping).toBe(0);
+  });
+
+  test.each<[string, () => void | Promise<void>]>([
+    ["rejects", () => Promise.reject(new Error("full"))],
+    [
+      "throws",
+      () => {
+        throw new Error("full");
+      },
+    ],
+  ])("fails no call when its sink %s, nor when whoever hears of that throws", async (_, record) => {
+    const onFailed = (): never => {
+      throw new Error("clumsy");
+    };
+    const { provider } = audited({ record, onFailed });
+    expect(await call(provider, "echo")).toMatchObject({ kind: "complete" });
+  });
+
+  test("drops and counts what a sink that stalls cannot hold, and fails no call for it", async () => {
+    const counts: number[] = [];
+    const onDropped = (count: number): never => {
+      counts.push(count);
+      throw new Error("clumsy");
+    };
+    const { provider, clock } = audited({ record: () => new Promise(() => {}), maxWaiting: 1, onDropped });
+    const first = call(provider, "echo");
+    expect(await call(provider, "echo")).toMatchObject({ kind: "complete" });
+    await clock.advance(50);
+    await first;
+    expect(counts).toEqual([1]);
+  });
+});

@@ -1,0 +1,111 @@
+import { type Clock, systemClock } from "../async/clock.ts";
+import { ToolError } from "../errors/tool-error.ts";
+import type { Middleware } from "../tools/middleware.ts";
+import { createGlob, type NameTest } from "./glob.ts";
+
+export interface Rate {
+  readonly callsPerMinute: number;
+  /** How many calls may come at once after a pause; a minute's worth when left out, and at least one. */
+  readonly burst?: number;
+}
+
+export interface LimitRateOptions extends Rate {
+  /** Further limits for the tools whose names fit a glob, each caller counted by itself. All that fit apply. */
+  readonly tools?: { readonly [glob: string]: Rate };
+  readonly clock?: Clock;
+}
+
+/** Who was not seen for longest is forgotten first, and begins with a full burst when seen again. */
+const maxCallers = 10_000;
+
+/**
+ * Limits how often each caller may call; those whose name is not known share one limit. A call too many is refused, and
+ * the model is told when to try again. Every round of a call that asks something counts: who could come back with an
+ * answer for free could call for free.
+ *
+ * @throws RangeError for a rate or burst that cannot be
+ * @example
+ * withMiddleware(provider, [limitRate({ callsPerMinute: 120, tools: { "search_*": { callsPerMinute: 10 } } })]);
+ */
+export function limitRate(options: LimitRateOptions): Middleware {
+  const { tools = {}, clock = systemClock } = options;
+  const rules = [
+    toRule("*", options),
+    ...Object.entries(tools).map(([glob, rate]) => toRule(glob, rate, ` of ${glob}`)),
+  ];
+  /** By caller; a bucket a rule, in their order. */
+  const callers = new Map<string | undefined, readonly Bucket[]>();
+
+  const recall = (caller: string | undefined, now: number): readonly Bucket[] => {
+    const buckets = callers.get(caller) ?? rules.map((rule) => new Bucket(rule, now));
+    callers.delete(caller);
+    callers.set(caller, buckets);
+    if (callers.size > maxCallers) callers.delete(callers.keys().next().value);
+    return buckets;
+  };
+
+  return {
+    beforeCall: ({ name }, { caller }) => {
+      const now = clock.now();
+      const counting = recall(caller, now).filter(({ rule }) => rule.fits(name));
+      // All are asked before any is taken from: what is refused is not counted.
+      for (const bucket of counting) assertRoom(bucket, now);
+      for (const bucket of counting) bucket.take();
+    },
+  };
+}
+
+interface Rule {
+  readonly fits: NameTest;
+  readonly perMs: number;
+  readonly burst: number;
+  /** The limit in words. */
+  readonly words: string;
+}
+
+function toRule(glob: string, { callsPerMinute, burst }: Rate, what = ""): Rule {
+  if (!(callsPerMinute > 0)) throw new RangeError(`callsPerMinute must be above 0, not ${callsPerMinute}`);
+  if (burst !== undefined && !(burst >= 1)) throw new RangeError(`burst must be 1 or more, not ${burst}`);
+  return {
+    fits: createGlob(glob),
+    perMs: callsPerMinute / 60_000,
+    burst: burst ?? Math.max(1, callsPerMinute),
+    words: `${callsPerMinute} calls a minute${what}`,
+  };
+}
+
+function assertRoom(bucket: Bucket, now: number): void {
+  const waitMs = bucket.waitMs(now);
+  if (waitMs === 0) return;
+  const seconds = Math.ceil(waitMs / 1000);
+  throw new ToolError(`No more than ${bucket.rule.words} are allowed. Try again in ${seconds} s.`);
+}
+
+/** What one caller may still call under one rule. It fills by the time that went by, so nothing has to run. */
+class Bucket {
+  readonly rule: Rule;
+  #tokens: number;
+  #filledAt: number;
+
+  constructor(rule: Rule, now: number) {
+    this.rule = rule;
+    this.#tokens = rule.burst;
+    this.#filledAt = now;
+  }
+
+  /** How long until there is room for a call; 0 when there is. */
+  waitMs(now: number): number {
+    const { perMs, burst } = this.rule;
+    // A clock that was set back must not take away what was there.
+    const passedMs = Math.max(0, now - this.#filledAt);
+    this.#tokens = Math.min(burst, this.#tokens + passedMs * perMs);
+    this.#filledAt = now;
+    // Sums of fractions fall short of one by less than this.
+    const missing = 1 - 1e-9 - this.#tokens;
+    return missing <= 0 ? 0 : missing / perMs;
+  }
+
+  take(): void {
+    this.#tokens -= 1;
+  }
+}

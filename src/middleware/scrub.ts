@@ -1,0 +1,51 @@
+import { nearest } from "../errors/nearest.ts";
+import { rewriteStrings } from "../json/rewrite-strings.ts";
+import { withinTime } from "../tools/time-box.ts";
+import { hideAll, type SecretKind, secrets } from "./secret-kinds.ts";
+
+export interface ScrubberOptions {
+  /** What to hide: kinds of secrets by their names, and patterns of your own. */
+  readonly patterns: readonly (RegExp | SecretKind)[];
+  /** How long patterns of your own may search one text; 100. */
+  readonly maxSearchMs?: number;
+}
+
+/** Hides what must be hidden in the strings of a JSON text. The very same text if there is nothing. */
+export type Scrub = (json: string) => string;
+
+const mask = "[redacted]";
+
+/** @throws TypeError for a kind of secret there is not */
+export function createScrubber({ patterns, maxSearchMs = 100 }: ScrubberOptions): Scrub {
+  const searches = patterns.map(toSearch);
+  // Ours end in time; others are watched, which costs 60 µs.
+  const limitMs = patterns.some((pattern) => typeof pattern !== "string") ? maxSearchMs : Infinity;
+  return (json) => {
+    // An escape can spell any character, so that nothing can be told from the text as it is written.
+    const isPlain = !json.includes("\\u");
+    const needed = isPlain ? searches.filter(({ hint }) => hint?.test(json) ?? true) : searches;
+    if (needed.length === 0) return json;
+    const hideIn = (value: string): string => needed.reduce((text, { hide }) => hide(text, mask), value);
+    return withinTime(limitMs, () => rewriteStrings(json, hideIn));
+  };
+}
+
+interface Search {
+  /** Undefined where nothing can be said before each string is looked at. */
+  readonly hint: RegExp | undefined;
+  readonly hide: (text: string, mask: string) => string;
+}
+
+function toSearch(pattern: RegExp | SecretKind): Search {
+  if (typeof pattern === "string") {
+    if (Object.hasOwn(secrets, pattern)) return secrets[pattern];
+    const known = Object.keys(secrets);
+    const meant = nearest(pattern, known);
+    const hint =
+      meant === undefined ? `use a RegExp or one of ${known.join(", ")}` : `did you mean ${meant}?`;
+    throw new TypeError(`There is no kind of secret ${JSON.stringify(pattern)}: ${hint}`);
+  }
+  // A copy, global and not sticky: a pattern that others use as well has a position of its own.
+  const flags = `${pattern.flags.replaceAll(/[gy]/g, "")}g`;
+  return { hint: undefined, hide: hideAll(new RegExp(pattern.source, flags)) };
+}
