@@ -4,6 +4,7 @@ import { type Clock, settlesWithin, systemClock } from "../async/clock.ts";
 import { ConnectError } from "../errors/connect-error.ts";
 import type { Channel } from "../jsonrpc/channel.ts";
 import { toChildEnv } from "./child-env.ts";
+import { type Guardian, noGuardian } from "./guardian.ts";
 import { killTree } from "./kill-tree.ts";
 import { createStreamChannel, type LineLimits } from "./stream-channel.ts";
 import { TextTail } from "./text-tail.ts";
@@ -22,6 +23,8 @@ export interface ChildOptions extends LineLimits {
   readonly stageMs?: number;
   /** Told what the child writes to its standard error stream, as it comes. */
   readonly onStderr?: (chunk: Uint8Array) => void;
+  /** Ends the child and its descendants when we are killed. Without one they live on. */
+  readonly guardian?: Guardian;
   readonly clock?: Clock;
 }
 
@@ -42,16 +45,18 @@ export interface Child extends AsyncDisposable {
  * started. Its standard error is read all the time: a pipe nobody reads would stop the child.
  */
 export async function spawnChild(command: ChildCommand, options: ChildOptions = {}): Promise<Child> {
-  const { stageMs = 2000, clock = systemClock, onStderr } = options;
+  const { stageMs = 2000, clock = systemClock, guardian = noGuardian, onStderr } = options;
   const name = describeCommand(command);
-  const child = spawn(command.command, [...(command.args ?? [])], {
-    stdio: ["pipe", "pipe", "pipe"],
-    env: toChildEnv(process.env, command.env ?? {}, process.platform),
-    ...(command.cwd === undefined ? {} : { cwd: command.cwd }),
-    // Windows has no process groups; there the tree is found by parentage when it is ended.
-    detached: process.platform !== "win32",
-    windowsHide: true,
-  });
+  const start = (mark: { readonly [name: string]: string }): ChildProcess =>
+    spawn(command.command, [...(command.args ?? [])], {
+      stdio: ["pipe", "pipe", "pipe"],
+      env: { ...toChildEnv(process.env, command.env ?? {}, process.platform), ...mark },
+      ...(command.cwd === undefined ? {} : { cwd: command.cwd }),
+      // Windows has no process groups; there the tree is found by parentage when it is ended.
+      detached: process.platform !== "win32",
+      windowsHide: true,
+    });
+  const { child, release } = guardian.watch(start);
   const { stdin, stdout, stderr } = child;
   await started(child, name, command);
   if (stdin === null || stdout === null || stderr === null) throw new ConnectError(name, "it has no pipes");
@@ -72,6 +77,7 @@ export async function spawnChild(command: ChildCommand, options: ChildOptions = 
   void exited.then(() => {
     forget();
     killTree(child.pid, "SIGKILL");
+    release();
   });
   const channel = createStreamChannel(stdout, stdin, options);
 

@@ -1,0 +1,179 @@
+import { type ChildProcess, spawn } from "node:child_process";
+import { randomUUID } from "node:crypto";
+import { Socket } from "node:net";
+
+export interface GuardianOptions {
+  /** The POSIX shell that the helper process runs in; `/bin/sh`. */
+  readonly shell?: string;
+  /** Told once when the helper process cannot be started; children are then started without it. */
+  readonly onWarning?: (text: string) => void;
+}
+
+/**
+ * Sees to it that children do not outlive us, however we end: also by KILL, which lets us do nothing. One guardian serves
+ * any number of children and needs no closing: its helper process runs only while there is a child, and keeps nobody alive.
+ *
+ * @example
+ * const guardian = createGuardian();
+ * await using client = await connect({ command: "npx", args: ["some-server"] }, { guardian });
+ */
+export interface Guardian {
+  /**
+   * Calls `start`, which starts a child that leads a process group of its own, with variables for its environment: a mark
+   * by which descendants that left the group are found. There is no moment at which we could be killed and the child would
+   * not be known. Throws what `start` throws.
+   */
+  watch<Started extends Startable>(start: (env: Environment) => Started): Watched<Started>;
+}
+
+/** A child as `node:child_process` makes it; without an id when it did not start. */
+export interface Startable {
+  readonly pid?: number | undefined;
+}
+
+export interface Watched<Started extends Startable> {
+  readonly child: Started;
+  /** To be called when the child has ended and its group was killed: after that, its id may become another's. */
+  release(): void;
+}
+
+type Environment = { readonly [name: string]: string };
+
+/** Makes a guardian. On Windows it is `noGuardian`: what would do it there is a job object, which Node does not offer. */
+export function createGuardian(options: GuardianOptions = {}): Guardian {
+  return process.platform === "win32" ? noGuardian : createPosixGuardian(options);
+}
+
+/** Guards nobody. Most children then leave by themselves, because their input ends; others live on. */
+export const noGuardian: Guardian = { watch: (start) => ({ child: start({}), release: () => {} }) };
+
+function createPosixGuardian({ shell = "/bin/sh", onWarning }: GuardianOptions): Guardian {
+  /** The lines that tell the helper of each child, by its mark. They are told again to the next helper. */
+  const wards = new Map<string, string>();
+  let helper: ChildProcess | undefined;
+  let hasWarned = false;
+
+  const failed = (error: unknown): void => {
+    if (!hasWarned) onWarning?.(`If this process is killed, its children may live on: ${String(error)}`);
+    hasWarned = true;
+  };
+  const startAgain = (): void => {
+    const started = startHelper(shell, failed);
+    helper = started;
+    // One that somebody ended is started again at the next child.
+    started?.once("exit", () => {
+      if (helper === started) helper = undefined;
+    });
+    if (wards.size > 0) tell([...wards.values()].join(""));
+  };
+  // Node hands a short text to the kernel before `write` returns, so that being killed right after cannot lose it.
+  const tell = (lines: string): void => void helper?.stdin?.write(lines);
+
+  const add = (mark: string, name: string): void => {
+    const line = `+${name}\n`;
+    wards.set(mark, (wards.get(mark) ?? "") + line);
+    tell(line);
+  };
+  const remove = (mark: string): void => {
+    const lines = wards.get(mark);
+    if (lines === undefined) return; // Was removed before; its id may be another's by now.
+    wards.delete(mark);
+    tell(lines.replaceAll("+", "-"));
+    if (wards.size > 0) return;
+    helper?.stdin?.end(); // Knowing nobody, it leaves.
+    helper = undefined;
+  };
+
+  return {
+    watch: (start) => {
+      if (helper === undefined) startAgain();
+      const mark = randomUUID();
+      // Told before there is a child: if we are killed before its id is told, it is found by the mark.
+      add(mark, mark);
+      let pid: number | undefined;
+      try {
+        const child = start({ [variable]: mark });
+        pid = child.pid;
+        return { child, release: () => remove(mark) };
+      } finally {
+        if (pid === undefined) remove(mark);
+        else add(mark, String(pid));
+      }
+    },
+  };
+}
+
+/** Starts the helper, which does not keep us alive. Nothing of ours but the end of its input concerns it. */
+function startHelper(shell: string, onFailed: (error: unknown) => void): ChildProcess | undefined {
+  try {
+    // The last argument is what the shell calls itself, for people who look at a list of processes.
+    const helper = spawn(shell, ["-c", script, "junctor-guardian"], {
+      stdio: ["pipe", "ignore", "ignore"],
+      cwd: "/",
+      // Bash takes a socket as its input for a remote login and runs ~/.bashrc, but not at the second level (SHLVL).
+      env: { PATH: process.env["PATH"] ?? "/usr/bin:/bin", SHLVL: "1" },
+      detached: true, // A session of its own, so that what ends our group or terminal does not end it.
+    });
+    helper.on("error", onFailed);
+    if (helper.pid === undefined) return undefined;
+    helper.stdin.on("error", () => {}); // It is gone; its exit says so too.
+    helper.unref();
+    if (helper.stdin instanceof Socket) helper.stdin.unref();
+    return helper;
+  } catch (error) {
+    onFailed(error); // Node throws for some reasons and emits for others.
+    return undefined;
+  }
+}
+
+/** The name of the mark. */
+const variable = "JUNCTOR_GUARD";
+
+/**
+ * What the helper does, in words every POSIX shell knows and, until we are gone, without starting a process. It keeps a
+ * list of marks and group ids. When its input ends while somebody is on the list, it ends the groups, and the processes
+ * outside of them whose environment has one of the marks (where there is `/proc`, and for those of our user). TERM goes
+ * to each process once, since a second one makes some leave in disorder; KILL follows after a second.
+ */
+const script = `
+trap "" INT TERM HUP
+wards=" "
+while read -r line; do
+  ward=\${line#?}
+  case $line in
+    +*) wards="$wards$ward " ;;
+    -*) case $wards in *" $ward "*) wards="\${wards%% $ward *} \${wards#* $ward }" ;; esac ;;
+  esac
+done
+
+is_in_group() {
+  stat=
+  read -r stat < "/proc/$1/stat"
+  set -- \${stat##*) }
+  case $wards in *" $3 "*) return 0 ;; esac
+  return 1
+}
+
+find_left() {
+  left= marks=
+  for ward in $wards; do
+    case $ward in
+      *-*) marks="$marks -e ${variable}=$ward" ;;
+      *) kill -0 "-$ward" && left="$left -$ward" ;;
+    esac
+  done
+  for file in $(grep -lsF $marks /proc/[0-9]*/environ); do
+    file=\${file%/environ}
+    pid=\${file#/proc/}
+    is_in_group "$pid" || left="$left $pid"
+  done
+}
+
+[ "$wards" = " " ] && exit
+for signal in TERM 0 0 0 0 0 0 0 0 0 KILL KILL KILL; do
+  find_left
+  [ -z "$left" ] && exit
+  kill "-$signal" $left
+  sleep 0.1 || sleep 1
+done
+`;
