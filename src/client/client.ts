@@ -1,14 +1,25 @@
 import { type Clock, systemClock } from "../async/clock.ts";
 import { unlessAborted } from "../async/unless-aborted.ts";
+import { type AuditOptions, createAudit } from "../audit/audit.ts";
+import type { ClosedError } from "../errors/closed-error.ts";
 import { SessionExpiredError } from "../errors/session-expired-error.ts";
 import { RawJson } from "../json/raw.ts";
-import type { LinkEvents } from "../mcp/link.ts";
+import type { Link, LinkEvents } from "../mcp/link.ts";
+import { everythingRelayable } from "../mcp/project/capabilities.ts";
 import type { Revision } from "../mcp/revision.ts";
-import type { Implementation, Prompt, Resource, ResourceTemplate, Tool, ToolResult } from "../mcp/types.ts";
+import type {
+  ClientCapabilities,
+  Implementation,
+  Prompt,
+  Resource,
+  ResourceTemplate,
+  Tool,
+  ToolResult,
+} from "../mcp/types.ts";
 import type { CallContext, CallEvent } from "../tools/context.ts";
 import type { Change, Provider, ToolCall, ToolOutcome } from "../tools/provider.ts";
 import type { Agreement } from "./agreement.ts";
-import { type AuditOptions, createAudit } from "./audit.ts";
+import { AskRouter } from "./ask-router.ts";
 import type { CallOptions } from "./call-options.ts";
 import { createRecorded } from "./call-record.ts";
 import { Conversation, toLog } from "./conversation.ts";
@@ -20,6 +31,7 @@ import { type AskHandlers, answerRequest, capabilitiesOf } from "./handlers.ts";
 import { createLists, type PlainRequest } from "./lists.ts";
 import { negotiate, type OpenLink } from "./negotiate.ts";
 import { toNotSent } from "./not-sent.ts";
+import { answerBy, createOnBehalf } from "./on-behalf.ts";
 import { createReads, type Reads } from "./reads.ts";
 import { streamCall, type StreamedCall } from "./stream-call.ts";
 import { createToolCalls, type Send } from "./tool-calls.ts";
@@ -31,6 +43,19 @@ export interface ClientOptions {
   readonly clientInfo?: Implementation;
   /** What servers may ask of us. */
   readonly handlers?: AskHandlers;
+  /**
+   * Instead of handlers: the capabilities to declare to legacy servers on behalf of those for whom calls are forwarded.
+   * What a server asks is asked of the caller it belongs to.
+   */
+  readonly relays?: ClientCapabilities;
+  /** Told when a server asks something in the middle of a forwarded call. */
+  readonly onAsked?: () => void;
+  /** Whether a way that was lost is opened again when it is needed; true. */
+  readonly reconnects?: boolean;
+  /** Told before a way to the server is opened, which may start a process; what it throws prevents that. */
+  readonly onOpen?: () => void;
+  /** Told when the way to the server was lost; never for HTTP, where each request stands alone. */
+  readonly onLost?: (reason: ClosedError) => void;
   /** Speak this revision or none; by default the newest both sides know. */
   readonly revision?: Revision;
   /** Share one between clients to probe each server once. */
@@ -105,7 +130,11 @@ const defaultInfo: Implementation = { name: "junctor", version: "0.1.0" };
 export async function createClient(ways: ClientWays, options: ClientOptions = {}): Promise<Client> {
   const { clientInfo = defaultInfo, handlers = {}, clock = systemClock, onWarning = () => {} } = options;
   const { timeoutMs = 60_000, maxTotalMs = 600_000, maxRounds = 10, eras = sharedEras } = options;
-  const capabilities = capabilitiesOf(handlers);
+  const capabilities = options.relays ?? capabilitiesOf(handlers);
+  const router =
+    options.relays === undefined
+      ? undefined
+      : new AskRouter({ clock, maxWaitMs: 10_000, onAsked: options.onAsked ?? (() => {}) });
   const deadlines = new Deadlines({ timeoutMs, maxTotalMs }, clock);
 
   const begin = async (signal: AbortSignal): Promise<Conversation> => {
@@ -120,6 +149,7 @@ export async function createClient(ways: ClientWays, options: ClientOptions = {}
         }
       },
       asked: async (request, asking) => {
+        if (router !== undefined) return answerBy((ask, signal) => router.ask(ask, signal), request, asking);
         const release = deadlines.hold();
         try {
           return await answerRequest(request, handlers, asking);
@@ -128,7 +158,11 @@ export async function createClient(ways: ClientWays, options: ClientOptions = {}
         }
       },
     };
-    const { link, agreement } = await negotiate(() => ways.open(events), ways.isHttp, {
+    const open = async (): Promise<Link> => {
+      options.onOpen?.();
+      return ways.open(events);
+    };
+    const { link, agreement } = await negotiate(open, ways.isHttp, {
       clientInfo,
       capabilities,
       eras,
@@ -139,7 +173,10 @@ export async function createClient(ways: ClientWays, options: ClientOptions = {}
       clock,
       signal,
     });
-    conversation = new Conversation(link, agreement, clientInfo, capabilities, (notification) => {
+    // A modern server shows each caller what it can use, and asks nobody but who called: when it lists, everything counts.
+    const own =
+      options.relays !== undefined && agreement.mode.kind === "modern" ? everythingRelayable : capabilities;
+    conversation = new Conversation(link, agreement, clientInfo, own, (notification) => {
       if (watcher.take(notification)) return;
       const event = notification.method === "notifications/message" ? toLog(notification.params) : undefined;
       if (event !== undefined) options.onLog?.(event);
@@ -147,7 +184,13 @@ export async function createClient(ways: ClientWays, options: ClientOptions = {}
     return conversation;
   };
 
-  const conversations = new Conversations(begin, clock, () => watcher.renewed());
+  const conversations = new Conversations({
+    begin,
+    clock,
+    reconnects: options.reconnects ?? true,
+    onRenewed: () => watcher.renewed(),
+    onLost: options.onLost ?? (() => {}),
+  });
   const converse = (): Promise<Conversation> => conversations.get();
   const converseFor = async (signal: AbortSignal): Promise<Conversation> => {
     try {
@@ -188,8 +231,10 @@ export async function createClient(ways: ClientWays, options: ClientOptions = {}
     isHearing: () => !ways.isHttp || watcher.isHearing,
     onWarning,
   });
+  const onBehalf = createOnBehalf(deadlines, router);
   const calls = createToolCalls({
     send,
+    onBehalf,
     lists,
     check: createToolCheck(onWarning),
     handlers,
@@ -211,7 +256,7 @@ export async function createClient(ways: ClientWays, options: ClientOptions = {}
   if (agreement.mode.kind === "legacy" && Object.keys(capabilities).length > 0) watcher.onChange(() => {});
   const call = (name: string, args: object = {}, given: CallOptions = {}): Promise<ToolResult> =>
     calls.call(name, args, given);
-  const facets = createFacets(agreement, { send, lists, watcher, deadlines });
+  const facets = createFacets(agreement, { send, lists, watcher, onBehalf });
   const close = async (): Promise<void> => {
     watcher.stop();
     await conversations[Symbol.asyncDispose]();
@@ -227,6 +272,9 @@ export async function createClient(ways: ClientWays, options: ClientOptions = {}
         ? call(first, second, third)
         : calls.forward(first, second as CallContext)) as Client["callTool"],
     streamTool: (name, args, given) => streamCall((observed) => call(name, args, observed), given),
+    get cacheHints() {
+      return lists.hints();
+    },
     availableTools: async () => (await lists.tools.get()).length > 0,
     listResources: () => lists.resources.get(),
     listResourceTemplates: () => lists.templates.get(),

@@ -11,6 +11,7 @@ import { isModernRevision } from "../mcp/revision.ts";
 import type { Server } from "../mcp/server.ts";
 import { createChannelLink } from "../transports/channel-link.ts";
 import { type ChildCommand, type ChildOptions, describeCommand, spawnChild } from "../transports/child.ts";
+import type { Guardian } from "../transports/guardian.ts";
 import { HttpLink } from "../transports/http/client-link.ts";
 import { connectHttpSse } from "../transports/http/client-sse.ts";
 import type { HeaderSource } from "../transports/http/client-way.ts";
@@ -37,6 +38,10 @@ export interface ConnectOptions extends ClientOptions {
   readonly onStderr?: (chunk: Uint8Array) => void;
   /** How long a child may take to leave: after the end of its input, and again after TERM; 2 s. */
   readonly stageMs?: number;
+  /** Ends a child and its descendants when we are killed; see `createGuardian`. */
+  readonly guardian?: Guardian;
+  /** `sse` speaks HTTP+SSE of 2024-11-05 and does not look for anything newer first. */
+  readonly transport?: "auto" | "sse";
   /** Most bytes of one answer; 64 MiB. */
   readonly maxResponseBytes?: number;
 }
@@ -105,11 +110,12 @@ function pipeWays(
 }
 
 function childWays(command: ChildCommand, options: ConnectOptions): ClientWays {
-  const { onStderr, stageMs, clock = systemClock } = options;
+  const { onStderr, stageMs, guardian, clock = systemClock } = options;
   const target = describeCommand(command);
   const childOptions: ChildOptions = {
     ...(onStderr === undefined ? {} : { onStderr }),
     ...(stageMs === undefined ? {} : { stageMs }),
+    ...(guardian === undefined ? {} : { guardian }),
   };
   return {
     target,
@@ -184,16 +190,22 @@ async function connectHttp(url: URL, options: ConnectOptions): Promise<Client> {
       Promise.resolve(new HttpLink(url, { events, headers, maxResponseBytes, clock, onWarning })),
   };
   try {
-    return await createClient(ways, options);
+    if (options.transport !== "sse") return await createClient(ways, options);
+    return await connectSse();
   } catch (error) {
-    if (!mayBeHttpSse(error) || isModernRevision(options.revision)) throw error;
+    if (options.transport === "sse" || !mayBeHttpSse(error) || isModernRevision(options.revision))
+      throw error;
+    return connectSse().catch(() => {
+      throw error; // What the server said to the newer ways is the better explanation.
+    });
+  }
+
+  function connectSse(): Promise<Client> {
     const sse = pipeWays(target, undefined, () =>
       connectHttpSse(url, { headers, clock, timeoutMs, maxEventBytes: maxResponseBytes }),
     );
     // Nothing there speaks the modern revision, so there is nothing to probe for.
     const eras = { get: () => "legacy" as const, set: () => {}, delete: () => {} };
-    return createClient({ ...sse, cacheKey: target }, { ...options, eras }).catch(() => {
-      throw error; // What the server said to the newer ways is the better explanation.
-    });
+    return createClient({ ...sse, cacheKey: target }, { ...options, eras });
   }
 }

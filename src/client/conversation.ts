@@ -1,9 +1,15 @@
 import { createDeferred, type Deferred } from "../async/deferred.ts";
 import { RpcError } from "../errors/rpc-error.ts";
-import type { RawJson } from "../json/raw.ts";
+import { RawJson } from "../json/raw.ts";
 import type { Notification } from "../jsonrpc/message.ts";
-import type { Link } from "../mcp/link.ts";
-import { type ClientCapabilities, type Implementation, isLogLevel, type LogLevel } from "../mcp/types.ts";
+import type { Link, LinkEvents } from "../mcp/link.ts";
+import {
+  type ClientCapabilities,
+  type Implementation,
+  isLogLevel,
+  type LogLevel,
+  logLevels,
+} from "../mcp/types.ts";
 import type { CallEvent } from "../tools/context.ts";
 import type { Agreement } from "./agreement.ts";
 import { type AddEnvelope, addLegacyEnvelope, createModernEnvelope } from "./envelope.ts";
@@ -13,9 +19,15 @@ export interface RequestSpec {
   readonly signal: AbortSignal;
   /** Takes progress and logs of this request; asking for it costs the server work, so it is left out where nobody listens. */
   readonly onEvent?: ((event: CallEvent) => void) | undefined;
+  /** False says that `onEvent` is for log messages only. */
+  readonly wantsProgress?: boolean | undefined;
   readonly logLevel?: LogLevel | undefined;
   readonly capabilities?: ClientCapabilities | undefined;
   readonly mirrored?: { readonly [header: string]: string } | undefined;
+  /** More for `_meta`: members of an object, as JSON text without the braces. */
+  readonly meta?: string | undefined;
+  /** Answers what a legacy server asks on this request's own stream; what it asks elsewhere is the client's affair. */
+  readonly onAsked?: LinkEvents["asked"] | undefined;
   /** Called when the request is about to leave. */
   readonly onSent?: (() => void) | undefined;
 }
@@ -30,6 +42,8 @@ export class Conversation {
   readonly #listeners = new Map<number, (event: CallEvent) => void>();
   /** Who asked for the log. The wire does not say which call a message belongs to, so it takes one call to be sure. */
   readonly #loggers = new Set<(event: CallEvent) => void>();
+  /** The rank of the level a legacy server was told. */
+  #logRank: number = Number.POSITIVE_INFINITY;
   #nextToken = 1;
   #underway = 0;
   #idle: Deferred<void> | undefined;
@@ -51,19 +65,50 @@ export class Conversation {
 
   /** Sends a request and resolves with its result, whatever its `resultType`. */
   async request(method: string, params: RawJson | undefined, spec: RequestSpec): Promise<RawJson> {
-    const { signal, onEvent, logLevel, capabilities, mirrored, onSent } = spec;
-    const token = onEvent === undefined ? undefined : this.#nextToken++;
+    const { signal, onEvent, logLevel, capabilities, mirrored, onSent, meta } = spec;
+    const token = onEvent === undefined || spec.wantsProgress === false ? undefined : this.#nextToken++;
     if (token !== undefined && onEvent !== undefined) this.#listeners.set(token, onEvent);
-    if (logLevel !== undefined && onEvent !== undefined) this.#loggers.add(onEvent);
+    if (logLevel !== undefined && onEvent !== undefined) {
+      this.#loggers.add(onEvent);
+      this.#setLogLevel(logLevel);
+    }
     this.#underway++;
     try {
-      const enveloped = this.#addEnvelope(params, { progressToken: token, logLevel, capabilities });
-      return await this.link.request({ method, params: enveloped, signal, mirrored, onSent });
+      const enveloped = this.#addEnvelope(params, { progressToken: token, logLevel, capabilities, meta });
+      const events = this.#eventsOf(spec);
+      return await this.link.request({ method, params: enveloped, signal, mirrored, onSent, events });
     } finally {
       if (token !== undefined) this.#listeners.delete(token);
       if (onEvent !== undefined) this.#loggers.delete(onEvent);
       if (--this.#underway === 0) this.#idle?.resolve();
     }
+  }
+
+  /** Legacy servers keep one level for all requests: the most talkative anybody wanted. What is too much is left out later. */
+  #setLogLevel(level: LogLevel): void {
+    const { mode, capabilities } = this.agreement;
+    if (mode.kind === "modern" || capabilities.logging === undefined) return;
+    const rank = logLevels.indexOf(level);
+    if (this.#logRank <= rank) return;
+    this.#logRank = rank;
+    const params = RawJson.fromValue({ level });
+    const { signal } = new AbortController();
+    // It is not waited for, and a server that refuses goes on as before.
+    this.link.request({ method: "logging/setLevel", params, signal }).catch(() => {});
+  }
+
+  /** What arrives on a request's own stream is known to belong to it, where there is such a stream. */
+  #eventsOf({ onAsked, onEvent, logLevel }: RequestSpec): LinkEvents | undefined {
+    if (onAsked === undefined) return undefined;
+    return {
+      asked: onAsked,
+      notified: (notification) => {
+        const isLog = notification.method === "notifications/message" && logLevel !== undefined;
+        const event = isLog ? toLog(notification.params) : undefined;
+        if (event === undefined) this.take(notification);
+        else onEvent?.(event);
+      },
+    };
   }
 
   /** Resolves when nothing is underway. */

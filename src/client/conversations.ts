@@ -7,15 +7,23 @@ import type { Conversation } from "./conversation.ts";
 /** How long a conversation must have lasted for the next one to start without waiting. */
 const stableMs = 5000;
 
+export interface ConversationsOptions {
+  readonly begin: (signal: AbortSignal) => Promise<Conversation>;
+  readonly clock: Clock;
+  /** Whether another is begun after one was lost. */
+  readonly reconnects: boolean;
+  readonly onRenewed: () => void;
+  readonly onLost: (reason: ClosedError) => void;
+  readonly backoff?: Backoff;
+}
+
 /**
  * The conversation with one server, made anew when it ended. However many need it at once, it is made once; after one
  * that failed or was short, the next waits, longer each time, so that a server that cannot stay up is not stormed.
  */
 export class Conversations implements AsyncDisposable {
-  readonly #begin: (signal: AbortSignal) => Promise<Conversation>;
-  readonly #clock: Clock;
+  readonly #options: ConversationsOptions;
   readonly #backoff: Backoff;
-  readonly #onRenewed: () => void;
   readonly #closing = new AbortController();
   /** Those that are over and not quite closed. */
   readonly #over = new Set<Conversation>();
@@ -24,16 +32,9 @@ export class Conversations implements AsyncDisposable {
   #agreement: Agreement | undefined;
   #waitMs = 0;
 
-  constructor(
-    begin: (signal: AbortSignal) => Promise<Conversation>,
-    clock: Clock,
-    onRenewed: () => void,
-    backoff: Backoff = createBackoff(),
-  ) {
-    this.#begin = begin;
-    this.#clock = clock;
-    this.#onRenewed = onRenewed;
-    this.#backoff = backoff;
+  constructor(options: ConversationsOptions) {
+    this.#options = options;
+    this.#backoff = options.backoff ?? createBackoff();
   }
 
   /** What was settled last, whether or not it still holds. */
@@ -79,13 +80,13 @@ export class Conversations implements AsyncDisposable {
   async #start(): Promise<Conversation> {
     const { signal } = this.#closing;
     try {
-      if (this.#waitMs > 0) await sleep(this.#waitMs, this.#clock, signal);
-      const conversation = await this.#begin(signal);
+      if (this.#waitMs > 0) await sleep(this.#waitMs, this.#options.clock, signal);
+      const conversation = await this.#options.begin(signal);
       const isRenewal = this.#agreement !== undefined;
       this.#live = conversation;
       this.#agreement = conversation.agreement;
       void this.#watch(conversation);
-      if (isRenewal) this.#onRenewed();
+      if (isRenewal) this.#options.onRenewed();
       return conversation;
     } catch (error) {
       this.#waitMs = this.#backoff.next();
@@ -96,10 +97,13 @@ export class Conversations implements AsyncDisposable {
 
   /** Waits for the end of a conversation, and closes what is left of it. */
   async #watch(conversation: Conversation): Promise<void> {
-    const startedAt = this.#clock.now();
-    await conversation.link.closed;
+    const { clock, reconnects, onLost } = this.#options;
+    const startedAt = clock.now();
+    const reason = await conversation.link.closed;
     if (this.#live === conversation) {
-      const wasStable = this.#clock.now() - startedAt >= stableMs;
+      if (!reconnects) this.#closing.abort(reason);
+      onLost(reason);
+      const wasStable = clock.now() - startedAt >= stableMs;
       if (wasStable) this.#backoff.reset();
       this.#waitMs = wasStable ? 0 : this.#backoff.next();
       this.#live = undefined;

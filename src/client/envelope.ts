@@ -10,6 +10,8 @@ export interface EnvelopeExtras {
   readonly logLevel?: LogLevel | undefined;
   /** Declared instead of the client's own, when the request is made for somebody else. */
   readonly capabilities?: ClientCapabilities | undefined;
+  /** More members, as JSON text. */
+  readonly meta?: string | undefined;
 }
 
 /** Puts `_meta` on params: what every modern request says of its sender, and the progress token of either era. */
@@ -25,19 +27,21 @@ export function createModernEnvelope(
 ): AddEnvelope {
   const head = `"${metaKeys.protocolVersion}":"${revision}","${metaKeys.clientInfo}":${JSON.stringify(info)}`;
   const ownCapabilities = JSON.stringify(own);
-  return (params, { progressToken, logLevel, capabilities }) => {
+  return (params, { progressToken, logLevel, capabilities, meta }) => {
     const declared = capabilities === undefined ? ownCapabilities : JSON.stringify(capabilities);
     const token = progressToken === undefined ? "" : `,"progressToken":${progressToken}`;
     const level = logLevel === undefined ? "" : `,"${metaKeys.logLevel}":"${logLevel}"`;
+    const more = meta === undefined ? "" : `,${meta}`;
     return prependMembers(
-      `"_meta":{${head},"${metaKeys.clientCapabilities}":${declared}${token}${level}}`,
+      `"_meta":{${head},"${metaKeys.clientCapabilities}":${declared}${token}${level}${more}}`,
       params ?? empty,
     );
   };
 }
 
 /** For legacy servers, which know all that from the handshake. */
-export const addLegacyEnvelope: AddEnvelope = (params, { progressToken }) =>
-  progressToken === undefined
-    ? params
-    : prependMembers(`"_meta":{"progressToken":${progressToken}}`, params ?? empty);
+export const addLegacyEnvelope: AddEnvelope = (params, { progressToken, meta }) => {
+  const token = progressToken === undefined ? undefined : `"progressToken":${progressToken}`;
+  const members = token === undefined || meta === undefined ? (token ?? meta) : `${token},${meta}`;
+  return members === undefined ? params : prependMembers(`"_meta":{${members}}`, params ?? empty);
+};

@@ -4,9 +4,9 @@ import type { CallContext } from "../tools/context.ts";
 import type { Outcome, Provider, Resumption } from "../tools/provider.ts";
 import type { Agreement } from "./agreement.ts";
 import { resultTypeOf } from "./conversation.ts";
-import type { Deadlines } from "./deadlines.ts";
 import { parseAsks } from "./handlers.ts";
 import type { Lists } from "./lists.ts";
+import type { OnBehalf } from "./on-behalf.ts";
 import type { Send } from "./tool-calls.ts";
 import type { Watcher } from "./watcher.ts";
 
@@ -14,7 +14,7 @@ export interface FacetOptions {
   readonly send: Send;
   readonly lists: Lists;
   readonly watcher: Watcher;
-  readonly deadlines: Deadlines;
+  readonly onBehalf: OnBehalf;
 }
 
 /** Resources, prompts and completion of a server, as far as it offers them. */
@@ -22,24 +22,14 @@ export function createFacets(
   { capabilities }: Agreement,
   options: FacetOptions,
 ): Pick<Provider, "resources" | "prompts" | "completion"> {
-  const { send, lists, watcher, deadlines } = options;
+  const { send, lists, watcher, onBehalf } = options;
 
   const ask = async (
     method: string,
     members: { readonly [key: string]: unknown },
     context: CallContext,
   ): Promise<Outcome> => {
-    const result = await deadlines.run({ signal: context.signal }, ({ signal, touch, sent }) =>
-      send(method, RawJson.fromValue(members), {
-        signal,
-        onSent: sent,
-        capabilities: context.capabilities,
-        onEvent: (event) => {
-          touch();
-          context.emit(event).catch(() => {}); // Who cannot be told any more has left.
-        },
-      }),
-    );
+    const result = await onBehalf(context, (spec) => send(method, RawJson.fromValue(members), spec));
     if (resultTypeOf(result) === "complete") return { kind: "complete", result };
     const state = result.at("requestState")?.value;
     return {
@@ -79,8 +69,8 @@ export function createFacets(
             complete: async ({ ref, argument, known }, context) => {
               const hasKnown = Object.keys(known).length > 0;
               const params = { ref, argument, ...(hasKnown ? { context: { arguments: known } } : {}) };
-              const result = await deadlines.run({ signal: context.signal }, ({ signal, sent }) =>
-                send("completion/complete", RawJson.fromValue(params), { signal, onSent: sent }),
+              const result = await onBehalf(context, (spec) =>
+                send("completion/complete", RawJson.fromValue(params), spec),
               );
               return (result.at("completion")?.value ?? { values: [] }) as CompletionResult;
             },
@@ -92,7 +82,7 @@ export function createFacets(
 function toRetry(resumption: Resumption | undefined): { readonly [key: string]: unknown } {
   if (resumption === undefined) return {};
   const answers = Object.fromEntries(
-    Object.entries(resumption.answers).map(([key, raw]) => [key, raw.value]),
+    Object.entries(resumption.latest ?? resumption.answers).map(([key, raw]) => [key, raw.value]),
   );
   return {
     inputResponses: answers,

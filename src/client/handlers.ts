@@ -67,7 +67,8 @@ export async function answerRequest(
   return answerAsk(ask, handlers, signal);
 }
 
-function toAsk(method: string, params: Params | undefined): Ask | undefined {
+/** A legacy server's request as a question; undefined when it is none. */
+export function toAsk(method: string, params: Params | undefined): Ask | undefined {
   switch (method) {
     case "elicitation/create":
     case "sampling/createMessage":

@@ -3,6 +3,8 @@ import { createDeferred, type Deferred } from "../async/deferred.ts";
 import { createVirtualClock } from "../testing/virtual-clock.ts";
 import { type Fetched, KeptList } from "./kept-list.ts";
 
+const hints = { ttlMs: 0, cacheScope: "private" } as const;
+
 function create(): {
   list: KeptList<string>;
   fetches: Deferred<Fetched<string>>[];
@@ -21,7 +23,7 @@ function create(): {
 test("what is fresh is given without asking, and what is not is fetched", async () => {
   const { list, fetches, clock } = create();
   const first = list.get();
-  fetches[0]?.resolve({ items: ["a"], ttlMs: 100 });
+  fetches[0]?.resolve({ items: ["a"], ttlMs: 100, hints });
   expect(await first).toEqual(["a"]);
   expect(await list.get()).toBe(await first);
   await clock.advance(100);
@@ -34,9 +36,9 @@ test("a slow fetch does not replace what was fetched after it was outdated", asy
   const slow = list.get();
   list.invalidate();
   const quick = list.get();
-  fetches[1]?.resolve({ items: ["new"], ttlMs: 1000 });
+  fetches[1]?.resolve({ items: ["new"], ttlMs: 1000, hints });
   expect(await quick).toEqual(["new"]);
-  fetches[0]?.resolve({ items: ["old"], ttlMs: 1000 });
+  fetches[0]?.resolve({ items: ["old"], ttlMs: 1000, hints });
   expect(await slow).toEqual(["old"]);
   expect(list.last).toEqual(["new"]);
   expect(await list.get()).toEqual(["new"]);
@@ -47,7 +49,7 @@ test("what was fetched while it changed is handed out but not kept", async () =>
   const { list, fetches } = create();
   const first = list.get();
   list.invalidate();
-  fetches[0]?.resolve({ items: ["old"], ttlMs: 1000 });
+  fetches[0]?.resolve({ items: ["old"], ttlMs: 1000, hints });
   expect(await first).toEqual(["old"]);
   void list.get();
   expect(fetches).toHaveLength(2);
@@ -56,7 +58,7 @@ test("what was fetched while it changed is handed out but not kept", async () =>
 test("a fetch that failed is tried again by the next to ask, and what was known stays known", async () => {
   const { list, fetches } = create();
   const first = list.get();
-  fetches[0]?.resolve({ items: ["a"], ttlMs: 0 });
+  fetches[0]?.resolve({ items: ["a"], ttlMs: 0, hints });
   await first;
   const second = list.get();
   fetches[1]?.reject(new Error("no"));

@@ -1,9 +1,12 @@
 import type { Clock } from "../async/clock.ts";
+import type { CacheHints } from "../mcp/types.ts";
 
 /** A list as it was fetched, and how long it may be kept. */
 export interface Fetched<T> {
   readonly items: readonly T[];
   readonly ttlMs: number;
+  /** What the server said about keeping it. */
+  readonly hints: CacheHints;
 }
 
 /**
@@ -14,7 +17,7 @@ export class KeptList<T> {
   readonly #fetch: () => Promise<Fetched<T>>;
   readonly #clock: Clock;
   #kept:
-    | { readonly items: readonly T[]; readonly freshUntil: number; readonly generation: number }
+    | (Pick<Fetched<T>, "items" | "hints"> & { readonly freshUntil: number; readonly generation: number })
     | undefined;
   #underway: Promise<readonly T[]> | undefined;
   #generation = 0;
@@ -27,6 +30,11 @@ export class KeptList<T> {
   /** What was fetched last, fresh or not. */
   get last(): readonly T[] | undefined {
     return this.#kept?.items;
+  }
+
+  /** What the server said about keeping what was fetched last. */
+  get hints(): CacheHints | undefined {
+    return this.#kept?.hints;
   }
 
   /** The list, fetched if what is kept is not fresh. */
@@ -46,12 +54,12 @@ export class KeptList<T> {
   async #refresh(): Promise<readonly T[]> {
     const generation = this.#generation;
     try {
-      const { items, ttlMs } = await this.#fetch();
+      const { items, ttlMs, hints } = await this.#fetch();
       const isCurrent = generation === this.#generation;
       // One that took long must not replace what was asked for after it.
       if (this.#kept === undefined || generation >= this.#kept.generation) {
         const freshUntil = isCurrent ? this.#clock.now() + ttlMs : 0;
-        this.#kept = { items: Object.freeze(items), freshUntil, generation };
+        this.#kept = { items: Object.freeze(items), hints, freshUntil, generation };
       }
       return items;
     } finally {

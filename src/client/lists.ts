@@ -1,6 +1,7 @@
 import type { Clock } from "../async/clock.ts";
 import type { RawJson } from "../json/raw.ts";
-import type { Prompt, Resource, ResourceTemplate, Tool } from "../mcp/types.ts";
+import { strictestOf } from "../mcp/cache-hints.ts";
+import type { CacheHints, Prompt, Resource, ResourceTemplate, Tool } from "../mcp/types.ts";
 import type { Change } from "../tools/provider.ts";
 import type { Conversation } from "./conversation.ts";
 import type { Limits } from "./deadlines.ts";
@@ -14,6 +15,8 @@ export interface Lists {
   readonly resources: KeptList<Resource>;
   readonly templates: KeptList<ResourceTemplate>;
   readonly prompts: KeptList<Prompt>;
+  /** The strictest of what the server said about keeping its lists. */
+  hints(): CacheHints;
   /** Something changed, or may have. */
   invalidate(kind: Change["kind"]): void;
 }
@@ -30,6 +33,9 @@ export interface ListsOptions extends WalkLimits {
 
 /** A request under a deadline of its own. */
 export type PlainRequest = (method: string, params: RawJson | undefined, limits?: Limits) => Promise<RawJson>;
+
+/** What is not offered stays empty. */
+const forever: CacheHints = { ttlMs: Number.POSITIVE_INFINITY, cacheScope: "public" };
 
 type Capability = "tools" | "resources" | "prompts";
 
@@ -48,7 +54,7 @@ export function createLists(
   ): Promise<Fetched<T>> => {
     const { agreement } = await converse();
     const offered = agreement.capabilities[capability];
-    if (offered === undefined) return { items: [], ttlMs: maxTtlMs };
+    if (offered === undefined) return { items: [], ttlMs: maxTtlMs, hints: forever };
     const { items, hints } = await walkPages((params) => request(method, params), member, options);
     const parsed = items.flatMap((raw) => {
       const item = parse(raw);
@@ -61,6 +67,7 @@ export function createLists(
     return {
       items: parsed,
       ttlMs: Math.min(agreement.mode.kind === "modern" ? hints.ttlMs : legacyTtlMs, maxTtlMs),
+      hints,
     };
   };
 
@@ -82,6 +89,7 @@ export function createLists(
     resources,
     templates,
     prompts,
+    hints: () => strictestOf([tools, resources, templates, prompts].flatMap((list) => list.hints ?? [])),
     invalidate: (kind) => {
       if (kind === "tools") tools.invalidate();
       if (kind === "prompts") prompts.invalidate();

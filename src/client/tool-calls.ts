@@ -16,6 +16,7 @@ import { type AskHandlers, parseAsks } from "./handlers.ts";
 import type { Lists } from "./lists.ts";
 import { toMirroredHeaders } from "./mirrored.ts";
 import { toNotSent } from "./not-sent.ts";
+import type { OnBehalf } from "./on-behalf.ts";
 import type { ToolCheck } from "./tool-check.ts";
 
 /** Sends a request in whatever conversation is on. */
@@ -28,6 +29,7 @@ export interface ToolCallsOptions {
   readonly handlers: AskHandlers;
   readonly recorded: Recorded;
   readonly deadlines: Deadlines;
+  readonly onBehalf: OnBehalf;
   readonly clock: Clock;
   readonly maxRounds: number;
   readonly validate: boolean;
@@ -131,20 +133,20 @@ export function createToolCalls(options: ToolCallsOptions): ToolCalls {
     },
 
     forward: (call, context) => {
-      const trace = context.meta?.at("traceparent")?.value;
       const subject = {
         tool: call.name,
         args: call.arguments,
         caller: context.caller,
-        trace: typeof trace === "string" ? trace : undefined,
+        trace: () => {
+          const trace = context.meta?.at("traceparent")?.value;
+          return typeof trace === "string" ? trace : undefined;
+        },
       };
       return recorded(subject, (tally) =>
-        deadlines.run({ signal: context.signal }, async (underway) => {
-          const tool = options.isMirroring() ? await findTool(call.name, underway.signal) : undefined;
-          // Who cannot be told any more has left, and their signal says so.
-          const emit = (event: CallEvent): void => void context.emit(event).catch(() => {});
-          const spec = toSpec(underway, call.arguments, tally, emit);
-          const outcome = await round(call, tool, { ...spec, capabilities: context.capabilities });
+        options.onBehalf(context, async (spec) => {
+          const tool = options.isMirroring() ? await findTool(call.name, spec.signal) : undefined;
+          tally.bytesSent = call.arguments.byteLength;
+          const outcome = await round(call, tool, spec);
           if (outcome.kind === "complete") tally.bytesReceived = outcome.result.byteLength;
           return outcome;
         }),
@@ -157,8 +159,8 @@ export function createToolCalls(options: ToolCallsOptions): ToolCalls {
 function toParams({ name, arguments: args, resumption }: ToolCall): RawJson {
   const parts: (string | RawJson)[] = [`{"name":${JSON.stringify(name)},"arguments":`, args];
   if (resumption !== undefined) {
-    const { answers, state } = resumption;
-    const entries = Object.entries(answers);
+    const { answers, latest = answers, state } = resumption;
+    const entries = Object.entries(latest);
     if (entries.length > 0) {
       entries.forEach(([key, answer], index) => {
         parts.push(`${index === 0 ? ',"inputResponses":{' : ","}${JSON.stringify(key)}:`, answer);

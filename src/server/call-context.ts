@@ -8,6 +8,7 @@ import type { WireContext } from "../mcp/server.ts";
 import type { Handshake } from "../mcp/session.ts";
 import { type LogLevel, logLevels } from "../mcp/types.ts";
 import type { CallContext, CallEvent } from "../tools/context.ts";
+import { createAsk } from "./ask.ts";
 
 /** The revision a caller reads its results in. */
 export function revisionOf(era: Era): Revision {
@@ -51,6 +52,18 @@ export class ServedContext implements CallContext {
   }
   get meta(): RawJson | undefined {
     return metaOf(this.request.params);
+  }
+  get wantsProgress(): boolean {
+    return this.mintsTokens || this.meta?.has("progressToken") === true;
+  }
+  get logLevel(): LogLevel | undefined {
+    return wantedLevel(this.wire.era);
+  }
+  get session(): object | undefined {
+    return this.wire.era.kind === "legacy" ? this.wire.era.session : undefined;
+  }
+  get ask(): CallContext["ask"] {
+    return createAsk(this.wire);
   }
 
   // Getters, so that what is taken out of the context still works.
@@ -145,8 +158,12 @@ function isUnwritable(value: number | undefined): boolean {
 
 /** Legacy clients that set no level get what they would want to see; modern ones get only what they asked for. */
 function wantsLog(era: Era, level: LogLevel): boolean {
-  const wanted = era.kind === "modern" ? era.logLevel : (era.session?.logLevel ?? "info");
+  const wanted = wantedLevel(era);
   return wanted !== undefined && logLevels.indexOf(level) >= logLevels.indexOf(wanted);
+}
+
+function wantedLevel(era: Era): LogLevel | undefined {
+  return era.kind === "modern" ? era.logLevel : (era.session?.logLevel ?? "info");
 }
 
 function toLogParams({ level, data, logger }: Log): RawJson {

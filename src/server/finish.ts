@@ -5,6 +5,8 @@ import type { Era } from "../mcp/era.ts";
 import { metaKeys } from "../mcp/meta-keys.ts";
 import { withoutModernMembers } from "../mcp/project/result.ts";
 import type { CacheHints, Implementation } from "../mcp/types.ts";
+import type { Provider } from "../tools/provider.ts";
+import type { FinishPage } from "./pages.ts";
 
 /** Makes a result ready for its era: modern ones say what they are and who made them, legacy ones do not. */
 export type Finish = (result: RawJson, era: Era, hints?: CacheHints) => RawJson;
@@ -23,6 +25,20 @@ export function createFinish(info: Implementation): Finish {
     const hasOwn = ownMembers.some((key) => result.has(key));
     return hasOwn ? merge(result, serverInfo, hints) : prependMembers(head + cache, result);
   };
+}
+
+/** Makes the pages of a provider's lists ready: with how long they may be kept, and what it says about them. */
+export function createFinishPage(provider: Provider, finish: Finish): FinishPage {
+  return (page, era, items) => {
+    const meta = provider.listMeta?.(items);
+    const noted = meta === undefined ? page : prependMembers(`"_meta":${JSON.stringify(meta)}`, page);
+    return finish(noted, era, hintsOf(provider));
+  };
+}
+
+/** How long what a provider lists may be kept. */
+export function hintsOf({ cacheHints }: Provider): CacheHints {
+  return cacheHints ?? { ttlMs: 0, cacheScope: "private" };
 }
 
 /** Whatever is put in front of the members of something else would be no JSON. */

@@ -4,11 +4,12 @@ import { RpcError } from "../errors/rpc-error.ts";
 import { ToolError } from "../errors/tool-error.ts";
 import { RawJson } from "../json/raw.ts";
 import type { Request } from "../jsonrpc/message.ts";
-import { lacking, projectAsk } from "../mcp/project/ask.ts";
+import { lacking } from "../mcp/project/ask.ts";
 import type { Seal } from "../mcp/seal.ts";
 import type { WireContext } from "../mcp/server.ts";
 import type { Ask, ClientCapabilities } from "../mcp/types.ts";
 import type { Answers, InputRequired, Outcome, Resumption } from "../tools/provider.ts";
+import { cannotAsk, toAskable } from "./ask.ts";
 import { toBinding } from "./binding.ts";
 
 export interface InteractionOptions {
@@ -54,9 +55,10 @@ function interactModern(
   const resumption = readRetry(request, seal, toOwnBinding);
   return andThen(settled(attempt(resumption)), (outcome) => {
     if (outcome.kind === "complete") return outcome;
-    const { asks, state } = outcome;
+    const { asks, state, keepsAnswers = true } = outcome;
     assertAskable(asks, wire.era.kind === "modern" ? wire.era.capabilities : {});
-    const answers = Object.entries(resumption?.answers ?? {}).map(([key, raw]) => [key, raw.text] as const);
+    const given = keepsAnswers ? Object.entries(resumption?.answers ?? {}) : [];
+    const answers = given.map(([key, raw]) => [key, raw.text] as const);
     const hasAsks = Object.keys(asks).length > 0;
     const needsState = state !== undefined || answers.length > 0 || !hasAsks;
     const result = {
@@ -87,8 +89,9 @@ function readRetry(request: Request, seal: Seal, toOwnBinding: () => string): Re
   // A map made by `fromEntries` has own properties only, whatever the keys are called.
   const kept = (sealed?.answers ?? []).map(([key, text]) => [key, RawJson.fromText(text, true)] as const);
   const fresh = Object.keys(given?.value ?? {}).map((key) => [key, given?.at(key)] as const);
+  const latest = Object.fromEntries(fresh) as Answers;
   const answers = Object.fromEntries([...kept, ...fresh]) as Answers;
-  return { answers, state: sealed?.state };
+  return { answers, latest, state: sealed?.state };
 }
 
 /** Why it failed is not told: a forger learns nothing, and an honest client can do no more than start over. */
@@ -111,8 +114,9 @@ async function interactLegacy(
   let outcome: Outcome = first;
   let answers: Answers = {};
   for (let round = 0; round < options.maxRounds; round++) {
-    answers = { ...answers, ...(await askAll(outcome, wire, options)) };
-    outcome = await attempt({ answers, state: outcome.state });
+    const latest = await askAll(outcome, wire, options);
+    answers = { ...answers, ...latest };
+    outcome = await attempt({ answers, latest, state: outcome.state });
     if (outcome.kind === "complete") return outcome;
   }
   throw new ToolError(`Gave up after ${options.maxRounds} rounds of questions.`);
@@ -147,15 +151,6 @@ async function askAll(
   }
 }
 
-/** The question as the client's revision has it. Throws a `ToolError` when it cannot be asked. */
-function toAskable(ask: Ask, { era, ask: send }: WireContext): Ask {
-  const handshake = era.kind === "legacy" ? era.session?.handshake : undefined;
-  const canAsk = handshake !== undefined && send !== undefined && !lacking(ask, handshake.capabilities);
-  const projected = canAsk ? projectAsk(ask, handshake.revision, crypto.randomUUID()) : undefined;
-  if (projected === undefined) throw cannotAsk(ask);
-  return projected;
-}
-
 /** A client may refuse a form by an error; to the provider that is a form the user closed. Others cannot be answered. */
 async function askOne(ask: Ask, wire: WireContext, signal: AbortSignal): Promise<RawJson> {
   const params = ask.params === undefined ? undefined : RawJson.fromValue(ask.params);
@@ -168,10 +163,6 @@ async function askOne(ask: Ask, wire: WireContext, signal: AbortSignal): Promise
     throw new ToolError(`The client refused ${ask.method}: ${error.message}`, { cause: error });
   }
   throw cannotAsk(ask);
-}
-
-function cannotAsk(ask: Ask): ToolError {
-  return new ToolError(`This needs ${ask.method}, which the client does not offer.`);
 }
 
 function assertAskable(asks: InputRequired["asks"], capabilities: ClientCapabilities): void {

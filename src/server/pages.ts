@@ -14,9 +14,11 @@ export interface PagerOptions<T> {
   readonly keyOf: (item: T) => string;
   readonly project: (item: T, revision: Revision) => T;
   readonly pageSize: number;
-  /** Makes a page ready for its era. */
-  readonly finish: (page: RawJson, era: Era) => RawJson;
+  readonly finish: FinishPage;
 }
+
+/** Makes a page of a list ready for its era. */
+export type FinishPage = (page: RawJson, era: Era, items: readonly object[]) => RawJson;
 
 /** One page of a list, as a finished result. */
 export type Pager<T> = (items: readonly T[], cursor: RawJson | undefined, era: Era) => RawJson;
@@ -36,7 +38,7 @@ export function createPager<T extends object>(options: PagerOptions<T>): Pager<T
     const hasMore = start + page.length < items.length && last !== undefined;
     const next = hasMore ? `,"nextCursor":"${toCursor(keyOf(last))}"` : "";
     const parts = page.flatMap((item, index) => (index === 0 ? [item] : [",", item]));
-    return finish(joinJson([`{"${member}":[`, ...parts, `]${next}}`]), era);
+    return finish(joinJson([`{"${member}":[`, ...parts, `]${next}}`]), era, items);
   };
 
   return (items, cursor, era) => {

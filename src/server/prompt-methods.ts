@@ -1,17 +1,17 @@
 import { projectPrompt } from "../mcp/project/listed.ts";
 import { projectPromptResult } from "../mcp/project/result.ts";
-import type { CacheHints, Prompt } from "../mcp/types.ts";
+import type { Prompt } from "../mcp/types.ts";
 import type { PromptProvider } from "../tools/provider.ts";
 import type { Finish } from "./finish.ts";
 import { interact, type InteractionOptions } from "./interaction.ts";
 import { type Method, stringParam, stringsParam } from "./method.ts";
-import { createPager } from "./pages.ts";
+import { createPager, type FinishPage } from "./pages.ts";
 
 export interface PromptMethodOptions {
   readonly finish: Finish;
   readonly interaction: InteractionOptions;
   readonly pageSize: number;
-  readonly hints: CacheHints;
+  readonly finishPage: FinishPage;
 }
 
 /** `prompts/list` and `prompts/get`. */
@@ -19,13 +19,13 @@ export function createPromptMethods(
   prompts: PromptProvider,
   options: PromptMethodOptions,
 ): { list: Method; get: Method } {
-  const { finish, interaction, pageSize, hints } = options;
+  const { finish, finishPage, interaction, pageSize } = options;
   const pager = createPager<Prompt>({
     member: "prompts",
     keyOf: (prompt) => prompt.name,
     project: projectPrompt,
     pageSize,
-    finish: (page, era) => finish(page, era, hints),
+    finish: finishPage,
   });
   return {
     list: async ({ params, wire, context }) =>

@@ -5,13 +5,15 @@ import type { ResourceProvider } from "../tools/provider.ts";
 import type { Finish } from "./finish.ts";
 import { interact, type InteractionOptions } from "./interaction.ts";
 import { type Method, stringParam } from "./method.ts";
-import { createPager } from "./pages.ts";
+import { createPager, type FinishPage } from "./pages.ts";
 
 export interface ResourceMethodOptions {
   readonly finish: Finish;
   readonly interaction: InteractionOptions;
   readonly pageSize: number;
-  readonly hints: CacheHints;
+  readonly finishPage: FinishPage;
+  /** How long what is read may be kept, where the provider does not say. */
+  readonly hints: () => CacheHints;
 }
 
 const empty = RawJson.fromText("{}");
@@ -23,20 +25,20 @@ export function createResourceMethods(
   resources: ResourceProvider,
   options: ResourceMethodOptions,
 ): Readonly<Record<"list" | "listTemplates" | "read" | "subscribe" | "unsubscribe", Method>> {
-  const { finish, interaction, pageSize, hints } = options;
+  const { finish, finishPage, interaction, pageSize, hints } = options;
   const listPager = createPager<Resource>({
     member: "resources",
     keyOf: (resource) => resource.uri,
     project: projectListed,
     pageSize,
-    finish: (page, era) => finish(page, era, hints),
+    finish: finishPage,
   });
   const templatePager = createPager<ResourceTemplate>({
     member: "resourceTemplates",
     keyOf: (template) => template.uriTemplate,
     project: projectListed,
     pageSize,
-    finish: (page, era) => finish(page, era, hints),
+    finish: finishPage,
   });
   return {
     list: async ({ params, wire, context }) =>
@@ -52,7 +54,7 @@ export function createResourceMethods(
       );
       if (ended.kind === "input_required") return finish(ended.result, wire.era);
       const isRetry = ["inputResponses", "requestState"].some((key) => params?.at(key) !== undefined);
-      return finish(ended.result, wire.era, isRetry ? uncached : hints);
+      return finish(ended.result, wire.era, isRetry ? uncached : hints());
     },
 
     subscribe: async ({ params, wire, context }) => {

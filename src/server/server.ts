@@ -11,7 +11,7 @@ import { type Implementation, isLogLevel, type ServerCapabilities } from "../mcp
 import type { Provider } from "../tools/provider.ts";
 import { ServedContext } from "./call-context.ts";
 import { createCompletionMethod } from "./completion-method.ts";
-import { createFinish, type Finish } from "./finish.ts";
+import { createFinish, createFinishPage, type Finish, hintsOf } from "./finish.ts";
 import { type Method, type MethodTable, stringParam } from "./method.ts";
 import { createPromptMethods } from "./prompt-methods.ts";
 import { createResourceMethods } from "./resource-methods.ts";
@@ -22,7 +22,7 @@ import { createToolMethods } from "./tool-methods.ts";
 /** Who the server says it is. */
 export interface ServerInfo extends Implementation {
   /** How to use this server, for the model. */
-  readonly instructions?: string;
+  readonly instructions?: string | (() => string | undefined);
 }
 
 export interface ServerOptions {
@@ -57,7 +57,8 @@ export interface ServerOptions {
  */
 export function createServer(provider: Provider, info: ServerInfo, options: ServerOptions = {}): Server {
   const { serves = "both", unknownTool = "invalid_params", onError = writeError } = options;
-  const { instructions, ...serverInfo } = info;
+  const { instructions: given, ...serverInfo } = info;
+  const instructions = typeof given === "function" ? given : () => given;
   const finish = createFinish(serverInfo);
   const capabilities = capabilitiesOf(provider);
   const subscriptions = createSubscriptions(provider, capabilities, options.maxListens ?? 16_384);
@@ -67,14 +68,15 @@ export function createServer(provider: Provider, info: ServerInfo, options: Serv
   const initialize: Method = ({ params, wire }) => {
     const handshake = parseInitialize(params);
     wire.beginSession?.(handshake);
-    return toInitializeResult(handshake.revision, capabilities, serverInfo, instructions);
+    return toInitializeResult(handshake.revision, capabilities, serverInfo, instructions());
   };
 
   const discover: Method = ({ wire }) => {
+    const text = instructions();
     const result = {
       supportedVersions: modernRevisions,
       capabilities,
-      ...(instructions === undefined ? {} : { instructions }),
+      ...(text === undefined ? {} : { instructions: text }),
     };
     return finish(RawJson.fromValue(result), wire.era, { ttlMs: 0, cacheScope: "public" });
   };
@@ -137,8 +139,8 @@ function createMethods(provider: Provider, finish: Finish, options: ServerOption
     maxRounds: options.maxRounds ?? 8,
     askTimeoutMs: options.askTimeoutMs ?? 10 * 60_000,
   };
-  const hints = provider.cacheHints ?? { ttlMs: 0, cacheScope: "private" as const };
-  const shared = { finish, interaction, pageSize, hints };
+  const finishPage = createFinishPage(provider, finish);
+  const shared = { finish, finishPage, interaction, pageSize, hints: () => hintsOf(provider) };
   const tools = createToolMethods(provider, { ...shared, unknownTool });
   const both: { [method: string]: Method } = { "tools/list": tools.list, "tools/call": tools.call };
   const legacy: { [method: string]: Method } = {};

@@ -1,6 +1,7 @@
 import { NotFoundError } from "../errors/not-found-error.ts";
 import { RpcError } from "../errors/rpc-error.ts";
 import { ToolError } from "../errors/tool-error.ts";
+import { UpstreamError } from "../errors/upstream-error.ts";
 import type { Era } from "../mcp/era.ts";
 
 /** How a call of a tool that is not there is answered. */
@@ -19,6 +20,10 @@ export function toRpcError(
   if (thrown instanceof RpcError) return thrown;
   if (thrown instanceof NotFoundError) return toNotFound(thrown, era, unknownTool);
   if (thrown instanceof ToolError) return new RpcError("rpc.internal", thrown.message, { cause: thrown });
+  if (thrown instanceof UpstreamError) {
+    const { code, server, delivery } = thrown;
+    return new RpcError("rpc.internal", thrown.message, { cause: thrown, data: { code, server, delivery } });
+  }
   onError(thrown);
   return new RpcError("rpc.internal", "Internal error", { cause: thrown });
 }

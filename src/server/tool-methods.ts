@@ -10,12 +10,13 @@ import type { Provider } from "../tools/provider.ts";
 import { assertObject, type Finish } from "./finish.ts";
 import { type Attempt, interact, type InteractionOptions } from "./interaction.ts";
 import { type Method, objectParam, type Served, stringParam } from "./method.ts";
-import { createPager } from "./pages.ts";
+import { createPager, type FinishPage } from "./pages.ts";
 import { assertParamHeaders, mirroringTools } from "./param-headers.ts";
 import type { UnknownTool } from "./to-rpc-error.ts";
 
 export interface ToolMethodOptions {
   readonly finish: Finish;
+  readonly finishPage: FinishPage;
   readonly interaction: InteractionOptions;
   readonly pageSize: number;
   readonly unknownTool: UnknownTool;
@@ -28,14 +29,13 @@ export function createToolMethods(
   provider: Provider,
   options: ToolMethodOptions,
 ): { list: Method; call: Method } {
-  const { finish, interaction, pageSize, unknownTool } = options;
-  const hints = provider.cacheHints ?? { ttlMs: 0, cacheScope: "private" as const };
+  const { finish, finishPage, interaction, pageSize, unknownTool } = options;
   const pager = createPager<Tool>({
     member: "tools",
     keyOf: (tool) => tool.name,
     project: projectTool,
     pageSize,
-    finish: (page, era) => finish(page, era, hints),
+    finish: finishPage,
   });
 
   const isWrapped = (name: string, { context }: Served): Awaitable<boolean> =>

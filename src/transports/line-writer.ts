@@ -30,6 +30,10 @@ export class LineWriter {
   /** Resolves when the stream has taken the line and has room for more. Rejects with a `ClosedError`. */
   write(json: RawJson): Promise<void> {
     if (this.#closed !== undefined) return Promise.reject(this.#closed);
+    if (this.#writable.writableLength > maxUnreadBytes)
+      return Promise.reject(
+        new ClosedError("not_sent", `the reader leaves more than ${maxUnreadBytes} bytes unread`),
+      );
     this.#waiting.push(toOneLine(json));
     if (this.#flushed === undefined) {
       this.#flushed = createDeferred();
@@ -77,6 +81,9 @@ export class LineWriter {
     this.#drained = undefined;
   }
 }
+
+/** A reader that stopped reading must not make us hold everything it was ever sent. */
+const maxUnreadBytes = 64 * 1024 * 1024;
 
 /** Beyond this a system call more is nothing, and a string longer than half a gigabyte cannot be made at all. */
 const maxChunkLength = 256 * 1024;

@@ -17,10 +17,13 @@ import { readJsonBody, type Responses, servePost } from "./post.ts";
 import type { FrameSink, HttpRequest, Reply } from "./reply.ts";
 import { SessionTable } from "./session-table.ts";
 
-/** Says who sent a request; undefined refuses it with 401. */
+/** Says who sent a request; undefined refuses it with 401, {@link anybody} lets it in without a name. */
 export type Authenticate = (
   header: HttpRequest["header"],
-) => string | undefined | Promise<string | undefined>;
+) => string | undefined | typeof anybody | Promise<string | undefined | typeof anybody>;
+
+/** A caller that needs no name. */
+export const anybody: unique symbol = Symbol("anybody");
 
 export interface HttpOptions extends GuardOptions {
   /** The path of the endpoint; `/mcp`. */
@@ -99,6 +102,7 @@ export function createHttpHandler(server: Server, options: HttpOptions = {}): Ht
     }
     if (authenticate === undefined || http.path === "/health") return method(http, reply, undefined);
     return andThen(settled(authenticate(http.header)), (caller) => {
+      if (caller === anybody) return method(http, reply, undefined);
       if (typeof caller === "string") return method(http, reply, caller);
       const text = "Send a valid key in the header Authorization: Bearer KEY";
       const error = new RpcError("rpc.invalid_request", text);

@@ -1,0 +1,64 @@
+import { RpcError } from "../errors/rpc-error.ts";
+import { RawJson } from "../json/raw.ts";
+import type { Request } from "../jsonrpc/message.ts";
+import { carriedMeta } from "../mcp/carried-meta.ts";
+import { toRelayable } from "../mcp/project/capabilities.ts";
+import type { AskCaller, CallContext, CallEvent } from "../tools/context.ts";
+import type { AskRouter } from "./ask-router.ts";
+import type { RequestSpec } from "./conversation.ts";
+import type { Deadlines } from "./deadlines.ts";
+import { toAsk } from "./handlers.ts";
+
+/** Makes requests on behalf of others, who hear of progress and answer questions themselves. */
+export type OnBehalf = <T>(context: CallContext, work: (spec: RequestSpec) => Promise<T>) => Promise<T>;
+
+/** `router` is there where questions are for the callers, and not for the client's own handlers. */
+export function createOnBehalf(deadlines: Deadlines, router: AskRouter | undefined): OnBehalf {
+  return (context, work) =>
+    deadlines.run({ signal: context.signal }, async ({ signal, touch, sent, hold }) => {
+      const { logLevel, wantsProgress } = context;
+      // Who cannot be told any more has left, and their signal says so.
+      const onEvent = (event: CallEvent): void => {
+        touch();
+        context.emit(event).catch(() => {});
+      };
+      const spec = {
+        signal,
+        onSent: sent,
+        capabilities: toRelayable(context.capabilities, context.revision).capabilities,
+        ...(wantsProgress || logLevel !== undefined ? { onEvent, wantsProgress, logLevel } : {}),
+        meta: carriedMeta(context.meta),
+      };
+      const { ask } = context;
+      if (router === undefined || ask === undefined) return work(spec);
+      // Nobody is to be asked for a call that is over, whoever ended it.
+      const over = new AbortController();
+      const asker: AskCaller = async (question, asking) => {
+        const release = hold(); // The wait is the caller's, so the server is not idle.
+        try {
+          return await ask(question, AbortSignal.any([asking, over.signal]));
+        } finally {
+          release();
+        }
+      };
+      const leave = router.join(asker);
+      try {
+        return await work({ ...spec, onAsked: (request, asking) => answerBy(asker, request, asking) });
+      } finally {
+        leave(!signal.aborted);
+        over.abort(new DOMException("The call is over", "AbortError"));
+      }
+    });
+}
+
+/** Has a caller answer a legacy server's request. A ping is not the caller's affair. */
+export async function answerBy(ask: AskCaller, request: Request, signal: AbortSignal): Promise<RawJson> {
+  if (request.method === "ping") return RawJson.fromText("{}");
+  const question = toAsk(
+    request.method,
+    request.params?.value as { readonly [key: string]: unknown } | undefined,
+  );
+  if (question === undefined)
+    throw new RpcError("rpc.method_not_found", `Method not found: ${request.method}`);
+  return ask(question, signal);
+}

@@ -1,0 +1,51 @@
+import * as fc from "fast-check";
+import { expect, test } from "vitest";
+import { RawJson } from "../json/raw.ts";
+import { carriedMeta } from "./carried-meta.ts";
+
+const carried = (text: string): string | undefined => carriedMeta(RawJson.fromText(text));
+
+test.each<[string, string | undefined]>([
+  ["{}", undefined],
+  ['{"progressToken":7}', undefined],
+  ['{"io.modelcontextprotocol/protocolVersion":"2026-07-28"}', undefined],
+  ['{"io.modelcontextprotocol\\/clientInfo":{}}', undefined],
+  ['{"\\u0069o.modelcontextprotocol/clientInfo":{}}', undefined],
+  ['{"progress\\u0054oken":7}', undefined],
+  ['{"traceparent":"00-1","progressToken":7,"com.example/x":{"a":[1.0,-0]}}', '"traceparent":"00-1","com.example/x":{"a":[1.0,-0]}'],
+  ['{ "a" : 12345678901234567890 , "b" : 1e400 }', '"a":12345678901234567890,"b":1e400'],
+  ['{"io.modelcontextprotocolx/y":1}', '"io.modelcontextprotocolx/y":1'],
+  ['{"IO.modelcontextprotocol/y":1}', '"IO.modelcontextprotocol/y":1'],
+  ['{"__proto__":{"a":1}}', '"__proto__":{"a":1}'],
+  ["7", undefined],
+  ["[]", undefined],
+])("of %s goes on: %s", (text, expected) => {
+  expect(carried(text)).toBe(expected);
+});
+
+test("nothing of nothing goes on", () => expect(carriedMeta(undefined)).toBeUndefined());
+
+test("what goes on is one line, though it came on several", () => {
+  const text = carried('{\n"a": {\n"b": "x"\n}\n}');
+  expect(text).not.toContain("\n");
+  expect(JSON.parse(`{${text}}`)).toEqual({ a: { b: "x" } });
+});
+
+test("of a key that comes twice, one goes on", () => {
+  expect(Object.keys(JSON.parse(`{${carried('{"a":1,"a":2}')}}`) as object)).toEqual(["a"]);
+  expect(carried('{"a":1,"a":2}')?.match(/"a"/g)).toHaveLength(1);
+});
+
+test("whatever it is, what goes on is the same members without the protocol's", () => {
+  const own = fc.constantFrom("progressToken", "io.modelcontextprotocol/logLevel");
+  const key = fc.oneof(fc.string(), own);
+  fc.assert(
+    fc.property(fc.dictionary(key, fc.jsonValue()), (meta) => {
+      const text = carriedMeta(RawJson.fromText(JSON.stringify(meta)));
+      const kept = Object.entries(meta).filter(
+        ([name]) => name !== "progressToken" && !name.startsWith("io.modelcontextprotocol/"),
+      );
+      expect(JSON.parse(`{${text ?? ""}}`)).toEqual(JSON.parse(JSON.stringify(Object.fromEntries(kept))));
+    }),
+  );
+});

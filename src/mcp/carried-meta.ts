@@ -1,0 +1,33 @@
+import { forEachMember } from "../json/checked.ts";
+import { decodeKey } from "../json/keys.ts";
+import { toOneLine } from "../json/one-line.ts";
+import { RawJson } from "../json/raw.ts";
+
+/** What `_meta` says about this hop only: the protocol's own members. */
+const ownPrefix = "io.modelcontextprotocol/";
+
+/**
+ * The members of a request's `_meta` that go on to whoever serves it in the end, such as trace context: JSON text without
+ * braces, as it was spelled. What the protocol says of one hop is left out, and is written anew on the next.
+ */
+export function carriedMeta(meta: RawJson | undefined): string | undefined {
+  if (meta === undefined || meta.kind !== "object") return undefined;
+  const { bytes } = meta;
+  let carried: Map<string, RawJson> | undefined;
+  forEachMember(bytes, 0, (keyStart, keyEnd, start, end) => {
+    if (isOwn(bytes, keyStart + 1, keyEnd - 1)) return;
+    const key = decodeKey(bytes, keyStart, keyEnd);
+    if (key === "progressToken" || key.startsWith(ownPrefix)) return;
+    carried ??= new Map();
+    carried.set(key, RawJson.fromChecked(bytes.subarray(start, end)));
+  });
+  if (carried === undefined) return undefined;
+  return Array.from(carried, ([key, value]) => `${JSON.stringify(key)}:${toOneLine(value).text}`).join(",");
+}
+
+/** Whether the key at [start, end) is spelled with the prefix as it is, which nearly all are. */
+function isOwn(bytes: Uint8Array, start: number, end: number): boolean {
+  if (end - start < ownPrefix.length) return false;
+  for (let i = 0; i < ownPrefix.length; i++) if (bytes[start + i] !== ownPrefix.charCodeAt(i)) return false;
+  return true;
+}

@@ -1,0 +1,57 @@
+import { isAtLeast, isLegacyRevision, type Revision } from "../revision.ts";
+import type { ClientCapabilities } from "../types.ts";
+
+/** What a caller can be asked for through us, and a key that is the same for callers who can be asked the same. */
+export interface Relayable {
+  readonly capabilities: ClientCapabilities;
+  /** Empty for those who can be asked nothing. */
+  readonly key: string;
+}
+
+/** All that can be asked through us. */
+export const everythingRelayable: ClientCapabilities = {
+  elicitation: { form: {}, url: {} },
+  sampling: { tools: {} },
+  roots: {},
+};
+
+const known = new WeakMap<ClientCapabilities, Relayable>();
+
+/**
+ * The part of a caller's capabilities that may be declared to a server on its behalf: no more than it declared itself, and
+ * nothing that its revision has no form for. Who changes their folders cannot be heard of across a hop, so
+ * `roots.listChanged` is never declared.
+ */
+export function toRelayable(declared: ClientCapabilities, revision: Revision): Relayable {
+  let relayable = known.get(declared);
+  if (relayable === undefined) {
+    const capabilities = project(declared, revision);
+    const key = Object.keys(capabilities).length === 0 ? "" : JSON.stringify(capabilities);
+    relayable = { capabilities, key };
+    known.set(declared, relayable);
+  }
+  return relayable;
+}
+
+function project(
+  { elicitation, sampling, roots }: ClientCapabilities,
+  revision: Revision,
+): ClientCapabilities {
+  const knows = (since: "2025-06-18" | "2025-11-25"): boolean =>
+    !isLegacyRevision(revision) || isAtLeast(revision, since);
+  // Only an object declares a capability; a bare `elicitation: {}` means forms.
+  const hasUrl = isObject(elicitation) && isObject(elicitation.url) && knows("2025-11-25");
+  const hasForm = isObject(elicitation) && (isObject(elicitation.form) || !isObject(elicitation.url));
+  const modes = { ...(hasForm ? { form: {} } : {}), ...(hasUrl ? { url: {} } : {}) };
+  const canElicit = knows("2025-06-18") && (hasForm || hasUrl);
+  const hasTools = isObject(sampling) && isObject(sampling.tools) && knows("2025-11-25");
+  return {
+    ...(canElicit ? { elicitation: modes } : {}),
+    ...(isObject(sampling) ? { sampling: hasTools ? { tools: {} } : {} } : {}),
+    ...(isObject(roots) ? { roots: {} } : {}),
+  };
+}
+
+function isObject(value: object | undefined): value is object {
+  return typeof value === "object" && value !== null;
+}

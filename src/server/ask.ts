@@ -1,0 +1,38 @@
+import { RpcError } from "../errors/rpc-error.ts";
+import { ToolError } from "../errors/tool-error.ts";
+import { RawJson } from "../json/raw.ts";
+import { lacking, projectAsk } from "../mcp/project/ask.ts";
+import type { WireContext } from "../mcp/server.ts";
+import type { Ask } from "../mcp/types.ts";
+import type { AskCaller } from "../tools/context.ts";
+
+/** How a legacy caller is asked in the middle of a call; undefined for callers that cannot be. */
+export function createAsk(wire: WireContext): AskCaller | undefined {
+  const { era } = wire;
+  if (era.kind === "modern" || era.session === undefined || wire.ask === undefined) return undefined;
+  return async (ask, signal) => {
+    const { method, params } = toAskable(ask, wire);
+    const answer = await wire.ask?.(
+      method,
+      params === undefined ? undefined : RawJson.fromValue(params),
+      signal,
+    );
+    if (answer === undefined)
+      throw new RpcError("rpc.method_not_found", `The client does not offer ${method}`);
+    return answer;
+  };
+}
+
+/** The question as the client's revision has it. Throws a `ToolError` when it cannot be asked. */
+export function toAskable(ask: Ask, { era, ask: send }: WireContext): Ask {
+  const handshake = era.kind === "legacy" ? era.session?.handshake : undefined;
+  const canAsk = handshake !== undefined && send !== undefined && !lacking(ask, handshake.capabilities);
+  const projected = canAsk ? projectAsk(ask, handshake.revision, crypto.randomUUID()) : undefined;
+  if (projected === undefined) throw cannotAsk(ask);
+  return projected;
+}
+
+/** What is told to the model when its client cannot be asked. */
+export function cannotAsk(ask: Ask): ToolError {
+  return new ToolError(`This needs ${ask.method}, which the client does not offer.`);
+}
