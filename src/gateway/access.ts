@@ -1,0 +1,60 @@
+import { createHash } from "node:crypto";
+import { toRelayable } from "../mcp/project/capabilities.ts";
+import { createGlobs } from "../middleware/glob.ts";
+import type { CallContext } from "../tools/context.ts";
+import type { Authenticate } from "../transports/http/handler.ts";
+import type { Catalog, Snapshot } from "./catalog/catalog.ts";
+import { createView, type Policy, type View } from "./catalog/view.ts";
+import type { GatewayConfig } from "./config/config.ts";
+
+/** Who may come in, and what they may see and use. */
+export interface Access {
+  /** Tells a caller by its key; undefined when there are no keys, and everybody may come in. */
+  readonly authenticate: Authenticate | undefined;
+  viewFor(context: CallContext): View;
+}
+
+/** What those may do who have no name though there are keys: whoever starts us or shares our machine may be trusted. */
+export type Unnamed = "refused" | "trusted";
+
+/** The access a config gives. A caller whose key is gone may use nothing. */
+export function createAccess(config: GatewayConfig, catalog: Catalog, unnamed: Unnamed): Access {
+  const { keys, separator } = config;
+  const callers = new Map(keys.map(({ sha256, name }) => [sha256, name]));
+  const general = createGlobs(orAll(config.allow), config.deny);
+  const policies = new Map<string | undefined, Policy>(
+    keys.map(({ name, allow, deny }) => {
+      const own = createGlobs(orAll(allow), deny);
+      return [name, (item: string) => general(item) && own(item)];
+    }),
+  );
+  if (keys.length === 0 || unnamed === "trusted") policies.set(undefined, general);
+  const views = new WeakMap<Snapshot, Map<Policy, View>>();
+  return {
+    // A digest is looked up, never compared piece by piece, so how long it takes tells nothing of a key.
+    authenticate:
+      keys.length === 0 ? undefined : (header) => callers.get(digestOf(bearerOf(header("authorization")))),
+    viewFor: ({ caller, capabilities, revision }) => {
+      const policy = policies.get(keys.length === 0 ? undefined : caller) ?? nothing;
+      const snapshot = catalog.snapshotFor(toRelayable(capabilities, revision).key);
+      let own = views.get(snapshot);
+      if (own === undefined) views.set(snapshot, (own = new Map<Policy, View>()));
+      let view = own.get(policy);
+      if (view === undefined) own.set(policy, (view = createView(snapshot, policy, separator)));
+      return view;
+    },
+  };
+}
+
+const orAll = (allow: readonly string[]): readonly string[] | undefined =>
+  allow.length === 0 ? undefined : allow;
+
+const nothing: Policy = () => false;
+
+function bearerOf(header: string | undefined): string {
+  return /^Bearer +([^ ]+) *$/i.exec(header ?? "")?.[1] ?? "";
+}
+
+function digestOf(key: string): string {
+  return key === "" ? "" : createHash("sha256").update(key).digest("hex");
+}

@@ -1,0 +1,45 @@
+import { RpcError } from "../../errors/rpc-error.ts";
+import { ToolError } from "../../errors/tool-error.ts";
+import type { RawJson } from "../../json/raw.ts";
+import type { InputRequired, Resumption } from "../../tools/provider.ts";
+
+/** What a modern server wants back, and which server it was. Sealed by ours before it leaves. */
+interface WrappedState {
+  readonly via: string;
+  readonly state?: unknown;
+}
+
+/**
+ * Puts the name of its server around a state. All callers look like one to a server behind the gateway, so its own seal
+ * cannot tell them apart: ours does, and it says for which server the state is good.
+ */
+export function wrapState(outcome: InputRequired, server: string): InputRequired {
+  const { state } = outcome;
+  const wrapped: WrappedState = { via: server, ...(state === undefined ? {} : { state }) };
+  return { ...outcome, state: wrapped, keepsAnswers: false };
+}
+
+/**
+ * The state as its server gave it; undefined when the request is to be made anew. Throws when it is another server's, and
+ * when the user does not want what the request needs.
+ */
+export function unwrapState(resumption: Resumption, server: string): Resumption | undefined {
+  const { via, state } = (resumption.state ?? {}) as Partial<WrappedState>;
+  if (resumption.state !== undefined && via !== server)
+    throw new RpcError("rpc.invalid_params", "Invalid params: requestState belongs to another server");
+  if (state !== again) return { ...resumption, state };
+  // Made anew, it would be refused again, and the user asked again, without end.
+  if (Object.values(resumption.answers).some(isRefusal))
+    throw new ToolError(
+      `${server} does this only after the user has visited a page, and the user does not want to.`,
+    );
+  return undefined;
+}
+
+function isRefusal(answer: RawJson): boolean {
+  const action = answer.kind === "object" ? answer.at("action")?.value : undefined;
+  return action === "decline" || action === "cancel";
+}
+
+/** The state of a request that is to be made anew, because the server refused it before it did anything. */
+export const again = "junctor:again";

@@ -1,0 +1,183 @@
+import type { Prompt, Resource, ResourceTemplate, Tool } from "../../mcp/types.ts";
+import { createGlobs } from "../../middleware/glob.ts";
+import { withMembers } from "../../tools/definition.ts";
+import { type Naming, qualify } from "../../tools/namespace.ts";
+import type { ServerConfig } from "../config/config.ts";
+import type { Health } from "../upstream/health.ts";
+import type { Listed } from "../upstream/list-keeper.ts";
+import { type Claim, type Collision, merge, type Merged } from "./merge.ts";
+
+/** A server as the catalog sees it. */
+export interface Source {
+  readonly config: ServerConfig;
+  readonly health: Health;
+  /** What it lists for callers who can be asked for what `key` says; see `toRelayable`. */
+  listedFor(key: string): Listed;
+}
+
+/** Everything there is, at one moment. */
+export interface Snapshot {
+  readonly tools: readonly Claim<Tool>[];
+  readonly prompts: readonly Claim<Prompt>[];
+  readonly resources: readonly Claim<Resource>[];
+  readonly templates: readonly Claim<ResourceTemplate>[];
+  readonly collisions: readonly Collision[];
+}
+
+/** The kinds of things in a catalog. */
+type Kind = "tools" | "prompts" | "resources" | "templates";
+interface Items {
+  readonly tools: Tool;
+  readonly prompts: Prompt;
+  readonly resources: Resource;
+  readonly templates: ResourceTemplate;
+}
+
+/** A source, and what it lists for the callers in question. */
+type ListedSource = Pick<Source, "config"> & { readonly listed: Listed };
+
+/** The catalog as callers of one kind see it. */
+interface Edition {
+  readonly owners: Map<Kind, Map<string, string>>;
+  /** What was merged last, and from which lists. */
+  readonly known: Map<Kind, { readonly parts: readonly unknown[]; readonly merged: Merged<unknown> }>;
+  snapshot: Snapshot | undefined;
+}
+
+/** There are few kinds of clients; at the limit all editions are made anew. */
+const maxEditions = 64;
+
+/**
+ * What all servers offer, under names that do not collide. Made anew when something changed and somebody looks; what did
+ * not change is the same array.
+ */
+export class Catalog {
+  readonly #naming: Naming;
+  readonly #onCollision: (collision: Collision) => void;
+  /** By the key of the callers it was made for: servers may show more to those who can be asked. */
+  readonly #editions = new Map<string, Edition>();
+  readonly #reported = new Set<string>();
+  #sources: readonly Source[] = [];
+  #isSettled = false;
+
+  constructor(naming: Naming, onCollision: (collision: Collision) => void) {
+    this.#naming = naming;
+    this.#onCollision = onCollision;
+  }
+
+  get sources(): readonly Source[] {
+    return this.#sources;
+  }
+
+  set sources(sources: readonly Source[]) {
+    this.#sources = sources;
+    this.outdated();
+  }
+
+  /** Something about a source changed. */
+  outdated(): void {
+    for (const edition of this.#editions.values()) edition.snapshot = undefined;
+  }
+
+  /** From now on an owner keeps what it has, also when a server that comes first in the config turns up late. */
+  settle(): void {
+    this.#isSettled = true;
+  }
+
+  /** Everything there is, for callers of one kind. */
+  snapshotFor(key: string): Snapshot {
+    let edition = this.#editions.get(key);
+    if (edition === undefined) {
+      if (this.#editions.size >= maxEditions) this.#editions.clear();
+      edition = { owners: new Map(), known: new Map(), snapshot: undefined };
+      this.#editions.set(key, edition);
+    }
+    edition.snapshot ??= this.#make(key, edition);
+    return edition.snapshot;
+  }
+
+  #make(key: string, edition: Edition): Snapshot {
+    const sources = this.#sources.map((source) => ({ config: source.config, listed: source.listedFor(key) }));
+    const tools = this.#merge(edition, "tools", sources, (source) => this.#toolsOf(source));
+    const prompts = this.#merge(edition, "prompts", sources, ({ config, listed }) =>
+      listed.prompts.map((item) => {
+        const name = this.#nameOf(config, item.name);
+        return { key: name, item: rename(item, name), server: config.name, ownName: item.name };
+      }),
+    );
+    const resources = this.#merge(edition, "resources", sources, ({ config, listed }) =>
+      listed.resources.map((item) => ({ key: item.uri, item, server: config.name, ownName: item.uri })),
+    );
+    const templates = this.#merge(edition, "templates", sources, ({ config, listed }) =>
+      listed.templates.map((item) => ({
+        key: item.uriTemplate,
+        item,
+        server: config.name,
+        ownName: item.uriTemplate,
+      })),
+    );
+    // Two servers may well offer the same resource; a name is another matter.
+    const collisions = [...tools.collisions, ...prompts.collisions];
+    this.#report(collisions);
+    return {
+      tools: tools.claims,
+      prompts: prompts.claims,
+      resources: resources.claims,
+      templates: templates.claims,
+      collisions,
+    };
+  }
+
+  #merge<K extends Kind>(
+    edition: Edition,
+    kind: K,
+    sources: readonly ListedSource[],
+    claimsOf: (source: ListedSource) => readonly Claim<Items[K]>[],
+  ): Merged<Items[K]> {
+    const parts = sources.flatMap(({ config, listed }) => [config, listed[kind]]);
+    const known = edition.known.get(kind);
+    const isSame =
+      parts.length === known?.parts.length && parts.every((part, index) => part === known.parts[index]);
+    if (known !== undefined && isSame) return known.merged as Merged<Items[K]>;
+    const owners = (this.#isSettled ? edition.owners.get(kind) : undefined) ?? new Map<string, string>();
+    const merged = merge(sources.flatMap(claimsOf), owners);
+    edition.owners.set(kind, owners);
+    edition.known.set(kind, { parts, merged });
+    return merged;
+  }
+
+  #toolsOf({ config, listed }: ListedSource): readonly Claim<Tool>[] {
+    const isAllowed = createGlobs(config.allow.length === 0 ? undefined : config.allow, config.deny);
+    return listed.tools.flatMap((tool) => {
+      const rule = Object.hasOwn(config.tools, tool.name) ? config.tools[tool.name] : undefined;
+      if (rule?.hide === true || !isAllowed(tool.name)) return [];
+      const key = rule?.name ?? this.#nameOf(config, tool.name);
+      const item = rename(tool, key, rule?.description);
+      return [{ key, item, server: config.name, ownName: tool.name }];
+    });
+  }
+
+  #nameOf({ prefix }: ServerConfig, ownName: string): string {
+    return prefix === false ? ownName : qualify(prefix, ownName, this.#naming);
+  }
+
+  #report(collisions: readonly Collision[]): void {
+    for (const collision of collisions) {
+      const text = JSON.stringify(collision);
+      if (this.#reported.has(text)) continue;
+      if (this.#reported.size > 1000) this.#reported.clear();
+      this.#reported.add(text);
+      this.#onCollision(collision);
+    }
+  }
+}
+
+function rename<T extends { readonly name: string; readonly description?: string }>(
+  item: T,
+  name: string,
+  description?: string,
+): T {
+  const isSame = item.name === name && (description === undefined || item.description === description);
+  if (isSame) return item;
+  return withMembers(item, { name, ...(description === undefined ? {} : { description }) } as Partial<T>);
+}

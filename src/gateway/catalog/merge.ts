@@ -1,0 +1,50 @@
+/** One server's thing, and what it is called by everybody else. */
+export interface Claim<T> {
+  /** What callers know it by: a name or a URI. */
+  readonly key: string;
+  readonly item: T;
+  /** The server it belongs to. */
+  readonly server: string;
+  /** What its server calls it. */
+  readonly ownName: string;
+}
+
+/** Something that several servers claim under one name. */
+export interface Collision {
+  readonly key: string;
+  readonly owner: string;
+  /** Those that claim it too; theirs cannot be reached. */
+  readonly others: readonly string[];
+}
+
+export interface Merged<T> {
+  readonly claims: readonly Claim<T>[];
+  readonly collisions: readonly Collision[];
+}
+
+/**
+ * Settles who owns what. Of several claims the first server in the config has it, unless another had it before: what a name
+ * means does not change while the gateway runs because a server came up late. `owners` remembers, and is updated.
+ */
+export function merge<T>(claims: readonly Claim<T>[], owners: Map<string, string>): Merged<T> {
+  const byKey = new Map<string, Claim<T>[]>();
+  for (const claim of claims) {
+    const rivals = byKey.get(claim.key);
+    if (rivals === undefined) byKey.set(claim.key, [claim]);
+    else if (!rivals.some(({ server }) => server === claim.server)) rivals.push(claim);
+  }
+  const settled: Claim<T>[] = [];
+  const collisions: Collision[] = [];
+  for (const [key, rivals] of byKey) {
+    const before = owners.get(key);
+    const winner = rivals.find(({ server }) => server === before) ?? rivals[0];
+    if (winner === undefined) continue;
+    settled.push(winner);
+    if (rivals.length === 1) continue;
+    const others = rivals.filter((rival) => rival !== winner).map(({ server }) => server);
+    collisions.push({ key, owner: winner.server, others });
+  }
+  owners.clear();
+  for (const { key, server } of settled) owners.set(key, server);
+  return { claims: settled, collisions };
+}

@@ -1,0 +1,20 @@
+import type { Source } from "./catalog.ts";
+
+/** The member of a list's `_meta` that says which servers are missing from it. */
+export const serversKey = "junctor/servers";
+
+/** What a list has to say about servers that are not up: how each is, and whether its last list is part of this one. */
+export function missingServers(
+  sources: readonly Source[],
+): { readonly [serversKey]: { readonly [server: string]: object } } | undefined {
+  const missing = sources.flatMap((source) => {
+    const { config, health } = source;
+    const listed = source.listedFor("");
+    if (health.kind === "up" && listed.problems.length === 0) return [];
+    const reason = health.kind === "down" ? health.reason : listed.problems.join("; ");
+    const isListed = listed.tools.length + listed.prompts.length + listed.resources.length > 0;
+    const status = health.kind === "up" ? "incomplete" : health.kind;
+    return [[config.name, { status, ...(reason === "" ? {} : { reason }), isListed }] as const];
+  });
+  return missing.length === 0 ? undefined : { [serversKey]: Object.fromEntries(missing) };
+}

@@ -1,0 +1,95 @@
+import { UriTemplateError } from "../../errors/uri-template-error.ts";
+import type { Prompt, Resource, ResourceTemplate, Tool } from "../../mcp/types.ts";
+import { parseUriTemplate, type UriTemplate } from "../../mcp/uri-template.ts";
+import type { Snapshot } from "./catalog.ts";
+import type { Claim } from "./merge.ts";
+
+/** Whose something is, and what its owner calls it. */
+export interface Owner {
+  readonly server: string;
+  readonly ownName: string;
+}
+
+/** What one caller may see and use: the lists, and the only way from a name to its owner. */
+export interface View {
+  readonly tools: readonly Tool[];
+  readonly prompts: readonly Prompt[];
+  readonly resources: readonly Resource[];
+  readonly templates: readonly ResourceTemplate[];
+  toolOwner(name: string): Owner | undefined;
+  promptOwner(name: string): Owner | undefined;
+  /** The server that lists a URI, or a template it fits. */
+  resourceOwner(uri: string): Owner | undefined;
+  templateOwner(uriTemplate: string): Owner | undefined;
+  /** Servers that list anything with the scheme of this URI, which they may know without listing it. */
+  likelyOwners(uri: string): readonly string[];
+}
+
+/** Whether a caller may use something: a tool or prompt by its name, a resource by `server__uri`. */
+export type Policy = (name: string) => boolean;
+
+/** The part of a catalog a policy leaves. What is not in the lists cannot be found either. */
+export function createView(snapshot: Snapshot, policy: Policy, separator: string): View {
+  const visible = <T>(
+    claims: readonly Claim<T>[],
+    nameOf: (claim: Claim<T>) => string,
+  ): readonly Claim<T>[] => claims.filter((claim) => policy(nameOf(claim)));
+  const byUri = ({ server, key }: { readonly server: string; readonly key: string }): string =>
+    `${server}${separator}${key}`;
+  const tools = visible(snapshot.tools, ({ key }) => key);
+  const prompts = visible(snapshot.prompts, ({ key }) => key);
+  const resources = visible(snapshot.resources, byUri);
+  const templates = visible(snapshot.templates, byUri);
+  const toolOwners = toMap(tools);
+  const promptOwners = toMap(prompts);
+  const resourceOwners = toMap(resources);
+  const templateOwners = toMap(templates);
+  let parsed: readonly { readonly template: UriTemplate; readonly owner: Owner }[] | undefined;
+  return {
+    tools: toItems(tools),
+    prompts: toItems(prompts),
+    resources: toItems(resources),
+    templates: toItems(templates),
+    toolOwner: (name) => toolOwners.get(name),
+    promptOwner: (name) => promptOwners.get(name),
+    templateOwner: (uriTemplate) => templateOwners.get(uriTemplate),
+    resourceOwner: (uri) => {
+      const owner = resourceOwners.get(uri);
+      if (owner !== undefined) return owner;
+      parsed ??= templates.flatMap((claim) => parse(claim));
+      return parsed.find(({ template }) => template.match(uri) !== undefined)?.owner;
+    },
+    likelyOwners: (uri) => {
+      const scheme = schemeOf(uri);
+      const all = [...resources, ...templates].filter(({ key }) => schemeOf(key) === scheme);
+      const servers = new Set(all.map(({ server }) => server));
+      return [...servers].filter((server) => policy(byUri({ server, key: uri })));
+    },
+  };
+}
+
+function toMap(claims: readonly Claim<unknown>[]): ReadonlyMap<string, Owner> {
+  return new Map(claims.map(({ key, server, ownName }) => [key, { server, ownName }]));
+}
+
+function toItems<T>(claims: readonly Claim<T>[]): readonly T[] {
+  return Object.freeze(claims.map(({ item }) => item));
+}
+
+/** A template nobody can read fits nothing. */
+function parse({
+  item,
+  server,
+  ownName,
+}: Claim<ResourceTemplate>): readonly { readonly template: UriTemplate; readonly owner: Owner }[] {
+  try {
+    return [{ template: parseUriTemplate(item.uriTemplate), owner: { server, ownName } }];
+  } catch (error) {
+    if (error instanceof UriTemplateError) return [];
+    throw error;
+  }
+}
+
+function schemeOf(uri: string): string {
+  return uri.slice(0, uri.indexOf(":") + 1);
+}

@@ -1,0 +1,151 @@
+import { andThen, type Awaitable } from "../async/awaitable.ts";
+import { type Clock, settlesWithin } from "../async/clock.ts";
+import { NotFoundError } from "../errors/not-found-error.ts";
+import { RpcError } from "../errors/rpc-error.ts";
+import { strictestOf } from "../mcp/cache-hints.ts";
+import type { CompletionResult } from "../mcp/types.ts";
+import type { ChangeSource } from "../tools/changes.ts";
+import type { CallContext } from "../tools/context.ts";
+import type { Outcome, Provider, ToolOutcome } from "../tools/provider.ts";
+import type { Catalog } from "./catalog/catalog.ts";
+import { missingServers } from "./catalog/missing.ts";
+import type { Owner, View } from "./catalog/view.ts";
+import type { Upstream } from "./upstream/upstream.ts";
+
+export interface GatewayProviderOptions {
+  readonly catalog: Catalog;
+  /** The servers by name. */
+  readonly upstreams: ReadonlyMap<string, Upstream>;
+  readonly changes: ChangeSource;
+  readonly clock: Clock;
+  /** What a caller may see and use. */
+  readonly viewFor: (context: CallContext) => View;
+  /** Undefined once the first lists are there; until then, settles when they are or when waiting is over. */
+  readonly untilReady: () => Promise<void> | undefined;
+}
+
+/** How long the first list for callers of a new kind is waited for. */
+const firstListMs = 2000;
+
+/** All servers behind the gateway as one provider. Lists come from the catalog, calls go to the owner, nothing else is asked. */
+export function createGatewayProvider(options: GatewayProviderOptions): Provider {
+  const { catalog, upstreams, changes, clock, viewFor, untilReady } = options;
+
+  const whenReady = <T>(then: () => T): Awaitable<T> => {
+    const waiting = untilReady();
+    return waiting === undefined ? then() : waiting.then(then);
+  };
+  const list = <T>(context: CallContext, pick: (view: View) => readonly T[]): Awaitable<readonly T[]> => {
+    const coming = Array.from(upstreams.values(), (upstream) => upstream.looked(context)).filter(
+      (first) => first !== undefined,
+    );
+    const waiting = coming.length === 0 ? undefined : settlesWithin(Promise.all(coming), firstListMs, clock);
+    return andThen(waiting, () =>
+      whenReady(() => {
+        const items = pick(viewFor(context));
+        // A change of health makes new lists, so what was true of one stays true of it.
+        if (!notes.has(items)) notes.set(items, missingServers(catalog.sources));
+        return items;
+      }),
+    );
+  };
+  const notes = new WeakMap<readonly unknown[], ReturnType<typeof missingServers>>();
+
+  const upstreamOf = (owner: Owner | undefined): Upstream | undefined =>
+    owner === undefined ? undefined : upstreams.get(owner.server);
+
+  /** Lists nobody asked for yet are waited for: a client may know the name from before. */
+  const find = <T>(
+    lookUp: () => Owner | undefined,
+    use: (upstream: Upstream, ownName: string) => Awaitable<T>,
+    missing: () => Error,
+  ): Awaitable<T> => {
+    const owner = lookUp();
+    const upstream = upstreamOf(owner);
+    if (owner !== undefined && upstream !== undefined) return use(upstream, owner.ownName);
+    const waiting = untilReady();
+    if (waiting === undefined) throw missing();
+    return waiting.then(() => {
+      const late = lookUp();
+      const server = upstreamOf(late);
+      if (late === undefined || server === undefined) throw missing();
+      return use(server, late.ownName);
+    });
+  };
+
+  return {
+    listTools: (context) => list(context, (view) => view.tools),
+    callTool: (call, context): Awaitable<ToolOutcome> => {
+      const { name } = call;
+      return find(
+        () => viewFor(context).toolOwner(name),
+        (upstream, ownName) =>
+          upstream.callTool(ownName === name ? call : { ...call, name: ownName }, context),
+        () => new NotFoundError("tool", name),
+      );
+    },
+    resources: {
+      listResources: async (context) => list(context, (view) => view.resources),
+      listTemplates: async (context) => list(context, (view) => view.templates),
+      readResource: async (request, context) => {
+        const view = await whenReady(() => viewFor(context));
+        return firstOf(request.uri, view, (upstream) => upstream.readResource(request, context));
+      },
+      watch: async (uri, context) => {
+        const view = await whenReady(() => viewFor(context));
+        return firstOf(uri, view, (upstream) => upstream.watch(uri, context));
+      },
+    },
+    prompts: {
+      listPrompts: async (context) => list(context, (view) => view.prompts),
+      getPrompt: async (request, context): Promise<Outcome> =>
+        find(
+          () => viewFor(context).promptOwner(request.name),
+          (upstream, ownName) => upstream.getPrompt({ ...request, name: ownName }, context),
+          () => new NotFoundError("prompt", request.name),
+        ),
+    },
+    completion: {
+      complete: async (request, context): Promise<CompletionResult> => {
+        const { ref } = request;
+        const view = await whenReady(() => viewFor(context));
+        if (ref.type === "ref/prompt") {
+          const owner = view.promptOwner(ref.name);
+          const upstream = upstreamOf(owner);
+          if (owner === undefined || upstream === undefined) throw new NotFoundError("prompt", ref.name);
+          return upstream.complete({ ...request, ref: { ...ref, name: owner.ownName } }, context);
+        }
+        const upstream = upstreamOf(view.templateOwner(ref.uri) ?? view.resourceOwner(ref.uri));
+        if (upstream === undefined) throw new NotFoundError("resource", ref.uri);
+        return upstream.complete(request, context);
+      },
+    },
+    onChange: changes.onChange,
+    listMeta: (items) => notes.get(items),
+    get cacheHints() {
+      return strictestOf(Array.from(upstreams.values(), (upstream) => upstream.listedFor("").hints));
+    },
+  };
+
+  /** Its owner's answer. What no list knows may still be somebody's: those who offer such URIs are tried in turn. */
+  async function firstOf<T>(uri: string, view: View, use: (upstream: Upstream) => Awaitable<T>): Promise<T> {
+    const owner = upstreamOf(view.resourceOwner(uri));
+    if (owner !== undefined) return use(owner);
+    for (const server of view.likelyOwners(uri)) {
+      const upstream = upstreams.get(server);
+      if (upstream === undefined) continue;
+      try {
+        return await use(upstream);
+      } catch (error) {
+        if (!isNotFound(error)) throw error;
+      }
+    }
+    throw new NotFoundError("resource", uri);
+  }
+}
+
+/** Servers say in several ways that they do not have a resource. */
+function isNotFound(error: unknown): boolean {
+  if (error instanceof NotFoundError) return true;
+  return error instanceof RpcError && (error.rpcCode === -32002 || error.rpcCode === -32602);
+}

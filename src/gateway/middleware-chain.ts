@@ -1,0 +1,77 @@
+import type { Clock } from "../async/clock.ts";
+import { type AuditFile, openAuditFile } from "../audit/audit-file.ts";
+import type { AuditSink } from "../audit/audit.ts";
+import { auditLog } from "../middleware/audit-log.ts";
+import { limitRate } from "../middleware/rate-limit.ts";
+import { redact } from "../middleware/redact.ts";
+import { limitTime } from "../middleware/time-limit.ts";
+import type { Middleware } from "../tools/middleware.ts";
+import type { GatewayConfig } from "./config/config.ts";
+import { toRedaction } from "./config/redaction.ts";
+import type { GatewayLog } from "./log.ts";
+import { loadMiddleware } from "./user-middleware.ts";
+
+/** What a config wants done around every call; disposing it closes the audit file. */
+export interface MiddlewareChain extends AsyncDisposable {
+  readonly middlewares: readonly Middleware[];
+}
+
+/**
+ * Makes the middlewares of a config, outermost first: the audit sees everything, also what is refused; redaction is next to
+ * the servers, so that nobody else sees what is redacted.
+ */
+export async function createMiddlewareChain(
+  config: GatewayConfig,
+  file: string,
+  clock: Clock,
+  log: GatewayLog,
+): Promise<MiddlewareChain> {
+  const { limits, audit } = config;
+  const own = await Promise.all(config.middleware.map((path) => loadMiddleware(path, file)));
+  const auditFile = audit === undefined ? undefined : await openAudit(audit);
+  const patterns = config.redact.map(toRedaction);
+  const middlewares = [
+    ...(auditFile === undefined ? [] : [createAudited(auditFile.sink, clock, log)]),
+    ...rateLimit(limits, clock),
+    ...timeLimit(limits),
+    ...own,
+    ...(patterns.length === 0 ? [] : [redact({ patterns })]),
+  ];
+  return { middlewares, [Symbol.asyncDispose]: async () => auditFile?.[Symbol.asyncDispose]() };
+}
+
+type Limits = GatewayConfig["limits"];
+
+function openAudit({ file, ...rest }: NonNullable<GatewayConfig["audit"]>): Promise<AuditFile> {
+  return openAuditFile({ path: file, ...rest });
+}
+
+function createAudited(record: AuditSink, clock: Clock, log: GatewayLog): Middleware {
+  return auditLog({
+    record,
+    server: "gateway",
+    clock,
+    onDropped: (count) => log.error({ count }, "audit records were dropped: the file is too slow"),
+    onFailed: (error) => log.error({ error: String(error) }, "an audit record could not be written"),
+  });
+}
+
+function rateLimit({ callsPerMinute, tools = {} }: Limits, clock: Clock): readonly Middleware[] {
+  const own = Object.entries(tools).flatMap(([glob, limit]) =>
+    limit.callsPerMinute === undefined ? [] : [[glob, { callsPerMinute: limit.callsPerMinute }] as const],
+  );
+  if (callsPerMinute === undefined && own.length === 0) return [];
+  const rate = callsPerMinute ?? Number.MAX_SAFE_INTEGER;
+  return [limitRate({ callsPerMinute: rate, tools: Object.fromEntries(own), clock })];
+}
+
+function timeLimit({ callTimeoutMs, tools = {} }: Limits): readonly Middleware[] {
+  const own = Object.entries(tools).flatMap(([glob, limit]) =>
+    limit.callTimeoutMs === undefined ? [] : [[glob, limit.callTimeoutMs] as const],
+  );
+  if (callTimeoutMs === undefined && own.length === 0) return [];
+  return [limitTime({ ms: callTimeoutMs ?? longestMs, tools: Object.fromEntries(own) })];
+}
+
+/** A day: longer than any call may take. */
+const longestMs = 24 * 3_600_000;

@@ -1,0 +1,34 @@
+import type { Client } from "../client/client.ts";
+import { connect, type ConnectOptions } from "../client/connect.ts";
+import type { Guardian } from "../transports/guardian.ts";
+import type { ServerConfig } from "./config/config.ts";
+import type { GatewayLog } from "./log.ts";
+import { createStderrLog } from "./stderr-log.ts";
+
+export interface OpenServerOptions {
+  readonly log: GatewayLog;
+  /** Ends the processes we started, also when we are killed. */
+  readonly guardian: Guardian | undefined;
+}
+
+/** Opens a way to a server as its config says. What it prints and complains about goes to the log, under its name. */
+export function createOpenServer(
+  { name, launch }: ServerConfig,
+  { log, guardian }: OpenServerOptions,
+): (options: ConnectOptions) => Promise<Client> {
+  const shared = {
+    clientInfo: { name: "junctor", version: "0.1.0" },
+    onWarning: (text: string) => log.warn({ server: name }, text),
+    onLog: ({ level, data }: { readonly level: string; readonly data: unknown }) =>
+      log.debug({ server: name, level, data }, "log message of a server"),
+  };
+  if (launch.kind === "http") {
+    const { url, headers, transport } = launch;
+    return (options) => connect(new URL(url), { ...shared, headers, transport, ...options });
+  }
+  const { command, args, env, cwd } = launch;
+  const target = { command, args, env, ...(cwd === undefined ? {} : { cwd }) };
+  const onStderr = createStderrLog(name, log);
+  const own = { ...shared, onStderr, ...(guardian === undefined ? {} : { guardian }) };
+  return (options) => connect(target, { ...own, ...options });
+}

@@ -1,0 +1,41 @@
+import type { Agreement } from "../../client/agreement.ts";
+
+/** How a server behind the gateway is. */
+export type Health =
+  /** Not needed so far, or not for a while. */
+  | { readonly kind: "idle" }
+  | { readonly kind: "starting"; readonly since: number }
+  | { readonly kind: "up"; readonly since: number; readonly agreement: Agreement; readonly connectMs: number }
+  /** It failed, and is tried again at `nextTryAt`. `isBroken`: it failed too often lately, so that takes a while. */
+  | {
+      readonly kind: "down";
+      readonly since: number;
+      readonly reason: string;
+      /** The end of what a child wrote to its standard error stream; for those who run the gateway, not for callers. */
+      readonly said: string;
+      readonly nextTryAt: number;
+      readonly isBroken: boolean;
+    }
+  | { readonly kind: "stopped" };
+
+/** Why a server cannot be called now, for those who tried. */
+export function describeHealth(health: Health, now: number): string {
+  switch (health.kind) {
+    case "idle":
+      return "it is not started";
+    case "starting":
+      return `it is still starting, since ${toSeconds(now - health.since)}`;
+    case "up":
+      return "it is up";
+    case "down": {
+      const next = `it is tried again in ${toSeconds(Math.max(0, health.nextTryAt - now))}`;
+      return `${health.reason}; ${health.isBroken ? "it failed too often, and " : ""}${next}`;
+    }
+    case "stopped":
+      return "it was removed, or the gateway is shutting down";
+  }
+}
+
+function toSeconds(ms: number): string {
+  return `${Math.ceil(ms / 1000)} s`;
+}

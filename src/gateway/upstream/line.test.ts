@@ -1,0 +1,517 @@
+import { describe, expect, test } from "vitest";
+import { createFakeOpener, type FakeOpener, legacyAgreement, turn } from "../../../test/support/fake-client.ts";
+import type { Backoff } from "../../async/backoff.ts";
+import type { Client } from "../../client/client.ts";
+import { ClosedError } from "../../errors/closed-error.ts";
+import { ConnectError } from "../../errors/connect-error.ts";
+import { HttpError } from "../../errors/http-error.ts";
+import { RpcError } from "../../errors/rpc-error.ts";
+import { TimeoutError } from "../../errors/timeout-error.ts";
+import { UpstreamError } from "../../errors/upstream-error.ts";
+import { createVirtualClock, type VirtualClock } from "../../testing/virtual-clock.ts";
+import type { Health } from "./health.ts";
+import { Line, type LineOptions } from "./line.ts";
+import { StartGate } from "./start-gate.ts";
+
+interface Made extends FakeOpener {
+  readonly line: Line;
+  readonly clock: VirtualClock;
+  readonly healths: Health["kind"][];
+  /** How often the backoff was told that all is well. */
+  readonly resets: () => number;
+  /** Starts a server that comes up at once. */
+  readonly up: () => Promise<void>;
+}
+
+const gone = new ClosedError("outcome_unknown", "it is gone");
+const never = new AbortController().signal;
+
+function make(options: Partial<LineOptions> = {}): Made {
+  const clock = createVirtualClock(1_000_000);
+  const opener = createFakeOpener();
+  const healths: Health["kind"][] = [];
+  let resets = 0;
+  let step = 0;
+  const backoff: Backoff = {
+    next: () => 1000 * 2 ** step++,
+    reset: () => {
+      step = 0;
+      resets++;
+    },
+  };
+  const line = new Line({
+    server: "files",
+    open: opener.open,
+    clock,
+    gate: new StartGate({ clock }),
+    backoff,
+    keepsAlive: true,
+    patienceMs: 2000,
+    startPatienceMs: 30_000,
+    onHealth: ({ kind }) => healths.push(kind),
+    ...options,
+  });
+  const up = async (): Promise<void> => {
+    line.start();
+    await turn();
+    opener.last.succeed();
+    await turn();
+  };
+  return Object.defineProperties(
+    { line, clock, healths, resets: () => resets, up },
+    Object.getOwnPropertyDescriptors(opener),
+  ) as Made;
+}
+
+/** How a promise stands. */
+async function settle(client: Promise<Client>): Promise<UpstreamError | "up" | "waiting"> {
+  const outcome = client.then(
+    () => "up" as const,
+    (error: unknown) => error as UpstreamError,
+  );
+  return Promise.race([outcome, turn().then(() => "waiting" as const)]);
+}
+
+describe("starting", () => {
+  test("however many need it, it is started once", async () => {
+    const made = make();
+    const all = Array.from({ length: 20 }, () => made.line.whenUp(never));
+    made.line.start();
+    await turn();
+    expect(made.openings).toHaveLength(1);
+    const { client } = made.last.succeed();
+    await expect(Promise.all(all)).resolves.toEqual(Array.from({ length: 20 }, () => client));
+    expect(made.healths).toEqual(["starting", "up"]);
+    expect(made.clock.sleeping).toBe(0);
+  });
+
+  test("it tells what was agreed on and how long it took", async () => {
+    const made = make();
+    made.line.start();
+    await made.clock.advance(700);
+    made.last.succeed();
+    await turn();
+    expect(made.line.health).toEqual({
+      kind: "up",
+      since: 1_000_700,
+      agreement: legacyAgreement,
+      connectMs: 700,
+    });
+  });
+
+  test("a call waits for the first start as long as that may take", async () => {
+    const made = make();
+    const waiting = made.line.whenUp(never);
+    await made.clock.advance(29_999);
+    expect(await settle(waiting)).toBe("waiting");
+    await made.clock.advance(1);
+    expect(await settle(waiting)).toMatchObject({
+      code: "upstream.unavailable",
+      server: "files",
+      delivery: "not_sent",
+      message: "files is not available, and the call was not sent: it is still starting, since 30 s.",
+    });
+    expect(made.clock.sleeping).toBe(0);
+  });
+
+  test("a start that fails tells everybody who waits, at once", async () => {
+    const made = make();
+    const all = [made.line.whenUp(never), made.line.whenUp(never)];
+    await turn();
+    made.last.fail(new ConnectError("cmd", "it exited with code 1", { stderr: "password=hunter2" }));
+    for (const waiting of all) {
+      const error = await settle(waiting);
+      expect(error).toBeInstanceOf(UpstreamError);
+      expect((error as Error).message).toContain("it exited with code 1; it is tried again in 1 s");
+      expect((error as Error).message).not.toContain("hunter2");
+    }
+  });
+
+  test("a caller that gives up waiting leaves nothing behind", async () => {
+    const made = make();
+    const controller = new AbortController();
+    const waiting = made.line.whenUp(controller.signal);
+    await turn();
+    controller.abort(new Error("enough"));
+    await expect(waiting).rejects.toThrow("enough");
+    expect(made.clock.sleeping).toBe(0);
+    await expect(made.line.whenUp(controller.signal)).rejects.toThrow("enough");
+    expect(made.clock.sleeping).toBe(0);
+  });
+
+  test("a server that is gone before it was quite there has failed, and is started again", async () => {
+    const made = make();
+    const waiting = made.line.whenUp(never);
+    await turn();
+    const fake = made.last.succeed({ agreement: () => Promise.reject(gone) });
+    expect(await settle(waiting)).toBeInstanceOf(UpstreamError);
+    expect(made.line.health.kind).toBe("down");
+    expect(fake.isClosed).toBe(true);
+    await made.clock.advance(1000);
+    expect(made.openings).toHaveLength(2);
+  });
+});
+
+describe("when it is lost", () => {
+  test("it is started again after a while, and whoever calls meanwhile waits for it", async () => {
+    const made = make();
+    await made.up();
+    made.last.lose(gone);
+    await turn();
+    expect(made.line.client).toBeUndefined();
+    expect(made.line.health).toMatchObject({ kind: "down", reason: "it ended", isBroken: false });
+    const waiting = made.line.whenUp(never);
+    await made.clock.advance(1000);
+    expect(made.openings).toHaveLength(2);
+    const { client } = made.last.succeed();
+    await expect(waiting).resolves.toBe(client);
+    expect(made.openings[0]?.fake?.isClosed).toBe(true);
+    expect(made.clock.sleeping).toBe(0);
+  });
+
+  test("a call fails at once when the next start is further away than it would wait", async () => {
+    const made = make();
+    await made.up();
+    for (let losses = 0; losses < 3; losses++) {
+      made.last.lose(gone);
+      await made.clock.advance(1000 * 2 ** losses);
+      if (losses < 2) made.last.succeed();
+      await turn();
+    }
+    made.last.fail(gone);
+    await turn();
+    const error = await settle(made.line.whenUp(never));
+    expect((error as Error).message).toContain("it is tried again in 8 s");
+    expect(made.clock.sleeping).toBe(1);
+  });
+
+  test("one that was up for a while is started again at once", async () => {
+    const made = make();
+    await made.up();
+    made.last.lose(gone);
+    await made.clock.advance(1000);
+    made.last.succeed();
+    await made.clock.advance(10_000);
+    made.last.lose(gone);
+    await made.clock.advance(0);
+    expect(made.resets()).toBe(1);
+    expect(made.openings).toHaveLength(3);
+  });
+
+  test("one that is up for a moment each time waits longer each time", async () => {
+    const made = make();
+    await made.up();
+    const starts: number[] = [];
+    for (let life = 0; life < 4; life++) {
+      made.last.lose(gone);
+      const before = made.openings.length;
+      while (made.openings.length === before) await made.clock.advance(500);
+      starts.push(made.clock.now() - 1_000_000);
+      made.last.succeed();
+      await turn();
+    }
+    expect(starts).toEqual([1000, 3000, 7000, 15_000]);
+    expect(made.resets()).toBe(0);
+  });
+
+  test("one that cannot stay up is started six times in the first minute, and says so", async () => {
+    const made = make({ backoff: { next: () => 10, reset: () => {} } });
+    made.line.start();
+    await turn();
+    for (let ms = 0; ms < 1000; ms += 10) {
+      if (!made.last.isSettled) made.last.fail(gone);
+      await made.clock.advance(10);
+    }
+    expect(made.line.health).toMatchObject({ kind: "down", isBroken: true });
+    const error = await settle(made.line.whenUp(never));
+    expect((error as Error).message).toContain("it ended; it failed too often, and it is tried again in 59 s");
+    await made.clock.advance(58_999);
+    expect(made.openings).toHaveLength(6);
+    await made.clock.advance(1);
+    expect(made.openings).toHaveLength(7);
+    await made.line[Symbol.asyncDispose]();
+  });
+
+  test("a timer that is a little early is no reason not to start", async () => {
+    const clock = createVirtualClock(1_000_000);
+    const early = { ...clock, timer: (ms: number, fire: () => void) => clock.timer(ms > 10 ? ms - 1 : ms, fire) };
+    const made = make({
+      clock: early,
+      gate: new StartGate({ clock: early, maxStarts: 1, windowMs: 1000 }),
+      backoff: { next: () => 10, reset: () => {} },
+    });
+    made.line.start();
+    await turn();
+    made.last.fail(gone);
+    await clock.advance(1001);
+    expect(made.openings).toHaveLength(2);
+    expect(made.line.health.kind).toBe("starting");
+    await made.line[Symbol.asyncDispose]();
+  });
+
+  test("one that is not kept alive is started again when it is needed, and not before", async () => {
+    const made = make({ keepsAlive: false });
+    await made.up();
+    made.last.lose(gone);
+    await made.clock.advance(60_000);
+    expect(made.openings).toHaveLength(1);
+    const waiting = made.line.whenUp(never);
+    await turn();
+    expect(made.openings).toHaveLength(2);
+    made.last.succeed();
+    expect(await settle(waiting)).toBe("up");
+  });
+
+  test("whoever tries again the moment it failed does not wait in vain", async () => {
+    const made = make({ keepsAlive: false });
+    const again = made.line.whenUp(never).catch(() => made.line.whenUp(never));
+    await turn();
+    made.last.fail(gone);
+    await made.clock.advance(1000);
+    expect(made.openings).toHaveLength(2);
+    made.last.succeed();
+    expect(await settle(again)).toBe("up");
+  });
+});
+
+describe("in doubt", () => {
+  async function probed(ping: () => Promise<unknown>): Promise<Made> {
+    const made = make();
+    made.line.start();
+    await turn();
+    made.last.succeed({ ping });
+    await turn();
+    made.line.doubt();
+    made.line.doubt();
+    await turn();
+    expect(made.last.fake?.asked.ping ?? made.openings[0]?.fake?.asked.ping).toBe(1);
+    return made;
+  }
+
+  test("a server that answers is kept", async () => {
+    const made = await probed(() => Promise.resolve({}));
+    expect(made.line.health.kind).toBe("up");
+    made.line.doubt();
+    await turn();
+    expect(made.last.fake?.asked.ping).toBe(2);
+  });
+
+  test("a server that answers that it knows no ping is kept", async () => {
+    const made = await probed(() => Promise.reject(new RpcError("rpc.method_not_found", "no")));
+    expect(made.line.health.kind).toBe("up");
+  });
+
+  test.each([
+    ["whose way is closed", new ClosedError("outcome_unknown", "reset")],
+    ["that cannot be reached", new ConnectError("http://127.0.0.1:9", "refused")],
+    ["behind a proxy that does not find it", new HttpError(502, "http://127.0.0.1:9/mcp", "")],
+  ])("a server %s is given up and started again", async (_, error) => {
+    const made = await probed(() => Promise.reject(error));
+    expect(made.line.health.kind).toBe("down");
+    expect(made.last.fake?.isClosed).toBe(true);
+  });
+
+  test("a server that is too busy to answer is kept: what it works on would be lost", async () => {
+    const made = await probed(() => Promise.reject(new TimeoutError("total", 5000)));
+    expect(made.line.health.kind).toBe("up");
+    expect(made.last.fake?.isClosed).toBe(false);
+  });
+
+  test("a late answer about one client says nothing of the next", async () => {
+    const made = make();
+    made.line.start();
+    await turn();
+    let fail: (error: Error) => void = () => {};
+    made.last.succeed({ ping: () => new Promise((_, reject) => (fail = reject)) });
+    await turn();
+    made.line.doubt();
+    made.last.lose(gone);
+    await made.clock.advance(1000);
+    made.last.succeed();
+    await turn();
+    fail(gone);
+    await turn();
+    expect(made.line.health.kind).toBe("up");
+  });
+
+  test("one that is not up is not asked", () => {
+    const made = make();
+    made.line.doubt();
+    expect(made.openings).toHaveLength(0);
+  });
+});
+
+describe("resting", () => {
+  test("it ends, and is started again when it is needed", async () => {
+    const made = make();
+    await made.up();
+    await made.line.rest();
+    expect(made.line.health).toEqual({ kind: "idle" });
+    expect(made.alive).toBe(0);
+    const waiting = made.line.whenUp(never);
+    await turn();
+    made.last.succeed();
+    expect(await settle(waiting)).toBe("up");
+    made.last.lose(gone);
+    await made.clock.advance(1000);
+    expect(made.openings).toHaveLength(3);
+  });
+
+  test("it ends while it waits to be started again", async () => {
+    const made = make();
+    await made.up();
+    made.last.lose(gone);
+    await turn();
+    await made.line.rest();
+    await made.clock.advance(120_000);
+    expect(made.openings).toHaveLength(1);
+    expect(made.line.health.kind).toBe("idle");
+    expect(made.clock.sleeping).toBe(0);
+  });
+
+  test("it ends while it is being started", async () => {
+    const made = make();
+    made.line.start();
+    await turn();
+    const resting = made.line.rest();
+    if (!made.last.isSettled) made.last.succeed();
+    await resting;
+    expect(made.line.health).toEqual({ kind: "idle" });
+    expect(made.alive).toBe(0);
+  });
+
+  test("whoever needs it while it ends gets the next one", async () => {
+    const made = make();
+    await made.up();
+    const resting = made.line.rest();
+    const waiting = made.line.whenUp(never);
+    await resting;
+    await made.clock.advance(1);
+    expect(made.openings).toHaveLength(2);
+    made.last.succeed();
+    expect(await settle(waiting)).toBe("up");
+  });
+
+  test("a server that lasted and rested may take its time to start, whatever happened before", async () => {
+    const made = make();
+    await made.up();
+    made.last.lose(gone);
+    await made.clock.advance(1000);
+    made.last.succeed();
+    await made.clock.advance(20_000);
+    await made.line.rest();
+    const waiting = made.line.whenUp(never);
+    await made.clock.advance(5000);
+    expect(await settle(waiting)).toBe("waiting");
+    made.last.succeed();
+    expect(await settle(waiting)).toBe("up");
+  });
+
+  test("resting what does not run does nothing", async () => {
+    const made = make();
+    await made.line.rest();
+    expect(made.openings).toHaveLength(0);
+    await made.up();
+    expect(made.line.health.kind).toBe("up");
+  });
+});
+
+describe("disposing", () => {
+  test("during a start gives it up, and tells who waits", async () => {
+    const made = make();
+    const waiting = made.line.whenUp(never);
+    await turn();
+    await made.line[Symbol.asyncDispose]();
+    expect(await settle(waiting)).toMatchObject({
+      code: "upstream.unavailable",
+      message: expect.stringContaining("it was removed, or the gateway is shutting down") as string,
+    });
+    expect(made.alive).toBe(0);
+    expect(made.healths).toEqual(["starting", "stopped"]);
+    expect(made.clock.sleeping).toBe(0);
+  });
+
+  test("during a start that does not heed it closes what was opened, and never calls it up", async () => {
+    const opener = createFakeOpener();
+    const deaf = new AbortController().signal;
+    const made = make({ open: (life) => opener.open({ ...life, signal: deaf }) });
+    made.line.start();
+    await turn();
+    const disposing = made.line[Symbol.asyncDispose]();
+    opener.last.succeed();
+    await disposing;
+    expect(opener.alive).toBe(0);
+    expect(made.healths).toEqual(["starting", "stopped"]);
+  });
+
+  test("while it waits to start again leaves no timer, and starts nothing", async () => {
+    const made = make();
+    await made.up();
+    made.last.lose(gone);
+    await turn();
+    await made.line[Symbol.asyncDispose]();
+    expect(made.clock.sleeping).toBe(0);
+    await made.clock.advance(120_000);
+    expect(made.openings).toHaveLength(1);
+  });
+
+  test("resolves when everything is closed, also what was lost before", async () => {
+    const made = make();
+    made.line.start();
+    await turn();
+    let close = (): void => {};
+    made.last.succeed({ close: () => new Promise((resolve) => (close = resolve)) });
+    await turn();
+    made.last.lose(gone);
+    await turn();
+    let isDisposed = false;
+    const disposing = made.line[Symbol.asyncDispose]().then(() => (isDisposed = true));
+    await turn();
+    expect(isDisposed).toBe(false);
+    close();
+    await disposing;
+    expect(made.alive).toBe(0);
+  });
+
+  test("a client that cannot be closed properly is no reason to fail", async () => {
+    const made = make();
+    made.line.start();
+    await turn();
+    made.last.succeed({ close: () => Promise.reject(new Error("EPIPE")) });
+    await turn();
+    await expect(made.line[Symbol.asyncDispose]()).resolves.toBeUndefined();
+  });
+
+  test("twice is the same as once, and nothing starts afterwards", async () => {
+    const made = make();
+    await made.up();
+    await Promise.all([made.line[Symbol.asyncDispose](), made.line[Symbol.asyncDispose]()]);
+    made.line.start();
+    expect(await settle(made.line.whenUp(never))).toBeInstanceOf(UpstreamError);
+    await made.line.rest();
+    expect(made.openings).toHaveLength(1);
+    expect(made.line.health.kind).toBe("stopped");
+  });
+});
+
+describe("what callers are told of a failure", () => {
+  const secret = "s3cret";
+  test.each([
+    ["a missing program", new ConnectError(`/opt/${secret}/bin`, `there is no program "/opt/${secret}/bin" here`, { cause: Object.assign(new Error(`spawn /opt/${secret}/bin ENOENT`), { code: "ENOENT" }) })],
+    ["a program that may not run", new ConnectError(`/opt/${secret}/bin`, `spawn /opt/${secret}/bin EACCES`, { cause: Object.assign(new Error(`spawn /opt/${secret}/bin EACCES`), { code: "EACCES" }) })],
+    ["a refused socket", Object.assign(new Error(`connect ECONNREFUSED ${secret}.internal:80`), { code: "ECONNREFUSED" })],
+    ["a status", new HttpError(401, `https://host/${secret}`, secret)],
+    ["a lost child", new ClosedError("outcome_unknown", `node --token=${secret} is gone`)],
+    ["what a child wrote", new ConnectError("cmd", "it exited with code 3", { stderr: secret })],
+    ["a stack", new Error(`it failed\n    at ${secret}`)],
+  ])("%s says neither command nor address", async (_, error) => {
+    const made = make();
+    const waiting = made.line.whenUp(never);
+    await turn();
+    made.last.fail(error);
+    const told = await settle(waiting);
+    expect(told).toBeInstanceOf(UpstreamError);
+    expect((told as Error).message).not.toContain(secret);
+    expect((made.line.health as { reason?: string }).reason).not.toContain(secret);
+  });
+});

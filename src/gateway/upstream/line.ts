@@ -1,0 +1,279 @@
+import { type Backoff, createBackoff } from "../../async/backoff.ts";
+import { type Clock, sleep } from "../../async/clock.ts";
+import { createDeferred, type Deferred } from "../../async/deferred.ts";
+import type { Agreement } from "../../client/agreement.ts";
+import type { Client } from "../../client/client.ts";
+import { ConnectError } from "../../errors/connect-error.ts";
+import { UpstreamError } from "../../errors/upstream-error.ts";
+import { describeHealth, type Health } from "./health.ts";
+import type { StartGate } from "./start-gate.ts";
+import { toReason } from "./to-reason.ts";
+import { isDoubtful } from "./to-upstream-error.ts";
+
+/** Opens the way to a server once. `onLost` is to be called when it is gone; `onOpen` whenever something is started. */
+export type OpenClient = (life: {
+  readonly signal: AbortSignal;
+  readonly onLost: (reason: Error) => void;
+  readonly onOpen: () => void;
+}) => Promise<Client>;
+
+export interface LineOptions {
+  readonly server: string;
+  readonly open: OpenClient;
+  readonly clock: Clock;
+  readonly gate: StartGate;
+  readonly backoff?: Backoff;
+  /** Whether it is started again by itself when it was lost; else when it is needed next. */
+  readonly keepsAlive: boolean;
+  /** How long a call waits for a server that is being started again. */
+  readonly patienceMs: number;
+  /** How long a call waits for the first start. */
+  readonly startPatienceMs: number;
+  readonly onHealth: (health: Health, cause?: unknown) => void;
+  readonly onUp?: (client: Client) => void;
+}
+
+/** How long a server must have been up for the next start to come at once. */
+const stableMs = 10_000;
+
+/** One client of a server, kept alive. However many need it, it is started once, and never more often than its gate lets. */
+export class Line implements AsyncDisposable {
+  readonly #options: LineOptions;
+  readonly #backoff: Backoff;
+  readonly #stopping = new AbortController();
+  /** Woken at every change of health. */
+  readonly #waiting = new Set<() => void>();
+  /** What is over and not quite closed. */
+  readonly #closing = new Set<Promise<void>>();
+  #health: Health = { kind: "idle" };
+  #client: Client | undefined;
+  #lost: Deferred<Error> | undefined;
+  #running: Promise<void> | undefined;
+  /** From the wait for a start to the end of what was started; aborting ends it. */
+  #life = new AbortController();
+  #living: Promise<void> | undefined;
+  /** How many wait for it to be up. */
+  #needing = 0;
+  #failures = 0;
+  #probe: Promise<void> | undefined;
+
+  constructor(options: LineOptions) {
+    this.#options = options;
+    this.#backoff = options.backoff ?? createBackoff({ minMs: 500, maxMs: 30_000 });
+  }
+
+  get health(): Health {
+    return this.#health;
+  }
+
+  /** The client, while it is up: for those in a hurry. */
+  get client(): Client | undefined {
+    return this.#client;
+  }
+
+  /** Starts it unless it runs. */
+  start(): void {
+    if (this.#stopping.signal.aborted) return;
+    this.#running ??= this.#run();
+  }
+
+  /** The client, waited for as long as there is hope. Rejects with an `UpstreamError`: nothing was sent. */
+  async whenUp(signal: AbortSignal): Promise<Client> {
+    const { clock, patienceMs, startPatienceMs } = this.#options;
+    const isFirst = this.#failures === 0;
+    const until = clock.now() + (isFirst ? startPatienceMs : patienceMs);
+    this.#needing++;
+    try {
+      this.start();
+      const failuresBefore = this.#failures;
+      for (;;) {
+        if (this.#client !== undefined) return this.#client;
+        const leftMs = until - clock.now();
+        const hasFailed = this.#failures > failuresBefore;
+        const isHopeless = this.#health.kind === "down" && this.#health.nextTryAt > until;
+        if (leftMs <= 0 || hasFailed || isHopeless || this.#stopping.signal.aborted)
+          throw this.#unavailable();
+        await this.#changed(leftMs, signal);
+      }
+    } finally {
+      this.#needing--;
+    }
+  }
+
+  /** A request failed as if the server were gone. Where it does not say so itself, it is asked for a sign of life. */
+  doubt(): void {
+    const client = this.#client;
+    if (client === undefined) return;
+    this.#probe ??= client
+      .request("ping", undefined, { timeoutMs: 5000, maxTotalMs: 5000 })
+      .then(
+        () => {},
+        (error: unknown) => {
+          // One that answers anything at all is alive, and one that is slow to may be at work on a long call.
+          if (isDoubtful(error) && this.#client === client) this.#lost?.resolve(error as Error);
+        },
+      )
+      .finally(() => {
+        this.#probe = undefined;
+      });
+  }
+
+  /** Ends it until it is needed again. */
+  async rest(): Promise<void> {
+    this.#end(new Error("nobody needs it"));
+    await this.#living;
+    await Promise.all(this.#closing);
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    const reason = new Error("the server was stopped");
+    this.#stopping.abort(reason);
+    this.#end(reason);
+    await this.#running;
+    await Promise.all(this.#closing);
+    if (this.#health.kind !== "stopped") this.#become({ kind: "stopped" });
+  }
+
+  /** From this moment on nobody is given the client. */
+  #end(reason: Error): void {
+    this.#client = undefined;
+    this.#life.abort(reason);
+  }
+
+  async #run(): Promise<void> {
+    for (;;) {
+      const life = new AbortController();
+      this.#life = life;
+      await (this.#living = this.#live(life.signal));
+      const { aborted: isStopping } = this.#stopping.signal;
+      const { aborted: isResting } = life.signal;
+      if (isResting && !isStopping) this.#become({ kind: "idle" });
+      const isNeeded = this.#needing > 0 || (this.#options.keepsAlive && !isResting);
+      if (isNeeded && !isStopping) continue;
+      // In the same moment as it was decided: whoever needs it from here on starts it anew.
+      this.#running = undefined;
+      return;
+    }
+  }
+
+  /** One life: waits its turn, starts, lasts, ends. */
+  async #live(signal: AbortSignal): Promise<void> {
+    const { clock } = this.#options;
+    await this.#untilDue(signal);
+    if (signal.aborted) return;
+    const lost = createDeferred<Error>();
+    this.#lost = lost;
+    const since = clock.now();
+    this.#become({ kind: "starting", since });
+    let opened: Opened;
+    try {
+      opened = await this.#open(signal, lost.resolve);
+    } catch (error) {
+      return this.#failed(error, signal);
+    }
+    const { client, agreement } = opened;
+    const upAt = clock.now();
+    if (!signal.aborted) {
+      signal.addEventListener("abort", () => lost.resolve(signal.reason as Error), { once: true });
+      this.#client = client;
+      this.#become({ kind: "up", since: upAt, agreement, connectMs: upAt - since });
+      this.#options.onUp?.(client);
+      await lost.promise;
+      this.#client = undefined;
+    }
+    this.#close(client);
+    const wasStable = clock.now() - upAt >= stableMs;
+    if (wasStable) {
+      this.#backoff.reset();
+      this.#failures = 0;
+    }
+    if (!signal.aborted) this.#failed(await lost.promise, signal, wasStable ? 0 : undefined);
+  }
+
+  /** Waits until it may be started. Timers may be a little early, so the time is looked at again. */
+  async #untilDue(signal: AbortSignal): Promise<void> {
+    const { clock, gate } = this.#options;
+    const nextTryAt = this.#health.kind === "down" ? this.#health.nextTryAt : 0;
+    for (;;) {
+      const waitMs = Math.max(gate.delayMs, nextTryAt - clock.now());
+      if (waitMs <= 0 || signal.aborted) return;
+      await sleep(waitMs, clock, signal).catch(() => {});
+    }
+  }
+
+  async #open(signal: AbortSignal, onLost: (reason: Error) => void): Promise<Opened> {
+    const client = await this.#options.open({ signal, onLost, onOpen: () => this.#noteStart() });
+    try {
+      return { client, agreement: await client.agreement() };
+    } catch (error) {
+      // It was gone before it was quite there.
+      this.#close(client);
+      throw error;
+    }
+  }
+
+  #close(client: Client): void {
+    // What cannot be closed properly is over all the same.
+    const closed: Promise<void> = client
+      .close()
+      .catch(() => {})
+      .finally(() => this.#closing.delete(closed));
+    this.#closing.add(closed);
+  }
+
+  #noteStart(): void {
+    const { gate, server } = this.#options;
+    if (gate.delayMs > 0) throw new ConnectError(server, "it was started too often lately");
+    gate.note();
+  }
+
+  #failed(cause: unknown, signal: AbortSignal, ownDelayMs?: number): void {
+    const { clock, gate } = this.#options;
+    if (signal.aborted) return;
+    this.#failures++;
+    const now = clock.now();
+    const delayMs = Math.max(gate.delayMs, ownDelayMs ?? this.#backoff.next());
+    const isBroken = gate.delayMs > 0;
+    const reason = toReason(cause);
+    const said = cause instanceof ConnectError ? cause.stderr.trim() : "";
+    this.#become({ kind: "down", since: now, reason, said, nextTryAt: now + delayMs, isBroken }, cause);
+  }
+
+  #become(health: Health, cause?: unknown): void {
+    this.#health = health;
+    for (const wake of this.#waiting) wake();
+    this.#options.onHealth(health, cause);
+  }
+
+  #unavailable(): UpstreamError {
+    const { server, clock } = this.#options;
+    const text = `${server} is not available, and the call was not sent: ${describeHealth(this.#health, clock.now())}.`;
+    return new UpstreamError("unavailable", server, "not_sent", text);
+  }
+
+  /** Resolves at the next change of health, or when the time is over. */
+  #changed(leftMs: number, signal: AbortSignal): Promise<void> {
+    return new Promise((resolve, reject) => {
+      const giveUp = (): void => {
+        reject(signal.reason);
+        settle();
+      };
+      const settle = (): void => {
+        stop();
+        this.#waiting.delete(settle);
+        signal.removeEventListener("abort", giveUp);
+        resolve();
+      };
+      const stop = this.#options.clock.timer(leftMs, settle);
+      this.#waiting.add(settle);
+      signal.addEventListener("abort", giveUp, { once: true });
+      if (signal.aborted) giveUp();
+    });
+  }
+}
+
+/** What an open client and its server agreed on. */
+interface Opened {
+  readonly client: Client;
+  readonly agreement: Agreement;
+}

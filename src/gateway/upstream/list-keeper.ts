@@ -1,0 +1,195 @@
+import type { Clock } from "../../async/clock.ts";
+import type { Client } from "../../client/client.ts";
+import type { CacheHints, Prompt, Resource, ResourceTemplate, Tool } from "../../mcp/types.ts";
+import { definitionOf } from "../../tools/definition.ts";
+import type { Change } from "../../tools/provider.ts";
+import { toReason } from "./to-reason.ts";
+
+/** Everything a server lists, as it was last known. An array that did not change is the same array. */
+export interface Listed {
+  readonly tools: readonly Tool[];
+  readonly resources: readonly Resource[];
+  readonly templates: readonly ResourceTemplate[];
+  readonly prompts: readonly Prompt[];
+  /** How long it may be kept by others. */
+  readonly hints: CacheHints;
+  /** What could not be listed, and why. */
+  readonly problems: readonly string[];
+}
+
+export type ListKind = "tools" | "resources" | "prompts";
+
+export interface ListKeeperOptions {
+  readonly clock: Clock;
+  /** How long changes are waited for that come with the first. */
+  readonly gatherMs: number;
+  /** Told what changed, once it is known here. */
+  readonly onListed: (changed: readonly ListKind[]) => void;
+  /** Told of a change of one resource. */
+  readonly onResource: (uri: string) => void;
+}
+
+/** What is asked for by itself. */
+type Part = "tools" | "resources" | "templates" | "prompts";
+
+const partsOf: { readonly [Kind in ListKind]: readonly Part[] } = {
+  tools: ["tools"],
+  resources: ["resources", "templates"],
+  prompts: ["prompts"],
+};
+
+const everything: readonly Part[] = ["tools", "resources", "templates", "prompts"];
+
+const nothing: Listed = {
+  tools: [],
+  resources: [],
+  templates: [],
+  prompts: [],
+  hints: { ttlMs: 0, cacheScope: "private" },
+  problems: [],
+};
+
+/** A server that is up, and what is being listed there. */
+interface Listing {
+  readonly client: Client;
+  /** To be listed, once more if it is underway. */
+  readonly outdated: Set<Part>;
+  readonly underway: Map<Part, Promise<void>>;
+}
+
+/**
+ * Keeps the last good lists of one server: listed when it comes up, and again when it says that something changed. Each
+ * list is known as soon as it came, so one that hangs does not hide the others.
+ */
+export class ListKeeper {
+  readonly #options: ListKeeperOptions;
+  readonly #problems = new Map<Part, string>();
+  readonly #heardOf = new Set<ListKind>();
+  #listed: Listed = nothing;
+  #isListed = false;
+  #listing: Listing | undefined;
+  #refreshedAt = 0;
+  /** What the server said has changed: that is passed on, even if the list looks the same. */
+  readonly #announced = new Set<Part>();
+  #stopTimer: (() => void) | undefined;
+
+  constructor(options: ListKeeperOptions) {
+    this.#options = options;
+  }
+
+  get listed(): Listed {
+    return this.#listed;
+  }
+
+  /** Whether its tools were ever listed. */
+  get isListed(): boolean {
+    return this.#isListed;
+  }
+
+  /** A server came up: everything is listed. Resolves when that is done, for better or worse. */
+  begin(client: Client): Promise<void> {
+    this.end();
+    const listing: Listing = { client, outdated: new Set(), underway: new Map() };
+    this.#listing = listing;
+    client.onChange?.((change) => {
+      if (this.#listing === listing) this.#heard(change);
+    });
+    return this.#refresh(listing, everything);
+  }
+
+  /** The server is gone; what it listed is still what is known of it. */
+  end(): void {
+    this.#listing = undefined;
+    this.#heardOf.clear();
+    this.#stopTimer?.();
+    this.#stopTimer = undefined;
+  }
+
+  /** Lists everything again, in the background, if that was not done for so long. */
+  refreshAfter(ms: number): void {
+    if (this.#listing === undefined || this.#options.clock.now() - this.#refreshedAt < ms) return;
+    void this.#refresh(this.#listing, everything);
+  }
+
+  #heard(change: Change): void {
+    if (change.kind === "resource") return this.#options.onResource(change.uri);
+    this.#heardOf.add(change.kind);
+    const { clock, gatherMs } = this.#options;
+    // A server that announces changes without end is listed without haste.
+    this.#stopTimer ??= clock.timer(gatherMs, () => {
+      this.#stopTimer = undefined;
+      const parts = Array.from(this.#heardOf, (kind) => partsOf[kind]).flat();
+      this.#heardOf.clear();
+      parts.forEach((part) => this.#announced.add(part));
+      if (this.#listing !== undefined) void this.#refresh(this.#listing, parts);
+    });
+  }
+
+  async #refresh(listing: Listing, parts: readonly Part[]): Promise<void> {
+    if (parts === everything) this.#refreshedAt = this.#options.clock.now();
+    const { outdated, underway } = listing;
+    const refreshed = parts.map((part) => {
+      outdated.add(part);
+      const listed = underway.get(part) ?? this.#listWhileOutdated(listing, part);
+      underway.set(part, listed);
+      return listed;
+    });
+    await Promise.all(refreshed);
+  }
+
+  /** One after the other, so that an older list never replaces a newer one. */
+  async #listWhileOutdated(listing: Listing, part: Part): Promise<void> {
+    while (listing.outdated.delete(part)) await this.#list(listing, part);
+    listing.underway.delete(part);
+  }
+
+  async #list(listing: Listing, part: Part): Promise<void> {
+    const { client } = listing;
+    const isAnnounced = this.#announced.delete(part);
+    let items: Listed[Part] | undefined;
+    let problem: string | undefined;
+    try {
+      items = await listers[part](client);
+    } catch (error) {
+      problem = `its ${names[part]} cannot be listed: ${toReason(error)}`;
+    }
+    // What a server says while it dies is not news.
+    if (this.#listing !== listing) return;
+    if (problem === undefined) this.#problems.delete(part);
+    else this.#problems.set(part, problem);
+    if (part === "tools" && problem === undefined) this.#isListed = true;
+    const last = this.#listed[part];
+    const isChanged = items !== undefined && !isSame(items, last);
+    this.#listed = {
+      ...this.#listed,
+      [part]: isChanged ? items : last,
+      hints: client.cacheHints ?? nothing.hints,
+      problems: everything.flatMap((each) => this.#problems.get(each) ?? []),
+    };
+    this.#options.onListed(isChanged || isAnnounced ? [part === "templates" ? "resources" : part] : []);
+  }
+}
+
+const listers: { readonly [P in Part]: (client: Client) => Promise<Listed[P]> } = {
+  tools: (client) => client.listTools(),
+  resources: (client) => client.listResources(),
+  templates: (client) => client.listResourceTemplates(),
+  prompts: (client) => client.listPrompts(),
+};
+
+const names: { readonly [P in Part]: string } = {
+  tools: "tools",
+  resources: "resources",
+  templates: "resource templates",
+  prompts: "prompts",
+};
+
+function isSame(items: readonly object[], last: readonly object[]): boolean {
+  return (
+    items.length === last.length &&
+    items.every((item, index) => {
+      const other = last[index];
+      return item === other || (other !== undefined && definitionOf(item).text === definitionOf(other).text);
+    })
+  );
+}

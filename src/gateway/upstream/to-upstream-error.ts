@@ -1,0 +1,63 @@
+import { AbortedError } from "../../errors/aborted-error.ts";
+import { ClosedError } from "../../errors/closed-error.ts";
+import { ConnectError } from "../../errors/connect-error.ts";
+import { HttpError } from "../../errors/http-error.ts";
+import { RpcError, rpcCodes } from "../../errors/rpc-error.ts";
+import { SessionExpiredError } from "../../errors/session-expired-error.ts";
+import { TimeoutError } from "../../errors/timeout-error.ts";
+import { UpstreamError } from "../../errors/upstream-error.ts";
+
+/** Codes that are about our hop to the server. Passed on, they would tell the caller something untrue about its own. */
+const hopCodes: ReadonlySet<number> = new Set([
+  rpcCodes["rpc.parse"],
+  rpcCodes["rpc.invalid_request"],
+  rpcCodes["rpc.header_mismatch"],
+  rpcCodes["rpc.unsupported_version"],
+]);
+
+/**
+ * What a caller is told of a failure behind the gateway. The server's own errors are passed on as they are; everything
+ * else says which server, what happened, and whether the call may have been carried out. Commands, URLs and what a child
+ * wrote are for the log: they are not the caller's to know.
+ */
+export function toUpstreamError(server: string, error: unknown): unknown {
+  const options = { cause: error };
+  if (error instanceof RpcError) {
+    // The one error of a server that is about our caller, and that our own server has to recognise.
+    if (error.rpcCode === rpcCodes["rpc.missing_capability"])
+      return new RpcError("rpc.missing_capability", error.message, { data: error.data, cause: error });
+    if (!hopCodes.has(error.rpcCode)) return error;
+    const text = `${server} refused the request: ${error.message}`;
+    return new UpstreamError("failed", server, "answered", text, options);
+  }
+  if (error instanceof ClosedError) {
+    const isSent = error.delivery === "outcome_unknown";
+    const text = isSent
+      ? `${server} was lost before it answered. Whether the call was carried out is unknown.`
+      : `${server} was lost, and the call was not sent.`;
+    return new UpstreamError(isSent ? "lost" : "unavailable", server, error.delivery, text, options);
+  }
+  if (error instanceof TimeoutError) {
+    const limit = error.kind === "idle" ? "was silent for" : "was not done after";
+    const text = `${server} ${limit} ${error.timeoutMs} ms, and the call was cancelled.`;
+    return new UpstreamError("timeout", server, error.delivery, text, options);
+  }
+  if (error instanceof ConnectError) {
+    return new UpstreamError("unavailable", server, "not_sent", `${server} cannot be reached.`, options);
+  }
+  if (error instanceof SessionExpiredError) {
+    return new UpstreamError("unavailable", server, "not_sent", `${server} keeps forgetting us.`, options);
+  }
+  if (error instanceof HttpError) {
+    const text = `${server} answered with HTTP status ${error.status}.`;
+    return new UpstreamError("failed", server, error.delivery, text, options);
+  }
+  if (error instanceof AbortedError) return error.cause ?? error;
+  return error;
+}
+
+/** Whether a failure says that a server may be gone, and not just that it did not like a request. */
+export function isDoubtful(error: unknown): boolean {
+  if (error instanceof HttpError) return error.status >= 502;
+  return error instanceof ClosedError || error instanceof ConnectError;
+}
