@@ -26,7 +26,7 @@ export const call: Command = {
       help: "the arguments as one JSON object instead; - reads it from the standard input",
     },
     json: { help: "the whole result, as JSON" },
-    server: { value: "URL", help: "the server (default http://127.0.0.1:7780/mcp)" },
+    server: { value: "URL|NAME", help: "the server (default http://127.0.0.1:7780/mcp), or one of --config" },
     ...targetFlags,
   },
   examples: [
@@ -43,7 +43,7 @@ export const call: Command = {
         "call needs the name of a tool: junctor call TOOL [KEY=VALUE…]; junctor tools lists them",
       );
     assertSensible(name, words, parsed);
-    const destination = parseDestination(parsed, parsed.valueOf("server"));
+    await using destination = await parseDestination(parsed, parsed.valueOf("server"));
     const json = await readJson(parsed.valueOf("args"));
     const isJson = parsed.has("json");
     using interruption = watchInterrupt();

@@ -1,5 +1,6 @@
 import { BindError } from "../errors/bind-error.ts";
 import { ClosedError } from "../errors/closed-error.ts";
+import { ConfigError } from "../errors/config-error.ts";
 import { ConnectError } from "../errors/connect-error.ts";
 import { HttpError } from "../errors/http-error.ts";
 import { RpcError } from "../errors/rpc-error.ts";
@@ -25,7 +26,12 @@ export function toComplaint(error: unknown): Complaint {
 }
 
 function isUsage(error: unknown): boolean {
-  return error instanceof UsageError || error instanceof BindError || isAboutArguments(error);
+  return (
+    error instanceof UsageError ||
+    error instanceof BindError ||
+    error instanceof ConfigError ||
+    isAboutArguments(error)
+  );
 }
 
 function isAboutArguments(error: unknown): error is ValidationError {
@@ -33,6 +39,7 @@ function isAboutArguments(error: unknown): error is ValidationError {
 }
 
 function describe(error: unknown): string {
+  if (error instanceof ConfigError) return describeConfig(error);
   if (error instanceof TimeoutError) return describeTimeout(error);
   if (error instanceof HttpError) return describeStatus(error);
   if (isAboutArguments(error)) return describeArguments(error);
@@ -43,6 +50,11 @@ function describe(error: unknown): string {
   if (!(error instanceof Error)) return String(error);
   const { code } = error as NodeJS.ErrnoException;
   return code === undefined ? (error.stack ?? error.message) : error.message;
+}
+
+/** One mistake on the first line, several under it. */
+function describeConfig({ issues, message }: ConfigError): string {
+  return issues.length === 1 ? message : `${issues.length} mistakes\n${message.replaceAll(/^/gm, "  ")}`;
 }
 
 function describeLoss(error: ConnectError | ClosedError): string {

@@ -1,5 +1,7 @@
+import type { ServerStatus } from "../gateway/status.ts";
 import { metaKeys } from "../mcp/meta-keys.ts";
 import { newestModernRevision } from "../mcp/revision.ts";
+import { toRows } from "./rows.ts";
 
 /** What a person sees when the demo is up over HTTP: the URL, something to try, something to paste. */
 export function describeHttp(url: string): string {
@@ -41,6 +43,38 @@ export function describeHttp(url: string): string {
     "Ctrl-C stops it.",
     "",
   ].join("\n");
+}
+
+/** What a person sees when a gateway is up: the URL, how the servers are, something to paste. */
+export function describeGateway(
+  url: string,
+  servers: readonly ServerStatus[],
+  key: string | undefined,
+): string {
+  const headers =
+    key === undefined ? {} : { headers: { Authorization: `Bearer KEY-OF-${key.toUpperCase()}` } };
+  const snippet = JSON.stringify(
+    { mcpServers: { junctor: { type: "http", url, ...headers } } },
+    undefined,
+    2,
+  );
+  return [
+    `Junctor serves ${servers.length === 1 ? "1 server" : `${servers.length} servers`} on ${url}`,
+    "",
+    ...toRows(servers.map(describeServer)).map((row) => `  ${row}`),
+    "",
+    "Use it from Claude, Cursor or another client (VS Code says servers for mcpServers):",
+    "",
+    ...snippet.split("\n").map((line) => `  ${line}`),
+    "",
+    "Edits of the config are picked up. Ctrl-C stops it.",
+    "",
+  ].join("\n");
+}
+
+function describeServer({ name, status, tools, revision, trouble }: ServerStatus): readonly string[] {
+  const what = status === "up" ? `${tools === 1 ? "1 tool" : `${tools} tools`}, ${revision ?? ""}` : "";
+  return [name, status, [what, trouble].filter(Boolean).join("; ")];
 }
 
 /** The same for the demo over TCP. */

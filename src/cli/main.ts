@@ -12,6 +12,7 @@ const commands: { readonly [name: string]: () => Promise<Command> } = {
   serve: async () => (await import("./serve.ts")).serve,
   tools: async () => (await import("./tools.ts")).tools,
   call: async () => (await import("./call.ts")).call,
+  check: async () => (await import("./check.ts")).check,
 };
 
 async function main(args: readonly string[]): Promise<number> {

@@ -1,43 +1,83 @@
+import { BindError } from "../errors/bind-error.ts";
+import type { GatewayConfig } from "../gateway/config/config.ts";
+import { readConfig } from "../gateway/config/read-config.ts";
+import { type RunningGateway, startGateway } from "../gateway/gateway.ts";
+import type { GatewayLog } from "../gateway/log.ts";
+import { watchConfig } from "../gateway/watch-config.ts";
 import { createSeal, type Seal } from "../mcp/seal.ts";
-import type { Server } from "../mcp/server.ts";
-import { createServer } from "../server/server.ts";
 import { listenHttp } from "../transports/http/node.ts";
+import { isLoopback } from "../transports/loopback.ts";
 import { serveStdio } from "../transports/stdio.ts";
 import { listenTcp } from "../transports/tcp.ts";
 import { type Command, type Parsed, parsePort } from "./command.ts";
+import { readConfigFile } from "./config-file.ts";
+import { configFlag } from "./config-flag.ts";
 import { createDemoRegistry } from "./demo.ts";
-import { describeHttp, describeTcp } from "./greeting.ts";
+import { describeGateway, describeHttp, describeTcp } from "./greeting.ts";
+import { createLog } from "./log.ts";
+import { noConfig } from "./no-config.ts";
 import { PortError } from "./port-error.ts";
 import { untilSignal } from "./until-signal.ts";
 import { UsageError } from "./usage-error.ts";
-import { readVersion } from "./version.ts";
 
 /** `junctor serve` */
 export const serve: Command = {
   name: "serve",
-  summary: "Serve the built-in demo tools: echo, add, countdown, greet.",
+  summary:
+    "Serve MCP servers behind one endpoint; without a config, the demo tools echo, add, countdown, greet.",
   flags: {
+    config: configFlag,
     host: { value: "HOST", help: "the address to listen on (default 127.0.0.1)" },
     port: { value: "PORT", help: "the HTTP port (default 7780; 0 picks a free one)" },
     stdio: { help: "on standard input and output instead, for a client that starts us" },
     tcp: { value: "PORT", help: "on a TCP port instead, one JSON message a line" },
+    "log-level": { value: "LEVEL", help: "trace, debug, info, warn, error or silent (default info)" },
   },
+  examples: [
+    "junctor serve                                 the demo tools on http://127.0.0.1:7780/mcp",
+    "junctor serve --config .mcp.json              every server of the file behind one URL",
+    "junctor serve --config .mcp.json --stdio      the same for a client that starts us",
+  ],
   run: async (parsed) => {
     assertSensible(parsed);
-    const seal = createSecretSeal();
-    const info = { name: "junctor-demo", title: "Junctor demo", version: readVersion() };
-    const server = createServer(createDemoRegistry(), info, { seal });
-    const host = parsed.valueOf("host") ?? "127.0.0.1";
+    const file = parsed.valueOf("config");
+    const config = file === undefined ? noConfig : (await readConfigFile(file)).config;
+    const host = parsed.valueOf("host") ?? config.http.host ?? "127.0.0.1";
+    assertKeys(host, config, parsed);
     const tcp = parsed.valueOf("tcp");
-    if (parsed.has("stdio")) return serveOnStdio(server);
-    if (tcp !== undefined) return serveOnTcp(server, parsePort("tcp", tcp), host);
-    return serveOnHttp(server, parsePort("port", parsed.valueOf("port") ?? "7780"), host, seal);
+    const port =
+      tcp === undefined
+        ? parsePort("port", parsed.valueOf("port") ?? String(config.http.port ?? 7780))
+        : parsePort("tcp", tcp);
+    const seal = createSecretSeal();
+    const current = { config };
+    const log = createLog({
+      level: levelOf(parsed, config),
+      secrets: () => current.config.secrets,
+    });
+    const local = file === undefined ? { local: { demo: createDemoRegistry() } } : {};
+    const named = file === undefined ? {} : { file };
+    // Whoever starts us, or shares our machine, has no key to show on stdio and TCP.
+    const unnamed = parsed.has("stdio") || parsed.has("tcp") ? "trusted" : "refused";
+    await using gateway = await startGateway(config, { ...local, ...named, unnamed, log, seal });
+    const stopWatching = file === undefined ? () => {} : follow(file, gateway, current, host, log);
+    try {
+      if (parsed.has("stdio")) return await serveOnStdio(gateway);
+      await gateway.ready;
+      if (tcp !== undefined) return await serveOnTcp(gateway, port, host);
+      return await serveOnHttp(gateway, { config, host, port, seal, isDemo: file === undefined, log });
+    } finally {
+      stopWatching();
+    }
   },
 };
 
 function assertSensible(parsed: Parsed): void {
   const [stray] = parsed.operands;
-  if (stray !== undefined) throw new UsageError(`serve takes no operand, but got ${JSON.stringify(stray)}`);
+  if (stray !== undefined)
+    throw new UsageError(
+      `serve takes no operand, but got ${JSON.stringify(stray)}; a config is named with --config`,
+    );
   const transports = [
     parsed.has("stdio") ? "--stdio" : undefined,
     parsed.valueOf("tcp") === undefined ? undefined : "--tcp",
@@ -48,13 +88,60 @@ function assertSensible(parsed: Parsed): void {
     throw new UsageError("--stdio listens on no address; leave out --host");
 }
 
+const levels = ["trace", "debug", "info", "warn", "error", "silent"];
+
+function levelOf(parsed: Parsed, { log }: GatewayConfig): string {
+  // The demo has nothing to tell but what its greeting says.
+  const usual = parsed.has("config") ? log.level : "warn";
+  const level = parsed.valueOf("log-level") ?? usual;
+  if (!levels.includes(level))
+    throw new UsageError(`--log-level needs one of ${levels.join(", ")}, not ${JSON.stringify(level)}`);
+  return level;
+}
+
+/** Others may reach an address that is not this machine's own, so they must be known. */
+function assertKeys(host: string, { keys }: GatewayConfig, parsed: Parsed): void {
+  if (parsed.has("stdio") || isLoopback(host) || keys.length > 0) return;
+  throw new BindError(
+    host,
+    'the config has no keys: write "junctor": { "keys": { "NAME": { "env": "VARIABLE" } } }',
+  );
+}
+
 /** With `JUNCTOR_SECRET` set, sessions and states outlive this process. */
 function createSecretSeal(): Seal {
   const secret = process.env["JUNCTOR_SECRET"];
   return createSeal(secret === undefined || secret === "" ? {} : { secret });
 }
 
-async function serveOnStdio(server: Server): Promise<number> {
+/** Takes every edit of the config that makes sense; of one that does not, only what is wrong is told. */
+function follow(
+  file: string,
+  gateway: RunningGateway,
+  current: { config: GatewayConfig },
+  host: string,
+  log: GatewayLog,
+): () => void {
+  let turn = Promise.resolve();
+  const reload = async (): Promise<void> => {
+    try {
+      const config = await readConfig(file, process.env);
+      if (!isLoopback(host) && config.keys.length === 0)
+        throw new BindError(host, "the new config has no keys");
+      current.config = { ...config, secrets: [...current.config.secrets, ...config.secrets] };
+      await gateway.apply(config);
+      log.info({ file, servers: config.servers.length }, "the config was read again");
+    } catch (error) {
+      const text = describeError(error);
+      log.error({ file, error: text }, "the edited config is not used; the last good one stays");
+    }
+  };
+  return watchConfig(file, () => {
+    turn = turn.then(reload);
+  });
+}
+
+async function serveOnStdio({ server }: RunningGateway): Promise<number> {
   const stopping = new AbortController();
   void untilSignal().then(() => {
     server.drain();
@@ -64,7 +151,7 @@ async function serveOnStdio(server: Server): Promise<number> {
   return 0;
 }
 
-async function serveOnTcp(server: Server, port: number, host: string): Promise<number> {
+async function serveOnTcp({ server }: RunningGateway, port: number, host: string): Promise<number> {
   await using listener = await withAdvice("tcp", listenTcp(server, { port, host }));
   process.stdout.write(describeTcp(listener.host, listener.port));
   await untilSignal();
@@ -72,11 +159,39 @@ async function serveOnTcp(server: Server, port: number, host: string): Promise<n
   return 0;
 }
 
-async function serveOnHttp(server: Server, port: number, host: string, seal: Seal): Promise<number> {
-  await using listener = await withAdvice("port", listenHttp(server, { port, host, seal }));
-  process.stdout.write(describeHttp(listener.url));
+interface HttpServing {
+  readonly config: GatewayConfig;
+  readonly host: string;
+  readonly port: number;
+  readonly seal: Seal;
+  readonly isDemo: boolean;
+  readonly log: GatewayLog;
+}
+
+async function serveOnHttp(gateway: RunningGateway, serving: HttpServing): Promise<number> {
+  const { config, host, port, seal, isDemo, log } = serving;
+  const { allowedHosts, allowedOrigins, corsOrigins } = config.http;
+  const listening = listenHttp(gateway.server, {
+    port,
+    host,
+    seal,
+    allowedHosts,
+    allowedOrigins,
+    corsOrigins,
+    authenticate: gateway.admit,
+    onWarning: (text, error) => log.warn(error === undefined ? {} : { error: describeError(error) }, text),
+  });
+  await using listener = await withAdvice("port", listening);
+  const [key] = config.keys;
+  process.stdout.write(
+    isDemo ? describeHttp(listener.url) : describeGateway(listener.url, gateway.status(), key?.name),
+  );
   await untilSignal();
   return 0;
+}
+
+function describeError(error: unknown): string {
+  return error instanceof Error ? error.message : JSON.stringify(error);
 }
 
 /** Only here is it known which flag the port came from. */

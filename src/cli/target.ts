@@ -1,5 +1,6 @@
 import type { Target } from "../client/connect.ts";
 import type { Flags, Parsed } from "./command.ts";
+import { configFlag } from "./config-flag.ts";
 import { UsageError } from "./usage-error.ts";
 
 /** Where `npm start` and `junctor serve` listen. */
@@ -7,6 +8,7 @@ const defaultUrl = "http://127.0.0.1:7780/mcp";
 
 /** The flags of every command that talks to a server. */
 export const targetFlags: Flags = {
+  config: { ...configFlag, help: "a config: all its servers, or the one that is named" },
   header: { value: "NAME:VALUE", help: "a header for every HTTP request; may be repeated" },
   env: {
     value: "NAME[=VALUE]",
@@ -18,15 +20,27 @@ export const targetFlags: Flags = {
   },
 };
 
-/** The server a command line means, and how to reach it. */
-export interface Destination {
+/** The server a command line means, and how to reach it. Dispose it when it is no longer needed. */
+export interface Destination extends AsyncDisposable {
   readonly target: Target;
   readonly headers: { readonly [name: string]: string };
   readonly timeoutMs: number | undefined;
 }
 
-/** Finds out which server is meant. `named` is the URL of it, if one was given. */
-export function parseDestination(parsed: Parsed, named: string | undefined): Destination {
+/** Finds out which server is meant. `named` is its URL, or its name in the config, if one was given. */
+export async function parseDestination(parsed: Parsed, named: string | undefined): Promise<Destination> {
+  const file = parsed.valueOf("config");
+  if (file === undefined) return parseTarget(parsed, named);
+  if (parsed.command !== undefined) throw new UsageError("name the servers once: with --config or after --");
+  const timeout = parsed.valueOf("timeout");
+  const timeoutMs = timeout === undefined ? undefined : toMs(timeout);
+  return (await import("./configured.ts")).openConfigured(file, named, timeoutMs);
+}
+
+const nothingToClose = { [Symbol.asyncDispose]: async () => {} };
+
+/** The same without a config. */
+export function parseTarget(parsed: Parsed, named: string | undefined): Destination {
   const { command } = parsed;
   if (command !== undefined && named !== undefined) {
     const [first = "COMMAND"] = command;
@@ -41,14 +55,14 @@ export function parseDestination(parsed: Parsed, named: string | undefined): Des
   if (command === undefined) {
     if (parsed.has("env"))
       throw new UsageError("--env is for servers that are started here: put their command after --");
-    return { target: parseUrl(named ?? defaultUrl), ...rest };
+    return { target: parseUrl(named ?? defaultUrl), ...rest, ...nothingToClose };
   }
   const [program, ...args] = command;
   if (program === undefined)
     throw new UsageError("after -- comes the command of a server, such as -- node server.mjs");
   if (parsed.has("header"))
     throw new UsageError("--header is for HTTP servers; a server that is started here takes --env");
-  return { target: { command: program, args, env }, ...rest };
+  return { target: { command: program, args, env }, ...rest, ...nothingToClose };
 }
 
 function parseUrl(text: string): string {
@@ -58,7 +72,7 @@ function parseUrl(text: string): string {
     throw new UsageError(
       isHost
         ? `${shown} is not a URL; did you mean http://${text}?`
-        : `${shown} is not a URL; write one such as ${defaultUrl}, or the command of a server after --`,
+        : `${shown} is not a URL; write one such as ${defaultUrl}, the command of a server after --, or --config FILE to mean a server of that config`,
     );
   }
   if (!URL.canParse(text)) throw new UsageError(`${shown} is not a valid URL`);

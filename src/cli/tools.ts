@@ -11,7 +11,7 @@ import { withClient } from "./with-client.ts";
 export const tools: Command = {
   name: "tools",
   summary: "List the tools of a server, with their arguments as `junctor call` takes them.",
-  operands: "[URL]",
+  operands: "[URL|NAME]",
   takesCommand: true,
   flags: {
     json: { help: "the whole definitions, as JSON" },
@@ -22,6 +22,8 @@ export const tools: Command = {
     "junctor tools                                         the server that npm start runs",
     'junctor tools https://example.com/mcp --header "Authorization: Bearer $KEY"',
     "junctor tools tcp://127.0.0.1:7781",
+    "junctor tools --config .mcp.json                      all servers of a config, as the gateway shows them",
+    "junctor tools github --config .mcp.json               one of them by itself",
     "junctor tools -- npx -y @modelcontextprotocol/server-everything",
   ],
   run: async (parsed) => {
@@ -32,7 +34,7 @@ export const tools: Command = {
       );
     if (url !== undefined && parsed.has("server"))
       throw new UsageError("name the server once: as the operand or with --server");
-    const destination = parseDestination(parsed, url ?? parsed.valueOf("server"));
+    await using destination = await parseDestination(parsed, url ?? parsed.valueOf("server"));
     using interruption = watchInterrupt();
     await withClient(destination, interruption, { onWarning: warn }, async (client) => {
       const listed = await client.listTools();

@@ -2,7 +2,7 @@ import { describe, expect, test } from "vitest";
 import { call } from "./call.ts";
 import { type Command, parseCommandLine } from "./command.ts";
 import { describeCommand } from "./help.ts";
-import { parseDestination } from "./target.ts";
+import { parseTarget } from "./target.ts";
 import { tools } from "./tools.ts";
 import { UsageError } from "./usage-error.ts";
 
@@ -27,7 +27,7 @@ describe("a command line that makes no sense is refused with what to write inste
     [["tools", "example.com"], '"example.com" is not a URL; did you mean http://example.com?'],
     [
       ["tools", "github"],
-      '"github" is not a URL; write one such as http://127.0.0.1:7780/mcp, or the command of a server after --',
+      '"github" is not a URL; write one such as http://127.0.0.1:7780/mcp, the command of a server after --, or --config FILE to mean a server of that config',
     ],
     [["tools", "http://"], '"http://" is not a valid URL'],
     [["tools", "ws://localhost"], "ws:// is not spoken here; use http://, https:// or tcp://HOST:PORT"],
@@ -83,9 +83,9 @@ describe("a command line that makes no sense is refused with what to write inste
 });
 
 describe("the server a command line means", () => {
-  const destinationOf = (...args: readonly string[]): ReturnType<typeof parseDestination> => {
+  const destinationOf = (...args: readonly string[]): ReturnType<typeof parseTarget> => {
     const parsed = parseCommandLine(args, call);
-    return parseDestination(parsed, parsed.valueOf("server"));
+    return parseTarget(parsed, parsed.valueOf("server"));
   };
 
   test("is the one of npm start, unless another is named", () => {

@@ -1,0 +1,38 @@
+import { nearest } from "../errors/nearest.ts";
+import type { ServerConfig } from "../gateway/config/config.ts";
+import { startGateway } from "../gateway/gateway.ts";
+import { readConfigFile } from "./config-file.ts";
+import type { Destination } from "./target.ts";
+import { UsageError } from "./usage-error.ts";
+
+/** How long the servers of a config are waited for when a command needs their tools. */
+const readyMs = 30_000;
+
+/** One server of a config, or all of them behind a gateway in this process. */
+export async function openConfigured(
+  file: string,
+  named: string | undefined,
+  timeoutMs: number | undefined,
+): Promise<Destination> {
+  const { config } = await readConfigFile(file);
+  if (named !== undefined) return toDestination(findServer(config.servers, named, file), timeoutMs);
+  const gateway = await startGateway(config, { file, readyMs: timeoutMs ?? readyMs, unnamed: "trusted" });
+  await gateway.ready;
+  return { target: { server: gateway.server }, headers: {}, timeoutMs, [Symbol.asyncDispose]: gateway.close };
+}
+
+function findServer(servers: readonly ServerConfig[], name: string, file: string): ServerConfig {
+  const found = servers.find((server) => server.name === name);
+  if (found !== undefined) return found;
+  const names = servers.map((server) => server.name);
+  const meant = nearest(name, names);
+  const hint = meant === undefined ? `it has ${names.join(", ") || "none"}` : `did you mean ${meant}?`;
+  throw new UsageError(`${file} has no server ${JSON.stringify(name)}; ${hint}`);
+}
+
+function toDestination({ launch }: ServerConfig, timeoutMs: number | undefined): Destination {
+  const rest = { timeoutMs, [Symbol.asyncDispose]: async () => {} };
+  if (launch.kind === "http") return { target: launch.url, headers: launch.headers, ...rest };
+  const { command, args, env, cwd } = launch;
+  return { target: { command, args, env, ...(cwd === undefined ? {} : { cwd }) }, headers: {}, ...rest };
+}
