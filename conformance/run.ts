@@ -10,6 +10,14 @@ import {
   type Suite,
   type SuiteRevision,
 } from "./suite.ts";
+import {
+  everyThrough,
+  inexpressible,
+  isBridged,
+  parseThrough,
+  startThrough,
+  type Through,
+} from "./through.ts";
 
 /** Scenarios the suite runs for a revision but does not require, which hold here nevertheless. */
 const alsoRequired: Readonly<Record<SuiteRevision, Readonly<Record<Side, readonly string[]>>>> = {
@@ -30,14 +38,19 @@ const { values } = parseArgs({
     url: { type: "string" },
     revision: { type: "string", multiple: true },
     side: { type: "string", multiple: true },
+    through: { type: "string" },
+    serves: { type: "string" },
+    gateway: { type: "boolean", default: false },
   },
 });
+const throughs = values.gateway ? everyThrough : parseThrough(values.through, values.serves);
 const revisions = (Object.keys(alsoRequired) as SuiteRevision[]).filter(
   (revision) => values.revision?.includes(revision) ?? true,
 );
 // Somebody else's server says nothing about our client.
 const sides = (["server", "client"] as const).filter(
-  (side) => values.side?.includes(side) ?? (side === "server" || values.url === undefined),
+  (side) =>
+    values.side?.includes(side) ?? (side === "server" || (values.url === undefined && throughs.length === 0)),
 );
 const total = { passed: 0, failed: 0 };
 try {
@@ -45,7 +58,15 @@ try {
     throw new Error(`The suite knows the revisions ${Object.keys(alsoRequired).join(" and ")}`);
   if (sides.length === 0) throw new Error("The suite knows the sides server and client");
   using suite = openSuite();
-  if (values.url === undefined) {
+  console.log(`Official MCP conformance suite ${suite.version}`);
+  for (const through of throughs) {
+    console.log(`\nThrough a gateway, ${through.transport}, server of ${through.serves} eras`);
+    await using gateway = await startThrough(through);
+    await runAll(suite, gateway.url, through);
+  }
+  if (throughs.length > 0) {
+    // Nothing else was asked for.
+  } else if (values.url === undefined) {
     await using listener = await listenHttp(createEverythingServer(), { port: 0 });
     // By name: the suite tests the defence against DNS rebinding only where it knows the host to be this one.
     await runAll(suite, `http://localhost:${listener.port}/mcp`);
@@ -60,12 +81,15 @@ try {
   process.exitCode = total.failed === 0 ? 0 : 1;
 }
 
-async function runAll(suite: Suite, url: string): Promise<void> {
-  console.log(`Official MCP conformance suite ${suite.version}`);
-  for (const revision of revisions) {
+async function runAll(suite: Suite, url: string, through?: Through): Promise<void> {
+  for (const revision of revisions.filter((candidate) => isBridged(candidate, through))) {
     for (const side of sides) {
-      const required = suite.requirements(revision, side).filter((scenario) => !isLeftOut(scenario));
-      const also = alsoRequired[revision][side];
+      const reasons = through === undefined ? {} : inexpressible(through, revision);
+      const isExpressible = (scenario: string): boolean => !Object.hasOwn(reasons, scenario);
+      const required = suite
+        .requirements(revision, side)
+        .filter((scenario) => !isLeftOut(scenario) && isExpressible(scenario));
+      const also = alsoRequired[revision][side].filter(isExpressible);
       const started = performance.now();
       const found =
         side === "server"
@@ -76,6 +100,8 @@ async function runAll(suite: Suite, url: string): Promise<void> {
       console.log(`\n${revision}  ${side}  (${seconds} s)`);
       report("required", required, results);
       report("also", also, results);
+      for (const [scenario, reason] of Object.entries(reasons))
+        console.log(`  left out  ${scenario}: ${reason}`);
     }
   }
   console.log();
