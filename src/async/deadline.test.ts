@@ -45,7 +45,8 @@ describe("a deadline", () => {
 
   test.each([true, false])("says whether anything was sent: %s", async (isSent) => {
     const clock = createVirtualClock();
-    using deadline = createDeadline({ idleMs: 1, clock, isSent: () => isSent });
+    using deadline = createDeadline({ idleMs: 1, clock });
+    deadline.isSent = isSent;
     await clock.advance(1);
     expect(deadline.signal.reason).toMatchObject({ delivery: isSent ? "outcome_unknown" : "not_sent" });
   });

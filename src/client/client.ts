@@ -31,7 +31,7 @@ import { type AskHandlers, answerRequest, capabilitiesOf } from "./handlers.ts";
 import { createLists, type PlainRequest } from "./lists.ts";
 import { negotiate, type OpenLink } from "./negotiate.ts";
 import { toNotSent } from "./not-sent.ts";
-import { answerBy, createOnBehalf } from "./on-behalf.ts";
+import { answerBy, createOnBehalf, toSpec } from "./on-behalf.ts";
 import { createReads, type Reads } from "./reads.ts";
 import { streamCall, type StreamedCall } from "./stream-call.ts";
 import { createToolCalls, type Send } from "./tool-calls.ts";
@@ -132,7 +132,7 @@ export async function createClient(ways: ClientWays, options: ClientOptions = {}
   const { timeoutMs = 60_000, maxTotalMs = 600_000, maxRounds = 10, eras = sharedEras } = options;
   const capabilities = options.relays ?? capabilitiesOf(handlers);
   const router =
-    options.relays === undefined
+    options.relays === undefined || Object.keys(options.relays).length === 0
       ? undefined
       : new AskRouter({ clock, maxWaitMs: 10_000, onAsked: options.onAsked ?? (() => {}) });
   const deadlines = new Deadlines({ timeoutMs, maxTotalMs }, clock);
@@ -201,18 +201,25 @@ export async function createClient(ways: ClientWays, options: ClientOptions = {}
   };
 
   /** A session that expired is begun anew, once; the request that met it was not carried out, so it is sent again. */
-  const send: Send = async (method, params, spec) => {
-    const conversation = conversations.live ?? (await converseFor(spec.signal));
-    try {
-      return await conversation.request(method, params, spec);
-    } catch (error) {
+  const sendIn = (
+    conversation: Conversation,
+    ...[method, params, spec]: Parameters<Send>
+  ): Promise<RawJson> => {
+    const answer = conversation.request(method, params, spec);
+    if (!ways.isHttp) return answer;
+    return answer.catch(async (error: unknown) => {
       if (!(error instanceof SessionExpiredError)) throw error;
       conversations.retire(conversation);
-      return (await converseFor(spec.signal)).request(method, params, spec);
-    }
+      return (await converseFor(spec.stop.signal)).request(method, params, spec);
+    });
+  };
+  const send: Send = (...request) => {
+    const { live } = conversations;
+    if (live !== undefined) return sendIn(live, ...request);
+    return converseFor(request[2].stop.signal).then((conversation) => sendIn(conversation, ...request));
   };
   const plain: PlainRequest = (method, params, limits = {}) =>
-    deadlines.run(limits, ({ signal, sent }) => send(method, params, { signal, onSent: sent }));
+    deadlines.run(limits, (deadline) => send(method, params, toSpec(deadline)));
 
   const watcher = createWatcher({
     converse,

@@ -1,4 +1,6 @@
+import type { Cancellation } from "../async/cancellation.ts";
 import { createDeferred, type Deferred } from "../async/deferred.ts";
+import { LazyAbort } from "../async/lazy-abort.ts";
 import { RpcError } from "../errors/rpc-error.ts";
 import { RawJson } from "../json/raw.ts";
 import type { Notification } from "../jsonrpc/message.ts";
@@ -16,7 +18,7 @@ import { type AddEnvelope, addLegacyEnvelope, createModernEnvelope } from "./env
 
 /** How one request is made. */
 export interface RequestSpec {
-  readonly signal: AbortSignal;
+  readonly stop: Cancellation;
   /** Takes progress and logs of this request; asking for it costs the server work, so it is left out where nobody listens. */
   readonly onEvent?: ((event: CallEvent) => void) | undefined;
   /** False says that `onEvent` is for log messages only. */
@@ -65,7 +67,7 @@ export class Conversation {
 
   /** Sends a request and resolves with its result, whatever its `resultType`. */
   async request(method: string, params: RawJson | undefined, spec: RequestSpec): Promise<RawJson> {
-    const { signal, onEvent, logLevel, capabilities, mirrored, onSent, meta } = spec;
+    const { stop, onEvent, logLevel, capabilities, mirrored, onSent, meta } = spec;
     const token = onEvent === undefined || spec.wantsProgress === false ? undefined : this.#nextToken++;
     if (token !== undefined && onEvent !== undefined) this.#listeners.set(token, onEvent);
     if (logLevel !== undefined && onEvent !== undefined) {
@@ -76,7 +78,7 @@ export class Conversation {
     try {
       const enveloped = this.#addEnvelope(params, { progressToken: token, logLevel, capabilities, meta });
       const events = this.#eventsOf(spec);
-      return await this.link.request({ method, params: enveloped, signal, mirrored, onSent, events });
+      return await this.link.request({ method, params: enveloped, stop, mirrored, onSent, events });
     } finally {
       if (token !== undefined) this.#listeners.delete(token);
       if (onEvent !== undefined) this.#loggers.delete(onEvent);
@@ -92,9 +94,8 @@ export class Conversation {
     if (this.#logRank <= rank) return;
     this.#logRank = rank;
     const params = RawJson.fromValue({ level });
-    const { signal } = new AbortController();
     // It is not waited for, and a server that refuses goes on as before.
-    this.link.request({ method: "logging/setLevel", params, signal }).catch(() => {});
+    this.link.request({ method: "logging/setLevel", params, stop: new LazyAbort() }).catch(() => {});
   }
 
   /** What arrives on a request's own stream is known to belong to it, where there is such a stream. */

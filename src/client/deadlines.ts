@@ -1,54 +1,42 @@
+import { type Cancellation, fromSignal } from "../async/cancellation.ts";
 import type { Clock } from "../async/clock.ts";
-import { createDeadline, type Deadline } from "../async/deadline.ts";
+import { type Deadline, DeadlineTimer } from "../async/deadline.ts";
 
 /** How long something may take, and who else may stop it. */
 export interface Limits {
   readonly signal?: AbortSignal | undefined;
+  /** Instead of `signal`. */
+  readonly stop?: Cancellation | undefined;
   readonly timeoutMs?: number | undefined;
   readonly maxTotalMs?: number | undefined;
-}
-
-/** Something that runs against the clock. */
-export interface Underway extends Pick<Deadline, "signal" | "touch" | "hold"> {
-  /** Something has left; what fails from now on has an unknown outcome. */
-  readonly sent: () => void;
 }
 
 /** The deadlines of everything a client has underway. They stand still while it answers a question of the server. */
 export class Deadlines {
   readonly #defaults: { readonly timeoutMs: number; readonly maxTotalMs: number };
-  readonly #clock: Clock;
-  readonly #running = new Set<Deadline>();
+  readonly #timer: DeadlineTimer;
 
   constructor(defaults: { readonly timeoutMs: number; readonly maxTotalMs: number }, clock: Clock) {
     this.#defaults = defaults;
-    this.#clock = clock;
+    this.#timer = new DeadlineTimer(clock);
   }
 
-  /** Runs work under a deadline of its own, whose signal it has to obey. */
-  async run<T>(limits: Limits, work: (underway: Underway) => Promise<T>): Promise<T> {
+  /** Runs work under a deadline of its own, which it has to obey. */
+  async run<T>(limits: Limits, work: (underway: Deadline) => Promise<T>): Promise<T> {
     const { timeoutMs: idleMs = this.#defaults.timeoutMs, signal } = limits;
     const { maxTotalMs: totalMs = this.#defaults.maxTotalMs } = limits;
-    let isSent = false;
-    using deadline = createDeadline({ idleMs, totalMs, signal, clock: this.#clock, isSent: () => isSent });
-    this.#running.add(deadline);
+    const caller = signal === undefined ? limits.stop : fromSignal(signal);
+    const deadline = this.#timer.start({ idleMs, totalMs, caller });
     try {
-      return await work({
-        signal: deadline.signal,
-        touch: deadline.touch,
-        hold: deadline.hold,
-        sent: () => {
-          isSent = true;
-        },
-      });
+      return await work(deadline);
     } finally {
-      this.#running.delete(deadline);
+      deadline[Symbol.dispose]();
     }
   }
 
   /** Stops the idle clocks of all that runs, because the wait is ours, until the returned function is called. */
   hold(): () => void {
-    const releases = Array.from(this.#running, (deadline) => deadline.hold());
+    const releases = Array.from(this.#timer.running, (deadline) => deadline.hold());
     return () => releases.forEach((release) => release());
   }
 }

@@ -1,4 +1,5 @@
 import type { Clock } from "../async/clock.ts";
+import { LazyAbort } from "../async/lazy-abort.ts";
 import { unlessAborted } from "../async/unless-aborted.ts";
 import { ConnectError } from "../errors/connect-error.ts";
 import { RawJson } from "../json/raw.ts";
@@ -21,6 +22,7 @@ export interface InitializeOptions {
 export async function initialize(link: Link, options: InitializeOptions): Promise<Agreement> {
   const { capabilities, clientInfo, timeoutMs, clock, signal } = options;
   const asked = isLegacyRevision(options.revision) ? options.revision : newestLegacyRevision;
+  signal.throwIfAborted();
   link.use({ kind: "legacy", revision: undefined });
   const tooLate = new AbortController();
   const stop = clock.timer(timeoutMs, () =>
@@ -30,8 +32,8 @@ export async function initialize(link: Link, options: InitializeOptions): Promis
   signal.addEventListener("abort", onAbort, { once: true });
   try {
     const params = RawJson.fromValue({ protocolVersion: asked, capabilities, clientInfo });
-    // The request has a signal that never aborts: initialize is not cancelled, its link is closed.
-    const request = { method: "initialize", params, signal: new AbortController().signal };
+    // Nobody aborts the request: initialize is not cancelled, its link is closed.
+    const request = { method: "initialize", params, stop: new LazyAbort() };
     const agreement = toAgreement(await unlessAborted(link.request(request), tooLate.signal), link, options);
     link.use(agreement.mode);
     await unlessAborted(link.notify("notifications/initialized", undefined), tooLate.signal);

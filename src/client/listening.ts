@@ -1,4 +1,5 @@
 import { createBackoff } from "../async/backoff.ts";
+import { fromSignal } from "../async/cancellation.ts";
 import { type Clock, sleep } from "../async/clock.ts";
 import { createDeferred, type Deferred } from "../async/deferred.ts";
 import { ClosedError } from "../errors/closed-error.ts";
@@ -140,7 +141,9 @@ export class Listening {
     const controller = new AbortController();
     const agreed = createDeferred<void>();
     const params = RawJson.fromValue({ notifications });
-    const request = this.#conversation.request("subscriptions/listen", params, { signal: controller.signal });
+    const request = this.#conversation.request("subscriptions/listen", params, {
+      stop: fromSignal(controller.signal),
+    });
     const ended = request.then(
       () => new ClosedError("outcome_unknown", "the server ended the stream of changes"),
       (error: unknown) => error,

@@ -1,4 +1,5 @@
 import { randomBytes } from "node:crypto";
+import { fromSignal } from "../async/cancellation.ts";
 import type { Clock } from "../async/clock.ts";
 import { ClosedError } from "../errors/closed-error.ts";
 import { ConnectError } from "../errors/connect-error.ts";
@@ -130,6 +131,8 @@ class Attempt {
     try {
       return await this.#initialize();
     } catch (error) {
+      // What ended because we gave it up is not started again.
+      this.#options.signal.throwIfAborted();
       if (this.#mayReopen && error instanceof ClosedError) {
         await this.#reopen();
         return this.#initialize();
@@ -184,7 +187,7 @@ class Attempt {
       const result = await link.request({
         method: "server/discover",
         params: createModernEnvelope(revision, clientInfo, capabilities)(undefined, {}),
-        signal: controller.signal,
+        stop: fromSignal(controller.signal),
         id: `probe-${randomBytes(6).toString("hex")}`,
       });
       return toProbed(result, revision);

@@ -1,7 +1,10 @@
+import { fromSignal } from "../async/cancellation.ts";
+import type { Deadline } from "../async/deadline.ts";
 import { RpcError } from "../errors/rpc-error.ts";
 import { RawJson } from "../json/raw.ts";
 import type { Request } from "../jsonrpc/message.ts";
 import { carriedMeta } from "../mcp/carried-meta.ts";
+import type { LinkEvents } from "../mcp/link.ts";
 import { toRelayable } from "../mcp/project/capabilities.ts";
 import type { AskCaller, CallContext, CallEvent } from "../tools/context.ts";
 import type { AskRouter } from "./ask-router.ts";
@@ -14,41 +17,64 @@ export type OnBehalf = <T>(context: CallContext, work: (spec: RequestSpec) => Pr
 
 /** `router` is there where questions are for the callers, and not for the client's own handlers. */
 export function createOnBehalf(deadlines: Deadlines, router: AskRouter | undefined): OnBehalf {
-  return (context, work) =>
-    deadlines.run({ signal: context.signal }, async ({ signal, touch, sent, hold }) => {
-      const { logLevel, wantsProgress } = context;
-      // Who cannot be told any more has left, and their signal says so.
-      const onEvent = (event: CallEvent): void => {
-        touch();
-        context.emit(event).catch(() => {});
-      };
-      const spec = {
-        signal,
-        onSent: sent,
-        capabilities: toRelayable(context.capabilities, context.revision).capabilities,
-        ...(wantsProgress || logLevel !== undefined ? { onEvent, wantsProgress, logLevel } : {}),
-        meta: carriedMeta(context.meta),
-      };
+  return (context, work) => {
+    const stop = context.cancellation ?? fromSignal(context.signal);
+    return deadlines.run({ stop }, (deadline) => {
+      const spec = toSpecFor(context, deadline);
       const { ask } = context;
-      if (router === undefined || ask === undefined) return work(spec);
-      // Nobody is to be asked for a call that is over, whoever ended it.
-      const over = new AbortController();
-      const asker: AskCaller = async (question, asking) => {
-        const release = hold(); // The wait is the caller's, so the server is not idle.
-        try {
-          return await ask(question, AbortSignal.any([asking, over.signal]));
-        } finally {
-          release();
-        }
-      };
-      const leave = router.join(asker);
-      try {
-        return await work({ ...spec, onAsked: (request, asking) => answerBy(asker, request, asking) });
-      } finally {
-        leave(!signal.aborted);
-        over.abort(new DOMException("The call is over", "AbortError"));
-      }
+      return router === undefined || ask === undefined
+        ? work(spec)
+        : askable(ask, router, deadline, (onAsked) => work({ ...spec, onAsked }));
     });
+  };
+}
+
+/** How a request is made under a deadline. */
+export function toSpec(deadline: Deadline): RequestSpec {
+  const onSent = (): void => {
+    deadline.isSent = true;
+  };
+  return { stop: deadline.stop, onSent };
+}
+
+function toSpecFor(context: CallContext, deadline: Deadline): RequestSpec {
+  const { logLevel, wantsProgress } = context;
+  const { stop, onSent } = toSpec(deadline);
+  const { capabilities } = toRelayable(context.capabilities, context.revision);
+  const meta = carriedMeta(context.meta);
+  if (!wantsProgress && logLevel === undefined) return { stop, onSent, capabilities, meta };
+  // Who cannot be told any more has left, and their signal says so.
+  const onEvent = (event: CallEvent): void => {
+    deadline.touch();
+    context.emit(event).catch(() => {});
+  };
+  return { stop, onSent, capabilities, meta, onEvent, wantsProgress, logLevel };
+}
+
+/** Makes a request in the middle of which its caller may be asked something. */
+async function askable<T>(
+  ask: AskCaller,
+  router: AskRouter,
+  deadline: Deadline,
+  work: (onAsked: LinkEvents["asked"]) => Promise<T>,
+): Promise<T> {
+  // Nobody is to be asked for a call that is over, whoever ended it.
+  const over = new AbortController();
+  const asker: AskCaller = async (question, asking) => {
+    const release = deadline.hold(); // The wait is the caller's, so the server is not idle.
+    try {
+      return await ask(question, AbortSignal.any([asking, over.signal]));
+    } finally {
+      release();
+    }
+  };
+  const leave = router.join(asker);
+  try {
+    return await work((request, asking) => answerBy(asker, request, asking));
+  } finally {
+    leave(!deadline.stop.isAborted);
+    over.abort(new DOMException("The call is over", "AbortError"));
+  }
 }
 
 /** Has a caller answer a legacy server's request. A ping is not the caller's affair. */

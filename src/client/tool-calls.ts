@@ -1,4 +1,5 @@
 import type { Clock } from "../async/clock.ts";
+import type { Deadline } from "../async/deadline.ts";
 import { unlessAborted } from "../async/unless-aborted.ts";
 import { RpcError, rpcCodes } from "../errors/rpc-error.ts";
 import { ToolError } from "../errors/tool-error.ts";
@@ -10,7 +11,7 @@ import type { Answers, ToolCall, ToolOutcome } from "../tools/provider.ts";
 import type { CallOptions } from "./call-options.ts";
 import type { Recorded, Tally } from "./call-record.ts";
 import { type RequestSpec, resultTypeOf } from "./conversation.ts";
-import type { Deadlines, Underway } from "./deadlines.ts";
+import type { Deadlines } from "./deadlines.ts";
 import { answerAll, fulfil } from "./fulfil.ts";
 import { type AskHandlers, parseAsks } from "./handlers.ts";
 import type { Lists } from "./lists.ts";
@@ -58,48 +59,51 @@ export function createToolCalls(options: ToolCallsOptions): ToolCalls {
 
   /** One round. A server that says the headers are wrong has another schema than we know: look again, once. */
   const round = async (call: ToolCall, tool: Tool | undefined, spec: RequestSpec): Promise<ToolOutcome> => {
-    const attempt = async (known: Tool | undefined): Promise<RawJson> =>
-      send("tools/call", toParams(call), { ...spec, mirrored: toMirroredHeaders(known, call.arguments) });
-    const result = await attempt(tool).catch(async (error: unknown) => {
+    const attempt = (known: Tool | undefined): Promise<RawJson> => {
+      const mirrored = known === undefined ? undefined : toMirroredHeaders(known, call.arguments);
+      return send("tools/call", toParams(call), mirrored === undefined ? spec : { ...spec, mirrored });
+    };
+    let result: RawJson;
+    try {
+      result = await attempt(tool);
+    } catch (error) {
       if (!(error instanceof RpcError) || error.rpcCode !== rpcCodes["rpc.header_mismatch"]) throw error;
       lists.tools.invalidate();
-      const renewed = await unlessAborted(lists.tools.get(), spec.signal);
-      return attempt(renewed.find(({ name }) => name === call.name));
-    });
+      const renewed = await unlessAborted(lists.tools.get(), spec.stop.signal);
+      result = await attempt(renewed.find(({ name }) => name === call.name));
+    }
     if (resultTypeOf(result) === "complete") return { kind: "complete", result };
     const state = result.at("requestState")?.value;
     const asks = parseAsks(result.at("inputRequests"));
     return { kind: "input_required", asks, ...(state === undefined ? {} : { state }) };
   };
 
-  const answer = async (
-    asks: { readonly [key: string]: Ask },
-    { hold, signal }: Underway,
-  ): Promise<Answers> => {
-    const release = hold();
+  const answer = async (asks: { readonly [key: string]: Ask }, underway: Deadline): Promise<Answers> => {
+    const release = underway.hold();
     try {
-      return await answerAll(asks, handlers, signal, clock);
+      return await answerAll(asks, handlers, underway.signal, clock);
     } finally {
       release();
     }
   };
 
   const toSpec = (
-    { signal, touch, sent }: Underway,
+    underway: Deadline,
     args: RawJson,
     tally: Tally,
     onEvent: ((event: CallEvent) => void) | undefined,
   ): RequestSpec => {
+    const { stop } = underway;
     const onSent = (): void => {
-      sent();
+      underway.isSent = true;
       tally.bytesSent = args.byteLength;
     };
-    if (onEvent === undefined) return { signal, onSent };
+    if (onEvent === undefined) return { stop, onSent };
     const observe = (event: CallEvent): void => {
-      touch();
+      underway.touch();
       onEvent(event);
     };
-    return { signal, onSent, onEvent: observe };
+    return { stop, onSent, onEvent: observe };
   };
 
   return {
@@ -144,7 +148,7 @@ export function createToolCalls(options: ToolCallsOptions): ToolCalls {
       };
       return recorded(subject, (tally) =>
         options.onBehalf(context, async (spec) => {
-          const tool = options.isMirroring() ? await findTool(call.name, spec.signal) : undefined;
+          const tool = options.isMirroring() ? await findTool(call.name, spec.stop.signal) : undefined;
           tally.bytesSent = call.arguments.byteLength;
           const outcome = await round(call, tool, spec);
           if (outcome.kind === "complete") tally.bytesReceived = outcome.result.byteLength;

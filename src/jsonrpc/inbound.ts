@@ -1,4 +1,5 @@
 import { type Awaitable, isPromise, settled } from "../async/awaitable.ts";
+import type { Cancellation } from "../async/cancellation.ts";
 import { LazyAbort } from "../async/lazy-abort.ts";
 import { ClosedError } from "../errors/closed-error.ts";
 import { RpcError } from "../errors/rpc-error.ts";
@@ -11,6 +12,8 @@ import type { ErrorBody, Request, RequestId, Response } from "./message.ts";
 export interface PeerContext {
   /** Aborted when the other side cancels the request or the channel ends. */
   readonly signal: AbortSignal;
+  /** The same wish, cheaper to listen to. */
+  readonly cancellation?: Cancellation | undefined;
   /** Sends a notification that belongs to this request; waits until the transport has taken it. */
   notify(method: string, params: RawJson): Awaitable<void>;
 }
@@ -167,6 +170,10 @@ class Task implements PeerContext {
 
   get signal(): AbortSignal {
     return this.#abort.signal;
+  }
+
+  get cancellation(): Cancellation {
+    return this.#abort;
   }
 
   get isCancelled(): boolean {

@@ -1,3 +1,4 @@
+import type { Cancellation } from "../async/cancellation.ts";
 import type { ClosedError } from "../errors/closed-error.ts";
 import type { RawJson } from "../json/raw.ts";
 import type { Notification, Request } from "../jsonrpc/message.ts";
@@ -13,8 +14,8 @@ export interface LinkEvents {
 export interface LinkRequest {
   readonly method: string;
   readonly params: RawJson | undefined;
-  /** Aborting cancels the request by the means of the link, and rejects with the signal's reason. */
-  readonly signal: AbortSignal;
+  /** Aborting cancels the request by the means of the link, and rejects with the reason. */
+  readonly stop: Cancellation;
   /** Arguments a modern HTTP request repeats in its headers, by header name. */
   readonly mirrored?: { readonly [header: string]: string } | undefined;
   /** Takes what arrives on this request's own stream, where the link knows that; else the link's events do. */

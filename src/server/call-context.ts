@@ -35,6 +35,9 @@ export class ServedContext implements CallContext {
   get signal(): AbortSignal {
     return this.wire.signal;
   }
+  get cancellation(): CallContext["cancellation"] {
+    return this.wire.cancellation;
+  }
   get caller(): string | undefined {
     return this.wire.caller;
   }

@@ -6,6 +6,7 @@ import { hasObjectRoot, projectTool } from "../mcp/project/listed.ts";
 import { projectToolResult } from "../mcp/project/result.ts";
 import type { Tool } from "../mcp/types.ts";
 import { failure } from "../tools/content.ts";
+import type { CallContext } from "../tools/context.ts";
 import type { Provider } from "../tools/provider.ts";
 import { assertObject, type Finish } from "./finish.ts";
 import { type Attempt, interact, type InteractionOptions } from "./interaction.ts";
@@ -38,9 +39,20 @@ export function createToolMethods(
     finish: finishPage,
   });
 
+  const findTool = (name: string, context: CallContext): Awaitable<Tool | undefined> =>
+    provider.toolNamed === undefined
+      ? andThen(settled(provider.listTools(context)), (tools) => tools.find((tool) => tool.name === name))
+      : settled(provider.toolNamed(name, context));
+
+  /** The tool, if it wants arguments repeated in headers; few lists have any such. */
+  const findMirroring = (name: string, context: CallContext): Awaitable<Tool | undefined> =>
+    provider.toolNamed === undefined
+      ? andThen(settled(provider.listTools(context)), (tools) => mirroringTools(tools).get(name))
+      : settled(provider.toolNamed(name, context));
+
   const isWrapped = (name: string, { context }: Served): Awaitable<boolean> =>
-    andThen(settled(provider.listTools(context)), (tools) => {
-      const schema = tools.find((tool) => tool.name === name)?.outputSchema;
+    andThen(findTool(name, context), (tool) => {
+      const schema = tool?.outputSchema;
       return schema !== undefined && !hasObjectRoot(schema);
     });
 
@@ -83,8 +95,8 @@ export function createToolMethods(
       const args = objectParam(params, "arguments") ?? noArguments;
       const { headers } = wire;
       if (headers === undefined || wire.era.kind === "legacy") return call(name, args, served);
-      return andThen(settled(provider.listTools(context)), (tools) => {
-        assertParamHeaders(mirroringTools(tools).get(name), args, headers);
+      return andThen(findMirroring(name, context), (tool) => {
+        assertParamHeaders(tool, args, headers);
         return call(name, args, served);
       });
     },

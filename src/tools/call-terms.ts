@@ -76,7 +76,11 @@ function withLimit(context: CallContext, limit: TimeLimit): CallContext {
     ask: context.ask === undefined ? undefined : withoutTime(context.ask, limit),
   });
   // Made when it is looked at, which deriveContext would do here.
-  return Object.defineProperty(limited, "signal", { get: () => limit.signal });
+  return Object.defineProperties(limited, {
+    signal: { get: () => limit.signal },
+    // The caller's own wish is part of the limit's.
+    cancellation: { value: undefined },
+  });
 }
 
 /** The time that people take to answer is not the tool's. */

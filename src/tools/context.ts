@@ -1,3 +1,4 @@
+import type { Cancellation } from "../async/cancellation.ts";
 import type { RawJson } from "../json/raw.ts";
 import type { HeaderLookup } from "../mcp/era.ts";
 import { newestModernRevision, type Revision } from "../mcp/revision.ts";
@@ -21,6 +22,8 @@ export type AskCaller = (ask: Ask, signal: AbortSignal) => Promise<RawJson>;
 export interface CallContext {
   /** Aborted when the caller gives up or is gone. Stop the work, not just the waiting. */
   readonly signal: AbortSignal;
+  /** The same wish, cheaper to listen to; not there where only the signal is known. */
+  readonly cancellation?: Cancellation | undefined;
   /** Who is calling, as established by the transport; undefined when it is not known. */
   readonly caller: string | undefined;
   readonly revision: Revision;
@@ -60,7 +63,14 @@ export interface CallContext {
  * so spreading one loses most of it; this does not.
  */
 export function deriveContext<Extra extends object>(context: CallContext, extra: Extra): CallContext & Extra {
-  const own = { emit: context.emit.bind(context), release: context.release.bind(context), ...extra };
+  // Whoever replaces the signal means all of it.
+  const cancellation = "signal" in extra ? { cancellation: undefined } : {};
+  const own = {
+    ...cancellation,
+    emit: context.emit.bind(context),
+    release: context.release.bind(context),
+    ...extra,
+  };
   // Defined, not assigned: what is inherited has getters without setters.
   return Object.create(context, Object.getOwnPropertyDescriptors(own)) as CallContext & Extra;
 }

@@ -44,6 +44,9 @@ export class HandlerContext implements ToolContext {
   get signal(): AbortSignal {
     return this.context.signal;
   }
+  get cancellation(): CallContext["cancellation"] {
+    return this.context.cancellation;
+  }
   get caller(): string | undefined {
     return this.context.caller;
   }

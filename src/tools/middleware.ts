@@ -104,6 +104,9 @@ export function withMiddleware(
     ...(provider.listMeta === undefined
       ? {}
       : { listMeta: (items) => provider.listMeta?.(visible?.originOf(items) ?? items) }),
+    ...(hasFilters || provider.toolNamed === undefined
+      ? {}
+      : { toolNamed: provider.toolNamed.bind(provider) }),
     listTools: (context) => recover(() => list(context), reject),
     callTool: (call, context) => {
       let { name } = call;

@@ -116,6 +116,8 @@ export interface Provider {
   listTools(context: CallContext): Awaitable<readonly Tool[]>;
   /** Rejects with a `NotFoundError` for a name it does not have. */
   callTool(call: ToolCall, context: CallContext): Awaitable<ToolOutcome>;
+  /** One tool of the list, for those who need no more than that; else it is looked for in the list. */
+  toolNamed?(name: string, context: CallContext): Awaitable<Tool | undefined>;
   /** The name in the list for one that is not there but can be called, where a dialect allows such names. */
   listedName?(name: string, context: CallContext): Awaitable<string | undefined>;
   readonly resources?: ResourceProvider;

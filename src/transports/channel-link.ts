@@ -35,9 +35,9 @@ export function createChannelLink(channel: Channel, { target, events, onDropped 
   return {
     target,
     closed: closed.promise,
-    request: ({ method, params, signal, id, onSent }) => {
-      if (!isOver && !signal.aborted) onSent?.();
-      return peer.request(method, params, { signal, ...(id === undefined ? {} : { id }) });
+    request: ({ method, params, stop, id, onSent }) => {
+      if (!isOver && !stop.isAborted) onSent?.();
+      return peer.request(method, params, id === undefined ? { stop } : { stop, id });
     },
     notify: (method, params) => peer.notify(method, params),
     use: (settled) => {

@@ -37,7 +37,7 @@ export class LineWriter {
     this.#waiting.push(toOneLine(json));
     if (this.#flushed === undefined) {
       this.#flushed = createDeferred();
-      process.nextTick(() => this.#flush());
+      setImmediate(() => this.#flush());
     }
     return this.#flushed.promise;
   }

@@ -122,6 +122,10 @@ class ChannelContext implements WireContext {
     return this.#peer.signal;
   }
 
+  get cancellation(): WireContext["cancellation"] {
+    return this.#peer.cancellation;
+  }
+
   notify(method: string, params: RawJson): Awaitable<void> {
     return this.#peer.notify(method, params);
   }

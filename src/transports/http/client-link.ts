@@ -52,7 +52,8 @@ export class HttpLink implements Link {
   }
 
   async request(request: LinkRequest): Promise<RawJson> {
-    const { method, params, signal, events, onSent } = request;
+    const { method, params, events, onSent } = request;
+    const { signal } = request.stop;
     signal.throwIfAborted();
     const id = toRequestId(request.id ?? this.#nextId++);
     const onAbort = (): void => this.#cancel(id, method);

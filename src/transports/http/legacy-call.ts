@@ -1,4 +1,5 @@
 import { andThen, type Awaitable, isPromise, recover } from "../../async/awaitable.ts";
+import type { Cancellation } from "../../async/cancellation.ts";
 import { LazyAbort } from "../../async/lazy-abort.ts";
 import { ClosedError } from "../../errors/closed-error.ts";
 import { RpcError } from "../../errors/rpc-error.ts";
@@ -89,6 +90,10 @@ class LegacyCall implements WireContext {
 
   get signal(): AbortSignal {
     return this.#abort.signal;
+  }
+
+  get cancellation(): Cancellation {
+    return this.#abort;
   }
 
   /** Resolves with the reason when the call is given up. */

@@ -1,4 +1,5 @@
 import { andThen, type Awaitable, isPromise, recover } from "../../async/awaitable.ts";
+import type { Cancellation } from "../../async/cancellation.ts";
 import { LazyAbort } from "../../async/lazy-abort.ts";
 import { RpcError } from "../../errors/rpc-error.ts";
 import type { RawJson } from "../../json/raw.ts";
@@ -70,6 +71,10 @@ class ModernCall implements WireContext {
 
   get signal(): AbortSignal {
     return this.#abort.signal;
+  }
+
+  get cancellation(): Cancellation {
+    return this.#abort;
   }
 
   notify(method: string, params: RawJson): Awaitable<void> {
