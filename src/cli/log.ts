@@ -2,29 +2,11 @@ import { pino } from "pino";
 import type { GatewayLog } from "../gateway/log.ts";
 import { toSafeLine } from "./terminal-text.ts";
 
-export interface LogOptions {
-  readonly level: string;
-  /** Never shown, wherever they turn up. */
-  readonly secrets: () => readonly string[];
-}
-
 /** A log on standard error: JSON lines, or text for a person at a terminal. */
-export function createLog({ level, secrets }: LogOptions): GatewayLog {
+export function createLog(level: string): GatewayLog {
   const { stderr } = process;
-  const write = stderr.isTTY
-    ? (line: string) => void stderr.write(toPretty(line))
-    : (line: string) => void stderr.write(line);
-  const hide = (line: string): string =>
-    secrets().reduce((text, secret) => text.replaceAll(toJsonText(secret), "[secret]"), line);
-  return pino(
-    { level, base: null, hooks: { streamWrite: hide }, timestamp: pino.stdTimeFunctions.isoTime },
-    { write },
-  );
-}
-
-/** A secret as it stands inside a JSON string. */
-function toJsonText(secret: string): string {
-  return JSON.stringify(secret).slice(1, -1);
+  const write = (line: string): void => void stderr.write(stderr.isTTY ? toPretty(line) : line);
+  return pino({ level, base: null, timestamp: pino.stdTimeFunctions.isoTime }, { write });
 }
 
 const levels: { readonly [level: number]: string } = {

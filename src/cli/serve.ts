@@ -50,17 +50,13 @@ export const serve: Command = {
         ? parsePort("port", parsed.valueOf("port") ?? String(config.http.port ?? 7780))
         : parsePort("tcp", tcp);
     const seal = createSecretSeal();
-    const current = { config };
-    const log = createLog({
-      level: levelOf(parsed, config),
-      secrets: () => current.config.secrets,
-    });
+    const log = createLog(levelOf(parsed, config));
     const local = file === undefined ? { local: { demo: createDemoRegistry() } } : {};
     const named = file === undefined ? {} : { file };
     // Whoever starts us, or shares our machine, has no key to show on stdio and TCP.
     const unnamed = parsed.has("stdio") || parsed.has("tcp") ? "trusted" : "refused";
     await using gateway = await startGateway(config, { ...local, ...named, unnamed, log, seal });
-    const stopWatching = file === undefined ? () => {} : follow(file, gateway, current, host, log);
+    const stopWatching = file === undefined ? () => {} : follow(file, gateway, host, log);
     try {
       if (parsed.has("stdio")) return await serveOnStdio(gateway);
       await gateway.ready;
@@ -115,20 +111,13 @@ function createSecretSeal(): Seal {
 }
 
 /** Takes every edit of the config that makes sense; of one that does not, only what is wrong is told. */
-function follow(
-  file: string,
-  gateway: RunningGateway,
-  current: { config: GatewayConfig },
-  host: string,
-  log: GatewayLog,
-): () => void {
+function follow(file: string, gateway: RunningGateway, host: string, log: GatewayLog): () => void {
   let turn = Promise.resolve();
   const reload = async (): Promise<void> => {
     try {
       const config = await readConfig(file, process.env);
       if (!isLoopback(host) && config.keys.length === 0)
         throw new BindError(host, "the new config has no keys");
-      current.config = { ...config, secrets: [...current.config.secrets, ...config.secrets] };
       await gateway.apply(config);
       log.info({ file, servers: config.servers.length }, "the config was read again");
     } catch (error) {

@@ -31,8 +31,15 @@ const firstListMs = 2000;
 export function createGatewayProvider(options: GatewayProviderOptions): Provider {
   const { catalog, upstreams, changes, clock, viewFor, untilReady } = options;
 
+  /** Starts lazy servers of which nothing is known: a name may be theirs. */
+  const untilKnown = (): Promise<unknown> | undefined => {
+    const unknown = [...upstreams.values()].filter(({ isUnknown }) => isUnknown);
+    if (unknown.length === 0) return undefined;
+    return settlesWithin(Promise.all(unknown.map((upstream) => upstream.start())), firstListMs, clock);
+  };
+
   const whenReady = <T>(then: () => T): Awaitable<T> => {
-    const waiting = untilReady();
+    const waiting = untilReady() ?? untilKnown();
     return waiting === undefined ? then() : waiting.then(then);
   };
   const list = <T>(context: CallContext, pick: (view: View) => readonly T[]): Awaitable<readonly T[]> => {
@@ -63,7 +70,7 @@ export function createGatewayProvider(options: GatewayProviderOptions): Provider
     const owner = lookUp();
     const upstream = upstreamOf(owner);
     if (owner !== undefined && upstream !== undefined) return use(upstream, owner.ownName);
-    const waiting = untilReady();
+    const waiting = untilReady() ?? untilKnown();
     if (waiting === undefined) throw missing();
     return waiting.then(() => {
       const late = lookUp();
@@ -75,6 +82,7 @@ export function createGatewayProvider(options: GatewayProviderOptions): Provider
 
   return {
     listTools: (context) => list(context, (view) => view.tools),
+    toolNamed: (name, context) => whenReady(() => viewFor(context).tool(name)),
     callTool: (call, context): Awaitable<ToolOutcome> => {
       const { name } = call;
       return find(

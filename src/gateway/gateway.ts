@@ -1,28 +1,31 @@
-import { type Clock, settlesWithin, systemClock } from "../async/clock.ts";
-import type { Client } from "../client/client.ts";
-import { connect, type ConnectOptions } from "../client/connect.ts";
+import { andThen, type Awaitable } from "../async/awaitable.ts";
+import { type Clock, systemClock } from "../async/clock.ts";
+import { ClosedError } from "../errors/closed-error.ts";
+import { ConfigError } from "../errors/config-error.ts";
 import { createSeal, type Seal } from "../mcp/seal.ts";
 import type { Server } from "../mcp/server.ts";
+import type { Tool } from "../mcp/types.ts";
 import { createServer } from "../server/server.ts";
 import { createChangeSource } from "../tools/changes.ts";
+import type { CallContext } from "../tools/context.ts";
 import { withMiddleware } from "../tools/middleware.ts";
+import type { Naming } from "../tools/namespace.ts";
 import type { Provider } from "../tools/provider.ts";
-import { createGuardian } from "../transports/guardian.ts";
 import { anybody, type Authenticate } from "../transports/http/handler.ts";
 import { createAccess, type Unnamed } from "./access.ts";
 import { Parking, type ParkingOptions } from "./bridge/parking.ts";
 import { Catalog } from "./catalog/catalog.ts";
 import type { Collision } from "./catalog/merge.ts";
-import type { GatewayConfig, ServerConfig } from "./config/config.ts";
+import type { GatewayConfig } from "./config/config.ts";
 import { parseConfigValue } from "./config/parse-config.ts";
 import { readSmallFile } from "./config/read-config.ts";
+import { Fleet } from "./fleet.ts";
 import { createGatewayProvider } from "./gateway-provider.ts";
 import { joinInstructions } from "./instructions.ts";
 import { type GatewayLog, silentLog } from "./log.ts";
 import { createMiddlewareChain } from "./middleware-chain.ts";
-import { createOpenServer } from "./open-server.ts";
+import { createSafeLog } from "./safe-log.ts";
 import { describeStatus, type ServerStatus } from "./status.ts";
-import { Upstream, type UpstreamChange } from "./upstream/upstream.ts";
 
 export interface GatewayOptions {
   /** Providers of this process, by name, as if they were servers; their tools keep their names unless the config says otherwise. */
@@ -87,9 +90,6 @@ function parse(
   return parseConfigValue(config, { env, folder, file, readText: readSmallFile });
 }
 
-/** How long calls of a server that was removed or changed may go on. */
-const retireMs = 10_000;
-
 /** A gateway whose config was parsed before; it can be given such another. */
 export interface RunningGateway extends Gateway {
   /** Like `authenticate`, but always there: it follows the config, and lets anybody in while that has no keys. */
@@ -102,71 +102,29 @@ export async function startGateway(
   first: GatewayConfig,
   options: GatewayOptions = {},
 ): Promise<RunningGateway> {
-  const {
-    clock = systemClock,
-    log = silentLog,
-    readyMs = 2000,
-    seal = createSeal(),
-    file = "config",
-  } = options;
+  const { clock = systemClock, readyMs = 2000, seal = createSeal(), file = "config" } = options;
   const { local = {}, unnamed = "refused" } = options;
-  const guardian = createGuardian({ onWarning: (text) => log.warn({}, text) });
+  let config = first;
+  const log = createSafeLog(options.log ?? silentLog, () => config.secrets);
   const parking = new Parking({ clock, ...options.parking });
   const changes = createChangeSource();
-  const upstreams = new Map<string, Upstream>();
-  const naming = { separator: first.separator, maxLength: 64 };
-  const catalog = new Catalog(naming, ({ key, owner, others }) =>
-    log.warn(
-      { name: key, owner, others },
-      `${key} is offered by several servers; ${owner} has it: rename or hide the others`,
-    ),
-  );
-  let config = first;
+  const catalog = new Catalog(toNaming(first), ({ key, owner, others }) => {
+    const text = `${key} is offered by several servers; ${owner} has it: rename or hide the others`;
+    log.warn({ name: key, owner, others }, text);
+  });
   let access = createAccess(config, catalog, unnamed);
   let chain = await createMiddlewareChain(config, file, clock, log);
+  const fleet = new Fleet({ catalog, parking, local, log, clock, onChange: changes.report });
+
   let isReady = false;
-
-  const heard = (name: string, change: UpstreamChange): void => {
-    if (change.kind === "resource") return changes.report(change);
+  const ready = fleet.have(config.servers, readyMs).then(() => {
+    isReady = true;
+    catalog.settle();
     catalog.outdated();
-    if (change.kind === "health") return logHealth(log, name, change);
-    for (const kind of change.changed) changes.report({ kind });
-  };
-  const create = (server: ServerConfig): Upstream =>
-    new Upstream({
-      config: server,
-      connect: openerOf(server),
-      parking,
-      clock,
-      onChange: (change) => {
-        if (upstreams.get(server.name)?.config === server) heard(server.name, change);
-      },
-    });
-  const openerOf = (server: ServerConfig): ((given: ConnectOptions) => Promise<Client>) => {
-    const provider = Object.hasOwn(local, server.name) ? local[server.name] : undefined;
-    if (provider === undefined) return createOpenServer(server, { log, guardian });
-    const inner = createServer(provider, { name: server.name, version: "0.1.0" });
-    return (given) => connect({ server: inner }, given);
-  };
-  const begin = (upstream: Upstream): Promise<void> =>
-    upstream.config.start === "lazy" ? Promise.resolve() : upstream.start();
-
-  const place = (servers: readonly ServerConfig[]): readonly Upstream[] => {
-    const added = servers.filter((server) => !isSame(upstreams.get(server.name)?.config, server)).map(create);
-    for (const upstream of added) upstreams.set(upstream.name, upstream);
-    catalog.sources = servers.flatMap(({ name }) => upstreams.get(name) ?? []);
-    return added;
-  };
-  const withLocal = (servers: readonly ServerConfig[]): readonly ServerConfig[] => [
-    ...Object.keys(local)
-      .filter((name) => !servers.some((server) => server.name === name))
-      .map(toLocalConfig),
-    ...servers,
-  ];
-
+  });
   const base = createGatewayProvider({
     catalog,
-    upstreams,
+    upstreams: fleet.upstreams,
     changes,
     clock,
     viewFor: (context) => access.viewFor(context),
@@ -182,56 +140,50 @@ export async function startGateway(
     },
     listMeta: (list) => guarded.listMeta?.(list),
     listTools: (context) => guarded.listTools(context),
+    toolNamed: (name, context) => toolNamed(guarded, name, context),
     callTool: (call, context) => guarded.callTool(call, context),
   };
-
-  const started = Promise.all(place(withLocal(config.servers)).map(begin));
-  const ready = settlesWithin(started, readyMs, clock).then(() => {
-    isReady = true;
-    catalog.settle();
-    catalog.outdated();
-  });
-  const instructions = (): string | undefined => joinInstructions(upstreams.values());
-  const server = createServer(
-    provider,
-    { name: "junctor", title: "Junctor", version: "0.1.0", instructions },
-    {
-      seal,
-      clock,
-      onError: (error, method) => log.error({ method, error: String(error) }, "serving a request failed"),
+  const instructions = (): string | undefined => joinInstructions(fleet.upstreams.values());
+  const info = { name: "junctor", title: "Junctor", version: "0.1.0", instructions };
+  const onError = (error: unknown, method: string): void =>
+    log.error({ method, error: String(error) }, "serving a request failed");
+  const inner = createServer(provider, info, { seal, clock, onError });
+  const server: Server = {
+    ...inner,
+    attach: (session, announce) => {
+      const detach = inner.attach(session, announce);
+      return () => {
+        detach();
+        fleet.sessionEnded(session);
+      };
     },
-  );
-
-  const apply = async (next: GatewayConfig): Promise<void> => {
-    // Whatever can fail comes before anything is changed.
-    const nextChain = await createMiddlewareChain(next, file, clock, log);
-    const lastChain = chain;
-    const servers = withLocal(next.servers);
-    config = next;
-    chain = nextChain;
-    access = createAccess(next, catalog, unnamed);
-    guarded = withMiddleware(base, nextChain.middlewares);
-    const kept = new Set(servers.map(({ name }) => name));
-    const before = new Map(upstreams);
-    const added = place(servers);
-    const replaced = added.flatMap(({ name }) => before.get(name) ?? []);
-    const gone = [...before.values()].filter(({ name }) => !kept.has(name));
-    for (const { name } of gone) upstreams.delete(name);
-    for (const kind of ["tools", "prompts", "resources"] as const) changes.report({ kind });
-    await Promise.all([
-      settlesWithin(Promise.all(added.map(begin)), readyMs, clock),
-      ...[...replaced, ...gone].map((upstream) => upstream.retire(retireMs)),
-      lastChain[Symbol.asyncDispose](),
-    ]);
   };
 
   let closing: Promise<void> | undefined;
-  const close = (): Promise<void> => (closing ??= stop());
+  const apply = async (next: GatewayConfig): Promise<void> => {
+    // Whatever can fail comes before anything is changed.
+    const nextChain = await createMiddlewareChain(next, file, clock, log);
+    if (closing !== undefined) {
+      await nextChain[Symbol.asyncDispose]();
+      throw new ClosedError("not_sent", "the gateway is closed");
+    }
+    const lastChain = chain;
+    // What was secret stays so: it may still turn up in what an old server says.
+    config = { ...next, secrets: [...new Set([...next.secrets, ...config.secrets])] };
+    chain = nextChain;
+    catalog.naming = toNaming(next);
+    access = createAccess(next, catalog, unnamed);
+    guarded = withMiddleware(base, nextChain.middlewares);
+    const had = fleet.have(next.servers, readyMs);
+    for (const kind of ["tools", "prompts", "resources"] as const) changes.report({ kind });
+    await Promise.all([had, lastChain[Symbol.asyncDispose]()]);
+  };
   const stop = async (): Promise<void> => {
     await parking.close();
-    await Promise.all(Array.from(upstreams.values(), (upstream) => upstream[Symbol.asyncDispose]()));
+    await fleet[Symbol.asyncDispose]();
     await chain[Symbol.asyncDispose]();
   };
+  const close = (): Promise<void> => (closing ??= stop());
   return {
     server,
     provider,
@@ -243,60 +195,31 @@ export async function startGateway(
     admit: (header) => (access.authenticate === undefined ? anybody : access.authenticate(header)),
     ready,
     status: () => catalog.sources.map((source) => describeStatus(source, clock.now())),
-    measure: async (name) => upstreams.get(name)?.measure(),
+    measure: async (name) => fleet.upstreams.get(name)?.measure(),
     collisions: () => catalog.snapshotFor("").collisions,
-    update: async (next) => apply(parse(next, options)),
+    update: async (given) => {
+      const next = parse(given, options);
+      if ((next.keys.length === 0) !== (config.keys.length === 0)) throw keysInOrOut(file);
+      await apply(next);
+    },
     apply,
     close,
     [Symbol.asyncDispose]: close,
   };
 }
 
-/** How a provider of this process is treated where the config does not say. */
-function toLocalConfig(name: string): ServerConfig {
-  return {
-    name,
-    launch: { kind: "command", command: name, args: [], env: {}, cwd: undefined },
-    start: "eager",
-    sharing: "shared",
-    prefix: false,
-    startTimeoutMs: 30_000,
-    timeoutMs: 300_000,
-    maxTotalMs: 1_800_000,
-    maxConnections: 8,
-    idleStopMs: undefined,
-    allow: [],
-    deny: [],
-    tools: {},
-  };
+function toNaming({ separator }: GatewayConfig): Naming {
+  return { separator, maxLength: 64 };
 }
 
-/** Configs are plain data, written in the same order each time. */
-function isSame(one: ServerConfig | undefined, other: ServerConfig): boolean {
-  return one !== undefined && JSON.stringify(one) === JSON.stringify(other);
+/** Whoever listens was told once whether callers are known by keys. */
+function keysInOrOut(file: string): ConfigError {
+  const message = "cannot be brought in or taken away while the gateway runs: make another gateway";
+  return new ConfigError(file, [{ path: "junctor.keys", message }]);
 }
 
-function logHealth(
-  log: GatewayLog,
-  server: string,
-  { health, cause }: Extract<UpstreamChange, { kind: "health" }>,
-): void {
-  switch (health.kind) {
-    case "up": {
-      const { mode } = health.agreement;
-      return log.info({ server, revision: mode.revision, connectMs: health.connectMs }, `${server} is up`);
-    }
-    case "down": {
-      const error = cause instanceof Error ? cause.message : String(cause);
-      const inMs = Math.max(0, Math.round(health.nextTryAt - health.since));
-      return log.warn(
-        { server, reason: health.reason, error, inMs, isBroken: health.isBroken },
-        `${server} is down`,
-      );
-    }
-    case "idle":
-    case "starting":
-    case "stopped":
-      return log.debug({ server }, `${server} is ${health.kind}`);
-  }
+/** A middleware may filter, and then only its list says what there is. */
+function toolNamed(provider: Provider, name: string, context: CallContext): Awaitable<Tool | undefined> {
+  if (provider.toolNamed !== undefined) return provider.toolNamed(name, context);
+  return andThen(provider.listTools(context), (tools) => tools.find((tool) => tool.name === name));
 }

@@ -44,15 +44,18 @@ interface Edition {
   snapshot: Snapshot | undefined;
 }
 
-/** There are few kinds of clients; at the limit all editions are made anew. */
+/** There are few kinds of clients; at the limit the oldest edition is made anew when it is needed. */
 const maxEditions = 64;
+
+/** The key of callers that can be asked nothing. Their edition is always there: the others follow it in who owns what. */
+const general = "";
 
 /**
  * What all servers offer, under names that do not collide. Made anew when something changed and somebody looks; what did
  * not change is the same array.
  */
 export class Catalog {
-  readonly #naming: Naming;
+  #naming: Naming;
   readonly #onCollision: (collision: Collision) => void;
   /** By the key of the callers it was made for: servers may show more to those who can be asked. */
   readonly #editions = new Map<string, Edition>();
@@ -74,6 +77,13 @@ export class Catalog {
     this.outdated();
   }
 
+  /** Changes how names are made; every name may be another then. */
+  set naming(naming: Naming) {
+    this.#naming = naming;
+    for (const edition of this.#editions.values()) edition.known.clear();
+    this.outdated();
+  }
+
   /** Something about a source changed. */
   outdated(): void {
     for (const edition of this.#editions.values()) edition.snapshot = undefined;
@@ -86,17 +96,23 @@ export class Catalog {
 
   /** Everything there is, for callers of one kind. */
   snapshotFor(key: string): Snapshot {
-    let edition = this.#editions.get(key);
-    if (edition === undefined) {
-      if (this.#editions.size >= maxEditions) this.#editions.clear();
-      edition = { owners: new Map(), known: new Map(), snapshot: undefined };
-      this.#editions.set(key, edition);
-    }
+    const edition = this.#editions.get(key) ?? this.#addEdition(key);
     edition.snapshot ??= this.#make(key, edition);
     return edition.snapshot;
   }
 
+  #addEdition(key: string): Edition {
+    if (this.#editions.size >= maxEditions) {
+      const oldest = [...this.#editions.keys()].find((other) => other !== general);
+      if (oldest !== undefined) this.#editions.delete(oldest);
+    }
+    const edition: Edition = { owners: new Map(), known: new Map(), snapshot: undefined };
+    this.#editions.set(key, edition);
+    return edition;
+  }
+
   #make(key: string, edition: Edition): Snapshot {
+    if (key !== general) this.snapshotFor(general);
     const sources = this.#sources.map((source) => ({ config: source.config, listed: source.listedFor(key) }));
     const tools = this.#merge(edition, "tools", sources, (source) => this.#toolsOf(source));
     const prompts = this.#merge(edition, "prompts", sources, ({ config, listed }) =>
@@ -139,7 +155,11 @@ export class Catalog {
     const isSame =
       parts.length === known?.parts.length && parts.every((part, index) => part === known.parts[index]);
     if (known !== undefined && isSame) return known.merged as Merged<Items[K]>;
-    const owners = (this.#isSettled ? edition.owners.get(kind) : undefined) ?? new Map<string, string>();
+    const before = this.#isSettled ? edition.owners.get(kind) : undefined;
+    const common = this.#editions.get(general);
+    // A name must not mean one server to some callers and another to others.
+    const agreed = common === edition ? undefined : common?.owners.get(kind);
+    const owners = new Map([...(before ?? []), ...(agreed ?? [])]);
     const merged = merge(sources.flatMap(claimsOf), owners);
     edition.owners.set(kind, owners);
     edition.known.set(kind, { parts, merged });

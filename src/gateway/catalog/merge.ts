@@ -13,7 +13,7 @@ export interface Claim<T> {
 export interface Collision {
   readonly key: string;
   readonly owner: string;
-  /** Those that claim it too; theirs cannot be reached. */
+  /** Those that claim it too, the owner itself if it does so twice; theirs cannot be reached. */
   readonly others: readonly string[];
 }
 
@@ -31,7 +31,7 @@ export function merge<T>(claims: readonly Claim<T>[], owners: Map<string, string
   for (const claim of claims) {
     const rivals = byKey.get(claim.key);
     if (rivals === undefined) byKey.set(claim.key, [claim]);
-    else if (!rivals.some(({ server }) => server === claim.server)) rivals.push(claim);
+    else if (!rivals.some((rival) => isSame(rival, claim))) rivals.push(claim);
   }
   const settled: Claim<T>[] = [];
   const collisions: Collision[] = [];
@@ -47,4 +47,9 @@ export function merge<T>(claims: readonly Claim<T>[], owners: Map<string, string
   owners.clear();
   for (const { key, server } of settled) owners.set(key, server);
   return { claims: settled, collisions };
+}
+
+/** A server that lists a thing twice claims it once. */
+function isSame(one: Claim<unknown>, other: Claim<unknown>): boolean {
+  return one.server === other.server && one.ownName === other.ownName;
 }

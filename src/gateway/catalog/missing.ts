@@ -12,7 +12,8 @@ export function missingServers(
     const listed = source.listedFor("");
     if (health.kind === "up" && listed.problems.length === 0) return [];
     const reason = health.kind === "down" ? health.reason : listed.problems.join("; ");
-    const isListed = listed.tools.length + listed.prompts.length + listed.resources.length > 0;
+    const { tools, prompts, resources, templates } = listed;
+    const isListed = [tools, prompts, resources, templates].some(({ length }) => length > 0);
     const status = health.kind === "up" ? "incomplete" : health.kind;
     return [[config.name, { status, ...(reason === "" ? {} : { reason }), isListed }] as const];
   });

@@ -3,6 +3,7 @@ import type { Prompt, Resource, ResourceTemplate, Tool } from "../../mcp/types.t
 import { parseUriTemplate, type UriTemplate } from "../../mcp/uri-template.ts";
 import type { Snapshot } from "./catalog.ts";
 import type { Claim } from "./merge.ts";
+import { spellingsOf } from "./uri-spellings.ts";
 
 /** Whose something is, and what its owner calls it. */
 export interface Owner {
@@ -16,6 +17,7 @@ export interface View {
   readonly prompts: readonly Prompt[];
   readonly resources: readonly Resource[];
   readonly templates: readonly ResourceTemplate[];
+  tool(name: string): Tool | undefined;
   toolOwner(name: string): Owner | undefined;
   promptOwner(name: string): Owner | undefined;
   /** The server that lists a URI, or a template it fits. */
@@ -30,16 +32,13 @@ export type Policy = (name: string) => boolean;
 
 /** The part of a catalog a policy leaves. What is not in the lists cannot be found either. */
 export function createView(snapshot: Snapshot, policy: Policy, separator: string): View {
-  const visible = <T>(
-    claims: readonly Claim<T>[],
-    nameOf: (claim: Claim<T>) => string,
-  ): readonly Claim<T>[] => claims.filter((claim) => policy(nameOf(claim)));
-  const byUri = ({ server, key }: { readonly server: string; readonly key: string }): string =>
-    `${server}${separator}${key}`;
-  const tools = visible(snapshot.tools, ({ key }) => key);
-  const prompts = visible(snapshot.prompts, ({ key }) => key);
-  const resources = visible(snapshot.resources, byUri);
-  const templates = visible(snapshot.templates, byUri);
+  const mayUse = (server: string, uri: string): boolean =>
+    spellingsOf(uri).every((spelling) => policy(`${server}${separator}${spelling}`));
+  const tools = snapshot.tools.filter(({ key }) => policy(key));
+  const prompts = snapshot.prompts.filter(({ key }) => policy(key));
+  const resources = snapshot.resources.filter(({ server, key }) => mayUse(server, key));
+  const templates = snapshot.templates.filter(({ server, key }) => mayUse(server, key));
+  const toolItems = new Map(tools.map(({ key, item }) => [key, item]));
   const toolOwners = toMap(tools);
   const promptOwners = toMap(prompts);
   const resourceOwners = toMap(resources);
@@ -50,6 +49,7 @@ export function createView(snapshot: Snapshot, policy: Policy, separator: string
     prompts: toItems(prompts),
     resources: toItems(resources),
     templates: toItems(templates),
+    tool: (name) => toolItems.get(name),
     toolOwner: (name) => toolOwners.get(name),
     promptOwner: (name) => promptOwners.get(name),
     templateOwner: (uriTemplate) => templateOwners.get(uriTemplate),
@@ -57,13 +57,16 @@ export function createView(snapshot: Snapshot, policy: Policy, separator: string
       const owner = resourceOwners.get(uri);
       if (owner !== undefined) return owner;
       parsed ??= templates.flatMap((claim) => parse(claim));
-      return parsed.find(({ template }) => template.match(uri) !== undefined)?.owner;
+      // Who may use a template may not, by it, use what is kept from them.
+      return parsed.find(
+        ({ template, owner: { server } }) => mayUse(server, uri) && template.match(uri) !== undefined,
+      )?.owner;
     },
     likelyOwners: (uri) => {
       const scheme = schemeOf(uri);
       const all = [...resources, ...templates].filter(({ key }) => schemeOf(key) === scheme);
       const servers = new Set(all.map(({ server }) => server));
-      return [...servers].filter((server) => policy(byUri({ server, key: uri })));
+      return [...servers].filter((server) => mayUse(server, uri));
     },
   };
 }

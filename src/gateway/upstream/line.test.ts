@@ -1,5 +1,10 @@
 import { describe, expect, test } from "vitest";
-import { createFakeOpener, type FakeOpener, legacyAgreement, turn } from "../../../test/support/fake-client.ts";
+import {
+  createFakeOpener,
+  type FakeOpener,
+  legacyAgreement,
+  turn,
+} from "../../../test/support/fake-client.ts";
 import type { Backoff } from "../../async/backoff.ts";
 import type { Client } from "../../client/client.ts";
 import { ClosedError } from "../../errors/closed-error.ts";
@@ -75,7 +80,7 @@ async function settle(client: Promise<Client>): Promise<UpstreamError | "up" | "
 describe("starting", () => {
   test("however many need it, it is started once", async () => {
     const made = make();
-    const all = Array.from({ length: 20 }, () => made.line.whenUp(never));
+    const all = Array.from({ length: 20 }, () => made.line.whenUp(new AbortController().signal));
     made.line.start();
     await turn();
     expect(made.openings).toHaveLength(1);
@@ -224,7 +229,9 @@ describe("when it is lost", () => {
     }
     expect(made.line.health).toMatchObject({ kind: "down", isBroken: true });
     const error = await settle(made.line.whenUp(never));
-    expect((error as Error).message).toContain("it ended; it failed too often, and it is tried again in 59 s");
+    expect((error as Error).message).toContain(
+      "it ended; it failed too often, and it is tried again in 59 s",
+    );
     await made.clock.advance(58_999);
     expect(made.openings).toHaveLength(6);
     await made.clock.advance(1);
@@ -234,7 +241,10 @@ describe("when it is lost", () => {
 
   test("a timer that is a little early is no reason not to start", async () => {
     const clock = createVirtualClock(1_000_000);
-    const early = { ...clock, timer: (ms: number, fire: () => void) => clock.timer(ms > 10 ? ms - 1 : ms, fire) };
+    const early = {
+      ...clock,
+      timer: (ms: number, fire: () => void) => clock.timer(ms > 10 ? ms - 1 : ms, fire),
+    };
     const made = make({
       clock: early,
       gate: new StartGate({ clock: early, maxStarts: 1, windowMs: 1000 }),
@@ -497,9 +507,22 @@ describe("disposing", () => {
 describe("what callers are told of a failure", () => {
   const secret = "s3cret";
   test.each([
-    ["a missing program", new ConnectError(`/opt/${secret}/bin`, `there is no program "/opt/${secret}/bin" here`, { cause: Object.assign(new Error(`spawn /opt/${secret}/bin ENOENT`), { code: "ENOENT" }) })],
-    ["a program that may not run", new ConnectError(`/opt/${secret}/bin`, `spawn /opt/${secret}/bin EACCES`, { cause: Object.assign(new Error(`spawn /opt/${secret}/bin EACCES`), { code: "EACCES" }) })],
-    ["a refused socket", Object.assign(new Error(`connect ECONNREFUSED ${secret}.internal:80`), { code: "ECONNREFUSED" })],
+    [
+      "a missing program",
+      new ConnectError(`/opt/${secret}/bin`, `there is no program "/opt/${secret}/bin" here`, {
+        cause: Object.assign(new Error(`spawn /opt/${secret}/bin ENOENT`), { code: "ENOENT" }),
+      }),
+    ],
+    [
+      "a program that may not run",
+      new ConnectError(`/opt/${secret}/bin`, `spawn /opt/${secret}/bin EACCES`, {
+        cause: Object.assign(new Error(`spawn /opt/${secret}/bin EACCES`), { code: "EACCES" }),
+      }),
+    ],
+    [
+      "a refused socket",
+      Object.assign(new Error(`connect ECONNREFUSED ${secret}.internal:80`), { code: "ECONNREFUSED" }),
+    ],
     ["a status", new HttpError(401, `https://host/${secret}`, secret)],
     ["a lost child", new ClosedError("outcome_unknown", `node --token=${secret} is gone`)],
     ["what a child wrote", new ConnectError("cmd", "it exited with code 3", { stderr: secret })],

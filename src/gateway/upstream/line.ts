@@ -55,7 +55,8 @@ export class Line implements AsyncDisposable {
   /** How many wait for it to be up. */
   #needing = 0;
   #failures = 0;
-  #probe: Promise<void> | undefined;
+  /** Asked for a sign of life that has not come yet. */
+  #doubted: Client | undefined;
 
   constructor(options: LineOptions) {
     this.#options = options;
@@ -103,8 +104,9 @@ export class Line implements AsyncDisposable {
   /** A request failed as if the server were gone. Where it does not say so itself, it is asked for a sign of life. */
   doubt(): void {
     const client = this.#client;
-    if (client === undefined) return;
-    this.#probe ??= client
+    if (client === undefined || client === this.#doubted) return;
+    this.#doubted = client;
+    void client
       .request("ping", undefined, { timeoutMs: 5000, maxTotalMs: 5000 })
       .then(
         () => {},
@@ -114,7 +116,7 @@ export class Line implements AsyncDisposable {
         },
       )
       .finally(() => {
-        this.#probe = undefined;
+        if (this.#doubted === client) this.#doubted = undefined;
       });
   }
 

@@ -16,6 +16,8 @@ interface Slot {
   readonly key: string;
   readonly line: Line;
   inFlight: number;
+  /** It is closed when it is given back. */
+  isEnding: boolean;
   usedAt: number;
 }
 
@@ -73,6 +75,15 @@ export class Lines implements AsyncDisposable {
     return this.#lend(slot, signal);
   }
 
+  /** Closes the lines whose keys begin like this: at once those nobody uses, the others when they are given back. */
+  end(prefix: string): void {
+    for (const slot of this.#slots) {
+      if (!slot.key.startsWith(prefix)) continue;
+      if (slot.inFlight === 0) this.#close(slot);
+      else slot.isEnding = true;
+    }
+  }
+
   async [Symbol.asyncDispose](): Promise<void> {
     this.#isClosed = true;
     this.#stopSweep?.();
@@ -96,7 +107,7 @@ export class Lines implements AsyncDisposable {
   #find(key: string, isAlone: boolean): Slot | undefined {
     let found: Slot | undefined;
     for (const slot of this.#slots) {
-      if (slot.key !== key || (isAlone && slot.inFlight > 0)) continue;
+      if (slot.key !== key || slot.isEnding || (isAlone && slot.inFlight > 0)) continue;
       if (found === undefined || isBetter(slot, found)) found = slot;
     }
     return found;
@@ -105,7 +116,7 @@ export class Lines implements AsyncDisposable {
   #open(key: string, create: () => Line): Slot | undefined {
     const { maxLines, clock } = this.#options;
     if (this.#slots.size >= maxLines && !this.#evict()) return undefined;
-    const slot: Slot = { key, line: create(), inFlight: 0, usedAt: clock.now() };
+    const slot: Slot = { key, line: create(), inFlight: 0, isEnding: false, usedAt: clock.now() };
     this.#slots.add(slot);
     this.#stopSweep ??= this.#sweepLater();
     return slot;
@@ -127,6 +138,7 @@ export class Lines implements AsyncDisposable {
       isLent = false;
       slot.inFlight--;
       slot.usedAt = this.#options.clock.now();
+      if (slot.isEnding && slot.inFlight === 0) this.#close(slot);
       this.#serveQueue();
     };
     try {

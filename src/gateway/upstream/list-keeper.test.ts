@@ -1,6 +1,11 @@
 import * as fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { createFakeClient, type FakeAnswers, type FakeClient, turn } from "../../../test/support/fake-client.ts";
+import {
+  createFakeClient,
+  type FakeAnswers,
+  type FakeClient,
+  turn,
+} from "../../../test/support/fake-client.ts";
 import { createDeferred, type Deferred } from "../../async/deferred.ts";
 import { HttpError } from "../../errors/http-error.ts";
 import { RpcError } from "../../errors/rpc-error.ts";
@@ -34,7 +39,9 @@ function make(): Made {
 const tools = (...names: readonly string[]): readonly Tool[] =>
   names.map((name) => ({ name, inputSchema: { type: "object" } }));
 
-const offering = (...names: readonly string[]): FakeAnswers => ({ tools: () => Promise.resolve(tools(...names)) });
+const offering = (...names: readonly string[]): FakeAnswers => ({
+  tools: () => Promise.resolve(tools(...names)),
+});
 
 describe("listing", () => {
   test("everything is listed when a server comes up, and what changed is told", async () => {

@@ -27,6 +27,8 @@ export interface ListKeeperOptions {
   readonly onListed: (changed: readonly ListKind[]) => void;
   /** Told of a change of one resource. */
   readonly onResource: (uri: string) => void;
+  /** What is known from before. */
+  readonly known?: Listed | undefined;
 }
 
 /** What is asked for by itself. */
@@ -75,6 +77,10 @@ export class ListKeeper {
 
   constructor(options: ListKeeperOptions) {
     this.#options = options;
+    if (options.known !== undefined) {
+      this.#listed = options.known;
+      this.#isListed = true;
+    }
   }
 
   get listed(): Listed {
@@ -103,6 +109,15 @@ export class ListKeeper {
     this.#heardOf.clear();
     this.#stopTimer?.();
     this.#stopTimer = undefined;
+  }
+
+  /** Lists some things again now, if the server is up. Resolves when that is done, for better or worse. */
+  async refresh(kinds: readonly ListKind[]): Promise<void> {
+    if (this.#listing !== undefined)
+      await this.#refresh(
+        this.#listing,
+        kinds.flatMap((kind) => partsOf[kind]),
+      );
   }
 
   /** Lists everything again, in the background, if that was not done for so long. */

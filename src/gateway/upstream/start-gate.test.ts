@@ -30,22 +30,31 @@ test("a start that is old does not count", async () => {
 });
 
 test("who starts only when there is no delay never starts more often than the window lets", async () => {
-  const limits = fc.record({ maxStarts: fc.integer({ min: 1, max: 8 }), windowMs: fc.integer({ min: 1, max: 500 }) });
+  const limits = fc.record({
+    maxStarts: fc.integer({ min: 1, max: 8 }),
+    windowMs: fc.integer({ min: 1, max: 500 }),
+  });
   await fc.assert(
-    fc.asyncProperty(limits, fc.array(fc.nat(120), { maxLength: 60 }), async ({ maxStarts, windowMs }, waits) => {
-      const clock = createVirtualClock();
-      const gate = new StartGate({ clock, maxStarts, windowMs });
-      const starts: number[] = [];
-      for (const wait of waits) {
-        if (gate.delayMs === 0) {
-          gate.note();
-          starts.push(clock.now());
+    fc.asyncProperty(
+      limits,
+      fc.array(fc.nat(120), { maxLength: 60 }),
+      async ({ maxStarts, windowMs }, waits) => {
+        const clock = createVirtualClock();
+        const gate = new StartGate({ clock, maxStarts, windowMs });
+        const starts: number[] = [];
+        for (const wait of waits) {
+          if (gate.delayMs === 0) {
+            gate.note();
+            starts.push(clock.now());
+          }
+          await clock.advance(wait);
         }
-        await clock.advance(wait);
-      }
-      for (const start of starts)
-        expect(starts.filter((other) => other >= start && other < start + windowMs).length).toBeLessThanOrEqual(maxStarts);
-    }),
+        for (const start of starts)
+          expect(
+            starts.filter((other) => other >= start && other < start + windowMs).length,
+          ).toBeLessThanOrEqual(maxStarts);
+      },
+    ),
     { numRuns: 50 },
   );
 });

@@ -16,31 +16,52 @@ const url = `https://user:${secret}@host/mcp?key=${secret}`;
 
 describe("a failure on the way to a server", () => {
   test.each([
-    ["a way that closed", new ClosedError("outcome_unknown", `node --token=${secret} is gone`), "lost", "outcome_unknown"],
+    [
+      "a way that closed",
+      new ClosedError("outcome_unknown", `node --token=${secret} is gone`),
+      "lost",
+      "outcome_unknown",
+    ],
     ["a way that was closed before", new ClosedError("not_sent", `${url}: reset`), "unavailable", "not_sent"],
     ["silence", new TimeoutError("idle", 100), "timeout", "outcome_unknown"],
     ["slowness", new TimeoutError("total", 100), "timeout", "outcome_unknown"],
     ["waiting for it in vain", new TimeoutError("total", 100, "not_sent"), "timeout", "not_sent"],
-    ["a start", new ConnectError(`cmd ${secret}`, `spawn ${secret} ENOENT`, { stderr: secret }), "unavailable", "not_sent"],
+    [
+      "a start",
+      new ConnectError(`cmd ${secret}`, `spawn ${secret} ENOENT`, { stderr: secret }),
+      "unavailable",
+      "not_sent",
+    ],
     ["a lost session", new SessionExpiredError(), "unavailable", "not_sent"],
     ["a fault of the server", new HttpError(500, url, secret), "failed", "outcome_unknown"],
     ["a refusal", new HttpError(401, url, secret), "failed", "answered"],
-    ["what it says of our envelope", new RpcError("rpc.invalid_request", "bad envelope"), "failed", "answered"],
+    [
+      "what it says of our envelope",
+      new RpcError("rpc.invalid_request", "bad envelope"),
+      "failed",
+      "answered",
+    ],
     ["what it says of our headers", new RpcError("rpc.header_mismatch", "Mcp-Name"), "failed", "answered"],
-  ])("%s names the server and what became of the call, and nothing that is not the caller's to know", (_, error, reason, delivery) => {
-    const told = toUpstreamError("files", error);
-    expect(told).toBeInstanceOf(UpstreamError);
-    const { code, server, message, cause } = told as UpstreamError;
-    expect(told).toMatchObject({ delivery });
-    expect({ code, server }).toEqual({ code: `upstream.${reason}`, server: "files" });
-    expect(message).toContain("files");
-    expect(message).not.toContain(secret);
-    expect(cause).toBe(error);
-  });
+  ])(
+    "%s names the server and what became of the call, and nothing that is not the caller's to know",
+    (_, error, reason, delivery) => {
+      const told = toUpstreamError("files", error);
+      expect(told).toBeInstanceOf(UpstreamError);
+      const { code, server, message, cause } = told as UpstreamError;
+      expect(told).toMatchObject({ delivery });
+      expect({ code, server }).toEqual({ code: `upstream.${reason}`, server: "files" });
+      expect(message).toContain("files");
+      expect(message).not.toContain(secret);
+      expect(cause).toBe(error);
+    },
+  );
 
   test.each([
     ["its own error", new RpcError("rpc.invalid_params", "no such column")],
-    ["an error with a number of its own", new RpcError("rpc.other", "quota", { rpcCode: -31000, data: { left: 0 } })],
+    [
+      "an error with a number of its own",
+      new RpcError("rpc.other", "quota", { rpcCode: -31000, data: { left: 0 } }),
+    ],
     ["what it does not have", new NotFoundError("tool", "x")],
     ["what a tool says", new ToolError("try another file")],
     ["what was said before", new UpstreamError("busy", "files", "not_sent", "busy")],

@@ -5,7 +5,7 @@ import type { Client } from "../../client/client.ts";
 import type { ConnectOptions } from "../../client/connect.ts";
 import { UpstreamError } from "../../errors/upstream-error.ts";
 import { type Relayable, toRelayable } from "../../mcp/project/capabilities.ts";
-import type { ClientCapabilities, CompletionResult } from "../../mcp/types.ts";
+import type { CompletionResult } from "../../mcp/types.ts";
 import type { CallContext } from "../../tools/context.ts";
 import type {
   CompletionRequest,
@@ -21,12 +21,12 @@ import { toVisits } from "../bridge/visits.ts";
 import { unwrapState, wrapState } from "../bridge/wrapped-state.ts";
 import type { ServerConfig } from "../config/config.ts";
 import type { Health } from "./health.ts";
-import { Line, type LineOptions } from "./line.ts";
+import { type CreateLine, createLineFactory, toCapabilities } from "./line-factory.ts";
+import type { Line } from "./line.ts";
 import { type Lease, Lines } from "./lines.ts";
-import { type Listed, ListKeeper, type ListKind } from "./list-keeper.ts";
-import { StartGate } from "./start-gate.ts";
+import type { Listed, ListKind } from "./list-keeper.ts";
 import { isDoubtful, toUpstreamError } from "./to-upstream-error.ts";
-import { type Variant, Variants } from "./variants.ts";
+import { UpstreamLists } from "./upstream-lists.ts";
 import { Watches } from "./watches.ts";
 
 /** Something about a server behind the gateway changed. */
@@ -40,15 +40,14 @@ export interface UpstreamOptions {
   /** Opens a way to the server: what the config says, unless a test or an in-process server wants another. */
   readonly connect: (options: ConnectOptions) => Promise<Client>;
   readonly parking: Parking;
+  /** The server this one takes the place of, because its config changed: its lists and watches are taken over. */
+  readonly predecessor?: Upstream | undefined;
   readonly clock?: Clock;
   readonly onChange: (change: UpstreamChange) => void;
 }
 
 /** Most calls one server has underway. */
 const maxInFlight = 4096;
-
-/** How long a call waits for a server that is being started again. */
-const patienceMs = 2000;
 
 /** A server behind the gateway: a client kept alive, the last good lists, and as many more lines as its callers need. */
 export class Upstream implements AsyncDisposable {
@@ -57,9 +56,9 @@ export class Upstream implements AsyncDisposable {
   readonly #clock: Clock;
   /** What everybody shares, as long as nothing is declared. Always kept up. */
   readonly #base: Line;
-  readonly #lists: ListKeeper;
-  readonly #variants: Variants;
+  readonly #lists: UpstreamLists;
   readonly #lines: Lines;
+  readonly #createLine: CreateLine;
   readonly #watches: Watches;
   readonly #sessions = new WeakMap<object, number>();
   #nextSession = 1;
@@ -70,20 +69,27 @@ export class Upstream implements AsyncDisposable {
   #firstListed: Promise<void> | undefined;
 
   constructor(options: UpstreamOptions) {
-    const { config, clock = systemClock, onChange } = options;
+    const { config, clock = systemClock, onChange, connect, predecessor } = options;
     this.config = config;
     this.#options = options;
     this.#clock = clock;
     const onResource = (uri: string): void => onChange({ kind: "resource", uri });
-    this.#lists = this.#createLists(onResource);
-    this.#watches = new Watches(onResource);
-    this.#base = this.#createBase();
-    this.#variants = new Variants({ create: (key) => this.#createVariant(key), clock });
-    this.#lines = new Lines({
-      server: config.name,
-      maxLines: config.maxConnections,
+    const onAsked = (): void => {
+      this.#isAsking = true;
+    };
+    this.#createLine = createLineFactory({ config, connect, clock, onAsked });
+    this.#lists = new UpstreamLists({
       clock,
+      createLine: this.#createLine,
+      known: predecessor?.listedFor(""),
+      onListed: (changed) => onChange({ kind: "listed", changed }),
+      onResource,
     });
+    // Whoever watches a resource goes on watching, whatever became of its server.
+    this.#watches = predecessor === undefined ? new Watches(onResource) : predecessor.#watches;
+    this.#watches.onMissed = onResource;
+    this.#base = this.#createBase();
+    this.#lines = new Lines({ server: config.name, maxLines: config.maxConnections, clock });
   }
 
   get name(): string {
@@ -96,8 +102,12 @@ export class Upstream implements AsyncDisposable {
 
   /** What it lists for callers of a kind; for one that was not seen yet, what it lists for everybody. */
   listedFor(key: string): Listed {
-    const own = key === "" ? undefined : this.#variants.find(key)?.lists;
-    return own?.isListed === true ? own.listed : this.#lists.listed;
+    return this.#lists.listedFor(key);
+  }
+
+  /** Whether it is not started and nothing is known of it. */
+  get isUnknown(): boolean {
+    return this.health.kind === "idle" && !this.#lists.isListed;
   }
 
   /** How many calls it has underway. */
@@ -113,25 +123,19 @@ export class Upstream implements AsyncDisposable {
   }
 
   /**
-   * Somebody looks at its lists: a lazy one is started, and old lists are renewed in the background. A promise means that
-   * something was never listed and will be soon.
+   * Somebody looks at its lists: a lazy one that was never listed is started, and old lists are renewed in the background. A
+   * promise means that something was never listed and will be soon.
    */
   looked({ capabilities, revision }: CallContext): Promise<void> | undefined {
-    if (this.health.kind === "idle") return this.start();
+    if (this.isUnknown) return this.start();
     if (this.health.kind !== "up") return undefined;
-    const { key } = toRelayable(capabilities, revision);
-    if (key === "" || this.#isModern) {
-      this.#lists.refreshAfter(Math.max(60_000, this.#lists.listed.hints.ttlMs));
-      return undefined;
-    }
-    const { variant, release } = this.#variants.use(key);
-    release();
-    if (variant.lists.isListed) {
-      variant.lists.refreshAfter(Math.max(60_000, variant.lists.listed.hints.ttlMs));
-      return undefined;
-    }
-    variant.line.start();
-    return variant.listed;
+    return this.#lists.looked(this.#isModern ? "" : toRelayable(capabilities, revision).key);
+  }
+
+  /** A legacy conversation is over, and with it the lines that were its own. */
+  sessionEnded(session: object): void {
+    const id = this.#sessions.get(session);
+    if (id !== undefined) this.#lines.end(`session:${id} `);
   }
 
   callTool(call: ToolCall, context: CallContext): Awaitable<ToolOutcome> {
@@ -202,7 +206,7 @@ export class Upstream implements AsyncDisposable {
     this.#stopIdle?.();
     await Promise.all([
       this.#base[Symbol.asyncDispose](),
-      this.#variants[Symbol.asyncDispose](),
+      this.#lists[Symbol.asyncDispose](),
       this.#lines[Symbol.asyncDispose](),
     ]);
   }
@@ -250,7 +254,7 @@ export class Upstream implements AsyncDisposable {
     const { sharing } = this.config;
     const isShared = sharing === "shared" && (!this.#isAsking || this.#isHttp);
     if (isShared) {
-      const { variant, release } = this.#variants.use(key);
+      const { variant, release } = this.#lists.variants.use(key);
       try {
         return { client: await variant.line.whenUp(context.signal), line: variant.line, release };
       } catch (error) {
@@ -311,12 +315,6 @@ export class Upstream implements AsyncDisposable {
     return `session:${id}`;
   }
 
-  #createLists(onResource: (uri: string) => void): ListKeeper {
-    const onListed = (changed: readonly ListKind[]): void =>
-      this.#options.onChange({ kind: "listed", changed });
-    return new ListKeeper({ clock: this.#clock, gatherMs: 50, onListed, onResource });
-  }
-
   #createBase(): Line {
     return this.#createLine(
       {},
@@ -333,49 +331,6 @@ export class Upstream implements AsyncDisposable {
         },
       },
     );
-  }
-
-  #createVariant(key: string): Variant {
-    // Changes of resources are heard of on the line everybody shares.
-    const lists = this.#createLists(() => {});
-    const listed = createDeferred<void>();
-    const line = this.#createLine(toCapabilities(key), {
-      keepsAlive: false,
-      onUp: (client) => void lists.begin(client).then(listed.resolve),
-      onHealth: (health) => {
-        if (health.kind !== "up") lists.end();
-        if (health.kind === "down") listed.resolve();
-      },
-    });
-    return { line, lists, listed: listed.promise };
-  }
-
-  #createLine(relays: ClientCapabilities, own: Pick<LineOptions, "keepsAlive" | "onUp" | "onHealth">): Line {
-    const { config, connect } = this.#options;
-    return new Line({
-      ...own,
-      server: config.name,
-      clock: this.#clock,
-      gate: new StartGate({ clock: this.#clock }),
-      patienceMs,
-      startPatienceMs: config.startTimeoutMs,
-      open: ({ signal, onLost, onOpen }) =>
-        connect({
-          relays,
-          reconnects: false,
-          validate: false,
-          timeoutMs: config.timeoutMs,
-          maxTotalMs: config.maxTotalMs,
-          connectTimeoutMs: config.startTimeoutMs,
-          clock: this.#clock,
-          onAsked: () => {
-            this.#isAsking = true;
-          },
-          onLost,
-          onOpen,
-          signal,
-        }),
-    });
   }
 
   /** A lazy server that nobody used for a while is stopped; its lists stay. */
@@ -401,11 +356,6 @@ export class Upstream implements AsyncDisposable {
   #lacks(what: string): UpstreamError {
     return new UpstreamError("failed", this.name, "not_sent", `${this.name} no longer offers ${what}.`);
   }
-}
-
-/** What a key stands for. */
-function toCapabilities(key: string): ClientCapabilities {
-  return key === "" ? {} : (JSON.parse(key) as ClientCapabilities);
 }
 
 /** A request by a client, on behalf of a caller. */

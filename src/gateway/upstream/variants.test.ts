@@ -1,5 +1,6 @@
 import { expect, test } from "vitest";
 import { turn } from "../../../test/support/fake-client.ts";
+import { createDeferred } from "../../async/deferred.ts";
 import { createVirtualClock, type VirtualClock } from "../../testing/virtual-clock.ts";
 import type { Line } from "./line.ts";
 import type { ListKeeper } from "./list-keeper.ts";
@@ -25,9 +26,18 @@ function make(options: Partial<VariantsOptions> = {}): Made {
         events.push(`${key} closed`);
       },
     };
-    return { line: line as unknown as Line, lists: {} as ListKeeper, listed: Promise.resolve() };
+    return {
+      line: line as unknown as Line,
+      lists: {} as ListKeeper,
+      isOutdated: true,
+      listed: createDeferred(),
+    };
   };
-  return { variants: new Variants({ create, clock, idleMs: 1000, maxVariants: 2, ...options }), clock, events };
+  return {
+    variants: new Variants({ create, clock, idleMs: 1000, maxVariants: 2, ...options }),
+    clock,
+    events,
+  };
 }
 
 test("callers of one kind share a line, and it is made when the first comes", () => {
@@ -78,7 +88,9 @@ test("one that is used is not forgotten", async () => {
   expect(events).toEqual(["a made", "b made", "c made"]);
   for (const { release } of inUse) release();
   variants.use("d");
-  await expect.poll(() => events.filter((event) => event.endsWith("closed"))).toEqual(["a closed", "b closed"]);
+  await expect
+    .poll(() => events.filter((event) => event.endsWith("closed")))
+    .toEqual(["a closed", "b closed"]);
   expect(clock.sleeping).toBe(0);
 });
 

@@ -1,4 +1,5 @@
 import type { Clock } from "../../async/clock.ts";
+import type { Deferred } from "../../async/deferred.ts";
 import type { Line } from "./line.ts";
 import type { ListKeeper } from "./list-keeper.ts";
 
@@ -6,8 +7,10 @@ import type { ListKeeper } from "./list-keeper.ts";
 export interface Variant {
   readonly line: Line;
   readonly lists: ListKeeper;
-  /** Settles when it is listed for the first time, or that failed. */
-  readonly listed: Promise<void>;
+  /** Never listed, or the server listed something else to everybody since. */
+  isOutdated: boolean;
+  /** Settles when it is listed again, or that failed. */
+  listed: Deferred<void>;
 }
 
 interface Slot extends Variant {
@@ -41,6 +44,11 @@ export class Variants implements AsyncDisposable {
     return this.#slots.get(key);
   }
 
+  /** Every variant there is. */
+  get all(): readonly Variant[] {
+    return [...this.#slots.values()];
+  }
+
   /** The variant of a key; it is kept up until the returned function is called, and a while longer. */
   use(key: string): { readonly variant: Variant; readonly release: () => void } {
     const slot = this.#slots.get(key) ?? this.#add(key);
@@ -70,7 +78,7 @@ export class Variants implements AsyncDisposable {
       if (slot.inFlight > 0) continue;
       this.#close(other, slot);
     }
-    const slot: Slot = { ...create(key), inFlight: 0, stopTimer: () => {} };
+    const slot: Slot = Object.assign(create(key), { inFlight: 0, stopTimer: () => {} });
     this.#slots.set(key, slot);
     // Whoever comes too late gets one that is over.
     if (this.#isClosed) this.#close(key, slot);

@@ -13,12 +13,12 @@ interface Watched {
 
 /** The resources of one server that are watched: asked for once, however many watch, and again when it was started anew. */
 export class Watches {
-  readonly #onMissed: (uri: string) => void;
+  /** Told of resources that may have changed while nobody looked. Set by whoever keeps the server. */
+  onMissed: (uri: string) => void;
   readonly #watched = new Map<string, Watched>();
 
-  /** `onMissed` is told of resources that may have changed while nobody looked. */
   constructor(onMissed: (uri: string) => void) {
-    this.#onMissed = onMissed;
+    this.onMissed = onMissed;
   }
 
   get size(): number {
@@ -47,7 +47,7 @@ export class Watches {
   renew(client: Client): void {
     for (const [uri, entry] of this.#watched) {
       this.#ask(uri, entry, client);
-      this.#onMissed(uri);
+      this.onMissed(uri);
     }
   }
 

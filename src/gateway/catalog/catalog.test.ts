@@ -1,0 +1,266 @@
+import * as fc from "fast-check";
+import { describe, expect, test } from "vitest";
+import { createSource, type FakeSource, toListed, toTools } from "../../../test/support/fake-source.ts";
+import { RawJson } from "../../json/raw.ts";
+import type { Tool } from "../../mcp/types.ts";
+import { definitionOf, fromDefinition } from "../../tools/definition.ts";
+import { defaultNaming } from "../../tools/namespace.ts";
+import { Catalog, type Source } from "./catalog.ts";
+import type { Collision } from "./merge.ts";
+
+interface Made {
+  readonly catalog: Catalog;
+  readonly reported: Collision[];
+  readonly names: (key?: string) => readonly string[];
+  readonly ownerOf: (name: string, key?: string) => string | undefined;
+}
+
+function make(...sources: readonly Source[]): Made {
+  const reported: Collision[] = [];
+  const catalog = new Catalog(defaultNaming, (collision) => reported.push(collision));
+  catalog.sources = sources;
+  return {
+    catalog,
+    reported,
+    names: (key = "") => catalog.snapshotFor(key).tools.map((claim) => claim.key),
+    ownerOf: (name, key = "") => catalog.snapshotFor(key).tools.find((claim) => claim.key === name)?.server,
+  };
+}
+
+const bare = { prefix: false } as const;
+
+describe("names", () => {
+  test("are those of the server after its prefix, in the order of the config", () => {
+    const { names } = make(
+      createSource("github", { tools: toTools("search", "issue") }),
+      createSource("files", { tools: toTools("read") }, { prefix: "fs" }),
+      createSource("demo", { tools: toTools("echo") }, bare),
+    );
+    expect(names()).toEqual(["github__search", "github__issue", "fs__read", "echo"]);
+  });
+
+  test("that are too long are cut and told apart, each depending on nothing but itself", () => {
+    const long = "a".repeat(80);
+    const one = make(createSource("github", { tools: toTools(`${long}1`, `${long}2`) })).names();
+    const two = make(
+      createSource("x", { tools: toTools("y") }),
+      createSource("github", { tools: toTools(`${long}2`) }),
+    );
+    expect(new Set(one).size).toBe(2);
+    for (const name of one) expect(name).toMatch(/^github__a+_[0-9a-f]{8}$/);
+    expect(one.every((name) => name.length === 64)).toBe(true);
+    expect(two.names()[1]).toBe(one[1]);
+  });
+
+  test("follow the rules: another name, another description, hidden, allowed, denied", () => {
+    const { catalog, names } = make(
+      createSource(
+        "github",
+        { tools: toTools("search", "secret", "issue_read", "issue_delete", "other", "constructor") },
+        {
+          tools: { search: { name: "find", description: "Finds." }, secret: { hide: true } },
+          allow: ["search", "secret", "issue_*", "constructor"],
+          deny: ["*_delete"],
+        },
+      ),
+    );
+    expect(names()).toEqual(["find", "github__issue_read", "github__constructor"]);
+    const [found] = catalog.snapshotFor("").tools;
+    expect(found).toMatchObject({
+      server: "github",
+      ownName: "search",
+      item: { name: "find", description: "Finds." },
+    });
+  });
+
+  test("of prompts are prefixed, URIs are not", () => {
+    const { catalog } = make(
+      createSource("a", {
+        prompts: [{ name: "p" }],
+        resources: [{ name: "r", uri: "x:1" }],
+        templates: [{ name: "t", uriTemplate: "x:{n}" }],
+      }),
+    );
+    const { prompts, resources, templates } = catalog.snapshotFor("");
+    expect(prompts.map(({ key, ownName, item }) => [key, ownName, item.name])).toEqual([
+      ["a__p", "p", "a__p"],
+    ]);
+    expect(resources.map(({ key }) => key)).toEqual(["x:1"]);
+    expect(templates.map(({ key }) => key)).toEqual(["x:{n}"]);
+  });
+
+  test("are put into definitions that stay what they were, byte for byte", () => {
+    const text = '{"name":"n","x":1.0,"inputSchema":{"type":"object","maximum":12345678901234567890}}';
+    const tool = fromDefinition<Tool>(RawJson.fromText(text));
+    const { catalog } = make(createSource("a", { tools: [tool] }));
+    const [claim] = catalog.snapshotFor("").tools;
+    expect(definitionOf(claim?.item ?? {}).text).toBe(text.replace('"n"', '"a__n"'));
+  });
+});
+
+describe("collisions", () => {
+  test("are settled for the first in the config, and reported once", () => {
+    const { catalog, reported, ownerOf } = make(
+      createSource("a", { tools: toTools("x") }, bare),
+      createSource("b", { tools: toTools("x") }, bare),
+    );
+    expect(ownerOf("x")).toBe("a");
+    catalog.outdated();
+    catalog.snapshotFor("");
+    catalog.snapshotFor('{"roots":{}}');
+    expect(reported).toEqual([{ key: "x", owner: "a", others: ["b"] }]);
+    expect(catalog.snapshotFor("").collisions).toEqual(reported);
+  });
+
+  test("within a server, by a rule, are reported too", () => {
+    const { reported, names } = make(
+      createSource("a", { tools: toTools("x", "y") }, { ...bare, tools: { y: { name: "x" } } }),
+    );
+    expect(names()).toEqual(["x"]);
+    expect(reported).toEqual([{ key: "x", owner: "a", others: ["a"] }]);
+  });
+
+  test("of resources are nobody's business", () => {
+    const resources = [{ name: "r", uri: "x:1" }];
+    const { catalog, reported } = make(createSource("a", { resources }), createSource("b", { resources }));
+    expect(catalog.snapshotFor("").resources.map(({ server }) => server)).toEqual(["a"]);
+    expect(reported).toEqual([]);
+  });
+});
+
+describe("owners", () => {
+  test("change while the gateway starts, and no more once it is settled", () => {
+    const first = createSource("first", {}, bare);
+    const second = createSource("second", { tools: toTools("x") }, bare);
+    const early = make(first, second);
+    expect(early.ownerOf("x")).toBe("second");
+    first.listed = toListed({ tools: toTools("x") });
+    early.catalog.outdated();
+    expect(early.ownerOf("x")).toBe("first");
+
+    first.listed = toListed();
+    const late = make(first, second);
+    late.catalog.settle();
+    expect(late.ownerOf("x")).toBe("second");
+    first.listed = toListed({ tools: toTools("x") });
+    late.catalog.outdated();
+    expect(late.ownerOf("x")).toBe("second");
+    expect(late.reported.at(-1)).toEqual({ key: "x", owner: "second", others: ["first"] });
+  });
+
+  test("are the same for callers of every kind, whenever they first look", () => {
+    const first = createSource("first", {}, bare);
+    const second = createSource("second", { tools: toTools("x") }, bare);
+    const { catalog, ownerOf } = make(first, second);
+    catalog.settle();
+    expect(ownerOf("x", "early kind")).toBe("second");
+    first.listed = toListed({ tools: toTools("x") });
+    catalog.outdated();
+    expect(ownerOf("x", "late kind")).toBe("second");
+    expect(ownerOf("x")).toBe("second");
+    expect(ownerOf("x", "early kind")).toBe("second");
+  });
+
+  test("that are removed make room", () => {
+    const first = createSource("first", { tools: toTools("x") }, bare);
+    const second = createSource("second", { tools: toTools("x") }, bare);
+    const { catalog, ownerOf } = make(first, second);
+    catalog.settle();
+    expect(ownerOf("x")).toBe("first");
+    catalog.sources = [second];
+    expect(ownerOf("x")).toBe("second");
+  });
+});
+
+describe("callers of another kind", () => {
+  test("see what servers list for them", () => {
+    const source = createSource("a", { tools: toTools("x") });
+    source.special.set("k", toListed({ tools: toTools("x", "asks") }));
+    const { names } = make(source);
+    expect(names()).toEqual(["a__x"]);
+    expect(names("k")).toEqual(["a__x", "a__asks"]);
+  });
+
+  test("may be of many kinds, without the first losing what it has", () => {
+    const first = createSource("first", {}, bare);
+    const second = createSource("second", { tools: toTools("x") }, bare);
+    const { catalog, ownerOf } = make(first, second);
+    catalog.settle();
+    ownerOf("x");
+    first.listed = toListed({ tools: toTools("x") });
+    catalog.outdated();
+    for (let kind = 0; kind < 200; kind++) expect(ownerOf("x", `kind ${kind}`)).toBe("second");
+    expect(ownerOf("x")).toBe("second");
+  });
+});
+
+describe("arrays", () => {
+  test("are the same while nothing changed, and as far as nothing changed", () => {
+    const source = createSource("a", { tools: toTools("x"), prompts: [{ name: "p" }] });
+    const { catalog } = make(source, createSource("b", { tools: toTools("y") }));
+    const before = catalog.snapshotFor("");
+    expect(catalog.snapshotFor("")).toBe(before);
+    catalog.outdated();
+    expect(catalog.snapshotFor("").tools).toBe(before.tools);
+    source.listed = { ...source.listed, prompts: [{ name: "q" }] };
+    catalog.outdated();
+    const after = catalog.snapshotFor("");
+    expect(after.tools).toBe(before.tools);
+    expect(after.resources).toBe(before.resources);
+    expect(after.prompts).not.toBe(before.prompts);
+  });
+});
+
+test("whatever comes and goes in whatever order, names stay, owners stay, and looking twice is looking once", () => {
+  type Step = { readonly which: number; readonly tools: readonly string[] | undefined; readonly key: string };
+  const step: fc.Arbitrary<Step> = fc.record({
+    which: fc.nat(3),
+    tools: fc.option(fc.uniqueArray(fc.constantFrom("x", "y", "z")), { nil: undefined }),
+    key: fc.constantFrom("", "k"),
+  });
+  fc.assert(
+    fc.property(
+      fc.array(step, { maxLength: 25 }),
+      fc.array(fc.boolean(), { minLength: 4, maxLength: 4 }),
+      (steps, bares) => {
+        const all: readonly FakeSource[] = bares.map((isBare, index) =>
+          createSource(`s${index}`, {}, isBare ? bare : {}),
+        );
+        const { catalog } = make(...all);
+        catalog.settle();
+        let present: readonly FakeSource[] = all;
+        let owners = new Map<string, string>();
+        for (const { which, tools, key } of steps) {
+          const source = all[which];
+          if (source === undefined) continue;
+          // Removed, or there with other lists.
+          present = all.filter((each) => (each === source ? tools !== undefined : present.includes(each)));
+          source.listed = toListed({ tools: toTools(...(tools ?? [])) });
+          catalog.sources = present;
+          const snapshot = catalog.snapshotFor(key);
+          const general = catalog.snapshotFor("");
+          expect(catalog.snapshotFor(key)).toBe(snapshot);
+          expect(snapshot.tools.map(({ key: name, server }) => [name, server])).toEqual(
+            general.tools.map(({ key: name, server }) => [name, server]),
+          );
+          for (const { key: name, server, ownName, item } of snapshot.tools) {
+            const own = all.find(({ config }) => config.name === server);
+            expect(name).toBe(own?.config.prefix === false ? ownName : `${server}__${ownName}`);
+            expect(item.name).toBe(name);
+          }
+          // Who had a name, and still offers it, has it.
+          for (const [name, server] of owners) {
+            const own = present.find(({ config }) => config.name === server);
+            const offers = own?.listed.tools.some(
+              (tool) => name === tool.name || name === `${server}__${tool.name}`,
+            );
+            const now = snapshot.tools.find((claim) => claim.key === name);
+            if (offers === true) expect(now?.server).toBe(server);
+          }
+          owners = new Map(snapshot.tools.map((claim) => [claim.key, claim.server]));
+        }
+      },
+    ),
+    { numRuns: 200 },
+  );
+});

@@ -1,0 +1,38 @@
+import { Buffer } from "node:buffer";
+
+/** More escapes of escapes than anybody writes in earnest. */
+const maxRounds = 4;
+
+/**
+ * A URI as it is written, and as a server may read it: with escapes undone, and with the way through folders gone. Who
+ * judges a URI judges all of them, or `%65tc` and `docs/../etc` are ways into `etc`.
+ */
+export function spellingsOf(uri: string): readonly string[] {
+  // Most have nothing in them that could be read otherwise.
+  if (!/%|\/\/.*\/\/|\/\.|\\/s.test(uri)) return [uri];
+  const spellings = new Set([uri]);
+  let plain = uri;
+  for (let round = 0; round < maxRounds; round++) {
+    plain = unescape(plain);
+    spellings.add(plain).add(walk(plain));
+  }
+  return [...spellings];
+}
+
+/** With every escape replaced by what it stands for. What is no text is replaced by a sign that says so, and fits nothing. */
+function unescape(text: string): string {
+  return text.replaceAll(/(?:%[0-9a-f]{2})+/gi, (run) =>
+    Buffer.from(run.replaceAll("%", ""), "hex").toString("utf8"),
+  );
+}
+
+/** With `.`, `..` and empty segments resolved. */
+function walk(uri: string): string {
+  const [start = ""] = /^[a-z][a-z0-9+.-]*:\/\/[^/\\]*/i.exec(uri) ?? [];
+  const steps: string[] = [];
+  for (const step of uri.slice(start.length).split(/[/\\]/)) {
+    if (step === "..") steps.pop();
+    else if (step !== "." && step !== "") steps.push(step);
+  }
+  return start === "" ? steps.join("/") : [start, ...steps].join("/");
+}

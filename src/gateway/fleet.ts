@@ -1,0 +1,148 @@
+import { type Clock, settlesWithin } from "../async/clock.ts";
+import type { Client } from "../client/client.ts";
+import { connect, type ConnectOptions } from "../client/connect.ts";
+import { createServer } from "../server/server.ts";
+import type { Change, Provider } from "../tools/provider.ts";
+import { createGuardian } from "../transports/guardian.ts";
+import type { Parking } from "./bridge/parking.ts";
+import type { Catalog } from "./catalog/catalog.ts";
+import type { ServerConfig } from "./config/config.ts";
+import { logHealth } from "./log-health.ts";
+import type { GatewayLog } from "./log.ts";
+import { createOpenServer } from "./open-server.ts";
+import { Upstream, type UpstreamChange } from "./upstream/upstream.ts";
+
+export interface FleetOptions {
+  readonly catalog: Catalog;
+  readonly parking: Parking;
+  /** Providers of this process, by name. */
+  readonly local: { readonly [name: string]: Provider };
+  readonly log: GatewayLog;
+  readonly clock: Clock;
+  /** Told what is news to callers. */
+  readonly onChange: (change: Change) => void;
+}
+
+/** How long calls of a server that was removed or changed may go on. */
+const retireMs = 10_000;
+
+/** The servers behind a gateway, as the config has them at the moment. */
+export class Fleet implements AsyncDisposable {
+  readonly #options: FleetOptions;
+  readonly #upstreams = new Map<string, Upstream>();
+  /** Those of an earlier config whose calls are let finish. */
+  readonly #retiring = new Map<Upstream, Promise<void>>();
+  readonly #guardian: ReturnType<typeof createGuardian>;
+
+  constructor(options: FleetOptions) {
+    this.#options = options;
+    this.#guardian = createGuardian({ onWarning: (text) => options.log.warn({}, text) });
+  }
+
+  /** The servers by name. */
+  get upstreams(): ReadonlyMap<string, Upstream> {
+    return this.#upstreams;
+  }
+
+  /**
+   * Has these servers from now on: those that are new or changed are started, those that are gone are let finish their
+   * calls, the others are not touched. Resolves when what was started is listed or has failed, at the latest after `maxMs`,
+   * and what is gone has ended.
+   */
+  async have(configured: readonly ServerConfig[], maxMs: number): Promise<void> {
+    const { catalog, clock } = this.#options;
+    const servers = this.#withLocal(configured);
+    const before = new Map(this.#upstreams);
+    const added = servers
+      .filter((server) => !isSame(before.get(server.name)?.config, server))
+      .map((server) => this.#create(server));
+    const kept = new Set(servers.map(({ name }) => name));
+    const gone = [...before.values()].filter(({ name }) => !kept.has(name));
+    const replaced = added.flatMap(({ name }) => before.get(name) ?? []);
+    for (const { name } of gone) this.#upstreams.delete(name);
+    for (const upstream of added) this.#upstreams.set(upstream.name, upstream);
+    catalog.sources = servers.flatMap(({ name }) => this.#upstreams.get(name) ?? []);
+    const retired = [...replaced, ...gone].map((upstream) => this.#retire(upstream));
+    const eager = added.filter(({ config }) => config.start === "eager");
+    const started = Promise.all(eager.map((upstream) => upstream.start()));
+    await Promise.all([settlesWithin(started, maxMs, clock), ...retired]);
+  }
+
+  /** A legacy conversation is over. */
+  sessionEnded(session: object): void {
+    for (const upstream of this.#upstreams.values()) upstream.sessionEnded(session);
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    const all = [...this.#upstreams.values(), ...this.#retiring.keys()];
+    await Promise.all(all.map((upstream) => upstream[Symbol.asyncDispose]()));
+    await Promise.all(this.#retiring.values());
+  }
+
+  #create(config: ServerConfig): Upstream {
+    const { parking, clock } = this.#options;
+    return new Upstream({
+      config,
+      connect: this.#openerOf(config),
+      parking,
+      clock,
+      predecessor: this.#upstreams.get(config.name),
+      onChange: (change) => {
+        if (this.#upstreams.get(config.name)?.config === config) this.#heard(config.name, change);
+      },
+    });
+  }
+
+  #openerOf(config: ServerConfig): (given: ConnectOptions) => Promise<Client> {
+    const { local, log } = this.#options;
+    const provider = Object.hasOwn(local, config.name) ? local[config.name] : undefined;
+    if (provider === undefined) return createOpenServer(config, { log, guardian: this.#guardian });
+    const server = createServer(provider, { name: config.name, version: "0.1.0" });
+    return (given) => connect({ server }, given);
+  }
+
+  #heard(name: string, change: UpstreamChange): void {
+    const { catalog, log, onChange } = this.#options;
+    if (change.kind === "resource") return onChange(change);
+    catalog.outdated();
+    if (change.kind === "health") return logHealth(log, name, change.health, change.cause);
+    for (const kind of change.changed) onChange({ kind });
+  }
+
+  #retire(upstream: Upstream): Promise<void> {
+    const retired = upstream.retire(retireMs).finally(() => this.#retiring.delete(upstream));
+    this.#retiring.set(upstream, retired);
+    return retired;
+  }
+
+  #withLocal(servers: readonly ServerConfig[]): readonly ServerConfig[] {
+    const missing = Object.keys(this.#options.local).filter(
+      (name) => !servers.some((server) => server.name === name),
+    );
+    return [...missing.map(toLocalConfig), ...servers];
+  }
+}
+
+/** How a provider of this process is treated where the config does not say. */
+function toLocalConfig(name: string): ServerConfig {
+  return {
+    name,
+    launch: { kind: "command", command: name, args: [], env: {}, cwd: undefined },
+    start: "eager",
+    sharing: "shared",
+    prefix: false,
+    startTimeoutMs: 30_000,
+    timeoutMs: 300_000,
+    maxTotalMs: 1_800_000,
+    maxConnections: 8,
+    idleStopMs: undefined,
+    allow: [],
+    deny: [],
+    tools: {},
+  };
+}
+
+/** Configs are plain data, written in the same order each time. */
+function isSame(one: ServerConfig | undefined, other: ServerConfig): boolean {
+  return one !== undefined && JSON.stringify(one) === JSON.stringify(other);
+}

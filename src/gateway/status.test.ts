@@ -1,0 +1,73 @@
+import { expect, test } from "vitest";
+import { createSource, toTools } from "../../test/support/fake-source.ts";
+import { describeStatus } from "./status.ts";
+
+test("a server that is up says what it speaks, who it is and how much it offers", () => {
+  const source = createSource("a", {
+    tools: toTools("x", "y"),
+    resources: [{ name: "r", uri: "x:1" }],
+    templates: [{ name: "t", uriTemplate: "x:{n}" }],
+    prompts: [{ name: "p" }],
+  });
+  expect(describeStatus(source, 0)).toEqual({
+    name: "a",
+    status: "up",
+    era: "legacy",
+    revision: "2025-11-25",
+    says: "fake 1.0.0",
+    tools: 2,
+    resources: 2,
+    prompts: 1,
+    connectMs: 12,
+  });
+});
+
+test("one that cannot list everything says what", () => {
+  const source = createSource("a", { problems: ["its tools cannot be listed: no"] });
+  expect(describeStatus(source, 0)).toMatchObject({
+    status: "up",
+    trouble: "its tools cannot be listed: no",
+  });
+});
+
+test("one that was never needed has no trouble", () => {
+  const source = createSource("a");
+  source.health = { kind: "idle" };
+  expect(describeStatus(source, 0)).toEqual({
+    name: "a",
+    status: "idle",
+    tools: 0,
+    resources: 0,
+    prompts: 0,
+  });
+});
+
+test("one that is down says why, what it wrote, when it is tried again, and what was known of it", () => {
+  const source = createSource("a", { tools: toTools("x") });
+  source.health = {
+    kind: "down",
+    since: 0,
+    reason: "it exited with code 1",
+    said: "no database",
+    nextTryAt: 9_500,
+    isBroken: true,
+  };
+  expect(describeStatus(source, 1000)).toEqual({
+    name: "a",
+    status: "down",
+    tools: 1,
+    resources: 0,
+    prompts: 0,
+    trouble: "it exited with code 1; it failed too often, and it is tried again in 9 s",
+    said: "no database",
+  });
+});
+
+test.each([
+  [{ kind: "starting", since: 0 } as const, "it is still starting, since 2 s"],
+  [{ kind: "stopped" } as const, "it was removed, or the gateway is shutting down"],
+])("%j is trouble", (health, trouble) => {
+  const source = createSource("a");
+  source.health = health;
+  expect(describeStatus(source, 1500)).toMatchObject({ status: health.kind, trouble });
+});

@@ -1,0 +1,56 @@
+import type { Clock } from "../../async/clock.ts";
+import type { Client } from "../../client/client.ts";
+import type { ConnectOptions } from "../../client/connect.ts";
+import type { ClientCapabilities } from "../../mcp/types.ts";
+import type { ServerConfig } from "../config/config.ts";
+import { Line, type LineOptions } from "./line.ts";
+import { StartGate } from "./start-gate.ts";
+
+/** Makes a line to one server on which `relays` is declared. */
+export type CreateLine = (
+  relays: ClientCapabilities,
+  own: Pick<LineOptions, "keepsAlive" | "onUp" | "onHealth">,
+) => Line;
+
+export interface LineFactoryOptions {
+  readonly config: ServerConfig;
+  readonly connect: (options: ConnectOptions) => Promise<Client>;
+  readonly clock: Clock;
+  /** Told when the server asks something in the middle of a call. */
+  readonly onAsked: () => void;
+}
+
+/** How long a call waits for a server that is being started again. */
+const patienceMs = 2000;
+
+/** What all lines to a server have in common. */
+export function createLineFactory({ config, connect, clock, onAsked }: LineFactoryOptions): CreateLine {
+  return (relays, own) =>
+    new Line({
+      ...own,
+      server: config.name,
+      clock,
+      gate: new StartGate({ clock }),
+      patienceMs,
+      startPatienceMs: config.startTimeoutMs,
+      open: ({ signal, onLost, onOpen }) =>
+        connect({
+          relays,
+          reconnects: false,
+          validate: false,
+          timeoutMs: config.timeoutMs,
+          maxTotalMs: config.maxTotalMs,
+          connectTimeoutMs: config.startTimeoutMs,
+          clock,
+          onAsked,
+          onLost,
+          onOpen,
+          signal,
+        }),
+    });
+}
+
+/** The capabilities a key of `toRelayable` stands for. */
+export function toCapabilities(key: string): ClientCapabilities {
+  return key === "" ? {} : (JSON.parse(key) as ClientCapabilities);
+}
