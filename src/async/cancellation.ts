@@ -18,7 +18,7 @@ export function fromSignal(signal: AbortSignal): Cancellation {
       return signal.aborted;
     },
     get reason(): unknown {
-      return signal.reason;
+      return signal.reason as unknown;
     },
     onAbort: (callback) => signal.addEventListener("abort", callback, { once: true }),
     offAbort: (callback) => signal.removeEventListener("abort", callback),

@@ -4,7 +4,7 @@ import { LazyAbort } from "../async/lazy-abort.ts";
 import { RpcError } from "../errors/rpc-error.ts";
 import { RawJson } from "../json/raw.ts";
 import type { Notification } from "../jsonrpc/message.ts";
-import type { Link, LinkEvents } from "../mcp/link.ts";
+import type { Link, LinkEvents, LinkRequest } from "../mcp/link.ts";
 import {
   type ClientCapabilities,
   type Implementation,
@@ -99,10 +99,10 @@ export class Conversation {
   }
 
   /** What arrives on a request's own stream is known to belong to it, where there is such a stream. */
-  #eventsOf({ onAsked, onEvent, logLevel }: RequestSpec): LinkEvents | undefined {
-    if (onAsked === undefined) return undefined;
+  #eventsOf({ onAsked, onEvent, logLevel }: RequestSpec): LinkRequest["events"] {
+    if (onAsked === undefined && logLevel === undefined) return undefined;
     return {
-      asked: onAsked,
+      ...(onAsked === undefined ? {} : { asked: onAsked }),
       notified: (notification) => {
         const isLog = notification.method === "notifications/message" && logLevel !== undefined;
         const event = isLog ? toLog(notification.params) : undefined;
@@ -129,7 +129,12 @@ export class Conversation {
       return;
     }
     const [logger, ...others] = this.#loggers;
-    const isForOne = method === "notifications/message" && logger !== undefined && others.length === 0;
+    // A server that was once told to log does so for every call, so there must be no other.
+    const isForOne =
+      method === "notifications/message" &&
+      logger !== undefined &&
+      others.length === 0 &&
+      this.#underway === 1;
     const event = isForOne ? toLog(params) : undefined;
     if (event === undefined) this.#notified(notification);
     else logger?.(event);

@@ -11,7 +11,7 @@ import type { GatewayConfig } from "./config/config.ts";
 export interface Access {
   /** Tells a caller by its key; undefined when there are no keys, and everybody may come in. */
   readonly authenticate: Authenticate | undefined;
-  viewFor(context: CallContext): View;
+  viewFor(context: Pick<CallContext, "caller" | "capabilities" | "revision">): View;
 }
 
 /** What those may do who have no name though there are keys: whoever starts us or shares our machine may be trusted. */

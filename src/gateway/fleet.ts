@@ -18,6 +18,8 @@ export interface FleetOptions {
   /** Providers of this process, by name. */
   readonly local: { readonly [name: string]: Provider };
   readonly log: GatewayLog;
+  /** Takes the secrets of the config out of a text. */
+  readonly hide: (text: string) => string;
   readonly clock: Clock;
   /** Told what is news to callers. */
   readonly onChange: (change: Change) => void;
@@ -80,12 +82,13 @@ export class Fleet implements AsyncDisposable {
   }
 
   #create(config: ServerConfig): Upstream {
-    const { parking, clock } = this.#options;
+    const { parking, clock, hide } = this.#options;
     return new Upstream({
       config,
       connect: this.#openerOf(config),
       parking,
       clock,
+      hide,
       predecessor: this.#upstreams.get(config.name),
       onChange: (change) => {
         if (this.#upstreams.get(config.name)?.config === config) this.#heard(config.name, change);

@@ -49,9 +49,11 @@ export function createGatewayProvider(options: GatewayProviderOptions): Provider
     const waiting = coming.length === 0 ? undefined : settlesWithin(Promise.all(coming), firstListMs, clock);
     return andThen(waiting, () =>
       whenReady(() => {
-        const items = pick(viewFor(context));
+        const view = viewFor(context);
+        const items = pick(view);
         // A change of health makes new lists, so what was true of one stays true of it.
-        if (!notes.has(items)) notes.set(items, missingServers(catalog.sources));
+        if (!notes.has(items))
+          notes.set(items, missingServers(catalog.sources.filter(({ config }) => view.knows(config))));
         return items;
       }),
     );

@@ -2,6 +2,7 @@ import { andThen, type Awaitable } from "../async/awaitable.ts";
 import { type Clock, systemClock } from "../async/clock.ts";
 import { ClosedError } from "../errors/closed-error.ts";
 import { ConfigError } from "../errors/config-error.ts";
+import { newestModernRevision } from "../mcp/revision.ts";
 import { createSeal, type Seal } from "../mcp/seal.ts";
 import type { Server } from "../mcp/server.ts";
 import type { Tool } from "../mcp/types.ts";
@@ -24,7 +25,7 @@ import { createGatewayProvider } from "./gateway-provider.ts";
 import { joinInstructions } from "./instructions.ts";
 import { type GatewayLog, silentLog } from "./log.ts";
 import { createMiddlewareChain } from "./middleware-chain.ts";
-import { createSafeLog } from "./safe-log.ts";
+import { createHide, createSafeLog } from "./safe-log.ts";
 import { describeStatus, type ServerStatus } from "./status.ts";
 
 export interface GatewayOptions {
@@ -105,7 +106,8 @@ export async function startGateway(
   const { clock = systemClock, readyMs = 2000, seal = createSeal(), file = "config" } = options;
   const { local = {}, unnamed = "refused" } = options;
   let config = first;
-  const log = createSafeLog(options.log ?? silentLog, () => config.secrets);
+  const hide = createHide(() => config.secrets);
+  const log = createSafeLog(options.log ?? silentLog, hide);
   const parking = new Parking({ clock, ...options.parking });
   const changes = createChangeSource();
   const catalog = new Catalog(toNaming(first), ({ key, owner, others }) => {
@@ -114,7 +116,7 @@ export async function startGateway(
   });
   let access = createAccess(config, catalog, unnamed);
   let chain = await createMiddlewareChain(config, file, clock, log);
-  const fleet = new Fleet({ catalog, parking, local, log, clock, onChange: changes.report });
+  const fleet = new Fleet({ catalog, parking, local, log, hide, clock, onChange: changes.report });
 
   let isReady = false;
   const ready = fleet.have(config.servers, readyMs).then(() => {
@@ -143,7 +145,10 @@ export async function startGateway(
     toolNamed: (name, context) => toolNamed(guarded, name, context),
     callTool: (call, context) => guarded.callTool(call, context),
   };
-  const instructions = (): string | undefined => joinInstructions(fleet.upstreams.values());
+  const instructions = (caller: string | undefined): string | undefined => {
+    const view = access.viewFor({ caller, capabilities: {}, revision: newestModernRevision });
+    return joinInstructions([...fleet.upstreams.values()].filter((upstream) => view.knows(upstream.config)));
+  };
   const info = { name: "junctor", title: "Junctor", version: "0.1.0", instructions };
   const onError = (error: unknown, method: string): void =>
     log.error({ method, error: String(error) }, "serving a request failed");

@@ -28,7 +28,7 @@ export function createOpenServer(
   }
   const { command, args, env, cwd } = launch;
   const target = { command, args, env, ...(cwd === undefined ? {} : { cwd }) };
-  const onStderr = createStderrLog(name, log);
-  const own = { ...shared, onStderr, ...(guardian === undefined ? {} : { guardian }) };
-  return (options) => connect(target, { ...own, ...options });
+  const own = { ...shared, ...(guardian === undefined ? {} : { guardian }) };
+  // Each process has a log of its own, or the lines of two would mix.
+  return (options) => connect(target, { ...own, onStderr: createStderrLog(name, log), ...options });
 }

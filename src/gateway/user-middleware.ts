@@ -12,17 +12,16 @@ const hooks = ["filterTools", "beforeCall", "afterCall"] as const;
 export async function loadMiddleware(path: string, file: string): Promise<Middleware> {
   const fail = (message: string, cause?: unknown): ConfigError =>
     new ConfigError(file, [{ path: "junctor.middleware", message }], { cause });
-  let loaded: { readonly default?: unknown };
+  let made: unknown;
   try {
     const { mtimeMs } = await stat(path);
     const url = `${pathToFileURL(path).href}?changed=${mtimeMs}`;
-    loaded = (await /* the user's */ import(url)) as { readonly default?: unknown };
+    const { default: exported } = (await /* the user's */ import(url)) as { readonly default?: unknown };
+    made = typeof exported === "function" ? await (exported as () => unknown)() : exported;
   } catch (error) {
     const reason = error instanceof Error ? error.message : String(error);
     throw fail(`${path} cannot be loaded: ${reason}`, error);
   }
-  const exported = loaded.default;
-  const made: unknown = typeof exported === "function" ? await (exported as () => unknown)() : exported;
   if (typeof made !== "object" || made === null)
     throw fail(`${path} has no middleware: write export default { beforeCall(call) { … } }`);
   const wrong = hooks.find((hook) => {
@@ -30,6 +29,7 @@ export async function loadMiddleware(path: string, file: string): Promise<Middle
     return value !== undefined && typeof value !== "function";
   });
   if (wrong !== undefined) throw fail(`${path}: ${wrong} must be a function`);
-  if (!hooks.some((hook) => hook in made)) throw fail(`${path} has none of the hooks ${hooks.join(", ")}`);
+  if (!hooks.some((hook) => (made as { readonly [key: string]: unknown })[hook] !== undefined))
+    throw fail(`${path} has none of the hooks ${hooks.join(", ")}`);
   return made;
 }

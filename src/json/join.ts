@@ -18,9 +18,15 @@ export function joinJson(parts: readonly (string | RawJson)[]): RawJson {
     }
     return RawJson.fromText(text, isForeign);
   }
-  return RawJson.fromChecked(
-    Buffer.concat(parts.map((part) => (typeof part === "string" ? Buffer.from(part) : part.bytes))),
-  );
+  return fromPieces(parts.flatMap((part) => (typeof part === "string" ? [Buffer.from(part)] : part.pieces)));
+}
+
+/** From here on a copy costs more than the trouble of several pieces. */
+const minSeparateBytes = 64 * 1024;
+
+function fromPieces(pieces: readonly Uint8Array[]): RawJson {
+  const isLarge = pieces.some(({ length }) => length >= minSeparateBytes);
+  return isLarge ? RawJson.fromPieces(pieces) : RawJson.fromChecked(Buffer.concat(pieces));
 }
 
 /**
@@ -40,7 +46,5 @@ export function prependMembers(members: string, object: RawJson): RawJson {
   while (bytes[start] === 0x20 || bytes[start] === 0x0a || bytes[start] === 0x0d || bytes[start] === 0x09)
     start++;
   const isEmpty = bytes[start] === 0x7d;
-  return RawJson.fromChecked(
-    Buffer.concat([Buffer.from(isEmpty ? `{${members}` : `{${members},`), bytes.subarray(start)]),
-  );
+  return fromPieces([Buffer.from(isEmpty ? `{${members}` : `{${members},`), bytes.subarray(start)]);
 }

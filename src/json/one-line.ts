@@ -18,9 +18,8 @@ export function toOneLine(raw: RawJson): RawJson {
     const hasBreak = text.includes("\n") || text.includes("\r");
     return hasBreak ? RawJson.fromText(text.replaceAll(/[\n\r]/g, " ")) : raw;
   }
-  const { bytes } = raw;
-  if (!bytes.includes(0x0a) && !bytes.includes(0x0d)) return raw;
+  if (!raw.pieces.some((piece) => piece.includes(0x0a) || piece.includes(0x0d))) return raw;
   return RawJson.fromChecked(
-    Buffer.from(bytes).map((byte) => (byte === 0x0a || byte === 0x0d ? 0x20 : byte)),
+    Buffer.from(raw.bytes).map((byte) => (byte === 0x0a || byte === 0x0d ? 0x20 : byte)),
   );
 }

@@ -22,6 +22,8 @@ export class RawJson {
   #start: number;
   #end: number;
   #isForeign: boolean;
+  /** The bytes in several pieces, until somebody needs them in one; what is large is copied as seldom as can be. */
+  #pieces: readonly Uint8Array[] | undefined;
   /** The source as text, where one character is one byte, so that a piece of it can be cut out by its offsets. */
   readonly #whole: string | undefined;
   #bytes: Uint8Array | undefined;
@@ -68,6 +70,14 @@ export class RawJson {
     return new RawJson(bytes, 0, bytes.length);
   }
 
+  /** Wraps pieces that are, one after the other, exactly one JSON value. Not for bytes from outside: no check. */
+  static fromPieces(pieces: readonly Uint8Array[]): RawJson {
+    const raw = new RawJson();
+    raw.#pieces = pieces;
+    raw.#isForeign = true;
+    return raw;
+  }
+
   /**
    * Wraps JSON text we made ourselves, without white space around it. Not for text from outside: no check. `isForeign` says
    * that part of it came from outside, checked, and may have line breaks between its tokens.
@@ -107,6 +117,11 @@ export class RawJson {
     return this.#bytes;
   }
 
+  /** The same as `bytes`, in as many pieces as it was made of: for those who can write them one after the other. */
+  get pieces(): readonly Uint8Array[] {
+    return this.#pieces ?? [this.bytes];
+  }
+
   get text(): string {
     this.#text ??= this.#decode();
     return this.#text;
@@ -119,16 +134,19 @@ export class RawJson {
   }
 
   get byteLength(): number {
+    if (this.#pieces !== undefined) return lengthOf(this.#pieces);
     return this.#source === undefined ? Buffer.byteLength(this.text) : this.#end - this.#start;
   }
 
   /** About how long the text is, without making any: exact for text, bytes for bytes, 0 for a value nobody wrote yet. */
   get textLength(): number {
-    return this.#text?.length ?? this.#end - this.#start;
+    if (this.#text !== undefined) return this.#text.length;
+    return this.#pieces === undefined ? this.#end - this.#start : lengthOf(this.#pieces);
   }
 
   get kind(): JsonKind {
     if (this.#source !== undefined) return kindOfFirst(this.#source[this.#start]);
+    if (this.#pieces !== undefined) return kindOfFirst(this.#pieces[0]?.[0]);
     if (this.#text !== undefined) return kindOfFirst(this.#text.charCodeAt(0));
     return kindOfValue(this.#value);
   }
@@ -140,12 +158,12 @@ export class RawJson {
 
   /** Whether this came as bytes and has not been needed as text so far. */
   get isBytesOnly(): boolean {
-    return this.#source !== undefined && this.#text === undefined;
+    return (this.#source !== undefined || this.#pieces !== undefined) && this.#text === undefined;
   }
 
   /** Whether this came as a value and has not been needed as bytes or text so far. */
   get isValueOnly(): boolean {
-    return this.#source === undefined && this.#text === undefined;
+    return this.#source === undefined && this.#pieces === undefined && this.#text === undefined;
   }
 
   /**
@@ -202,13 +220,15 @@ export class RawJson {
 
   #toSource(): Uint8Array {
     if (this.#source === undefined) {
-      this.#source = Buffer.from(this.text);
+      this.#source = this.#pieces === undefined ? Buffer.from(this.text) : Buffer.concat(this.#pieces);
+      this.#pieces = undefined;
       this.#end = this.#source.length;
     }
     return this.#source;
   }
 
   #decode(): string {
+    if (this.#pieces !== undefined) this.#toSource();
     if (this.#source !== undefined) return this.#cut(this.#start, this.#end);
     const text: string | undefined = JSON.stringify(this.#value);
     if (text === undefined) throw new TypeError("The value turned into nothing when written as JSON");
@@ -219,6 +239,10 @@ export class RawJson {
     if (this.#whole !== undefined) return this.#whole.slice(start, end);
     return this.#source === undefined ? "" : toText(this.#source, start, end);
   }
+}
+
+function lengthOf(pieces: readonly Uint8Array[]): number {
+  return pieces.reduce((sum, { length }) => sum + length, 0);
 }
 
 /** Up to here a whole message is decoded once, and its members are cut out of that. */

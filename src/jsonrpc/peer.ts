@@ -57,12 +57,8 @@ export class Peer {
   async run(): Promise<void> {
     let cause: unknown;
     try {
-      for await (const messages of this.#channel) {
-        for (const incoming of messages) {
-          this.#receive(incoming);
-          while (this.#unsent >= maxUnsent || this.#unsentLength > maxUnsentLength) await this.#sent();
-        }
-      }
+      const incoming = this.#channel[Symbol.asyncIterator]();
+      while (await this.#receiveNext(incoming));
     } catch (error) {
       cause = error;
       this.#dropped(`the rest of the input: ${String(error)}`);
@@ -95,6 +91,17 @@ export class Peer {
   /** Sends a notification; resolves when the transport has taken it. */
   notify(method: string, params?: RawJson): Promise<void> {
     return this.#channel.send({ kind: "notification", method, params });
+  }
+
+  /** A function of its own, so that nothing of what came is held on to while the next is waited for. */
+  async #receiveNext(messages: AsyncIterator<readonly Incoming[]>): Promise<boolean> {
+    const next = await messages.next();
+    if (next.done === true) return false;
+    for (const incoming of next.value) {
+      this.#receive(incoming);
+      while (this.#unsent >= maxUnsent || this.#unsentLength > maxUnsentLength) await this.#sent();
+    }
+    return true;
   }
 
   #receive(incoming: Incoming): void {

@@ -12,7 +12,10 @@ test.each<[string, string | undefined]>([
   ['{"io.modelcontextprotocol\\/clientInfo":{}}', undefined],
   ['{"\\u0069o.modelcontextprotocol/clientInfo":{}}', undefined],
   ['{"progress\\u0054oken":7}', undefined],
-  ['{"traceparent":"00-1","progressToken":7,"com.example/x":{"a":[1.0,-0]}}', '"traceparent":"00-1","com.example/x":{"a":[1.0,-0]}'],
+  [
+    '{"traceparent":"00-1","progressToken":7,"com.example/x":{"a":[1.0,-0]}}',
+    '"traceparent":"00-1","com.example/x":{"a":[1.0,-0]}',
+  ],
   ['{ "a" : 12345678901234567890 , "b" : 1e400 }', '"a":12345678901234567890,"b":1e400'],
   ['{"io.modelcontextprotocolx/y":1}', '"io.modelcontextprotocolx/y":1'],
   ['{"IO.modelcontextprotocol/y":1}', '"IO.modelcontextprotocol/y":1'],

@@ -22,7 +22,7 @@ import { createToolMethods } from "./tool-methods.ts";
 /** Who the server says it is. */
 export interface ServerInfo extends Implementation {
   /** How to use this server, for the model. */
-  readonly instructions?: string | (() => string | undefined);
+  readonly instructions?: string | ((caller: string | undefined) => string | undefined);
 }
 
 export interface ServerOptions {
@@ -59,6 +59,8 @@ export function createServer(provider: Provider, info: ServerInfo, options: Serv
   const { serves = "both", unknownTool = "invalid_params", onError = writeError } = options;
   const { instructions: given, ...serverInfo } = info;
   const instructions = typeof given === "function" ? given : () => given;
+  // What each caller is told for itself is not for a cache that serves others.
+  const cacheScope = typeof given === "function" ? "private" : "public";
   const finish = createFinish(serverInfo);
   const capabilities = capabilitiesOf(provider);
   const subscriptions = createSubscriptions(provider, capabilities, options.maxListens ?? 16_384);
@@ -68,17 +70,17 @@ export function createServer(provider: Provider, info: ServerInfo, options: Serv
   const initialize: Method = ({ params, wire }) => {
     const handshake = parseInitialize(params);
     wire.beginSession?.(handshake);
-    return toInitializeResult(handshake.revision, capabilities, serverInfo, instructions());
+    return toInitializeResult(handshake.revision, capabilities, serverInfo, instructions(wire.caller));
   };
 
   const discover: Method = ({ wire }) => {
-    const text = instructions();
+    const text = instructions(wire.caller);
     const result = {
       supportedVersions: modernRevisions,
       capabilities,
       ...(text === undefined ? {} : { instructions: text }),
     };
-    return finish(RawJson.fromValue(result), wire.era, { ttlMs: 0, cacheScope: "public" });
+    return finish(RawJson.fromValue(result), wire.era, { ttlMs: 0, cacheScope });
   };
 
   const listen: Method = async (served) => finish(await subscriptions.listen(served), served.wire.era);

@@ -1,5 +1,7 @@
+import { type Clock, settlesWithin, systemClock } from "../async/clock.ts";
 import { createDeferred } from "../async/deferred.ts";
 import { ClosedError } from "../errors/closed-error.ts";
+import type { RawJson } from "../json/raw.ts";
 import type { Channel, Incoming } from "../jsonrpc/channel.ts";
 import { Peer } from "../jsonrpc/peer.ts";
 import type { Link, LinkEvents, LinkMode } from "../mcp/link.ts";
@@ -9,16 +11,26 @@ export interface ChannelLinkOptions {
   readonly events: LinkEvents;
   /** Told what came and was passed over. */
   readonly onDropped?: (what: string) => void;
+  readonly clock?: Clock;
 }
 
-/** A link over a channel: a child's pipes, a TCP socket, byte streams, memory. */
-export function createChannelLink(channel: Channel, { target, events, onDropped }: ChannelLinkOptions): Link {
+/**
+ * A link over a channel: a child's pipes, a TCP socket, byte streams, memory. A server that floods us is not read from for
+ * a while, so that its pipe fills up and it waits. Nothing is lost of what it says, its answers included, but all is late.
+ */
+export function createChannelLink(channel: Channel, options: ChannelLinkOptions): Link {
+  const { target, events, onDropped, clock = systemClock } = options;
   // Until something else is settled, a server may not ask: whoever probes must not be drawn into a conversation.
   let mode: LinkMode = { kind: "modern", revision: "" };
   let isOver = false;
+  /** Requests whose answers have not come. */
+  let unanswered = 0;
+  const isAsked = (): boolean => unanswered > 0 && unanswered-- > 0;
+  const disposed = createDeferred<void>();
   const heard: Channel = {
     send: (message) => channel.send(message),
-    [Symbol.asyncIterator]: () => listen(channel, () => mode, onDropped),
+    [Symbol.asyncIterator]: () =>
+      listen(pace(channel, { isAsked, disposed: disposed.promise, clock }), () => mode, onDropped),
     [Symbol.asyncDispose]: () => channel[Symbol.asyncDispose](),
   };
   const peer = new Peer(heard, {
@@ -37,14 +49,83 @@ export function createChannelLink(channel: Channel, { target, events, onDropped 
     closed: closed.promise,
     request: ({ method, params, stop, id, onSent }) => {
       if (!isOver && !stop.isAborted) onSent?.();
+      unanswered++;
       return peer.request(method, params, id === undefined ? { stop } : { stop, id });
     },
     notify: (method, params) => peer.notify(method, params),
     use: (settled) => {
       mode = settled;
     },
-    [Symbol.asyncDispose]: () => channel[Symbol.asyncDispose](),
+    [Symbol.asyncDispose]: () => {
+      disposed.resolve();
+      return channel[Symbol.asyncDispose]();
+    },
   };
+}
+
+/**
+ * What a server says unasked has a price in time: about ten times what it takes us, so that we spend at most a tenth of
+ * our time on one that never stops. A line that is no message is dear because it becomes an error with a stack (18 µs),
+ * and because all lines of a chunk are read in one go: when the next chunk comes must make up for that.
+ */
+const messageMs = 0.1;
+const invalidMs = 2.5;
+const kibibyteMs = 0.1;
+
+/** How much of it may come at once: 2,000 small messages, or a banner of 80 lines. */
+const patienceMs = 200;
+
+/** Most messages handled in one go while a server says too much. */
+const pieceLength = 50;
+
+interface Pace {
+  /** Takes one of the answers that are waited for; tells whether there was one. */
+  readonly isAsked: () => boolean;
+  /** From then on nobody is waited for. */
+  readonly disposed: Promise<void>;
+  readonly clock: Clock;
+}
+
+/** Receives from a channel, but not faster than what comes unasked is paid for with time. */
+async function* pace(
+  channel: Channel,
+  { isAsked, disposed, clock }: Pace,
+): AsyncGenerator<readonly Incoming[]> {
+  let paidAt = 0;
+  for await (const messages of channel) {
+    const costMs = messages.reduce((sum, message) => sum + costOf(message, isAsked), 0);
+    const now = clock.now();
+    if (costMs > 0) paidAt = Math.max(paidAt, now - patienceMs) + costMs;
+    if (paidAt <= now) {
+      yield messages;
+      continue;
+    }
+    const pauseMs = (paidAt - now) / Math.ceil(messages.length / pieceLength);
+    for (let start = 0; start < messages.length; start += pieceLength) {
+      yield messages.slice(start, start + pieceLength);
+      await settlesWithin(disposed, pauseMs, clock);
+    }
+  }
+}
+
+function costOf(incoming: Incoming, isAsked: () => boolean): number {
+  switch (incoming.kind) {
+    case "result":
+      return isAsked() ? 0 : messageMs + toKibibytes(incoming.result) * kibibyteMs;
+    case "error":
+      return isAsked() ? 0 : messageMs;
+    case "notification":
+    case "request":
+      return messageMs + toKibibytes(incoming.params) * kibibyteMs;
+    case "invalid":
+      return invalidMs;
+    case "batch":
+      return incoming.items.reduce((sum, item) => sum + costOf(item, isAsked), 0);
+  }
+}
+
+function toKibibytes(json: RawJson | undefined): number {
+  return json === undefined ? 0 : json.textLength / 1024;
 }
 
 /**
@@ -52,7 +133,7 @@ export function createChannelLink(channel: Channel, { target, events, onDropped 
  * and an answer to that would confuse it more. Requests are for legacy clients, and batches for those of one revision.
  */
 async function* listen(
-  channel: Channel,
+  channel: AsyncIterable<readonly Incoming[]>,
   mode: () => LinkMode,
   onDropped: ((what: string) => void) | undefined,
 ): AsyncGenerator<readonly Incoming[]> {

@@ -95,7 +95,9 @@ function* toChunks(lines: readonly RawJson[]): Generator<string | Uint8Array> {
     if (line.isBytesOnly) {
       if (text !== "") yield text;
       text = "";
-      yield Buffer.concat([line.bytes, lineEnd]);
+      const { pieces } = line;
+      if (pieces.length > 1) yield* [...pieces, lineEnd];
+      else yield Buffer.concat([line.bytes, lineEnd]);
       continue;
     }
     text += `${line.text}\n`;

@@ -9,6 +9,10 @@ const newline = 0x0a;
 const carriageReturn = 0x0d;
 const nothing = new Uint8Array(0);
 
+/** Smaller pieces are gathered in blocks. */
+const minPieceBytes = 16 * 1024;
+const blockBytes = 64 * 1024;
+
 /**
  * Cuts a stream of bytes into lines. Works on bytes, so a character may be split anywhere between two chunks, and only
  * `\n` and `\r\n` end a line (U+2028 does not). Blank lines are left out. A line over the limit is reported once, as
@@ -16,8 +20,10 @@ const nothing = new Uint8Array(0);
  */
 export class LineSplitter {
   readonly #maxBytes: number;
-  /** Begins with the part of a line whose end has not come yet. One buffer: pieces as small as a byte would add up. */
-  #partial: Uint8Array = nothing;
+  /** The part of a line whose end has not come yet. */
+  #pieces: Uint8Array[] = [];
+  /** The rest of the last piece, if that has room for more: pieces as small as a byte would add up otherwise. */
+  #room: Uint8Array = nothing;
   #length = 0;
   #isSkipping = false;
 
@@ -48,7 +54,7 @@ export class LineSplitter {
 
   #finish(last: Uint8Array, lines: Line[]): void {
     const isSkipped = this.#isSkipping;
-    const bytes = this.#length === 0 ? last : this.#append(last);
+    const bytes = this.#length === 0 ? last : this.#joined(last);
     this.#forget();
     this.#isSkipping = false;
     if (isSkipped) return;
@@ -70,21 +76,33 @@ export class LineSplitter {
     }
   }
 
-  /** Everything there is of the line so far. */
-  #append(piece: Uint8Array): Uint8Array {
-    const length = this.#length + piece.length;
-    if (length > this.#partial.length) {
-      const grown = Buffer.allocUnsafe(Math.max(length, 2 * this.#partial.length));
-      grown.set(this.#partial.subarray(0, this.#length));
-      this.#partial = grown;
+  #append(piece: Uint8Array): void {
+    this.#length += piece.length;
+    if (piece.length <= this.#room.length) {
+      this.#room.set(piece);
+      this.#room = this.#room.subarray(piece.length);
+      const last = this.#pieces.length - 1;
+      const grown = this.#pieces[last];
+      // It lies in the same memory as the piece it continues.
+      if (grown !== undefined)
+        this.#pieces[last] = new Uint8Array(grown.buffer, grown.byteOffset, grown.length + piece.length);
+      return;
     }
-    this.#partial.set(piece, this.#length);
-    this.#length = length;
-    return this.#partial.subarray(0, length);
+    this.#room = nothing;
+    if (piece.length >= minPieceBytes) return void this.#pieces.push(piece);
+    const block = Buffer.allocUnsafeSlow(blockBytes);
+    block.set(piece);
+    this.#pieces.push(block.subarray(0, piece.length));
+    this.#room = block.subarray(piece.length);
+  }
+
+  #joined(last: Uint8Array): Uint8Array {
+    return Buffer.concat([...this.#pieces, last]);
   }
 
   #forget(): void {
-    this.#partial = nothing;
+    this.#pieces = [];
+    this.#room = nothing;
     this.#length = 0;
   }
 }

@@ -5,8 +5,9 @@ import type { Channel, Incoming, Invalid } from "../jsonrpc/channel.ts";
 import { encodeMessage } from "../jsonrpc/message.ts";
 import { parseMessage } from "../jsonrpc/parse.ts";
 import { messageShape } from "../mcp/shape.ts";
+import { LineReader } from "./line-reader.ts";
 import { LineWriter } from "./line-writer.ts";
-import { LineSplitter, type Line } from "./lines.ts";
+import type { Line } from "./lines.ts";
 
 export interface LineLimits {
   /** Longest line accepted, in bytes without its end; 16 MiB by default. */
@@ -42,22 +43,10 @@ export function createStreamChannel(
   };
 }
 
-async function* receive(readable: Readable, limits: LineLimits): AsyncGenerator<readonly Incoming[]> {
+function receive(readable: Readable, limits: LineLimits): LineReader {
   const { maxLineBytes = defaultMaxLineBytes, maxDepth } = limits;
-  const splitter = new LineSplitter(maxLineBytes);
   const options = { shape: messageShape, ...(maxDepth === undefined ? {} : { maxDepth }) };
-  try {
-    for await (const chunk of readable) {
-      // A stream with an encoding gives strings.
-      const lines = splitter.push(typeof chunk === "string" ? Buffer.from(chunk) : (chunk as Uint8Array));
-      if (lines.length > 0) yield lines.map((line) => toIncoming(line, options));
-    }
-  } catch (error) {
-    // A reset or a stream destroyed under us: the other side is gone, which is the end of input.
-    if (!isGone(error)) throw error;
-  }
-  const rest = splitter.flush();
-  if (rest.length > 0) yield rest.map((line) => toIncoming(line, options));
+  return new LineReader(readable, maxLineBytes, (line) => toIncoming(line, options));
 }
 
 function toIncoming(line: Line, options: Parameters<typeof parseMessage>[1]): Incoming {
@@ -73,9 +62,4 @@ export function refuseTooLong(maxBytes: number): Invalid {
     error: new RpcError("rpc.invalid_request", text),
     isAnswerable: true,
   };
-}
-
-function isGone(error: unknown): boolean {
-  const code = (error as { code?: unknown } | undefined)?.code;
-  return code === "ERR_STREAM_PREMATURE_CLOSE" || code === "ECONNRESET" || code === "EPIPE" || code === "EIO";
 }

@@ -12,9 +12,12 @@ const fits = (field: object, value: unknown): boolean =>
   isFit(form({ field }), { action: "accept", content: { field: value } });
 
 describe("an answer to a form", () => {
-  test.each([7, "x", null, [], {}, { action: "approve" }, { method: "x", result: {} }])("cannot be %j", (answer) => {
-    expect(isFit(form({}), answer)).toBe(false);
-  });
+  test.each([7, "x", null, [], {}, { action: "approve" }, { method: "x", result: {} }])(
+    "cannot be %j",
+    (answer) => {
+      expect(isFit(form({}), answer)).toBe(false);
+    },
+  );
 
   test.each(["decline", "cancel"])("may be %s, with or without content", (action) => {
     const strict = form({ name: { type: "string" } }, ["name"]);

@@ -44,7 +44,10 @@ function fitsField(value: unknown, field: Fields): boolean {
   if (choices !== undefined && !choices.includes(value)) return false;
   switch (field["type"]) {
     case "string":
-      return typeof value === "string" && isWithin(Array.from(value).length, field["minLength"], field["maxLength"]);
+      return (
+        typeof value === "string" &&
+        isWithin(Array.from(value).length, field["minLength"], field["maxLength"])
+      );
     case "integer":
       return Number.isInteger(value) && isWithin(value as number, field["minimum"], field["maximum"]);
     case "number":

@@ -61,7 +61,8 @@ function createAsking(options: Omit<ParkingOptions, "clock"> = {}): Asking {
       const called = asking.call(caller);
       await clock.advance(30);
       const outcome = await called;
-      if (outcome.kind !== "input_required" || !isParkedState(outcome.state)) throw new Error("It is not parked.");
+      if (outcome.kind !== "input_required" || !isParkedState(outcome.state))
+        throw new Error("It is not parked.");
       return outcome.state;
     },
     retry: (state, caller = "alice", more = {}) => {
@@ -236,7 +237,9 @@ test("closing gives everything up", async () => {
   await park("bob");
   await parking.close();
   await clock.advance(0);
-  expect(log.toSorted()).toEqual(["cancelled", "cancelled", '{"action":"cancel"}', '{"action":"cancel"}'].toSorted());
+  expect(log.toSorted()).toEqual(
+    ["cancelled", "cancelled", '{"action":"cancel"}', '{"action":"cancel"}'].toSorted(),
+  );
   expect(parking.size).toBe(0);
   expect(clock.sleeping).toBe(0);
 });

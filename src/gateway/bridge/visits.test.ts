@@ -2,6 +2,7 @@ import { expect, test } from "vitest";
 import { RpcError } from "../../errors/rpc-error.ts";
 import { ToolError } from "../../errors/tool-error.ts";
 import { RawJson } from "../../json/raw.ts";
+import type { ClientCapabilities } from "../../mcp/types.ts";
 import { toVisits } from "./visits.ts";
 import { unwrapState } from "./wrapped-state.ts";
 
@@ -35,11 +36,14 @@ test("the retry makes the request anew", () => {
 
 test.each(["decline", "cancel"])("a user who says %s is not asked again", (action) => {
   const visits = toVisits(refused(pages), canVisit, "shop");
-  const answers = { "visit-1": RawJson.fromValue({ action: "accept" }), "visit-2": RawJson.fromValue({ action }) };
+  const answers = {
+    "visit-1": RawJson.fromValue({ action: "accept" }),
+    "visit-2": RawJson.fromValue({ action }),
+  };
   expect(() => unwrapState({ answers, state: visits?.state }, "shop")).toThrow(ToolError);
 });
 
-test.each<[string, unknown, object]>([
+test.each<[string, unknown, ClientCapabilities]>([
   ["another error", new RpcError("rpc.internal", "x"), canVisit],
   ["what is no error of a server", new Error("x"), canVisit],
   ["no pages", refused([]), canVisit],

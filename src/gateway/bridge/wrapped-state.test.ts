@@ -9,11 +9,14 @@ const asked = (state?: unknown): InputRequired => ({
   ...(state === undefined ? {} : { state }),
 });
 
-test.each(["opaque", "", 'quotes " and \\ and 🦊', undefined, { parked: "x" }])("%j comes back as it was", (state) => {
-  const wrapped = wrapState(asked(state), "shop");
-  expect(wrapped.keepsAnswers).toBe(false);
-  expect(unwrapState({ answers: {}, state: wrapped.state }, "shop")).toEqual({ answers: {}, state });
-});
+test.each(["opaque", "", 'quotes " and \\ and 🦊', undefined, { parked: "x" }])(
+  "%j comes back as it was",
+  (state) => {
+    const wrapped = wrapState(asked(state), "shop");
+    expect(wrapped.keepsAnswers).toBe(false);
+    expect(unwrapState({ answers: {}, state: wrapped.state }, "shop")).toEqual({ answers: {}, state });
+  },
+);
 
 test("a state is refused by another server than the one that gave it", () => {
   const { state } = wrapState(asked("opaque"), "shop");

@@ -220,7 +220,7 @@ test("whatever comes and goes in whatever order, names stay, owners stay, and lo
   });
   fc.assert(
     fc.property(
-      fc.array(step, { maxLength: 25 }),
+      fc.array(step, { maxLength: 25, size: "max" }),
       fc.array(fc.boolean(), { minLength: 4, maxLength: 4 }),
       (steps, bares) => {
         const all: readonly FakeSource[] = bares.map((isBare, index) =>

@@ -46,7 +46,7 @@ test("two things of one server under one name are a collision", () => {
 const servers = ["a", "b", "c"] as const;
 const claims = fc.array(
   fc.record({ server: fc.constantFrom(...servers), key: fc.constantFrom("x", "y", "z", "__proto__") }),
-  { maxLength: 12 },
+  { maxLength: 12, size: "max" },
 );
 const toClaims = (
   list: readonly { readonly server: string; readonly key: string }[],

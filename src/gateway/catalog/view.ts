@@ -1,6 +1,7 @@
 import { UriTemplateError } from "../../errors/uri-template-error.ts";
 import type { Prompt, Resource, ResourceTemplate, Tool } from "../../mcp/types.ts";
 import { parseUriTemplate, type UriTemplate } from "../../mcp/uri-template.ts";
+import type { ServerConfig } from "../config/config.ts";
 import type { Snapshot } from "./catalog.ts";
 import type { Claim } from "./merge.ts";
 import { spellingsOf } from "./uri-spellings.ts";
@@ -23,6 +24,8 @@ export interface View {
   /** The server that lists a URI, or a template it fits. */
   resourceOwner(uri: string): Owner | undefined;
   templateOwner(uriTemplate: string): Owner | undefined;
+  /** Whether the caller is to know of a server: it may use something of it, or anything it would call its own. */
+  knows(server: Pick<ServerConfig, "name" | "prefix">): boolean;
   /** Servers that list anything with the scheme of this URI, which they may know without listing it. */
   likelyOwners(uri: string): readonly string[];
 }
@@ -62,6 +65,9 @@ export function createView(snapshot: Snapshot, policy: Policy, separator: string
         ({ template, owner: { server } }) => mayUse(server, uri) && template.match(uri) !== undefined,
       )?.owner;
     },
+    knows: ({ name, prefix }) =>
+      policy(`${prefix === false ? name : prefix}${separator}*`) ||
+      [...tools, ...prompts, ...resources, ...templates].some(({ server }) => server === name),
     likelyOwners: (uri) => {
       const scheme = schemeOf(uri);
       const all = [...resources, ...templates].filter(({ key }) => schemeOf(key) === scheme);

@@ -283,7 +283,7 @@ test("whatever happens, nobody shares what is lent to one alone, the limit holds
   await fc.assert(
     fc.asyncProperty(
       fc.integer({ min: 1, max: 3 }),
-      fc.array(fc.tuple(step, fc.boolean()), { maxLength: 50 }),
+      fc.array(fc.tuple(step, fc.boolean()), { maxLength: 50, size: "max" }),
       async (maxLines, happening) => {
         const { take, lines, clock, open } = make({ maxLines, idleMs: 1000, maxWaiting: 20 });
         const lent = new Set<{ readonly lease: Lease; readonly isAlone: boolean }>();

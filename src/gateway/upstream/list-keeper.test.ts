@@ -278,52 +278,55 @@ test("whatever happens, what is known in the end is what the last server lists",
   type Step = "begin" | "end" | "change" | "settle" | "settleLast" | "fail" | "wait";
   const step = fc.constantFrom<Step>("begin", "end", "change", "settle", "settleLast", "fail", "wait");
   await fc.assert(
-    fc.asyncProperty(fc.array(fc.tuple(step, fc.boolean()), { maxLength: 40 }), async (happening) => {
-      const { keeper, clock, toolNames } = make();
-      const open: { readonly list: Deferred<readonly Tool[]>; readonly version: string }[] = [];
-      let version = 0;
-      let server: FakeClient | undefined;
-      let mostOpen = 0;
-      const begin = (): void => {
-        const perServer = { open: 0 };
-        version++;
-        server = createFakeClient({
-          tools: () => {
-            const list = createDeferred<readonly Tool[]>();
-            open.push({ list, version: `v${version}` });
-            mostOpen = Math.max(mostOpen, ++perServer.open);
-            void list.promise.then(
-              () => perServer.open--,
-              () => perServer.open--,
-            );
-            return list.promise;
-          },
-        });
-        void keeper.begin(server.client);
-      };
-      for (const [each, isTurn] of happening) {
-        if (each === "begin") begin();
-        if (each === "end") keeper.end();
-        if (each === "change") {
+    fc.asyncProperty(
+      fc.array(fc.tuple(step, fc.boolean()), { maxLength: 40, size: "max" }),
+      async (happening) => {
+        const { keeper, clock, toolNames } = make();
+        const open: { readonly list: Deferred<readonly Tool[]>; readonly version: string }[] = [];
+        let version = 0;
+        let server: FakeClient | undefined;
+        let mostOpen = 0;
+        const begin = (): void => {
+          const perServer = { open: 0 };
           version++;
-          server?.announce({ kind: "tools" });
+          server = createFakeClient({
+            tools: () => {
+              const list = createDeferred<readonly Tool[]>();
+              open.push({ list, version: `v${version}` });
+              mostOpen = Math.max(mostOpen, ++perServer.open);
+              void list.promise.then(
+                () => perServer.open--,
+                () => perServer.open--,
+              );
+              return list.promise;
+            },
+          });
+          void keeper.begin(server.client);
+        };
+        for (const [each, isTurn] of happening) {
+          if (each === "begin") begin();
+          if (each === "end") keeper.end();
+          if (each === "change") {
+            version++;
+            server?.announce({ kind: "tools" });
+          }
+          const settled = each === "settle" ? open.shift() : each === "settleLast" ? open.pop() : undefined;
+          settled?.list.resolve(tools(settled.version));
+          if (each === "fail") open.shift()?.list.reject(new Error("no"));
+          if (each === "wait") await clock.advance(50);
+          if (isTurn) await turn();
         }
-        const settled = each === "settle" ? open.shift() : each === "settleLast" ? open.pop() : undefined;
-        settled?.list.resolve(tools(settled.version));
-        if (each === "fail") open.shift()?.list.reject(new Error("no"));
-        if (each === "wait") await clock.advance(50);
-        if (isTurn) await turn();
-      }
-      begin();
-      for (let rounds = 0; rounds < 50; rounds++) {
-        for (const { list, version: listed } of open.splice(0)) list.resolve(tools(listed));
-        await clock.advance(50);
-      }
-      expect(toolNames()).toEqual([`v${version}`]);
-      expect(mostOpen).toBe(1);
-      keeper.end();
-      expect(clock.sleeping).toBe(0);
-    }),
+        begin();
+        for (let rounds = 0; rounds < 50; rounds++) {
+          for (const { list, version: listed } of open.splice(0)) list.resolve(tools(listed));
+          await clock.advance(50);
+        }
+        expect(toolNames()).toEqual([`v${version}`]);
+        expect(mostOpen).toBe(1);
+        keeper.end();
+        expect(clock.sleeping).toBe(0);
+      },
+    ),
     { numRuns: 100 },
   );
 }, 30_000);

@@ -37,7 +37,7 @@ test("who starts only when there is no delay never starts more often than the wi
   await fc.assert(
     fc.asyncProperty(
       limits,
-      fc.array(fc.nat(120), { maxLength: 60 }),
+      fc.array(fc.nat(120), { maxLength: 60, size: "max" }),
       async ({ maxStarts, windowMs }, waits) => {
         const clock = createVirtualClock();
         const gate = new StartGate({ clock, maxStarts, windowMs });
@@ -61,7 +61,7 @@ test("who starts only when there is no delay never starts more often than the wi
 
 test("who waits for as long as it says may start", async () => {
   await fc.assert(
-    fc.asyncProperty(fc.array(fc.nat(100), { maxLength: 20 }), async (waits) => {
+    fc.asyncProperty(fc.array(fc.nat(100), { maxLength: 20, size: "max" }), async (waits) => {
       const clock = createVirtualClock();
       const gate = new StartGate({ clock, maxStarts: 3, windowMs: 150 });
       for (const wait of waits) {

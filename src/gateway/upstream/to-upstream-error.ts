@@ -20,13 +20,13 @@ const hopCodes: ReadonlySet<number> = new Set([
  * else says which server, what happened, and whether the call may have been carried out. Commands, URLs and what a child
  * wrote are for the log: they are not the caller's to know.
  */
-export function toUpstreamError(server: string, error: unknown): unknown {
+export function toUpstreamError(server: string, error: unknown, hide: Hide = (text) => text): unknown {
   const options = { cause: error };
   if (error instanceof RpcError) {
     // The one error of a server that is about our caller, and that our own server has to recognise.
     if (error.rpcCode === rpcCodes["rpc.missing_capability"])
       return new RpcError("rpc.missing_capability", error.message, { data: error.data, cause: error });
-    if (!hopCodes.has(error.rpcCode)) return error;
+    if (!hopCodes.has(error.rpcCode)) return hideIn(error, hide);
     const text = `${server} refused the request: ${error.message}`;
     return new UpstreamError("failed", server, "answered", text, options);
   }
@@ -54,6 +54,18 @@ export function toUpstreamError(server: string, error: unknown): unknown {
   }
   if (error instanceof AbortedError) return error.cause ?? error;
   return error;
+}
+
+/** Takes secrets out of a text. */
+export type Hide = (text: string) => string;
+
+/** A server that repeats what it was given in confidence must not tell our callers. */
+function hideIn(error: RpcError, hide: Hide): RpcError {
+  const told = JSON.stringify([error.message, error.data ?? null]);
+  const hidden = hide(told);
+  if (hidden === told) return error;
+  const [message, data] = JSON.parse(hidden) as [string, unknown];
+  return new RpcError(error.code, message, { rpcCode: error.rpcCode, data: data ?? undefined });
 }
 
 /** Whether a failure says that a server may be gone, and not just that it did not like a request. */

@@ -73,11 +73,20 @@ export class UpstreamLists implements AsyncDisposable {
     release();
     if (variant.lists.isListed && !variant.isOutdated) return refresh(variant.lists);
     variant.line.start();
+    this.#waitOnce(variant);
     return variant.listed.promise;
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
     await this.variants[Symbol.asyncDispose]();
+  }
+
+  /** A server that hangs in its lists holds its callers up once, and not each time they look. */
+  #waitOnce(variant: Variant): void {
+    if (variant.isWaitedFor) return;
+    variant.isWaitedFor = true;
+    const stop = this.#options.clock.timer(maxHoldMs, variant.listed.resolve);
+    void variant.listed.promise.then(stop);
   }
 
   /** Whoever is told of a change looks at once, so every kind of caller must find what is new by then. */
@@ -87,6 +96,7 @@ export class UpstreamLists implements AsyncDisposable {
     for (const variant of variants.filter(({ line }) => line.client === undefined)) {
       variant.isOutdated = true;
       variant.listed = createDeferred();
+      variant.isWaitedFor = false;
     }
     if (variants.length > 0) {
       const refreshed = Promise.all(variants.map(({ lists }) => lists.refresh(changed)));
@@ -114,10 +124,10 @@ export class UpstreamLists implements AsyncDisposable {
         }),
       onHealth: (health) => {
         if (health.kind !== "up") lists.end();
-        if (health.kind === "down") variant.listed.resolve();
+        if (health.kind === "down" || health.kind === "stopped") variant.listed.resolve();
       },
     });
-    const variant: Variant = { line, lists, isOutdated: true, listed: createDeferred() };
+    const variant: Variant = { line, lists, isOutdated: true, listed: createDeferred(), isWaitedFor: false };
     return variant;
   }
 }

@@ -25,7 +25,7 @@ import { type CreateLine, createLineFactory, toCapabilities } from "./line-facto
 import type { Line } from "./line.ts";
 import { type Lease, Lines } from "./lines.ts";
 import type { Listed, ListKind } from "./list-keeper.ts";
-import { isDoubtful, toUpstreamError } from "./to-upstream-error.ts";
+import { type Hide, isDoubtful, toUpstreamError } from "./to-upstream-error.ts";
 import { UpstreamLists } from "./upstream-lists.ts";
 import { Watches } from "./watches.ts";
 
@@ -43,6 +43,8 @@ export interface UpstreamOptions {
   /** The server this one takes the place of, because its config changed: its lists and watches are taken over. */
   readonly predecessor?: Upstream | undefined;
   readonly clock?: Clock;
+  /** Takes the secrets of the config out of what callers are told. */
+  readonly hide?: Hide;
   readonly onChange: (change: UpstreamChange) => void;
 }
 
@@ -65,6 +67,7 @@ export class Upstream implements AsyncDisposable {
   #inFlight = 0;
   #onIdle: (() => void) | undefined;
   #isAsking = false;
+  #isClosed = false;
   #stopIdle: (() => void) | undefined;
   #firstListed: Promise<void> | undefined;
 
@@ -185,7 +188,11 @@ export class Upstream implements AsyncDisposable {
   async watch(uri: string, context: CallContext): Promise<() => void> {
     try {
       const client = await this.#base.whenUp(context.signal);
-      return await this.#watches.add(uri, client);
+      const stop = await this.#watches.add(uri, client);
+      return () => {
+        stop();
+        this.#restLater();
+      };
     } catch (error) {
       throw this.#failed(error, this.#base);
     }
@@ -203,6 +210,7 @@ export class Upstream implements AsyncDisposable {
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
+    this.#isClosed = true;
     this.#stopIdle?.();
     await Promise.all([
       this.#base[Symbol.asyncDispose](),
@@ -336,7 +344,7 @@ export class Upstream implements AsyncDisposable {
   /** A lazy server that nobody used for a while is stopped; its lists stay. */
   #restLater(): void {
     const { idleStopMs } = this.config;
-    if (idleStopMs === undefined) return;
+    if (idleStopMs === undefined || this.#isClosed) return;
     this.#stopIdle?.();
     this.#stopIdle = this.#clock.timer(idleStopMs, () => {
       if (this.#inFlight === 0 && this.#watches.size === 0) void this.#base.rest();
@@ -345,7 +353,7 @@ export class Upstream implements AsyncDisposable {
 
   #failed(error: unknown, line: Line): unknown {
     if (isDoubtful(error)) line.doubt();
-    return toUpstreamError(this.name, error);
+    return toUpstreamError(this.name, error, this.#options.hide);
   }
 
   #busy(): UpstreamError {

@@ -31,6 +31,7 @@ function make(options: Partial<VariantsOptions> = {}): Made {
       lists: {} as ListKeeper,
       isOutdated: true,
       listed: createDeferred(),
+      isWaitedFor: false,
     };
   };
   return {

@@ -11,6 +11,8 @@ export interface Variant {
   isOutdated: boolean;
   /** Settles when it is listed again, or that failed. */
   listed: Deferred<void>;
+  /** Whether somebody waits for that, or did in vain. */
+  isWaitedFor: boolean;
 }
 
 interface Slot extends Variant {

@@ -18,7 +18,10 @@ describe("what is declared on behalf of a caller", () => {
     [{ roots: { listChanged: true } }, { roots: {} }],
     [{ experimental: { x: {} }, extensions: { y: {} }, tasks: {} }, {}],
     [{ elicitation: true, sampling: 1, roots: null }, {}],
-    [{ elicitation: { url: true }, sampling: { tools: 1 } }, { elicitation: { form: {} }, sampling: {} }],
+    [
+      { elicitation: { url: true }, sampling: { tools: 1 } },
+      { elicitation: { form: {} }, sampling: {} },
+    ],
   ])("%j becomes %j", (declared, expected) => {
     expect(relayed(declared)).toEqual(expected);
   });

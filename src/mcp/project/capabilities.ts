@@ -15,7 +15,7 @@ export const everythingRelayable: ClientCapabilities = {
   roots: {},
 };
 
-const known = new WeakMap<ClientCapabilities, Relayable>();
+const known = new WeakMap<ClientCapabilities, Map<Revision, Relayable>>();
 
 /**
  * The part of a caller's capabilities that may be declared to a server on its behalf: no more than it declared itself, and
@@ -23,12 +23,14 @@ const known = new WeakMap<ClientCapabilities, Relayable>();
  * `roots.listChanged` is never declared.
  */
 export function toRelayable(declared: ClientCapabilities, revision: Revision): Relayable {
-  let relayable = known.get(declared);
+  let byRevision = known.get(declared);
+  if (byRevision === undefined) known.set(declared, (byRevision = new Map<Revision, Relayable>()));
+  let relayable = byRevision.get(revision);
   if (relayable === undefined) {
     const capabilities = project(declared, revision);
     const key = Object.keys(capabilities).length === 0 ? "" : JSON.stringify(capabilities);
     relayable = { capabilities, key };
-    known.set(declared, relayable);
+    byRevision.set(revision, relayable);
   }
   return relayable;
 }

@@ -1,7 +1,9 @@
+import { joinJson } from "../../json/join.ts";
 import { RawJson } from "../../json/raw.ts";
+import { scanElements } from "../../json/scan.ts";
 import { editMembers } from "../../json/splice.ts";
 import type { LegacyRevision } from "../revision.ts";
-import type { PromptMessage, ToolResult } from "../types.ts";
+import type { Content, PromptMessage } from "../types.ts";
 import { hasAllContent, projectContent } from "./content.ts";
 
 /** A result without the members only modern results have. */
@@ -26,21 +28,38 @@ export function projectToolResult(result: RawJson, revision: LegacyRevision, isW
       structuredContent: editMembers(RawJson.fromText("{}"), { result: structured }),
     });
   }
-  const { structuredContent: _, content = [], ...rest } = plain.value as Partial<ToolResult>;
-  return RawJson.fromValue({
-    ...rest,
-    content: content.map((block) => projectContent(block, revision)),
+  const content = projectArray(plain.at("content"), (block: Content) => projectContent(block, revision));
+  const edits = {
+    ...(structured === undefined ? {} : { structuredContent: undefined }),
+    ...(content && { content }),
+  };
+  return Object.keys(edits).length === 0 ? plain : editMembers(plain, edits);
+}
+
+/** An array with some of its elements changed, and the others as they were spelled; undefined when none is. */
+function projectArray<T>(array: RawJson | undefined, project: (element: T) => T): RawJson | undefined {
+  if (array?.kind !== "array") return undefined;
+  let isChanged = false;
+  const { bytes } = array;
+  const elements = scanElements(bytes).map(({ start, end }) => {
+    const raw = RawJson.fromChecked(bytes.subarray(start, end));
+    const element = raw.value as T;
+    const projected = project(element);
+    if (projected === element) return raw;
+    isChanged = true;
+    return RawJson.fromValue(projected);
   });
+  if (!isChanged) return undefined;
+  return joinJson(["[", ...elements.flatMap((raw, index) => (index === 0 ? [raw] : [",", raw])), "]"]);
 }
 
 /** A prompt's messages as a legacy revision knows them. */
 export function projectPromptResult(result: RawJson, revision: LegacyRevision): RawJson {
   const plain = withoutModernMembers(result);
   if (hasAllContent(revision)) return plain;
-  const { messages = [], ...rest } = plain.value as { messages?: readonly PromptMessage[] };
-  const projected = messages.map((message) => ({
-    ...message,
-    content: projectContent(message.content, revision),
-  }));
-  return RawJson.fromValue({ ...rest, messages: projected });
+  const messages = projectArray(plain.at("messages"), (message: PromptMessage) => {
+    const content = projectContent(message.content, revision);
+    return content === message.content ? message : { ...message, content };
+  });
+  return messages === undefined ? plain : editMembers(plain, { messages });
 }

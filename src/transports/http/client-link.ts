@@ -131,7 +131,8 @@ export class HttpLink implements Link {
     return pairs;
   }
 
-  #takeFor(events: LinkEvents): TakeMessage {
+  #takeFor(given: Partial<LinkEvents>): TakeMessage {
+    const events = { ...this.#options.events, ...given };
     return (message) => {
       switch (message.kind) {
         case "notification":

@@ -7,7 +7,7 @@ import type { Server } from "../../mcp/server.ts";
 import { sendError } from "./exchange.ts";
 import { createHttpHandler, type HttpOptions, writeWarning } from "./handler.ts";
 import { stoppingError } from "./post.ts";
-import type { FrameSink, HttpHeaders, HttpRequest, Reply } from "./reply.ts";
+import type { FrameSink, HttpHeaders, HttpRequest, Reply, ReplyBody } from "./reply.ts";
 import { createWebSink, type WebSink, type WebSinkOptions } from "./web-sink.ts";
 
 /** A function from a web-standard request to its response. Whoever made it closes it. */
@@ -141,9 +141,10 @@ class WebReply implements Reply {
     return this.#answered.promise;
   }
 
-  send(status: number, headers: HttpHeaders, body?: string | Uint8Array): void {
+  send(status: number, headers: HttpHeaders, body?: ReplyBody): void {
     const hasNone = status === 202 || status === 204;
-    this.#answered.resolve(new Response(hasNone ? null : (body ?? null), { status, headers }));
+    const whole = typeof body === "object" ? Buffer.concat(body) : body;
+    this.#answered.resolve(new Response(hasNone ? null : (whole ?? null), { status, headers }));
     this.#finish("complete");
   }
 

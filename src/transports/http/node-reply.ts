@@ -2,7 +2,7 @@ import type { IncomingMessage, ServerResponse } from "node:http";
 import type { Awaitable } from "../../async/awaitable.ts";
 import type { HeaderLookup } from "../../mcp/era.ts";
 import { createNodeSink, cutIfStalled, type SinkLimits } from "./node-sink.ts";
-import type { Body, FrameSink, HttpHeaders, HttpRequest, Reply } from "./reply.ts";
+import type { Body, FrameSink, HttpHeaders, HttpRequest, Reply, ReplyBody } from "./reply.ts";
 
 /** A request of `node:http`. */
 export class NodeRequest implements HttpRequest {
@@ -104,15 +104,20 @@ export class NodeReply implements Reply {
     this.#limits = limits;
   }
 
-  send(status: number, headers: HttpHeaders, body?: string | Uint8Array): void {
+  send(status: number, headers: HttpHeaders, body: ReplyBody = ""): void {
     const response = this.#response;
     if (response.destroyed) return;
     // With its length known, an answer is not chunked, and leaves together with its headers.
-    const length = body === undefined ? 0 : Buffer.byteLength(body);
+    const length =
+      typeof body === "string" ? Buffer.byteLength(body) : body.reduce((sum, piece) => sum + piece.length, 0);
     const fields: (string | number)[] = ["content-length", length];
     for (const name in headers) fields.push(name, headers[name] ?? "");
     response.writeHead(status, fields as string[]);
-    response.end(body);
+    if (typeof body === "string") response.end(body);
+    else {
+      for (const piece of body.slice(0, -1)) response.write(piece);
+      response.end(body.at(-1));
+    }
     cutIfStalled(response, this.#limits);
   }
 

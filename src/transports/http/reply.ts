@@ -21,10 +21,13 @@ export type Body = Uint8Array | "too_large" | "aborted";
 
 export type HttpHeaders = { readonly [name: string]: string };
 
+/** A whole body: text, or bytes in one or several pieces. */
+export type ReplyBody = string | readonly Uint8Array[];
+
 /** Where the answer to one request goes. Exactly one of `send` and `stream` is called, once. */
 export interface Reply {
   /** Answers with a whole body, or none. */
-  send(status: number, headers: HttpHeaders, body?: string | Uint8Array): void;
+  send(status: number, headers: HttpHeaders, body?: ReplyBody): void;
   /** Answers with a body that comes in pieces. Calls back when it ended, was cut, or the client is gone. */
   stream(status: number, headers: HttpHeaders, onClosed: () => void): FrameSink;
   /** Calls back when the client hangs up before the answer is complete. At most one callback. */

@@ -1,0 +1,158 @@
+import { createDeferred } from "../../src/async/deferred.ts";
+import type { Agreement } from "../../src/client/agreement.ts";
+import type { Client } from "../../src/client/client.ts";
+import type { OpenClient } from "../../src/gateway/upstream/line.ts";
+import type { CacheHints, Prompt, Resource, ResourceTemplate, Tool } from "../../src/mcp/types.ts";
+import type { Change } from "../../src/tools/provider.ts";
+
+/** What a fake client does when it is asked; what is left out is empty, or succeeds. */
+export interface FakeAnswers {
+  agreement?: () => Promise<Agreement>;
+  tools?: () => Promise<readonly Tool[]>;
+  resources?: () => Promise<readonly Resource[]>;
+  templates?: () => Promise<readonly ResourceTemplate[]>;
+  prompts?: () => Promise<readonly Prompt[]>;
+  ping?: () => Promise<unknown>;
+  close?: () => Promise<void>;
+  watch?: (uri: string) => Promise<() => void>;
+  hints?: CacheHints;
+}
+
+/** A client of a server that is not there. */
+export interface FakeClient {
+  readonly client: Client;
+  /** May be changed while it runs. */
+  readonly answers: FakeAnswers;
+  readonly isClosed: boolean;
+  /** How often each list was asked for. */
+  readonly asked: { tools: number; resources: number; templates: number; prompts: number; ping: number };
+  announce(change: Change): void;
+}
+
+export const legacyAgreement: Agreement = {
+  mode: { kind: "legacy", revision: "2025-11-25" },
+  serverInfo: { name: "fake", version: "1.0.0" },
+  capabilities: { tools: {} },
+  instructions: undefined,
+};
+
+export function createFakeClient(answers: FakeAnswers = {}): FakeClient {
+  const asked = { tools: 0, resources: 0, templates: 0, prompts: 0, ping: 0 };
+  const listeners = new Set<(change: Change) => void>();
+  let isClosed = false;
+  const count = <T>(
+    what: keyof typeof asked,
+    answer: (() => Promise<T>) | undefined,
+    none: T,
+  ): Promise<T> => {
+    asked[what]++;
+    return answer?.() ?? Promise.resolve(none);
+  };
+  const close = async (): Promise<void> => {
+    await answers.close?.();
+    isClosed = true;
+  };
+  const client = {
+    agreement: () => answers.agreement?.() ?? Promise.resolve(legacyAgreement),
+    listTools: () => count("tools", answers.tools, []),
+    listResources: () => count("resources", answers.resources, []),
+    listResourceTemplates: () => count("templates", answers.templates, []),
+    listPrompts: () => count("prompts", answers.prompts, []),
+    request: () => count<unknown>("ping", answers.ping, {}),
+    onChange: (listener: (change: Change) => void) => {
+      listeners.add(listener);
+      return () => listeners.delete(listener);
+    },
+    get cacheHints() {
+      return answers.hints;
+    },
+    ...(answers.watch === undefined ? {} : { resources: { watch: (uri: string) => answers.watch?.(uri) } }),
+    close,
+    [Symbol.asyncDispose]: close,
+  };
+  return {
+    client: client as unknown as Client,
+    answers,
+    asked,
+    get isClosed() {
+      return isClosed;
+    },
+    announce: (change) => listeners.forEach((listener) => listener(change)),
+  };
+}
+
+/** One time that a server was to be opened. */
+export interface Opening {
+  readonly isSettled: boolean;
+  /** What it became, if it did. */
+  readonly fake: FakeClient | undefined;
+  succeed(answers?: FakeAnswers): FakeClient;
+  fail(error: Error): void;
+  /** The server is gone. */
+  lose(reason: Error): void;
+}
+
+/** A way to open clients that a test decides about, one by one. Giving up is heeded, as `connect` does. */
+export interface FakeOpener {
+  readonly open: OpenClient;
+  readonly openings: readonly Opening[];
+  /** The one that was asked for last. */
+  readonly last: Opening;
+  /** Those that are open or being opened. */
+  readonly alive: number;
+}
+
+export function createFakeOpener(): FakeOpener {
+  const openings: Opening[] = [];
+  const open: OpenClient = ({ signal, onLost, onOpen }) => {
+    const opened = createDeferred<Client>();
+    let isSettled = false;
+    let fake: FakeClient | undefined;
+    const fail = (error: Error): void => {
+      isSettled = true;
+      opened.reject(error);
+    };
+    openings.push({
+      get isSettled() {
+        return isSettled;
+      },
+      get fake() {
+        return fake;
+      },
+      succeed: (answers) => {
+        isSettled = true;
+        fake = createFakeClient(answers);
+        opened.resolve(fake.client);
+        return fake;
+      },
+      fail,
+      lose: onLost,
+    });
+    try {
+      onOpen();
+    } catch (error) {
+      fail(error as Error);
+    }
+    signal.addEventListener("abort", () => {
+      if (!isSettled) fail(signal.reason as Error);
+    });
+    return opened.promise;
+  };
+  return {
+    open,
+    openings,
+    get last() {
+      const last = openings.at(-1);
+      if (last === undefined) throw new Error("nothing was opened");
+      return last;
+    },
+    get alive() {
+      return openings.filter(({ isSettled, fake }) => !isSettled || fake?.isClosed === false).length;
+    },
+  };
+}
+
+/** Lets everything run that is ready to. */
+export function turn(): Promise<void> {
+  return new Promise((resolve) => setImmediate(resolve));
+}

@@ -1,0 +1,66 @@
+import type { Source } from "../../src/gateway/catalog/catalog.ts";
+import type { ServerConfig } from "../../src/gateway/config/config.ts";
+import type { Health } from "../../src/gateway/upstream/health.ts";
+import type { Listed } from "../../src/gateway/upstream/list-keeper.ts";
+import type { Tool } from "../../src/mcp/types.ts";
+import { legacyAgreement } from "./fake-client.ts";
+
+export const up: Health = { kind: "up", since: 0, agreement: legacyAgreement, connectMs: 12 };
+
+export const toTools = (...names: readonly string[]): readonly Tool[] =>
+  names.map((name) => ({ name, inputSchema: { type: "object" } }));
+
+export function toListed(listed: Partial<Listed> = {}): Listed {
+  return {
+    tools: [],
+    resources: [],
+    templates: [],
+    prompts: [],
+    hints: { ttlMs: 0, cacheScope: "private" },
+    problems: [],
+    ...listed,
+  };
+}
+
+/** The config of a server with everything left as it is. */
+export function toServerConfig(name: string, config: Partial<ServerConfig> = {}): ServerConfig {
+  return {
+    name,
+    launch: { kind: "command", command: name, args: [], env: {}, cwd: undefined },
+    start: "eager",
+    sharing: "shared",
+    prefix: name,
+    startTimeoutMs: 30_000,
+    timeoutMs: 300_000,
+    maxTotalMs: 1_800_000,
+    maxConnections: 8,
+    idleStopMs: undefined,
+    allow: [],
+    deny: [],
+    tools: {},
+    ...config,
+  };
+}
+
+/** A server as the catalog sees it; its lists and health may be changed. */
+export interface FakeSource extends Source {
+  health: Health;
+  listed: Listed;
+  /** What it lists for callers of another kind. */
+  readonly special: Map<string, Listed>;
+}
+
+export function createSource(
+  name: string,
+  listed: Partial<Listed> = {},
+  config: Partial<ServerConfig> = {},
+): FakeSource {
+  const source: FakeSource = {
+    config: toServerConfig(name, config),
+    health: up,
+    listed: toListed(listed),
+    special: new Map(),
+    listedFor: (key) => source.special.get(key) ?? source.listed,
+  };
+  return source;
+}
