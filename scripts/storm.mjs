@@ -1,13 +1,16 @@
-// `npm run storm [-- CALLS]`: the storm test with many more calls than `npm test` has time for.
+// `npm run storm [-- [--gateway] [CALLS]]`: the storm test with many more calls than `npm test` has time for; with
+// `--gateway`, the one that goes through a gateway.
 
 import { spawn } from "node:child_process";
 import { join } from "node:path";
 import { root } from "./setup.mjs";
 
-const calls = process.argv[2] ?? "100000";
-const child = spawn(
-  process.execPath,
-  [join(root, "node_modules/vitest/vitest.mjs"), "run", "test/http/storm.test.ts"],
-  { cwd: root, env: { ...process.env, JUNCTOR_STORM_CALLS: calls }, stdio: "inherit" },
-);
+const args = process.argv.slice(2);
+const test = args.includes("--gateway") ? "test/gateway/storm.test.ts" : "test/http/storm.test.ts";
+const calls = args.find((argument) => !argument.startsWith("-")) ?? "100000";
+const child = spawn(process.execPath, [join(root, "node_modules/vitest/vitest.mjs"), "run", test], {
+  cwd: root,
+  env: { ...process.env, JUNCTOR_STORM_CALLS: calls },
+  stdio: "inherit",
+});
 child.on("close", (code) => (process.exitCode = code ?? 1));
