@@ -21,6 +21,8 @@ export class AskRouter {
   readonly #callers = new Set<AskCaller>();
   /** Questions that wait until it is known whose they are, or clear that it never will be. */
   readonly #unplaced = new Set<(isKnown: boolean) => void>();
+  /** A call was given up, and the server may not care: whatever it asks from now on may be for that one. */
+  #hasStray = false;
 
   constructor(options: AskRouterOptions) {
     this.#options = options;
@@ -31,6 +33,7 @@ export class AskRouter {
     this.#callers.add(caller);
     return (isAnswered) => {
       this.#callers.delete(caller);
+      this.#hasStray ||= !isAnswered;
       // A call that was given up may be the one that asks: its question is nobody else's.
       const isKnown = isAnswered && this.#callers.size <= 1;
       if (isKnown || !isAnswered) for (const place of this.#unplaced) place(isKnown);
@@ -43,6 +46,7 @@ export class AskRouter {
     const isKnown = this.#callers.size <= 1 || (await this.#untilPlaced(signal));
     const [caller, ...others] = this.#callers;
     if (caller === undefined) throw noCaller(`${ask.method} belongs to no call that is underway`);
+    if (this.#hasStray) throw noCaller(`${ask.method} may belong to a call that was given up`);
     if (!isKnown || others.length > 0)
       throw noCaller(`Several calls are underway, and ${ask.method} does not say for which it is`);
     return caller(ask, signal);

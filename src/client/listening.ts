@@ -19,6 +19,8 @@ export interface ListeningOptions {
 /** One `subscriptions/listen` request. */
 interface Stream {
   id: string | undefined;
+  /** The resources the server agreed to tell of. */
+  honoured: ReadonlySet<unknown>;
   /** The server told what it will send. Rejects when the request ended before. */
   readonly agreed: Deferred<void>;
   readonly ended: Promise<unknown>;
@@ -44,6 +46,8 @@ export class Listening {
   /** The one whose agreement is waited for; they are opened one after the other, so the next to come is its. */
   #opening: Stream | undefined;
   #turn: Promise<void> = Promise.resolve();
+  /** A renewal that is not begun yet. */
+  #renewal: Promise<void> | undefined;
 
   constructor(conversation: Conversation, options: ListeningOptions) {
     this.#conversation = conversation;
@@ -58,15 +62,27 @@ export class Listening {
 
   /** Asks for what is wanted now. Resolves when the server has agreed to it. */
   renew(): Promise<void> {
-    const renewed = this.#turn.then(() => this.#replace());
+    // Those who ask before it was begun are served by the same one.
+    if (this.#renewal !== undefined) return this.#renewal;
+    const renewed = this.#turn.then(() => {
+      this.#renewal = undefined;
+      return this.#replace();
+    });
+    this.#renewal = renewed;
     this.#turn = renewed.catch(() => {});
     return renewed;
   }
 
-  /** The server agreed; the subscription has the id of its request. */
-  acknowledged(id: string | undefined): void {
+  /** Whether the server agreed to tell of this resource. */
+  honours(uri: string): boolean {
+    return this.#current?.honoured.has(uri) === true;
+  }
+
+  /** The server agreed, to these resources; the subscription has the id of its request. */
+  acknowledged(id: string | undefined, honoured: readonly unknown[]): void {
     if (this.#opening === undefined) return;
     this.#opening.id = id;
+    this.#opening.honoured = new Set(honoured);
     this.#opening.agreed.resolve();
   }
 
@@ -152,6 +168,7 @@ export class Listening {
     agreed.promise.catch(() => {}); // Whoever waits for it hears of it.
     return {
       id: undefined,
+      honoured: new Set(),
       agreed,
       ended,
       stop: () => controller.abort(new ClosedError("not_sent", "the stream of changes was given up")),

@@ -1,4 +1,5 @@
 import type { Clock } from "../async/clock.ts";
+import { NotFoundError } from "../errors/not-found-error.ts";
 import { RawJson } from "../json/raw.ts";
 import type { Notification } from "../jsonrpc/message.ts";
 import { metaKeys } from "../mcp/meta-keys.ts";
@@ -94,7 +95,10 @@ export function createWatcher(options: WatcherOptions): Watcher {
   const agree = async (uri: string): Promise<void> => {
     await start();
     if (listening === undefined) await request("resources/subscribe", RawJson.fromValue({ uri }));
-    else await listening.renew();
+    else {
+      await listening.renew();
+      if (!listening.honours(uri)) throw new NotFoundError("resource", uri);
+    }
   };
   const release = (uri: string): void => {
     const entry = watched.get(uri);
@@ -114,7 +118,9 @@ export function createWatcher(options: WatcherOptions): Watcher {
     take: (notification) => {
       const { method, params } = notification;
       if (method === "notifications/subscriptions/acknowledged") {
-        listening?.acknowledged(params?.at("_meta")?.at(metaKeys.subscriptionId)?.text);
+        const honoured = params?.at("notifications")?.at("resourceSubscriptions")?.value;
+        const id = params?.at("_meta")?.at(metaKeys.subscriptionId)?.text;
+        listening?.acknowledged(id, Array.isArray(honoured) ? honoured : []);
         return true;
       }
       if (method === "notifications/cancelled") {

@@ -103,8 +103,8 @@ export async function startGateway(
   first: GatewayConfig,
   options: GatewayOptions = {},
 ): Promise<RunningGateway> {
-  const { clock = systemClock, readyMs = 2000, seal = createSeal(), file = "config" } = options;
-  const { local = {}, unnamed = "refused" } = options;
+  const { clock = systemClock, readyMs = 2000, file = "config" } = options;
+  const { local = {}, unnamed = "refused", seal = createSeal({ now: () => clock.now() }) } = options;
   let config = first;
   const hide = createHide(() => config.secrets);
   const log = createSafeLog(options.log ?? silentLog, hide);

@@ -1,5 +1,4 @@
 import { createDeferred } from "../async/deferred.ts";
-import { NotFoundError } from "../errors/not-found-error.ts";
 import { RpcError } from "../errors/rpc-error.ts";
 import { RawJson } from "../json/raw.ts";
 import { metaKeys } from "../mcp/meta-keys.ts";
@@ -124,7 +123,7 @@ function parseFilter(params: RawJson | undefined): Filter {
   return { lists: new Set(lists), uris: new Set(uris as readonly string[]) };
 }
 
-/** Adds what exists to `watched`; a URI that does not is left out of the acknowledgement. */
+/** Adds what can be watched to `watched`; what cannot, for whatever reason, is left out of the acknowledgement. */
 async function watchAll(
   provider: Provider,
   uris: Iterable<string>,
@@ -132,17 +131,10 @@ async function watchAll(
   watched: Map<string, () => void>,
 ): Promise<void> {
   const watch = async (uri: string): Promise<void> => {
-    try {
-      const stop = await provider.resources?.watch?.(uri, context);
-      if (stop !== undefined) watched.set(uri, stop);
-    } catch (error) {
-      if (!(error instanceof NotFoundError)) throw error;
-    }
+    const stop = await provider.resources?.watch?.(uri, context);
+    if (stop !== undefined) watched.set(uri, stop);
   };
-  const failed = (await Promise.allSettled(Array.from(uris, watch))).find(
-    (outcome) => outcome.status === "rejected",
-  );
-  if (failed !== undefined) throw failed.reason;
+  await Promise.allSettled(Array.from(uris, watch));
 }
 
 /** The part of a filter this server can keep. */

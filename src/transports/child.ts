@@ -82,7 +82,8 @@ export async function spawnChild(command: ChildCommand, options: ChildOptions = 
   const channel = createStreamChannel(stdout, stdin, options);
 
   const close = async (): Promise<void> => {
-    stdin.end();
+    // A child that does not read keeps us here no longer than one that does not leave.
+    void channel.endOutput();
     if (!(await settlesWithin(exited, stageMs, clock))) {
       killTree(child.pid, "SIGTERM");
       if (!(await settlesWithin(exited, stageMs, clock))) killTree(child.pid, "SIGKILL");

@@ -24,16 +24,23 @@ export interface StreamChannelOptions extends LineLimits {
 
 export const defaultMaxLineBytes: number = 16 * 1024 * 1024;
 
+/** A channel whose two directions can be ended one by one. */
+export interface StreamChannel extends Channel {
+  /** Lets out what was sent, then ends that direction. Takes as long as the reader does. */
+  endOutput(): Promise<void>;
+}
+
 /** A channel over two byte streams, one JSON message a line. Disposing it ends both. */
 export function createStreamChannel(
   readable: Readable,
   writable: Writable,
   options: StreamChannelOptions = {},
-): Channel {
+): StreamChannel {
   const { closeMs = 1000, clock = systemClock } = options;
   const writer = new LineWriter(writable);
   return {
     send: (message) => writer.write(encodeMessage(message)),
+    endOutput: () => writer.end(),
     [Symbol.asyncIterator]: () => receive(readable, options),
     [Symbol.asyncDispose]: async () => {
       await settlesWithin(writer.end(), closeMs, clock);

@@ -7,7 +7,8 @@ import type { Line } from "./line.ts";
 export interface Lease {
   readonly client: Client;
   readonly line: Line;
-  release(): void;
+  /** `isSpoiled`: the server may still be at work for this call, and ask something for it. */
+  release(isSpoiled?: boolean): void;
 }
 
 /** A line of a server besides the one everybody shares. */
@@ -133,9 +134,11 @@ export class Lines implements AsyncDisposable {
 
   async #lend(slot: Slot, signal: AbortSignal): Promise<Lease> {
     let isLent = true;
-    const release = (): void => {
+    const release = (isSpoiled = false): void => {
       if (!isLent) return;
       isLent = false;
+      // What it asks would be asked of whoever gets the line next.
+      slot.isEnding ||= isSpoiled;
       slot.inFlight--;
       slot.usedAt = this.#options.clock.now();
       if (slot.isEnding && slot.inFlight === 0) this.#close(slot);

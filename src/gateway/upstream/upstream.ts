@@ -3,8 +3,10 @@ import { type Clock, settlesWithin, systemClock } from "../../async/clock.ts";
 import { createDeferred } from "../../async/deferred.ts";
 import type { Client } from "../../client/client.ts";
 import type { ConnectOptions } from "../../client/connect.ts";
+import { RpcError } from "../../errors/rpc-error.ts";
 import { UpstreamError } from "../../errors/upstream-error.ts";
 import { type Relayable, toRelayable } from "../../mcp/project/capabilities.ts";
+import { isLegacyRevision } from "../../mcp/revision.ts";
 import type { CompletionResult } from "../../mcp/types.ts";
 import type { CallContext } from "../../tools/context.ts";
 import type {
@@ -246,10 +248,16 @@ export class Upstream implements AsyncDisposable {
       return this.#attempt(client, this.#base, resumption, context, work);
     const invoke = async (served: CallContext): Promise<Outcome> => {
       const lease = await this.#lend(key, served);
+      let isOver = false;
       try {
-        return await this.#attempt(lease.client, lease.line, resumption, served, work);
+        const outcome = await this.#attempt(lease.client, lease.line, resumption, served, work);
+        isOver = true;
+        return outcome;
+      } catch (error) {
+        isOver = error instanceof RpcError;
+        throw error;
       } finally {
-        lease.release();
+        lease.release(key !== "" && !isOver);
       }
     };
     // A legacy caller is asked in the middle of its call. A modern one is sent away with the question.
@@ -260,7 +268,7 @@ export class Upstream implements AsyncDisposable {
   /** A line for one call of a caller for whom something is declared, or who is not to share. */
   async #lend(key: string, context: CallContext): Promise<Lease> {
     const { sharing } = this.config;
-    const isShared = sharing === "shared" && (!this.#isAsking || this.#isHttp);
+    const isShared = sharing === "shared" && !this.#isAsking;
     if (isShared) {
       const { variant, release } = this.#lists.variants.use(key);
       try {
@@ -271,7 +279,7 @@ export class Upstream implements AsyncDisposable {
       }
     }
     // Where the stream does not tell whose a question is, only one call at a time makes it known.
-    const isAlone = sharing !== "perSession" || (key !== "" && this.#isAsking && !this.#isHttp);
+    const isAlone = sharing !== "perSession" || (key !== "" && this.#isAsking);
     const own = { keepsAlive: false, onHealth: () => {} };
     const create = (): Line => this.#createLine(toCapabilities(key), own);
     return this.#lines.take(`${this.#ownerOf(context)} ${key}`, { isAlone, create }, context.signal);
@@ -298,8 +306,9 @@ export class Upstream implements AsyncDisposable {
       },
       (error: unknown) => {
         done();
-        const visits =
-          context.ask === undefined ? toVisits(error, context.capabilities, this.name) : undefined;
+        const visits = isLegacyRevision(context.revision)
+          ? undefined
+          : toVisits(error, context.capabilities, this.name);
         if (visits !== undefined) return visits;
         throw this.#failed(error, line);
       },
@@ -308,10 +317,6 @@ export class Upstream implements AsyncDisposable {
 
   get #isModern(): boolean {
     return this.health.kind === "up" && this.health.agreement.mode.kind === "modern";
-  }
-
-  get #isHttp(): boolean {
-    return this.config.launch.kind === "http" && this.config.launch.transport === "auto";
   }
 
   /** Whose a line is: everybody's, or where each is to have its own, a session's or a caller's. */

@@ -47,7 +47,8 @@ export class Watches {
   renew(client: Client): void {
     for (const [uri, entry] of this.#watched) {
       this.#ask(uri, entry, client);
-      this.onMissed(uri);
+      const missed = (): void => this.onMissed(uri);
+      entry.stop.then(missed, missed);
     }
   }
 

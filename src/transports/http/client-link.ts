@@ -56,11 +56,13 @@ export class HttpLink implements Link {
     const { signal } = request.stop;
     signal.throwIfAborted();
     const id = toRequestId(request.id ?? this.#nextId++);
+    /** What the server asks on this request's stream is of no interest once that has ended. */
+    const asked = new Set<AbortController>();
     const onAbort = (): void => this.#cancel(id, method);
     signal.addEventListener("abort", onAbort, { once: true });
     try {
       const body = encodeMessage({ kind: "request", id, method, params });
-      const take = events === undefined ? this.#take : this.#takeFor(events);
+      const take = this.#takeFor(events ?? {}, asked);
       const reader = new AnswerReader(id, this.#maxBytes, take);
       const posted = this.#way.post(body, reader, { signal, onSent, headers: this.#mirror(request) });
       const answer = await awaitAnswer(this.#way, posted, reader, id, signal);
@@ -74,6 +76,7 @@ export class HttpLink implements Link {
       throw new RpcError("rpc.other", message, { rpcCode: code, data: data?.value, cause });
     } finally {
       signal.removeEventListener("abort", onAbort);
+      for (const asking of asked) asking.abort(new DOMException("The request is over", "AbortError"));
     }
   }
 
@@ -116,7 +119,7 @@ export class HttpLink implements Link {
   /** Sends what is never answered. */
   async #deliver(body: RawJson, headers: HeaderPairs): Promise<void> {
     const reply = new WholeReply(64 * 1024);
-    await this.#way.post(body, reply, { headers });
+    await this.#way.post(body, reply, { headers, isExpress: true });
     if (reply.status >= 300) throw httpErrorOf(reply.status, this.#way.url, reply.body);
   }
 
@@ -131,7 +134,7 @@ export class HttpLink implements Link {
     return pairs;
   }
 
-  #takeFor(given: Partial<LinkEvents>): TakeMessage {
+  #takeFor(given: Partial<LinkEvents>, asked: Set<AbortController> = new Set()): TakeMessage {
     const events = { ...this.#options.events, ...given };
     return (message) => {
       switch (message.kind) {
@@ -140,7 +143,7 @@ export class HttpLink implements Link {
           return events.notified(message);
         case "request":
           // Modern servers may not ask; whatever they want, they get no answer.
-          if (this.#way.mode.kind === "legacy") void this.#answer(message, events);
+          if (this.#way.mode.kind === "legacy") void this.#answer(message, events, asked);
           return;
         case "invalid":
           return this.#warn(`${this.target} sent something that is no message: ${message.error.message}`);
@@ -148,16 +151,18 @@ export class HttpLink implements Link {
     };
   }
 
-  async #answer(request: Request, events: LinkEvents): Promise<void> {
+  async #answer(request: Request, events: LinkEvents, asked: Set<AbortController>): Promise<void> {
     const { id } = request;
     const { signal } = this.#closing;
     const asking = new AbortController();
     this.#asked.set(id, asking);
+    asked.add(asking);
     const response = await events.asked(request, asking.signal).then(
       (result): Response => ({ kind: "result", id, result }),
       (error: unknown): Response => ({ kind: "error", id, error: toErrorBody(toRpcError(error)) }),
     );
     this.#asked.delete(id);
+    asked.delete(asking);
     if (asking.signal.aborted) return;
     try {
       await this.#deliver(encodeMessage(response), []);

@@ -25,7 +25,14 @@ export interface HttpLinkOptions {
 export type HeaderPairs = readonly string[];
 
 /** What one request adds to the usual. */
-type Extras = Pick<HttpRequest, "signal" | "onSent"> & { readonly headers?: HeaderPairs };
+type Extras = Pick<HttpRequest, "signal" | "onSent"> & {
+  readonly headers?: HeaderPairs;
+  /** It does not queue behind calls, which may be waiting for it. */
+  readonly isExpress?: boolean;
+};
+
+/** As many calls as one server may have underway. A call that waits for an answer holds its connection. */
+const maxConnections = 4096;
 
 /** The way requests go to one endpoint: where, with which headers, in which session. */
 export class HttpWay implements AsyncDisposable {
@@ -33,6 +40,8 @@ export class HttpWay implements AsyncDisposable {
   readonly target: string;
   readonly clock: Clock;
   readonly #dispatcher: Dispatcher;
+  /** For what must get through while any number of calls wait for it: answers and cancellations. */
+  readonly #express: Dispatcher;
   readonly #ownsDispatcher: boolean;
   readonly #source: HeaderSource;
   readonly #open = new Set<Exchange>();
@@ -48,7 +57,8 @@ export class HttpWay implements AsyncDisposable {
     this.clock = clock;
     this.#source = headers;
     this.#ownsDispatcher = dispatcher === undefined;
-    this.#dispatcher = dispatcher ?? new Agent({ connections: 128, pipelining: 1 });
+    this.#dispatcher = dispatcher ?? new Agent({ connections: maxConnections, pipelining: 1 });
+    this.#express = dispatcher ?? new Agent({ connections: 16, pipelining: 1 });
     this.#settleHeaders();
   }
 
@@ -102,7 +112,7 @@ export class HttpWay implements AsyncDisposable {
 
   async [Symbol.asyncDispose](): Promise<void> {
     this.close();
-    if (this.#ownsDispatcher) await this.#dispatcher.destroy();
+    if (this.#ownsDispatcher) await Promise.all([this.#dispatcher.destroy(), this.#express.destroy()]);
   }
 
   async #send(
@@ -110,13 +120,13 @@ export class HttpWay implements AsyncDisposable {
     own: HeaderPairs,
     body: string | Uint8Array | undefined,
     sink: ReplySink,
-    { signal, onSent }: Extras,
+    { signal, onSent, isExpress = false }: Extras,
   ): Promise<void> {
     const given = typeof this.#source === "function" ? toPairs(await this.#source()) : [];
     if (this.#closed !== undefined && method !== "DELETE") throw this.#closed;
     const headers = [...given, ...this.#usual, ...own];
     const request: HttpRequest = { url: this.url, method, headers, body, signal, onSent };
-    const exchange = new Exchange(this.#dispatcher, request, sink, this.clock);
+    const exchange = new Exchange(isExpress ? this.#express : this.#dispatcher, request, sink, this.clock);
     this.#open.add(exchange);
     try {
       await exchange.ended;

@@ -1,0 +1,72 @@
+import { writeFileSync } from "node:fs";
+import { join } from "node:path";
+import type { Client } from "../../../src/client/client.ts";
+import { connect } from "../../../src/client/connect.ts";
+import { createEraCache } from "../../../src/client/era-cache.ts";
+import type { AskHandlers } from "../../../src/client/handlers.ts";
+import { createGateway, type Gateway, type GatewayOptions } from "../../../src/gateway/gateway.ts";
+import { type HttpListener, listenHttp } from "../../../src/transports/http/node.ts";
+import { createFolder, type EraName, fixture, type Way } from "./upstream.ts";
+
+/** A gateway and the way to it. */
+export interface Front extends AsyncDisposable {
+  connect(era: EraName, options?: FrontClientOptions): Promise<Client>;
+}
+
+export interface FrontClientOptions {
+  readonly handlers?: AskHandlers;
+  readonly key?: string;
+}
+
+export const revisionOf = (era: EraName): "2025-11-25" | "2026-07-28" =>
+  era === "legacy" ? "2025-11-25" : "2026-07-28";
+
+/** A gateway behind a port of its own. */
+export interface HttpFront extends Front {
+  readonly gateway: Gateway;
+  readonly listener: HttpListener;
+}
+
+export async function startHttpFront(config: object, options: GatewayOptions = {}): Promise<HttpFront> {
+  const gateway = await createGateway(config, options);
+  const { authenticate } = gateway;
+  const listener = await listenHttp(gateway.server, {
+    port: 0,
+    graceMs: 100,
+    ...(authenticate === undefined ? {} : { authenticate }),
+  });
+  await gateway.ready;
+  return {
+    gateway,
+    listener,
+    connect: (era, { handlers = {}, key } = {}) =>
+      connect(`http://127.0.0.1:${listener.port}/mcp`, {
+        revision: revisionOf(era),
+        handlers,
+        eras: createEraCache(),
+        ...(key === undefined ? {} : { headers: { authorization: `Bearer ${key}` } }),
+      }),
+    [Symbol.asyncDispose]: async () => {
+      await listener[Symbol.asyncDispose]();
+      await gateway.close();
+    },
+  };
+}
+
+/** Gateways on standard streams: each client has one of its own. */
+export function createStdioFront(config: object): Front {
+  const folder = createFolder();
+  const file = join(folder.path, "config.json");
+  writeFileSync(file, JSON.stringify(config));
+  return {
+    connect: (era, { handlers = {} } = {}) =>
+      connect(
+        { command: process.execPath, args: [fixture("bridge-gateway.mjs"), file] },
+        { revision: revisionOf(era), handlers, eras: createEraCache() },
+      ),
+    [Symbol.asyncDispose]: async () => folder[Symbol.dispose](),
+  };
+}
+
+export const startFront = (way: Way, config: object): Promise<Front> =>
+  way === "http" ? startHttpFront(config) : Promise.resolve(createStdioFront(config));
