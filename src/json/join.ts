@@ -6,7 +6,7 @@ import { RawJson } from "./raw.ts";
  * joining strings copies nothing.
  */
 export function joinJson(parts: readonly (string | RawJson)[]): RawJson {
-  if (!parts.some((part) => typeof part !== "string" && part.isBytesOnly)) {
+  if (!parts.some((part) => typeof part !== "string" && part.prefersBytes)) {
     let text = "";
     let isForeign = false;
     for (const part of parts) {
@@ -34,7 +34,7 @@ function fromPieces(pieces: readonly Uint8Array[]): RawJson {
  * none of those keys.
  */
 export function prependMembers(members: string, object: RawJson): RawJson {
-  if (!object.isBytesOnly) {
+  if (!object.prefersBytes) {
     const { text } = object;
     // Text of our own has no white space after the brace, and looking is cheaper than trimming.
     const rest = text.charCodeAt(1) <= 0x20 ? text.slice(1).trimStart() : text.slice(1);

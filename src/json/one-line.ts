@@ -13,7 +13,7 @@ import { RawJson } from "./raw.ts";
 export function toOneLine(raw: RawJson): RawJson {
   // Neither we nor JSON.stringify write any.
   if (!raw.isForeign) return raw;
-  if (!raw.isBytesOnly) {
+  if (!raw.prefersBytes) {
     const { text } = raw;
     const hasBreak = text.includes("\n") || text.includes("\r");
     return hasBreak ? RawJson.fromText(text.replaceAll(/[\n\r]/g, " ")) : raw;

@@ -156,9 +156,10 @@ export class RawJson {
     return this.#isForeign;
   }
 
-  /** Whether this came as bytes and has not been needed as text so far. */
-  get isBytesOnly(): boolean {
-    return (this.#source !== undefined || this.#pieces !== undefined) && this.#text === undefined;
+  /** Whether it came as bytes, and turning it into text would cost more than cutting it out of a text there is. */
+  get prefersBytes(): boolean {
+    const isInBytes = this.#source !== undefined || this.#pieces !== undefined;
+    return isInBytes && this.#text === undefined && this.#whole === undefined;
   }
 
   /** Whether this came as a value and has not been needed as bytes or text so far. */

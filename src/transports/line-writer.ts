@@ -92,7 +92,7 @@ const maxChunkLength = 256 * 1024;
 function* toChunks(lines: readonly RawJson[]): Generator<string | Uint8Array> {
   let text = "";
   for (const line of lines) {
-    if (line.isBytesOnly) {
+    if (line.prefersBytes) {
       if (text !== "") yield text;
       text = "";
       const { pieces } = line;

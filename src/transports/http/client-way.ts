@@ -85,7 +85,7 @@ export class HttpWay implements AsyncDisposable {
   isSessionOver = false;
 
   post(body: RawJson, sink: ReplySink, extras: Extras): Promise<void> {
-    const bytes = body.isBytesOnly ? body.bytes : body.text;
+    const bytes = body.prefersBytes ? body.bytes : body.text;
     return this.#send("POST", [...postHeaders, ...(extras.headers ?? [])], bytes, sink, extras);
   }
 

@@ -14,7 +14,7 @@ export function sendJson(
   json: RawJson,
   headers: HttpHeaders = jsonHeaders,
 ): void {
-  reply.send(status, headers, json.isBytesOnly ? json.pieces : json.text);
+  reply.send(status, headers, json.prefersBytes ? json.pieces : json.text);
 }
 
 /** Answers with an error instead of serving. */

@@ -20,7 +20,8 @@ export type Guard = (request: HttpRequest) => string | undefined;
 export function createGuard({ host, allowedHosts = [], allowedOrigins = [] }: GuardOptions): Guard {
   const origins = new Set(allowedOrigins.map((origin) => origin.toLowerCase()));
   const hosts = new Set(allowedHosts.map((name) => name.toLowerCase()));
-  const ownNames = new Set(host === undefined || isLoopback(host) ? ["localhost", "127.0.0.1", "[::1]"] : []);
+  const isOwn = host === undefined || isLoopback(host) || host === "0.0.0.0" || host === "::";
+  const ownNames = new Set(isOwn ? ["localhost", "127.0.0.1", "[::1]"] : []);
   if (host !== undefined) ownNames.add((host.includes(":") ? `[${host}]` : host).toLowerCase());
 
   // Nothing is remembered by port: where the URL of a request says which it is, that is the client's choice.
