@@ -14,8 +14,10 @@ test("every example is run here", () => {
     "ask-the-user.mjs",
     "client.mjs",
     "compose.mjs",
+    "gateway.mjs",
     "hello-server.mjs",
     "http-server.mjs",
+    "middleware.mjs",
     "resources-and-prompts.mjs",
   ]);
 });
@@ -62,6 +64,40 @@ test("compose.mjs, with two servers behind it", async () => {
   expect((await client.callTool("hello__add", { a: 1, b: 2 })).content).toMatchObject([{ text: "3" }]);
   await expect(client.callTool("hello__count", { to: 1 })).rejects.toMatchObject({ rpcCode: -32602 });
   await expect.poll(() => stderr).toContain("hello__add: complete");
+});
+
+test("gateway.mjs, with two servers behind it", async () => {
+  const { code, stdout, stderr } = await runNode("examples/gateway.mjs");
+  expect({ code, stderr }).toEqual({ code: 0, stderr: "" });
+  expect(stdout.split("\n")).toEqual([
+    "local is up, 2026-07-28",
+    "hello is up, 2026-07-28",
+    "bookings is up, 2026-07-28",
+    "ping hello__add bookings__book",
+    "hello__add: 5",
+    "Unknown tool: hello__count",
+    "ping hello__add hello__count",
+    "",
+  ]);
+});
+
+test("middleware.mjs", async () => {
+  const { code, stdout, stderr } = await runNode("examples/middleware.mjs");
+  expect({ code, stderr }).toEqual({ code: 0, stderr: "" });
+  expect(stdout.split("\n")).toEqual([
+    "forecast",
+    "  audit: forecast ok",
+    "Oslo: Sun in Oslo. Ask [redacted] for more.",
+    "  audit: forecast tool.failed",
+    "Atlantis: Atlantis is under water.",
+    "  audit: forecast ok",
+    "Rome: Sun in Rome. Ask [redacted] for more.",
+    "  audit: forecast tool.failed",
+    "Lima: No more than 3 calls a minute are allowed. Try again in 20 s.",
+    "  audit: reset_stations provider.not_found",
+    "reset_stations: Unknown tool: reset_stations",
+    "",
+  ]);
 });
 
 test("http-server.mjs", async () => {
