@@ -1,0 +1,59 @@
+import { parseArgs } from "node:util";
+
+export const sections = /** @type {const} */ ([
+  "servers",
+  "gateways",
+  "clients",
+  "stdio",
+  "startup",
+  "growth",
+]);
+/** @typedef {typeof sections[number]} Section */
+/** @typedef {{ only: ReadonlySet<string>, systems: ReadonlySet<string> | undefined, goals: string, isQuick: boolean, isStrict: boolean, isWhole: boolean, out: string | undefined }} Options */
+
+export const usage = `npm run bench -- [options]
+
+  --quick             under a minute: fewer cases, shorter turns
+  --only SECTIONS     of ${sections.join(", ")} (comma-separated)
+  --systems NAMES     only these, for example junctor,bare,sdk-v2
+  --goals SET         which bounds to judge by: all (default), http, stdio, client, gateway
+  --strict            fail when a goal is missed
+  --out FOLDER        where to write bench.json and bench.svg; otherwise a whole run writes to docs/, others to bench/results/
+`;
+
+/**
+ * Throws a TypeError that says what is wrong.
+ *
+ * @param {string[]} args
+ * @returns {Options | undefined} undefined when help was asked for
+ */
+export function parseOptions(args) {
+  const { values } = parseArgs({
+    args,
+    options: {
+      quick: { type: "boolean", default: false },
+      strict: { type: "boolean", default: false },
+      help: { type: "boolean", default: false },
+      only: { type: "string" },
+      systems: { type: "string" },
+      goals: { type: "string", default: "all" },
+      out: { type: "string" },
+    },
+  });
+  if (values.help) return undefined;
+  // How cost grows does not fit into a minute.
+  const byDefault = values.quick ? sections.filter((name) => name !== "growth") : sections;
+  const only = values.only?.split(",") ?? [...byDefault];
+  const unknown = only.find((name) => !sections.some((section) => section === name));
+  if (unknown !== undefined)
+    throw new TypeError(`there is no section ${unknown}: use ${sections.join(", ")}`);
+  return {
+    only: new Set(only),
+    systems: values.systems === undefined ? undefined : new Set(values.systems.split(",")),
+    goals: values.goals,
+    isQuick: values.quick,
+    isStrict: values.strict,
+    isWhole: values.only === undefined && values.systems === undefined && !values.quick,
+    out: values.out,
+  };
+}

@@ -1,0 +1,41 @@
+// How a request is worded in each era.
+
+export const revisions = { legacy: "2025-11-25", modern: "2026-07-28" };
+/** @typedef {keyof typeof revisions} Era */
+
+export const clientInfo = { name: "bench", version: "1.0.0" };
+
+const modernMeta = {
+  "io.modelcontextprotocol/protocolVersion": revisions.modern,
+  "io.modelcontextprotocol/clientCapabilities": {},
+  "io.modelcontextprotocol/clientInfo": clientInfo,
+};
+
+/** @param {number} id */
+export function initialize(id) {
+  const params = { protocolVersion: revisions.legacy, capabilities: {}, clientInfo };
+  return JSON.stringify({ jsonrpc: "2.0", id, method: "initialize", params });
+}
+
+export const initialized = JSON.stringify({ jsonrpc: "2.0", method: "notifications/initialized" });
+
+/**
+ * @param {Era} era
+ * @param {number} id
+ * @param {string} method
+ * @param {object} params
+ * @param {boolean} hasProgress whether the call's progress is wanted, under a token that is the id
+ */
+export function request(era, id, method, params, hasProgress = false) {
+  const meta = {
+    ...(era === "modern" ? modernMeta : {}),
+    ...(hasProgress ? { progressToken: id } : {}),
+  };
+  const hasMeta = era === "modern" || hasProgress;
+  return JSON.stringify({
+    jsonrpc: "2.0",
+    id,
+    method,
+    params: hasMeta ? { ...params, _meta: meta } : params,
+  });
+}

@@ -1,0 +1,8 @@
+import { connect } from "../../../dist/index.js";
+import { serveTurns, url } from "./serve-turns.mjs";
+
+const client = await connect(url);
+serveTurns(async (message) => {
+  const { content } = await client.callTool("echo", { message });
+  return content[0]?.type === "text" ? content[0].text : undefined;
+});

@@ -1,0 +1,5 @@
+import { listenHttp } from "../../../dist/index.js";
+import { createEchoServer } from "../junctor-tools.mjs";
+import { host, port } from "../settings.mjs";
+
+await listenHttp(createEchoServer(), { port, host });

@@ -1,0 +1,3 @@
+import { createFastServer } from "../fastmcp-tools.mjs";
+
+await createFastServer().start({ transportType: "stdio" });
