@@ -7,6 +7,7 @@ import { configFlag } from "./config-flag.ts";
 import { watchInterrupt } from "./interrupt.ts";
 import { note, print } from "./print.ts";
 import { toRows } from "./rows.ts";
+import { toMs } from "./target.ts";
 import { toSafeText } from "./terminal-text.ts";
 import { UsageError } from "./usage-error.ts";
 
@@ -33,7 +34,7 @@ export const check: Command = {
         `check takes no operand, but got ${JSON.stringify(stray)}; write --config ${stray}`,
       );
     const { file, config } = await readConfigFile(findConfigFile(parsed));
-    const timeoutMs = parseSeconds(parsed.valueOf("timeout") ?? "30");
+    const timeoutMs = toMs(parsed.valueOf("timeout") ?? "30");
     const servers = config.servers.map((server) => ({
       ...server,
       start: "eager" as const,
@@ -52,12 +53,6 @@ export const check: Command = {
     return trouble.length === 0 ? 0 : 1;
   },
 };
-
-function parseSeconds(text: string): number {
-  const seconds = Number(text);
-  if (Number.isFinite(seconds) && seconds > 0 && seconds <= 3600) return seconds * 1000;
-  throw new UsageError(`--timeout needs a number of seconds up to 3600, not ${JSON.stringify(text)}`);
-}
 
 function untilReady({ ready }: RunningGateway, signal: AbortSignal): Promise<void> {
   return new Promise((resolve, reject) => {

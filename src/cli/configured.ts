@@ -2,7 +2,9 @@ import { nearest } from "../errors/nearest.ts";
 import type { ServerConfig } from "../gateway/config/config.ts";
 import { startGateway } from "../gateway/gateway.ts";
 import { readConfigFile } from "./config-file.ts";
-import type { Destination } from "./target.ts";
+import type { Destination } from "./destination.ts";
+import { note } from "./print.ts";
+import { toSafeLine } from "./terminal-text.ts";
 import { UsageError } from "./usage-error.ts";
 
 /** How long the servers of a config are waited for when a command needs their tools. */
@@ -18,6 +20,9 @@ export async function openConfigured(
   if (named !== undefined) return toDestination(findServer(config.servers, named, file), timeoutMs);
   const gateway = await startGateway(config, { file, readyMs: timeoutMs ?? readyMs, unnamed: "trusted" });
   await gateway.ready;
+  for (const { name, trouble } of gateway.status())
+    if (trouble !== undefined)
+      await note(`junctor: warning: ${toSafeLine(`${name} is missing: ${trouble}`)}\n`);
   return { target: { server: gateway.server }, headers: {}, timeoutMs, [Symbol.asyncDispose]: gateway.close };
 }
 

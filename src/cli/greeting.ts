@@ -58,15 +58,27 @@ export function describeGateway(
     undefined,
     2,
   );
+  const isTcp = url.startsWith("tcp:");
+  const isEverywhere = /\/\/(0\.0\.0\.0|\[::\])[:/]/.test(url);
   return [
     `Junctor serves ${servers.length === 1 ? "1 server" : `${servers.length} servers`} on ${url}`,
     "",
     ...toRows(servers.map(describeServer)).map((row) => `  ${row}`),
     "",
-    "Use it from Claude, Cursor or another client (VS Code says servers for mcpServers):",
-    "",
-    ...snippet.split("\n").map((line) => `  ${line}`),
-    "",
+    ...(isTcp
+      ? []
+      : [
+          "Use it from Claude, Cursor or another client (VS Code says servers for mcpServers):",
+          "",
+          ...snippet.split("\n").map((line) => `  ${line}`),
+          "",
+        ]),
+    ...(isEverywhere
+      ? [
+          "Others reach it by a name of this machine, which must be in junctor.http.allowedHosts of the config.",
+          "",
+        ]
+      : []),
     "Edits of the config are picked up. Ctrl-C stops it.",
     "",
   ].join("\n");

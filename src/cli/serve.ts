@@ -56,11 +56,11 @@ export const serve: Command = {
     // Whoever starts us, or shares our machine, has no key to show on stdio and TCP.
     const unnamed = parsed.has("stdio") || parsed.has("tcp") ? "trusted" : "refused";
     await using gateway = await startGateway(config, { ...local, ...named, unnamed, log, seal });
-    const stopWatching = file === undefined ? () => {} : follow(file, gateway, host, log);
+    const stopWatching = file === undefined ? () => {} : follow(file, config, gateway, host, log);
     try {
       if (parsed.has("stdio")) return await serveOnStdio(gateway);
       await gateway.ready;
-      if (tcp !== undefined) return await serveOnTcp(gateway, port, host);
+      if (tcp !== undefined) return await serveOnTcp(gateway, port, host, file === undefined);
       return await serveOnHttp(gateway, { config, host, port, seal, isDemo: file === undefined, log });
     } finally {
       stopWatching();
@@ -97,7 +97,9 @@ function levelOf(parsed: Parsed, { log }: GatewayConfig): string {
 
 /** Others may reach an address that is not this machine's own, so they must be known. */
 function assertKeys(host: string, { keys }: GatewayConfig, parsed: Parsed): void {
-  if (parsed.has("stdio") || isLoopback(host) || keys.length > 0) return;
+  if (parsed.has("stdio") || isLoopback(host)) return;
+  if (parsed.has("tcp")) throw new BindError(host, "there are no keys on a TCP port");
+  if (keys.length > 0) return;
   throw new BindError(
     host,
     'the config has no keys: write "junctor": { "keys": { "NAME": { "env": "VARIABLE" } } }',
@@ -111,13 +113,24 @@ function createSecretSeal(): Seal {
 }
 
 /** Takes every edit of the config that makes sense; of one that does not, only what is wrong is told. */
-function follow(file: string, gateway: RunningGateway, host: string, log: GatewayLog): () => void {
+function follow(
+  file: string,
+  first: GatewayConfig,
+  gateway: RunningGateway,
+  host: string,
+  log: GatewayLog,
+): () => void {
   let turn = Promise.resolve();
+  let last = first;
   const reload = async (): Promise<void> => {
     try {
       const config = await readConfig(file, process.env);
       if (!isLoopback(host) && config.keys.length === 0)
         throw new BindError(host, "the new config has no keys");
+      for (const { path, message } of config.warnings) log.warn({ file, path }, message);
+      if (JSON.stringify([config.http, config.log]) !== JSON.stringify([last.http, last.log]))
+        log.warn({ file }, "http and log of the config hold from the next start on");
+      last = config;
       await gateway.apply(config);
       log.info({ file, servers: config.servers.length }, "the config was read again");
     } catch (error) {
@@ -136,13 +149,25 @@ async function serveOnStdio({ server }: RunningGateway): Promise<number> {
     server.drain();
     stopping.abort();
   });
-  await serveStdio(server, { signal: stopping.signal });
+  // Whoever pipes a call in and leaves still wants its answer, and servers take their time to start.
+  await serveStdio(server, { signal: stopping.signal, lingerMs: 10_000 });
   return 0;
 }
 
-async function serveOnTcp({ server }: RunningGateway, port: number, host: string): Promise<number> {
+async function serveOnTcp(
+  gateway: RunningGateway,
+  port: number,
+  host: string,
+  isDemo: boolean,
+): Promise<number> {
+  const { server } = gateway;
   await using listener = await withAdvice("tcp", listenTcp(server, { port, host }));
-  process.stdout.write(describeTcp(listener.host, listener.port));
+  const address = `tcp://${listener.host}:${listener.port}`;
+  process.stdout.write(
+    isDemo
+      ? describeTcp(listener.host, listener.port)
+      : describeGateway(address, gateway.status(), undefined),
+  );
   await untilSignal();
   server.drain();
   return 0;

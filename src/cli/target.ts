@@ -1,6 +1,6 @@
-import type { Target } from "../client/connect.ts";
 import type { Flags, Parsed } from "./command.ts";
 import { configFlag } from "./config-flag.ts";
+import type { Destination } from "./destination.ts";
 import { UsageError } from "./usage-error.ts";
 
 /** Where `npm start` and `junctor serve` listen. */
@@ -20,18 +20,14 @@ export const targetFlags: Flags = {
   },
 };
 
-/** The server a command line means, and how to reach it. Dispose it when it is no longer needed. */
-export interface Destination extends AsyncDisposable {
-  readonly target: Target;
-  readonly headers: { readonly [name: string]: string };
-  readonly timeoutMs: number | undefined;
-}
-
 /** Finds out which server is meant. `named` is its URL, or its name in the config, if one was given. */
 export async function parseDestination(parsed: Parsed, named: string | undefined): Promise<Destination> {
   const file = parsed.valueOf("config");
   if (file === undefined) return parseTarget(parsed, named);
   if (parsed.command !== undefined) throw new UsageError("name the servers once: with --config or after --");
+  const stray = ["header", "env"].find((flag) => parsed.has(flag));
+  if (stray !== undefined)
+    throw new UsageError(`--${stray} is not for servers of a config: write it there, or leave out --config`);
   const timeout = parsed.valueOf("timeout");
   const timeoutMs = timeout === undefined ? undefined : toMs(timeout);
   return (await import("./configured.ts")).openConfigured(file, named, timeoutMs);
@@ -115,7 +111,8 @@ function parseEnv(texts: readonly string[]): { readonly [name: string]: string }
   );
 }
 
-function toMs(text: string): number {
+/** A time such as `30`, `500ms` or `5m`. */
+export function toMs(text: string): number {
   const [, number, unit = "s"] = /^(\d+(?:\.\d+)?)(ms|s|m)?$/.exec(text) ?? [];
   const ms = Math.ceil(Number(number) * (unit === "ms" ? 1 : unit === "s" ? 1000 : 60_000));
   if (ms >= 1 && ms < 2 ** 31) return ms;

@@ -2,9 +2,9 @@ import type { Client } from "../client/client.ts";
 import { connect, type ConnectOptions } from "../client/connect.ts";
 import { ClosedError } from "../errors/closed-error.ts";
 import { TextTail } from "../transports/text-tail.ts";
+import type { Destination } from "./destination.ts";
 import type { Interruption } from "./interrupt.ts";
 import { note } from "./print.ts";
-import type { Destination } from "./target.ts";
 import { toSafeText } from "./terminal-text.ts";
 import { readVersion } from "./version.ts";
 

@@ -6,6 +6,11 @@ export type Missing = "tool" | "prompt" | "resource";
  * server's dialect, want for it.
  */
 export class NotFoundError extends Error {
+  /** A module of the user may have another copy of this class. */
+  static override [Symbol.hasInstance](value: unknown): boolean {
+    return value instanceof Error && (value as { readonly code?: unknown }).code === "provider.not_found";
+  }
+
   override readonly name = "NotFoundError";
   readonly code = "provider.not_found";
   readonly what: Missing;

@@ -33,6 +33,11 @@ export interface RpcErrorOptions {
  * A tool that ran and failed is a `ToolError` instead.
  */
 export class RpcError extends Error {
+  /** A module of the user may have another copy of this class. */
+  static override [Symbol.hasInstance](value: unknown): boolean {
+    return value instanceof Error && String((value as { readonly code?: unknown }).code).startsWith("rpc.");
+  }
+
   override readonly name = "RpcError";
   readonly code: RpcErrorCode;
   readonly rpcCode: number;

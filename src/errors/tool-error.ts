@@ -7,6 +7,11 @@ import type { Delivery } from "./delivery.ts";
  * throw new ToolError(`No city called ${city}. Try a larger place nearby.`);
  */
 export class ToolError extends Error {
+  /** A module of the user may have another copy of this class. */
+  static override [Symbol.hasInstance](value: unknown): boolean {
+    return value instanceof Error && (value as { readonly code?: unknown }).code === "tool.failed";
+  }
+
   override readonly name = "ToolError";
   readonly code = "tool.failed";
   /** The tool ran. */

@@ -56,8 +56,12 @@ export class Fleet implements AsyncDisposable {
     const servers = this.#withLocal(configured);
     const before = new Map(this.#upstreams);
     const added = servers
-      .filter((server) => !isSame(before.get(server.name)?.config, server))
+      .filter((server) => !runsTheSame(before.get(server.name)?.config, server))
       .map((server) => this.#create(server));
+    for (const server of servers) {
+      const running = before.get(server.name);
+      if (running !== undefined && runsTheSame(running.config, server)) running.config = server;
+    }
     const kept = new Set(servers.map(({ name }) => name));
     const gone = [...before.values()].filter(({ name }) => !kept.has(name));
     const replaced = added.flatMap(({ name }) => before.get(name) ?? []);
@@ -83,7 +87,7 @@ export class Fleet implements AsyncDisposable {
 
   #create(config: ServerConfig): Upstream {
     const { parking, clock, hide } = this.#options;
-    return new Upstream({
+    const upstream: Upstream = new Upstream({
       config,
       connect: this.#openerOf(config),
       parking,
@@ -91,9 +95,10 @@ export class Fleet implements AsyncDisposable {
       hide,
       predecessor: this.#upstreams.get(config.name),
       onChange: (change) => {
-        if (this.#upstreams.get(config.name)?.config === config) this.#heard(config.name, change);
+        if (this.#upstreams.get(config.name) === upstream) this.#heard(config.name, change);
       },
     });
+    return upstream;
   }
 
   #openerOf(config: ServerConfig): (given: ConnectOptions) => Promise<Client> {
@@ -145,7 +150,12 @@ function toLocalConfig(name: string): ServerConfig {
   };
 }
 
+/** Whether a server goes on as it is: what concerns only how its things are listed needs no other process. */
+function runsTheSame(one: ServerConfig | undefined, other: ServerConfig): boolean {
+  return one !== undefined && JSON.stringify(toRun(one)) === JSON.stringify(toRun(other));
+}
+
 /** Configs are plain data, written in the same order each time. */
-function isSame(one: ServerConfig | undefined, other: ServerConfig): boolean {
-  return one !== undefined && JSON.stringify(one) === JSON.stringify(other);
+function toRun(server: ServerConfig): object {
+  return { ...server, prefix: undefined, allow: undefined, deny: undefined, tools: undefined };
 }

@@ -152,7 +152,7 @@ export async function startGateway(
   const info = { name: "junctor", title: "Junctor", version: "0.1.0", instructions };
   const onError = (error: unknown, method: string): void =>
     log.error({ method, error: String(error) }, "serving a request failed");
-  const inner = createServer(provider, info, { seal, clock, onError });
+  const inner = createServer(provider, info, { seal, clock, onError, passesOn: true });
   const server: Server = {
     ...inner,
     attach: (session, announce) => {

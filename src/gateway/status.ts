@@ -31,7 +31,8 @@ export function describeStatus(source: Source, now: number): ServerStatus {
   const shared = { name: config.name, status: health.kind, ...counts };
   if (health.kind !== "up") {
     if (health.kind === "idle") return shared;
-    const said = health.kind === "down" && health.said !== "" ? { said: health.said } : {};
+    const failure = health.kind === "down" ? health : health.kind === "starting" ? health.after : undefined;
+    const said = failure === undefined || failure.said === "" ? {} : { said: failure.said };
     return { ...shared, trouble: describeHealth(health, now), ...said };
   }
   const { mode, serverInfo } = health.agreement;

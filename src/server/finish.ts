@@ -14,13 +14,17 @@ export type Finish = (result: RawJson, era: Era, hints?: CacheHints) => RawJson;
 /** What a result may say of itself. */
 const ownMembers = ["resultType", "_meta", "ttlMs", "cacheScope"];
 
-/** The members every modern result begins with are written once per server. */
-export function createFinish(info: Implementation): Finish {
+/**
+ * The members every modern result begins with are written once per server. `passesOn`: what other servers have said of
+ * themselves is left as it is.
+ */
+export function createFinish(info: Implementation, passesOn = false): Finish {
   const serverInfo = `"${metaKeys.serverInfo}":${JSON.stringify(info)}`;
   const head = `"resultType":"complete","_meta":{${serverInfo}}`;
   return (result, era, hints) => {
     assertObject(result);
     if (era.kind === "legacy") return withoutModernMembers(result);
+    if (passesOn && hints === undefined && result.isForeign && result.has("resultType")) return result;
     const cache = hints === undefined ? "" : `,"ttlMs":${hints.ttlMs},"cacheScope":"${hints.cacheScope}"`;
     const hasOwn = ownMembers.some((key) => result.has(key));
     return hasOwn ? merge(result, serverInfo, hints) : prependMembers(head + cache, result);

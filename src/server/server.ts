@@ -43,6 +43,8 @@ export interface ServerOptions {
   /** How long a legacy client may take to answer a question; 10 minutes. */
   readonly askTimeoutMs?: number;
   readonly maxListens?: number;
+  /** For gateways: results of modern servers leave as they came, under their own name. */
+  readonly passesOn?: boolean;
   readonly clock?: Clock;
   /** Told of every error that was not meant for the caller; the default writes it to the standard error stream. */
   readonly onError?: (error: unknown, method: string) => void;
@@ -61,7 +63,7 @@ export function createServer(provider: Provider, info: ServerInfo, options: Serv
   const instructions = typeof given === "function" ? given : () => given;
   // What each caller is told for itself is not for a cache that serves others.
   const cacheScope = typeof given === "function" ? "private" : "public";
-  const finish = createFinish(serverInfo);
+  const finish = createFinish(serverInfo, options.passesOn);
   const capabilities = capabilitiesOf(provider);
   const subscriptions = createSubscriptions(provider, capabilities, options.maxListens ?? 16_384);
   const methods = createMethods(provider, finish, options);

@@ -156,7 +156,7 @@ describe("a stream that breaks", () => {
       { clock },
     );
     const result = client.callTool("echo", echo);
-    await expect.poll(() => clock.sleeping).toBe(3);
+    await expect.poll(() => clock.sleeping).toBe(2);
     await clock.advance(4999);
     expect(server.heard.filter(({ verb }) => verb === "GET")).toHaveLength(0);
     await clock.advance(1);

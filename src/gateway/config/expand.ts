@@ -1,4 +1,4 @@
-import { basename, sep } from "node:path";
+import { basename, dirname, sep } from "node:path";
 import type { ConfigSource } from "./source.ts";
 
 /** A text with its variables filled in. */
@@ -69,9 +69,9 @@ function predefined(
     text === undefined ? { text, fault: `\${${name}} is not known here: ${instead}` } : { text };
   switch (name) {
     case "workspaceFolder":
-      return known(folder, "write the folder itself");
+      return known(toWorkspace(folder), "write the folder itself");
     case "workspaceFolderBasename":
-      return known(folder === undefined ? undefined : basename(folder), "write the name itself");
+      return known(toWorkspaceName(folder), "write the name itself");
     case "userHome":
       return known(env["HOME"] ?? env["USERPROFILE"], "set HOME, or write the folder itself");
     case "pathSeparator":
@@ -91,4 +91,15 @@ function explain(inside: string): string {
   }
   const shown = `\${${/^[A-Za-z0-9_]*:?/.exec(inside)?.[0] ?? ""}…}`;
   return `${shown} is not a variable: write \${NAME} or \${NAME:-default}, or $\${ for the characters \${`;
+}
+
+/** Editors keep their configs in a folder of the workspace. */
+function toWorkspace(folder: string | undefined): string | undefined {
+  if (folder === undefined) return undefined;
+  return [".vscode", ".cursor"].includes(basename(folder)) ? dirname(folder) : folder;
+}
+
+function toWorkspaceName(folder: string | undefined): string | undefined {
+  const workspace = toWorkspace(folder);
+  return workspace === undefined ? undefined : basename(workspace);
 }

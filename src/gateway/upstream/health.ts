@@ -1,21 +1,26 @@
 import type { Agreement } from "../../client/agreement.ts";
 
+/** Why a server failed. */
+export interface Failure {
+  readonly reason: string;
+  /** The end of what a child wrote to its standard error stream; for those who run the gateway, not for callers. */
+  readonly said: string;
+}
+
 /** How a server behind the gateway is. */
 export type Health =
   /** Not needed so far, or not for a while. */
   | { readonly kind: "idle" }
-  | { readonly kind: "starting"; readonly since: number }
+  /** `after`: how it failed before, if it did. */
+  | { readonly kind: "starting"; readonly since: number; readonly after?: Failure | undefined }
   | { readonly kind: "up"; readonly since: number; readonly agreement: Agreement; readonly connectMs: number }
   /** It failed, and is tried again at `nextTryAt`. `isBroken`: it failed too often lately, so that takes a while. */
-  | {
+  | (Failure & {
       readonly kind: "down";
       readonly since: number;
-      readonly reason: string;
-      /** The end of what a child wrote to its standard error stream; for those who run the gateway, not for callers. */
-      readonly said: string;
       readonly nextTryAt: number;
       readonly isBroken: boolean;
-    }
+    })
   | { readonly kind: "stopped" };
 
 /** Why a server cannot be called now, for those who tried. */
@@ -24,7 +29,9 @@ export function describeHealth(health: Health, now: number): string {
     case "idle":
       return "it is not started";
     case "starting":
-      return `it is still starting, since ${toSeconds(now - health.since)}`;
+      return health.after === undefined
+        ? `it is still starting, since ${toSeconds(now - health.since)}`
+        : `${health.after.reason}; it is being started again`;
     case "up":
       return "it is up";
     case "down": {

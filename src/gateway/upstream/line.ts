@@ -166,7 +166,8 @@ export class Line implements AsyncDisposable {
     const lost = createDeferred<Error>();
     this.#lost = lost;
     const since = clock.now();
-    this.#become({ kind: "starting", since });
+    const after = this.#health.kind === "down" ? this.#health : undefined;
+    this.#become({ kind: "starting", since, after });
     let opened: Opened;
     try {
       opened = await this.#open(signal, lost.resolve);

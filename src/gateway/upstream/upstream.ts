@@ -55,7 +55,8 @@ const maxInFlight = 4096;
 
 /** A server behind the gateway: a client kept alive, the last good lists, and as many more lines as its callers need. */
 export class Upstream implements AsyncDisposable {
-  readonly config: ServerConfig;
+  /** What of it concerns only how things are listed may be replaced while it runs. */
+  config: ServerConfig;
   readonly #options: UpstreamOptions;
   readonly #clock: Clock;
   /** What everybody shares, as long as nothing is declared. Always kept up. */
