@@ -6,11 +6,14 @@ export interface Clock {
   timer(ms: number, callback: () => void): () => void;
 }
 
+/** Timers take no more, about 25 days; with a greater number they would fire at once. */
+const maxTimerMs = 2 ** 31 - 1;
+
 /** The time of this machine. */
 export const systemClock: Clock = {
   now: () => Date.now(),
   timer: (ms, callback) => {
-    const timer = setTimeout(callback, ms);
+    const timer = setTimeout(callback, Math.min(ms, maxTimerMs));
     return () => clearTimeout(timer);
   },
 };

@@ -1,4 +1,4 @@
-import { type Clock, settlesWithin, systemClock } from "../async/clock.ts";
+import { type Clock, systemClock } from "../async/clock.ts";
 import { createDeferred } from "../async/deferred.ts";
 import { ClosedError } from "../errors/closed-error.ts";
 import type { RawJson } from "../json/raw.ts";
@@ -11,6 +11,8 @@ export interface ChannelLinkOptions {
   readonly events: LinkEvents;
   /** Told what came and was passed over. */
   readonly onDropped?: (what: string) => void;
+  /** Resolves when the server is gone, where that is known before all it said is read: the rest is read at once then. */
+  readonly gone?: Promise<unknown>;
   readonly clock?: Clock;
 }
 
@@ -26,11 +28,11 @@ export function createChannelLink(channel: Channel, options: ChannelLinkOptions)
   /** Requests whose answers have not come. */
   let unanswered = 0;
   const isAsked = (): boolean => unanswered > 0 && unanswered-- > 0;
-  const disposed = createDeferred<void>();
+  const pause = new Pause(clock);
+  void options.gone?.then(() => pause.end("read on"));
   const heard: Channel = {
     send: (message) => channel.send(message),
-    [Symbol.asyncIterator]: () =>
-      listen(pace(channel, { isAsked, disposed: disposed.promise, clock }), () => mode, onDropped),
+    [Symbol.asyncIterator]: () => listen(pace(channel, isAsked, pause, clock), () => mode, onDropped),
     [Symbol.asyncDispose]: () => channel[Symbol.asyncDispose](),
   };
   const peer = new Peer(heard, {
@@ -57,40 +59,36 @@ export function createChannelLink(channel: Channel, options: ChannelLinkOptions)
       mode = settled;
     },
     [Symbol.asyncDispose]: () => {
-      disposed.resolve();
+      pause.end("stop");
       return channel[Symbol.asyncDispose]();
     },
   };
 }
 
 /**
- * What a server says unasked has a price in time: about ten times what it takes us, so that we spend at most a tenth of
- * our time on one that never stops. A line that is no message is dear because it becomes an error with a stack (18 µs),
- * and because all lines of a chunk are read in one go: when the next chunk comes must make up for that.
+ * What a server says unasked has a price in time, so that one that never stops takes a small part of ours: its chunks of 64
+ * KiB come so rarely that fewer than one call in a hundred to another server meets one. A line that is no message is
+ * dearer, because it becomes an error with a stack (18 µs; a message takes 2 to 10), and so is a request, which is answered.
  */
-const messageMs = 0.1;
+const messageMs = 0.5;
+const requestMs = 2;
 const invalidMs = 2.5;
-const kibibyteMs = 0.1;
+const kibibyteMs = 0.5;
 
-/** How much of it may come at once: 2,000 small messages, or a banner of 80 lines. */
-const patienceMs = 200;
+/** How much of it may come at once: 2,000 small messages, or a banner of 400 lines. */
+const patienceMs = 1000;
 
 /** Most messages handled in one go while a server says too much. */
-const pieceLength = 50;
-
-interface Pace {
-  /** Takes one of the answers that are waited for; tells whether there was one. */
-  readonly isAsked: () => boolean;
-  /** From then on nobody is waited for. */
-  readonly disposed: Promise<void>;
-  readonly clock: Clock;
-}
+const pieceLength = 10;
 
 /** Receives from a channel, but not faster than what comes unasked is paid for with time. */
 async function* pace(
   channel: Channel,
-  { isAsked, disposed, clock }: Pace,
+  isAsked: () => boolean,
+  pause: Pause,
+  clock: Clock,
 ): AsyncGenerator<readonly Incoming[]> {
+  /** When everything so far is paid for. */
   let paidAt = 0;
   for await (const messages of channel) {
     const costMs = messages.reduce((sum, message) => sum + costOf(message, isAsked), 0);
@@ -103,8 +101,38 @@ async function* pace(
     const pauseMs = (paidAt - now) / Math.ceil(messages.length / pieceLength);
     for (let start = 0; start < messages.length; start += pieceLength) {
       yield messages.slice(start, start + pieceLength);
-      await settlesWithin(disposed, pauseMs, clock);
+      await pause.take(pauseMs);
+      // Whoever is closed in the middle of a flood would be read at full speed until it ends.
+      if (pause.ending === "stop") return;
     }
+  }
+}
+
+/** Waiting that can be put an end to. */
+class Pause {
+  readonly #clock: Clock;
+  #wake: () => void = () => {};
+  /** Why there are no more pauses. */
+  ending: "read on" | "stop" | undefined;
+
+  constructor(clock: Clock) {
+    this.#clock = clock;
+  }
+
+  take(ms: number): Promise<void> {
+    if (this.ending !== undefined) return Promise.resolve();
+    return new Promise((resolve) => {
+      const stop = this.#clock.timer(ms, resolve);
+      this.#wake = () => {
+        stop();
+        resolve();
+      };
+    });
+  }
+
+  end(how: "read on" | "stop"): void {
+    this.ending = how;
+    this.#wake();
   }
 }
 
@@ -115,8 +143,9 @@ function costOf(incoming: Incoming, isAsked: () => boolean): number {
     case "error":
       return isAsked() ? 0 : messageMs;
     case "notification":
-    case "request":
       return messageMs + toKibibytes(incoming.params) * kibibyteMs;
+    case "request":
+      return requestMs + toKibibytes(incoming.params) * kibibyteMs;
     case "invalid":
       return invalidMs;
     case "batch":

@@ -1,4 +1,4 @@
-import { Buffer } from "node:buffer";
+import { Pieces } from "./pieces.ts";
 
 /** One line without its end, or the news that a line was too long and was left out. */
 export type Line =
@@ -9,10 +9,6 @@ const newline = 0x0a;
 const carriageReturn = 0x0d;
 const nothing = new Uint8Array(0);
 
-/** Smaller pieces are gathered in blocks. */
-const minPieceBytes = 16 * 1024;
-const blockBytes = 64 * 1024;
-
 /**
  * Cuts a stream of bytes into lines. Works on bytes, so a character may be split anywhere between two chunks, and only
  * `\n` and `\r\n` end a line (U+2028 does not). Blank lines are left out. A line over the limit is reported once, as
@@ -21,10 +17,7 @@ const blockBytes = 64 * 1024;
 export class LineSplitter {
   readonly #maxBytes: number;
   /** The part of a line whose end has not come yet. */
-  #pieces: Uint8Array[] = [];
-  /** The rest of the last piece, if that has room for more: pieces as small as a byte would add up otherwise. */
-  #room: Uint8Array = nothing;
-  #length = 0;
+  #partial = new Pieces();
   #isSkipping = false;
 
   constructor(maxBytes: number) {
@@ -54,7 +47,7 @@ export class LineSplitter {
 
   #finish(last: Uint8Array, lines: Line[]): void {
     const isSkipped = this.#isSkipping;
-    const bytes = this.#length === 0 ? last : this.#joined(last);
+    const bytes = this.#partial.length === 0 ? last : this.#joined(last);
     this.#forget();
     this.#isSkipping = false;
     if (isSkipped) return;
@@ -66,44 +59,23 @@ export class LineSplitter {
   #keep(piece: Uint8Array, lines: Line[]): void {
     if (this.#isSkipping) return;
     // A carriage return that belongs to the line's end is not counted.
-    const length = this.#length + piece.length - (endsWithReturn(piece) ? 1 : 0);
+    const length = this.#partial.length + piece.length - (endsWithReturn(piece) ? 1 : 0);
     if (length > this.#maxBytes) {
       this.#isSkipping = true;
       this.#forget();
       lines.push({ kind: "too_long", maxBytes: this.#maxBytes });
     } else {
-      this.#append(piece);
+      this.#partial.append(piece);
     }
-  }
-
-  #append(piece: Uint8Array): void {
-    this.#length += piece.length;
-    if (piece.length <= this.#room.length) {
-      this.#room.set(piece);
-      this.#room = this.#room.subarray(piece.length);
-      const last = this.#pieces.length - 1;
-      const grown = this.#pieces[last];
-      // It lies in the same memory as the piece it continues.
-      if (grown !== undefined)
-        this.#pieces[last] = new Uint8Array(grown.buffer, grown.byteOffset, grown.length + piece.length);
-      return;
-    }
-    this.#room = nothing;
-    if (piece.length >= minPieceBytes) return void this.#pieces.push(piece);
-    const block = Buffer.allocUnsafeSlow(blockBytes);
-    block.set(piece);
-    this.#pieces.push(block.subarray(0, piece.length));
-    this.#room = block.subarray(piece.length);
   }
 
   #joined(last: Uint8Array): Uint8Array {
-    return Buffer.concat([...this.#pieces, last]);
+    this.#partial.append(last);
+    return this.#partial.join();
   }
 
   #forget(): void {
-    this.#pieces = [];
-    this.#room = nothing;
-    this.#length = 0;
+    this.#partial = new Pieces();
   }
 }
 

@@ -1,4 +1,3 @@
-import { Buffer } from "node:buffer";
 import type { IncomingHttpHeaders } from "node:http";
 import type { Batch, Incoming } from "../../jsonrpc/channel.ts";
 import type { RequestId, Response } from "../../jsonrpc/message.ts";
@@ -51,9 +50,9 @@ export class AnswerReader implements ReplySink {
   chunk(bytes: Uint8Array): boolean {
     if (this.#stream === undefined) return this.#whole.chunk(bytes);
     for (const { data } of this.#stream.read(bytes)) {
-      if (data === "") continue;
+      if (data.length === 0) continue;
       this.events++;
-      const incoming = parseMessage(Buffer.from(data), { shape: messageShape });
+      const incoming = parseMessage(data, { shape: messageShape });
       // Batches exist in 2025-03-26 only; they are harmless elsewhere.
       const messages = incoming.kind === "batch" ? incoming.items : [incoming];
       for (const message of messages) this.#receive(message);

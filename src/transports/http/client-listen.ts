@@ -2,6 +2,7 @@ import { createBackoff } from "../../async/backoff.ts";
 import { sleep } from "../../async/clock.ts";
 import { AnswerReader, type TakeMessage } from "./client-answer.ts";
 import type { ReplySink } from "./client-exchange.ts";
+import { maxRetryMs } from "./client-resume.ts";
 import type { HttpWay } from "./client-way.ts";
 
 export interface ListenOptions {
@@ -49,6 +50,8 @@ export async function listenForAnnouncements(way: HttpWay, options: ListenOption
       onWarning?.(`The stream of announcements broke: ${String(error)}`);
     }
     if (reader.isStream && way.clock.now() - openedAt >= stableMs) backoff.reset();
-    await sleep(Math.max(reader.retryMs ?? 0, backoff.next()), way.clock, signal).catch(() => {});
+    await sleep(Math.max(Math.min(reader.retryMs ?? 0, maxRetryMs), backoff.next()), way.clock, signal).catch(
+      () => {},
+    );
   }
 }

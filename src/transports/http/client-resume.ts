@@ -10,6 +10,9 @@ import type { AnswerReader } from "./client-answer.ts";
 import { httpErrorOf, isRefused } from "./client-failure.ts";
 import type { HttpWay } from "./client-way.ts";
 
+/** A server may make us wait, but not for good. */
+export const maxRetryMs: number = 5 * 60_000;
+
 /** How often a broken legacy stream is resumed without a new event in between. */
 const maxResumes = 5;
 
@@ -35,12 +38,13 @@ export async function awaitAnswer(
   const backoff = createBackoff();
   for (let failures = broken === undefined ? 0 : 1; reader.answer === undefined;) {
     const { lastEventId, retryMs, events } = reader;
-    const isResumable = lastEventId !== undefined && way.mode.kind === "legacy";
+    // What cannot stand in a header cannot be asked for.
+    const isResumable = /^[\x20-\xff]+$/.test(lastEventId ?? "") && way.mode.kind === "legacy";
     if (!isResumable || failures > maxResumes || isRefused(broken)) throw lost(way, broken);
     // A stream that broke is asked for again at once; a server that ended it wants us to wait.
     const waitMs = broken !== undefined && failures === 1 ? 0 : backoff.next();
-    await sleep(Math.max(retryMs ?? 0, waitMs), way.clock, signal);
-    broken = await resume(way, reader, lastEventId, signal);
+    await sleep(Math.max(Math.min(retryMs ?? 0, maxRetryMs), waitMs), way.clock, signal);
+    broken = await resume(way, reader, lastEventId ?? "", signal);
     if (reader.events > events || reader.lastEventId !== lastEventId) {
       failures = 0;
       backoff.reset();

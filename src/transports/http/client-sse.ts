@@ -1,4 +1,3 @@
-import { Buffer } from "node:buffer";
 import { Agent, type Dispatcher } from "undici";
 import type { Clock } from "../../async/clock.ts";
 import { createDeferred } from "../../async/deferred.ts";
@@ -107,9 +106,9 @@ class EndpointStream implements ReplySink {
     if (!this.#isStream) return this.#refusal.chunk(bytes);
     const messages: Incoming[] = [];
     for (const { event, data } of this.#events.read(bytes)) {
-      if (!this.#isNamed) this.#name(event, data);
-      else if ((event === undefined || event === "message") && data !== "")
-        messages.push(parseMessage(Buffer.from(data), { shape: messageShape }));
+      if (!this.#isNamed) this.#name(event, new TextDecoder().decode(data));
+      else if ((event === undefined || event === "message") && data.length > 0)
+        messages.push(parseMessage(data, { shape: messageShape }));
     }
     if (messages.length > 0) void this.messages.push(messages);
     return false;
