@@ -184,11 +184,12 @@ describe("beyond loopback", () => {
     },
   );
 
-  test("with authentication it is, for the names that were given", async () => {
+  test("with authentication it is, for the names that were given and those of this machine itself", async () => {
     const authenticate = (): string => "anyone";
     await using at = await listen({ host: "0.0.0.0", authenticate, allowedHosts: ["mcp.example.com"] });
     expect((await exchange(at.port, { ...list, host: "mcp.example.com" })).status).toBe(200);
-    expect((await exchange(at.port, list)).status).toBe(403);
+    expect((await exchange(at.port, list)).status).toBe(200);
+    expect((await exchange(at.port, { ...list, host: "other.example.com" })).status).toBe(403);
   });
 
   test("by default only loopback is listened on", async () => {

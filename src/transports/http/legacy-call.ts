@@ -50,13 +50,17 @@ export function runLegacyCall(
     fail,
   );
   if (!isPromise(response)) return end(response);
-  // Who gives a call up does not wait for a handler that does not care.
-  const aborted = call.aborted.then((reason) =>
-    reason instanceof ClosedError
-      ? toErrorResponse(new RpcError("rpc.internal", reason.message), id)
-      : undefined,
-  );
-  return Promise.race([response, aborted]).then(end);
+  return new Promise<Response | undefined>((resolve, reject) => {
+    response.then(resolve, reject);
+    // Who gives a call up does not wait for a handler that does not care.
+    call.onAborted((reason) =>
+      resolve(
+        reason instanceof ClosedError
+          ? toErrorResponse(new RpcError("rpc.internal", reason.message), id)
+          : undefined,
+      ),
+    );
+  }).then(end);
 }
 
 function refusalOf({ id }: Request, { running }: LiveSession): RpcError | undefined {
@@ -74,7 +78,6 @@ class LegacyCall implements WireContext {
   readonly #out: CallStream;
   readonly #canAsk: boolean;
   readonly #abort = new LazyAbort();
-  #tell: ((reason: unknown) => void) | undefined;
   isOver = false;
 
   constructor(live: LiveSession, out: CallStream, canAsk: boolean) {
@@ -96,17 +99,14 @@ class LegacyCall implements WireContext {
     return this.#abort;
   }
 
-  /** Resolves with the reason when the call is given up. */
-  get aborted(): Promise<unknown> {
-    if (this.#abort.isAborted) return Promise.resolve(this.signal.reason);
-    return new Promise((resolve) => {
-      this.#tell = resolve;
-    });
+  /** Calls back with the reason when the call is given up. */
+  onAborted(callback: (reason: unknown) => void): void {
+    if (this.#abort.isAborted) callback(this.#abort.reason);
+    else this.#abort.onAbort(() => callback(this.#abort.reason));
   }
 
   abort(reason: unknown): void {
     this.#abort.abort(reason);
-    this.#tell?.(reason);
   }
 
   notify(method: string, params: RawJson): Awaitable<void> {
