@@ -36,7 +36,7 @@ export function startCliGateway(config: string, ...args: readonly string[]): Cli
   child.stderr.setEncoding("utf8").on("data", (text: string) => {
     const lines = (stderr + text).split("\n");
     stderr = lines.pop()!;
-    log.push(...lines.filter(Boolean).map((line) => JSON.parse(line) as LogEntry));
+    log.push(...lines.filter(Boolean).map(toEntry));
   });
   const port = new Promise<number>((resolve, reject) => {
     child.stdout.setEncoding("utf8").on("data", (text: string) => {
@@ -44,7 +44,9 @@ export function startCliGateway(config: string, ...args: readonly string[]): Cli
       const found = /http:\/\/127\.0\.0\.1:([0-9]+)\/mcp/.exec(stdout);
       if (found !== null) resolve(Number(found[1]));
     });
-    void exited.then(() => reject(new Error(`It ended before it listened: ${stdout} ${JSON.stringify(log)}`)));
+    void exited.then(() =>
+      reject(new Error(`It ended before it listened: ${stdout} ${JSON.stringify(log)}`)),
+    );
   });
   port.catch(() => {}); // Not everybody waits for it.
   return {
@@ -64,6 +66,11 @@ interface Process {
   readonly pid: number;
   readonly parent: number;
   readonly mark: string | undefined;
+}
+
+/** What Node itself says when it cannot even start is no JSON. */
+function toEntry(line: string): LogEntry {
+  return line.startsWith("{") ? (JSON.parse(line) as LogEntry) : { msg: line };
 }
 
 /** Processes of one origin. */

@@ -103,7 +103,7 @@ class Starvation {
 }
 
 /** Callers of one era, each with a socket of its own; as many as there are calls at once. */
-class Callers implements Disposable {
+export class Callers implements Disposable {
   readonly #port: number;
   readonly #session: string | undefined;
   readonly #all = new Set<RawSocket>();

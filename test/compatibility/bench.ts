@@ -1,0 +1,128 @@
+import { fork } from "node:child_process";
+import { once } from "node:events";
+import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import type { Client } from "../../src/client/client.ts";
+import { connect, type Target } from "../../src/client/connect.ts";
+import { createEraCache } from "../../src/client/era-cache.ts";
+import type { AskHandlers } from "../../src/client/handlers.ts";
+import { createGateway } from "../../src/gateway/gateway.ts";
+import type { Revision } from "../../src/mcp/revision.ts";
+import { listenHttp } from "../../src/transports/http/node.ts";
+import { createFolder, type EraName, fixture } from "../bridge/support/upstream.ts";
+import { type CuttingProxy, startCuttingProxy } from "../support/cutting-proxy.ts";
+import { bin } from "../support/junctor-bin.ts";
+import type { BackWay, FrontWay } from "./cells.ts";
+
+/** A gateway in front of one server, the fixture `compatibility-server.mjs`. Disposing it ends both. */
+export interface Bench extends AsyncDisposable {
+  /** Connects a client of a revision; by the proxy, if it says so. */
+  connect(revision: Revision, way?: "straight" | "proxy"): Promise<Client>;
+  /** Stands before a gateway over HTTP, for those who ask for it. */
+  readonly proxy: CuttingProxy | undefined;
+  /** Has the server do something, in however many processes it runs. */
+  tell(deed: "go" | "grow" | "touch", nonce: string): void;
+  /** How often something happened to the calls of a nonce. */
+  count(what: "run" | "cancelled", nonce: string): number;
+}
+
+/** What is asked comes back in the answer. */
+const handlers: AskHandlers = {
+  elicit: ({ message }) => ({ action: "accept", content: { name: `Ada ${String(message)}` } }),
+  sample: ({ messages }) => ({
+    role: "assistant",
+    model: "a-model",
+    content: { type: "text", text: JSON.stringify(messages) },
+  }),
+  roots: () => [{ uri: "file:///home" }],
+};
+
+export async function startBench(front: FrontWay, back: BackWay, era: EraName): Promise<Bench> {
+  const folder = createFolder();
+  const told = join(folder.path, "told");
+  const log = join(told, "log");
+  mkdirSync(told);
+  writeFileSync(log, "");
+  const server = await startServer(back, ["--serves", era, "--folder", told]);
+  const gateway = await startGateway(front, { mcpServers: { up: server.entry } }, folder.path);
+  const lines = (): readonly string[] => readFileSync(log, "utf8").split("\n");
+  return {
+    proxy: gateway.proxy,
+    connect: (revision, way = "straight") =>
+      connect(gateway.target(revision, way === "proxy"), {
+        revision,
+        handlers,
+        eras: createEraCache(),
+        // What HTTP was in that revision.
+        ...(front === "HTTP" && revision === "2024-11-05" ? { transport: "sse" } : {}),
+      }),
+    tell: (deed, nonce) => writeFileSync(join(told, `${deed}.${nonce}`), ""),
+    count: (what, nonce) => lines().filter((line) => line === `${what} ${nonce}`).length,
+    [Symbol.asyncDispose]: async () => {
+      await gateway.close();
+      await server.close();
+      folder[Symbol.dispose]();
+    },
+  };
+}
+
+interface Server {
+  /** As it stands in a config. */
+  readonly entry: object;
+  close(): Promise<void>;
+}
+
+async function startServer(way: BackWay, args: readonly string[]): Promise<Server> {
+  const script = fixture("compatibility-server.mjs");
+  if (way === "stdio")
+    return { entry: { command: process.execPath, args: [script, ...args] }, close: () => Promise.resolve() };
+  const child = fork(script, [...args, "--http"], { stdio: ["ignore", "ignore", "inherit", "ipc"] });
+  const [port] = (await once(child, "message")) as [number];
+  const origin = `http://127.0.0.1:${port}`;
+  return {
+    entry: way === "HTTP" ? { type: "http", url: `${origin}/mcp` } : { type: "sse", url: `${origin}/sse` },
+    close: async () => {
+      const exited = once(child, "exit");
+      child.kill("SIGKILL");
+      await exited;
+    },
+  };
+}
+
+interface RunningGateway {
+  readonly proxy: CuttingProxy | undefined;
+  target(revision: Revision, isProxied: boolean): Target;
+  close(): Promise<void>;
+}
+
+/** A gateway behind a port, or the command for one: on standard streams each client starts its own. */
+async function startGateway(way: FrontWay, config: object, folder: string): Promise<RunningGateway> {
+  if (way === "stdio") {
+    const file = join(folder, "config.json");
+    writeFileSync(file, JSON.stringify(config));
+    const args = [bin, "serve", "--config", file, "--stdio"];
+    return {
+      proxy: undefined,
+      target: () => ({ command: process.execPath, args }),
+      close: () => Promise.resolve(),
+    };
+  }
+  const gateway = await createGateway(config);
+  const proxy = await startCuttingProxy();
+  const allowedHosts = [`127.0.0.1:${proxy.port}`];
+  const listener = await listenHttp(gateway.server, { port: 0, graceMs: 100, allowedHosts });
+  proxy.target = listener.port;
+  await gateway.ready;
+  return {
+    proxy,
+    target: (revision, isProxied) => {
+      const port = isProxied ? proxy.port : listener.port;
+      return `http://127.0.0.1:${port}/${revision === "2024-11-05" ? "sse" : "mcp"}`;
+    },
+    close: async () => {
+      await listener[Symbol.asyncDispose]();
+      await gateway.close();
+      await proxy[Symbol.asyncDispose]();
+    },
+  };
+}

@@ -1,0 +1,131 @@
+import type { ExpectStatic } from "vitest";
+import type { Client } from "../../src/client/client.ts";
+import type { Revision } from "../../src/mcp/revision.ts";
+import type { ToolResult } from "../../src/mcp/types.ts";
+import { type CallEvent, createCallContext } from "../../src/tools/context.ts";
+import type { Change } from "../../src/tools/provider.ts";
+import type { Bench } from "./bench.ts";
+import type { Feature } from "./cells.ts";
+
+/** What a proof has to work with. */
+export interface Subject {
+  readonly bench: Bench;
+  readonly client: Client;
+  readonly revision: Revision;
+  /** Tells this cell's calls from all others. */
+  readonly nonce: string;
+  /** The one of the test, because several run at once. */
+  readonly expect: ExpectStatic;
+}
+
+/** Resolves when a feature works, and rejects when it does not. */
+export type Proof = (subject: Subject) => Promise<void>;
+
+const textOf = ({ content }: ToolResult): string =>
+  content.map((block) => (block.type === "text" ? block.text : "")).join("");
+
+export const proofs: { readonly [Kind in Feature]: Proof } = {
+  call: async ({ client, nonce, expect }) => {
+    expect(textOf(await client.callTool("up__echo", { nonce }))).toBe(nonce);
+  },
+
+  // The server goes on only when the first piece was heard.
+  stream: async ({ bench, client, nonce, expect }) => {
+    const heard: (string | undefined)[] = [];
+    for await (const part of client.streamTool("up__recite", { nonce })) {
+      if (part.kind === "result") heard.push(textOf(part.result));
+      if (part.kind === "progress") heard.push(part.message);
+      if (heard.length === 1) bench.tell("go", nonce);
+    }
+    expect(heard).toEqual([`one ${nonce} `, "two", `one ${nonce} two`]);
+  },
+
+  progress: async ({ client, nonce, expect }) => {
+    const { onEvent, events } = createEar();
+    await client.callTool("up__count", { nonce }, { onEvent });
+    expect(events).toEqual([
+      { kind: "progress", progress: 1, total: 2 },
+      { kind: "progress", progress: 2, total: 2 },
+    ]);
+  },
+
+  log: async ({ client, nonce, expect }) => {
+    const { onEvent, events } = createEar();
+    await client.callTool("up__chat", { nonce }, { onEvent, logLevel: "info" });
+    expect(events).toMatchObject([{ kind: "log", level: "warning", data: { nonce } }]);
+  },
+
+  cancel: async ({ bench, client, nonce, expect }) => {
+    const controller = new AbortController();
+    const called = client.callTool("up__hold", { nonce }, { signal: controller.signal });
+    const ended = called.catch((error: unknown) => error);
+    await expect.poll(() => bench.count("run", nonce)).toBe(1);
+    controller.abort();
+    expect(await ended).toMatchObject({ name: "AbortedError" });
+    await expect.poll(() => bench.count("cancelled", nonce)).toBe(1);
+  },
+
+  "list change": async ({ bench, client, nonce, expect }) => {
+    const changes: Change[] = [];
+    const stopListening = client.onChange?.((change) => changes.push(change));
+    // To be told of a resource is agreed on; by then the client is told of lists as well.
+    const stopWatching = await client.resources?.watch?.("note://today", createCallContext());
+    bench.tell("grow", nonce);
+    await expect.poll(() => changes).toContainEqual({ kind: "tools" });
+    const names = async (): Promise<readonly string[]> => (await client.listTools()).map(({ name }) => name);
+    await expect.poll(names).toContain(`up__grown_${nonce}`);
+    stopWatching?.();
+    stopListening?.();
+  },
+
+  "resource update": async ({ bench, client, nonce, expect }) => {
+    const changes: Change[] = [];
+    const uri = "note://today";
+    const stopListening = client.onChange?.((change) => changes.push(change));
+    const stopWatching = await client.resources?.watch?.(uri, createCallContext());
+    bench.tell("touch", nonce);
+    await expect.poll(() => changes).toContainEqual({ kind: "resource", uri });
+    expect((await client.readResource(uri)).contents).toMatchObject([
+      { uri, text: expect.stringMatching(new RegExp(`touch\\.${nonce}\\b`)) as unknown },
+    ]);
+    stopWatching?.();
+    stopListening?.();
+  },
+
+  elicit: (subject) => expectAnswer(subject, "up__greet", `Ada ${subject.nonce}`),
+  sample: (subject) => expectAnswer(subject, "up__poem", subject.nonce),
+  roots: (subject) => expectAnswer(subject, "up__where", "file:///home"),
+
+  completion: async ({ client, expect }) => {
+    const ref = { type: "ref/prompt", name: "up__review" } as const;
+    const { values } = await client.complete(ref, { name: "day", value: "t" });
+    expect(values).toEqual(["tuesday", "thursday"]);
+  },
+
+  resume: async ({ bench, revision, nonce, expect }) => {
+    const { proxy } = bench;
+    const cutsBefore = proxy?.cuts ?? 0;
+    await using client = await bench.connect(revision, "proxy");
+    proxy?.cutAfter(`one ${nonce}`);
+    const called = client.callTool("up__recite", { nonce }, { onEvent: () => {} });
+    await expect.poll(() => proxy?.cuts).toBe(cutsBefore + 1);
+    bench.tell("go", nonce);
+    expect(textOf(await called)).toBe(`one ${nonce} two`);
+    expect(bench.count("run", nonce)).toBe(1);
+  },
+};
+
+/** The tool asks, is answered, and ran once. */
+async function expectAnswer(
+  { bench, client, nonce, expect }: Subject,
+  tool: string,
+  answer: string,
+): Promise<void> {
+  expect(textOf(await client.callTool(tool, { nonce }))).toContain(answer);
+  expect(bench.count("run", nonce)).toBe(1);
+}
+
+function createEar(): { readonly events: readonly CallEvent[]; onEvent(event: CallEvent): void } {
+  const events: CallEvent[] = [];
+  return { events, onEvent: (event) => void events.push(event) };
+}
