@@ -152,14 +152,15 @@ describe("a sink", () => {
 
   test("that stalls delays a call by the bound and no more", async () => {
     const clock = createVirtualClock();
+    let isGiven = false;
     const { client } = await meet(
       () => good,
-      { sink: () => new Promise(() => {}), maxWaitMs: 50 },
+      { sink: () => ((isGiven = true), new Promise(() => {})), maxWaitMs: 50 },
       { clock },
     );
     let isDone = false;
     const call = client.callTool("measure").then(() => (isDone = true));
-    await expect.poll(() => clock.sleeping).toBe(1);
+    await expect.poll(() => isGiven && clock.sleeping === 1).toBe(true);
     await clock.advance(49);
     expect(isDone).toBe(false);
     await clock.advance(1);

@@ -19,6 +19,7 @@ import { noConfig } from "./no-config.ts";
 import { PortError } from "./port-error.ts";
 import { untilSignal } from "./until-signal.ts";
 import { UsageError } from "./usage-error.ts";
+import { readVersion } from "./version.ts";
 
 /** `junctor serve` */
 export const serve: Command = {
@@ -51,14 +52,15 @@ export const serve: Command = {
         : parsePort("tcp", tcp);
     const seal = createSecretSeal();
     const log = createLog(levelOf(parsed, config));
-    const local = file === undefined ? { local: { demo: createDemoRegistry() } } : {};
+    const info = { name: "junctor-demo", title: "Junctor demo", version: readVersion() };
+    const local = file === undefined ? { local: { demo: createDemoRegistry() }, info } : {};
     const named = file === undefined ? {} : { file };
     // Whoever starts us, or shares our machine, has no key to show on stdio and TCP.
     const unnamed = parsed.has("stdio") || parsed.has("tcp") ? "trusted" : "refused";
     await using gateway = await startGateway(config, { ...local, ...named, unnamed, log, seal });
     const stopWatching = file === undefined ? () => {} : follow(file, config, gateway, host, log);
     try {
-      if (parsed.has("stdio")) return await serveOnStdio(gateway);
+      if (parsed.has("stdio")) return await serveOnStdio(gateway, file === undefined ? 250 : 10_000);
       await gateway.ready;
       if (tcp !== undefined) return await serveOnTcp(gateway, port, host, file === undefined);
       return await serveOnHttp(gateway, { config, host, port, seal, isDemo: file === undefined, log });
@@ -143,14 +145,14 @@ function follow(
   });
 }
 
-async function serveOnStdio({ server }: RunningGateway): Promise<number> {
+async function serveOnStdio({ server }: RunningGateway, lingerMs: number): Promise<number> {
   const stopping = new AbortController();
   void untilSignal().then(() => {
     server.drain();
     stopping.abort();
   });
   // Whoever pipes a call in and leaves still wants its answer, and servers take their time to start.
-  await serveStdio(server, { signal: stopping.signal, lingerMs: 10_000 });
+  await serveStdio(server, { signal: stopping.signal, lingerMs });
   return 0;
 }
 

@@ -134,7 +134,7 @@ export async function createClient(ways: ClientWays, options: ClientOptions = {}
   const router =
     options.relays === undefined || Object.keys(options.relays).length === 0
       ? undefined
-      : new AskRouter({ clock, maxWaitMs: 10_000, onAsked: options.onAsked ?? (() => {}) });
+      : new AskRouter(options.onAsked ?? (() => {}));
   const deadlines = new Deadlines({ timeoutMs, maxTotalMs }, clock);
 
   const begin = async (signal: AbortSignal): Promise<Conversation> => {

@@ -124,7 +124,7 @@ function childWays(command: ChildCommand, options: ConnectOptions): ClientWays {
     open: async (events) => {
       const child = await spawnChild(command, childOptions);
       return {
-        ...createChannelLink(child.channel, { target, events }),
+        ...createChannelLink(child.channel, { target, events, gone: child.exited }),
         // Why a child does not start is on its standard error; nobody else will tell.
         explain: async (failure) => {
           if (failure instanceof RpcError) return failure;

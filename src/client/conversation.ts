@@ -34,6 +34,9 @@ export interface RequestSpec {
   readonly onSent?: (() => void) | undefined;
 }
 
+/** How long a server may take to stop talking about a request that was given up. */
+const strayMs = 5000;
+
 /** Requests to one server, in the form its era wants. */
 export class Conversation {
   readonly agreement: Agreement;
@@ -48,6 +51,10 @@ export class Conversation {
   #logRank: number = Number.POSITIVE_INFINITY;
   #nextToken = 1;
   #underway = 0;
+  /** Those among them that listen to changes, and are never done. */
+  #listens = 0;
+  /** A request was given up, and the server may go on talking about it for a while. */
+  #strayUntil = 0;
   #idle: Deferred<void> | undefined;
 
   constructor(
@@ -74,12 +81,17 @@ export class Conversation {
       this.#loggers.add(onEvent);
       this.#setLogLevel(logLevel);
     }
+    const isListen = method === "subscriptions/listen";
     this.#underway++;
+    if (isListen) this.#listens++;
     try {
       const enveloped = this.#addEnvelope(params, { progressToken: token, logLevel, capabilities, meta });
       const events = this.#eventsOf(spec);
       return await this.link.request({ method, params: enveloped, stop, mirrored, onSent, events });
     } finally {
+      if (isListen) this.#listens--;
+      else if (stop.isAborted && (logLevel !== undefined || this.agreement.mode.kind === "legacy"))
+        this.#strayUntil = Date.now() + strayMs;
       if (token !== undefined) this.#listeners.delete(token);
       if (onEvent !== undefined) this.#loggers.delete(onEvent);
       if (--this.#underway === 0) this.#idle?.resolve();
@@ -112,6 +124,11 @@ export class Conversation {
     };
   }
 
+  /** Whether what is said unasked can only be about the one request there is. */
+  get #canTell(): boolean {
+    return this.#underway - this.#listens === 1 && Date.now() >= this.#strayUntil;
+  }
+
   /** Resolves when nothing is underway. */
   idle(): Promise<void> {
     if (this.#underway === 0) return Promise.resolve();
@@ -123,7 +140,7 @@ export class Conversation {
   take(notification: Notification): void {
     const { method, params } = notification;
     if (method === "notifications/progress") {
-      const listener = this.#listeners.get(Number(params?.at("progressToken")?.value));
+      const listener = this.#listeners.get(params?.at("progressToken")?.value as number);
       const event = listener === undefined ? undefined : toProgress(params);
       if (event !== undefined) listener?.(event);
       return;
@@ -131,10 +148,7 @@ export class Conversation {
     const [logger, ...others] = this.#loggers;
     // A server that was once told to log does so for every call, so there must be no other.
     const isForOne =
-      method === "notifications/message" &&
-      logger !== undefined &&
-      others.length === 0 &&
-      this.#underway === 1;
+      method === "notifications/message" && logger !== undefined && others.length === 0 && this.#canTell;
     const event = isForOne ? toLog(params) : undefined;
     if (event === undefined) this.#notified(notification);
     else logger?.(event);

@@ -24,9 +24,14 @@ export function createOnBehalf(deadlines: Deadlines, router: AskRouter | undefin
       const { ask } = context;
       return router === undefined || ask === undefined
         ? work(spec)
-        : askable(ask, router, deadline, (onAsked) => work({ ...spec, onAsked }));
+        : askable(ask, router, deadline, ownerOf(context), (onAsked) => work({ ...spec, onAsked }));
     });
   };
+}
+
+/** Whose a call is: a conversation's, or of whoever has the name. */
+function ownerOf({ session, caller }: CallContext): unknown {
+  return session ?? caller;
 }
 
 /** How a request is made under a deadline. */
@@ -56,6 +61,7 @@ async function askable<T>(
   ask: AskCaller,
   router: AskRouter,
   deadline: Deadline,
+  owner: unknown,
   work: (onAsked: LinkEvents["asked"]) => Promise<T>,
 ): Promise<T> {
   // Nobody is to be asked for a call that is over, whoever ended it.
@@ -68,7 +74,7 @@ async function askable<T>(
       release();
     }
   };
-  const leave = router.join(asker);
+  const leave = router.join(asker, owner);
   try {
     return await work((request, asking) => answerBy(asker, request, asking));
   } finally {

@@ -5,7 +5,7 @@ import { ConfigError } from "../errors/config-error.ts";
 import { newestModernRevision } from "../mcp/revision.ts";
 import { createSeal, type Seal } from "../mcp/seal.ts";
 import type { Server } from "../mcp/server.ts";
-import type { Tool } from "../mcp/types.ts";
+import type { Implementation, Tool } from "../mcp/types.ts";
 import { createServer } from "../server/server.ts";
 import { createChangeSource } from "../tools/changes.ts";
 import type { CallContext } from "../tools/context.ts";
@@ -36,6 +36,8 @@ export interface GatewayOptions {
   readonly seal?: Seal;
   /** What callers without a name may do where the config has keys: `trusted` is for stdio, where there are no keys. */
   readonly unnamed?: Unnamed;
+  /** Who the gateway says it is. */
+  readonly info?: Implementation;
   /** How long the first lists are waited for; 2 s. */
   readonly readyMs?: number;
   readonly parking?: Omit<ParkingOptions, "clock">;
@@ -149,7 +151,7 @@ export async function startGateway(
     const view = access.viewFor({ caller, capabilities: {}, revision: newestModernRevision });
     return joinInstructions([...fleet.upstreams.values()].filter((upstream) => view.knows(upstream.config)));
   };
-  const info = { name: "junctor", title: "Junctor", version: "0.1.0", instructions };
+  const info = { ...(options.info ?? { name: "junctor", title: "Junctor", version: "0.1.0" }), instructions };
   const onError = (error: unknown, method: string): void =>
     log.error({ method, error: String(error) }, "serving a request failed");
   const inner = createServer(provider, info, { seal, clock, onError, passesOn: true });

@@ -2,6 +2,7 @@ import { RpcError } from "../errors/rpc-error.ts";
 import { ToolError } from "../errors/tool-error.ts";
 import { RawJson } from "../json/raw.ts";
 import { lacking, projectAsk } from "../mcp/project/ask.ts";
+import { toRelayable } from "../mcp/project/capabilities.ts";
 import type { WireContext } from "../mcp/server.ts";
 import type { Ask } from "../mcp/types.ts";
 import type { AskCaller } from "../tools/context.ts";
@@ -26,7 +27,10 @@ export function createAsk(wire: WireContext): AskCaller | undefined {
 /** The question as the client's revision has it. Throws a `ToolError` when it cannot be asked. */
 export function toAskable(ask: Ask, { era, ask: send }: WireContext): Ask {
   const handshake = era.kind === "legacy" ? era.session?.handshake : undefined;
-  const canAsk = handshake !== undefined && send !== undefined && !lacking(ask, handshake.capabilities);
+  // What was declared counts only as far as the revision has it.
+  const declared = handshake && toRelayable(handshake.capabilities, handshake.revision).capabilities;
+  const canAsk =
+    handshake !== undefined && declared !== undefined && send !== undefined && !lacking(ask, declared);
   const projected = canAsk ? projectAsk(ask, handshake.revision, crypto.randomUUID()) : undefined;
   if (projected === undefined) throw cannotAsk(ask);
   return projected;

@@ -134,7 +134,7 @@ async function askAll(
   const entries = Object.entries(asks).map(([key, ask]) => [key, toAskable(ask, wire)] as const);
   if (entries.length === 0) await sleep(pauseMs, clock, wire.signal);
   const stopping = new AbortController();
-  const late = new ToolError(`The client did not answer within ${askTimeoutMs / 1000} s.`);
+  const late = new RpcError("rpc.internal", `it did not answer within ${askTimeoutMs / 1000} s`);
   const stopTimer = clock.timer(askTimeoutMs, () => stopping.abort(late));
   const stop = (): void => stopping.abort(wire.signal.reason);
   wire.signal.addEventListener("abort", stop, { once: true });

@@ -36,7 +36,7 @@ interface Behind {
 
 function begin(context: Partial<CallContext> = {}): Behind {
   const clock = createVirtualClock();
-  const flow = new Flow("alice", { clock, gatherMs: 30 });
+  const flow = new Flow("up", "alice", { clock, gatherMs: 30 });
   const end = createDeferred<Outcome>();
   const log: string[] = [];
   let served: CallContext | undefined;

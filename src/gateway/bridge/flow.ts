@@ -36,6 +36,7 @@ export interface FlowOptions {
  * caller does.
  */
 export class Flow {
+  readonly server: string;
   readonly caller: string | undefined;
   readonly #options: FlowOptions;
   readonly #working = new AbortController();
@@ -47,7 +48,8 @@ export class Flow {
   #asked = 0;
   #end: End | undefined;
 
-  constructor(caller: string | undefined, options: FlowOptions) {
+  constructor(server: string, caller: string | undefined, options: FlowOptions) {
+    this.server = server;
     this.caller = caller;
     this.#options = options;
   }
@@ -95,6 +97,7 @@ export class Flow {
       else answer.reject(toRefusal(ask));
     }
     this.#questions.clear();
+    this.#end ??= { kind: "failed", error: givenUp() };
     // The answers leave before the cancellation does.
     await new Promise((resolve) => setImmediate(resolve));
     this.#working.abort(reason);
@@ -186,6 +189,15 @@ export class Flow {
       signal.addEventListener("abort", giveUp, { once: true });
     });
   }
+}
+
+/** Whoever comes back to a call that was given up is told so, and what that means. */
+function givenUp(): RpcError {
+  return new RpcError(
+    "rpc.invalid_params",
+    "Invalid params: the call that requestState belongs to was given up when its caller left. It was not made again; make " +
+      "the request anew, without requestState, if it may be carried out twice",
+  );
 }
 
 function toRefusal({ method }: Ask): RpcError {

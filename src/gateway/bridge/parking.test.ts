@@ -53,7 +53,7 @@ function createAsking(options: Omit<ParkingOptions, "clock"> = {}): Asking {
     log,
     ends,
     call: (caller = "alice", more = {}) => {
-      const called = parking.run(invoke, toContext(caller, more));
+      const called = parking.run("up", invoke, toContext(caller, more));
       called.catch(() => {});
       return called;
     },

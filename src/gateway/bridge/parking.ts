@@ -57,9 +57,9 @@ export class Parking {
   }
 
   /** Makes a call for a modern caller. When it asks something it is parked, and the outcome is the questions. */
-  run(invoke: Invoke, context: CallContext): Promise<Outcome> {
+  run(server: string, invoke: Invoke, context: CallContext): Promise<Outcome> {
     const { clock, gatherMs } = this.#options;
-    const flow = new Flow(context.caller, { clock, gatherMs });
+    const flow = new Flow(server, context.caller, { clock, gatherMs });
     const id = randomBytes(16).toString("base64url");
     return flow.start(invoke, context, () => this.#park(id, flow));
   }
@@ -83,6 +83,12 @@ export class Parking {
       const keptMs = flow.isOver ? this.#options.keepMs : this.#options.ttlMs;
       if (!flow.isAwaited && this.#flows.has(state.parked)) this.#keep(state.parked, parked, keptMs);
     }
+  }
+
+  /** Gives up what waits at one server, which is told that nobody will answer. */
+  async leave(server: string): Promise<void> {
+    const flows = Array.from(this.#flows).filter(([, { flow }]) => flow.server === server);
+    await Promise.all(flows.map(([id, parked]) => this.#drop(id, parked)));
   }
 
   /** Gives everything up: every server is told that nobody will answer. */

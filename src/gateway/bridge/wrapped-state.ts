@@ -27,7 +27,7 @@ export function unwrapState(resumption: Resumption, server: string): Resumption 
   const { via, state } = (resumption.state ?? {}) as Partial<WrappedState>;
   if (resumption.state !== undefined && via !== server)
     throw new RpcError("rpc.invalid_params", "Invalid params: requestState belongs to another server");
-  if (state !== again) return { ...resumption, state };
+  if (!isAgain(state)) return { ...resumption, state };
   // Made anew, it would be refused again, and the user asked again, without end.
   if (Object.values(resumption.answers).some(isRefusal))
     throw new ToolError(
@@ -42,4 +42,9 @@ function isRefusal(answer: RawJson): boolean {
 }
 
 /** The state of a request that is to be made anew, because the server refused it before it did anything. */
-export const again = "junctor:again";
+export const again = { again: true } as const;
+
+/** A server's own state is a string. */
+function isAgain(state: unknown): boolean {
+  return typeof state === "object" && state !== null && "again" in state;
+}

@@ -52,13 +52,13 @@ function make(options: Partial<LinesOptions> = {}, whenUp?: (signal: AbortSignal
     made.push(fake);
     return fake.line;
   };
-  const lines = new Lines({ server: "files", maxLines: 2, clock, ...options });
+  const lines = new Lines({ spare: 0, server: "files", maxLines: 2, clock, ...options });
   return {
     lines,
     clock,
     made,
     open: () => made.filter(({ isDisposed }) => !isDisposed).length,
-    take: (key, isAlone = true, signal = never) => lines.take(key, { isAlone, create }, signal),
+    take: (key, isAlone = true, signal = never) => lines.take("all", key, { isAlone, create }, signal),
   };
 }
 

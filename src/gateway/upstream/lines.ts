@@ -13,7 +13,8 @@ export interface Lease {
 
 /** A line of a server besides the one everybody shares. */
 interface Slot {
-  /** Who it is for: what was declared on it, and whose it is. */
+  readonly owner: string;
+  /** What was declared on it. */
   readonly key: string;
   readonly line: Line;
   inFlight: number;
@@ -24,6 +25,7 @@ interface Slot {
 
 /** A call that waits for a line. */
 interface Waiting {
+  readonly owner: string;
   readonly key: string;
   readonly need: LineNeed;
   readonly take: (slot: Slot) => void;
@@ -34,6 +36,8 @@ interface Waiting {
 export interface LineNeed {
   /** Nobody else may use it meanwhile. */
   readonly isAlone: boolean;
+  /** Its owner has no more than one of the kind: who keeps state wants to meet it again. */
+  readonly isOnly?: boolean;
   /** Makes another line of the kind; it is started when it is first used. */
   readonly create: () => Line;
 }
@@ -45,6 +49,10 @@ export interface LinesOptions {
   /** Lines nobody used for so long are closed. */
   readonly idleMs?: number;
   readonly maxWaiting?: number;
+  /** How many lines one owner leaves to the others. */
+  readonly spare?: number;
+  /** How long a call waits for its turn. */
+  readonly maxWaitMs?: number;
 }
 
 /**
@@ -62,24 +70,24 @@ export class Lines implements AsyncDisposable {
   #isClosed = false;
 
   constructor(options: LinesOptions) {
-    this.#options = { idleMs: 5 * 60_000, maxWaiting: 1000, ...options };
+    this.#options = { idleMs: 5 * 60_000, maxWaiting: 1000, maxWaitMs: 60_000, spare: 2, ...options };
   }
 
   get size(): number {
     return this.#slots.size;
   }
 
-  /** Lends a line of this key. Rejects when it cannot be had. */
-  async take(key: string, need: LineNeed, signal: AbortSignal): Promise<Lease> {
+  /** Lends a line of this owner and kind. Rejects when it cannot be had in time. */
+  async take(owner: string, key: string, need: LineNeed, signal: AbortSignal): Promise<Lease> {
     if (this.#isClosed) throw this.#stopped();
-    const slot = this.#slotFor(key, need) ?? (await this.#turn(key, need, signal));
+    const slot = this.#slotFor(owner, key, need) ?? (await this.#turn(owner, key, need, signal));
     return this.#lend(slot, signal);
   }
 
-  /** Closes the lines whose keys begin like this: at once those nobody uses, the others when they are given back. */
-  end(prefix: string): void {
+  /** Closes the lines of an owner: at once those nobody uses, the others when they are given back. */
+  end(owner: string): void {
     for (const slot of this.#slots) {
-      if (!slot.key.startsWith(prefix)) continue;
+      if (slot.owner !== owner) continue;
       if (slot.inFlight === 0) this.#close(slot);
       else slot.isEnding = true;
     }
@@ -95,8 +103,10 @@ export class Lines implements AsyncDisposable {
   }
 
   /** A line for one more call, which counts as underway from now on. */
-  #slotFor(key: string, { isAlone, create }: LineNeed): Slot | undefined {
-    const slot = this.#find(key, isAlone) ?? this.#open(key, create);
+  #slotFor(owner: string, key: string, { isAlone, isOnly = false, create }: LineNeed): Slot | undefined {
+    const slot =
+      this.#find(owner, key, isAlone) ??
+      (isOnly && this.#has(owner, key) ? undefined : this.#open(owner, key, create));
     if (slot !== undefined) slot.inFlight++;
     return slot;
   }
@@ -105,19 +115,28 @@ export class Lines implements AsyncDisposable {
    * One that is up, if there is one; of several the one used last: whoever calls one after the other meets the same process,
    * which may remember.
    */
-  #find(key: string, isAlone: boolean): Slot | undefined {
+  #find(owner: string, key: string, isAlone: boolean): Slot | undefined {
     let found: Slot | undefined;
     for (const slot of this.#slots) {
-      if (slot.key !== key || slot.isEnding || (isAlone && slot.inFlight > 0)) continue;
+      if (slot.owner !== owner || slot.key !== key || slot.isEnding || (isAlone && slot.inFlight > 0))
+        continue;
       if (found === undefined || isBetter(slot, found)) found = slot;
     }
     return found;
   }
 
-  #open(key: string, create: () => Line): Slot | undefined {
-    const { maxLines, clock } = this.#options;
+  #has(owner: string, key: string): boolean {
+    return [...this.#slots].some((slot) => slot.owner === owner && slot.key === key && !slot.isEnding);
+  }
+
+  #open(owner: string, key: string, create: () => Line): Slot | undefined {
+    const { maxLines, spare, clock } = this.#options;
+    const own = [...this.#slots].filter((slot) => slot.owner === owner && slot.inFlight > 0);
+    // Nobody takes all of them where calls may wait for a person, which takes long.
+    const limit = key === "" ? maxLines : Math.max(1, maxLines - spare);
+    if (own.length >= limit) return undefined;
     if (this.#slots.size >= maxLines && !this.#evict()) return undefined;
-    const slot: Slot = { key, line: create(), inFlight: 0, isEnding: false, usedAt: clock.now() };
+    const slot: Slot = { owner, key, line: create(), inFlight: 0, isEnding: false, usedAt: clock.now() };
     this.#slots.add(slot);
     this.#stopSweep ??= this.#sweepLater();
     return slot;
@@ -155,36 +174,45 @@ export class Lines implements AsyncDisposable {
   /** Gives what is free to those who wait for it, in the moment it is free: nobody who comes later is served before. */
   #serveQueue(): void {
     for (const waiting of this.#queue) {
-      const slot = this.#slotFor(waiting.key, waiting.need);
+      const slot = this.#slotFor(waiting.owner, waiting.key, waiting.need);
       if (slot === undefined) continue;
       this.#queue.delete(waiting);
       waiting.take(slot);
     }
   }
 
-  #turn(key: string, need: LineNeed, signal: AbortSignal): Promise<Slot> {
-    const { server, maxWaiting } = this.#options;
+  #turn(owner: string, key: string, need: LineNeed, signal: AbortSignal): Promise<Slot> {
+    const { server, maxWaiting, maxWaitMs, clock } = this.#options;
     if (this.#queue.size >= maxWaiting) {
       const text = `${server} has more calls waiting than it may (${maxWaiting}); this one was not sent.`;
       return Promise.reject(new UpstreamError("busy", server, "not_sent", text));
     }
     return new Promise((resolve, reject) => {
       const waiting: Waiting = {
+        owner,
         key,
         need,
         take: (slot) => {
+          stopTimer();
           signal.removeEventListener("abort", giveUp);
           resolve(slot);
         },
         refuse: (error) => {
+          stopTimer();
           signal.removeEventListener("abort", giveUp);
           reject(error);
         },
       };
       const giveUp = (): void => {
+        stopTimer();
         this.#queue.delete(waiting);
         reject(signal.reason);
       };
+      const stopTimer = clock.timer(maxWaitMs, () => {
+        this.#queue.delete(waiting);
+        const text = `${server} is busy with other calls, and none ended within ${maxWaitMs} ms; this one was not sent.`;
+        waiting.refuse(new UpstreamError("busy", server, "not_sent", text));
+      });
       if (signal.aborted) return giveUp();
       signal.addEventListener("abort", giveUp, { once: true });
       this.#queue.add(waiting);

@@ -9,6 +9,7 @@ import { type Relayable, toRelayable } from "../../mcp/project/capabilities.ts";
 import { isLegacyRevision } from "../../mcp/revision.ts";
 import type { CallContext } from "../../tools/context.ts";
 import type { Outcome, Resumption } from "../../tools/provider.ts";
+import { toCallerError } from "../bridge/caller-error.ts";
 import { isParkedState, type Parking } from "../bridge/parking.ts";
 import { toVisits } from "../bridge/visits.ts";
 import { unwrapState, wrapState } from "../bridge/wrapped-state.ts";
@@ -42,6 +43,9 @@ export interface ServingOptions {
 /** Most requests one server has underway. */
 const maxInFlight = 4096;
 
+/** Most lines of one server over HTTP that are not shared by all. */
+const maxHttpLines = 256;
+
 /** Finds the line for each request to one server, and sees it through: shared, its caller's own, or parked. */
 export class Serving implements AsyncDisposable {
   readonly #options: ServingOptions;
@@ -55,7 +59,11 @@ export class Serving implements AsyncDisposable {
   constructor(options: ServingOptions) {
     this.#options = options;
     const { config, clock } = options;
-    this.#lines = new Lines({ server: config.name, maxLines: config.maxConnections, clock });
+    // Another line over HTTP is a few kilobytes here and a session there; a process is more.
+    const maxLines = this.#hasCallStreams
+      ? Math.max(maxHttpLines, config.maxConnections)
+      : config.maxConnections;
+    this.#lines = new Lines({ server: config.name, maxLines, clock });
   }
 
   /** How many requests are underway. */
@@ -63,7 +71,7 @@ export class Serving implements AsyncDisposable {
     return this.#inFlight;
   }
 
-  /** It asked something without saying for which call: from now on, calls that may be asked do not share a line. */
+  /** It asked something without saying for which call: from now on, a call that may be asked has its line for itself. */
   asked(): void {
     this.#isAsking = true;
   }
@@ -71,7 +79,7 @@ export class Serving implements AsyncDisposable {
   /** A legacy conversation is over, and with it the lines that were its own. */
   sessionEnded(session: object): void {
     const id = this.#sessions.get(session);
-    if (id !== undefined) this.#lines.end(`session:${id} `);
+    if (id !== undefined) this.#lines.end(`session:${id}`);
   }
 
   /** Waits until nothing is underway, but not for longer than this. */
@@ -131,27 +139,39 @@ export class Serving implements AsyncDisposable {
     };
     // A legacy caller is asked in the middle of its call. A modern one is sent away with the question.
     const isParkable = key !== "" && context.ask === undefined;
-    return isParkable ? parking.run(invoke, context) : invoke(context);
+    return isParkable ? parking.run(config.name, invoke, context) : invoke(context);
   }
 
   /** A line for one call of a caller for whom something is declared, or who is not to share. */
   async #lend(key: string, context: CallContext): Promise<Lease> {
-    const { config, variants, createLine } = this.#options;
+    const { config, createLine } = this.#options;
     const { sharing } = config;
-    if (sharing === "shared" && !this.#isAsking) {
-      const { variant, release } = variants.use(key);
-      try {
-        return { client: await variant.line.whenUp(context.signal), line: variant.line, release };
-      } catch (error) {
+    if (sharing === "shared" && !this.#isAsking) return this.#lendShared(key, context);
+    const need = {
+      isAlone: sharing === "exclusive" || (key !== "" && this.#isAsking),
+      isOnly: sharing === "perSession",
+      create: () => createLine(toCapabilities(key), { keepsAlive: false, onHealth: () => {} }),
+    };
+    // What was declared for one caller is never used for another: a late question would reach the wrong one.
+    const owner = sharing === "exclusive" && key === "" ? "all" : this.#ownerOf(context);
+    return this.#lines.take(owner, key, need, context.signal);
+  }
+
+  /** The line of all callers for whom the same is declared, as long as the server has not asked without saying whom. */
+  async #lendShared(key: string, context: CallContext): Promise<Lease> {
+    const { variant, release } = this.#options.variants.use(key);
+    try {
+      const client = await variant.line.whenUp(context.signal);
+      const giveBack = (isSpoiled = false): void => {
+        // What the server asks from now on may be for the call that was given up, where nothing tells.
+        if (isSpoiled && !this.#hasCallStreams) this.#isAsking = true;
         release();
-        throw error;
-      }
+      };
+      return { client, line: variant.line, release: giveBack };
+    } catch (error) {
+      release();
+      throw error;
     }
-    // Where the stream does not tell whose a question is, only one call at a time makes it known.
-    const isAlone = sharing !== "perSession" || (key !== "" && this.#isAsking);
-    const own = { keepsAlive: false, onHealth: () => {} };
-    const create = (): Line => createLine(toCapabilities(key), own);
-    return this.#lines.take(`${this.#ownerOf(context)} ${key}`, { isAlone, create }, context.signal);
   }
 
   #attempt(
@@ -180,7 +200,7 @@ export class Serving implements AsyncDisposable {
         const isModernCaller = !isLegacyRevision(context.revision);
         const visits = isModernCaller ? toVisits(error, context.capabilities, name) : undefined;
         if (visits !== undefined) return visits;
-        throw toFailure(error, line);
+        throw toFailure(toCallerError(error, context, name), line);
       },
     );
   }
@@ -190,10 +210,15 @@ export class Serving implements AsyncDisposable {
     return health.kind === "up" && health.agreement.mode.kind === "modern";
   }
 
-  /** Whose a line is: everybody's, or where each is to have its own, a session's or a caller's. */
+  /** Whether questions come on the stream of the call they belong to, as a rule: Streamable HTTP. */
+  get #hasCallStreams(): boolean {
+    const { launch } = this.#options.config;
+    return launch.kind === "http" && launch.transport === "auto";
+  }
+
+  /** Whose a line is: a session's, a caller's, or that of all who have no name. */
   #ownerOf({ session, caller }: CallContext): string {
-    if (this.#options.config.sharing !== "perSession") return "all";
-    if (session === undefined) return `caller:${encodeURIComponent(caller ?? "")}`;
+    if (session === undefined) return `caller:${caller ?? ""}`;
     let id = this.#sessions.get(session);
     if (id === undefined) this.#sessions.set(session, (id = this.#nextSession++));
     return `session:${id}`;

@@ -26,6 +26,10 @@ export function toUpstreamError(server: string, error: unknown, hide: Hide = (te
     // The one error of a server that is about our caller, and that our own server has to recognise.
     if (error.rpcCode === rpcCodes["rpc.missing_capability"])
       return new RpcError("rpc.missing_capability", error.message, { data: error.data, cause: error });
+    if (error.rpcCode === 0) {
+      const text = `${server} answered with something that makes no sense: ${error.message}.`;
+      return new UpstreamError("failed", server, "answered", text, options);
+    }
     if (!hopCodes.has(error.rpcCode)) return hideIn(error, hide);
     const text = `${server} refused the request: ${error.message}`;
     return new UpstreamError("failed", server, "answered", text, options);

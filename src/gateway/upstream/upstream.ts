@@ -193,6 +193,7 @@ export class Upstream implements AsyncDisposable {
 
   /** Lets what is underway finish, but not for longer than this, and ends it. */
   async retire(graceMs: number): Promise<void> {
+    await this.#options.parking.leave(this.name);
     await this.#serving.untilIdle(graceMs);
     await this[Symbol.asyncDispose]();
   }

@@ -7,12 +7,28 @@ export function capabilitiesFor(ask: Ask): ClientCapabilities {
     case "elicitation/create":
       return ask.params["mode"] === "url" ? { elicitation: { url: {} } } : { elicitation: { form: {} } };
     case "sampling/createMessage": {
-      const usesTools = ask.params["tools"] !== undefined || ask.params["toolChoice"] !== undefined;
-      return { sampling: usesTools ? { tools: {} } : {} };
+      return { sampling: usesTools(ask.params) ? { tools: {} } : {} };
     }
     case "roots/list":
       return { roots: {} };
   }
+}
+
+/** Lists of content came with the use of tools, and are for those who know it. */
+function usesTools({ tools, toolChoice, messages }: Fields): boolean {
+  if (tools !== undefined || toolChoice !== undefined) return true;
+  return contentsOf(messages).some(
+    (content) =>
+      Array.isArray(content) || typeOf(content) === "tool_use" || typeOf(content) === "tool_result",
+  );
+}
+
+function contentsOf(messages: unknown): readonly unknown[] {
+  return Array.isArray(messages) ? messages.map((message) => (message as Fields | null)?.["content"]) : [];
+}
+
+function typeOf(content: unknown): unknown {
+  return (content as Fields | null | undefined)?.["type"];
 }
 
 /** What of `capabilitiesFor(ask)` a client lacks; undefined when it can be asked. A bare `elicitation: {}` means forms. */
@@ -48,6 +64,10 @@ function isDeclared<T extends object>(capability: T | undefined): capability is 
  * page, which 2025-11-25 wants and the modern form lacks.
  */
 export function projectAsk(ask: Ask, revision: LegacyRevision, elicitationId: string): Ask | undefined {
+  if (ask.method === "sampling/createMessage" && !isAtLeast(revision, "2025-03-26")) {
+    const hasAudio = contentsOf(ask.params["messages"]).some((content) => typeOf(content) === "audio");
+    return hasAudio ? undefined : ask;
+  }
   if (ask.method !== "elicitation/create") return ask;
   if (!isAtLeast(revision, "2025-06-18")) return undefined;
   const { mode, ...params } = ask.params;
@@ -66,7 +86,7 @@ function projectForm(schema: unknown): Fields | undefined {
   const { $schema: _, properties, ...rest } = (schema ?? {}) as Fields;
   const fields: { [name: string]: unknown } = {};
   for (const [name, field] of Object.entries((properties ?? {}) as Fields)) {
-    const projected = projectField(field as Fields);
+    const projected = projectField((field ?? {}) as Fields);
     if (projected === undefined) return undefined;
     fields[name] = projected;
   }

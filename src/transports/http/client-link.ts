@@ -1,3 +1,4 @@
+import { settlesWithin } from "../../async/clock.ts";
 import type { ClosedError } from "../../errors/closed-error.ts";
 import { RpcError } from "../../errors/rpc-error.ts";
 import { RawJson } from "../../json/raw.ts";
@@ -36,6 +37,8 @@ export class HttpLink implements Link {
   readonly #take: TakeMessage;
   /** What a legacy server asked and we have not answered. */
   readonly #asked = new Map<RequestId, AbortController>();
+  /** Answers, cancellations and the like that have not arrived yet. */
+  readonly #delivering = new Set<Promise<void>>();
   #nextId = 1;
   #closed: Promise<void> | undefined;
 
@@ -103,6 +106,8 @@ export class HttpLink implements Link {
   }
 
   async #close(): Promise<void> {
+    // What is on its way, such as the news that nobody will answer, is let arrive.
+    await settlesWithin(Promise.allSettled(this.#delivering), farewellMs, this.#way.clock);
     this.#closing.abort();
     for (const asking of this.#asked.values()) asking.abort();
     this.#way.close();
@@ -117,7 +122,15 @@ export class HttpLink implements Link {
   }
 
   /** Sends what is never answered. */
-  async #deliver(body: RawJson, headers: HeaderPairs): Promise<void> {
+  #deliver(body: RawJson, headers: HeaderPairs): Promise<void> {
+    const delivered: Promise<void> = this.#send(body, headers).finally(() =>
+      this.#delivering.delete(delivered),
+    );
+    this.#delivering.add(delivered);
+    return delivered;
+  }
+
+  async #send(body: RawJson, headers: HeaderPairs): Promise<void> {
     const reply = new WholeReply(64 * 1024);
     await this.#way.post(body, reply, { headers, isExpress: true });
     if (reply.status >= 300) throw httpErrorOf(reply.status, this.#way.url, reply.body);

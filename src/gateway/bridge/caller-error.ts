@@ -1,0 +1,39 @@
+import { RpcError, rpcCodes } from "../../errors/rpc-error.ts";
+import { ToolError } from "../../errors/tool-error.ts";
+import { UpstreamError } from "../../errors/upstream-error.ts";
+import { isAtLeast, isLegacyRevision } from "../../mcp/revision.ts";
+import { missingCapability } from "../../server/interaction.ts";
+import type { CallContext } from "../../tools/context.ts";
+import { urlElicitationRequired } from "./visits.ts";
+
+/**
+ * A server's error in words its caller's revision has: each of these codes means something to one era only. The others are
+ * the same for all.
+ */
+export function toCallerError(
+  error: unknown,
+  { revision, capabilities }: Pick<CallContext, "revision" | "capabilities">,
+  server: string,
+): unknown {
+  if (!(error instanceof RpcError)) return error;
+  if (error.rpcCode === rpcCodes["rpc.missing_capability"] && isLegacyRevision(revision))
+    return new ToolError(`This needs ${describeNeed(error.data)}, which the client does not offer.`, {
+      cause: error,
+    });
+  if (error.rpcCode !== urlElicitationRequired) return error;
+  if (isLegacyRevision(revision)) {
+    if (isAtLeast(revision, "2025-11-25")) return error;
+    return new ToolError(
+      `${server} does this only after the user has visited a page, which the client cannot show.`,
+    );
+  }
+  if (capabilities.elicitation?.url === undefined) return missingCapability({ elicitation: { url: {} } });
+  const text = `${server} wants the user to visit a page, and does not say which.`;
+  return new UpstreamError("failed", server, "answered", text, { cause: error });
+}
+
+function describeNeed(data: unknown): string {
+  const { requiredCapabilities } = (data ?? {}) as { readonly requiredCapabilities?: unknown };
+  const names = Object.keys(requiredCapabilities ?? {});
+  return names.length === 0 ? "something of its user" : names.join(" and ");
+}
