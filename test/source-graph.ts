@@ -46,7 +46,10 @@ export function parseImports(code: string): readonly string[] {
 
 /** Whether an import() says that it loads what is not ours: a module of the user. */
 function isForeign(code: string, node: object): boolean {
-  return code.slice(0, Number((node as { readonly start?: number }).start)).trimEnd().endsWith("/* the user's */");
+  return code
+    .slice(0, Number((node as { readonly start?: number }).start))
+    .trimEnd()
+    .endsWith("/* the user's */");
 }
 
 /** Every name the text exports, types included. `export *` is refused: public names are listed by hand. */

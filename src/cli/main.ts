@@ -65,5 +65,9 @@ async function complain(error: unknown): Promise<number> {
   return exitCode;
 }
 
+// Whoever closed our output does not want to read it; that is no reason to stop serving others.
+process.stderr.on("error", () => {});
+process.stdout.on("error", () => {});
+
 // A handler that ignores its abort signal must not keep a finished command alive.
 process.exit(await main(process.argv.slice(2)).catch(complain));

@@ -57,8 +57,15 @@ export const serve: Command = {
     const named = file === undefined ? {} : { file };
     // Whoever starts us, or shares our machine, has no key to show on stdio and TCP.
     const unnamed = parsed.has("stdio") || parsed.has("tcp") ? "trusted" : "refused";
+    // A user's middleware may forget to catch something; that is its own call's trouble and no other's.
+    process.on("unhandledRejection", (reason) =>
+      log.error({ error: describeError(reason) }, "something failed unheard"),
+    );
     await using gateway = await startGateway(config, { ...local, ...named, unnamed, log, seal });
-    const stopWatching = file === undefined ? () => {} : follow(file, config, gateway, host, log);
+    const stopWatching =
+      file === undefined
+        ? () => {}
+        : follow(file, config, gateway, parsed.has("stdio") ? "127.0.0.1" : host, log);
     try {
       if (parsed.has("stdio")) return await serveOnStdio(gateway, file === undefined ? 250 : 10_000);
       await gateway.ready;
@@ -163,7 +170,10 @@ async function serveOnTcp(
   isDemo: boolean,
 ): Promise<number> {
   const { server } = gateway;
-  await using listener = await withAdvice("tcp", listenTcp(server, { port, host }));
+  await using listener = await withAdvice(
+    "tcp",
+    listenTcp(server, { port, host, lingerMs: 10_000, graceMs: 10_000 }),
+  );
   const address = `tcp://${listener.host}:${listener.port}`;
   process.stdout.write(
     isDemo

@@ -48,8 +48,7 @@ export class Fleet implements AsyncDisposable {
 
   /**
    * Has these servers from now on: those that are new or changed are started, those that are gone are let finish their
-   * calls, the others are not touched. Resolves when what was started is listed or has failed, at the latest after `maxMs`,
-   * and what is gone has ended.
+   * calls, the others are not touched. Resolves when what was started is listed or has failed, at the latest after `maxMs`.
    */
   async have(configured: readonly ServerConfig[], maxMs: number): Promise<void> {
     const { catalog, clock } = this.#options;
@@ -68,10 +67,15 @@ export class Fleet implements AsyncDisposable {
     for (const { name } of gone) this.#upstreams.delete(name);
     for (const upstream of added) this.#upstreams.set(upstream.name, upstream);
     catalog.sources = servers.flatMap(({ name }) => this.#upstreams.get(name) ?? []);
-    const retired = [...replaced, ...gone].map((upstream) => this.#retire(upstream));
+    for (const upstream of [...replaced, ...gone]) this.#retire(upstream);
     const eager = added.filter(({ config }) => config.start === "eager");
     const started = Promise.all(eager.map((upstream) => upstream.start()));
-    await Promise.all([settlesWithin(started, maxMs, clock), ...retired]);
+    await settlesWithin(started, maxMs, clock);
+  }
+
+  /** Resolves when what was replaced or removed has ended. */
+  async untilRetired(): Promise<void> {
+    await Promise.all(this.#retiring.values());
   }
 
   /** A legacy conversation is over. */
@@ -113,14 +117,13 @@ export class Fleet implements AsyncDisposable {
     const { catalog, log, onChange } = this.#options;
     if (change.kind === "resource") return onChange(change);
     catalog.outdated();
-    if (change.kind === "health") return logHealth(log, name, change.health, change.cause);
+    if (change.kind === "health") return logHealth(log, name, change.health);
     for (const kind of change.changed) onChange({ kind });
   }
 
-  #retire(upstream: Upstream): Promise<void> {
+  #retire(upstream: Upstream): void {
     const retired = upstream.retire(retireMs).finally(() => this.#retiring.delete(upstream));
     this.#retiring.set(upstream, retired);
-    return retired;
   }
 
   #withLocal(servers: readonly ServerConfig[]): readonly ServerConfig[] {

@@ -10,6 +10,7 @@ import type { Outcome, Provider, ToolOutcome } from "../tools/provider.ts";
 import type { Catalog } from "./catalog/catalog.ts";
 import { missingServers } from "./catalog/missing.ts";
 import type { Owner, View } from "./catalog/view.ts";
+import { hideInData } from "./safe-log.ts";
 import type { Upstream } from "./upstream/upstream.ts";
 
 export interface GatewayProviderOptions {
@@ -18,6 +19,8 @@ export interface GatewayProviderOptions {
   readonly upstreams: ReadonlyMap<string, Upstream>;
   readonly changes: ChangeSource;
   readonly clock: Clock;
+  /** Takes the secrets of the config out of JSON text. */
+  readonly hide: (json: string) => string;
   /** What a caller may see and use. */
   readonly viewFor: (context: CallContext) => View;
   /** Undefined once the first lists are there; until then, settles when they are or when waiting is over. */
@@ -29,7 +32,7 @@ const firstListMs = 2000;
 
 /** All servers behind the gateway as one provider. Lists come from the catalog, calls go to the owner, nothing else is asked. */
 export function createGatewayProvider(options: GatewayProviderOptions): Provider {
-  const { catalog, upstreams, changes, clock, viewFor, untilReady } = options;
+  const { catalog, upstreams, changes, clock, hide, viewFor, untilReady } = options;
 
   /** Starts lazy servers of which nothing is known: a name may be theirs. */
   const untilKnown = (): Promise<unknown> | undefined => {
@@ -53,7 +56,10 @@ export function createGatewayProvider(options: GatewayProviderOptions): Provider
         const items = pick(view);
         // A change of health makes new lists, so what was true of one stays true of it.
         if (!notes.has(items))
-          notes.set(items, missingServers(catalog.sources.filter(({ config }) => view.knows(config))));
+          notes.set(
+            items,
+            hideInData(missingServers(catalog.sources.filter(({ config }) => view.knows(config))), hide),
+          );
         return items;
       }),
     );
@@ -84,7 +90,7 @@ export function createGatewayProvider(options: GatewayProviderOptions): Provider
 
   return {
     listTools: (context) => list(context, (view) => view.tools),
-    toolNamed: (name, context) => whenReady(() => viewFor(context).tool(name)),
+    toolNamed: (name, context) => viewFor(context).tool(name) ?? whenReady(() => viewFor(context).tool(name)),
     callTool: (call, context): Awaitable<ToolOutcome> => {
       const { name } = call;
       return find(
@@ -98,11 +104,11 @@ export function createGatewayProvider(options: GatewayProviderOptions): Provider
       listResources: async (context) => list(context, (view) => view.resources),
       listTemplates: async (context) => list(context, (view) => view.templates),
       readResource: async (request, context) => {
-        const view = await whenReady(() => viewFor(context));
+        const view = await viewThatKnows(request.uri, context);
         return firstOf(request.uri, view, (upstream) => upstream.readResource(request, context));
       },
       watch: async (uri, context) => {
-        const view = await whenReady(() => viewFor(context));
+        const view = await viewThatKnows(uri, context);
         return firstOf(uri, view, (upstream) => upstream.watch(uri, context));
       },
     },
@@ -136,6 +142,12 @@ export function createGatewayProvider(options: GatewayProviderOptions): Provider
       return strictestOf(Array.from(upstreams.values(), (upstream) => upstream.listedFor("").hints));
     },
   };
+
+  /** Only what is not known is a reason to wait for servers that have yet to be listed. */
+  function viewThatKnows(uri: string, context: CallContext): Awaitable<View> {
+    const view = viewFor(context);
+    return view.resourceOwner(uri) === undefined ? whenReady(() => viewFor(context)) : view;
+  }
 
   /** Its owner's answer. What no list knows may still be somebody's: those who offer such URIs are tried in turn. */
   async function firstOf<T>(uri: string, view: View, use: (upstream: Upstream) => Awaitable<T>): Promise<T> {

@@ -25,7 +25,7 @@ import { createGatewayProvider } from "./gateway-provider.ts";
 import { joinInstructions } from "./instructions.ts";
 import { type GatewayLog, silentLog } from "./log.ts";
 import { createMiddlewareChain } from "./middleware-chain.ts";
-import { createHide, createSafeLog } from "./safe-log.ts";
+import { createHide, createSafeLog, hideInData } from "./safe-log.ts";
 import { describeStatus, type ServerStatus } from "./status.ts";
 
 export interface GatewayOptions {
@@ -131,6 +131,7 @@ export async function startGateway(
     upstreams: fleet.upstreams,
     changes,
     clock,
+    hide,
     viewFor: (context) => access.viewFor(context),
     untilReady: () => (isReady ? undefined : ready),
   });
@@ -201,13 +202,18 @@ export async function startGateway(
     },
     admit: (header) => (access.authenticate === undefined ? anybody : access.authenticate(header)),
     ready,
-    status: () => catalog.sources.map((source) => describeStatus(source, clock.now())),
+    status: () =>
+      hideInData(
+        catalog.sources.map((source) => describeStatus(source, clock.now())),
+        hide,
+      ),
     measure: async (name) => fleet.upstreams.get(name)?.measure(),
     collisions: () => catalog.snapshotFor("").collisions,
     update: async (given) => {
       const next = parse(given, options);
       if ((next.keys.length === 0) !== (config.keys.length === 0)) throw keysInOrOut(file);
       await apply(next);
+      await fleet.untilRetired();
     },
     apply,
     close,

@@ -1,22 +1,31 @@
+import { rewriteStrings } from "../json/rewrite-strings.ts";
 import type { GatewayLog } from "./log.ts";
 
 /** A log that never says a secret, wherever in what is logged it turns up. */
-export function createSafeLog(log: GatewayLog, hide: (text: string) => string): GatewayLog {
+export function createSafeLog(log: GatewayLog, hide: (json: string) => string): GatewayLog {
   const safely =
     (level: keyof GatewayLog) =>
     (facts: object, text: string): void => {
-      log[level](JSON.parse(hide(JSON.stringify(facts))) as object, hide(text));
+      const [shownFacts, shownText] = hideInData([facts, text] as const, hide);
+      log[level](shownFacts, shownText);
     };
   return { debug: safely("debug"), info: safely("info"), warn: safely("warn"), error: safely("error") };
 }
 
-/** Takes secrets out of JSON text. */
-export function createHide(secrets: () => readonly string[]): (text: string) => string {
-  return (text) =>
-    secrets().reduce((shown, secret) => shown.replaceAll(toJsonText(secret), "[secret]"), text);
+/** Takes secrets out of the strings of JSON text; of a secret of several lines, each line. */
+export function createHide(secrets: () => readonly string[]): (json: string) => string {
+  const hideIn = (value: string): string =>
+    secrets()
+      .flatMap((secret) => [secret, ...secret.split("\n")])
+      .filter((part) => part.length >= minLength)
+      .reduce((shown, part) => shown.replaceAll(part, "[secret]"), value);
+  return (json) => rewriteStrings(json, hideIn);
 }
 
-/** A secret as it stands inside a JSON string. */
-function toJsonText(secret: string): string {
-  return JSON.stringify(secret).slice(1, -1);
+/** Shorter pieces would hide half of what is said. */
+const minLength = 6;
+
+/** The same data without secrets. */
+export function hideInData<T>(data: T, hide: (json: string) => string): T {
+  return data === undefined ? data : (JSON.parse(hide(JSON.stringify(data))) as T);
 }

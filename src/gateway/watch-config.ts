@@ -1,9 +1,12 @@
-import { watch } from "node:fs";
+import { type StatsListener, unwatchFile, watch, watchFile } from "node:fs";
 import { basename, dirname, resolve } from "node:path";
 import { type Clock, systemClock } from "../async/clock.ts";
 
 /** How long an editor may take to write a file: several events, often a new file under the old name. */
 const settleMs = 100;
+
+/** How often the file is looked at. */
+const pollMs = 3000;
 
 /**
  * Calls back some time after a file was written, until the returned function is called. The folder is watched and not the
@@ -12,14 +15,23 @@ const settleMs = 100;
 export function watchConfig(file: string, onWritten: () => void, clock: Clock = systemClock): () => void {
   const path = resolve(file);
   let stopTimer: (() => void) | undefined;
-  const watcher = watch(dirname(path), (_event, name) => {
-    if (name !== null && name !== basename(path)) return;
+  const later = (): void => {
     stopTimer?.();
     stopTimer = clock.timer(settleMs, onWritten);
+  };
+  const watcher = watch(dirname(path), (_event, name) => {
+    if (name !== null && name !== basename(path)) return;
+    later();
   });
-  watcher.on("error", () => {}); // The folder is gone; so is the config, and what we have stays.
+  watcher.on("error", () => {}); // The folder is gone; what we have stays, and the file is looked at all the same.
+  // Symbolic links that are changed elsewhere, and folders that are made anew, tell no watcher.
+  const onStat: StatsListener = (now, before) => {
+    if (now.mtimeMs !== before.mtimeMs || now.ino !== before.ino) later();
+  };
+  watchFile(path, { interval: pollMs, persistent: false }, onStat);
   return () => {
     stopTimer?.();
     watcher.close();
+    unwatchFile(path, onStat);
   };
 }

@@ -8,15 +8,24 @@ const maxRounds = 4;
  * judges a URI judges all of them, or `%65tc` and `docs/../etc` are ways into `etc`.
  */
 export function spellingsOf(uri: string): readonly string[] {
-  // Most have nothing in them that could be read otherwise.
-  if (!/%|\/\/.*\/\/|\/\.|\\/s.test(uri)) return [uri];
   const spellings = new Set([uri]);
   let plain = uri;
-  for (let round = 0; round < maxRounds; round++) {
-    plain = unescape(plain);
-    spellings.add(plain).add(walk(plain));
+  for (let round = 0; round <= maxRounds; round++) {
+    const read = toUrl(plain);
+    spellings.add(plain).add(walk(plain)).add(read).add(walk(read));
+    const unescaped = unescape(plain);
+    if (unescaped === plain) break;
+    plain = unescaped;
   }
   return [...spellings];
+}
+
+/**
+ * As a URL is read by the rules of the web, which many servers follow: without tabs, line breaks and outer blanks, scheme and
+ * host in small letters, backslashes as slashes. The text itself where it is none.
+ */
+function toUrl(text: string): string {
+  return URL.canParse(text) ? new URL(text).href : text;
 }
 
 /** With every escape replaced by what it stands for. What is no text is replaced by a sign that says so, and fits nothing. */

@@ -100,5 +100,8 @@ function parse({
 }
 
 function schemeOf(uri: string): string {
-  return uri.slice(0, uri.indexOf(":") + 1);
+  return uri
+    .trimStart()
+    .slice(0, uri.trimStart().indexOf(":") + 1)
+    .toLowerCase();
 }

@@ -89,7 +89,10 @@ function lost({ target }: HttpWay, cause: unknown): ClosedError {
 function toAnswer(way: HttpWay, { status, body }: AnswerReader, id: RequestId): Response {
   const message = parseMessage(body, { shape: messageShape });
   const isForUs = message.kind === "result" || message.kind === "error" ? message.id === id : false;
-  if (status === 404 && way.session !== undefined && !(isForUs && isUnknownMethod(message))) {
+  const isForgotten =
+    (status === 404 && !(isForUs && isUnknownMethod(message))) ||
+    (status === 400 && !isForUs && isNoSession(message));
+  if (isForgotten && way.session !== undefined) {
     way.isSessionOver = true;
     throw new SessionExpiredError();
   }
@@ -104,6 +107,11 @@ function toAnswer(way: HttpWay, { status, body }: AnswerReader, id: RequestId): 
       `${way.target} answered ${status} with something that is no answer to the request`,
     );
   throw httpErrorOf(status, way.url, body);
+}
+
+/** How the official servers say that they do not know a session, where 404 would be the protocol's way. */
+function isNoSession(message: ReturnType<typeof parseMessage>): boolean {
+  return message.kind === "error" && message.error.code === -32_000;
 }
 
 function isUnknownMethod(message: ReturnType<typeof parseMessage>): boolean {
