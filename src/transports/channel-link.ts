@@ -1,10 +1,10 @@
 import { type Clock, systemClock } from "../async/clock.ts";
 import { createDeferred } from "../async/deferred.ts";
 import { ClosedError } from "../errors/closed-error.ts";
-import type { RawJson } from "../json/raw.ts";
 import type { Channel, Incoming } from "../jsonrpc/channel.ts";
 import { Peer } from "../jsonrpc/peer.ts";
 import type { Link, LinkEvents, LinkMode } from "../mcp/link.ts";
+import { PacedReader, Pause } from "./paced-reader.ts";
 
 export interface ChannelLinkOptions {
   readonly target: string;
@@ -32,7 +32,8 @@ export function createChannelLink(channel: Channel, options: ChannelLinkOptions)
   void options.gone?.then(() => pause.end("read on"));
   const heard: Channel = {
     send: (message) => channel.send(message),
-    [Symbol.asyncIterator]: () => listen(pace(channel, isAsked, pause, clock), () => mode, onDropped),
+    [Symbol.asyncIterator]: () =>
+      new PacedReader(channel, { isAsked, pause, clock, filter: createFilter(() => mode, onDropped) }),
     [Symbol.asyncDispose]: () => channel[Symbol.asyncDispose](),
   };
   const peer = new Peer(heard, {
@@ -66,106 +67,13 @@ export function createChannelLink(channel: Channel, options: ChannelLinkOptions)
 }
 
 /**
- * What a server says unasked has a price in time, so that one that never stops takes a small part of ours: its chunks of 64
- * KiB come so rarely that fewer than one call in a hundred to another server meets one. A line that is no message is
- * dearer, because it becomes an error with a stack (18 µs; a message takes 2 to 10), and so is a request, which is answered.
- */
-const messageMs = 0.5;
-const requestMs = 2;
-const invalidMs = 2.5;
-const kibibyteMs = 0.5;
-
-/** How much of it may come at once: 2,000 small messages, or a banner of 400 lines. */
-const patienceMs = 1000;
-
-/** Most messages handled in one go while a server says too much. */
-const pieceLength = 10;
-
-/** Receives from a channel, but not faster than what comes unasked is paid for with time. */
-async function* pace(
-  channel: Channel,
-  isAsked: () => boolean,
-  pause: Pause,
-  clock: Clock,
-): AsyncGenerator<readonly Incoming[]> {
-  /** When everything so far is paid for. */
-  let paidAt = 0;
-  for await (const messages of channel) {
-    const costMs = messages.reduce((sum, message) => sum + costOf(message, isAsked), 0);
-    const now = clock.now();
-    if (costMs > 0) paidAt = Math.max(paidAt, now - patienceMs) + costMs;
-    if (paidAt <= now) {
-      yield messages;
-      continue;
-    }
-    const pauseMs = (paidAt - now) / Math.ceil(messages.length / pieceLength);
-    for (let start = 0; start < messages.length; start += pieceLength) {
-      yield messages.slice(start, start + pieceLength);
-      await pause.take(pauseMs);
-      // Whoever is closed in the middle of a flood would be read at full speed until it ends.
-      if (pause.ending === "stop") return;
-    }
-  }
-}
-
-/** Waiting that can be put an end to. */
-class Pause {
-  readonly #clock: Clock;
-  #wake: () => void = () => {};
-  /** Why there are no more pauses. */
-  ending: "read on" | "stop" | undefined;
-
-  constructor(clock: Clock) {
-    this.#clock = clock;
-  }
-
-  take(ms: number): Promise<void> {
-    if (this.ending !== undefined) return Promise.resolve();
-    return new Promise((resolve) => {
-      const stop = this.#clock.timer(ms, resolve);
-      this.#wake = () => {
-        stop();
-        resolve();
-      };
-    });
-  }
-
-  end(how: "read on" | "stop"): void {
-    this.ending = how;
-    this.#wake();
-  }
-}
-
-function costOf(incoming: Incoming, isAsked: () => boolean): number {
-  switch (incoming.kind) {
-    case "result":
-      return isAsked() ? 0 : messageMs + toKibibytes(incoming.result) * kibibyteMs;
-    case "error":
-      return isAsked() ? 0 : messageMs;
-    case "notification":
-      return messageMs + toKibibytes(incoming.params) * kibibyteMs;
-    case "request":
-      return requestMs + toKibibytes(incoming.params) * kibibyteMs;
-    case "invalid":
-      return invalidMs;
-    case "batch":
-      return incoming.items.reduce((sum, item) => sum + costOf(item, isAsked), 0);
-  }
-}
-
-function toKibibytes(json: RawJson | undefined): number {
-  return json === undefined ? 0 : json.textLength / 1024;
-}
-
-/**
  * What a client listens to. Nonsense is passed over without a word: many a server prints its banner to the wrong stream,
  * and an answer to that would confuse it more. Requests are for legacy clients, and batches for those of one revision.
  */
-async function* listen(
-  channel: AsyncIterable<readonly Incoming[]>,
+function createFilter(
   mode: () => LinkMode,
   onDropped: ((what: string) => void) | undefined,
-): AsyncGenerator<readonly Incoming[]> {
+): (messages: readonly Incoming[]) => readonly Incoming[] {
   const isUnwanted = ({ kind }: Incoming): boolean =>
     kind === "invalid" || kind === "batch" || (kind === "request" && mode().kind === "modern");
   const toWanted = (incoming: Incoming): readonly Incoming[] => {
@@ -175,8 +83,5 @@ async function* listen(
     onDropped?.(incoming.kind === "invalid" ? incoming.error.message : `a ${incoming.kind}`);
     return [];
   };
-  for await (const messages of channel) {
-    if (!messages.some(isUnwanted)) yield messages;
-    else yield messages.flatMap(toWanted);
-  }
+  return (messages) => (messages.some(isUnwanted) ? messages.flatMap(toWanted) : messages);
 }

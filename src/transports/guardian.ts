@@ -47,22 +47,32 @@ export function createGuardian(options: GuardianOptions = {}): Guardian {
 /** Guards nobody. Most children then leave by themselves, because their input ends; others live on. */
 export const noGuardian: Guardian = { watch: (start) => ({ child: start({}), release: () => {} }) };
 
+/** One that ends this soon, this often, would only be started again and again; it gets its chance with the next child. */
+const minLifeMs = 1000;
+const maxQuickEnds = 5;
+
 function createPosixGuardian({ shell = "/bin/sh", onWarning }: GuardianOptions): Guardian {
   /** The lines that tell the helper of each child, by its mark. They are told again to the next helper. */
   const wards = new Map<string, string>();
   let helper: ChildProcess | undefined;
   let hasWarned = false;
+  /** How many ended soon after their start, one after the other. */
+  let quickEnds = 0;
 
   const failed = (error: unknown): void => {
     if (!hasWarned) onWarning?.(`If this process is killed, its children may live on: ${String(error)}`);
     hasWarned = true;
   };
   const startAgain = (): void => {
+    const startedAt = Date.now();
     const started = startHelper(shell, failed);
     helper = started;
-    // One that somebody ended is started again at the next child.
+    // One that somebody ended is started again, at once if there is a child: it must not be unguarded.
     started?.once("exit", () => {
-      if (helper === started) helper = undefined;
+      if (helper !== started) return;
+      helper = undefined;
+      quickEnds = Date.now() - startedAt < minLifeMs ? quickEnds + 1 : 0;
+      if (wards.size > 0 && quickEnds < maxQuickEnds) startAgain();
     });
     if (wards.size > 0) tell([...wards.values()].join(""));
   };

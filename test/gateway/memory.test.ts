@@ -114,12 +114,11 @@ describe(`a result of ${bytes / megabyte} MB`, () => {
           used.push(after.peak - before.used);
           pages.push(after.highWater - before.rss);
         }
-        // Pages that were had once are not given back, so only the first result shows what it takes.
+        // Told, not judged: how many pages a process holds depends on when the collector came by.
         const most = Math.max(...pages);
         const told = `${inMegabytes(median(used))} MB in use, ${inMegabytes(most)} MB of pages`;
         console.log(`${way}: ${told} for ${bytes / megabyte} MB`);
-        expect.soft(median(used), "in use").toBeLessThanOrEqual(3 * bytes + besides);
-        expect.soft(most, "pages").toBeLessThanOrEqual(3 * bytes + besides);
+        expect(median(used), "in use").toBeLessThanOrEqual(3 * bytes + besides);
       });
     }
   }
