@@ -23,20 +23,14 @@ export interface LineFactoryOptions {
 /** How long a call waits for a server that is being started again. */
 const patienceMs = 2000;
 
-/** Most sessions begun with one server in a minute. */
-const maxHttpStarts = 2000;
-
 /** What all lines to a server have in common. */
 export function createLineFactory({ config, connect, clock, onAsked }: LineFactoryOptions): CreateLine {
-  // Lines besides the first come and go with their callers; together they may not storm a server either.
-  const isHttp = config.launch.kind === "http";
-  const others = new StartGate({ clock, maxStarts: isHttp ? maxHttpStarts : 2 * config.maxConnections });
   return (relays, own) =>
     new Line({
       ...own,
       server: config.name,
       clock,
-      gate: own.keepsAlive ? new StartGate({ clock }) : others,
+      gate: new StartGate({ clock }),
       patienceMs,
       startPatienceMs: config.startTimeoutMs,
       open: ({ signal, onLost, onOpen }) =>
