@@ -1,33 +1,24 @@
-import { type Clock, systemClock } from "../async/clock.ts";
+import { systemClock } from "../async/clock.ts";
 import { unlessAborted } from "../async/unless-aborted.ts";
-import { type AuditOptions, createAudit } from "../audit/audit.ts";
-import type { ClosedError } from "../errors/closed-error.ts";
+import { createAudit } from "../audit/audit.ts";
 import { SessionExpiredError } from "../errors/session-expired-error.ts";
 import { RawJson } from "../json/raw.ts";
 import type { Link, LinkEvents } from "../mcp/link.ts";
 import { everythingRelayable } from "../mcp/project/capabilities.ts";
-import type { Revision } from "../mcp/revision.ts";
-import type {
-  ClientCapabilities,
-  Implementation,
-  Prompt,
-  Resource,
-  ResourceTemplate,
-  Tool,
-  ToolResult,
-} from "../mcp/types.ts";
-import type { CallContext, CallEvent } from "../tools/context.ts";
+import type { Implementation, Prompt, Resource, ResourceTemplate, Tool, ToolResult } from "../mcp/types.ts";
+import type { CallContext } from "../tools/context.ts";
 import type { Change, Provider, ToolCall, ToolOutcome } from "../tools/provider.ts";
 import type { Agreement } from "./agreement.ts";
 import { AskRouter } from "./ask-router.ts";
 import type { CallOptions } from "./call-options.ts";
 import { createRecorded } from "./call-record.ts";
+import type { ClientOptions } from "./client-options.ts";
 import { Conversation, toLog } from "./conversation.ts";
 import { Conversations } from "./conversations.ts";
 import { Deadlines } from "./deadlines.ts";
-import { createEraCache, type EraCache } from "./era-cache.ts";
+import { createEraCache } from "./era-cache.ts";
 import { createFacets } from "./facets.ts";
-import { type AskHandlers, answerRequest, capabilitiesOf } from "./handlers.ts";
+import { answerRequest, capabilitiesOf } from "./handlers.ts";
 import { createLists, type PlainRequest } from "./lists.ts";
 import { negotiate, type OpenLink } from "./negotiate.ts";
 import { toNotSent } from "./not-sent.ts";
@@ -37,50 +28,6 @@ import { streamCall, type StreamedCall } from "./stream-call.ts";
 import { createToolCalls, type Send } from "./tool-calls.ts";
 import { createToolCheck } from "./tool-check.ts";
 import { createWatcher } from "./watcher.ts";
-
-export interface ClientOptions {
-  /** Who we say we are. */
-  readonly clientInfo?: Implementation;
-  /** What servers may ask of us. */
-  readonly handlers?: AskHandlers;
-  /**
-   * Instead of handlers: the capabilities to declare to legacy servers on behalf of those for whom calls are forwarded.
-   * What a server asks is asked of the caller it belongs to.
-   */
-  readonly relays?: ClientCapabilities;
-  /** Told when a server asks something in the middle of a forwarded call. */
-  readonly onAsked?: () => void;
-  /** Whether a way that was lost is opened again when it is needed; true. */
-  readonly reconnects?: boolean;
-  /** Told before a way to the server is opened, which may start a process; what it throws prevents that. */
-  readonly onOpen?: () => void;
-  /** Told when the way to the server was lost; never for HTTP, where each request stands alone. */
-  readonly onLost?: (reason: ClosedError) => void;
-  /** Speak this revision or none; by default the newest both sides know. */
-  readonly revision?: Revision;
-  /** Share one between clients to probe each server once. */
-  readonly eras?: EraCache;
-  /** How long nothing may come during a call; 60 s. */
-  readonly timeoutMs?: number;
-  /** How long a call may take in all; 10 min. */
-  readonly maxTotalMs?: number;
-  /** How long connecting may take; 30 s. */
-  readonly connectTimeoutMs?: number;
-  /** How long a pipe may be silent before its server is taken for a legacy one; 3 s. */
-  readonly probeTimeoutMs?: number;
-  /** Whether arguments and structured output are checked; true. */
-  readonly validate?: boolean;
-  /** Most rounds of questions in one call. */
-  readonly maxRounds?: number;
-  readonly audit?: AuditOptions;
-  /** Takes log messages that belong to no call. */
-  readonly onLog?: (event: Extract<CallEvent, { kind: "log" }>) => void;
-  /** Told what was odd and not fatal. */
-  readonly onWarning?: (text: string) => void;
-  readonly clock?: Clock;
-  /** Aborting gives connecting up; afterwards it means nothing. */
-  readonly signal?: AbortSignal;
-}
 
 /** A server of any age, as a provider and for direct use. Made by `connect`; disposing it closes everything it opened. */
 export interface Client extends Provider, Reads, AsyncDisposable {
@@ -176,11 +123,17 @@ export async function createClient(ways: ClientWays, options: ClientOptions = {}
     // A modern server shows each caller what it can use, and asks nobody but who called: when it lists, everything counts.
     const own =
       options.relays !== undefined && agreement.mode.kind === "modern" ? everythingRelayable : capabilities;
-    conversation = new Conversation(link, agreement, clientInfo, own, (notification) => {
-      if (watcher.take(notification)) return;
-      const event = notification.method === "notifications/message" ? toLog(notification.params) : undefined;
-      if (event !== undefined) options.onLog?.(event);
-    });
+    conversation = new Conversation(
+      link,
+      agreement,
+      { info: clientInfo, capabilities: own, clock },
+      (notification) => {
+        if (watcher.take(notification)) return;
+        const event =
+          notification.method === "notifications/message" ? toLog(notification.params) : undefined;
+        if (event !== undefined) options.onLog?.(event);
+      },
+    );
     return conversation;
   };
 

@@ -17,7 +17,8 @@ import { connectHttpSse } from "../transports/http/client-sse.ts";
 import type { HeaderSource } from "../transports/http/client-way.ts";
 import { connectInMemory } from "../transports/memory.ts";
 import { createStreamChannel } from "../transports/stream-channel.ts";
-import { type Client, type ClientOptions, type ClientWays, createClient } from "./client.ts";
+import type { ClientOptions } from "./client-options.ts";
+import { type Client, type ClientWays, createClient } from "./client.ts";
 import { mayBeHttpSse } from "./verdict.ts";
 
 /**

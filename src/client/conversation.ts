@@ -1,4 +1,5 @@
 import type { Cancellation } from "../async/cancellation.ts";
+import type { Clock } from "../async/clock.ts";
 import { createDeferred, type Deferred } from "../async/deferred.ts";
 import { LazyAbort } from "../async/lazy-abort.ts";
 import { RpcError } from "../errors/rpc-error.ts";
@@ -34,6 +35,13 @@ export interface RequestSpec {
   readonly onSent?: (() => void) | undefined;
 }
 
+/** Who makes the requests. */
+export interface Speaker {
+  readonly info: Implementation;
+  readonly capabilities: ClientCapabilities;
+  readonly clock: Clock;
+}
+
 /** How long a server may take to stop talking about a request that was given up. */
 const strayMs = 5000;
 
@@ -42,6 +50,7 @@ export class Conversation {
   readonly agreement: Agreement;
   readonly link: Link;
   readonly #addEnvelope: AddEnvelope;
+  readonly #clock: Clock;
   readonly #notified: (notification: Notification) => void;
   /** Who wants the progress under which token. Tokens are minted here and are nobody else's. */
   readonly #listeners = new Map<number, (event: CallEvent) => void>();
@@ -60,13 +69,13 @@ export class Conversation {
   constructor(
     link: Link,
     agreement: Agreement,
-    info: Implementation,
-    capabilities: ClientCapabilities,
+    { info, capabilities, clock }: Speaker,
     notified: (notification: Notification) => void,
   ) {
     this.link = link;
     this.agreement = agreement;
     this.#notified = notified;
+    this.#clock = clock;
     const { mode } = agreement;
     this.#addEnvelope =
       mode.kind === "modern" ? createModernEnvelope(mode.revision, info, capabilities) : addLegacyEnvelope;
@@ -91,7 +100,7 @@ export class Conversation {
     } finally {
       if (isListen) this.#listens--;
       else if (stop.isAborted && (logLevel !== undefined || this.agreement.mode.kind === "legacy"))
-        this.#strayUntil = Date.now() + strayMs;
+        this.#strayUntil = this.#clock.now() + strayMs;
       if (token !== undefined) this.#listeners.delete(token);
       if (onEvent !== undefined) this.#loggers.delete(onEvent);
       if (--this.#underway === 0) this.#idle?.resolve();
@@ -126,7 +135,7 @@ export class Conversation {
 
   /** Whether what is said unasked can only be about the one request there is. */
   get #canTell(): boolean {
-    return this.#underway - this.#listens === 1 && Date.now() >= this.#strayUntil;
+    return this.#underway - this.#listens === 1 && this.#clock.now() >= this.#strayUntil;
   }
 
   /** Resolves when nothing is underway. */

@@ -1,0 +1,53 @@
+import type { Clock } from "../async/clock.ts";
+import type { AuditOptions } from "../audit/audit.ts";
+import type { ClosedError } from "../errors/closed-error.ts";
+import type { Revision } from "../mcp/revision.ts";
+import type { ClientCapabilities, Implementation } from "../mcp/types.ts";
+import type { CallEvent } from "../tools/context.ts";
+import type { EraCache } from "./era-cache.ts";
+import type { AskHandlers } from "./handlers.ts";
+
+/** How a client behaves, whatever the way to its server. */
+export interface ClientOptions {
+  /** Who we say we are. */
+  readonly clientInfo?: Implementation;
+  /** What servers may ask of us. */
+  readonly handlers?: AskHandlers;
+  /**
+   * Instead of handlers: the capabilities to declare to legacy servers on behalf of those for whom calls are forwarded.
+   * What a server asks is asked of the caller it belongs to.
+   */
+  readonly relays?: ClientCapabilities;
+  /** Told when a server asks something in the middle of a forwarded call. */
+  readonly onAsked?: () => void;
+  /** Whether a way that was lost is opened again when it is needed; true. */
+  readonly reconnects?: boolean;
+  /** Told before a way to the server is opened, which may start a process; what it throws prevents that. */
+  readonly onOpen?: () => void;
+  /** Told when the way to the server was lost; never for HTTP, where each request stands alone. */
+  readonly onLost?: (reason: ClosedError) => void;
+  /** Speak this revision or none; by default the newest both sides know. */
+  readonly revision?: Revision;
+  /** Share one between clients to probe each server once. */
+  readonly eras?: EraCache;
+  /** How long nothing may come during a call; 60 s. */
+  readonly timeoutMs?: number;
+  /** How long a call may take in all; 10 min. */
+  readonly maxTotalMs?: number;
+  /** How long connecting may take; 30 s. */
+  readonly connectTimeoutMs?: number;
+  /** How long a pipe may be silent before its server is taken for a legacy one; 3 s. */
+  readonly probeTimeoutMs?: number;
+  /** Whether arguments and structured output are checked; true. */
+  readonly validate?: boolean;
+  /** Most rounds of questions in one call. */
+  readonly maxRounds?: number;
+  readonly audit?: AuditOptions;
+  /** Takes log messages that belong to no call. */
+  readonly onLog?: (event: Extract<CallEvent, { kind: "log" }>) => void;
+  /** Told what was odd and not fatal. */
+  readonly onWarning?: (text: string) => void;
+  readonly clock?: Clock;
+  /** Aborting gives connecting up; afterwards it means nothing. */
+  readonly signal?: AbortSignal;
+}
