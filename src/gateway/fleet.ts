@@ -7,6 +7,7 @@ import { createGuardian } from "../transports/guardian.ts";
 import type { Parking } from "./bridge/parking.ts";
 import type { Catalog } from "./catalog/catalog.ts";
 import type { ServerConfig } from "./config/config.ts";
+import { parseConfigValue } from "./config/parse-config.ts";
 import { logHealth } from "./log-health.ts";
 import type { GatewayLog } from "./log.ts";
 import { createOpenServer } from "./open-server.ts";
@@ -130,27 +131,17 @@ export class Fleet implements AsyncDisposable {
     const missing = Object.keys(this.#options.local).filter(
       (name) => !servers.some((server) => server.name === name),
     );
-    return [...missing.map(toLocalConfig), ...servers];
+    return [...missing.flatMap(toLocalConfig), ...servers];
   }
 }
 
-/** How a provider of this process is treated where the config does not say. */
-function toLocalConfig(name: string): ServerConfig {
-  return {
-    name,
-    launch: { kind: "command", command: name, args: [], env: {}, cwd: undefined },
-    start: "eager",
-    sharing: "shared",
-    prefix: false,
-    startTimeoutMs: 30_000,
-    timeoutMs: 300_000,
-    maxTotalMs: 1_800_000,
-    maxConnections: 8,
-    idleStopMs: undefined,
-    allow: [],
-    deny: [],
-    tools: {},
+/** A provider of this process is treated like a server of which the config says only that its names are left as they are. */
+function toLocalConfig(name: string): readonly ServerConfig[] {
+  const config = {
+    mcpServers: { [name]: { command: name } },
+    junctor: { servers: { [name]: { prefix: false } } },
   };
+  return parseConfigValue(config, { file: name, env: {} }).servers;
 }
 
 /** Whether a server goes on as it is: what concerns only how its things are listed needs no other process. */

@@ -124,16 +124,17 @@ export function createGatewayProvider(options: GatewayProviderOptions): Provider
     completion: {
       complete: async (request, context): Promise<CompletionResult> => {
         const { ref } = request;
-        const view = await whenReady(() => viewFor(context));
-        if (ref.type === "ref/prompt") {
-          const owner = view.promptOwner(ref.name);
-          const upstream = upstreamOf(owner);
-          if (owner === undefined || upstream === undefined) throw new NotFoundError("prompt", ref.name);
-          return upstream.complete({ ...request, ref: { ...ref, name: owner.ownName } }, context);
-        }
-        const upstream = upstreamOf(view.templateOwner(ref.uri) ?? view.resourceOwner(ref.uri));
-        if (upstream === undefined) throw new NotFoundError("resource", ref.uri);
-        return upstream.complete(request, context);
+        if (ref.type === "ref/prompt")
+          return find(
+            () => viewFor(context).promptOwner(ref.name),
+            (upstream, name) => upstream.complete({ ...request, ref: { ...ref, name } }, context),
+            () => new NotFoundError("prompt", ref.name),
+          );
+        return find(
+          () => viewFor(context).templateOwner(ref.uri) ?? viewFor(context).resourceOwner(ref.uri),
+          (upstream) => upstream.complete(request, context),
+          () => new NotFoundError("resource", ref.uri),
+        );
       },
     },
     onChange: changes.onChange,

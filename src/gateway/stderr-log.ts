@@ -1,4 +1,5 @@
 import { StringDecoder } from "node:string_decoder";
+import { type Clock, systemClock } from "../async/clock.ts";
 import type { GatewayLog } from "./log.ts";
 
 /** Longest piece of a line that is logged. */
@@ -8,13 +9,17 @@ const maxLineLength = 2000;
 const maxLinesPerSecond = 50;
 
 /** Logs what a child writes to its standard error stream, line by line. */
-export function createStderrLog(server: string, log: GatewayLog): (chunk: Uint8Array) => void {
+export function createStderrLog(
+  server: string,
+  log: GatewayLog,
+  clock: Clock = systemClock,
+): (chunk: Uint8Array) => void {
   const decoder = new StringDecoder("utf8");
   let rest = "";
   let second = 0;
   let lines = 0;
   const write = (line: string): void => {
-    const now = Math.floor(Date.now() / 1000);
+    const now = Math.floor(clock.now() / 1000);
     if (now !== second) {
       if (lines > maxLinesPerSecond)
         log.debug({ server, dropped: lines - maxLinesPerSecond }, "lines of stderr left out");

@@ -1,5 +1,6 @@
 import type { Source } from "../../src/gateway/catalog/catalog.ts";
 import type { ServerConfig } from "../../src/gateway/config/config.ts";
+import { parseConfigValue } from "../../src/gateway/config/parse-config.ts";
 import type { Health } from "../../src/gateway/upstream/health.ts";
 import type { Listed } from "../../src/gateway/upstream/list-keeper.ts";
 import type { Tool } from "../../src/mcp/types.ts";
@@ -24,22 +25,12 @@ export function toListed(listed: Partial<Listed> = {}): Listed {
 
 /** The config of a server with everything left as it is. */
 export function toServerConfig(name: string, config: Partial<ServerConfig> = {}): ServerConfig {
-  return {
-    name,
-    launch: { kind: "command", command: name, args: [], env: {}, cwd: undefined },
-    start: "eager",
-    sharing: "shared",
-    prefix: name,
-    startTimeoutMs: 30_000,
-    timeoutMs: 300_000,
-    maxTotalMs: 1_800_000,
-    maxConnections: 8,
-    idleStopMs: undefined,
-    allow: [],
-    deny: [],
-    tools: {},
-    ...config,
-  };
+  const [parsed] = parseConfigValue(
+    { mcpServers: { [name]: { command: name } } },
+    { file: name, env: {} },
+  ).servers;
+  if (parsed === undefined) throw new Error(`no server ${name}`);
+  return { ...parsed, prefix: name, ...config };
 }
 
 /** A server as the catalog sees it; its lists and health may be changed. */

@@ -9,7 +9,7 @@ const number = /-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?/y;
 const word = /true|false|null/y;
 // A string up to where it ends or goes wrong. Every character is matched in one way only, so that a long one costs no
 // more than its length.
-// eslint-disable-next-line no-control-regex
+// oxlint-disable-next-line no-control-regex
 const sound = /"(?:[^"\\\u0000-\u001f]|\\(?:["\\/bfnrt]|u[\dA-Fa-f]{4}))*/y;
 const escape = /^\\./;
 

@@ -170,10 +170,13 @@ export class Upstream implements AsyncDisposable {
   async complete(request: CompletionRequest, context: CallContext): Promise<CompletionResult> {
     try {
       const client = await this.#base.whenUp(context.signal);
+      this.#restLater();
       if (client.completion === undefined) throw this.#lacks("completion");
       return await client.completion.complete(request, context);
     } catch (error) {
       throw this.#failed(error, this.#base);
+    } finally {
+      this.#restLater();
     }
   }
 
