@@ -214,6 +214,13 @@ export class RawJson {
     return { start, end: (this.#index[slot + 2] ?? 0) - this.#start };
   }
 
+  /** Like {@link RawJson.spanOf}, from the opening quote of the key on. */
+  memberSpanOf(key: string): Span | undefined {
+    const slot = this.#level?.byName.get(key)?.slot;
+    if (slot === undefined || this.#index === undefined || this.#index[slot] === -1) return undefined;
+    return { start: (this.#index[slot] ?? 0) - this.#start, end: (this.#index[slot + 2] ?? 0) - this.#start };
+  }
+
   /** For logs: `JSON.stringify` would show `{}`. It spells numbers anew, so it is not for forwarding. */
   toJSON(): unknown {
     return this.value;

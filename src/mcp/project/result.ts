@@ -1,5 +1,6 @@
 import { joinJson } from "../../json/join.ts";
 import { RawJson } from "../../json/raw.ts";
+import { withoutMembers } from "../../json/remove.ts";
 import { scanElements } from "../../json/scan.ts";
 import { editMembers } from "../../json/splice.ts";
 import type { LegacyRevision } from "../revision.ts";
@@ -8,8 +9,7 @@ import { hasAllContent, projectContent } from "./content.ts";
 
 /** A result without the members only modern results have. */
 export function withoutModernMembers(result: RawJson): RawJson {
-  if (!modernMembers.some((key) => result.has(key))) return result;
-  return editMembers(result, Object.fromEntries(modernMembers.map((key) => [key, undefined])));
+  return withoutMembers(result, modernMembers);
 }
 
 const modernMembers = ["resultType", "ttlMs", "cacheScope"] as const;
@@ -19,8 +19,9 @@ const modernMembers = ["resultType", "ttlMs", "cacheScope"] as const;
  * `projectTool`), so its structured content must be too.
  */
 export function projectToolResult(result: RawJson, revision: LegacyRevision, isWrapped: boolean): RawJson {
+  // Looked up where the scan left its notes: what was edited has none.
+  const structured = result.has("structuredContent") ? result.at("structuredContent") : undefined;
   const plain = withoutModernMembers(result);
-  const structured = plain.has("structuredContent") ? plain.at("structuredContent") : undefined;
   const needsWrap = structured !== undefined && (isWrapped || structured.kind !== "object");
   if (hasAllContent(revision)) {
     if (!needsWrap) return plain;
