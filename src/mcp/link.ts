@@ -18,8 +18,8 @@ export interface LinkRequest {
   readonly stop: Cancellation;
   /** Arguments a modern HTTP request repeats in its headers, by header name. */
   readonly mirrored?: { readonly [header: string]: string } | undefined;
-  /** Takes what arrives on this request's own stream, where the link knows that; else the link's events do. */
-  readonly events?: Partial<LinkEvents> | undefined;
+  /** Who takes what arrives on this request's own stream, where the link has such; else the link's events do. */
+  readonly events?: (() => Partial<LinkEvents>) | undefined;
   /** Called when the request is about to leave. A failure before that left nothing behind. */
   readonly onSent?: (() => void) | undefined;
   /** An id outside the usual count, for probes whose answer may come too late. */

@@ -7,6 +7,8 @@ import type { ReplySink } from "./client-exchange.ts";
 import { mediaTypeOf, WholeReply } from "./client-reply.ts";
 import { SseReader } from "./sse-reader.ts";
 
+const nothing = new Uint8Array(0);
+
 /** Takes what is no answer: notifications, a legacy server's requests, nonsense. */
 export type TakeMessage = (message: Exclude<Incoming, Response | Batch>) => void;
 
@@ -24,7 +26,7 @@ export class AnswerReader implements ReplySink {
   readonly #id: RequestId | undefined;
   readonly #take: TakeMessage;
   readonly #maxBytes: number;
-  #whole: WholeReply;
+  #whole: WholeReply | undefined;
   #stream: SseReader | undefined;
   #lastEventId: string | undefined;
   #retryMs: number | undefined;
@@ -34,7 +36,6 @@ export class AnswerReader implements ReplySink {
     this.#id = id;
     this.#take = take;
     this.#maxBytes = maxBytes;
-    this.#whole = new WholeReply(maxBytes);
   }
 
   head(status: number, headers: IncomingHttpHeaders): void {
@@ -44,11 +45,11 @@ export class AnswerReader implements ReplySink {
     this.#lastEventId = this.lastEventId;
     this.#retryMs = this.retryMs;
     this.#stream = this.isStream ? new SseReader(this.#maxBytes) : undefined;
-    this.#whole = new WholeReply(this.#maxBytes);
+    this.#whole = this.isStream ? undefined : new WholeReply(this.#maxBytes);
   }
 
   chunk(bytes: Uint8Array): boolean {
-    if (this.#stream === undefined) return this.#whole.chunk(bytes);
+    if (this.#stream === undefined) return this.#whole?.chunk(bytes) ?? true;
     for (const { data } of this.#stream.read(bytes)) {
       if (data.length === 0) continue;
       this.events++;
@@ -82,6 +83,6 @@ export class AnswerReader implements ReplySink {
   }
 
   get body(): Uint8Array {
-    return this.#whole.body;
+    return this.#whole?.body ?? nothing;
   }
 }

@@ -3,8 +3,9 @@ import { createServer, type IncomingMessage, type ServerResponse } from "node:ht
 import type { AddressInfo, Socket } from "node:net";
 import { Agent } from "undici";
 import { describe, expect, onTestFinished, test } from "vitest";
+import { fromSignal } from "../../async/cancellation.ts";
 import { createVirtualClock } from "../../testing/virtual-clock.ts";
-import { Exchange, type ReplySink } from "./client-exchange.ts";
+import { Exchange, type ReplySink, toTarget } from "./client-exchange.ts";
 import { fetchWhole, WholeReply } from "./client-reply.ts";
 
 async function listen(
@@ -37,7 +38,12 @@ describe("an exchange", () => {
       });
       request.pipe(response);
     });
-    const reply = await fetchWhole(dispatcher, { url, method: "POST", headers: ["x-a", "1"], body: "ü" });
+    const reply = await fetchWhole(dispatcher, {
+      to: toTarget(url),
+      method: "POST",
+      headers: ["x-a", "1"],
+      body: "ü",
+    });
     expect(reply.status).toBe(207);
     expect(reply.headers["x-said"]).toBe("POST /a?b=c 1");
     expect(Buffer.from(reply.body).toString()).toBe("ü");
@@ -47,7 +53,9 @@ describe("an exchange", () => {
     const { url, dispatcher } = await listen((_, response) =>
       response.writeHead(307, { location: "http://127.0.0.1:9/" }).end(),
     );
-    expect((await fetchWhole(dispatcher, { url, method: "GET", headers: [] })).status).toBe(307);
+    expect((await fetchWhole(dispatcher, { to: toTarget(url), method: "GET", headers: [] })).status).toBe(
+      307,
+    );
   });
 
   test("that has enough is over, and its socket is used again once the rest has come", async () => {
@@ -58,7 +66,7 @@ describe("an exchange", () => {
     });
     const sink: ReplySink = { head: () => {}, chunk: () => true };
     for (let turn = 0; turn < 3; turn++) {
-      await new Exchange(dispatcher, { url, method: "GET", headers: [] }, sink).ended;
+      await new Exchange(dispatcher, { to: toTarget(url), method: "GET", headers: [] }, sink).ended;
       finish();
       await expect.poll(() => dispatcher.stats[url.origin]?.running ?? 0).toBe(0);
     }
@@ -69,7 +77,7 @@ describe("an exchange", () => {
     const clock = createVirtualClock();
     const { url, dispatcher, sockets } = await listen((_, response) => response.write("enough"));
     const sink: ReplySink = { head: () => {}, chunk: () => true };
-    await new Exchange(dispatcher, { url, method: "GET", headers: [] }, sink, clock).ended;
+    await new Exchange(dispatcher, { to: toTarget(url), method: "GET", headers: [] }, sink, clock).ended;
     expect(sockets.size).toBe(1);
     await clock.advance(1000);
     await expect.poll(() => sockets.size).toBe(0);
@@ -81,7 +89,11 @@ describe("an exchange", () => {
     const sent = new Promise<void>((resolve) => {
       const { signal } = controller;
       const sink = { head: () => resolve(), chunk: () => false };
-      const exchange = new Exchange(dispatcher, { url, method: "GET", headers: [], signal }, sink);
+      const exchange = new Exchange(
+        dispatcher,
+        { to: toTarget(url), method: "GET", headers: [], stop: fromSignal(signal) },
+        sink,
+      );
       exchange.ended.catch(() => {});
     });
     await sent;
@@ -89,7 +101,7 @@ describe("an exchange", () => {
     await expect.poll(() => sockets.size).toBe(0);
     const late = new Exchange(
       dispatcher,
-      { url, method: "GET", headers: [], signal: controller.signal },
+      { to: toTarget(url), method: "GET", headers: [], stop: fromSignal(controller.signal) },
       ignore,
     );
     await expect(late.ended).rejects.toThrow("enough");
@@ -97,7 +109,11 @@ describe("an exchange", () => {
 
   test("whose sink throws ends with that", async () => {
     const { url, dispatcher, sockets } = await listen((_, response) => response.write("x".repeat(100)));
-    const exchange = new Exchange(dispatcher, { url, method: "GET", headers: [] }, new WholeReply(10));
+    const exchange = new Exchange(
+      dispatcher,
+      { to: toTarget(url), method: "GET", headers: [] },
+      new WholeReply(10),
+    );
     await expect(exchange.ended).rejects.toThrow(/more than 10 bytes/);
     await expect.poll(() => sockets.size).toBe(0);
   });
@@ -105,19 +121,23 @@ describe("an exchange", () => {
   test("says whether the request had left when the network failed", async () => {
     const { url, dispatcher } = await listen((request) => request.socket.resetAndDestroy());
     let isSent = false;
-    const request = { url, method: "GET", headers: [], onSent: () => (isSent = true) } as const;
+    const request = { to: toTarget(url), method: "GET", headers: [], onSent: () => (isSent = true) } as const;
     await expect(new Exchange(dispatcher, { ...request, headers: [] }, ignore).ended).rejects.toMatchObject({
       delivery: "outcome_unknown",
     });
     expect(isSent).toBe(true);
     const nowhere = new URL("http://127.0.0.1:1/");
-    const lost = new Exchange(dispatcher, { url: nowhere, method: "GET", headers: [] }, ignore);
+    const lost = new Exchange(dispatcher, { to: toTarget(nowhere), method: "GET", headers: [] }, ignore);
     await expect(lost.ended).rejects.toMatchObject({ delivery: "not_sent" });
   });
 
   test("with a header that cannot be sent fails without having been sent", async () => {
     const { url, dispatcher } = await listen((_, response) => response.end());
-    const bad = new Exchange(dispatcher, { url, method: "GET", headers: ["x", "a\r\nb: c"] }, ignore);
+    const bad = new Exchange(
+      dispatcher,
+      { to: toTarget(url), method: "GET", headers: ["x", "a\r\nb: c"] },
+      ignore,
+    );
     await expect(bad.ended).rejects.toMatchObject({ delivery: "not_sent" });
   });
 });

@@ -1,15 +1,27 @@
 import type { IncomingHttpHeaders } from "node:http";
 import type { Dispatcher } from "undici";
+import type { Cancellation } from "../../async/cancellation.ts";
 import { type Clock, systemClock } from "../../async/clock.ts";
 import { toClosed } from "./client-failure.ts";
 
+/** Where requests go. Taking a URL apart for each of them would cost more than a small answer takes to read. */
+export interface HttpTarget {
+  readonly url: URL;
+  readonly origin: string;
+  readonly path: string;
+}
+
+export function toTarget(url: URL): HttpTarget {
+  return { url, origin: url.origin, path: `${url.pathname}${url.search}` };
+}
+
 /** One HTTP request of a client. Header names and values take turns. */
 export interface HttpRequest {
-  readonly url: URL;
+  readonly to: HttpTarget;
   readonly method: "POST" | "GET" | "DELETE";
   readonly headers: string[];
   readonly body?: string | Uint8Array | undefined;
-  readonly signal?: AbortSignal | undefined;
+  readonly stop?: Cancellation | undefined;
   /** Called when the first byte is about to leave; until then the request was not sent. */
   readonly onSent?: (() => void) | undefined;
 }
@@ -37,47 +49,49 @@ export class Exchange implements Dispatcher.DispatchHandler {
   readonly #request: HttpRequest;
   readonly #sink: ReplySink;
   readonly #clock: Clock;
-  readonly #onAbort: (() => void) | undefined;
+  readonly #onOver: ((exchange: Exchange) => void) | undefined;
   #settle!: { resolve: () => void; reject: (reason: unknown) => void };
   #controller: Dispatcher.DispatchController | undefined;
   #isSent = false;
   #isOver = false;
   #stopRest: (() => void) | undefined;
 
-  constructor(dispatcher: Dispatcher, request: HttpRequest, sink: ReplySink, clock: Clock = systemClock) {
+  /** `onOver` is told when nothing more is wanted of it, before `ended` settles. */
+  constructor(
+    dispatcher: Dispatcher,
+    request: HttpRequest,
+    sink: ReplySink,
+    clock: Clock = systemClock,
+    onOver?: (exchange: Exchange) => void,
+  ) {
     this.#request = request;
     this.#sink = sink;
     this.#clock = clock;
+    this.#onOver = onOver;
     this.ended = new Promise((resolve, reject) => {
       this.#settle = { resolve, reject };
     });
-    const { url, method, headers, body, signal } = request;
-    if (signal !== undefined) {
-      if (signal.aborted) {
-        this.abort(signal.reason);
-        return;
-      }
-      this.#onAbort = () => this.abort(signal.reason);
-      signal.addEventListener("abort", this.#onAbort, { once: true });
+    const { to, method, headers, body, stop } = request;
+    if (stop?.isAborted === true) {
+      this.abort(stop.reason);
+      return;
     }
-    const path = `${url.pathname}${url.search}`;
+    stop?.onAbort(this.#giveUp);
+    const { origin, path } = to;
     try {
       dispatcher.dispatch(
         // Deadlines are the caller's; a silent stream is not a dead one.
-        {
-          origin: url.origin,
-          path,
-          method,
-          headers,
-          body: body ?? null,
-          headersTimeout: 0,
-          bodyTimeout: 0,
-        },
+        { origin, path, method, headers, body: body ?? null, headersTimeout: 0, bodyTimeout: 0 },
         this,
       );
     } catch (error) {
       this.#fail(error);
     }
+  }
+
+  /** Whether nothing more is wanted of it; the response may still be on its way. */
+  get isOver(): boolean {
+    return this.#isOver;
   }
 
   /** Ends it with this error; closes the socket if the response has not ended. */
@@ -89,7 +103,7 @@ export class Exchange implements Dispatcher.DispatchHandler {
 
   onRequestStart(controller: Dispatcher.DispatchController): void {
     this.#controller = controller;
-    if (this.#isOver) return controller.abort(toError(this.#request.signal?.reason));
+    if (this.#isOver) return controller.abort(toError(this.#request.stop?.reason));
     this.#isSent = true;
     this.#request.onSent?.();
   }
@@ -138,13 +152,17 @@ export class Exchange implements Dispatcher.DispatchHandler {
 
   #fail(error: unknown): void {
     this.#over();
-    this.#settle.reject(toClosed(error, this.#request.url, this.#isSent));
+    this.#settle.reject(toClosed(error, this.#request.to.url, this.#isSent));
   }
 
   #over(): void {
+    if (this.#isOver) return;
     this.#isOver = true;
-    if (this.#onAbort !== undefined) this.#request.signal?.removeEventListener("abort", this.#onAbort);
+    this.#request.stop?.offAbort(this.#giveUp);
+    this.#onOver?.(this);
   }
+
+  readonly #giveUp = (): void => this.abort(this.#request.stop?.reason);
 }
 
 function toError(reason: unknown): Error {

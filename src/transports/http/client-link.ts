@@ -1,4 +1,5 @@
 import { settlesWithin } from "../../async/clock.ts";
+import { LazyAbort } from "../../async/lazy-abort.ts";
 import type { ClosedError } from "../../errors/closed-error.ts";
 import { RpcError } from "../../errors/rpc-error.ts";
 import { RawJson } from "../../json/raw.ts";
@@ -55,20 +56,24 @@ export class HttpLink implements Link {
   }
 
   async request(request: LinkRequest): Promise<RawJson> {
-    const { method, params, events, onSent } = request;
-    const { signal } = request.stop;
-    signal.throwIfAborted();
+    const { method, params, events, onSent, stop } = request;
+    if (stop.isAborted) throw stop.reason;
     const id = toRequestId(request.id ?? this.#nextId++);
     /** What the server asks on this request's stream is of no interest once that has ended. */
-    const asked = new Set<AbortController>();
+    let asked: Set<AbortController> | undefined;
+    let takeOwn: TakeMessage | undefined;
+    // Most requests are answered without another word.
+    const take: TakeMessage = (message) => {
+      takeOwn ??= this.#takeFor(events?.() ?? {}, (asked = new Set()));
+      takeOwn(message);
+    };
     const onAbort = (): void => this.#cancel(id, method);
-    signal.addEventListener("abort", onAbort, { once: true });
+    stop.onAbort(onAbort);
     try {
       const body = encodeMessage({ kind: "request", id, method, params });
-      const take = this.#takeFor(events ?? {}, asked);
       const reader = new AnswerReader(id, this.#maxBytes, take);
-      const posted = this.#way.post(body, reader, { signal, onSent, headers: this.#mirror(request) });
-      const answer = await awaitAnswer(this.#way, posted, reader, id, signal);
+      const posted = this.#way.post(body, reader, { stop, onSent, headers: this.#mirror(request) });
+      const answer = await awaitAnswer(this.#way, posted, reader, id, stop);
       if (answer.kind === "result") {
         if (method === "initialize") this.#way.session = headerOf(reader, sessionHeader);
         return answer.result;
@@ -78,8 +83,8 @@ export class HttpLink implements Link {
         reader.status === 200 ? undefined : httpErrorOf(reader.status, this.#way.url, reader.body);
       throw new RpcError("rpc.other", message, { rpcCode: code, data: data?.value, cause });
     } finally {
-      signal.removeEventListener("abort", onAbort);
-      for (const asking of asked) asking.abort(new DOMException("The request is over", "AbortError"));
+      stop.offAbort(onAbort);
+      for (const asking of asked ?? []) asking.abort(new DOMException("The request is over", "AbortError"));
     }
   }
 
@@ -113,9 +118,9 @@ export class HttpLink implements Link {
     this.#way.close();
     if (this.#way.session !== undefined && !this.#way.isSessionOver) {
       // A courtesy; many servers do not offer it, and a server that is gone needs none.
-      const giveUp = new AbortController();
-      const stop = this.#way.clock.timer(farewellMs, () => giveUp.abort());
-      await this.#way.delete(new WholeReply(64 * 1024), { signal: giveUp.signal }).catch(() => {});
+      const giveUp = new LazyAbort();
+      const stop = this.#way.clock.timer(farewellMs, () => giveUp.abort(undefined));
+      await this.#way.delete(new WholeReply(64 * 1024), { stop: giveUp }).catch(() => {});
       stop();
     }
     await this.#way[Symbol.asyncDispose]();
@@ -138,7 +143,7 @@ export class HttpLink implements Link {
 
   /** A modern request says in its headers what it is about, so that those on the way need not read the body. */
   #mirror({ method, params, mirrored }: LinkRequest): HeaderPairs {
-    if (this.#way.mode.kind !== "modern") return [];
+    if (this.#way.mode.kind !== "modern") return noHeaders;
     const pairs = ["mcp-method", method];
     const member = namedBy[method];
     const name = member === undefined ? undefined : params?.at(member)?.value;
@@ -202,6 +207,8 @@ export class HttpLink implements Link {
     this.#options.onWarning?.(text);
   }
 }
+
+const noHeaders: HeaderPairs = [];
 
 function toRpcError(error: unknown): RpcError {
   return error instanceof RpcError ? error : new RpcError("rpc.internal", "Internal error", { cause: error });

@@ -1,4 +1,5 @@
 import { createBackoff } from "../../async/backoff.ts";
+import { fromSignal } from "../../async/cancellation.ts";
 import { sleep } from "../../async/clock.ts";
 import { AnswerReader, type TakeMessage } from "./client-answer.ts";
 import type { ReplySink } from "./client-exchange.ts";
@@ -24,6 +25,7 @@ const stableMs = 5000;
 export async function listenForAnnouncements(way: HttpWay, options: ListenOptions): Promise<void> {
   const { take, maxBytes, signal, onOpen, onWarning } = options;
   const backoff = createBackoff();
+  const stop = fromSignal(signal);
   const { session } = way;
   let wasOpen = false;
   let openedAt = 0;
@@ -43,7 +45,7 @@ export async function listenForAnnouncements(way: HttpWay, options: ListenOption
     try {
       const { lastEventId } = reader;
       const headers = lastEventId === undefined ? [] : ["last-event-id", lastEventId];
-      await way.get(sink, { signal, headers });
+      await way.get(sink, { stop, headers });
       if (!reader.isStream && reader.status < 500) return; // Not offered (405), or the session is over.
     } catch (error) {
       if (signal.aborted) return;

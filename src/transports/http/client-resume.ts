@@ -1,4 +1,5 @@
 import { createBackoff } from "../../async/backoff.ts";
+import type { Cancellation } from "../../async/cancellation.ts";
 import { sleep } from "../../async/clock.ts";
 import { ClosedError } from "../../errors/closed-error.ts";
 import { RpcError, rpcCodes } from "../../errors/rpc-error.ts";
@@ -20,21 +21,30 @@ const maxResumes = 5;
  * Waits for the answer to a request that was posted, over as many responses as that takes where a legacy server numbers
  * its events. Rejects at once when it cannot come any more.
  */
-export async function awaitAnswer(
+export function awaitAnswer(
   way: HttpWay,
   posted: Promise<void>,
   reader: AnswerReader,
   id: RequestId,
-  signal: AbortSignal,
+  stop: Cancellation,
 ): Promise<Response> {
-  let broken: unknown;
-  try {
-    await posted;
-  } catch (error) {
-    if (!reader.isStream || !isBroken(error)) throw error;
-    broken = error;
-  }
-  if (!reader.isStream) return toAnswer(way, reader, id);
+  return posted.then(
+    () => (reader.isStream ? awaitStreamed(way, undefined, reader, stop) : toAnswer(way, reader, id)),
+    (error: unknown) => {
+      if (!reader.isStream || !isBroken(error)) throw error;
+      return awaitStreamed(way, error, reader, stop);
+    },
+  );
+}
+
+/** Waits for an answer that comes on a stream, which may be `failed` already, and resumes it where that can be. */
+async function awaitStreamed(
+  way: HttpWay,
+  failed: unknown,
+  reader: AnswerReader,
+  stop: Cancellation,
+): Promise<Response> {
+  let broken = failed;
   const backoff = createBackoff();
   for (let failures = broken === undefined ? 0 : 1; reader.answer === undefined;) {
     const { lastEventId, retryMs, events } = reader;
@@ -43,8 +53,8 @@ export async function awaitAnswer(
     if (!isResumable || failures > maxResumes || isRefused(broken)) throw lost(way, broken);
     // A stream that broke is asked for again at once; a server that ended it wants us to wait.
     const waitMs = broken !== undefined && failures === 1 ? 0 : backoff.next();
-    await sleep(Math.max(Math.min(retryMs ?? 0, maxRetryMs), waitMs), way.clock, signal);
-    broken = await resume(way, reader, lastEventId ?? "", signal);
+    await sleep(Math.max(Math.min(retryMs ?? 0, maxRetryMs), waitMs), way.clock, stop.signal);
+    broken = await resume(way, reader, lastEventId ?? "", stop);
     if (reader.events > events || reader.lastEventId !== lastEventId) {
       failures = 0;
       backoff.reset();
@@ -60,11 +70,11 @@ async function resume(
   way: HttpWay,
   reader: AnswerReader,
   lastEventId: string,
-  signal: AbortSignal,
+  stop: Cancellation,
 ): Promise<unknown> {
   reader.rewind();
   try {
-    await way.get(reader, { signal, headers: ["last-event-id", lastEventId] });
+    await way.get(reader, { stop, headers: ["last-event-id", lastEventId] });
   } catch (error) {
     if (isBroken(error)) return error;
     throw error;

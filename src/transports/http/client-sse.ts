@@ -1,6 +1,7 @@
 import { Agent, type Dispatcher } from "undici";
 import type { Clock } from "../../async/clock.ts";
 import { createDeferred } from "../../async/deferred.ts";
+import { LazyAbort } from "../../async/lazy-abort.ts";
 import { BoundedQueue } from "../../async/queue.ts";
 import { ClosedError } from "../../errors/closed-error.ts";
 import { ConnectError } from "../../errors/connect-error.ts";
@@ -9,7 +10,7 @@ import type { Channel, Incoming } from "../../jsonrpc/channel.ts";
 import { encodeMessage } from "../../jsonrpc/message.ts";
 import { parseMessage } from "../../jsonrpc/parse.ts";
 import { messageShape } from "../../mcp/shape.ts";
-import { Exchange, type ReplySink } from "./client-exchange.ts";
+import { Exchange, type ReplySink, toTarget } from "./client-exchange.ts";
 import { httpErrorOf } from "./client-failure.ts";
 import { fetchWhole, mediaTypeOf, WholeReply } from "./client-reply.ts";
 import type { HeaderSource } from "./client-way.ts";
@@ -34,8 +35,7 @@ export async function connectHttpSse(url: URL, options: HttpSseOptions): Promise
   const { clock, timeoutMs } = options;
   const dispatcher: Dispatcher = new Agent({ connections: 16 });
   const target = `${url.origin}${url.pathname}`;
-  const closing = new AbortController();
-  const { signal } = closing;
+  const closing = new LazyAbort();
   const toHeaders = async (...own: readonly string[]): Promise<string[]> => {
     const { headers = {} } = options;
     return [...Object.entries(typeof headers === "function" ? await headers() : headers).flat(), ...own];
@@ -47,7 +47,12 @@ export async function connectHttpSse(url: URL, options: HttpSseOptions): Promise
   const stream = new EndpointStream(url, options.maxEventBytes ?? 64 * 1024 * 1024);
   try {
     const headers = await toHeaders("accept", "text/event-stream");
-    const { ended } = new Exchange(dispatcher, { url, method: "GET", headers, signal }, stream, clock);
+    const { ended } = new Exchange(
+      dispatcher,
+      { to: toTarget(url), method: "GET", headers, stop: closing },
+      stream,
+      clock,
+    );
     ended.then(
       () => stream.ended(),
       (error: unknown) => stream.ended(error),
@@ -60,11 +65,12 @@ export async function connectHttpSse(url: URL, options: HttpSseOptions): Promise
     stop();
   }
   const endpoint = await stream.endpoint;
+  const to = toTarget(endpoint);
   return {
     send: async (message) => {
       const { text: body } = encodeMessage(message);
       const headers = await toHeaders("content-type", "application/json");
-      const reply = await fetchWhole(dispatcher, { url: endpoint, method: "POST", headers, body });
+      const reply = await fetchWhole(dispatcher, { to, method: "POST", headers, body });
       if (reply.status === 404) throw new SessionExpiredError();
       if (reply.status >= 300) throw httpErrorOf(reply.status, endpoint, reply.body);
     },

@@ -1,10 +1,10 @@
-import { Agent, type Dispatcher } from "undici";
+import { type Dispatcher, Pool } from "undici";
 import { type Clock, systemClock } from "../../async/clock.ts";
 import { ClosedError } from "../../errors/closed-error.ts";
 import type { RawJson } from "../../json/raw.ts";
 import type { LinkEvents, LinkMode } from "../../mcp/link.ts";
 import { sessionHeader } from "./call-stream.ts";
-import { Exchange, type HttpRequest, type ReplySink } from "./client-exchange.ts";
+import { Exchange, type HttpRequest, type HttpTarget, type ReplySink, toTarget } from "./client-exchange.ts";
 
 /** Headers to send with every request; a function is asked each time, so that tokens can be renewed. */
 export type HeaderSource =
@@ -25,7 +25,7 @@ export interface HttpLinkOptions {
 export type HeaderPairs = readonly string[];
 
 /** What one request adds to the usual. */
-type Extras = Pick<HttpRequest, "signal" | "onSent"> & {
+type Extras = Pick<HttpRequest, "stop" | "onSent"> & {
   readonly headers?: HeaderPairs;
   /** It does not queue behind calls, which may be waiting for it. */
   readonly isExpress?: boolean;
@@ -39,6 +39,7 @@ export class HttpWay implements AsyncDisposable {
   readonly url: URL;
   readonly target: string;
   readonly clock: Clock;
+  readonly #to: HttpTarget;
   readonly #dispatcher: Dispatcher;
   /** For what must get through while any number of calls wait for it: answers and cancellations. */
   readonly #express: Dispatcher;
@@ -49,16 +50,18 @@ export class HttpWay implements AsyncDisposable {
   #session: string | undefined;
   #closed: ClosedError | undefined;
   /** Headers that are the same until the mode or the session changes. */
-  #usual: HeaderPairs = [];
+  #usual: HeaderPairs = none;
+  #usualPost: HeaderPairs = none;
 
   constructor(url: URL, { headers = {}, dispatcher, clock = systemClock }: Omit<HttpLinkOptions, "events">) {
     this.url = url;
+    this.#to = toTarget(url);
     this.target = `${url.origin}${url.pathname}`;
     this.clock = clock;
     this.#source = headers;
     this.#ownsDispatcher = dispatcher === undefined;
-    this.#dispatcher = dispatcher ?? new Agent({ connections: maxConnections, pipelining: 1 });
-    this.#express = dispatcher ?? new Agent({ connections: 16, pipelining: 1 });
+    this.#dispatcher = dispatcher ?? new Pool(url.origin, { connections: maxConnections, pipelining: 1 });
+    this.#express = dispatcher ?? new Pool(url.origin, { connections: 16, pipelining: 1 });
     this.#settleHeaders();
   }
 
@@ -86,21 +89,15 @@ export class HttpWay implements AsyncDisposable {
 
   post(body: RawJson, sink: ReplySink, extras: Extras): Promise<void> {
     const bytes = body.prefersBytes ? body.bytes : body.text;
-    return this.#send("POST", [...postHeaders, ...(extras.headers ?? [])], bytes, sink, extras);
+    return this.#send("POST", this.#usualPost, bytes, sink, extras);
   }
 
   get(sink: ReplySink, extras: Extras): Promise<void> {
-    return this.#send(
-      "GET",
-      ["accept", "text/event-stream", ...(extras.headers ?? [])],
-      undefined,
-      sink,
-      extras,
-    );
+    return this.#send("GET", [...this.#usual, "accept", "text/event-stream"], undefined, sink, extras);
   }
 
   delete(sink: ReplySink, extras: Extras): Promise<void> {
-    return this.#send("DELETE", extras.headers ?? [], undefined, sink, extras);
+    return this.#send("DELETE", this.#usual, undefined, sink, extras);
   }
 
   /** Nothing more is sent, and what is underway fails. */
@@ -115,25 +112,37 @@ export class HttpWay implements AsyncDisposable {
     if (this.#ownsDispatcher) await Promise.all([this.#dispatcher.destroy(), this.#express.destroy()]);
   }
 
-  async #send(
+  #send(
     method: HttpRequest["method"],
-    own: HeaderPairs,
+    usual: HeaderPairs,
     body: string | Uint8Array | undefined,
     sink: ReplySink,
-    { signal, onSent, isExpress = false }: Extras,
+    extras: Extras,
   ): Promise<void> {
-    const given = typeof this.#source === "function" ? toPairs(await this.#source()) : [];
-    if (this.#closed !== undefined && method !== "DELETE") throw this.#closed;
-    const headers = [...given, ...this.#usual, ...own];
-    const request: HttpRequest = { url: this.url, method, headers, body, signal, onSent };
-    const exchange = new Exchange(isExpress ? this.#express : this.#dispatcher, request, sink, this.clock);
-    this.#open.add(exchange);
-    try {
-      await exchange.ended;
-    } finally {
-      this.#open.delete(exchange);
-    }
+    const own = extras.headers ?? none;
+    if (typeof this.#source !== "function")
+      return this.#exchange(method, [...usual, ...own], body, sink, extras);
+    return this.#source().then((given) =>
+      this.#exchange(method, [...toPairs(given), ...usual, ...own], body, sink, extras),
+    );
   }
+
+  #exchange(
+    method: HttpRequest["method"],
+    headers: string[],
+    body: string | Uint8Array | undefined,
+    sink: ReplySink,
+    { stop, onSent, isExpress = false }: Extras,
+  ): Promise<void> {
+    if (this.#closed !== undefined && method !== "DELETE") return Promise.reject(this.#closed);
+    const request: HttpRequest = { to: this.#to, method, headers, body, stop, onSent };
+    const dispatcher = isExpress ? this.#express : this.#dispatcher;
+    const exchange = new Exchange(dispatcher, request, sink, this.clock, this.#forget);
+    if (!exchange.isOver) this.#open.add(exchange);
+    return exchange.ended;
+  }
+
+  readonly #forget = (exchange: Exchange): void => void this.#open.delete(exchange);
 
   #settleHeaders(): void {
     const { revision } = this.#mode;
@@ -142,8 +151,11 @@ export class HttpWay implements AsyncDisposable {
       ...(revision === undefined ? [] : ["mcp-protocol-version", revision]),
       ...(this.#session === undefined ? [] : [sessionHeader, this.#session]),
     ];
+    this.#usualPost = [...this.#usual, ...postHeaders];
   }
 }
+
+const none: HeaderPairs = [];
 
 const postHeaders: HeaderPairs = [
   "content-type",
