@@ -30,3 +30,33 @@ export function recover<T>(work: () => Awaitable<T>, rescue: (error: unknown) =>
     return rescue(error);
   }
 }
+
+/** Does something, goes on with what it gave, and does something else if either failed: one promise for all of it. */
+export function tryThen<T, U>(
+  work: () => Awaitable<T>,
+  next: (value: T) => Awaitable<U>,
+  rescue: (error: unknown) => Awaitable<U>,
+): Awaitable<U> {
+  const goOn = (value: T): Awaitable<U> => recover(() => next(value), rescue);
+  let value: Awaitable<T>;
+  try {
+    value = work();
+  } catch (error) {
+    return rescue(error);
+  }
+  return isPromise(value) ? value.then(goOn, rescue) : goOn(value);
+}
+
+/** The same promise, with something done before it settles, whichever way: `finally` without its three promises. */
+export function ending<T>(promise: Promise<T>, end: () => void): Promise<T> {
+  return promise.then(
+    (value) => {
+      end();
+      return value;
+    },
+    (error: unknown) => {
+      end();
+      throw error;
+    },
+  );
+}

@@ -6,7 +6,9 @@ import type { Cancellation } from "./cancellation.ts";
  */
 export class LazyAbort implements Cancellation {
   #controller: AbortController | undefined;
-  #callbacks: Set<() => void> | undefined;
+  /** The first to listen is the only one, nearly always; a set for it would be dearer than all the rest. */
+  #callback: (() => void) | undefined;
+  #others: Set<() => void> | undefined;
   #reason: unknown;
   #isAborted = false;
 
@@ -27,12 +29,13 @@ export class LazyAbort implements Cancellation {
   }
 
   onAbort(callback: () => void): void {
-    this.#callbacks ??= new Set();
-    this.#callbacks.add(callback);
+    if (this.#callback === undefined) this.#callback = callback;
+    else (this.#others ??= new Set()).add(callback);
   }
 
   offAbort(callback: () => void): void {
-    this.#callbacks?.delete(callback);
+    if (this.#callback === callback) this.#callback = undefined;
+    else this.#others?.delete(callback);
   }
 
   abort(reason: unknown): void {
@@ -40,8 +43,11 @@ export class LazyAbort implements Cancellation {
     this.#isAborted = true;
     this.#reason = reason;
     this.#controller?.abort(reason);
-    const callbacks = this.#callbacks;
-    this.#callbacks = undefined;
-    if (callbacks !== undefined) for (const callback of callbacks) callback();
+    const callback = this.#callback;
+    const others = this.#others;
+    this.#callback = undefined;
+    this.#others = undefined;
+    callback?.();
+    if (others !== undefined) for (const other of others) other();
   }
 }

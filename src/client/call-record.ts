@@ -30,18 +30,21 @@ export type Recorded = (
 ) => Promise<ToolOutcome>;
 
 export interface RecordedOptions {
-  readonly audit: Audit | undefined;
+  readonly audit: Audit;
   readonly target: string;
   readonly clock: Clock;
   /** What was settled with the server last. */
   readonly agreement: () => Agreement | undefined;
 }
 
+export function newTally(): Tally {
+  return { bytesSent: 0, bytesReceived: 0 };
+}
+
 export function createRecorded({ audit, target, clock, agreement }: RecordedOptions): Recorded {
-  if (audit === undefined) return (_, work) => work({ bytesSent: 0, bytesReceived: 0 });
   return async ({ tool, args, caller, trace }, work) => {
     const startedAt = clock.now();
-    const tally: Tally = { bytesSent: 0, bytesReceived: 0 };
+    const tally = newTally();
     const finish = (end: CallEnd): Awaitable<void> => {
       const mode = agreement()?.mode;
       return audit.record({

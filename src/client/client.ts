@@ -198,12 +198,15 @@ export async function createClient(ways: ClientWays, options: ClientOptions = {}
     lists,
     check: createToolCheck(onWarning),
     handlers,
-    recorded: createRecorded({
-      audit: options.audit === undefined ? undefined : createAudit(options.audit, clock),
-      target: ways.target,
-      clock,
-      agreement: () => conversations.agreement,
-    }),
+    recorded:
+      options.audit === undefined
+        ? undefined
+        : createRecorded({
+            audit: createAudit(options.audit, clock),
+            target: ways.target,
+            clock,
+            agreement: () => conversations.agreement,
+          }),
     deadlines,
     clock,
     maxRounds,

@@ -1,11 +1,12 @@
+import { ending } from "../async/awaitable.ts";
 import type { Cancellation } from "../async/cancellation.ts";
 import type { Clock } from "../async/clock.ts";
 import { createDeferred, type Deferred } from "../async/deferred.ts";
 import { LazyAbort } from "../async/lazy-abort.ts";
 import { RpcError } from "../errors/rpc-error.ts";
-import { RawJson } from "../json/raw.ts";
+import { parseText, RawJson } from "../json/raw.ts";
 import type { Notification } from "../jsonrpc/message.ts";
-import type { Link, LinkEvents, LinkRequest } from "../mcp/link.ts";
+import type { Link, LinkEvents } from "../mcp/link.ts";
 import {
   type ClientCapabilities,
   type Implementation,
@@ -82,8 +83,8 @@ export class Conversation {
   }
 
   /** Sends a request and resolves with its result, whatever its `resultType`. */
-  async request(method: string, params: RawJson | undefined, spec: RequestSpec): Promise<RawJson> {
-    const { stop, onEvent, logLevel, capabilities, mirrored, onSent, meta } = spec;
+  request(method: string, params: RawJson | undefined, spec: RequestSpec): Promise<RawJson> {
+    const { stop, onEvent, logLevel, capabilities, mirrored, onSent, onAsked, meta } = spec;
     const token = onEvent === undefined || spec.wantsProgress === false ? undefined : this.#nextToken++;
     if (token !== undefined && onEvent !== undefined) this.#listeners.set(token, onEvent);
     if (logLevel !== undefined && onEvent !== undefined) {
@@ -93,18 +94,18 @@ export class Conversation {
     const isListen = method === "subscriptions/listen";
     this.#underway++;
     if (isListen) this.#listens++;
-    try {
-      const enveloped = this.#addEnvelope(params, { progressToken: token, logLevel, capabilities, meta });
-      const events = this.#eventsOf(spec);
-      return await this.link.request({ method, params: enveloped, stop, mirrored, onSent, events });
-    } finally {
+    const enveloped = this.#addEnvelope(params, { progressToken: token, logLevel, capabilities, meta });
+    const hasEvents = onAsked !== undefined || logLevel !== undefined;
+    const events = hasEvents ? () => this.#eventsOf(spec) : undefined;
+    const answer = this.link.request({ method, params: enveloped, stop, mirrored, onSent, events });
+    return ending(answer, () => {
       if (isListen) this.#listens--;
       else if (stop.isAborted && (logLevel !== undefined || this.agreement.mode.kind === "legacy"))
         this.#strayUntil = this.#clock.now() + strayMs;
       if (token !== undefined) this.#listeners.delete(token);
       if (onEvent !== undefined) this.#loggers.delete(onEvent);
       if (--this.#underway === 0) this.#idle?.resolve();
-    }
+    });
   }
 
   /** Legacy servers keep one level for all requests: the most talkative anybody wanted. What is too much is left out later. */
@@ -120,8 +121,7 @@ export class Conversation {
   }
 
   /** What arrives on a request's own stream is known to belong to it, where there is such a stream. */
-  #eventsOf({ onAsked, onEvent, logLevel }: RequestSpec): LinkRequest["events"] {
-    if (onAsked === undefined && logLevel === undefined) return undefined;
+  #eventsOf({ onAsked, onEvent, logLevel }: RequestSpec): Partial<LinkEvents> {
     return {
       ...(onAsked === undefined ? {} : { asked: onAsked }),
       notified: (notification) => {
@@ -184,7 +184,10 @@ export function toLog(params: RawJson | undefined): Extract<CallEvent, { kind: "
 
 /** What a result says it is. A missing `resultType` means complete; one nobody knows is an error. */
 export function resultTypeOf(result: RawJson): "complete" | "input_required" {
-  const type = result.at("resultType")?.value ?? "complete";
+  const text = result.textOf("resultType");
+  // As nearly everybody spells it.
+  if (text === undefined || text === '"complete"') return "complete";
+  const type: unknown = parseText(text) ?? "complete";
   if (type === "complete" || type === "input_required") return type;
   throw new RpcError(
     "rpc.other",

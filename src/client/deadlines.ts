@@ -1,3 +1,4 @@
+import { ending } from "../async/awaitable.ts";
 import { type Cancellation, fromSignal } from "../async/cancellation.ts";
 import type { Clock } from "../async/clock.ts";
 import { type Deadline, DeadlineTimer } from "../async/deadline.ts";
@@ -22,21 +23,26 @@ export class Deadlines {
   }
 
   /** Runs work under a deadline of its own, which it has to obey. */
-  async run<T>(limits: Limits, work: (underway: Deadline) => Promise<T>): Promise<T> {
+  run<T>(limits: Limits, work: (underway: Deadline) => Promise<T>): Promise<T> {
     const { timeoutMs: idleMs = this.#defaults.timeoutMs, signal } = limits;
     const { maxTotalMs: totalMs = this.#defaults.maxTotalMs } = limits;
     const caller = signal === undefined ? limits.stop : fromSignal(signal);
     const deadline = this.#timer.start({ idleMs, totalMs, caller });
-    try {
-      return await work(deadline);
-    } finally {
-      deadline[Symbol.dispose]();
-    }
+    return ending(promised(deadline, work), () => deadline[Symbol.dispose]());
   }
 
   /** Stops the idle clocks of all that runs, because the wait is ours, until the returned function is called. */
   hold(): () => void {
     const releases = Array.from(this.#timer.running, (deadline) => deadline.hold());
     return () => releases.forEach((release) => release());
+  }
+}
+
+/** What is thrown while work begins is a rejection too. */
+function promised<T>(deadline: Deadline, work: (underway: Deadline) => Promise<T>): Promise<T> {
+  try {
+    return work(deadline);
+  } catch (error) {
+    return Promise.reject(error);
   }
 }

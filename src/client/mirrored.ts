@@ -3,14 +3,18 @@ import { encodeHeaderValue } from "../mcp/header-value.ts";
 import { mirroredParams } from "../mcp/mirrored-params.ts";
 import type { Tool } from "../mcp/types.ts";
 
-/** The headers that repeat arguments of a modern call over HTTP. Values that are missing or null have none. */
+/**
+ * The headers that repeat arguments of a modern call over HTTP; undefined for a tool that wants none, as most do. Values
+ * that are missing or null have none.
+ */
 export function toMirroredHeaders(
   tool: Tool | undefined,
   args: RawJson,
-): { readonly [header: string]: string } {
+): { readonly [header: string]: string } | undefined {
+  const params = tool === undefined ? [] : mirroredParams(tool.inputSchema);
+  if (params.length === 0) return undefined;
   const headers: { [header: string]: string } = {};
-  if (tool === undefined) return headers;
-  for (const { header, path } of mirroredParams(tool.inputSchema)) {
+  for (const { header, path } of params) {
     const value = path.reduce<RawJson | undefined>((node, key) => node?.at(key), args);
     if (value === undefined || value.kind === "null") continue;
     headers[`mcp-param-${header.toLowerCase()}`] = encodeHeaderValue(toText(value));

@@ -1,3 +1,5 @@
+import { type Awaitable, isPromise } from "../async/awaitable.ts";
+import type { Cancellation } from "../async/cancellation.ts";
 import type { Clock } from "../async/clock.ts";
 import type { Deadline } from "../async/deadline.ts";
 import { unlessAborted } from "../async/unless-aborted.ts";
@@ -9,7 +11,7 @@ import type { Ask, Tool, ToolResult } from "../mcp/types.ts";
 import type { CallContext, CallEvent } from "../tools/context.ts";
 import type { Answers, ToolCall, ToolOutcome } from "../tools/provider.ts";
 import type { CallOptions } from "./call-options.ts";
-import type { Recorded, Tally } from "./call-record.ts";
+import { newTally, type Recorded, type Tally } from "./call-record.ts";
 import { type RequestSpec, resultTypeOf } from "./conversation.ts";
 import type { Deadlines } from "./deadlines.ts";
 import { answerAll, fulfil } from "./fulfil.ts";
@@ -28,7 +30,8 @@ export interface ToolCallsOptions {
   readonly lists: Lists;
   readonly check: ToolCheck;
   readonly handlers: AskHandlers;
-  readonly recorded: Recorded;
+  /** Undefined where nobody wants records. */
+  readonly recorded: Recorded | undefined;
   readonly deadlines: Deadlines;
   readonly onBehalf: OnBehalf;
   readonly clock: Clock;
@@ -48,35 +51,31 @@ export function createToolCalls(options: ToolCallsOptions): ToolCalls {
   const { send, lists, check, handlers, clock, deadlines, recorded } = options;
 
   /** What is known of a tool. Nothing has been sent for the call while that is found out. */
-  const findTool = async (name: string, signal: AbortSignal): Promise<Tool | undefined> => {
-    try {
-      const known = lists.tools.last ?? (await unlessAborted(lists.tools.get(), signal));
-      return known.find((tool) => tool.name === name);
-    } catch (error) {
-      throw toNotSent(error);
-    }
+  const findTool = (name: string, stop: Cancellation): Awaitable<Tool | undefined> => {
+    const { last } = lists.tools;
+    if (last !== undefined) return toolsByName(last).get(name);
+    return unlessAborted(lists.tools.get(), stop.signal).then(
+      (tools) => toolsByName(tools).get(name),
+      (error: unknown) => {
+        throw toNotSent(error);
+      },
+    );
+  };
+
+  const attempt = (call: ToolCall, known: Tool | undefined, spec: RequestSpec): Promise<RawJson> => {
+    const mirrored = toMirroredHeaders(known, call.arguments);
+    return send("tools/call", toParams(call), mirrored === undefined ? spec : { ...spec, mirrored });
   };
 
   /** One round. A server that says the headers are wrong has another schema than we know: look again, once. */
-  const round = async (call: ToolCall, tool: Tool | undefined, spec: RequestSpec): Promise<ToolOutcome> => {
-    const attempt = (known: Tool | undefined): Promise<RawJson> => {
-      const mirrored = known === undefined ? undefined : toMirroredHeaders(known, call.arguments);
-      return send("tools/call", toParams(call), mirrored === undefined ? spec : { ...spec, mirrored });
-    };
-    let result: RawJson;
-    try {
-      result = await attempt(tool);
-    } catch (error) {
+  const round = (call: ToolCall, tool: Tool | undefined, spec: RequestSpec): Promise<ToolOutcome> =>
+    attempt(call, tool, spec).then(toOutcome, async (error: unknown) => {
       if (!(error instanceof RpcError) || error.rpcCode !== rpcCodes["rpc.header_mismatch"]) throw error;
       lists.tools.invalidate();
       const renewed = await unlessAborted(lists.tools.get(), spec.stop.signal);
-      result = await attempt(renewed.find(({ name }) => name === call.name));
-    }
-    if (resultTypeOf(result) === "complete") return { kind: "complete", result };
-    const state = result.at("requestState")?.value;
-    const asks = parseAsks(result.at("inputRequests"));
-    return { kind: "input_required", asks, ...(state === undefined ? {} : { state }) };
-  };
+      const known = renewed.find(({ name }) => name === call.name);
+      return toOutcome(await attempt(call, known, spec));
+    });
 
   const answer = async (asks: { readonly [key: string]: Ask }, underway: Deadline): Promise<Answers> => {
     const release = underway.hold();
@@ -106,15 +105,21 @@ export function createToolCalls(options: ToolCallsOptions): ToolCalls {
     return { stop, onSent, onEvent: observe };
   };
 
+  const forward = (call: ToolCall, context: CallContext): Promise<ToolOutcome> =>
+    options.onBehalf(context, (spec) => {
+      const tool = options.isMirroring() ? findTool(call.name, spec.stop) : undefined;
+      return isPromise(tool) ? tool.then((found) => round(call, found, spec)) : round(call, tool, spec);
+    });
+
   return {
     call: async (name, args, given) => {
       const shouldCheck = given.validate ?? options.validate;
       const raw = RawJson.fromValue(args);
       const subject = { tool: name, args: raw, caller: given.caller };
-      const outcome = await recorded(subject, (tally) =>
+      const work = (tally: Tally): Promise<ToolOutcome> =>
         deadlines.run(given, async (underway) => {
           const needsTool = shouldCheck || options.isMirroring();
-          const tool = needsTool ? await findTool(name, underway.signal) : undefined;
+          const tool = needsTool ? await findTool(name, underway.stop) : undefined;
           if (shouldCheck && tool !== undefined) await check.checkArguments(tool, raw.value);
           const { logLevel } = given;
           const plain = toSpec(underway, raw, tally, given.onEvent);
@@ -128,8 +133,8 @@ export function createToolCalls(options: ToolCallsOptions): ToolCalls {
           if (shouldCheck && tool !== undefined && result.at("isError")?.value !== true)
             await check.checkOutput(tool, result.at("structuredContent")?.value);
           return { kind: "complete", result };
-        }),
-      );
+        });
+      const outcome = await (recorded === undefined ? work(newTally()) : recorded(subject, work));
       const result = toToolResult(outcome.kind === "complete" ? outcome.result : RawJson.fromValue({}));
       if (given.throwOnToolError === true && result.isError === true)
         throw new ToolError(describeFailure(result));
@@ -137,26 +142,41 @@ export function createToolCalls(options: ToolCallsOptions): ToolCalls {
     },
 
     forward: (call, context) => {
-      const subject = {
-        tool: call.name,
-        args: call.arguments,
-        caller: context.caller,
-        trace: () => {
-          const trace = context.meta?.at("traceparent")?.value;
-          return typeof trace === "string" ? trace : undefined;
-        },
-      };
-      return recorded(subject, (tally) =>
-        options.onBehalf(context, async (spec) => {
-          const tool = options.isMirroring() ? await findTool(call.name, spec.stop.signal) : undefined;
-          tally.bytesSent = call.arguments.byteLength;
-          const outcome = await round(call, tool, spec);
-          if (outcome.kind === "complete") tally.bytesReceived = outcome.result.byteLength;
-          return outcome;
-        }),
-      );
+      if (recorded === undefined) return forward(call, context);
+      const { name, arguments: args } = call;
+      const subject = { tool: name, args, caller: context.caller, trace: () => traceOf(context) };
+      return recorded(subject, async (tally) => {
+        tally.bytesSent = args.byteLength;
+        const outcome = await forward(call, context);
+        if (outcome.kind === "complete") tally.bytesReceived = outcome.result.byteLength;
+        return outcome;
+      });
     },
   };
+}
+
+const known = new WeakMap<readonly Tool[], ReadonlyMap<string, Tool>>();
+
+/** The tools of a list by name, made once for each list. Of several with one name, the first. */
+function toolsByName(tools: readonly Tool[]): ReadonlyMap<string, Tool> {
+  let byName = known.get(tools);
+  if (byName === undefined) {
+    byName = new Map(tools.toReversed().map((tool) => [tool.name, tool]));
+    known.set(tools, byName);
+  }
+  return byName;
+}
+
+function toOutcome(result: RawJson): ToolOutcome {
+  if (resultTypeOf(result) === "complete") return { kind: "complete", result };
+  const state = result.at("requestState")?.value;
+  const asks = parseAsks(result.at("inputRequests"));
+  return { kind: "input_required", asks, ...(state === undefined ? {} : { state }) };
+}
+
+function traceOf({ meta }: CallContext): string | undefined {
+  const trace = meta?.at("traceparent")?.value;
+  return typeof trace === "string" ? trace : undefined;
 }
 
 /** The params of one round, with the arguments as the bytes they are. */

@@ -16,12 +16,6 @@ export interface RequestOptions {
   readonly id?: string;
 }
 
-/** A request that waits for its answer. */
-interface Pending {
-  readonly resolve: (result: RawJson) => void;
-  readonly reject: (reason: unknown) => void;
-}
-
 /** The requests of our own that wait for their answers. */
 export class Outbound {
   readonly #channel: Pick<Channel, "send">;
@@ -42,32 +36,9 @@ export class Outbound {
       if (this.#closed !== undefined)
         return reject(new ClosedError("not_sent", "the channel is closed", { cause: this.#closed }));
       const id = toRequestId(options.id ?? this.#nextId++);
-      const settle = (): void => {
-        this.#pending.delete(id);
-        stop?.offAbort(onAbort);
-      };
-      const fail = (reason: unknown): void => {
-        settle();
-        reject(reason);
-      };
-      const onAbort = (): void => {
-        fail(stop?.reason);
-        if (options.id !== undefined) return;
-        const cancelled = RawJson.fromText(`{"requestId":${id}}`);
-        // A channel that is already closed has no one left to tell.
-        via
-          .send({ kind: "notification", method: "notifications/cancelled", params: cancelled })
-          .catch(() => {});
-      };
-      this.#pending.set(id, {
-        resolve: (result) => {
-          settle();
-          resolve(result);
-        },
-        reject: fail,
-      });
-      stop?.onAbort(onAbort);
-      via.send({ kind: "request", id, method, params }).catch(fail);
+      const isProbe = options.id !== undefined;
+      const pending = new Pending(this.#pending, { id, via, stop, isProbe }, resolve, reject);
+      via.send({ kind: "request", id, method, params }).catch(pending.reject);
     });
   }
 
@@ -88,4 +59,58 @@ export class Outbound {
     this.#closed ??= error;
     for (const pending of this.#pending.values()) pending.reject(error);
   }
+}
+
+interface PendingRequest {
+  readonly id: RequestId;
+  readonly via: Pick<Channel, "send">;
+  readonly stop: Cancellation | undefined;
+  readonly isProbe: boolean;
+}
+
+/** A request that waits for its answer, in the map of all that do, until it is settled. */
+class Pending {
+  readonly #all: Map<RequestId, Pending>;
+  readonly #request: PendingRequest;
+  readonly #resolve: (result: RawJson) => void;
+  readonly #reject: (reason: unknown) => void;
+
+  constructor(
+    all: Map<RequestId, Pending>,
+    request: PendingRequest,
+    resolve: (result: RawJson) => void,
+    reject: (reason: unknown) => void,
+  ) {
+    this.#all = all;
+    this.#request = request;
+    this.#resolve = resolve;
+    this.#reject = reject;
+    all.set(request.id, this);
+    request.stop?.onAbort(this.#giveUp);
+  }
+
+  resolve(result: RawJson): void {
+    this.#settle();
+    this.#resolve(result);
+  }
+
+  readonly reject = (reason: unknown): void => {
+    this.#settle();
+    this.#reject(reason);
+  };
+
+  #settle(): void {
+    const { id, stop } = this.#request;
+    this.#all.delete(id);
+    stop?.offAbort(this.#giveUp);
+  }
+
+  readonly #giveUp = (): void => {
+    const { id, via, stop, isProbe } = this.#request;
+    this.reject(stop?.reason);
+    if (isProbe) return;
+    const params = RawJson.fromText(`{"requestId":${id}}`);
+    // A channel that is already closed has no one left to tell.
+    via.send({ kind: "notification", method: "notifications/cancelled", params }).catch(() => {});
+  };
 }

@@ -24,6 +24,7 @@ export class ServedContext implements CallContext {
   private readonly request: Request;
   private readonly wire: WireContext;
   private readonly mintsTokens: boolean;
+  private knownMeta: RawJson | undefined;
   private sendProgress: ((event: Progress) => Awaitable<void>) | undefined;
 
   constructor(request: Request, wire: WireContext, mintsTokens: boolean) {
@@ -54,7 +55,8 @@ export class ServedContext implements CallContext {
     return factsOf(this.wire.era)?.clientInfo;
   }
   get meta(): RawJson | undefined {
-    return metaOf(this.request.params);
+    this.knownMeta ??= metaOf(this.request.params);
+    return this.knownMeta;
   }
   get wantsProgress(): boolean {
     return this.mintsTokens || this.meta?.has("progressToken") === true;

@@ -1,6 +1,6 @@
 import type { Awaitable } from "../async/awaitable.ts";
 import { RpcError } from "../errors/rpc-error.ts";
-import type { RawJson } from "../json/raw.ts";
+import { parseText, type RawJson } from "../json/raw.ts";
 import type { Request } from "../jsonrpc/message.ts";
 import type { WireContext } from "../mcp/server.ts";
 import type { CallContext } from "../tools/context.ts";
@@ -24,10 +24,10 @@ export interface MethodTable {
 
 /** A string among the params. Throws `-32602` naming it when it is missing or something else. */
 export function stringParam(params: RawJson | undefined, key: string): string {
-  const member = params?.at(key);
-  if (member?.kind !== "string")
+  const text = params?.textOf(key);
+  if (text?.charCodeAt(0) !== 0x22)
     throw new RpcError("rpc.invalid_params", `Invalid params: ${key} must be a string`);
-  return member.value as string;
+  return parseText(text) as string;
 }
 
 /** An object among the params, or undefined. Throws `-32602` when it is something else. */

@@ -1,4 +1,4 @@
-import { andThen, recover } from "../async/awaitable.ts";
+import { tryThen } from "../async/awaitable.ts";
 import { systemClock, type Clock } from "../async/clock.ts";
 import { RpcError, rpcCodes } from "../errors/rpc-error.ts";
 import { RawJson } from "../json/raw.ts";
@@ -111,10 +111,7 @@ export function createServer(provider: Provider, info: ServerInfo, options: Serv
         return fail(new RpcError("rpc.method_not_found", `Method not found: ${request.method}`));
       }
       const context = new ServedContext(request, wire, mintsTokens);
-      return recover(
-        () => andThen(method({ request, params: request.params, wire, context }), written),
-        fail,
-      );
+      return tryThen(() => method({ request, params: request.params, wire, context }), written, fail);
     },
     attach: subscriptions.attach,
     drain: subscriptions.drain,

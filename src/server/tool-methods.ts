@@ -1,4 +1,4 @@
-import { andThen, type Awaitable, recover, settled } from "../async/awaitable.ts";
+import { andThen, type Awaitable, settled, tryThen } from "../async/awaitable.ts";
 import { NotFoundError } from "../errors/not-found-error.ts";
 import { ToolError } from "../errors/tool-error.ts";
 import { RawJson } from "../json/raw.ts";
@@ -76,11 +76,10 @@ export function createToolMethods(
       if (told === undefined) throw error;
       return finish(RawJson.fromValue(failure(told)), wire.era);
     };
-    return recover(
-      () =>
-        andThen(interact(request, wire, interaction, attempt), (ended) =>
-          ended.kind === "complete" ? toResult(name, ended.result, served) : finish(ended.result, wire.era),
-        ),
+    return tryThen(
+      () => interact(request, wire, interaction, attempt),
+      (ended) =>
+        ended.kind === "complete" ? toResult(name, ended.result, served) : finish(ended.result, wire.era),
       rescue,
     );
   };

@@ -181,28 +181,29 @@ export class Serving implements AsyncDisposable {
     context: CallContext,
     work: Work,
   ): Promise<Outcome> {
-    const { config, toFailure, onEnded } = this.#options;
+    const { config, toFailure } = this.#options;
     const { name } = config;
     if (this.#inFlight >= maxInFlight) return Promise.reject(tooBusy(name));
     const unwrapped = resumption === undefined ? undefined : unwrapState(resumption, name);
     this.#inFlight++;
-    const done = (): void => {
-      if (--this.#inFlight === 0) this.#onIdle?.();
-      onEnded();
-    };
     return work(client, context, unwrapped).then(
       (outcome) => {
-        done();
+        this.#ended();
         return outcome.kind === "complete" ? outcome : wrapState(outcome, name);
       },
       (error: unknown) => {
-        done();
+        this.#ended();
         const isModernCaller = !isLegacyRevision(context.revision);
         const visits = isModernCaller ? toVisits(error, context.capabilities, name) : undefined;
         if (visits !== undefined) return visits;
         throw toFailure(toCallerError(error, context, name), line);
       },
     );
+  }
+
+  #ended(): void {
+    if (--this.#inFlight === 0) this.#onIdle?.();
+    this.#options.onEnded();
   }
 
   get #isModern(): boolean {

@@ -1,4 +1,4 @@
-import { andThen, type Awaitable, isPromise, recover } from "../../async/awaitable.ts";
+import { type Awaitable, isPromise, tryThen } from "../../async/awaitable.ts";
 import type { Cancellation } from "../../async/cancellation.ts";
 import { LazyAbort } from "../../async/lazy-abort.ts";
 import { ClosedError } from "../../errors/closed-error.ts";
@@ -34,6 +34,7 @@ export function runLegacyCall(
   const call = new LegacyCall(live, out, canAsk);
   live.running.set(id, call);
   const end = (response: Response | undefined): Response | undefined => {
+    if (call.isOver) return response;
     call.isOver = true;
     if (live.running.get(id) === call) live.running.delete(id);
     live.usedAt = endpoint.clock.now(); // The client has yet to come for the answer if it lost its connection.
@@ -44,23 +45,20 @@ export function runLegacyCall(
     endpoint.onWarning(`Serving ${request.method} failed`, error);
     return toErrorResponse(new RpcError("rpc.internal", "Internal error"), id);
   };
-  const response = recover(
-    () =>
-      andThen(endpoint.server.handle(request, call), (result): Response => ({ kind: "result", id, result })),
+  const response = tryThen(
+    () => endpoint.server.handle(request, call),
+    (result): Response => ({ kind: "result", id, result }),
     fail,
   );
   if (!isPromise(response)) return end(response);
   return new Promise<Response | undefined>((resolve, reject) => {
-    response.then(resolve, reject);
+    response.then((answer) => resolve(end(answer)), reject);
     // Who gives a call up does not wait for a handler that does not care.
-    call.onAborted((reason) =>
-      resolve(
-        reason instanceof ClosedError
-          ? toErrorResponse(new RpcError("rpc.internal", reason.message), id)
-          : undefined,
-      ),
-    );
-  }).then(end);
+    call.onAborted((reason) => {
+      const isGone = reason instanceof ClosedError;
+      resolve(end(isGone ? toErrorResponse(new RpcError("rpc.internal", reason.message), id) : undefined));
+    });
+  });
 }
 
 function refusalOf({ id }: Request, { running }: LiveSession): RpcError | undefined {

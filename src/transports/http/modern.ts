@@ -1,4 +1,4 @@
-import { andThen, type Awaitable, isPromise, recover } from "../../async/awaitable.ts";
+import { andThen, type Awaitable, isPromise, tryThen } from "../../async/awaitable.ts";
 import type { Cancellation } from "../../async/cancellation.ts";
 import { LazyAbort } from "../../async/lazy-abort.ts";
 import { RpcError } from "../../errors/rpc-error.ts";
@@ -31,8 +31,9 @@ export function serveModern(
     return sendError(reply, 406, new RpcError("rpc.invalid_request", text), request.id);
   }
   const call = new ModernCall(era, http.header, reply, endpoint, accepted, caller);
-  const answered = recover(
-    () => andThen(endpoint.server.handle(request, call), (result) => call.finish(request, result)),
+  const answered = tryThen(
+    () => endpoint.server.handle(request, call),
+    (result) => call.finish(request, result),
     (error) => call.fail(request, error),
   );
   // What is answered already cannot be hung up on.

@@ -5,7 +5,7 @@ import {
   type ServerResponse,
 } from "node:http";
 import type { AddressInfo, Socket } from "node:net";
-import { type Awaitable, isPromise, recover } from "../../async/awaitable.ts";
+import { type Awaitable, isPromise } from "../../async/awaitable.ts";
 import { settlesWithin, systemClock } from "../../async/clock.ts";
 import { BindError } from "../../errors/bind-error.ts";
 import { RpcError } from "../../errors/rpc-error.ts";
@@ -152,6 +152,9 @@ function createListener(
   options: ListenHttpOptions,
   onWarning: OnWarning,
 ): NodeServer {
+  const done = (): void => {
+    if (--activity.running === 0) activity.onIdle?.();
+  };
   const serve = (incoming: IncomingMessage, response: ServerResponse, onRead?: () => void): void => {
     const reply = new NodeReply(response, limits);
     const fail = (error: unknown): void => {
@@ -160,12 +163,17 @@ function createListener(
       else sendError(reply, 500, new RpcError("rpc.internal", "Internal error"));
     };
     const run = (work: () => Awaitable<void>): void => {
-      const worked = recover(work, fail);
-      if (!isPromise(worked)) return;
-      activity.running++;
-      void worked.then(() => {
-        if (--activity.running === 0) activity.onIdle?.();
-      });
+      try {
+        const worked = work();
+        if (!isPromise(worked)) return;
+        activity.running++;
+        worked.then(done, (error: unknown) => {
+          fail(error);
+          done();
+        });
+      } catch (error) {
+        fail(error);
+      }
     };
     const http = new NodeRequest(incoming, run, onRead);
     if (activity.isStopping) response.shouldKeepAlive = false;
