@@ -4,6 +4,7 @@ import { TimeoutError } from "../errors/timeout-error.ts";
 import { type Cancellation, fromSignal } from "./cancellation.ts";
 import type { Clock } from "./clock.ts";
 import { LazyAbort } from "./lazy-abort.ts";
+import { Numbered } from "./numbered.ts";
 
 export interface DeadlineLimits {
   /** How long nothing may happen; {@link Deadline.touch} starts it anew. */
@@ -27,7 +28,7 @@ export function createDeadline({ signal, clock, ...limits }: DeadlineOptions): D
 /** One timer for any number of deadlines: it waits for the first of them, and then looks who else is due. */
 export class DeadlineTimer {
   readonly clock: Clock;
-  readonly #running = new Set<Deadline>();
+  readonly #running = new Numbered<Deadline>();
   #wakesAt = Number.POSITIVE_INFINITY;
   #stopTimer: (() => void) | undefined;
 
@@ -35,13 +36,13 @@ export class DeadlineTimer {
     this.clock = clock;
   }
 
-  get running(): Iterable<Deadline> {
-    return this.#running;
+  get running(): readonly Deadline[] {
+    return this.#running.values();
   }
 
   start(limits: DeadlineLimits): Deadline {
     const deadline = new Deadline(this, limits);
-    this.#running.add(deadline);
+    deadline.number = this.#running.add(deadline);
     this.wakeAt(deadline.dueAt);
     return deadline;
   }
@@ -56,7 +57,7 @@ export class DeadlineTimer {
   }
 
   end(deadline: Deadline): void {
-    this.#running.delete(deadline);
+    this.#running.delete(deadline.number);
     if (this.#running.size > 0) return;
     this.#stopTimer?.();
     this.#stopTimer = undefined;
@@ -67,7 +68,7 @@ export class DeadlineTimer {
     const now = this.clock.now();
     this.#wakesAt = Number.POSITIVE_INFINITY;
     let next = Number.POSITIVE_INFINITY;
-    for (const deadline of this.#running) {
+    for (const deadline of this.#running.values()) {
       deadline.check(now);
       next = Math.min(next, deadline.dueAt);
     }
@@ -81,6 +82,8 @@ export class Deadline implements Disposable {
   readonly stop: LazyAbort = new LazyAbort();
   /** Whether anything has left; the error says so. */
   isSent = false;
+  /** Its number among those that run, for whoever started it. */
+  number = 0;
   readonly #timer: DeadlineTimer;
   readonly #limits: DeadlineLimits;
   readonly #startedAt: number;

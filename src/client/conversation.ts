@@ -3,6 +3,7 @@ import type { Cancellation } from "../async/cancellation.ts";
 import type { Clock } from "../async/clock.ts";
 import { createDeferred, type Deferred } from "../async/deferred.ts";
 import { LazyAbort } from "../async/lazy-abort.ts";
+import { Numbered } from "../async/numbered.ts";
 import { RpcError } from "../errors/rpc-error.ts";
 import { parseText, RawJson } from "../json/raw.ts";
 import type { Notification } from "../jsonrpc/message.ts";
@@ -54,12 +55,11 @@ export class Conversation {
   readonly #clock: Clock;
   readonly #notified: (notification: Notification) => void;
   /** Who wants the progress under which token. Tokens are minted here and are nobody else's. */
-  readonly #listeners = new Map<number, (event: CallEvent) => void>();
+  readonly #listeners = new Numbered<(event: CallEvent) => void>();
   /** Who asked for the log. The wire does not say which call a message belongs to, so it takes one call to be sure. */
-  readonly #loggers = new Set<(event: CallEvent) => void>();
+  readonly #loggers = new Numbered<(event: CallEvent) => void>();
   /** The rank of the level a legacy server was told. */
   #logRank: number = Number.POSITIVE_INFINITY;
-  #nextToken = 1;
   #underway = 0;
   /** Those among them that listen to changes, and are never done. */
   #listens = 0;
@@ -85,12 +85,10 @@ export class Conversation {
   /** Sends a request and resolves with its result, whatever its `resultType`. */
   request(method: string, params: RawJson | undefined, spec: RequestSpec): Promise<RawJson> {
     const { stop, onEvent, logLevel, capabilities, mirrored, onSent, onAsked, meta } = spec;
-    const token = onEvent === undefined || spec.wantsProgress === false ? undefined : this.#nextToken++;
-    if (token !== undefined && onEvent !== undefined) this.#listeners.set(token, onEvent);
-    if (logLevel !== undefined && onEvent !== undefined) {
-      this.#loggers.add(onEvent);
-      this.#setLogLevel(logLevel);
-    }
+    const isHeard = onEvent !== undefined;
+    const token = isHeard && spec.wantsProgress !== false ? this.#listeners.add(onEvent) : undefined;
+    const logger = isHeard && logLevel !== undefined ? this.#loggers.add(onEvent) : undefined;
+    if (isHeard && logLevel !== undefined) this.#setLogLevel(logLevel);
     const isListen = method === "subscriptions/listen";
     this.#underway++;
     if (isListen) this.#listens++;
@@ -103,7 +101,7 @@ export class Conversation {
       else if (stop.isAborted && (logLevel !== undefined || this.agreement.mode.kind === "legacy"))
         this.#strayUntil = this.#clock.now() + strayMs;
       if (token !== undefined) this.#listeners.delete(token);
-      if (onEvent !== undefined) this.#loggers.delete(onEvent);
+      if (logger !== undefined) this.#loggers.delete(logger);
       if (--this.#underway === 0) this.#idle?.resolve();
     });
   }
@@ -154,13 +152,11 @@ export class Conversation {
       if (event !== undefined) listener?.(event);
       return;
     }
-    const [logger, ...others] = this.#loggers;
     // A server that was once told to log does so for every call, so there must be no other.
-    const isForOne =
-      method === "notifications/message" && logger !== undefined && others.length === 0 && this.#canTell;
+    const isForOne = method === "notifications/message" && this.#loggers.size === 1 && this.#canTell;
     const event = isForOne ? toLog(params) : undefined;
     if (event === undefined) this.#notified(notification);
-    else logger?.(event);
+    else for (const logger of this.#loggers.values()) logger(event);
   }
 }
 

@@ -33,7 +33,7 @@ export class Deadlines {
 
   /** Stops the idle clocks of all that runs, because the wait is ours, until the returned function is called. */
   hold(): () => void {
-    const releases = Array.from(this.#timer.running, (deadline) => deadline.hold());
+    const releases = this.#timer.running.map((deadline) => deadline.hold());
     return () => releases.forEach((release) => release());
   }
 }

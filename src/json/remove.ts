@@ -24,9 +24,9 @@ export function withoutMembers(raw: RawJson, keys: readonly string[]): RawJson {
 }
 
 /** What to cut out, in order: each member with the comma behind it, and the last of an object with the one before it. */
-function toCuts(bytes: Uint8Array, members: Span[]): readonly Span[] {
+function toCuts(bytes: Uint8Array, members: readonly Span[]): readonly Span[] {
   const cuts: Span[] = [];
-  for (const member of members.sort((a, b) => a.start - b.start)) {
+  for (const member of members.toSorted((a, b) => a.start - b.start)) {
     const after = skipSpace(bytes, member.end);
     const isLast = bytes[after] !== comma;
     const end = isLast ? after : skipSpace(bytes, after + 1);

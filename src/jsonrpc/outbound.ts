@@ -1,4 +1,5 @@
 import { type Cancellation, fromSignal } from "../async/cancellation.ts";
+import { Numbered } from "../async/numbered.ts";
 import { ClosedError } from "../errors/closed-error.ts";
 import { RpcError } from "../errors/rpc-error.ts";
 import { RawJson } from "../json/raw.ts";
@@ -19,8 +20,9 @@ export interface RequestOptions {
 /** The requests of our own that wait for their answers. */
 export class Outbound {
   readonly #channel: Pick<Channel, "send">;
-  readonly #pending = new Map<RequestId, Pending>();
-  #nextId = 1;
+  readonly #pending = new Numbered<Pending>();
+  /** Those whose ids are not ours to count. */
+  readonly #probes = new Map<RequestId, Pending>();
   #closed: ClosedError | undefined;
 
   constructor(channel: Pick<Channel, "send">) {
@@ -35,16 +37,16 @@ export class Outbound {
       if (stop?.isAborted === true) return reject(stop.reason);
       if (this.#closed !== undefined)
         return reject(new ClosedError("not_sent", "the channel is closed", { cause: this.#closed }));
-      const id = toRequestId(options.id ?? this.#nextId++);
-      const isProbe = options.id !== undefined;
-      const pending = new Pending(this.#pending, { id, via, stop, isProbe }, resolve, reject);
-      via.send({ kind: "request", id, method, params }).catch(pending.reject);
+      const pending = new Pending(via, stop, resolve, reject);
+      if (options.id === undefined) pending.waitIn(this.#pending);
+      else pending.waitAs(toRequestId(options.id), this.#probes);
+      via.send({ kind: "request", id: pending.id, method, params }).catch(pending.reject);
     });
   }
 
   /** Hands a response to the request it answers; false when there is none. */
   answered(response: Response): boolean {
-    const pending = response.id === undefined ? undefined : this.#pending.get(response.id);
+    const pending = response.id === undefined ? undefined : this.#find(response.id);
     if (pending === undefined) return false;
     if (response.kind === "result") pending.resolve(response.result);
     else {
@@ -57,36 +59,49 @@ export class Outbound {
   /** Fails what still waits, and everything asked for later. */
   close(error: ClosedError): void {
     this.#closed ??= error;
-    for (const pending of this.#pending.values()) pending.reject(error);
+    for (const pending of [...this.#pending.values(), ...this.#probes.values()]) pending.reject(error);
+  }
+
+  /** Ids of our own are numbers; whatever else somebody answers to is a probe's, or nobody's. */
+  #find(id: RequestId): Pending | undefined {
+    return this.#pending.get(Number(id)) ?? this.#probes.get(id);
   }
 }
 
-interface PendingRequest {
-  readonly id: RequestId;
-  readonly via: Pick<Channel, "send">;
-  readonly stop: Cancellation | undefined;
-  readonly isProbe: boolean;
-}
-
-/** A request that waits for its answer, in the map of all that do, until it is settled. */
+/** A request that waits for its answer until it is settled. */
 class Pending {
-  readonly #all: Map<RequestId, Pending>;
-  readonly #request: PendingRequest;
+  id = "" as RequestId;
+  readonly #via: Pick<Channel, "send">;
+  readonly #stop: Cancellation | undefined;
   readonly #resolve: (result: RawJson) => void;
   readonly #reject: (reason: unknown) => void;
+  #counted: Numbered<Pending> | undefined;
+  #probes: Map<RequestId, Pending> | undefined;
 
   constructor(
-    all: Map<RequestId, Pending>,
-    request: PendingRequest,
+    via: Pick<Channel, "send">,
+    stop: Cancellation | undefined,
     resolve: (result: RawJson) => void,
     reject: (reason: unknown) => void,
   ) {
-    this.#all = all;
-    this.#request = request;
+    this.#via = via;
+    this.#stop = stop;
     this.#resolve = resolve;
     this.#reject = reject;
-    all.set(request.id, this);
-    request.stop?.onAbort(this.#giveUp);
+    stop?.onAbort(this.#giveUp);
+  }
+
+  /** Waits under the next number, which becomes its id. */
+  waitIn(counted: Numbered<Pending>): void {
+    this.#counted = counted;
+    this.id = toRequestId(counted.add(this));
+  }
+
+  /** Waits under an id outside the count. */
+  waitAs(id: RequestId, probes: Map<RequestId, Pending>): void {
+    this.#probes = probes;
+    this.id = id;
+    probes.set(id, this);
   }
 
   resolve(result: RawJson): void {
@@ -100,17 +115,17 @@ class Pending {
   };
 
   #settle(): void {
-    const { id, stop } = this.#request;
-    this.#all.delete(id);
-    stop?.offAbort(this.#giveUp);
+    this.#counted?.delete(Number(this.id));
+    this.#probes?.delete(this.id);
+    this.#stop?.offAbort(this.#giveUp);
   }
 
   readonly #giveUp = (): void => {
-    const { id, via, stop, isProbe } = this.#request;
-    this.reject(stop?.reason);
-    if (isProbe) return;
-    const params = RawJson.fromText(`{"requestId":${id}}`);
+    this.reject(this.#stop?.reason);
+    // Giving up a probe tells the other side nothing.
+    if (this.#counted === undefined) return;
+    const params = RawJson.fromText(`{"requestId":${this.id}}`);
     // A channel that is already closed has no one left to tell.
-    via.send({ kind: "notification", method: "notifications/cancelled", params }).catch(() => {});
+    this.#via.send({ kind: "notification", method: "notifications/cancelled", params }).catch(() => {});
   };
 }

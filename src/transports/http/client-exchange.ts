@@ -46,6 +46,8 @@ export class Exchange implements Dispatcher.DispatchHandler {
    * threw, or the reason it was aborted with.
    */
   readonly ended: Promise<void>;
+  /** Its number among those underway, for whoever began it. */
+  number = 0;
   readonly #request: HttpRequest;
   readonly #sink: ReplySink;
   readonly #clock: Clock;

@@ -1,5 +1,6 @@
 import { type Dispatcher, Pool } from "undici";
 import { type Clock, systemClock } from "../../async/clock.ts";
+import { Numbered } from "../../async/numbered.ts";
 import { ClosedError } from "../../errors/closed-error.ts";
 import type { RawJson } from "../../json/raw.ts";
 import type { LinkEvents, LinkMode } from "../../mcp/link.ts";
@@ -45,7 +46,7 @@ export class HttpWay implements AsyncDisposable {
   readonly #express: Dispatcher;
   readonly #ownsDispatcher: boolean;
   readonly #source: HeaderSource;
-  readonly #open = new Set<Exchange>();
+  readonly #open = new Numbered<Exchange>();
   #mode: LinkMode = { kind: "legacy", revision: undefined };
   #session: string | undefined;
   #closed: ClosedError | undefined;
@@ -104,7 +105,7 @@ export class HttpWay implements AsyncDisposable {
   close(): void {
     this.#closed ??= new ClosedError("not_sent", "the client is closed");
     const reason = new ClosedError("outcome_unknown", "the client was closed");
-    for (const exchange of this.#open) exchange.abort(reason);
+    for (const exchange of this.#open.values()) exchange.abort(reason);
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
@@ -138,11 +139,11 @@ export class HttpWay implements AsyncDisposable {
     const request: HttpRequest = { to: this.#to, method, headers, body, stop, onSent };
     const dispatcher = isExpress ? this.#express : this.#dispatcher;
     const exchange = new Exchange(dispatcher, request, sink, this.clock, this.#forget);
-    if (!exchange.isOver) this.#open.add(exchange);
+    if (!exchange.isOver) exchange.number = this.#open.add(exchange);
     return exchange.ended;
   }
 
-  readonly #forget = (exchange: Exchange): void => void this.#open.delete(exchange);
+  readonly #forget = (exchange: Exchange): void => void this.#open.delete(exchange.number);
 
   #settleHeaders(): void {
     const { revision } = this.#mode;

@@ -35,7 +35,7 @@ export function runLegacyCall(
   live.running.set(id, call);
   const end = (response: Response | undefined): Response | undefined => {
     if (call.isOver) return response;
-    call.isOver = true;
+    call.end();
     if (live.running.get(id) === call) live.running.delete(id);
     live.usedAt = endpoint.clock.now(); // The client has yet to come for the answer if it lost its connection.
     return response;
@@ -73,10 +73,11 @@ function refusalOf({ id }: Request, { running }: LiveSession): RpcError | undefi
 class LegacyCall implements WireContext {
   readonly era: LegacyEra;
   readonly #live: LiveSession;
-  readonly #out: CallStream;
   readonly #canAsk: boolean;
   readonly #abort = new LazyAbort();
-  isOver = false;
+  /** Where what it says goes, as long as it says anything. */
+  #out: CallStream | undefined;
+  #onAborted: (() => void) | undefined;
 
   constructor(live: LiveSession, out: CallStream, canAsk: boolean) {
     this.era = { kind: "legacy", session: live.session };
@@ -97,10 +98,22 @@ class LegacyCall implements WireContext {
     return this.#abort;
   }
 
-  /** Calls back with the reason when the call is given up. */
+  get isOver(): boolean {
+    return this.#out === undefined;
+  }
+
+  /** Nothing is said any more. Lets go of all it held: the table of a session's calls may hold on to it for a while. */
+  end(): void {
+    this.#out = undefined;
+    if (this.#onAborted !== undefined) this.#abort.offAbort(this.#onAborted);
+    this.#onAborted = undefined;
+  }
+
+  /** Calls back with the reason when the call is given up before its end. */
   onAborted(callback: (reason: unknown) => void): void {
-    if (this.#abort.isAborted) callback(this.#abort.reason);
-    else this.#abort.onAbort(() => callback(this.#abort.reason));
+    if (this.#abort.isAborted) return callback(this.#abort.reason);
+    this.#onAborted = () => callback(this.#abort.reason);
+    this.#abort.onAbort(this.#onAborted);
   }
 
   abort(reason: unknown): void {
@@ -121,10 +134,10 @@ class LegacyCall implements WireContext {
 
   async release(): Promise<void> {
     const canLeave = isAtLeast(this.#live.session.handshake.revision, "2025-11-25");
-    if (canLeave) await this.#out.release();
+    if (canLeave) await this.#out?.release();
   }
 
   #send(message: Message): Awaitable<void> {
-    if (!this.isOver && !this.#abort.isAborted) return this.#out.send(message);
+    if (!this.#abort.isAborted) return this.#out?.send(message);
   }
 }
