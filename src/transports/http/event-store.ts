@@ -88,6 +88,8 @@ export function createMemoryEventStore(options: MemoryEventStoreOptions = {}): E
   const dropStream = (ring: Ring): void => {
     total -= ring.bytes;
     unlink(ring);
+    // The map may hold on to it for a while; see `Numbered`.
+    ring.events = [];
     rings.delete(ring.stream);
   };
   const isFull = (): boolean => total > maxTotalBytes;

@@ -14,7 +14,7 @@ import { createHttpSse, type HttpSse } from "./http-sse.ts";
 import { createKeepAlive, type KeepAlive } from "./keep-alive.ts";
 import { announce, serveGet } from "./legacy.ts";
 import { readJsonBody, type Responses, servePost } from "./post.ts";
-import type { FrameSink, HttpRequest, Reply } from "./reply.ts";
+import type { HttpRequest, Reply } from "./reply.ts";
 import { SessionTable } from "./session-table.ts";
 
 /** Says who sent a request; undefined refuses it with 401, {@link anybody} lets it in without a name. */
@@ -148,11 +148,11 @@ function createEndpoint(
       return state.isDraining;
     },
     openSink: (reply, headers, onClosed) => {
-      const sink: FrameSink = reply.stream(200, headers, () => {
-        keepAlive.remove(sink);
+      const sink = reply.stream(200, headers, () => {
+        keepAlive.remove(number);
         onClosed?.();
       });
-      keepAlive.add(sink);
+      const number = keepAlive.add(sink);
       return sink;
     },
     forget: (stream) => {

@@ -29,9 +29,9 @@ test("every open stream gets a comment each interval, and one timer serves them 
 test("a stream that was removed, or is closed, gets none", () => {
   const keepAlive = createKeepAlive(15_000);
   const [removed, closed] = [createSink(), createSink()];
-  keepAlive.add(removed);
+  const number = keepAlive.add(removed);
   keepAlive.add(closed);
-  keepAlive.remove(removed);
+  keepAlive.remove(number);
   closed.isOpen = false;
   vi.advanceTimersByTime(15_000);
   expect([...removed.written, ...closed.written]).toEqual([]);
@@ -40,8 +40,7 @@ test("a stream that was removed, or is closed, gets none", () => {
 test("without streams no timer runs, and the next stream starts it again", () => {
   const keepAlive = createKeepAlive(15_000);
   const sink = createSink();
-  keepAlive.add(sink);
-  keepAlive.remove(sink);
+  keepAlive.remove(keepAlive.add(sink));
   vi.advanceTimersByTime(15_000);
   expect(vi.getTimerCount()).toBe(0);
   keepAlive.add(sink);

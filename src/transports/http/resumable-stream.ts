@@ -89,6 +89,7 @@ export class ResumableStream {
     return this.#inTurn(() => {
       this.#isEnded = true;
       this.#sink?.end();
+      this.#sink = undefined;
     });
   }
 
