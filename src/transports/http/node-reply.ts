@@ -94,6 +94,19 @@ function collectBody(incoming: IncomingMessage, maxBytes: number, give: (body: B
   incoming.on("close", () => finish("aborted"));
 }
 
+/**
+ * Ends an answer with its only piece of text. `end(text)` would hold it back for an empty piece that Node writes after it,
+ * and a write of two pieces costs 1.3 µs more than one of a string; see docs/performance.md.
+ */
+function endWith(response: ServerResponse, text: string): void {
+  const { socket } = response;
+  if (socket === null || text === "") return void response.end(text);
+  socket.cork();
+  response.write(text);
+  socket.uncork();
+  response.end();
+}
+
 /** The answer to a request of `node:http`. */
 export class NodeReply implements Reply {
   readonly #response: ServerResponse;
@@ -113,7 +126,7 @@ export class NodeReply implements Reply {
     const fields: (string | number)[] = ["content-length", length];
     for (const name in headers) fields.push(name, headers[name] ?? "");
     response.writeHead(status, fields as string[]);
-    if (typeof body === "string") response.end(body);
+    if (typeof body === "string") endWith(response, body);
     else {
       for (const piece of body.slice(0, -1)) response.write(piece);
       response.end(body.at(-1));
