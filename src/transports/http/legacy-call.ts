@@ -128,8 +128,13 @@ class LegacyCall implements WireContext {
     if (!this.#canAsk) {
       throw new ToolError(`This needs ${method}, and the client accepts no event stream to be asked on.`);
     }
-    const via = { send: async (message: Message | readonly Message[]) => this.#send(message as Message) };
-    return this.#live.asks.request(method, params, { signal, via });
+    // Past `#send`, which is silent once the call is cancelled: the client must hear that it is no longer asked.
+    const via = {
+      send: async (message: Message | readonly Message[]) => {
+        if (!this.isOver) await this.#out.send(message as Message);
+      },
+    };
+    return this.#live.asks.request(method, params, { signal: AbortSignal.any([signal, this.signal]), via });
   }
 
   async release(): Promise<void> {
