@@ -3,6 +3,7 @@ import { type Conversation, talkLegacy } from "../../test/support/conversation.t
 import type { Frame } from "../../test/support/wire-schema.ts";
 import { type LegacyRevision, legacyRevisions } from "../mcp/revision.ts";
 import type { Server } from "../mcp/server.ts";
+import type { Ask } from "../mcp/types.ts";
 import { createVirtualClock } from "../testing/virtual-clock.ts";
 import { elicit, elicitUrl, inputRequired, listRoots, sample } from "../tools/ask.ts";
 import type { ToolHandler } from "../tools/handler.ts";
@@ -107,6 +108,34 @@ describe("a tool that asks a legacy client", () => {
     await expect(result).resolves.toMatchObject({ isError: true });
     expect(textOf(await result)).toContain("The user said no");
     await expect(client.notified("notifications/cancelled")).resolves.toEqual({ requestId: form.id });
+  });
+
+  const strict = elicit("Age?", { age: { type: "integer" } }, ["age"]);
+  test.each([
+    ["a form", { action: "banana" }, strict],
+    ["a form", 7, strict],
+    ["a form", { action: "accept" }, strict],
+    ["a form", { action: "accept", content: { age: "seven" } }, strict],
+    ["a page", {}, elicitUrl("Sign in", "https://example.com")],
+    ["a sample", { text: "Hi" }, sample({ messages: [], maxTokens: 1 })],
+    ["roots", { roots: "file:///x" }, listRoots()],
+  ])("does not see that its question for %s was answered by %j; the model is told", async (_, given, ask) => {
+    let runs = 0;
+    const server = createToolServer(() => {
+      runs++;
+      return inputRequired({ ask, other: elicit("Name?", {}) });
+    });
+    await using client = await talkWillingly(server);
+    const result = client.result("tools/call", { name: "tool" });
+    const questions = [await asked(client), await asked(client)];
+    const isOther = ({ params }: Frame): boolean =>
+      (params as Partial<Ask["params"]>)?.["message"] === "Name?";
+    const [question, other] = questions.toSorted((a, b) => Number(isOther(a)) - Number(isOther(b)));
+    answer(client, question as Frame, given as object);
+    await expect(result).resolves.toMatchObject({ isError: true });
+    expect(textOf(await result)).toBe(`The client's answer to ${ask.method} does not fit the question.`);
+    await expect(client.notified("notifications/cancelled")).resolves.toEqual({ requestId: other?.id });
+    expect(runs).toBe(1);
   });
 
   test.each([

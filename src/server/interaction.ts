@@ -4,6 +4,7 @@ import { RpcError } from "../errors/rpc-error.ts";
 import { ToolError } from "../errors/tool-error.ts";
 import { RawJson } from "../json/raw.ts";
 import type { Request } from "../jsonrpc/message.ts";
+import { isAcceptable } from "../mcp/acceptable.ts";
 import { lacking } from "../mcp/project/ask.ts";
 import type { Seal } from "../mcp/seal.ts";
 import type { WireContext } from "../mcp/server.ts";
@@ -151,12 +152,17 @@ async function askAll(
   }
 }
 
-/** A client may refuse a form by an error; to the provider that is a form the user closed. Others cannot be answered. */
+/**
+ * A client may refuse a form by an error; to the provider that is a form the user closed. Others cannot be answered. What
+ * is no answer at all is neither a yes nor a no of the user, so the provider does not get to see it.
+ */
 async function askOne(ask: Ask, wire: WireContext, signal: AbortSignal): Promise<RawJson> {
   const params = ask.params === undefined ? undefined : RawJson.fromValue(ask.params);
   try {
     const answer = await wire.ask?.(ask.method, params, signal);
-    if (answer !== undefined) return answer;
+    if (answer !== undefined && isAcceptable(ask, answer)) return answer;
+    if (answer !== undefined)
+      throw new ToolError(`The client's answer to ${ask.method} does not fit the question.`);
   } catch (error) {
     if (!(error instanceof RpcError)) throw error;
     if (ask.method === "elicitation/create") return RawJson.fromValue({ action: "cancel" });

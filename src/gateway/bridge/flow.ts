@@ -2,12 +2,12 @@ import { type Clock, sleep } from "../../async/clock.ts";
 import { createDeferred, type Deferred } from "../../async/deferred.ts";
 import { RpcError } from "../../errors/rpc-error.ts";
 import { RawJson } from "../../json/raw.ts";
+import { isAcceptable } from "../../mcp/acceptable.ts";
 import { lacking } from "../../mcp/project/ask.ts";
 import type { Ask } from "../../mcp/types.ts";
 import { missingCapability } from "../../server/interaction.ts";
 import { type CallContext, type CallEvent, deriveContext } from "../../tools/context.ts";
 import type { Answers, InputRequired, Outcome } from "../../tools/provider.ts";
-import { isAcceptable } from "./acceptable.ts";
 import { toModernAsk } from "./modern-ask.ts";
 
 /** A question a legacy server waits for. */

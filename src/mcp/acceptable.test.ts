@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
-import { RawJson } from "../../json/raw.ts";
-import type { Ask } from "../../mcp/types.ts";
+import { RawJson } from "../json/raw.ts";
 import { isAcceptable } from "./acceptable.ts";
+import type { Ask } from "./types.ts";
 
 const form = (properties: object, required: readonly string[] = []): Ask => ({
   method: "elicitation/create",

@@ -1,5 +1,5 @@
-import type { RawJson } from "../../json/raw.ts";
-import type { Ask } from "../../mcp/types.ts";
+import type { RawJson } from "../json/raw.ts";
+import type { Ask } from "./types.ts";
 
 type Fields = { readonly [name: string]: unknown };
 
