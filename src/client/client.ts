@@ -27,6 +27,7 @@ import { createReads, type Reads } from "./reads.ts";
 import { streamCall, type StreamedCall } from "./stream-call.ts";
 import { createToolCalls, type Send } from "./tool-calls.ts";
 import { createToolCheck } from "./tool-check.ts";
+import { Visits } from "./visits.ts";
 import { createWatcher } from "./watcher.ts";
 
 /** A server of any age, as a provider and for direct use. Made by `connect`; disposing it closes everything it opened. */
@@ -82,6 +83,7 @@ export async function createClient(ways: ClientWays, options: ClientOptions = {}
     options.relays === undefined || Object.keys(options.relays).length === 0
       ? undefined
       : new AskRouter(options.onAsked ?? (() => {}));
+  const visits = new Visits();
   const deadlines = new Deadlines({ timeoutMs, maxTotalMs }, clock);
 
   const begin = async (signal: AbortSignal): Promise<Conversation> => {
@@ -128,7 +130,7 @@ export async function createClient(ways: ClientWays, options: ClientOptions = {}
       agreement,
       { info: clientInfo, capabilities: own, clock },
       (notification) => {
-        if (watcher.take(notification)) return;
+        if (watcher.take(notification) || visits.take(notification)) return;
         const event =
           notification.method === "notifications/message" ? toLog(notification.params) : undefined;
         if (event !== undefined) options.onLog?.(event);
@@ -191,7 +193,7 @@ export async function createClient(ways: ClientWays, options: ClientOptions = {}
     isHearing: () => !ways.isHttp || watcher.isHearing,
     onWarning,
   });
-  const onBehalf = createOnBehalf(deadlines, router);
+  const onBehalf = visits.heeded(createOnBehalf(deadlines, router));
   const calls = createToolCalls({
     send,
     onBehalf,

@@ -3,7 +3,7 @@ import type { RawJson } from "../json/raw.ts";
 import type { PeerContext } from "../jsonrpc/inbound.ts";
 import type { Request } from "../jsonrpc/message.ts";
 import type { Era, HeaderLookup } from "./era.ts";
-import type { Handshake, Session } from "./session.ts";
+import type { Announce, Handshake, Session } from "./session.ts";
 
 /** Everything a transport knows about one request. */
 export interface WireContext extends PeerContext {
@@ -14,14 +14,13 @@ export interface WireContext extends PeerContext {
   readonly headers?: HeaderLookup | undefined;
   /** Sends a request to the client that belongs to this one. Legacy only: modern servers send none. */
   ask?(method: string, params: RawJson | undefined, signal: AbortSignal): Promise<RawJson>;
+  /** Whether its answer was given; what is said now goes nowhere. Missing where the pipe is the same for everything. */
+  readonly isOver?: boolean;
   /** Lets the client's connection go while the work goes on; it comes back for the result (2025-11-25 over HTTP only). */
   release?(): Promise<void>;
   /** Starts a legacy session; called once, by `initialize`. */
   beginSession?(handshake: Handshake): void;
 }
-
-/** Sends a notification of no particular request, to one legacy session. */
-export type Announce = (method: string, params: RawJson | undefined) => void;
 
 /** A Provider made ready for the wire. Transports know this interface and nothing behind it. */
 export interface Server {

@@ -12,6 +12,9 @@ export interface Handshake {
   readonly clientInfo: Implementation;
 }
 
+/** Sends a notification of no particular request, to one legacy session. */
+export type Announce = (method: string, params: RawJson | undefined) => void;
+
 /** The legacy conversation on one channel, or under one HTTP session id. */
 export interface Session {
   readonly handshake: Handshake;
@@ -19,11 +22,13 @@ export interface Session {
   logLevel: LogLevel | undefined;
   /** The URIs named by `resources/subscribe`, and what ends watching each. */
   readonly subscriptions: Map<string, () => void>;
+  /** Tells the client what belongs to no request; there while a server is attached. */
+  announce: Announce | undefined;
 }
 
 /** A session as it is right after its handshake. */
 export function createSession(handshake: Handshake): Session {
-  return { handshake, logLevel: undefined, subscriptions: new Map() };
+  return { handshake, logLevel: undefined, subscriptions: new Map(), announce: undefined };
 }
 
 /**

@@ -1,11 +1,13 @@
+import { recover } from "../async/awaitable.ts";
 import { RpcError } from "../errors/rpc-error.ts";
 import { ToolError } from "../errors/tool-error.ts";
 import { RawJson } from "../json/raw.ts";
 import { lacking, projectAsk } from "../mcp/project/ask.ts";
 import { toRelayable } from "../mcp/project/capabilities.ts";
+import { isAtLeast } from "../mcp/revision.ts";
 import type { WireContext } from "../mcp/server.ts";
 import type { Ask } from "../mcp/types.ts";
-import type { AskCaller } from "../tools/context.ts";
+import type { AskCaller, CallContext } from "../tools/context.ts";
 
 /** How a legacy caller is asked in the middle of a call; undefined for callers that cannot be. */
 export function createAsk(wire: WireContext): AskCaller | undefined {
@@ -23,6 +25,24 @@ export function createAsk(wire: WireContext): AskCaller | undefined {
     return answer;
   };
 }
+
+/** How a legacy caller is told that its user is done with a page; undefined for callers that know no such notice. */
+export function createVisited(wire: WireContext): CallContext["visited"] {
+  const session = wire.era.kind === "legacy" ? wire.era.session : undefined;
+  if (session === undefined || !isAtLeast(session.handshake.revision, "2025-11-25")) return undefined;
+  if (session.handshake.capabilities.elicitation?.url === undefined) return undefined;
+  return (elicitationId) => {
+    const params = RawJson.fromValue({ elicitationId });
+    if (wire.isOver !== false) return session.announce?.(visitedMethod, params);
+    // On the stream of the call, as long as there is one: not every client listens to another.
+    void recover(
+      () => wire.notify(visitedMethod, params),
+      () => {},
+    );
+  };
+}
+
+const visitedMethod = "notifications/elicitation/complete";
 
 /** The question as the client's revision has it. Throws a `ToolError` when it cannot be asked. */
 export function toAskable(ask: Ask, { era, ask: send }: WireContext): Ask {

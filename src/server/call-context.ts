@@ -8,7 +8,7 @@ import type { WireContext } from "../mcp/server.ts";
 import type { Handshake } from "../mcp/session.ts";
 import { type LogLevel, logLevels } from "../mcp/types.ts";
 import type { CallContext, CallEvent } from "../tools/context.ts";
-import { createAsk } from "./ask.ts";
+import { createAsk, createVisited } from "./ask.ts";
 
 /** The revision a caller reads its results in. */
 export function revisionOf(era: Era): Revision {
@@ -69,6 +69,9 @@ export class ServedContext implements CallContext {
   }
   get ask(): CallContext["ask"] {
     return createAsk(this.wire);
+  }
+  get visited(): CallContext["visited"] {
+    return createVisited(this.wire);
   }
 
   // Getters, so that what is taken out of the context still works.

@@ -2,8 +2,7 @@ import { createDeferred } from "../async/deferred.ts";
 import { RpcError } from "../errors/rpc-error.ts";
 import { RawJson } from "../json/raw.ts";
 import { metaKeys } from "../mcp/meta-keys.ts";
-import type { Announce } from "../mcp/server.ts";
-import type { Session } from "../mcp/session.ts";
+import type { Announce, Session } from "../mcp/session.ts";
 import type { ServerCapabilities } from "../mcp/types.ts";
 import type { CallContext } from "../tools/context.ts";
 import type { Change, Provider } from "../tools/provider.ts";
@@ -89,6 +88,7 @@ export function createSubscriptions(
   return {
     listen,
     attach: (session, announce) => {
+      session.announce = announce;
       const stop = provider.onChange?.((change) => {
         const isWantedHere =
           change.kind !== "resource" || isCovered(change.uri, session.subscriptions.keys());
@@ -96,6 +96,7 @@ export function createSubscriptions(
           announce(methodOf(change), change.kind === "resource" ? toParams(change) : undefined);
       });
       return () => {
+        session.announce = undefined;
         stop?.();
         for (const unwatch of session.subscriptions.values()) unwatch();
         session.subscriptions.clear();

@@ -56,6 +56,11 @@ export interface CallContext {
    * the caller refuses. Undefined for callers that cannot be asked so: modern ones get `input_required` instead.
    */
   readonly ask: AskCaller | undefined;
+  /**
+   * Tells the caller that its user is done with a page, named by the `elicitationId` it was asked to visit it under; also
+   * when the call is over. Undefined for callers that know no such notice: all but those of 2025-11-25 that can show pages.
+   */
+  readonly visited?: ((elicitationId: string) => void) | undefined;
 }
 
 /**

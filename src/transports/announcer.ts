@@ -1,5 +1,5 @@
 import type { RawJson } from "../json/raw.ts";
-import type { Announce } from "../mcp/server.ts";
+import type { Announce } from "../mcp/session.ts";
 
 /**
  * Sends announcements as they come. What is announced again while a slow reader has not taken it is sent once more, and

@@ -1,10 +1,10 @@
 import { RpcError, rpcCodes } from "../../errors/rpc-error.ts";
 import { ToolError } from "../../errors/tool-error.ts";
 import { UpstreamError } from "../../errors/upstream-error.ts";
+import { urlElicitationRequired } from "../../mcp/project/ask.ts";
 import { isAtLeast, isLegacyRevision } from "../../mcp/revision.ts";
 import { missingCapability } from "../../server/interaction.ts";
 import type { CallContext } from "../../tools/context.ts";
-import { urlElicitationRequired } from "./visits.ts";
 
 /**
  * A server's error in words its caller's revision has: each of these codes means something to one era only. The others are

@@ -1,10 +1,8 @@
 import { RpcError } from "../../errors/rpc-error.ts";
+import { urlElicitationRequired } from "../../mcp/project/ask.ts";
 import type { Ask, ClientCapabilities } from "../../mcp/types.ts";
 import type { InputRequired } from "../../tools/provider.ts";
 import { again, wrapState } from "./wrapped-state.ts";
-
-/** What 2025-11-25 calls a request that cannot be served before the user has visited pages. Gone from 2026-07-28. */
-export const urlElicitationRequired = -32042;
 
 /**
  * A legacy server's refusal to act before the user has visited some pages, as questions to a modern caller. The server

@@ -1,6 +1,9 @@
 import { isAtLeast, type LegacyRevision } from "../revision.ts";
 import type { Ask, ClientCapabilities } from "../types.ts";
 
+/** What 2025-11-25 calls a request that cannot be served before the user has visited pages. Gone from 2026-07-28. */
+export const urlElicitationRequired = -32042;
+
 /** The capabilities a client must have declared to be asked this. */
 export function capabilitiesFor(ask: Ask): ClientCapabilities {
   switch (ask.method) {

@@ -172,6 +172,9 @@ async function resume(
   if (stream === live.standalone) flushAnnouncements(live, endpoint);
 }
 
+/** Most news kept for a session that listens to none; beyond that the oldest is forgotten. */
+const maxUnannounced = 1024;
+
 /**
  * Tells a session of a change, on its standalone stream. Without one the news waits: merged by what it is about, so it
  * takes no more room than there are things to change.
@@ -184,6 +187,8 @@ export function announce(
 ): void {
   const data = toData({ kind: "notification", method, params });
   live.unannounced.set(params === undefined ? method : data, data);
+  const [oldest] = live.unannounced.keys();
+  if (live.unannounced.size > maxUnannounced && oldest !== undefined) live.unannounced.delete(oldest);
   flushAnnouncements(live, endpoint);
 }
 
