@@ -11,7 +11,7 @@ export interface Seal {
   /**
    * Turns a JSON value into a token that opens only with the same binding and only until `ttlMs` from now.
    *
-   * @throws {@link SealError} when the payload is not JSON or the token would pass 64 KiB.
+   * @throws {@link SealError} when the payload is not JSON or the token would pass 1 MiB.
    */
   seal(payload: unknown, binding: string, ttlMs: number): string;
   /** Opens a token. Never throws, whatever it is given. A token may be opened again: single use is for storage to hold. */
@@ -27,7 +27,8 @@ export interface SealOptions {
 }
 
 const prefix = "v1.";
-const maxTokenLength = 64 * 1024;
+/** A gateway seals what a server sealed: several of these must fit into each other, and all of it into a request's body. */
+const maxTokenLength = 1024 * 1024;
 const minSecretLength = 32;
 const nonceBytes = 12;
 const tagBytes = 16;
@@ -64,7 +65,8 @@ export function createSeal(options: SealOptions = {}): Seal {
       if (token.length > maxTokenLength) {
         throw new SealError(
           "seal.too_large",
-          `The sealed state is ${token.length} bytes. The limit is ${maxTokenLength}.`,
+          `The sealed state is ${token.length} bytes. The limit is ${maxTokenLength}. Keep the data on the server and put its key ` +
+            "into the state.",
         );
       }
       return token;

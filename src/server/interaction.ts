@@ -1,6 +1,7 @@
 import { andThen, type Awaitable, settled } from "../async/awaitable.ts";
 import { type Clock, sleep } from "../async/clock.ts";
 import { RpcError } from "../errors/rpc-error.ts";
+import { SealError } from "../errors/seal-error.ts";
 import { ToolError } from "../errors/tool-error.ts";
 import { RawJson } from "../json/raw.ts";
 import type { Request } from "../jsonrpc/message.ts";
@@ -65,7 +66,9 @@ function interactModern(
     const result = {
       resultType: "input_required",
       ...(hasAsks ? { inputRequests: asks } : {}),
-      ...(needsState ? { requestState: seal.seal({ answers, state }, toOwnBinding(), stateTtlMs) } : {}),
+      ...(needsState
+        ? { requestState: sealState({ answers, state }, seal, toOwnBinding(), stateTtlMs) }
+        : {}),
     };
     return { kind: "input_required", result: RawJson.fromValue(result) };
   });
@@ -74,6 +77,16 @@ function interactModern(
 interface SealedState {
   readonly answers: readonly (readonly [string, string])[];
   readonly state?: unknown;
+}
+
+/** What is too large to be carried is the fault of whoever made the state, and no secret. */
+function sealState(state: SealedState, seal: Seal, binding: string, ttlMs: number): string {
+  try {
+    return seal.seal(state, binding, ttlMs);
+  } catch (error) {
+    if (!(error instanceof SealError) || error.code !== "seal.too_large") throw error;
+    throw new RpcError("rpc.internal", error.message, { cause: error, data: { code: error.code } });
+  }
 }
 
 function readRetry(request: Request, seal: Seal, toOwnBinding: () => string): Resumption | undefined {
