@@ -38,11 +38,7 @@ export async function answerAsk(ask: Ask, handlers: AskHandlers, signal: AbortSi
     case "elicitation/create": {
       const isUrl = params["mode"] === "url";
       const handler = isUrl ? handlers.elicitUrl : handlers.elicit;
-      if (handler === undefined)
-        throw new RpcError(
-          "rpc.invalid_params",
-          `This client takes no ${isUrl ? "url" : "form"} elicitation`,
-        );
+      if (handler === undefined) throw notOfMode(isUrl ? "url" : "form", handlers);
       return RawJson.fromValue(await handler(params, signal));
     }
     case "sampling/createMessage":
@@ -95,6 +91,13 @@ export function parseAsks(requests: RawJson | undefined): { readonly [key: strin
       return [key, ask];
     }),
   );
+}
+
+/** An undeclared mode is a matter of the params (2025-11-25); without any mode there is no such method. */
+function notOfMode(mode: string, { elicit, elicitUrl }: AskHandlers): RpcError {
+  const isDeclared = elicit !== undefined || elicitUrl !== undefined;
+  const code = isDeclared ? "rpc.invalid_params" : "rpc.method_not_found";
+  return new RpcError(code, `This client takes no ${mode} elicitation`);
 }
 
 function notDeclared(method: string): RpcError {

@@ -1,6 +1,7 @@
 import { fromSignal } from "../async/cancellation.ts";
 import type { Deadline } from "../async/deadline.ts";
 import { RpcError } from "../errors/rpc-error.ts";
+import { ToolError } from "../errors/tool-error.ts";
 import { RawJson } from "../json/raw.ts";
 import type { Request } from "../jsonrpc/message.ts";
 import { carriedMeta } from "../mcp/carried-meta.ts";
@@ -92,5 +93,10 @@ export async function answerBy(ask: AskCaller, request: Request, signal: AbortSi
   );
   if (question === undefined)
     throw new RpcError("rpc.method_not_found", `Method not found: ${request.method}`);
-  return ask(question, signal);
+  try {
+    return await ask(question, signal);
+  } catch (error) {
+    // A caller that cannot be asked is told to the model in words, and to the server by a code.
+    throw error instanceof ToolError && error.cause instanceof RpcError ? error.cause : error;
+  }
 }

@@ -2,7 +2,7 @@ import { recover } from "../async/awaitable.ts";
 import { RpcError } from "../errors/rpc-error.ts";
 import { ToolError } from "../errors/tool-error.ts";
 import { RawJson } from "../json/raw.ts";
-import { lacking, projectAsk } from "../mcp/project/ask.ts";
+import { lacking, notOffered, projectAsk } from "../mcp/project/ask.ts";
 import { toRelayable } from "../mcp/project/capabilities.ts";
 import { isAtLeast } from "../mcp/revision.ts";
 import type { WireContext } from "../mcp/server.ts";
@@ -52,11 +52,11 @@ export function toAskable(ask: Ask, { era, ask: send }: WireContext): Ask {
   const canAsk =
     handshake !== undefined && declared !== undefined && send !== undefined && !lacking(ask, declared);
   const projected = canAsk ? projectAsk(ask, handshake.revision, crypto.randomUUID()) : undefined;
-  if (projected === undefined) throw cannotAsk(ask);
+  if (projected === undefined) throw cannotAsk(ask, notOffered(ask, declared ?? {}));
   return projected;
 }
 
-/** What is told to the model when its client cannot be asked. */
-export function cannotAsk(ask: Ask): ToolError {
-  return new ToolError(`This needs ${ask.method}, which the client does not offer.`);
+/** What is told to the model when its client cannot be asked; the cause is for a server that asked. */
+export function cannotAsk(ask: Ask, cause?: RpcError): ToolError {
+  return new ToolError(`This needs ${ask.method}, which the client does not offer.`, { cause });
 }

@@ -77,6 +77,9 @@ export class HandlerContext implements ToolContext {
   get ask(): CallContext["ask"] {
     return this.context.ask;
   }
+  get visited(): CallContext["visited"] {
+    return this.context.visited;
+  }
   get answers(): AnswerReader {
     return readAnswers(this.call.resumption);
   }

@@ -325,7 +325,7 @@ test("a question for what the caller does not offer ends the call with -32021 an
     data: { requiredCapabilities: { elicitation: { form: {} } } },
   });
   expect(log).toContain("cancelled");
-  expect(log).toContain("refused -32602");
+  expect(log).toContain("refused -32601");
 });
 
 describe("progress", () => {

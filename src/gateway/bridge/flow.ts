@@ -3,7 +3,7 @@ import { createDeferred, type Deferred } from "../../async/deferred.ts";
 import { RpcError } from "../../errors/rpc-error.ts";
 import { RawJson } from "../../json/raw.ts";
 import { isAcceptable } from "../../mcp/acceptable.ts";
-import { lacking } from "../../mcp/project/ask.ts";
+import { lacking, notOffered } from "../../mcp/project/ask.ts";
 import type { Ask } from "../../mcp/types.ts";
 import { missingCapability } from "../../server/interaction.ts";
 import { type CallContext, type CallEvent, deriveContext } from "../../tools/context.ts";
@@ -110,7 +110,7 @@ export class Flow {
       this.#working.abort(
         new DOMException("The server asked for what the caller does not offer", "AbortError"),
       );
-      throw new RpcError("rpc.invalid_params", `The client does not offer ${ask.method}`);
+      throw notOffered(ask, context.capabilities);
     }
     signal.throwIfAborted();
     const key = `ask-${++this.#asked}`;

@@ -1,3 +1,4 @@
+import { RpcError } from "../../errors/rpc-error.ts";
 import { isAtLeast, type LegacyRevision } from "../revision.ts";
 import type { Ask, ClientCapabilities } from "../types.ts";
 
@@ -55,6 +56,22 @@ function canAnswer(ask: Ask, { elicitation, sampling, roots }: ClientCapabilitie
     case "roots/list":
       return isDeclared(roots);
   }
+}
+
+/**
+ * What a server is answered that asks for what its client has not declared, or what the client's revision cannot express:
+ * `-32601` when no such question can be asked at all, `-32602` when this one cannot (2025-11-25, elicitation).
+ */
+export function notOffered(ask: Ask, declared: ClientCapabilities): RpcError {
+  const { elicitation, sampling, roots } = declared;
+  const capability = {
+    "elicitation/create": elicitation,
+    "sampling/createMessage": sampling,
+    "roots/list": roots,
+  };
+  return isDeclared<object>(capability[ask.method])
+    ? new RpcError("rpc.invalid_params", `The client does not offer this kind of ${ask.method}`)
+    : new RpcError("rpc.method_not_found", `The client does not offer ${ask.method}`);
 }
 
 /** Clients write what they like; only an object declares a capability. */
