@@ -68,6 +68,8 @@ export class Flow {
     const inner = deriveContext(context, {
       signal: this.#working.signal,
       ask: (ask: Ask, signal: AbortSignal) => this.#ask(ask, context, signal),
+      // Whoever comes back may want to hear of progress, though nobody did at first; a server can be told only now.
+      wantsProgress: true,
       emit: async (event: CallEvent) => [...this.#open].at(-1)?.emit(event),
     });
     invoke(inner).then(
