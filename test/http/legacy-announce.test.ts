@@ -119,6 +119,21 @@ describe.each(["2025-03-26", "2025-06-18", "2025-11-25"] as const)(
   },
 );
 
+test("of more than 1,024 things that changed before a stream was opened, the oldest are forgotten", async () => {
+  using wire = await connectLegacy(at.port);
+  await subscribe(wire, "note://today");
+  for (let index = 0; index < 1100; index++) at.resources.updated(`note://today/${index}`);
+  await settle(wire);
+  const reply = await wire.get().reply.head;
+  at.resources.updated("note://today/last");
+  await reply.until(
+    "the last came",
+    ({ messages }) => messages.at(-1)?.params?.["uri"] === "note://today/last",
+  );
+  expect(reply.messages).toHaveLength(1025);
+  expect(reply.messages[0]?.params).toEqual({ uri: "note://today/76" });
+});
+
 test("each session hears of a change once, on its own stream and on no other", async () => {
   const wires = await Promise.all(Array.from({ length: 20 }, () => connectLegacy(at.port)));
   const streams = await Promise.all(wires.map((wire) => wire.get().reply.head));
