@@ -130,9 +130,7 @@ class LegacyCall implements WireContext {
     }
     // Past `#send`, which is silent once the call is cancelled: the client must hear that it is no longer asked.
     const via = {
-      send: async (message: Message | readonly Message[]) => {
-        if (!this.isOver) await this.#out.send(message as Message);
-      },
+      send: async (message: Message | readonly Message[]) => this.#out?.send(message as Message),
     };
     return this.#live.asks.request(method, params, { signal: AbortSignal.any([signal, this.signal]), via });
   }
