@@ -12,8 +12,6 @@ import type { Server } from "../mcp/server.ts";
 import { createChannelLink } from "../transports/channel-link.ts";
 import { type ChildCommand, type ChildOptions, describeCommand, spawnChild } from "../transports/child.ts";
 import type { Guardian } from "../transports/guardian.ts";
-import { HttpLink } from "../transports/http/client-link.ts";
-import { connectHttpSse } from "../transports/http/client-sse.ts";
 import type { HeaderSource } from "../transports/http/client-way.ts";
 import { connectInMemory } from "../transports/memory.ts";
 import { createStreamChannel } from "../transports/stream-channel.ts";
@@ -187,8 +185,11 @@ async function connectHttp(url: URL, options: ConnectOptions): Promise<Client> {
     target,
     cacheKey: digestOf([url.href, typeof headers === "function" ? "dynamic" : (headers ?? {})]),
     isHttp: true,
-    open: (events: LinkEvents): Promise<Link> =>
-      Promise.resolve(new HttpLink(url, { events, headers, maxResponseBytes, clock, onWarning })),
+    open: async (events: LinkEvents): Promise<Link> => {
+      // undici takes 80 ms to load, which a program that reaches nobody over HTTP should not pay for.
+      const { HttpLink } = await import("../transports/http/client-link.ts");
+      return new HttpLink(url, { events, headers, maxResponseBytes, clock, onWarning });
+    },
   };
   try {
     if (options.transport !== "sse") return await createClient(ways, options);
@@ -202,9 +203,10 @@ async function connectHttp(url: URL, options: ConnectOptions): Promise<Client> {
   }
 
   function connectSse(): Promise<Client> {
-    const sse = pipeWays(target, undefined, () =>
-      connectHttpSse(url, { headers, clock, timeoutMs, maxEventBytes: maxResponseBytes }),
-    );
+    const sse = pipeWays(target, undefined, async () => {
+      const { connectHttpSse } = await import("../transports/http/client-sse.ts");
+      return connectHttpSse(url, { headers, clock, timeoutMs, maxEventBytes: maxResponseBytes });
+    });
     // Nothing there speaks the modern revision, so there is nothing to probe for.
     const eras = { get: () => "legacy" as const, set: () => {}, delete: () => {} };
     return createClient({ ...sse, cacheKey: target }, { ...options, eras });

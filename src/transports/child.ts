@@ -1,5 +1,4 @@
-import type { ChildProcess } from "node:child_process";
-import spawn from "cross-spawn";
+import { type ChildProcess, spawn as spawnProcess } from "node:child_process";
 import { type Clock, settlesWithin, systemClock } from "../async/clock.ts";
 import { ConnectError } from "../errors/connect-error.ts";
 import type { Channel } from "../jsonrpc/channel.ts";
@@ -47,6 +46,7 @@ export interface Child extends AsyncDisposable {
 export async function spawnChild(command: ChildCommand, options: ChildOptions = {}): Promise<Child> {
   const { stageMs = 2000, clock = systemClock, guardian = noGuardian, onStderr } = options;
   const name = describeCommand(command);
+  const spawn = await loadSpawn();
   const start = (mark: { readonly [name: string]: string }): ChildProcess =>
     spawn(command.command, [...(command.args ?? [])], {
       stdio: ["pipe", "pipe", "pipe"],
@@ -110,6 +110,11 @@ export async function spawnChild(command: ChildCommand, options: ChildOptions = 
     },
     [Symbol.asyncDispose]: dispose,
   };
+}
+
+/** Windows alone needs help with scripts and quoting; elsewhere cross-spawn does what Node does, and takes 12 ms to load. */
+async function loadSpawn(): Promise<typeof spawnProcess> {
+  return process.platform === "win32" ? (await import("cross-spawn")).default.spawn : spawnProcess;
 }
 
 /** The command as a person would type it. */
