@@ -86,8 +86,8 @@ function build({ checkTypes }) {
   try {
     const flags = ["-p", "tsconfig.build.json", "--outDir", next, ...(checkTypes ? [] : ["--noCheck"])];
     run("build", process.execPath, ["node_modules/typescript/bin/tsc", ...flags]);
-    const bin = join(next, "cli/main.js");
-    if (existsSync(bin)) chmodSync(bin, 0o755);
+    run("build", process.execPath, ["scripts/bundle.mjs", next]);
+    chmodSync(join(next, "cli/main.js"), 0o755);
     writeFileSync(join(next, ".junctor-stamp"), key);
     rmSync(join(root, "dist"), { recursive: true, force: true });
     renameSync(next, join(root, "dist"));
@@ -119,7 +119,8 @@ function buildKey() {
     .filter((name) => name.endsWith(".ts") && !name.endsWith(".test.ts"))
     .map((name) => join("src", name));
   const hash = createHash("sha256").update(installKey());
-  for (const name of ["tsconfig.json", "tsconfig.build.json", ...sources.toSorted()]) {
+  const tools = ["tsconfig.json", "tsconfig.build.json", "scripts/bundle.mjs"];
+  for (const name of [...tools, ...sources.toSorted()]) {
     hash.update(`\n${name}\n`).update(readFileSync(join(root, name)));
   }
   return hash.digest("hex");
