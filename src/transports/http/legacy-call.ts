@@ -1,4 +1,4 @@
-import { type Awaitable, isPromise, tryThen } from "../../async/awaitable.ts";
+import { type Awaitable, isPromise } from "../../async/awaitable.ts";
 import type { Cancellation } from "../../async/cancellation.ts";
 import { LazyAbort } from "../../async/lazy-abort.ts";
 import { ClosedError } from "../../errors/closed-error.ts";
@@ -32,33 +32,52 @@ export function runLegacyCall(
   const refusal = refusalOf(request, live);
   if (refusal !== undefined) return toErrorResponse(refusal, id);
   const call = new LegacyCall(live, out, canAsk);
-  live.running.set(id, call);
-  const end = (response: Response | undefined): Response | undefined => {
-    if (call.isOver) return response;
+  try {
+    const result = endpoint.server.handle(request, call);
+    if (isPromise(result)) return underway(request, call, result, live, endpoint);
+    // What is answered at once cannot be cancelled, and its id cannot be used twice.
     call.end();
-    if (live.running.get(id) === call) live.running.delete(id);
-    live.usedAt = endpoint.clock.now(); // The client has yet to come for the answer if it lost its connection.
-    return response;
-  };
-  const fail = (error: unknown): Response => {
-    if (error instanceof RpcError) return toErrorResponse(error, id);
-    endpoint.onWarning(`Serving ${request.method} failed`, error);
-    return toErrorResponse(new RpcError("rpc.internal", "Internal error"), id);
-  };
-  const response = tryThen(
-    () => endpoint.server.handle(request, call),
-    (result): Response => ({ kind: "result", id, result }),
-    fail,
-  );
-  if (!isPromise(response)) return end(response);
-  return new Promise<Response | undefined>((resolve, reject) => {
-    response.then((answer) => resolve(end(answer)), reject);
+    return { kind: "result", id, result };
+  } catch (error) {
+    call.end();
+    return toFailure(error, request, endpoint);
+  }
+}
+
+/** Waits for the end of a call, which may be that its client gives it up. */
+function underway(
+  request: Request,
+  call: LegacyCall,
+  result: Promise<RawJson>,
+  live: LiveSession,
+  endpoint: Endpoint,
+): Promise<Response | undefined> {
+  const { id } = request;
+  live.running.set(id, call);
+  return new Promise((resolve) => {
+    const end = (response: Response | undefined): void => {
+      if (call.isOver) return;
+      call.end();
+      if (live.running.get(id) === call) live.running.delete(id);
+      live.usedAt = endpoint.clock.now(); // The client has yet to come for the answer if it lost its connection.
+      resolve(response);
+    };
+    result.then(
+      (value) => end({ kind: "result", id, result: value }),
+      (error: unknown) => end(toFailure(error, request, endpoint)),
+    );
     // Who gives a call up does not wait for a handler that does not care.
     call.onAborted((reason) => {
       const isGone = reason instanceof ClosedError;
-      resolve(end(isGone ? toErrorResponse(new RpcError("rpc.internal", reason.message), id) : undefined));
+      end(isGone ? toErrorResponse(new RpcError("rpc.internal", reason.message), id) : undefined);
     });
   });
+}
+
+function toFailure(error: unknown, { id, method }: Request, endpoint: Endpoint): Response {
+  if (error instanceof RpcError) return toErrorResponse(error, id);
+  endpoint.onWarning(`Serving ${method} failed`, error);
+  return toErrorResponse(new RpcError("rpc.internal", "Internal error"), id);
 }
 
 function refusalOf({ id }: Request, { running }: LiveSession): RpcError | undefined {

@@ -57,6 +57,7 @@ const maxDeleted = 100_000;
 /** The legacy sessions of one endpoint. Ids are sealed, so nothing needs to be remembered to recognise one. */
 export class SessionTable {
   readonly #options: SessionTableOptions;
+  /** By the ends of their ids: hashing a whole one for every request would take longer than all else here. */
   readonly #live = new Map<string, LiveSession>();
   /** Ends of ids that were deleted, until they would have expired anyway. */
   readonly #deleted = new Map<string, number>();
@@ -96,11 +97,14 @@ export class SessionTable {
    * there is no room for it right now.
    */
   find(token: string, caller: string | undefined): LiveSession | "unknown" | "full" {
-    const live = this.#live.get(token);
-    if (live !== undefined && live.caller !== caller) return "unknown";
-    if (live !== undefined) live.usedAt = this.#options.clock.now();
-    this.#sweep();
-    if (live !== undefined) return live;
+    const live = this.#live.get(endOf(token));
+    const now = this.#options.clock.now();
+    this.#sweep(now);
+    if (live?.token === token) {
+      if (live.caller !== caller) return "unknown";
+      live.usedAt = now;
+      return live;
+    }
     if (token.length > maxTokenLength || this.#deleted.has(endOf(token))) return "unknown";
     const opened = this.#options.seal.open(token, toBinding(caller));
     if (!opened.ok) return "unknown";
@@ -138,7 +142,7 @@ export class SessionTable {
       detach: () => {},
       usedAt: this.#options.clock.now(),
     };
-    this.#live.set(token, live);
+    this.#live.set(endOf(token), live);
     this.#options.onLive(live);
     return live;
   }
@@ -150,8 +154,7 @@ export class SessionTable {
       this.#drop(live, "too many sessions");
   }
 
-  #sweep(): void {
-    const now = this.#options.clock.now();
+  #sweep(now: number): void {
     if (now - this.#sweptAt < sweepEveryMs) return;
     this.#sweptAt = now;
     const tooOld = now - this.#options.idleMs;
@@ -166,7 +169,7 @@ export class SessionTable {
   }
 
   #drop(live: LiveSession, reason: string): void {
-    this.#live.delete(live.token);
+    this.#live.delete(endOf(live.token));
     const closed = new ClosedError("outcome_unknown", reason);
     for (const controller of live.running.values()) controller.abort(closed);
     live.asks.close(closed);
