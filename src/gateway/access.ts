@@ -1,7 +1,7 @@
 import { createHash } from "node:crypto";
 import { toRelayable } from "../mcp/project/capabilities.ts";
 import { createGlobs } from "../middleware/glob.ts";
-import type { CallContext } from "../tools/context.ts";
+import type { Hearer } from "../tools/provider.ts";
 import type { Authenticate } from "../transports/http/handler.ts";
 import type { Catalog, Snapshot } from "./catalog/catalog.ts";
 import { createView, type Policy, type View } from "./catalog/view.ts";
@@ -9,9 +9,13 @@ import type { GatewayConfig } from "./config/config.ts";
 
 /** Who may come in, and what they may see and use. */
 export interface Access {
+  /** The names of callers, by the hashes of their keys. */
+  readonly callers: ReadonlyMap<string, string>;
   /** Tells a caller by its key; undefined when there are no keys, and everybody may come in. */
   readonly authenticate: Authenticate | undefined;
-  viewFor(context: Pick<CallContext, "caller" | "capabilities" | "revision">): View;
+  viewFor(context: Hearer): View;
+  /** Callers that came in by what the other access let in, and this one does not; undefined for those without a name. */
+  revokedSince(earlier: Access): readonly (string | undefined)[];
 }
 
 /** What those may do who have no name though there are keys: whoever starts us or shares our machine may be trusted. */
@@ -31,6 +35,7 @@ export function createAccess(config: GatewayConfig, catalog: Catalog, unnamed: U
   if (keys.length === 0 || unnamed === "trusted") policies.set(undefined, general);
   const views = new WeakMap<Snapshot, Map<Policy, View>>();
   return {
+    callers,
     // A digest is looked up, never compared piece by piece, so how long it takes tells nothing of a key.
     authenticate:
       keys.length === 0 ? undefined : (header) => callers.get(digestOf(bearerOf(header("authorization")))),
@@ -42,6 +47,11 @@ export function createAccess(config: GatewayConfig, catalog: Catalog, unnamed: U
       let view = own.get(policy);
       if (view === undefined) own.set(policy, (view = createView(snapshot, policy, separator)));
       return view;
+    },
+    revokedSince: ({ callers: before }) => {
+      const gone = [...before].filter(([hash, name]) => callers.get(hash) !== name).map(([, name]) => name);
+      // Without keys everybody came in.
+      return before.size === 0 && callers.size > 0 ? [undefined] : gone;
     },
   };
 }

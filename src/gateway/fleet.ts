@@ -116,7 +116,7 @@ export class Fleet implements AsyncDisposable {
 
   #heard(name: string, change: UpstreamChange): void {
     const { catalog, log, onChange } = this.#options;
-    if (change.kind === "resource") return onChange(change);
+    if (change.kind === "resource") return onChange({ ...change, origin: name });
     catalog.outdated();
     if (change.kind === "health") return logHealth(log, name, change.health);
     for (const kind of change.changed) onChange({ kind });

@@ -6,7 +6,7 @@ import { strictestOf } from "../mcp/cache-hints.ts";
 import type { CompletionResult } from "../mcp/types.ts";
 import type { ChangeSource } from "../tools/changes.ts";
 import type { CallContext } from "../tools/context.ts";
-import type { Outcome, Provider, ToolOutcome } from "../tools/provider.ts";
+import type { Hearer, Outcome, Provider, ToolOutcome } from "../tools/provider.ts";
 import type { Catalog } from "./catalog/catalog.ts";
 import { missingServers } from "./catalog/missing.ts";
 import type { Owner, View } from "./catalog/view.ts";
@@ -22,7 +22,7 @@ export interface GatewayProviderOptions {
   /** Takes the secrets of the config out of JSON text. */
   readonly hide: (json: string) => string;
   /** What a caller may see and use. */
-  readonly viewFor: (context: CallContext) => View;
+  readonly viewFor: (context: Hearer) => View;
   /** Undefined once the first lists are there; until then, settles when they are or when waiting is over. */
   readonly untilReady: () => Promise<void> | undefined;
 }
@@ -111,6 +111,7 @@ export function createGatewayProvider(options: GatewayProviderOptions): Provider
         const view = await viewThatKnows(uri, context);
         return firstOf(uri, view, (upstream) => upstream.watch(uri, context));
       },
+      mayHear: ({ uri, origin }, hearer) => origin === undefined || viewFor(hearer).mayHear(origin, uri),
     },
     prompts: {
       listPrompts: async (context) => list(context, (view) => view.prompts),

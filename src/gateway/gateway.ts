@@ -156,14 +156,20 @@ export async function startGateway(
   const onError = (error: unknown, method: string): void =>
     log.error({ method, error: String(error) }, "serving a request failed");
   const inner = createServer(provider, info, { seal, clock, onError, passesOn: true });
+  const revoked = new Set<(caller: string | undefined) => void>();
   const server: Server = {
     ...inner,
-    attach: (session, announce) => {
-      const detach = inner.attach(session, announce);
+    attach: (session, announce, caller) => {
+      const detach = inner.attach(session, announce, caller);
       return () => {
         detach();
         fleet.sessionEnded(session);
       };
+    },
+    onRevoked: (listener) => {
+      const heard: typeof listener = (caller) => listener(caller);
+      revoked.add(heard);
+      return () => void revoked.delete(heard);
     },
   };
 
@@ -180,7 +186,9 @@ export async function startGateway(
     config = { ...next, secrets: [...new Set([...next.secrets, ...config.secrets])] };
     chain = nextChain;
     catalog.naming = toNaming(next);
+    const lastAccess = access;
     access = createAccess(next, catalog, unnamed);
+    for (const caller of access.revokedSince(lastAccess)) for (const tell of revoked) tell(caller);
     guarded = withMiddleware(base, nextChain.middlewares);
     const had = fleet.have(next.servers, readyMs);
     for (const kind of ["tools", "prompts", "resources"] as const) changes.report({ kind });

@@ -30,7 +30,12 @@ export interface Server {
   /** Serves one request of either era. Throws or rejects with an `RpcError` and nothing else. */
   handle(request: Request, context: WireContext): Awaitable<RawJson>;
   /** Announces changes to a legacy session until the returned function is called, which ends its subscriptions too. */
-  attach(session: Session, announce: Announce): () => void;
+  attach(session: Session, announce: Announce, caller?: string): () => void;
+  /**
+   * Calls back, until the returned function is called, when those who came in under a name may no longer do so, or those
+   * without a name when it is undefined: a transport that knows its callers ends what it has open for them.
+   */
+  onRevoked?(listener: (caller: string | undefined) => void): () => void;
   /** Ends what would never end by itself: streams of change notifications get their result. */
   drain(): void;
 }

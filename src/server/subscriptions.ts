@@ -5,7 +5,7 @@ import { metaKeys } from "../mcp/meta-keys.ts";
 import type { Announce, Session } from "../mcp/session.ts";
 import type { ServerCapabilities } from "../mcp/types.ts";
 import type { CallContext } from "../tools/context.ts";
-import type { Change, Provider } from "../tools/provider.ts";
+import type { Change, Hearer, Provider } from "../tools/provider.ts";
 import { type Method, objectParam } from "./method.ts";
 
 /** The kinds of list, as the filter of a listen request names them. */
@@ -26,7 +26,7 @@ export interface Subscriptions {
   /** `subscriptions/listen`: acknowledges, then notifies until the caller leaves or the server drains. */
   readonly listen: Method;
   /** Announces changes to a legacy session until the returned function is called. */
-  attach(session: Session, announce: Announce): () => void;
+  attach(session: Session, announce: Announce, caller?: string): () => void;
   /** Ends every listen stream with its result. */
   drain(): void;
 }
@@ -37,6 +37,8 @@ export function createSubscriptions(
   maxListens: number,
 ): Subscriptions {
   const drains = new Set<() => void>();
+  const mayHear = (change: Change, hearer: Hearer): boolean =>
+    change.kind !== "resource" || provider.resources?.mayHear?.(change, hearer) !== false;
 
   const listen: Method = async ({ request, params, wire, context }) => {
     if (drains.size >= maxListens) {
@@ -55,7 +57,7 @@ export function createSubscriptions(
     wire.signal.addEventListener("abort", end, { once: true });
     let filter: Filter = { lists: new Set(), uris: new Set() };
     const stop = provider.onChange?.((change) => {
-      if (!isWanted(change, filter)) return;
+      if (!isWanted(change, filter) || !mayHear(change, context)) return;
       waiting.set(methodOf(change) + uriOf(change), change);
       wake.resolve();
     });
@@ -73,7 +75,8 @@ export function createSubscriptions(
         wake = createDeferred<void>();
         for (const [key, change] of waiting) {
           waiting.delete(key);
-          await wire.notify(methodOf(change), toParams(change, meta));
+          // What the caller may hear of may have changed while this waited.
+          if (mayHear(change, context)) await wire.notify(methodOf(change), toParams(change, meta));
         }
       }
       return RawJson.fromText(`{"resultType":"complete",${meta}}`);
@@ -87,12 +90,14 @@ export function createSubscriptions(
 
   return {
     listen,
-    attach: (session, announce) => {
+    attach: (session, announce, caller) => {
       session.announce = announce;
+      const { capabilities: asked, revision } = session.handshake;
+      const hearer: Hearer = { caller, capabilities: asked, revision };
       const stop = provider.onChange?.((change) => {
         const isWantedHere =
           change.kind !== "resource" || isCovered(change.uri, session.subscriptions.keys());
-        if (isWantedHere)
+        if (isWantedHere && mayHear(change, hearer))
           announce(methodOf(change), change.kind === "resource" ? toParams(change) : undefined);
       });
       return () => {

@@ -20,7 +20,8 @@ export function createChangeSource(): ChangeSource {
     report: (change) => {
       if (listeners.size === 0) return;
       if (waiting.size === 0) queueMicrotask(flush);
-      waiting.set(change.kind === "resource" ? `resource ${change.uri}` : change.kind, change);
+      const key = change.kind === "resource" ? JSON.stringify([change.uri, change.origin]) : change.kind;
+      waiting.set(key, change);
     },
     onChange: (listener) => {
       // A function of its own for each listening: one that listens twice must stop twice.

@@ -7,7 +7,7 @@ import type { CallContext } from "./context.ts";
 import { createMemberLists, type Member, type OnListError } from "./member-lists.ts";
 import { answerOf, createNames } from "./names.ts";
 import type { Naming } from "./namespace.ts";
-import type { Provider, ResourceProvider } from "./provider.ts";
+import type { Hearer, Provider, ResourceChange, ResourceProvider } from "./provider.ts";
 
 /** The resources of all members, if any has some. A URI belongs to the first member that knows it. */
 export function toResources(
@@ -43,6 +43,7 @@ export function toResources(
     return asked.flatMap(({ provider }) => provider.resources ?? []);
   };
   const isWatchable = owners.some(({ provider }) => provider.resources?.watch !== undefined);
+  const judges = owners.flatMap(({ provider }) => (provider.resources?.mayHear ? [provider.resources] : []));
   return {
     resources: {
       listResources: resources.all,
@@ -59,6 +60,12 @@ export function toResources(
             },
           }
         : {}),
+      ...(judges.length === 0
+        ? {}
+        : {
+            mayHear: (change: ResourceChange, hearer: Hearer) =>
+              judges.every((judge) => judge.mayHear?.(change, hearer) !== false),
+          }),
     },
   };
 }

@@ -64,7 +64,18 @@ export type Change =
   | { readonly kind: "tools" }
   | { readonly kind: "prompts" }
   | { readonly kind: "resources" }
-  | { readonly kind: "resource"; readonly uri: string };
+  | {
+      readonly kind: "resource";
+      readonly uri: string;
+      /** Where it comes from, for a provider that has its resources from several places. */
+      readonly origin?: string;
+    };
+
+/** A change of one resource. */
+export type ResourceChange = Extract<Change, { readonly kind: "resource" }>;
+
+/** What is known of somebody who hears of changes. */
+export type Hearer = Pick<CallContext, "caller" | "capabilities" | "revision">;
 
 /** The resources of a provider. */
 export interface ResourceProvider {
@@ -74,6 +85,8 @@ export interface ResourceProvider {
   readResource(request: ResourceRequest, context: CallContext): Promise<Outcome>;
   /** Makes sure changes of one resource are reported by `onChange` until the returned function is called. */
   watch?(uri: string, context: CallContext): Promise<() => void>;
+  /** Whether somebody who watches may hear of a change, asked for each; everybody may when left out. */
+  mayHear?(change: ResourceChange, hearer: Hearer): boolean;
 }
 
 export interface ResourceRequest {

@@ -54,7 +54,7 @@ export async function serveChannel(
     detach?.();
     session = createSession(handshake);
     const announce = createAnnouncer((method, params) => peer.notify(method, params));
-    detach = server.attach(session, announce);
+    detach = server.attach(session, announce, caller);
   };
   const ask: NonNullable<WireContext["ask"]> = (method, params, askSignal) =>
     peer.request(method, params, { signal: askSignal });

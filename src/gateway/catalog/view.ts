@@ -24,6 +24,8 @@ export interface View {
   /** The server that lists a URI, or a template it fits. */
   resourceOwner(uri: string): Owner | undefined;
   templateOwner(uriTemplate: string): Owner | undefined;
+  /** Whether the caller may hear that a server's resource changed: it may use it, and does not have it from elsewhere. */
+  mayHear(server: string, uri: string): boolean;
   /** Whether the caller is to know of a server: it may use something of it, or anything it would call its own. */
   knows(server: Pick<ServerConfig, "name" | "prefix">): boolean;
   /** Servers that list anything with the scheme of this URI, which they may know without listing it. */
@@ -47,6 +49,15 @@ export function createView(snapshot: Snapshot, policy: Policy, separator: string
   const resourceOwners = toMap(resources);
   const templateOwners = toMap(templates);
   let parsed: readonly { readonly template: UriTemplate; readonly owner: Owner }[] | undefined;
+  const resourceOwner = (uri: string): Owner | undefined => {
+    const owner = resourceOwners.get(uri);
+    if (owner !== undefined) return owner;
+    parsed ??= templates.flatMap((claim) => parse(claim));
+    // Who may use a template may not, by it, use what is kept from them.
+    return parsed.find(
+      ({ template, owner: { server } }) => mayUse(server, uri) && template.match(uri) !== undefined,
+    )?.owner;
+  };
   return {
     tools: toItems(tools),
     prompts: toItems(prompts),
@@ -56,15 +67,8 @@ export function createView(snapshot: Snapshot, policy: Policy, separator: string
     toolOwner: (name) => toolOwners.get(name),
     promptOwner: (name) => promptOwners.get(name),
     templateOwner: (uriTemplate) => templateOwners.get(uriTemplate),
-    resourceOwner: (uri) => {
-      const owner = resourceOwners.get(uri);
-      if (owner !== undefined) return owner;
-      parsed ??= templates.flatMap((claim) => parse(claim));
-      // Who may use a template may not, by it, use what is kept from them.
-      return parsed.find(
-        ({ template, owner: { server } }) => mayUse(server, uri) && template.match(uri) !== undefined,
-      )?.owner;
-    },
+    resourceOwner,
+    mayHear: (server, uri) => mayUse(server, uri) && (resourceOwner(uri)?.server ?? server) === server,
     knows: ({ name, prefix }) =>
       policy(`${prefix === false ? name : prefix}${separator}*`) ||
       [...tools, ...prompts, ...resources, ...templates].some(({ server }) => server === name),

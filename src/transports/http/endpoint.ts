@@ -1,5 +1,6 @@
 import type { Clock } from "../../async/clock.ts";
 import type { Server } from "../../mcp/server.ts";
+import type { Admissions } from "./admissions.ts";
 import type { EventStore } from "./event-store.ts";
 import type { FrameSink, HttpHeaders, Reply } from "./reply.ts";
 import type { ResumableStream } from "./resumable-stream.ts";
@@ -7,6 +8,7 @@ import type { ResumableStream } from "./resumable-stream.ts";
 /** What every part of one HTTP endpoint shares. */
 export interface Endpoint {
   readonly server: Server;
+  readonly admissions: Admissions;
   readonly clock: Clock;
   readonly events: EventStore;
   /** How long a client that was sent away should wait before it comes back. */

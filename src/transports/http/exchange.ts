@@ -1,4 +1,4 @@
-import type { RpcError } from "../../errors/rpc-error.ts";
+import { RpcError } from "../../errors/rpc-error.ts";
 import { toOneLine } from "../../json/one-line.ts";
 import type { RawJson } from "../../json/raw.ts";
 import { toErrorBody } from "../../jsonrpc/error-body.ts";
@@ -26,6 +26,13 @@ export function sendError(
   headers?: HttpHeaders,
 ): void {
   sendJson(reply, status, encodeMessage(toErrorResponse(error, id)), { ...jsonHeaders, ...headers });
+}
+
+/** Answers somebody who may not come in. */
+export function refuseKey(reply: Reply): void {
+  const text = "Send a valid key in the header Authorization: Bearer KEY";
+  const error = new RpcError("rpc.invalid_request", text);
+  sendError(reply, 401, error, undefined, { "www-authenticate": "Bearer" });
 }
 
 export function toErrorResponse(error: RpcError, id: RequestId | undefined): ErrorResponse {

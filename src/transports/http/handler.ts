@@ -4,10 +4,11 @@ import { RpcError } from "../../errors/rpc-error.ts";
 import { RawJson } from "../../json/raw.ts";
 import { createSeal, type Seal } from "../../mcp/seal.ts";
 import type { Server } from "../../mcp/server.ts";
+import { Admissions } from "./admissions.ts";
 import { corsHeaders, isPreflight } from "./cors.ts";
 import type { Endpoint, OnWarning } from "./endpoint.ts";
 import { createMemoryEventStore, type EventStore } from "./event-store.ts";
-import { sendError, sendJson } from "./exchange.ts";
+import { refuseKey, sendError, sendJson } from "./exchange.ts";
 import { findSession } from "./find-session.ts";
 import { createGuard, type GuardOptions } from "./guard.ts";
 import { createHttpSse, type HttpSse } from "./http-sse.ts";
@@ -58,7 +59,8 @@ export interface HttpHandler {
   close(): void;
 }
 
-type Route = (http: HttpRequest, reply: Reply, caller: string | undefined) => Awaitable<void>;
+/** `since` is the moment the caller was let in. */
+type Route = (http: HttpRequest, reply: Reply, caller: string | undefined, since: number) => Awaitable<void>;
 type Routes = { readonly [path: string]: { readonly [method: string]: Route } };
 
 /** The endpoint for a server: every revision on one path, and the two routes of 2024-11-05 beside it. */
@@ -70,15 +72,16 @@ export function createHttpHandler(server: Server, options: HttpOptions = {}): Ht
   });
   const keepAlive = createKeepAlive(options.keepAliveMs ?? 15_000);
   const state = { isDraining: false };
-  const endpoint = createEndpoint(server, options, keepAlive, state);
+  const admissions = new Admissions();
+  const endpoint = createEndpoint(server, options, admissions, keepAlive, state);
   const sessions = createSessions(endpoint, options);
   const httpSse = createHttpSse(endpoint, "/messages", 1000);
   const tellHealth: Route = (_http, reply) =>
     sendJson(reply, state.isDraining ? 503 : 200, state.isDraining ? draining : healthy);
   const routes: Routes = {
     [path]: {
-      POST: (http, reply, caller) =>
-        servePost({ http, reply, caller, endpoint, sessions, responses: options.responses ?? "auto" }),
+      POST: (http, reply, caller, since) =>
+        servePost({ http, reply, caller, since, endpoint, sessions, responses: options.responses ?? "auto" }),
       ...(server.serves === "modern" ? {} : legacyMethods(endpoint, sessions)),
     },
     "/health": { GET: tellHealth, HEAD: tellHealth },
@@ -100,15 +103,18 @@ export function createHttpHandler(server: Server, options: HttpOptions = {}): Ht
       const error = new RpcError("rpc.invalid_request", `${http.path} takes ${allow}`);
       return sendError(reply, 405, error, undefined, { allow });
     }
-    if (authenticate === undefined || http.path === "/health") return method(http, reply, undefined);
-    return andThen(settled(authenticate(http.header)), (caller) => {
-      if (caller === anybody) return method(http, reply, undefined);
-      if (typeof caller === "string") return method(http, reply, caller);
-      const text = "Send a valid key in the header Authorization: Bearer KEY";
-      const error = new RpcError("rpc.invalid_request", text);
-      return sendError(reply, 401, error, undefined, { "www-authenticate": "Bearer" });
+    const since = admissions.turn;
+    if (authenticate === undefined || http.path === "/health") return method(http, reply, undefined, since);
+    return andThen(settled(authenticate(http.header)), (known) => {
+      if (known !== anybody && typeof known !== "string") return refuseKey(reply);
+      const caller = known === anybody ? undefined : known;
+      return admissions.holds(caller, since) ? method(http, reply, caller, since) : refuseKey(reply);
     });
   };
+  const stopHearing = server.onRevoked?.((caller) => {
+    admissions.revoke(caller);
+    sessions.revoke(caller);
+  });
 
   return {
     routes: Object.fromEntries(Object.entries(routes).map(([at, methods]) => [at, Object.keys(methods)])),
@@ -121,6 +127,7 @@ export function createHttpHandler(server: Server, options: HttpOptions = {}): Ht
       httpSse.drain();
     },
     close: () => {
+      stopHearing?.();
       httpSse.close();
       sessions.close();
       keepAlive.stop();
@@ -134,12 +141,14 @@ const draining = RawJson.fromText('{"status":"draining"}');
 function createEndpoint(
   server: Server,
   options: HttpOptions,
+  admissions: Admissions,
   keepAlive: KeepAlive,
   state: { readonly isDraining: boolean },
 ): Endpoint {
   const { onWarning = writeWarning } = options;
   return {
     server,
+    admissions,
     clock: options.clock ?? systemClock,
     events: options.events ?? createMemoryEventStore(),
     retryMs: options.retryMs ?? 1000,
@@ -171,8 +180,10 @@ function createSessions(endpoint: Endpoint, options: HttpOptions): SessionTable 
     idleMs: options.sessionIdleMs ?? 5 * 60_000,
     maxLive: options.maxSessions ?? 10_000,
     onLive: (live) => {
-      live.detach = endpoint.server.attach(live.session, (method, params) =>
-        announce(live, endpoint, method, params),
+      live.detach = endpoint.server.attach(
+        live.session,
+        (method, params) => announce(live, endpoint, method, params),
+        live.caller,
       );
     },
     forget: (stream) => endpoint.forget(stream),

@@ -7,6 +7,7 @@ import type { Message } from "../../jsonrpc/message.ts";
 import { parseMessage } from "../../jsonrpc/parse.ts";
 import { messageShape } from "../../mcp/shape.ts";
 import { serveChannel } from "../serve-channel.ts";
+import type { Admitted } from "./admissions.ts";
 import type { Endpoint } from "./endpoint.ts";
 import { sendError, toData } from "./exchange.ts";
 import { stoppingError } from "./post.ts";
@@ -62,6 +63,14 @@ export function createHttpSse(endpoint: Endpoint, messagesPath: string, maxConve
       reply.onHangUp(() => inbox.close());
       const sink = endpoint.openSink(reply, sseHeaders);
       const draining = new AbortController();
+      const admitted: Admitted = {
+        caller,
+        revoke: () => {
+          sink.end();
+          inbox.close();
+        },
+      };
+      endpoint.admissions.add(admitted);
       try {
         await sink.write(`event: endpoint\ndata: ${messagesPath}?sessionId=${id}\n\n`);
         await serveChannel(endpoint.server, toChannel(inbox, sink, draining), {
@@ -70,6 +79,7 @@ export function createHttpSse(endpoint: Endpoint, messagesPath: string, maxConve
           ...(caller === undefined ? {} : { caller }),
         });
       } finally {
+        endpoint.admissions.delete(admitted);
         conversations.delete(id);
       }
     },

@@ -6,6 +6,7 @@ import type { RawJson } from "../../json/raw.ts";
 import { encodeMessage, type Message, type Request, type Response } from "../../jsonrpc/message.ts";
 import type { HeaderLookup, ModernEra } from "../../mcp/era.ts";
 import type { WireContext } from "../../mcp/server.ts";
+import type { Admitted } from "./admissions.ts";
 import type { Endpoint } from "./endpoint.ts";
 import { sendError, sendJson, toData, toErrorResponse } from "./exchange.ts";
 import type { Accepted } from "./media-type.ts";
@@ -36,13 +37,13 @@ export function serveModern(
     (result) => call.finish(request, result),
     (error) => call.fail(request, error),
   );
-  // What is answered already cannot be hung up on.
-  if (isPromise(answered)) reply.onHangUp(() => call.hangUp());
+  // What is answered already can be neither hung up on nor taken away.
+  if (isPromise(answered)) call.goOn();
   return answered;
 }
 
 /** What is known about a modern request, and where what it says goes. */
-class ModernCall implements WireContext {
+class ModernCall implements WireContext, Admitted {
   readonly era: ModernEra;
   readonly headers: HeaderLookup;
   readonly caller: string | undefined;
@@ -51,6 +52,8 @@ class ModernCall implements WireContext {
   readonly #accepted: Accepted;
   readonly #abort = new LazyAbort();
   #sink: FrameSink | undefined;
+  /** Nobody is there to answer. */
+  #isGone = false;
   #isOver = false;
 
   constructor(
@@ -79,10 +82,18 @@ class ModernCall implements WireContext {
   }
 
   notify(method: string, params: RawJson): Awaitable<void> {
-    if (this.#accepted.sse) return this.#write({ kind: "notification", method, params });
+    if (this.#accepted.sse && !this.#abort.isAborted)
+      return this.#write({ kind: "notification", method, params });
+  }
+
+  /** The answer takes a while: it may be that nobody is there for it any more, or that they may not have it. */
+  goOn(): void {
+    this.#reply.onHangUp(() => this.hangUp());
+    if (!this.#isOver) this.#endpoint.admissions.add(this);
   }
 
   finish(request: Request, result: RawJson): Awaitable<void> {
+    this.#endpoint.admissions.delete(this);
     const response = { kind: "result", id: request.id, result } as const;
     if (this.#sink !== undefined || !this.#accepted.json) return this.#end(response);
     this.#isOver = true;
@@ -90,6 +101,7 @@ class ModernCall implements WireContext {
   }
 
   fail(request: Request, error: unknown): Awaitable<void> {
+    this.#endpoint.admissions.delete(this);
     if (!(error instanceof RpcError)) throw error;
     const status = toStatus(error, true);
     const isPlain = this.#sink === undefined && (this.#accepted.json || status !== 200);
@@ -99,11 +111,18 @@ class ModernCall implements WireContext {
   }
 
   hangUp(): void {
-    if (!this.#isOver) this.#abort.abort(new DOMException("The client hung up", "AbortError"));
+    if (this.#isOver) return;
+    this.#isGone = true;
+    this.#abort.abort(new DOMException("The client hung up", "AbortError"));
+  }
+
+  /** It ends with an answer: the client is still there. */
+  revoke(): void {
+    if (!this.#isOver) this.#abort.abort(new DOMException("The key was taken away", "AbortError"));
   }
 
   #write(message: Message): Awaitable<void> {
-    if (this.#abort.isAborted || this.#isOver) return;
+    if (this.#isGone || this.#isOver) return;
     this.#sink ??= this.#endpoint.openSink(this.#reply, sseHeaders);
     return this.#sink.write(toFrame(toData(message)));
   }

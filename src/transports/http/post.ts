@@ -7,7 +7,7 @@ import { decideEra } from "../../mcp/era.ts";
 import { messageShape } from "../../mcp/shape.ts";
 import { sessionHeader } from "./call-stream.ts";
 import type { Endpoint } from "./endpoint.ts";
-import { sendError } from "./exchange.ts";
+import { refuseKey, sendError } from "./exchange.ts";
 import { findSession, sessionMissing, sessionNotFound, sessionsFull } from "./find-session.ts";
 import { serveBatch, serveInitialize, serveLegacyRequest, takeNotification } from "./legacy.ts";
 import { type Accepted, isJson, parseAccept } from "./media-type.ts";
@@ -23,6 +23,8 @@ export interface Post {
   readonly http: HttpRequest;
   readonly reply: Reply;
   readonly caller: string | undefined;
+  /** The moment the caller was let in. */
+  readonly since: number;
   readonly endpoint: Endpoint;
   readonly sessions: SessionTable;
   readonly responses: Responses;
@@ -36,6 +38,8 @@ export function servePost(post: Post): Awaitable<void> {
 
 function serveBody(body: Uint8Array, post: Post): Awaitable<void> {
   const { http, reply, endpoint } = post;
+  // Whoever takes its time to send may lose its key meanwhile.
+  if (!endpoint.admissions.holds(post.caller, post.since)) return refuseKey(reply);
   const accepted = accept(http, post.responses);
   if (!accepted.json && !accepted.sse) {
     const error = new RpcError("rpc.invalid_request", "Accept application/json and text/event-stream");

@@ -120,6 +120,11 @@ export class SessionTable {
     this.#drop(live, "the session was deleted");
   }
 
+  /** Ends every session of a caller who may no longer come in. */
+  revoke(caller: string | undefined): void {
+    for (const live of this.#live.values()) if (live.caller === caller) this.delete(live);
+  }
+
   /** Drops everything that is live; ids stay good for another process with the same secret. */
   close(): void {
     for (const live of this.#live.values()) this.#drop(live, "the server is stopping");
