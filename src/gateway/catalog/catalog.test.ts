@@ -123,7 +123,7 @@ describe("collisions", () => {
   test("of resources are nobody's business", () => {
     const resources = [{ name: "r", uri: "x:1" }];
     const { catalog, reported } = make(createSource("a", { resources }), createSource("b", { resources }));
-    expect(catalog.snapshotFor("").resources.map(({ server }) => server)).toEqual(["a"]);
+    expect(catalog.snapshotFor("").resources.map(({ server }) => server)).toEqual(["a", "b"]);
     expect(reported).toEqual([]);
   });
 });

@@ -19,6 +19,7 @@ export interface Source {
 export interface Snapshot {
   readonly tools: readonly Claim<Tool>[];
   readonly prompts: readonly Claim<Prompt>[];
+  /** Of every server that has them: who may not use the first's may use another's. The owner's come first. */
   readonly resources: readonly Claim<Resource>[];
   readonly templates: readonly Claim<ResourceTemplate>[];
   readonly collisions: readonly Collision[];
@@ -138,8 +139,8 @@ export class Catalog {
     return {
       tools: tools.claims,
       prompts: prompts.claims,
-      resources: resources.claims,
-      templates: templates.claims,
+      resources: resources.contested,
+      templates: templates.contested,
       collisions,
     };
   }

@@ -19,6 +19,8 @@ export interface Collision {
 
 export interface Merged<T> {
   readonly claims: readonly Claim<T>[];
+  /** The same, each followed by the claims it prevailed over. */
+  readonly contested: readonly Claim<T>[];
   readonly collisions: readonly Collision[];
 }
 
@@ -34,19 +36,22 @@ export function merge<T>(claims: readonly Claim<T>[], owners: Map<string, string
     else if (!rivals.some((rival) => isSame(rival, claim))) rivals.push(claim);
   }
   const settled: Claim<T>[] = [];
+  const contested: Claim<T>[] = [];
   const collisions: Collision[] = [];
   for (const [key, rivals] of byKey) {
     const before = owners.get(key);
     const winner = rivals.find(({ server }) => server === before) ?? rivals[0];
     if (winner === undefined) continue;
     settled.push(winner);
+    contested.push(winner);
     if (rivals.length === 1) continue;
-    const others = rivals.filter((rival) => rival !== winner).map(({ server }) => server);
-    collisions.push({ key, owner: winner.server, others });
+    const others = rivals.filter((rival) => rival !== winner);
+    contested.push(...others);
+    collisions.push({ key, owner: winner.server, others: others.map(({ server }) => server) });
   }
   owners.clear();
   for (const { key, server } of settled) owners.set(key, server);
-  return { claims: settled, collisions };
+  return { claims: settled, contested, collisions };
 }
 
 /** A server that lists a thing twice claims it once. */

@@ -137,3 +137,38 @@ describe("what is not listed cannot be found", () => {
     expect(view.likelyOwners("git://head")).toEqual([]);
   });
 });
+
+describe("a URI of several servers", () => {
+  const uri = "doc://handbook";
+  const uriTemplate = "doc://{+page}";
+  const common = { resources: [{ name: "handbook", uri }], templates: [{ name: "page", uriTemplate }] };
+  const shared = new Catalog(defaultNaming, () => {});
+  shared.sources = [createSource("first", common), createSource("second", common)];
+  const sharedView = (allow?: readonly string[], deny: readonly string[] = []): View =>
+    createView(shared.snapshotFor(""), createGlobs(allow, deny), "__");
+
+  test.each([
+    ["the first in the config, for those who may use both", undefined, "first"],
+    ["the second, for those who may use only that", ["second__*"], "second"],
+    ["nobody, for those who may use neither", ["third__*"], undefined],
+  ])("is that of %s", (_whose, allow, server) => {
+    const view = sharedView(allow);
+    expect(view.resources).toHaveLength(server === undefined ? 0 : 1);
+    expect(view.templates).toHaveLength(server === undefined ? 0 : 1);
+    expect(view.resourceOwner(uri)?.server).toBe(server);
+    expect(view.templateOwner(uriTemplate)?.server).toBe(server);
+    expect(view.resourceOwner("doc://other")?.server).toBe(server);
+  });
+
+  test("is that of another where only this one is kept from a caller", () => {
+    const view = sharedView(undefined, ["first__doc://secret"]);
+    expect(view.resourceOwner("doc://secret")?.server).toBe("second");
+    expect(view.resourceOwner(uri)?.server).toBe("first");
+  });
+
+  test("changes for a caller when that of the server changes from which the caller has it", () => {
+    expect([sharedView().mayHear("first", uri), sharedView().mayHear("second", uri)]).toEqual([true, false]);
+    const view = sharedView(["second__*"]);
+    expect([view.mayHear("first", uri), view.mayHear("second", uri)]).toEqual([false, true]);
+  });
+});

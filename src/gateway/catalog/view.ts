@@ -46,8 +46,11 @@ export function createView(snapshot: Snapshot, policy: Policy, separator: string
   const toolItems = new Map(tools.map(({ key, item }) => [key, item]));
   const toolOwners = toMap(tools);
   const promptOwners = toMap(prompts);
-  const resourceOwners = toMap(resources);
-  const templateOwners = toMap(templates);
+  // Of several servers with the same URI, the first that this caller may use.
+  const listedResources = firstOfEach(resources);
+  const listedTemplates = firstOfEach(templates);
+  const resourceOwners = toMap(listedResources);
+  const templateOwners = toMap(listedTemplates);
   let parsed: readonly { readonly template: UriTemplate; readonly owner: Owner }[] | undefined;
   const resourceOwner = (uri: string): Owner | undefined => {
     const owner = resourceOwners.get(uri);
@@ -61,8 +64,8 @@ export function createView(snapshot: Snapshot, policy: Policy, separator: string
   return {
     tools: toItems(tools),
     prompts: toItems(prompts),
-    resources: toItems(resources),
-    templates: toItems(templates),
+    resources: toItems(listedResources),
+    templates: toItems(listedTemplates),
     tool: (name) => toolItems.get(name),
     toolOwner: (name) => toolOwners.get(name),
     promptOwner: (name) => promptOwners.get(name),
@@ -79,6 +82,12 @@ export function createView(snapshot: Snapshot, policy: Policy, separator: string
       return [...servers].filter((server) => mayUse(server, uri));
     },
   };
+}
+
+function firstOfEach<T>(claims: readonly Claim<T>[]): readonly Claim<T>[] {
+  const byKey = new Map<string, Claim<T>>();
+  for (const claim of claims) if (!byKey.has(claim.key)) byKey.set(claim.key, claim);
+  return [...byKey.values()];
 }
 
 function toMap(claims: readonly Claim<unknown>[]): ReadonlyMap<string, Owner> {
