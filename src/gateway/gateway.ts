@@ -176,7 +176,7 @@ export async function startGateway(
   let closing: Promise<void> | undefined;
   const apply = async (next: GatewayConfig): Promise<void> => {
     // Whatever can fail comes before anything is changed.
-    const nextChain = await createMiddlewareChain(next, file, clock, log);
+    const nextChain = await createMiddlewareChain(next, file, clock, log, chain);
     if (closing !== undefined) {
       await nextChain[Symbol.asyncDispose]();
       throw new ClosedError("not_sent", "the gateway is closed");

@@ -23,8 +23,11 @@ afterAll(async () => {
 const toConfig = (config: Partial<GatewayConfig>): GatewayConfig =>
   ({ middleware: [], audit: undefined, limits: {}, redact: [], ...config }) as unknown as GatewayConfig;
 
-const make = (config: Partial<GatewayConfig>, clock = systemClock): Promise<MiddlewareChain> =>
-  createMiddlewareChain(toConfig(config), "mcp.json", clock, silentLog);
+const make = (
+  config: Partial<GatewayConfig>,
+  clock = systemClock,
+  earlier?: MiddlewareChain,
+): Promise<MiddlewareChain> => createMiddlewareChain(toConfig(config), "mcp.json", clock, silentLog, earlier);
 
 const call: ToolCall = { name: "echo", arguments: RawJson.fromText('{"text":"sk-abc"}') };
 
@@ -61,6 +64,26 @@ test("limits count calls, of all tools and of single ones", async () => {
   await using one = await make({ limits: { tools: { "ech?": { callsPerMinute: 1 } } } }, clock);
   expect(await say(one)).toContain("sk-abc");
   expect(await say(one)).not.toContain("sk-abc");
+});
+
+test("an edit gives nobody back what they used up, but of the limits that were edited", async () => {
+  const clock = createVirtualClock(1_000_000);
+  const tools = { "ech?": { callsPerMinute: 2 } };
+  await using first = await make({ limits: { callsPerMinute: 3, tools } }, clock);
+  expect(await say(first)).toContain("sk-abc");
+  await using redacting = await make({ limits: { callsPerMinute: 3, tools }, redact: ["/x/"] }, clock, first);
+  expect(await say(redacting)).toContain("sk-abc");
+  expect(await say(redacting)).toContain("2 calls a minute of ech?");
+  const more = { "ech?": { callsPerMinute: 5 } };
+  await using wider = await make({ limits: { callsPerMinute: 3, tools: more } }, clock, redacting);
+  expect(await say(wider)).toContain("sk-abc");
+  expect(await say(wider)).toContain("3 calls a minute are");
+  await clock.advance(20_000);
+  await using same = await make({ limits: { callsPerMinute: 3, tools: more } }, clock, wider);
+  expect(await say(same)).toContain("sk-abc");
+  expect(await say(same)).toContain("3 calls a minute are");
+  await using other = await make({ limits: { callsPerMinute: 4 } }, clock, same);
+  expect(await say(other)).toContain("sk-abc");
 });
 
 test("limits of time are set on calls, of all tools and of single ones", async () => {

@@ -2,7 +2,7 @@ import type { Clock } from "../async/clock.ts";
 import { type AuditFile, openAuditFile } from "../audit/audit-file.ts";
 import type { AuditSink } from "../audit/audit.ts";
 import { auditLog } from "../middleware/audit-log.ts";
-import { limitRate } from "../middleware/rate-limit.ts";
+import { createRateLimit, type RateLimit } from "../middleware/rate-limit.ts";
 import { redact } from "../middleware/redact.ts";
 import { limitTime } from "../middleware/time-limit.ts";
 import type { Middleware } from "../tools/middleware.ts";
@@ -14,30 +14,38 @@ import { loadMiddleware } from "./user-middleware.ts";
 /** What a config wants done around every call; disposing it closes the audit file. */
 export interface MiddlewareChain extends AsyncDisposable {
   readonly middlewares: readonly Middleware[];
+  readonly rateLimit: RateLimit | undefined;
 }
 
 /**
  * Makes the middlewares of a config, outermost first: the audit sees everything, also what is refused; redaction is next to
- * the servers, so that nobody else sees what is redacted.
+ * the servers, so that nobody else sees what is redacted. Nobody gets back what they used up of an earlier chain's limits because
+ * the config was edited somewhere else.
  */
 export async function createMiddlewareChain(
   config: GatewayConfig,
   file: string,
   clock: Clock,
   log: GatewayLog,
+  earlier?: MiddlewareChain,
 ): Promise<MiddlewareChain> {
   const { limits, audit } = config;
   const own = await Promise.all(config.middleware.map((path) => loadMiddleware(path, file)));
   const auditFile = audit === undefined ? undefined : await openAudit(audit);
   const patterns = config.redact.map(toRedaction);
+  const rate = rateLimit(limits, clock, earlier?.rateLimit);
   const middlewares = [
     ...(auditFile === undefined ? [] : [createAudited(auditFile.sink, clock, log)]),
-    ...rateLimit(limits, clock),
+    ...(rate === undefined ? [] : [rate.middleware]),
     ...timeLimit(limits),
     ...own,
     ...(patterns.length === 0 ? [] : [redact({ patterns })]),
   ];
-  return { middlewares, [Symbol.asyncDispose]: async () => auditFile?.[Symbol.asyncDispose]() };
+  return {
+    middlewares,
+    rateLimit: rate,
+    [Symbol.asyncDispose]: async () => auditFile?.[Symbol.asyncDispose](),
+  };
 }
 
 type Limits = GatewayConfig["limits"];
@@ -56,13 +64,17 @@ function createAudited(record: AuditSink, clock: Clock, log: GatewayLog): Middle
   });
 }
 
-function rateLimit({ callsPerMinute, tools = {} }: Limits, clock: Clock): readonly Middleware[] {
+function rateLimit(
+  { callsPerMinute, tools = {} }: Limits,
+  clock: Clock,
+  earlier: RateLimit | undefined,
+): RateLimit | undefined {
   const own = Object.entries(tools).flatMap(([glob, limit]) =>
     limit.callsPerMinute === undefined ? [] : [[glob, { callsPerMinute: limit.callsPerMinute }] as const],
   );
-  if (callsPerMinute === undefined && own.length === 0) return [];
+  if (callsPerMinute === undefined && own.length === 0) return undefined;
   const rate = callsPerMinute ?? Number.MAX_SAFE_INTEGER;
-  return [limitRate({ callsPerMinute: rate, tools: Object.fromEntries(own), clock })];
+  return createRateLimit({ callsPerMinute: rate, tools: Object.fromEntries(own), clock }, earlier);
 }
 
 function timeLimit({ callTimeoutMs, tools = {} }: Limits): readonly Middleware[] {

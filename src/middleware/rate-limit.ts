@@ -28,13 +28,29 @@ const maxCallers = 10_000;
  * withMiddleware(provider, [limitRate({ callsPerMinute: 120, tools: { "search_*": { callsPerMinute: 10 } } })]);
  */
 export function limitRate(options: LimitRateOptions): Middleware {
+  return createRateLimit(options).middleware;
+}
+
+/** A limit, and what each caller has left of it. */
+export interface RateLimit {
+  readonly middleware: Middleware;
+  /** By caller; a bucket a rule, in their order. */
+  readonly callers: ReadonlyMap<string | undefined, readonly Bucket[]>;
+}
+
+/** Like {@link limitRate}, but what callers used up under the rules of an earlier limit counts where the rule is the same. */
+export function createRateLimit(options: LimitRateOptions, earlier?: RateLimit): RateLimit {
   const { tools = {}, clock = systemClock } = options;
   const rules = [
     toRule("*", options),
     ...Object.entries(tools).map(([glob, rate]) => toRule(glob, rate, ` of ${glob}`)),
   ];
-  /** By caller; a bucket a rule, in their order. */
   const callers = new Map<string | undefined, readonly Bucket[]>();
+  for (const [caller, buckets] of earlier?.callers ?? []) {
+    const kept = (rule: Rule): Bucket =>
+      buckets.find((bucket) => bucket.rule.key === rule.key) ?? new Bucket(rule, clock.now());
+    callers.set(caller, rules.map(kept));
+  }
 
   const recall = (caller: string | undefined, now: number): readonly Bucket[] => {
     const buckets = callers.get(caller) ?? rules.map((rule) => new Bucket(rule, now));
@@ -44,7 +60,7 @@ export function limitRate(options: LimitRateOptions): Middleware {
     return buckets;
   };
 
-  return {
+  const middleware: Middleware = {
     beforeCall: ({ name }, { caller }) => {
       const now = clock.now();
       const counting = recall(caller, now).filter(({ rule }) => rule.fits(name));
@@ -53,9 +69,12 @@ export function limitRate(options: LimitRateOptions): Middleware {
       for (const bucket of counting) bucket.take();
     },
   };
+  return { middleware, callers };
 }
 
 interface Rule {
+  /** All that makes it what it is. */
+  readonly key: string;
   readonly fits: NameTest;
   readonly perMs: number;
   readonly burst: number;
@@ -67,6 +86,7 @@ function toRule(glob: string, { callsPerMinute, burst }: Rate, what = ""): Rule 
   if (!(callsPerMinute > 0)) throw new RangeError(`callsPerMinute must be above 0, not ${callsPerMinute}`);
   if (burst !== undefined && !(burst >= 1)) throw new RangeError(`burst must be 1 or more, not ${burst}`);
   return {
+    key: JSON.stringify([glob, callsPerMinute, burst, what]),
     fits: createGlob(glob),
     perMs: callsPerMinute / 60_000,
     burst: burst ?? Math.max(1, callsPerMinute),

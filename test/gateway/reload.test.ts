@@ -194,6 +194,19 @@ describe("an update", () => {
     expect(at.pidsOf("one")).toHaveLength(1);
   });
 
+  test("gives nobody back what they used up of a limit", async () => {
+    const config = (deny: readonly string[]): object => ({
+      mcpServers: { one },
+      junctor: { limits: { callsPerMinute: 2 }, deny },
+    });
+    await using at = await startTestGateway(config([]));
+    await using client = await connectTo(at.url);
+    const echo = async (): Promise<string> => textOf(await client.call("one__echo", { text: "hi" }));
+    expect([await echo(), await echo()]).toEqual(["hi", "hi"]);
+    await at.gateway.update(config(["*__count"]));
+    expect(await echo()).toContain("No more than 2 calls a minute");
+  });
+
   test("takes another separator, or says that it does not", async () => {
     await using at = await startTestGateway({ mcpServers: { one } });
     await using client = await connectTo(at.url);
