@@ -29,7 +29,7 @@ import { createHide, createSafeLog, hideInData } from "./safe-log.ts";
 import { describeStatus, type ServerStatus } from "./status.ts";
 
 export interface GatewayOptions {
-  /** Providers of this process, by name, as if they were servers; their tools keep their names unless the config says otherwise. */
+  /** Providers of this process, by name, as if they were servers; their tools keep their names, up to 64 characters, unless the config says otherwise. */
   readonly local?: { readonly [name: string]: Provider };
   readonly log?: GatewayLog;
   /** Seals what callers carry between rounds. Share its secret between replicas. */

@@ -62,7 +62,18 @@ export function prefixOf(namespace: string, { separator }: Naming): string {
  */
 export function qualify(namespace: string, name: string, { separator, maxLength }: Naming): string {
   const full = `${namespace}${separator}${name}`;
-  const safe = toSafe(full, separator);
+  return toFit(full, toSafe(full, separator), maxLength);
+}
+
+/**
+ * A name that gets no namespace: as its provider has it, with every character the protocol has, unless it is none that
+ * clients take. One of those would have them, or their model, refuse the whole list.
+ */
+export function unqualified(name: string, { maxLength }: Naming): string {
+  return toFit(name, name === "" ? "_" : toSafe(name, "."), maxLength);
+}
+
+function toFit(full: string, safe: string, maxLength: number): string {
   if (safe === full && full.length <= maxLength) return full;
   const suffix = createHash("sha256").update(full).digest("hex").slice(0, suffixLength);
   return `${safe.slice(0, maxLength - suffixLength - 1)}_${suffix}`;

@@ -52,6 +52,29 @@ describe("names", () => {
     expect(two.names()[1]).toBe(one[1]);
   });
 
+  test("without a prefix are the server's own, as far as clients take them", () => {
+    const fine = ["files.read", "a/b", "under_score-dash", "x".repeat(64)];
+    const long = "a".repeat(80);
+    const odd = ["say hello", "größe", `${long}1`, `${long}2`, ""];
+    const prompts = [{ name: "daily summary" }];
+    const { catalog, names } = make(createSource("demo", { tools: toTools(...fine, ...odd), prompts }, bare));
+    expect(names().slice(0, fine.length)).toEqual(fine);
+    const changed = names().slice(fine.length);
+    expect(changed.map((name) => name.slice(0, -9))).toEqual([
+      "say_hello",
+      "gr__e",
+      "a".repeat(55),
+      "a".repeat(55),
+      "_",
+    ]);
+    for (const name of changed) expect(name).toMatch(/^[A-Za-z0-9_-]{1,55}_[0-9a-f]{8}$/);
+    expect(new Set(changed).size).toBe(odd.length);
+    const snapshot = catalog.snapshotFor("");
+    expect(snapshot.tools.map(({ ownName }) => ownName)).toEqual([...fine, ...odd]);
+    expect(snapshot.prompts[0]?.key).toMatch(/^daily_summary_[0-9a-f]{8}$/);
+    expect(snapshot.prompts[0]?.ownName).toBe("daily summary");
+  });
+
   test("follow the rules: another name, another description, hidden, allowed, denied", () => {
     const { catalog, names } = make(
       createSource(

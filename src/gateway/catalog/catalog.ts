@@ -1,7 +1,7 @@
 import type { Prompt, Resource, ResourceTemplate, Tool } from "../../mcp/types.ts";
 import { createGlobs } from "../../middleware/glob.ts";
 import { withMembers } from "../../tools/definition.ts";
-import { type Naming, qualify } from "../../tools/namespace.ts";
+import { type Naming, qualify, unqualified } from "../../tools/namespace.ts";
 import type { ServerConfig } from "../config/config.ts";
 import type { Health } from "../upstream/health.ts";
 import type { Listed } from "../upstream/list-keeper.ts";
@@ -179,7 +179,7 @@ export class Catalog {
   }
 
   #nameOf({ prefix }: ServerConfig, ownName: string): string {
-    return prefix === false ? ownName : qualify(prefix, ownName, this.#naming);
+    return prefix === false ? unqualified(ownName, this.#naming) : qualify(prefix, ownName, this.#naming);
   }
 
   #report(collisions: readonly Collision[]): void {
