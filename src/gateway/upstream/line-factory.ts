@@ -23,14 +23,21 @@ export interface LineFactoryOptions {
 /** How long a call waits for a server that is being started again. */
 const patienceMs = 2000;
 
+/** Most processes of a server in a minute that do not last, whoever they are for. */
+const maxShortLives = 12;
+
 /** What all lines to a server have in common. */
 export function createLineFactory({ config, connect, clock, onAsked }: LineFactoryOptions): CreateLine {
+  // Lines come and go with sessions and calls, and with them their own gates. Those over HTTP start no process.
+  const isProcess = config.launch.kind === "command";
+  const common = isProcess ? new StartGate({ clock, maxStarts: maxShortLives }) : undefined;
   return (relays, own) =>
     new Line({
       ...own,
       server: config.name,
       clock,
       gate: new StartGate({ clock }),
+      common,
       patienceMs,
       startPatienceMs: config.startTimeoutMs,
       open: ({ signal, onLost, onOpen }) =>

@@ -22,6 +22,11 @@ export interface LineOptions {
   readonly open: OpenClient;
   readonly clock: Clock;
   readonly gate: StartGate;
+  /**
+   * Counts, for all lines of the server, what was started and did not last. It holds back no line that is kept alive, and
+   * nobody while what is started stays up.
+   */
+  readonly common?: StartGate | undefined;
   readonly backoff?: Backoff;
   /** Whether it is started again by itself when it was lost; else when it is needed next. */
   readonly keepsAlive: boolean;
@@ -55,6 +60,8 @@ export class Line implements AsyncDisposable {
   /** How many wait for it to be up. */
   #needing = 0;
   #failures = 0;
+  /** Something was started in this life. */
+  #hasStarted = false;
   /** Asked for a sign of life that has not come yet. */
   #doubted: Client | undefined;
 
@@ -158,9 +165,22 @@ export class Line implements AsyncDisposable {
     }
   }
 
+  /** How long the next start has to wait for the gates. */
+  get #gateMs(): number {
+    return Math.max(this.#options.gate.delayMs, this.#commonMs);
+  }
+
+  get #commonMs(): number {
+    const { common, keepsAlive } = this.#options;
+    return keepsAlive ? 0 : (common?.delayMs ?? 0);
+  }
+
   /** One life: waits its turn, starts, lasts, ends. */
   async #live(signal: AbortSignal): Promise<void> {
     const { clock } = this.#options;
+    this.#hasStarted = false;
+    // Others have seen that it does not last: whoever needs it is told, and does not wait.
+    if (this.#health.kind === "idle" && this.#commonMs > 0) return this.#failed(this.#tooOften(), signal, 0);
     await this.#untilDue(signal);
     if (signal.aborted) return;
     const lost = createDeferred<Error>();
@@ -195,10 +215,10 @@ export class Line implements AsyncDisposable {
 
   /** Waits until it may be started. Timers may be a little early, so the time is looked at again. */
   async #untilDue(signal: AbortSignal): Promise<void> {
-    const { clock, gate } = this.#options;
+    const { clock } = this.#options;
     const nextTryAt = this.#health.kind === "down" ? this.#health.nextTryAt : 0;
     for (;;) {
-      const waitMs = Math.max(gate.delayMs, nextTryAt - clock.now());
+      const waitMs = Math.max(this.#gateMs, nextTryAt - clock.now());
       if (waitMs <= 0 || signal.aborted) return;
       await sleep(waitMs, clock, signal).catch(() => {});
     }
@@ -225,18 +245,23 @@ export class Line implements AsyncDisposable {
   }
 
   #noteStart(): void {
-    const { gate, server } = this.#options;
-    if (gate.delayMs > 0) throw new ConnectError(server, "it was started too often lately");
-    gate.note();
+    if (this.#gateMs > 0) throw this.#tooOften();
+    this.#options.gate.note();
+    this.#hasStarted = true;
+  }
+
+  #tooOften(): ConnectError {
+    return new ConnectError(this.#options.server, "it was started too often lately");
   }
 
   #failed(cause: unknown, signal: AbortSignal, ownDelayMs?: number): void {
-    const { clock, gate } = this.#options;
+    const { clock, common } = this.#options;
     if (signal.aborted) return;
     this.#failures++;
+    if (this.#hasStarted && ownDelayMs === undefined) common?.note();
     const now = clock.now();
-    const delayMs = Math.max(gate.delayMs, ownDelayMs ?? this.#backoff.next());
-    const isBroken = gate.delayMs > 0;
+    const delayMs = Math.max(this.#gateMs, ownDelayMs ?? this.#backoff.next());
+    const isBroken = this.#gateMs > 0;
     const reason = toReason(cause);
     const said = cause instanceof ConnectError ? cause.stderr.trim() : "";
     this.#become({ kind: "down", since: now, reason, said, nextTryAt: now + delayMs, isBroken }, cause);

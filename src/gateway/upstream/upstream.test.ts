@@ -148,6 +148,49 @@ describe("calls", () => {
     expect(made.upstream.inFlight).toBe(0);
   });
 
+  test("of ever new sessions do not start a server that does not last again and again", async () => {
+    const made = make({ sharing: "perSession" });
+    void made.upstream.start();
+    await made.comeUp();
+    const crash = async (): Promise<unknown> => {
+      const failed = made.call({ session: {} }).catch((error: unknown) => error);
+      await turn();
+      if (!made.opener.last.isSettled) {
+        made.opener.last.succeed();
+        await turn();
+        made.opener.last.lose(gone);
+      }
+      return failed;
+    };
+    for (let session = 0; session < 12; session++)
+      expect(await crash()).toMatchObject({ code: "upstream.lost" });
+    for (let session = 0; session < 20; session++) {
+      const refused = await crash();
+      expect(refused).toMatchObject({ code: "upstream.unavailable", delivery: "not_sent" });
+      expect(String(refused)).toContain("started too often lately");
+    }
+    expect(made.opener.openings).toHaveLength(1 + 12);
+    // What everybody shares goes on, and a minute later it is tried again.
+    expect(made.upstream.health.kind).toBe("up");
+    await made.clock.advance(60_000);
+    expect(await crash()).toMatchObject({ code: "upstream.lost" });
+  });
+
+  test("of ever new sessions wait for nobody while what is started stays up", async () => {
+    const made = make({ sharing: "perSession" });
+    void made.upstream.start();
+    await made.comeUp();
+    for (let count = 0; count < 50; count++) {
+      const session = {};
+      const call = made.call({ session });
+      await made.comeUp();
+      made.calls.at(-1)?.answer.resolve(done);
+      expect(await call).toBe(done);
+      made.upstream.sessionEnded(session);
+    }
+    expect(made.opener.openings).toHaveLength(1 + 50);
+  });
+
   test("to a server that cannot be started fail at once, and were not sent", async () => {
     const made = make();
     const call = made.call();
