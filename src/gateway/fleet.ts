@@ -39,7 +39,8 @@ export class Fleet implements AsyncDisposable {
 
   constructor(options: FleetOptions) {
     this.#options = options;
-    this.#guardian = createGuardian({ onWarning: (text) => options.log.warn({}, text) });
+    const { clock, log } = options;
+    this.#guardian = createGuardian({ clock, onWarning: (text) => log.warn({}, text) });
   }
 
   /** The servers by name. */
@@ -107,10 +108,10 @@ export class Fleet implements AsyncDisposable {
   }
 
   #openerOf(config: ServerConfig): (given: ConnectOptions) => Promise<Client> {
-    const { local, log } = this.#options;
+    const { local, log, clock } = this.#options;
     const provider = Object.hasOwn(local, config.name) ? local[config.name] : undefined;
-    if (provider === undefined) return createOpenServer(config, { log, guardian: this.#guardian });
-    const server = createServer(provider, { name: config.name, version: "0.1.0" });
+    if (provider === undefined) return createOpenServer(config, { log, clock, guardian: this.#guardian });
+    const server = createServer(provider, { name: config.name, version: "0.1.0" }, { clock });
     return (given) => connect({ server }, given);
   }
 

@@ -1,3 +1,4 @@
+import type { Clock } from "../async/clock.ts";
 import type { Client } from "../client/client.ts";
 import { connect, type ConnectOptions } from "../client/connect.ts";
 import type { Guardian } from "../transports/guardian.ts";
@@ -7,6 +8,7 @@ import { createStderrLog } from "./stderr-log.ts";
 
 export interface OpenServerOptions {
   readonly log: GatewayLog;
+  readonly clock?: Clock;
   /** Ends the processes we started, also when we are killed. */
   readonly guardian: Guardian | undefined;
 }
@@ -14,7 +16,7 @@ export interface OpenServerOptions {
 /** Opens a way to a server as its config says. What it prints and complains about goes to the log, under its name. */
 export function createOpenServer(
   { name, launch }: ServerConfig,
-  { log, guardian }: OpenServerOptions,
+  { log, clock, guardian }: OpenServerOptions,
 ): (options: ConnectOptions) => Promise<Client> {
   const shared = {
     clientInfo: { name: "junctor", version: "0.1.0" },
@@ -30,5 +32,5 @@ export function createOpenServer(
   const target = { command, args, env, ...(cwd === undefined ? {} : { cwd }) };
   const own = { ...shared, ...(guardian === undefined ? {} : { guardian }) };
   // Each process has a log of its own, or the lines of two would mix.
-  return (options) => connect(target, { ...own, onStderr: createStderrLog(name, log), ...options });
+  return (options) => connect(target, { ...own, onStderr: createStderrLog(name, log, clock), ...options });
 }

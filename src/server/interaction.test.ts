@@ -2,6 +2,7 @@ import { describe, expect, test } from "vitest";
 import { type Conversation, talkModern } from "../../test/support/conversation.ts";
 import { createSeal } from "../mcp/seal.ts";
 import type { Server } from "../mcp/server.ts";
+import { createVirtualClock } from "../testing/virtual-clock.ts";
 import { elicit, elicitUrl, inputRequired, listRoots, sample } from "../tools/ask.ts";
 import { createPromptRegistry } from "../tools/prompts.ts";
 import { createRegistry, type Registry } from "../tools/registry.ts";
@@ -214,6 +215,16 @@ describe("the state of a tool that asked", () => {
     now = 999;
     await expect(call(client, params)).resolves.toMatchObject({ resultType: "input_required" });
     now = 1000;
+    await expect(client.error("tools/call", params)).resolves.toEqual(fixed);
+  });
+
+  test("is good until its time is over by the clock of the server", async () => {
+    const clock = createVirtualClock(1_000_000);
+    await using client = talkWillingly(createAskingServer({ clock, stateTtlMs: 1000 }));
+    const params = { name: "steps", requestState: await stateOf(client, { name: "steps" }), ...retry };
+    await clock.advance(999);
+    await expect(call(client, params)).resolves.toMatchObject({ resultType: "input_required" });
+    await clock.advance(1);
     await expect(client.error("tools/call", params)).resolves.toEqual(fixed);
   });
 

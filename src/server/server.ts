@@ -134,7 +134,7 @@ function toTable(methods: MethodTable): {
 function createMethods(provider: Provider, finish: Finish, options: ServerOptions): MethodTable {
   const { pageSize = 1000, unknownTool = "invalid_params", clock = systemClock } = options;
   const interaction = {
-    seal: options.seal ?? createSeal(),
+    seal: options.seal ?? createSeal({ now: () => clock.now() }),
     clock,
     stateTtlMs: options.stateTtlMs ?? 10 * 60_000,
     maxRounds: options.maxRounds ?? 8,

@@ -1,12 +1,14 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { randomUUID } from "node:crypto";
 import { Socket } from "node:net";
+import { type Clock, systemClock } from "../async/clock.ts";
 
 export interface GuardianOptions {
   /** The POSIX shell that the helper process runs in; `/bin/sh`. */
   readonly shell?: string;
   /** Told once when the helper process cannot be started; children are then started without it. */
   readonly onWarning?: (text: string) => void;
+  readonly clock?: Clock;
 }
 
 /**
@@ -51,7 +53,11 @@ export const noGuardian: Guardian = { watch: (start) => ({ child: start({}), rel
 const minLifeMs = 1000;
 const maxQuickEnds = 5;
 
-function createPosixGuardian({ shell = "/bin/sh", onWarning }: GuardianOptions): Guardian {
+function createPosixGuardian({
+  shell = "/bin/sh",
+  onWarning,
+  clock = systemClock,
+}: GuardianOptions): Guardian {
   /** The lines that tell the helper of each child, by its mark. They are told again to the next helper. */
   const wards = new Map<string, string>();
   let helper: ChildProcess | undefined;
@@ -64,14 +70,14 @@ function createPosixGuardian({ shell = "/bin/sh", onWarning }: GuardianOptions):
     hasWarned = true;
   };
   const startAgain = (): void => {
-    const startedAt = Date.now();
+    const startedAt = clock.now();
     const started = startHelper(shell, failed);
     helper = started;
     // One that somebody ended is started again, at once if there is a child: it must not be unguarded.
     started?.once("exit", () => {
       if (helper !== started) return;
       helper = undefined;
-      quickEnds = Date.now() - startedAt < minLifeMs ? quickEnds + 1 : 0;
+      quickEnds = clock.now() - startedAt < minLifeMs ? quickEnds + 1 : 0;
       if (wards.size > 0 && quickEnds < maxQuickEnds) startAgain();
     });
     if (wards.size > 0) tell([...wards.values()].join(""));

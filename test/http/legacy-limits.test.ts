@@ -45,6 +45,16 @@ describe("what is kept of a session", () => {
     expect((await wire.ask(ping)).result).toEqual({});
   });
 
+  test("is dropped for good when its id has expired, by the clock of the endpoint", async () => {
+    const clock = createVirtualClock();
+    await using at = await listen({ clock, sessionTtlMs: 10 * minuteMs });
+    using wire = await connectLegacy(at.port);
+    await clock.advance(10 * minuteMs);
+    using other = await connectLegacy(at.port);
+    await other.ask(ping);
+    expect((await wire.post(ping)).status).toBe(404);
+  });
+
   test("is kept as long as a call runs, and the client then has five minutes to come for the result", async () => {
     const clock = createVirtualClock();
     await using at = await listen({ clock });

@@ -174,7 +174,7 @@ function createEndpoint(
 
 function createSessions(endpoint: Endpoint, options: HttpOptions): SessionTable {
   return new SessionTable({
-    seal: options.seal ?? createSeal(),
+    seal: options.seal ?? createSeal({ now: () => endpoint.clock.now() }),
     clock: endpoint.clock,
     ttlMs: options.sessionTtlMs ?? 24 * 3_600_000,
     idleMs: options.sessionIdleMs ?? 5 * 60_000,
