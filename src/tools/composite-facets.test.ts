@@ -73,6 +73,17 @@ describe("resources of a composite", () => {
     expect(await resources?.listTemplates(context)).toBe(await resources?.listTemplates(context));
   });
 
+  test("are heard of by whom every provider lets hear", () => {
+    const silent = { ...resourcesOf("a:1"), mayHear: ({ uri }: { readonly uri: string }) => uri !== "a:1" };
+    const judged = compose({ a: { ...createRegistry(), resources: silent }, b: createRegistry() });
+    const heard = (uri: string): boolean | undefined =>
+      judged.resources?.mayHear?.({ kind: "resource", uri }, context);
+    expect([heard("a:1"), heard("b:1")]).toEqual([false, true]);
+    expect(
+      compose({ b: { ...createRegistry(), resources: resourcesOf("b:1") } }).resources,
+    ).not.toHaveProperty("mayHear");
+  });
+
   test("cannot be watched when no provider lets them", () => {
     const { watch: _, ...unwatched } = resourcesOf("a:1");
     const composite = compose({ a: { ...createRegistry(), resources: unwatched } });
