@@ -1,3 +1,5 @@
+import { Numbered } from "../../async/numbered.ts";
+
 /** Something that goes on for a caller. */
 export interface Admitted {
   readonly caller: string | undefined;
@@ -7,7 +9,7 @@ export interface Admitted {
 
 /** Who is let in, and what goes on for them: the right to come in may be taken away in the middle of everything. */
 export class Admissions {
-  readonly #open = new Set<Admitted>();
+  readonly #open = new Numbered<Admitted>();
   /** When a caller was last sent away, in turns. There are as many as there ever were keys that were taken away. */
   readonly #revoked = new Map<string | undefined, number>();
   #turn = 0;
@@ -22,17 +24,18 @@ export class Admissions {
     return this.#turn === since || (this.#revoked.get(caller) ?? 0) <= since;
   }
 
-  add(admitted: Admitted): void {
-    this.#open.add(admitted);
+  /** Says the number it goes on under, by which it is let go. */
+  add(admitted: Admitted): number {
+    return this.#open.add(admitted);
   }
 
-  delete(admitted: Admitted): void {
-    this.#open.delete(admitted);
+  delete(number: number): void {
+    this.#open.delete(number);
   }
 
   /** Ends all that goes on for a caller, and what it was let in for and has not begun. */
   revoke(caller: string | undefined): void {
     this.#revoked.set(caller, ++this.#turn);
-    for (const admitted of this.#open) if (admitted.caller === caller) admitted.revoke();
+    for (const admitted of this.#open.values()) if (admitted.caller === caller) admitted.revoke();
   }
 }

@@ -70,7 +70,7 @@ export function createHttpSse(endpoint: Endpoint, messagesPath: string, maxConve
           inbox.close();
         },
       };
-      endpoint.admissions.add(admitted);
+      const number = endpoint.admissions.add(admitted);
       try {
         await sink.write(`event: endpoint\ndata: ${messagesPath}?sessionId=${id}\n\n`);
         await serveChannel(endpoint.server, toChannel(inbox, sink, draining), {
@@ -79,7 +79,7 @@ export function createHttpSse(endpoint: Endpoint, messagesPath: string, maxConve
           ...(caller === undefined ? {} : { caller }),
         });
       } finally {
-        endpoint.admissions.delete(admitted);
+        endpoint.admissions.delete(number);
         conversations.delete(id);
       }
     },

@@ -52,6 +52,8 @@ class ModernCall implements WireContext, Admitted {
   readonly #accepted: Accepted;
   readonly #abort = new LazyAbort();
   #sink: FrameSink | undefined;
+  /** Among what goes on for callers, if it takes a while. */
+  #number: number | undefined;
   /** Nobody is there to answer. */
   #isGone = false;
   #isOver = false;
@@ -89,11 +91,11 @@ class ModernCall implements WireContext, Admitted {
   /** The answer takes a while: it may be that nobody is there for it any more, or that they may not have it. */
   goOn(): void {
     this.#reply.onHangUp(() => this.hangUp());
-    if (!this.#isOver) this.#endpoint.admissions.add(this);
+    if (!this.#isOver) this.#number = this.#endpoint.admissions.add(this);
   }
 
   finish(request: Request, result: RawJson): Awaitable<void> {
-    this.#endpoint.admissions.delete(this);
+    if (this.#number !== undefined) this.#endpoint.admissions.delete(this.#number);
     const response = { kind: "result", id: request.id, result } as const;
     if (this.#sink !== undefined || !this.#accepted.json) return this.#end(response);
     this.#isOver = true;
@@ -101,7 +103,7 @@ class ModernCall implements WireContext, Admitted {
   }
 
   fail(request: Request, error: unknown): Awaitable<void> {
-    this.#endpoint.admissions.delete(this);
+    if (this.#number !== undefined) this.#endpoint.admissions.delete(this.#number);
     if (!(error instanceof RpcError)) throw error;
     const status = toStatus(error, true);
     const isPlain = this.#sink === undefined && (this.#accepted.json || status !== 200);
