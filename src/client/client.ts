@@ -158,14 +158,14 @@ export async function createClient(ways: ClientWays, options: ClientOptions = {}
   /** A session that expired is begun anew, once; the request that met it was not carried out, so it is sent again. */
   const sendIn = (
     conversation: Conversation,
-    ...[method, params, spec]: Parameters<Send>
+    ...[method, params, spec, about]: Parameters<Send>
   ): Promise<RawJson> => {
-    const answer = conversation.request(method, params, spec);
+    const answer = conversation.request(method, params, spec, about);
     if (!ways.isHttp) return answer;
     return answer.catch(async (error: unknown) => {
       if (!(error instanceof SessionExpiredError)) throw error;
       conversations.retire(conversation);
-      return (await converseFor(spec.stop.signal)).request(method, params, spec);
+      return (await converseFor(spec.stop.signal)).request(method, params, spec, about);
     });
   };
   const send: Send = (...request) => {

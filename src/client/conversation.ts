@@ -82,8 +82,8 @@ export class Conversation {
       mode.kind === "modern" ? createModernEnvelope(mode.revision, info, capabilities) : addLegacyEnvelope;
   }
 
-  /** Sends a request and resolves with its result, whatever its `resultType`. */
-  request(method: string, params: RawJson | undefined, spec: RequestSpec): Promise<RawJson> {
+  /** Sends a request and resolves with its result, whatever its `resultType`. For `about` see `LinkRequest`. */
+  request(method: string, params: RawJson | undefined, spec: RequestSpec, about?: string): Promise<RawJson> {
     const { stop, onEvent, logLevel, capabilities, mirrored, onSent, onAsked, meta } = spec;
     const isHeard = onEvent !== undefined;
     const token = isHeard && spec.wantsProgress !== false ? this.#listeners.add(onEvent) : undefined;
@@ -95,7 +95,7 @@ export class Conversation {
     const enveloped = this.#addEnvelope(params, { progressToken: token, logLevel, capabilities, meta });
     const hasEvents = onAsked !== undefined || logLevel !== undefined;
     const events = hasEvents ? () => this.#eventsOf(spec) : undefined;
-    const answer = this.link.request({ method, params: enveloped, stop, mirrored, onSent, events });
+    const answer = this.link.request({ method, params: enveloped, stop, about, mirrored, onSent, events });
     return ending(answer, () => {
       if (isListen) this.#listens--;
       else if (stop.isAborted && (logLevel !== undefined || this.agreement.mode.kind === "legacy"))

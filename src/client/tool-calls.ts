@@ -23,7 +23,12 @@ import type { OnBehalf } from "./on-behalf.ts";
 import type { ToolCheck } from "./tool-check.ts";
 
 /** Sends a request in whatever conversation is on. */
-export type Send = (method: string, params: RawJson | undefined, spec: RequestSpec) => Promise<RawJson>;
+export type Send = (
+  method: string,
+  params: RawJson | undefined,
+  spec: RequestSpec,
+  about?: string,
+) => Promise<RawJson>;
 
 export interface ToolCallsOptions {
   readonly send: Send;
@@ -64,7 +69,8 @@ export function createToolCalls(options: ToolCallsOptions): ToolCalls {
 
   const attempt = (call: ToolCall, known: Tool | undefined, spec: RequestSpec): Promise<RawJson> => {
     const mirrored = toMirroredHeaders(known, call.arguments);
-    return send("tools/call", toParams(call), mirrored === undefined ? spec : { ...spec, mirrored });
+    const made = mirrored === undefined ? spec : { ...spec, mirrored };
+    return send("tools/call", toParams(call), made, call.name);
   };
 
   /** One round. A server that says the headers are wrong has another schema than we know: look again, once. */

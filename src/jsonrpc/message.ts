@@ -48,7 +48,7 @@ export type Message = Request | Notification | Response;
 
 /** The id of a request of our own. */
 export function toRequestId(id: string | number): RequestId {
-  return JSON.stringify(id) as RequestId;
+  return (typeof id === "number" ? String(id) : JSON.stringify(id)) as RequestId;
 }
 
 /** What goes on the wire for one message, or for an array of them (a batch), without a line end. */

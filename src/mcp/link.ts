@@ -16,6 +16,8 @@ export interface LinkRequest {
   readonly params: RawJson | undefined;
   /** Aborting cancels the request by the means of the link, and rejects with the reason. */
   readonly stop: Cancellation;
+  /** The tool, prompt or resource it is about, where that is known without looking into `params`. */
+  readonly about?: string | undefined;
   /** Arguments a modern HTTP request repeats in its headers, by header name. */
   readonly mirrored?: { readonly [header: string]: string } | undefined;
   /** Who takes what arrives on this request's own stream, where the link has such; else the link's events do. */

@@ -116,14 +116,20 @@ export class Exchange implements Dispatcher.DispatchHandler {
     headers: IncomingHttpHeaders,
   ): void {
     if (status < 200 || this.#isOver) return;
-    this.#guard(() => this.#sink.head(status, headers));
+    try {
+      this.#sink.head(status, headers);
+    } catch (error) {
+      this.abort(error);
+    }
   }
 
   onResponseData(_controller: Dispatcher.DispatchController, bytes: Uint8Array): void {
     if (this.#isOver) return;
-    this.#guard(() => {
+    try {
       if (this.#sink.chunk(bytes)) this.#enough();
-    });
+    } catch (error) {
+      this.abort(error);
+    }
   }
 
   onResponseEnd(): void {
@@ -142,14 +148,6 @@ export class Exchange implements Dispatcher.DispatchHandler {
     this.#over();
     this.#settle.resolve();
     this.#stopRest = this.#clock.timer(restMs, () => this.#controller?.abort(toError(undefined)));
-  }
-
-  #guard(work: () => void): void {
-    try {
-      work();
-    } catch (error) {
-      this.abort(error);
-    }
   }
 
   #fail(error: unknown): void {

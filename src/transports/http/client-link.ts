@@ -142,11 +142,11 @@ export class HttpLink implements Link {
   }
 
   /** A modern request says in its headers what it is about, so that those on the way need not read the body. */
-  #mirror({ method, params, mirrored }: LinkRequest): HeaderPairs {
+  #mirror({ method, params, about, mirrored }: LinkRequest): HeaderPairs {
     if (this.#way.mode.kind !== "modern") return noHeaders;
     const pairs = ["mcp-method", method];
     const member = namedBy[method];
-    const name = member === undefined ? undefined : params?.at(member)?.value;
+    const name = about ?? (member === undefined ? undefined : params?.at(member)?.value);
     if (typeof name === "string") pairs.push("mcp-name", encodeHeaderValue(name));
     for (const header in mirrored) pairs.push(header, mirrored[header] as string);
     return pairs;
