@@ -1,4 +1,5 @@
 import { Buffer } from "node:buffer";
+import { pastSpace } from "./past-space.ts";
 import { RawJson } from "./raw.ts";
 
 /**
@@ -25,8 +26,10 @@ export function joinJson(parts: readonly (string | RawJson)[]): RawJson {
 const minSeparateBytes = 64 * 1024;
 
 function fromPieces(pieces: readonly Uint8Array[]): RawJson {
-  const isLarge = pieces.some(({ length }) => length >= minSeparateBytes);
-  return isLarge ? RawJson.fromPieces(pieces) : RawJson.fromChecked(Buffer.concat(pieces));
+  const length = pieces.reduce((sum, piece) => sum + piece.length, 0);
+  return length < minSeparateBytes
+    ? RawJson.fromChecked(Buffer.concat(pieces, length))
+    : RawJson.fromPieces(pieces);
 }
 
 /**
@@ -41,10 +44,8 @@ export function prependMembers(members: string, object: RawJson): RawJson {
     const joined = rest.charCodeAt(0) === 0x7d ? `{${members}}` : `{${members},${rest}`;
     return RawJson.fromText(joined, object.isForeign);
   }
-  const { bytes } = object;
-  let start = 1;
-  while (bytes[start] === 0x20 || bytes[start] === 0x0a || bytes[start] === 0x0d || bytes[start] === 0x09)
-    start++;
-  const isEmpty = bytes[start] === 0x7d;
-  return fromPieces([Buffer.from(isEmpty ? `{${members}` : `{${members},`), bytes.subarray(start)]);
+  const start = pastSpace(object, 1, 1);
+  const isEmpty = object.byteAt(start) === 0x7d;
+  const rest = object.piecesOf(start, object.byteLength);
+  return fromPieces([Buffer.from(isEmpty ? `{${members}` : `{${members},`), ...rest]);
 }

@@ -2,6 +2,7 @@ import { Buffer } from "node:buffer";
 import { forEachMember, isKey } from "./checked.ts";
 import { toText } from "./keys.ts";
 import { type JsonKind, kindOfFirst, kindOfValue } from "./kind.ts";
+import { Pieced } from "./pieced.ts";
 import { type Index, type ScanLimits, type Span, scan } from "./scan.ts";
 import { defineShape, type Shape, type ShapeLevel } from "./shape.ts";
 
@@ -22,8 +23,8 @@ export class RawJson {
   #start: number;
   #end: number;
   #isForeign: boolean;
-  /** The bytes in several pieces, until somebody needs them in one; what is large is copied as seldom as can be. */
-  #pieces: readonly Uint8Array[] | undefined;
+  /** The source in several pieces, until somebody needs it in one. */
+  readonly #pieced: Pieced | undefined;
   /** The source as text, where one character is one byte, so that a piece of it can be cut out by its offsets. */
   readonly #whole: string | undefined;
   #bytes: Uint8Array | undefined;
@@ -41,9 +42,11 @@ export class RawJson {
     whole?: string,
     level?: ShapeLevel,
     index?: Index,
+    pieced?: Pieced,
   ) {
     this.#source = source;
-    this.#isForeign = source !== undefined;
+    this.#pieced = pieced;
+    this.#isForeign = source !== undefined || pieced !== undefined;
     this.#start = start;
     this.#end = end;
     this.#whole = whole;
@@ -65,6 +68,11 @@ export class RawJson {
     return new RawJson(bytes, index[1], index[2], toAsciiText(bytes), shape.root, index);
   }
 
+  /** The same for bytes in pieces. */
+  static fromPiecedScan(pieced: Pieced, shape: Shape, index: Index): RawJson {
+    return new RawJson(undefined, index[1], index[2], undefined, shape.root, index, pieced);
+  }
+
   /** Wraps bytes that are known to be exactly one JSON value. Not for bytes from outside: no check. */
   static fromChecked(bytes: Uint8Array): RawJson {
     return new RawJson(bytes, 0, bytes.length);
@@ -72,10 +80,8 @@ export class RawJson {
 
   /** Wraps pieces that are, one after the other, exactly one JSON value. Not for bytes from outside: no check. */
   static fromPieces(pieces: readonly Uint8Array[]): RawJson {
-    const raw = new RawJson();
-    raw.#pieces = pieces;
-    raw.#isForeign = true;
-    return raw;
+    const pieced = new Pieced(pieces);
+    return new RawJson(undefined, 0, pieced.length, undefined, undefined, undefined, pieced);
   }
 
   /**
@@ -119,7 +125,23 @@ export class RawJson {
 
   /** The same as `bytes`, in as many pieces as it was made of: for those who can write them one after the other. */
   get pieces(): readonly Uint8Array[] {
-    return this.#pieces ?? [this.bytes];
+    return this.piecesOf(0, this.byteLength);
+  }
+
+  /** The bytes at [start, end) of `bytes`, in as many pieces as they lie in. */
+  piecesOf(start: number, end: number): readonly Uint8Array[] {
+    if (this.#source === undefined && this.#pieced !== undefined)
+      return this.#pieced.cut(this.#start + start, this.#start + end);
+    return [start === 0 && end === this.byteLength ? this.bytes : this.bytes.subarray(start, end)];
+  }
+
+  /** One of `bytes`; undefined beyond their end. */
+  byteAt(offset: number): number | undefined {
+    if (offset < 0 || offset >= this.byteLength) return undefined;
+    const at = this.#start + offset;
+    return this.#source === undefined && this.#pieced !== undefined
+      ? this.#pieced.at(at)
+      : this.#toSource()[at];
   }
 
   get text(): string {
@@ -134,19 +156,18 @@ export class RawJson {
   }
 
   get byteLength(): number {
-    if (this.#pieces !== undefined) return lengthOf(this.#pieces);
-    return this.#source === undefined ? Buffer.byteLength(this.text) : this.#end - this.#start;
+    const isInBytes = this.#source !== undefined || this.#pieced !== undefined;
+    return isInBytes ? this.#end - this.#start : Buffer.byteLength(this.text);
   }
 
   /** About how long the text is, without making any: exact for text, bytes for bytes, 0 for a value nobody wrote yet. */
   get textLength(): number {
-    if (this.#text !== undefined) return this.#text.length;
-    return this.#pieces === undefined ? this.#end - this.#start : lengthOf(this.#pieces);
+    return this.#text?.length ?? this.#end - this.#start;
   }
 
   get kind(): JsonKind {
     if (this.#source !== undefined) return kindOfFirst(this.#source[this.#start]);
-    if (this.#pieces !== undefined) return kindOfFirst(this.#pieces[0]?.[0]);
+    if (this.#pieced !== undefined) return kindOfFirst(this.#pieced.at(this.#start));
     if (this.#text !== undefined) return kindOfFirst(this.#text.charCodeAt(0));
     return kindOfValue(this.#value);
   }
@@ -158,13 +179,13 @@ export class RawJson {
 
   /** Whether it came as bytes, and turning it into text would cost more than cutting it out of a text there is. */
   get prefersBytes(): boolean {
-    const isInBytes = this.#source !== undefined || this.#pieces !== undefined;
+    const isInBytes = this.#source !== undefined || this.#pieced !== undefined;
     return isInBytes && this.#text === undefined && this.#whole === undefined;
   }
 
   /** Whether this came as a value and has not been needed as bytes or text so far. */
   get isValueOnly(): boolean {
-    return this.#source === undefined && this.#pieces === undefined && this.#text === undefined;
+    return this.#source === undefined && this.#pieced === undefined && this.#text === undefined;
   }
 
   /**
@@ -179,7 +200,7 @@ export class RawJson {
       const start = this.#index[known.slot + 1];
       if (start === -1) return undefined;
       const end = this.#index[known.slot + 2];
-      return new RawJson(this.#source, start, end, this.#whole, known.level, this.#index);
+      return new RawJson(this.#source, start, end, this.#whole, known.level, this.#index, this.#pieced);
     }
     const source = this.#toSource();
     let member: RawJson | undefined;
@@ -228,15 +249,15 @@ export class RawJson {
 
   #toSource(): Uint8Array {
     if (this.#source === undefined) {
-      this.#source = this.#pieces === undefined ? Buffer.from(this.text) : Buffer.concat(this.#pieces);
-      this.#pieces = undefined;
+      if (this.#pieced !== undefined) return (this.#source = this.#pieced.join());
+      this.#source = Buffer.from(this.text);
       this.#end = this.#source.length;
     }
     return this.#source;
   }
 
   #decode(): string {
-    if (this.#pieces !== undefined) this.#toSource();
+    if (this.#pieced !== undefined) this.#toSource();
     if (this.#source !== undefined) return this.#cut(this.#start, this.#end);
     const text: string | undefined = JSON.stringify(this.#value);
     if (text === undefined) throw new TypeError("The value turned into nothing when written as JSON");
@@ -245,12 +266,11 @@ export class RawJson {
 
   #cut(start: number, end: number): string {
     if (this.#whole !== undefined) return this.#whole.slice(start, end);
-    return this.#source === undefined ? "" : toText(this.#source, start, end);
+    if (this.#source !== undefined) return toText(this.#source, start, end);
+    // A small part of what is in pieces is no reason to join them.
+    const part = Buffer.concat(this.#pieced?.cut(start, end) ?? []);
+    return toText(part, 0, part.length);
   }
-}
-
-function lengthOf(pieces: readonly Uint8Array[]): number {
-  return pieces.reduce((sum, { length }) => sum + length, 0);
 }
 
 /** Up to here a whole message is decoded once, and its members are cut out of that. */

@@ -1,10 +1,11 @@
 import * as fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import type { JsonError } from "../errors/json-error.ts";
+import { Pieced } from "../json/pieced.ts";
 import { messageShape } from "../mcp/shape.ts";
 import type { Batch, Invalid } from "./channel.ts";
 import { encodeMessage, type Message, type Request } from "./message.ts";
-import { parseMessage } from "./parse.ts";
+import { parseMessage, parsePieced } from "./parse.ts";
 
 function parse(text: string | Uint8Array): ReturnType<typeof parseMessage> {
   return parseMessage(typeof text === "string" ? Buffer.from(text) : text, { shape: messageShape });
@@ -228,4 +229,32 @@ describe("whatever comes", () => {
 
 function nest(depth: number): string {
   return `${'{"a":'.repeat(depth - 1)}{}${"}".repeat(depth - 1)}`;
+}
+
+test("bytes in pieces are read as the same bytes in one", () => {
+  const message = fc.constantFrom(
+    '{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"é","arguments":{"a":1.0}}}',
+    '{"jsonrpc":"2.0","id":"x","result":{"resultType":"complete","content":[]}}',
+    ' {"jsonrpc":"2.0","id":7,"error":{"code":-1,"message":"no","data":{}}}',
+    '[{"jsonrpc":"2.0","method":"a"},{"jsonrpc":"2.0","id":2,"result":{}}]',
+    '{"jsonrpc":"2.0","id":1,"id":2,"method":"a"}',
+    '{"jsonrpc":"2.0","id":3,"method":"a","Params":{}}',
+    '{"jsonrpc":"2.0","id":4',
+    "1",
+  );
+  fc.assert(
+    fc.property(message, fc.nat(90), fc.nat(90), (text, first, second) => {
+      const bytes = Buffer.from(text);
+      const [from, to] = [Math.min(first, second), Math.max(first, second)];
+      const pieced = new Pieced([bytes.subarray(0, from), bytes.subarray(from, to), bytes.subarray(to)]);
+      const options = { shape: messageShape };
+      expect(shown(parsePieced(pieced, options))).toEqual(shown(parseMessage(bytes, options)));
+    }),
+    { numRuns: 300 },
+  );
+});
+
+/** All that can be seen of what was read. */
+function shown(incoming: ReturnType<typeof parseMessage>): unknown {
+  return JSON.parse(JSON.stringify(incoming));
 }

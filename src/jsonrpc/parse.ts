@@ -1,5 +1,6 @@
 import { JsonError } from "../errors/json-error.ts";
 import { RpcError } from "../errors/rpc-error.ts";
+import { inScratch, maxScratchBytes, type Pieced } from "../json/pieced.ts";
 import { parseText, RawJson } from "../json/raw.ts";
 import { type Index, scan, scanElements, type ScanLimits } from "../json/scan.ts";
 import { defineShape, lenient, type Shape, type ShapeTree } from "../json/shape.ts";
@@ -49,6 +50,22 @@ export function parseMessage(bytes: Uint8Array, options: ParseOptions = {}): Inc
     if (!(error instanceof JsonError)) throw error;
     return refuse(error, bytes, shape);
   }
+}
+
+/**
+ * The same for bytes in pieces, which stay in pieces where that can be: one message that is as it should be. Everything
+ * else is joined and read again.
+ */
+export function parsePieced(pieced: Pieced, options: ParseOptions = {}): Incoming {
+  const { shape = plainShape } = options;
+  if (pieced.length > maxScratchBytes) return parseMessage(pieced.join(), options);
+  try {
+    const raw = RawJson.fromPiecedScan(pieced, shape, scan(inScratch(pieced), shape, options));
+    if (raw.kind === "object") return toMessage(raw);
+  } catch (error) {
+    if (!(error instanceof JsonError)) throw error;
+  }
+  return parseMessage(pieced.join(), options);
 }
 
 function parseBatch(bytes: Uint8Array, options: ParseOptions): Batch | Invalid {

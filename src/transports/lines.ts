@@ -1,8 +1,11 @@
+import { minPiecedBytes, Pieced } from "../json/pieced.ts";
 import { Pieces } from "./pieces.ts";
 
 /** One line without its end, or the news that a line was too long and was left out. */
 export type Line =
   | { readonly kind: "line"; readonly bytes: Uint8Array }
+  /** A long one, in the pieces it came in. */
+  | { readonly kind: "pieced"; readonly bytes: Pieced }
   | { readonly kind: "too_long"; readonly maxBytes: number };
 
 const newline = 0x0a;
@@ -47,13 +50,28 @@ export class LineSplitter {
 
   #finish(last: Uint8Array, lines: Line[]): void {
     const isSkipped = this.#isSkipping;
-    const bytes = this.#partial.length === 0 ? last : this.#joined(last);
-    this.#forget();
+    const partial = this.#partial;
+    if (partial.length > 0) {
+      partial.append(last);
+      this.#forget();
+    }
     this.#isSkipping = false;
     if (isSkipped) return;
+    if (partial.length >= minPiecedBytes) this.#finishPieced(new Pieced(partial.all), lines);
+    else this.#finishWhole(partial.length === 0 ? last : partial.join(), lines);
+  }
+
+  #finishWhole(bytes: Uint8Array, lines: Line[]): void {
     const line = endsWithReturn(bytes) ? bytes.subarray(0, -1) : bytes;
     if (line.length > this.#maxBytes) lines.push({ kind: "too_long", maxBytes: this.#maxBytes });
     else if (!isBlank(line)) lines.push({ kind: "line", bytes: line });
+  }
+
+  #finishPieced(bytes: Pieced, lines: Line[]): void {
+    const end = bytes.length - (bytes.at(bytes.length - 1) === carriageReturn ? 1 : 0);
+    // A long line that begins with space may be nothing but space.
+    if (end > this.#maxBytes || isSpace(bytes.at(0))) return this.#finishWhole(bytes.join(), lines);
+    lines.push({ kind: "pieced", bytes: end === bytes.length ? bytes : new Pieced(bytes.cut(0, end)) });
   }
 
   #keep(piece: Uint8Array, lines: Line[]): void {
@@ -69,11 +87,6 @@ export class LineSplitter {
     }
   }
 
-  #joined(last: Uint8Array): Uint8Array {
-    this.#partial.append(last);
-    return this.#partial.join();
-  }
-
   #forget(): void {
     this.#partial = new Pieces();
   }
@@ -84,6 +97,10 @@ function endsWithReturn(bytes: Uint8Array): boolean {
 }
 
 function isBlank(line: Uint8Array): boolean {
-  for (const byte of line) if (byte !== 0x20 && byte !== 0x09 && byte !== carriageReturn) return false;
+  for (const byte of line) if (!isSpace(byte)) return false;
   return true;
+}
+
+function isSpace(byte: number | undefined): boolean {
+  return byte === 0x20 || byte === 0x09 || byte === carriageReturn;
 }

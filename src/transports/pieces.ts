@@ -30,6 +30,12 @@ export class Pieces {
     this.#used += piece.length;
   }
 
+  /** What came so far, in a few pieces. */
+  get all(): readonly Uint8Array[] {
+    this.#closeBlock();
+    return this.#pieces;
+  }
+
   join(): Uint8Array {
     this.#closeBlock();
     const [only] = this.#pieces;

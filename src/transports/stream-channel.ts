@@ -3,7 +3,7 @@ import { type Clock, settlesWithin, systemClock } from "../async/clock.ts";
 import { RpcError } from "../errors/rpc-error.ts";
 import type { Channel, Incoming, Invalid } from "../jsonrpc/channel.ts";
 import { encodeMessage } from "../jsonrpc/message.ts";
-import { parseMessage } from "../jsonrpc/parse.ts";
+import { parseMessage, parsePieced } from "../jsonrpc/parse.ts";
 import { messageShape } from "../mcp/shape.ts";
 import { LineReader } from "./line-reader.ts";
 import { LineWriter } from "./line-writer.ts";
@@ -57,7 +57,14 @@ function receive(readable: Readable, limits: LineLimits): LineReader {
 }
 
 function toIncoming(line: Line, options: Parameters<typeof parseMessage>[1]): Incoming {
-  return line.kind === "line" ? parseMessage(line.bytes, options) : refuseTooLong(line.maxBytes);
+  switch (line.kind) {
+    case "line":
+      return parseMessage(line.bytes, options);
+    case "pieced":
+      return parsePieced(line.bytes, options);
+    case "too_long":
+      return refuseTooLong(line.maxBytes);
+  }
 }
 
 /** What is received in place of a message that is too long to read. */

@@ -1,7 +1,7 @@
 import type { IncomingHttpHeaders } from "node:http";
 import type { Batch, Incoming } from "../../jsonrpc/channel.ts";
 import type { RequestId, Response } from "../../jsonrpc/message.ts";
-import { parseMessage } from "../../jsonrpc/parse.ts";
+import { parseMessage, parsePieced } from "../../jsonrpc/parse.ts";
 import { messageShape } from "../../mcp/shape.ts";
 import type { ReplySink } from "./client-exchange.ts";
 import { mediaTypeOf, WholeReply } from "./client-reply.ts";
@@ -80,6 +80,14 @@ export class AnswerReader implements ReplySink {
 
   get retryMs(): number | undefined {
     return this.#stream?.retryMs ?? this.#retryMs;
+  }
+
+  /** The body as a message. */
+  parse(): Incoming {
+    const pieced = this.#whole?.pieced;
+    return pieced === undefined
+      ? parseMessage(this.body, { shape: messageShape })
+      : parsePieced(pieced, { shape: messageShape });
   }
 
   get body(): Uint8Array {

@@ -2,6 +2,7 @@ import { Buffer } from "node:buffer";
 import type { IncomingHttpHeaders } from "node:http";
 import type { Dispatcher } from "undici";
 import { RpcError } from "../../errors/rpc-error.ts";
+import { minPiecedBytes, Pieced } from "../../json/pieced.ts";
 import { Exchange, type HttpRequest, type ReplySink } from "./client-exchange.ts";
 
 /** A response that was read to its end. */
@@ -27,6 +28,11 @@ export class WholeReply implements ReplySink {
       throw new RpcError("rpc.internal", `The server answered with more than ${this.#maxBytes} bytes`);
     this.#chunks.push(bytes);
     return false;
+  }
+
+  /** The body, if it is a large one, in the pieces it came in. */
+  get pieced(): Pieced | undefined {
+    return this.#length < minPiecedBytes ? undefined : new Pieced(this.#chunks);
   }
 
   get body(): Uint8Array {

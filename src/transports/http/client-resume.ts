@@ -4,9 +4,8 @@ import { sleep } from "../../async/clock.ts";
 import { ClosedError } from "../../errors/closed-error.ts";
 import { RpcError, rpcCodes } from "../../errors/rpc-error.ts";
 import { SessionExpiredError } from "../../errors/session-expired-error.ts";
+import type { Incoming } from "../../jsonrpc/channel.ts";
 import type { RequestId, Response } from "../../jsonrpc/message.ts";
-import { parseMessage } from "../../jsonrpc/parse.ts";
-import { messageShape } from "../../mcp/shape.ts";
 import type { AnswerReader } from "./client-answer.ts";
 import { httpErrorOf, isRefused } from "./client-failure.ts";
 import type { HttpWay } from "./client-way.ts";
@@ -96,8 +95,9 @@ function lost({ target }: HttpWay, cause: unknown): ClosedError {
 }
 
 /** The answer in a JSON body, or the error that says why there is none. */
-function toAnswer(way: HttpWay, { status, body }: AnswerReader, id: RequestId): Response {
-  const message = parseMessage(body, { shape: messageShape });
+function toAnswer(way: HttpWay, reader: AnswerReader, id: RequestId): Response {
+  const { status } = reader;
+  const message = reader.parse();
   const isForUs = message.kind === "result" || message.kind === "error" ? message.id === id : false;
   const isForgotten =
     (status === 404 && !(isForUs && isUnknownMethod(message))) ||
@@ -108,7 +108,7 @@ function toAnswer(way: HttpWay, { status, body }: AnswerReader, id: RequestId): 
   }
   if (message.kind === "result" && isForUs && status < 300) return message;
   // Authorization is between the client and HTTP, whatever the body says.
-  if (status === 401 || status === 403) throw httpErrorOf(status, way.url, body);
+  if (status === 401 || status === 403) throw httpErrorOf(status, way.url, reader.body);
   // An error without an id is about the only request there was.
   if (message.kind === "error" && (isForUs || message.id === undefined)) return message;
   if (status < 300)
@@ -116,14 +116,14 @@ function toAnswer(way: HttpWay, { status, body }: AnswerReader, id: RequestId): 
       "rpc.other",
       `${way.target} answered ${status} with something that is no answer to the request`,
     );
-  throw httpErrorOf(status, way.url, body);
+  throw httpErrorOf(status, way.url, reader.body);
 }
 
 /** How the official servers say that they do not know a session, where 404 would be the protocol's way. */
-function isNoSession(message: ReturnType<typeof parseMessage>): boolean {
+function isNoSession(message: Incoming): boolean {
   return message.kind === "error" && message.error.code === -32_000;
 }
 
-function isUnknownMethod(message: ReturnType<typeof parseMessage>): boolean {
+function isUnknownMethod(message: Incoming): boolean {
   return message.kind === "error" && message.error.code === rpcCodes["rpc.method_not_found"];
 }
