@@ -56,11 +56,12 @@ export async function startThrough({
 }: Through): Promise<AsyncDisposable & { readonly url: string }> {
   const behind =
     transport === "http" ? await listenHttp(createEverythingServer({ serves }), { port: 0 }) : undefined;
-  const gateway = await createGateway({
+  const config = {
     mcpServers: { everything: behind === undefined ? toChild(serves) : { url: behind.url } },
     // The suite walks away from calls that wait for an answer; each holds a line until it expires.
     junctor: { servers: { everything: { prefix: false, maxConnections: 64 } } },
-  });
+  };
+  const gateway = await createGateway(config, { readyMs: 12_000 });
   await gateway.ready;
   const listener = await listenHttp(gateway.server, { port: 0 });
   return {

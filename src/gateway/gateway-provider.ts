@@ -25,14 +25,13 @@ export interface GatewayProviderOptions {
   readonly viewFor: (context: Hearer) => View;
   /** Undefined once the first lists are there; until then, settles when they are or when waiting is over. */
   readonly untilReady: () => Promise<void> | undefined;
+  /** How long the first list for callers of a new kind is waited for. */
+  readonly firstListMs: number;
 }
-
-/** How long the first list for callers of a new kind is waited for. */
-const firstListMs = 2000;
 
 /** All servers behind the gateway as one provider. Lists come from the catalog, calls go to the owner, nothing else is asked. */
 export function createGatewayProvider(options: GatewayProviderOptions): Provider {
-  const { catalog, upstreams, changes, clock, hide, viewFor, untilReady } = options;
+  const { catalog, upstreams, changes, clock, hide, viewFor, untilReady, firstListMs } = options;
 
   /** Starts lazy servers of which nothing is known: a name may be theirs. */
   const untilKnown = (): Promise<unknown> | undefined => {

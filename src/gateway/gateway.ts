@@ -134,6 +134,7 @@ export async function startGateway(
     hide,
     viewFor: (context) => access.viewFor(context),
     untilReady: () => (isReady ? undefined : ready),
+    firstListMs: readyMs,
   });
   let guarded = withMiddleware(base, chain.middlewares);
   const provider: Provider = {
