@@ -5,6 +5,7 @@ import type { Channel } from "../jsonrpc/channel.ts";
 import { toChildEnv } from "./child-env.ts";
 import { type Guardian, noGuardian } from "./guardian.ts";
 import { killTree } from "./kill-tree.ts";
+import { Pacer } from "./pacer.ts";
 import { createStreamChannel, type LineLimits } from "./stream-channel.ts";
 import { TextTail } from "./text-tail.ts";
 
@@ -41,7 +42,8 @@ export interface Child extends AsyncDisposable {
 
 /**
  * Starts a program in a process group of its own, without a shell. Rejects with a `ConnectError` when it cannot be
- * started. Its standard error is read all the time: a pipe nobody reads would stop the child.
+ * started. Its standard error is read all the time, because a pipe nobody reads would stop the child, but not as fast as it
+ * can write.
  */
 export async function spawnChild(command: ChildCommand, options: ChildOptions = {}): Promise<Child> {
   const { stageMs = 2000, clock = systemClock, guardian = noGuardian, onStderr } = options;
@@ -61,9 +63,16 @@ export async function spawnChild(command: ChildCommand, options: ChildOptions = 
   await started(child, name, command);
   if (stdin === null || stdout === null || stderr === null) throw new ConnectError(name, "it has no pipes");
   const tail = new TextTail(16 * 1024);
+  const pacer = new Pacer({
+    ...talk,
+    clock,
+    pause: () => stderr.pause(),
+    resume: () => stderr.resume(),
+  });
   stderr.on("data", (chunk: Uint8Array) => {
     tail.push(chunk);
     onStderr?.(chunk);
+    pacer.charge(chunk.length);
   });
   stderr.on("error", () => {}); // Its end is not interesting; the child's is.
   const exited = new Promise<string>((resolve) => {
@@ -75,6 +84,7 @@ export async function spawnChild(command: ChildCommand, options: ChildOptions = 
   // Whatever the child started goes with it, also when it ends by itself.
   const forget = killOnExit(child.pid);
   void exited.then(() => {
+    pacer.free(); // Its last words are wanted now.
     forget();
     killTree(child.pid, "SIGKILL");
     release();
@@ -116,6 +126,9 @@ export async function spawnChild(command: ChildCommand, options: ChildOptions = 
 async function loadSpawn(): Promise<typeof spawnProcess> {
   return process.platform === "win32" ? (await import("cross-spawn")).default.spawn : spawnProcess;
 }
+
+/** How much a child may say on its standard error stream before it has to wait for us. */
+const talk = { burstBytes: 1024 * 1024, bytesPerSecond: 256 * 1024 };
 
 /** The command as a person would type it. */
 export function describeCommand({ command, args = [] }: ChildCommand): string {

@@ -1,7 +1,9 @@
 import { Buffer } from "node:buffer";
 import type { Readable } from "node:stream";
+import type { Clock } from "../async/clock.ts";
 import type { Incoming } from "../jsonrpc/channel.ts";
 import { LineSplitter, type Line } from "./lines.ts";
+import { Pacer } from "./pacer.ts";
 
 type Received = IteratorResult<readonly Incoming[], undefined>;
 
@@ -11,8 +13,20 @@ interface Waiting {
   readonly reject: (error: unknown) => void;
 }
 
+/** The lines of one chunk, and how many of them were read as messages. */
+interface Chunk {
+  readonly lines: readonly Line[];
+  read: number;
+}
+
+/** Most messages read in one go, before anything else has its turn. */
+const maxTogether = 64;
+
 /** How many chunks are read ahead of whoever takes the messages; then the sender has to wait. */
 const maxAhead = 4;
+
+/** A line without end is thrown away, but not as fast as somebody can write it: that would take all of our time. */
+const skipping = { burstBytes: 4 * 1024 * 1024, bytesPerSecond: 8 * 1024 * 1024 };
 
 /**
  * Reads messages from a byte stream, those that came together in one array. Listens to the stream itself: its own iterator
@@ -21,13 +35,20 @@ const maxAhead = 4;
 export class LineReader implements AsyncIterableIterator<readonly Incoming[]> {
   readonly #readable: Readable;
   readonly #splitter: LineSplitter;
+  readonly #pacer: Pacer;
   readonly #parse: (line: Line) => Incoming;
-  readonly #ahead: (readonly Incoming[])[] = [];
+  readonly #ahead: Chunk[] = [];
   #waiting: Waiting | undefined;
   #end: { readonly error: unknown } | undefined;
 
-  constructor(readable: Readable, maxLineBytes: number, parse: (line: Line) => Incoming) {
+  constructor(readable: Readable, maxLineBytes: number, parse: (line: Line) => Incoming, clock: Clock) {
     this.#readable = readable;
+    this.#pacer = new Pacer({
+      ...skipping,
+      clock,
+      pause: () => readable.pause(),
+      resume: () => this.#resume(),
+    });
     this.#splitter = new LineSplitter(maxLineBytes);
     this.#parse = parse;
     readable.on("data", this.#onData);
@@ -44,9 +65,9 @@ export class LineReader implements AsyncIterableIterator<readonly Incoming[]> {
 
   /** One at a time: whoever asks again before the answer came gets nothing. */
   next(): Promise<Received> {
-    const value = this.#ahead.shift();
+    const value = this.#take();
     if (value !== undefined) {
-      if (this.#end === undefined && this.#readable.isPaused()) this.#readable.resume();
+      this.#resume();
       return Promise.resolve({ done: false, value });
     }
     if (this.#end !== undefined) return this.#ended(this.#end.error);
@@ -63,8 +84,16 @@ export class LineReader implements AsyncIterableIterator<readonly Incoming[]> {
 
   readonly #onData = (chunk: Uint8Array | string): void => {
     // A stream with an encoding gives strings.
-    this.#give(this.#splitter.push(typeof chunk === "string" ? Buffer.from(chunk) : chunk));
+    const bytes = typeof chunk === "string" ? Buffer.from(chunk) : chunk;
+    const lines = this.#splitter.push(bytes);
+    if (this.#splitter.isSkipping) this.#pacer.charge(bytes.length);
+    this.#give(lines);
   };
+
+  #resume(): void {
+    const isWanted = this.#end === undefined && this.#ahead.length < maxAhead && !this.#pacer.isPausing;
+    if (isWanted && this.#readable.isPaused()) this.#readable.resume();
+  }
 
   readonly #onEnd = (): void => {
     if (this.#end !== undefined) return;
@@ -80,19 +109,30 @@ export class LineReader implements AsyncIterableIterator<readonly Incoming[]> {
 
   #give(lines: readonly Line[]): void {
     if (lines.length === 0) return;
-    const messages = lines.map(this.#parse);
+    this.#ahead.push({ lines, read: 0 });
     const waiting = this.#waiting;
     if (waiting !== undefined) {
       this.#waiting = undefined;
-      return waiting.resolve({ done: false, value: messages });
+      waiting.resolve({ done: false, value: this.#take() ?? [] });
     }
-    this.#ahead.push(messages);
     if (this.#ahead.length >= maxAhead) this.#readable.pause();
+  }
+
+  /** The next messages that came together, read only now: a chunk may hold thirty thousand lines that are none. */
+  #take(): readonly Incoming[] | undefined {
+    const chunk = this.#ahead[0];
+    if (chunk === undefined) return undefined;
+    const { lines, read } = chunk;
+    chunk.read += maxTogether;
+    if (chunk.read >= lines.length) this.#ahead.shift();
+    const isAll = read === 0 && lines.length <= maxTogether;
+    return (isAll ? lines : lines.slice(read, read + maxTogether)).map(this.#parse);
   }
 
   #finish(error: unknown): void {
     if (this.#end !== undefined) return;
     this.#end = { error };
+    this.#pacer.free();
     this.#readable.off("data", this.#onData);
     this.#readable.off("end", this.#onEnd);
     this.#readable.off("close", this.#onEnd);

@@ -27,6 +27,11 @@ export class LineSplitter {
     this.#maxBytes = maxBytes;
   }
 
+  /** Whether what comes belongs to a line that is too long, and is thrown away. */
+  get isSkipping(): boolean {
+    return this.#isSkipping;
+  }
+
   /** The lines that end in this chunk. */
   push(chunk: Uint8Array): readonly Line[] {
     const lines: Line[] = [];

@@ -50,10 +50,10 @@ export function createStreamChannel(
   };
 }
 
-function receive(readable: Readable, limits: LineLimits): LineReader {
-  const { maxLineBytes = defaultMaxLineBytes, maxDepth } = limits;
+function receive(readable: Readable, limits: StreamChannelOptions): LineReader {
+  const { maxLineBytes = defaultMaxLineBytes, maxDepth, clock = systemClock } = limits;
   const options = { shape: messageShape, ...(maxDepth === undefined ? {} : { maxDepth }) };
-  return new LineReader(readable, maxLineBytes, (line) => toIncoming(line, options));
+  return new LineReader(readable, maxLineBytes, (line) => toIncoming(line, options), clock);
 }
 
 function toIncoming(line: Line, options: Parameters<typeof parseMessage>[1]): Incoming {

@@ -64,6 +64,13 @@ function annoy(client: GatewayClient, server: "child" | "hostile"): () => void {
   };
 }
 
+function median(slices: readonly Slice[], key: keyof Slice): number {
+  return quantile(
+    slices.map((slice) => slice[key]),
+    0.5,
+  );
+}
+
 function quantile(values: readonly number[], share: number): number {
   const sorted = values.toSorted((one, other) => one - other);
   return sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * share))]!;
@@ -77,6 +84,9 @@ describe("beside a child that", () => {
     ["reads nothing", "deaf"],
     ["prints garbage", "garbage"],
     ["prints garbage between its answers", "babble"],
+    ["prints a line without end", "endless"],
+    ["prints lines of a single letter", "shreds"],
+    ["complains without end", "complaints"],
     ["floods us with log messages", "logs"],
     ["floods us with progress", "progress"],
     ["floods us with changes", "changes"],
@@ -92,7 +102,9 @@ describe("beside a child that", () => {
       await measure(at); // To warm up.
       const without: Slice[] = [];
       const beside: Slice[] = [];
-      for (let round = 0; round < rounds; round++) {
+      const ratio = (): number => median(beside, "cpuMs") / median(without, "cpuMs");
+      // A machine that is busy with something else for seconds wants more rounds; a child that delays others stays one.
+      for (let round = 0; round < rounds || (round < 3 * rounds && ratio() >= 2); round++) {
         const stopChild = annoy(client, "child");
         without.push(await measure(at));
         stopChild();
@@ -102,18 +114,12 @@ describe("beside a child that", () => {
         stopHostile();
         await at.gateway.update({ mcpServers });
       }
-      const median = (slices: readonly Slice[], key: keyof Slice): number =>
-        quantile(
-          slices.map((slice) => slice[key]),
-          0.5,
-        );
       const show = (slices: readonly Slice[]): string =>
         slices.map(({ cpuMs }) => cpuMs.toFixed(1)).join(" ");
-      const ratio = median(beside, "cpuMs") / median(without, "cpuMs");
       console.log(
-        `${trouble}: ${ratio.toFixed(2)}; p99 without: ${show(without)}, beside: ${show(beside)} ms`,
+        `${trouble}: ${ratio().toFixed(2)}; p99 without: ${show(without)}, beside: ${show(beside)} ms`,
       );
-      expect(ratio).toBeLessThan(2);
+      expect(ratio()).toBeLessThan(2);
       // Nobody waits without working, either.
       expect(median(beside, "wallMs")).toBeLessThan(2 * median(without, "wallMs") + 20);
     },
