@@ -17,9 +17,23 @@ import { runServers } from "./sections/servers.mjs";
 import { runStartup } from "./sections/startup.mjs";
 import { runStdio } from "./sections/stdio.mjs";
 
+/** @typedef {import("./lib/run.mjs").Plans} Plans */
+
+// Many short rounds make a steadier median than few long ones. Where a call takes milliseconds, a short turn would have too
+// few of them; and as each turn begins and ends with a call on every socket, few rounds and short warm-ups save most there.
+//
 // Code is compiled by how often it ran: a quick system is warm after many calls, a slow one gets a fixed time.
-const fullPlan = { rounds: 5, turnMs: 250, warmUp: { durationMs: 1500, maxCalls: 10_000 } };
-const quickPlan = { rounds: 3, turnMs: 100, warmUp: { durationMs: 700, maxCalls: 6000 } };
+
+/** @type {Plans} */
+const fullPlans = {
+  usual: { rounds: 7, turnMs: 130, warmUp: { turns: 4, durationMs: 2000, maxCalls: 20_000 } },
+  heavy: { rounds: 5, turnMs: 200, warmUp: { turns: 3, durationMs: 1500, maxCalls: 10_000 } },
+};
+/** @type {Plans} */
+const quickPlans = {
+  usual: { rounds: 5, turnMs: 80, warmUp: { turns: 3, durationMs: 900, maxCalls: 8000 } },
+  heavy: { rounds: 3, turnMs: 150, warmUp: { turns: 1, durationMs: 300, maxCalls: 6000 } },
+};
 const root = fileURLToPath(new URL("..", import.meta.url));
 
 /** @type {Record<string, (run: Run) => Promise<void>>} */
@@ -46,8 +60,8 @@ try {
 async function bench({ only, systems, goals, isQuick, isStrict, isWhole, out }) {
   requireProc();
   installPeers(only, systems);
-  const run = new Run({ isQuick, systems, plan: isQuick ? quickPlan : fullPlan });
-  const { rounds, turnMs } = run.plan;
+  const run = new Run({ isQuick, systems, plans: isQuick ? quickPlans : fullPlans });
+  const { rounds, turnMs } = run.plans.usual;
   console.log(`${describeMachine()}; ${rounds} rounds of ${turnMs} ms, medians, every answer checked\n`);
   try {
     for (const section of only) await runners[section]?.(run);

@@ -4,7 +4,7 @@ import { WrongAnswerError } from "./load.mjs";
 /** @typedef {{ durationMs: number, maxCalls: number }} Limit */
 /** @typedef {{ turn(limit: Limit): Promise<Figure>, peakBytes(): number, close(): Promise<void> }} Subject */
 /** @typedef {{ name: string, open(): Promise<Subject> }} Entry */
-/** @typedef {{ rounds: number, turnMs: number, warmUp: Limit }} Plan a warm-up ends with whichever of its limits comes first */
+/** @typedef {{ rounds: number, turnMs: number, warmUp: Limit & { turns: number } }} Plan a warm-up ends with whichever of its limits comes first */
 /** @typedef {{ name: string, figures: Figure[], peakBytes: number, problem?: string, isWrong?: boolean }} Standing */
 /** @typedef {{ section: string, name: string, standings: Standing[] }} Contest */
 
@@ -19,10 +19,7 @@ export async function hold({ section, name, entries, plan, onStep }) {
   /** @type {(Standing & { subject?: Subject })[]} */
   const field = await Promise.all(entries.map((entry) => open(entry)));
   try {
-    for (const each of field) {
-      onStep(`${name}: ${each.name} warms up`);
-      await attempt(each, (subject) => warmUp(subject, plan.warmUp));
-    }
+    await warmUpAll(field, plan.warmUp, (system) => onStep(`${name}: ${system} warms up`));
     const turn = { durationMs: plan.turnMs, maxCalls: Number.MAX_SAFE_INTEGER };
     for (let round = 0; round < plan.rounds; round++) {
       // Nobody always goes first.
@@ -40,13 +37,33 @@ export async function hold({ section, name, entries, plan, onStep }) {
   return { section, name, standings: field };
 }
 
-/** Connections that come and go make V8 think again about what it has compiled, so a warm-up has several turns too. */
-const warmUpTurns = 4;
+/**
+ * Two at a time: nothing is measured yet, and a slow system leaves the load process and a core idle.
+ *
+ * @param {readonly (Standing & { subject?: Subject })[]} field
+ * @param {Plan["warmUp"]} limit
+ * @param {(system: string) => void} onStart
+ */
+async function warmUpAll(field, limit, onStart) {
+  const waiting = [...field];
+  const work = async () => {
+    for (let next = waiting.shift(); next !== undefined; next = waiting.shift()) {
+      onStart(next.name);
+      await attempt(next, (subject) => warmUp(subject, limit));
+    }
+  };
+  await Promise.all([work(), work()]);
+}
 
-/** @param {Subject} subject @param {Limit} limit */
-async function warmUp(subject, { durationMs, maxCalls }) {
-  const turn = { durationMs: durationMs / warmUpTurns, maxCalls: maxCalls / warmUpTurns };
-  for (let count = 0; count < warmUpTurns; count++) await subject.turn(turn);
+/**
+ * Connections that come and go make V8 think again about what it has compiled, so a warm-up has several turns too.
+ *
+ * @param {Subject} subject
+ * @param {Plan["warmUp"]} limit
+ */
+async function warmUp(subject, { turns, durationMs, maxCalls }) {
+  const turn = { durationMs: durationMs / turns, maxCalls: maxCalls / turns };
+  for (let count = 0; count < turns; count++) await subject.turn(turn);
 }
 
 /** @param {Entry} entry @returns {Promise<Standing & { subject?: Subject }>} */

@@ -9,11 +9,13 @@ export const sections = /** @type {const} */ ([
   "growth",
 ]);
 /** @typedef {typeof sections[number]} Section */
+/** A quick run is of these, unless others are asked for. */
+const quickSystems = "junctor,sdk-v1,sdk-v2,mcp-proxy,bare";
 /** @typedef {{ only: ReadonlySet<string>, systems: ReadonlySet<string> | undefined, goals: string, isQuick: boolean, isStrict: boolean, isWhole: boolean, out: string | undefined }} Options */
 
 export const usage = `npm run bench -- [options]
 
-  --quick             under a minute: fewer cases, shorter turns
+  --quick             under a minute: fewer systems and cases, shorter turns
   --only SECTIONS     of ${sections.join(", ")} (comma-separated)
   --systems NAMES     only these, for example junctor,bare,sdk-v2
   --goals SET         which bounds to judge by: all (default), http, stdio, client, gateway
@@ -47,9 +49,10 @@ export function parseOptions(args) {
   const unknown = only.find((name) => !sections.some((section) => section === name));
   if (unknown !== undefined)
     throw new TypeError(`there is no section ${unknown}: use ${sections.join(", ")}`);
+  const systems = values.systems ?? (values.quick ? quickSystems : undefined);
   return {
     only: new Set(only),
-    systems: values.systems === undefined ? undefined : new Set(values.systems.split(",")),
+    systems: systems === undefined ? undefined : new Set(systems.split(",")),
     goals: values.goals,
     isQuick: values.quick,
     isStrict: values.strict,

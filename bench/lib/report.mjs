@@ -50,7 +50,7 @@ function toReport(run, verdicts) {
   return {
     ...machine(),
     seconds: Math.round(run.elapsedMs / 1000),
-    plan: run.plan,
+    plans: run.plans,
     units: {
       cpu: "µs of CPU a call",
       perSecond: "calls a second",

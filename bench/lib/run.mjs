@@ -2,7 +2,8 @@ import { Load } from "./load.mjs";
 import { toFootprintTable, toTable, toTimesTable } from "./table.mjs";
 
 /** @typedef {import("./contest.mjs").Contest} Contest */
-/** @typedef {{ isQuick: boolean, systems: ReadonlySet<string> | undefined, plan: import("./contest.mjs").Plan }} Settings */
+/** @typedef {Record<"usual" | "heavy", import("./contest.mjs").Plan>} Plans heavy: where a call takes milliseconds */
+/** @typedef {{ isQuick: boolean, systems: ReadonlySet<string> | undefined, plans: Plans }} Settings */
 /** @typedef {{ name: string, ms: number[], problem?: string }} Times */
 /** @typedef {import("./footprint.mjs").Footprint} Footprint */
 
@@ -27,8 +28,8 @@ export class Run {
     return this.#settings.isQuick;
   }
 
-  get plan() {
-    return this.#settings.plan;
+  get plans() {
+    return this.#settings.plans;
   }
 
   /** Those of the systems the user asked for. */
@@ -37,10 +38,9 @@ export class Run {
     return names.filter((name) => systems === undefined || systems.has(name));
   };
 
-  /** What every contest of this run has in common; `rounds` when it should have fewer. @param {number} rounds */
-  contest(rounds = this.plan.rounds) {
-    const plan = { ...this.plan, rounds: Math.min(rounds, this.plan.rounds) };
-    return { plan, onStep: (/** @type {string} */ step) => this.progress(step) };
+  /** What every contest of this run has in common. @param {keyof Plans} kind */
+  contest(kind = "usual") {
+    return { plan: this.plans[kind], onStep: (/** @type {string} */ step) => this.progress(step) };
   }
 
   /** @param {Contest} contest */

@@ -64,7 +64,7 @@ async function answerTo(order) {
     }
     case "close": {
       const front = fronts.get(order.key);
-      if (front instanceof StdioFront) front.close();
+      if (front instanceof StdioFront || front instanceof SseFront) front.close();
       fronts.delete(order.key);
       streams.get(order.key)?.close();
       streams.delete(order.key);

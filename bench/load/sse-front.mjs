@@ -8,9 +8,14 @@ import { checkAnswer, toolOf } from "./scenarios.mjs";
 const openTimeoutMs = 1000;
 let lastId = 0;
 
-/** HTTP+SSE of 2024-11-05: a call is a POST, and its answer comes on the stream of its session. One session a socket. */
+/**
+ * HTTP+SSE of 2024-11-05: a call is a POST, and its answer comes on the stream of its session. One session a socket, and a
+ * session lasts for many turns: to open 32 of them takes mcp-hub three seconds.
+ */
 export class SseFront {
   #front;
+  /** @type {SseSession[]} */
+  #idle = [];
 
   /** @param {import("./http-front.mjs").Front} front */
   constructor(front) {
@@ -22,9 +27,9 @@ export class SseFront {
     const { minTools = 1 } = this.#front;
     const giveUpAt = performance.now() + 30_000;
     for (;;) {
-      const session = this.socket();
+      const session = new SseSession(this.#front, () => {});
       const found = await Promise.race([session.tools(), nothingAfter(openTimeoutMs)]);
-      session.close();
+      session.end();
       if (found.length >= minTools) return;
       if (performance.now() > giveUpAt) throw new Error(`${found.length} of ${minTools} tools`);
       await new Promise((resolve) => setTimeout(resolve, 10));
@@ -32,7 +37,7 @@ export class SseFront {
   }
 
   socket() {
-    return new SseSession(this.#front);
+    return this.#idle.pop() ?? new SseSession(this.#front, (session) => this.#idle.push(session));
   }
 
   /** @param {SseSession} session */
@@ -45,10 +50,15 @@ export class SseFront {
     const answer = await session.ask(id, request("legacy", id, "tools/call", params));
     checkAnswer(scenario, [answer], id, nonce);
   }
+
+  close() {
+    for (const session of this.#idle) session.end();
+  }
 }
 
 class SseSession {
   #front;
+  #onIdle;
   #stream;
   #poster;
   #heard = "";
@@ -61,9 +71,10 @@ class SseSession {
   /** @type {Promise<string>} */
   #path;
 
-  /** @param {import("./http-front.mjs").Front} front */
-  constructor(front) {
+  /** @param {import("./http-front.mjs").Front} front @param {(session: SseSession) => void} onIdle */
+  constructor(front, onIdle) {
     this.#front = front;
+    this.#onIdle = onIdle;
     this.#poster = new HttpSocket(front.port);
     this.#stream = new HttpStream(front.port, (text) => this.#hear(text));
     this.#path = new Promise((resolve) => (this.#onPath = resolve));
@@ -98,7 +109,12 @@ class SseSession {
     });
   }
 
+  /** Its turn is over. */
   close() {
+    this.#onIdle(this);
+  }
+
+  end() {
     this.#poster.close();
     this.#stream.close();
   }

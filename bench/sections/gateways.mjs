@@ -15,12 +15,12 @@ import { gateways } from "./gateway-systems.mjs";
 /** @type {Case[]} */
 const cases = [
   { kind: "stdio", count: 1, era: "legacy", scenario: "small", isQuick: true },
-  { kind: "http", count: 1, era: "legacy", scenario: "small" },
+  { kind: "http", count: 1, era: "legacy", scenario: "small", isQuick: true },
   { kind: "stdio", count: 1, era: "modern", scenario: "small" },
   { kind: "http", count: 1, era: "modern", scenario: "small" },
   { kind: "stdio", count: 20, era: "legacy", scenario: "small" },
   { kind: "http", count: 20, era: "legacy", scenario: "small" },
-  { kind: "stdio", count: 1, era: "legacy", scenario: "large", isQuick: true },
+  { kind: "stdio", count: 1, era: "legacy", scenario: "large" },
   { kind: "http", count: 1, era: "legacy", scenario: "large" },
 ];
 
@@ -40,7 +40,8 @@ export async function runGateways(run) {
       }));
       const upstreams = `${count} ${kind} upstream${count === 1 ? "" : "s"}`;
       const name = `${scenario === "large" ? "1 MB result" : "small call"}, ${upstreams}, ${era}`;
-      run.report(await hold({ section: "gateways", name, entries, ...run.contest() }));
+      const contest = run.contest(scenario === "large" ? "heavy" : "usual");
+      run.report(await hold({ section: "gateways", name, entries, ...contest }));
     }
   } finally {
     await echo.stop();
@@ -58,16 +59,16 @@ export async function startHttpEcho() {
 /**
  * @param {import("../lib/load.mjs").Load} load
  * @param {string} name
- * @param {Case & { url: string }} options
+ * @param {Case & { url: string, connections?: number }} options
  */
-export function openGateway(load, name, { kind, count, era, scenario, url }) {
+export function openGateway(load, name, { kind, count, era, scenario, url, connections = 32 }) {
   const gateway = gateways[name];
   if (gateway === undefined) throw new Error(`there is no gateway ${name}`);
   const upstreams = /** @type {import("./gateway-systems.mjs").Upstreams} */ ({ kind, count, url });
   return openHttpSubject(load, (port) => gateway.launch(port, upstreams), {
     era,
     scenario,
-    connections: 32,
+    connections,
     minTools: count,
   });
 }

@@ -16,11 +16,11 @@ export async function runGrowth(run) {
 /** @param {Run} run @param {readonly number[]} counts */
 async function growTools(run, counts) {
   for (const tools of counts) {
-    const entries = run.chosen(["junctor", "sdk-v1", "sdk-v2", "fastmcp", "tmcp", "bare"]).map((name) => ({
+    const entries = run.chosen(["junctor", "sdk-v2", "bare"]).map((name) => ({
       name,
       open: () => openServer(run.load, name, { era: "legacy", scenario: "small", tools }),
     }));
-    run.report(await hold({ section: "growth", name: countOf(tools, "tool"), entries, ...run.contest(3) }));
+    run.report(await hold({ section: "growth", name: countOf(tools, "tool"), entries, ...run.contest() }));
   }
 }
 
@@ -43,7 +43,7 @@ async function growUpstreams(run, counts) {
         section: "growth",
         name: countOf(upstreams, "stdio upstream"),
         entries,
-        ...run.contest(3),
+        ...run.contest(),
       }),
     );
   }
@@ -66,7 +66,7 @@ async function growStreams(run, counts) {
       },
     }));
     run.report(
-      await hold({ section: "growth", name: countOf(streams, "open stream"), entries, ...run.contest(3) }),
+      await hold({ section: "growth", name: countOf(streams, "open stream"), entries, ...run.contest() }),
     );
   }
 }

@@ -13,6 +13,8 @@ const names = {
   legacy: ["junctor", "sdk-v1", "sdk-v1-stateless", "sdk-v2", "sdk-v2-session", "fastmcp", "tmcp", "bare"],
   modern: ["junctor", "sdk-v2", "tmcp", "bare"],
 };
+/** What these do otherwise than their twins is over before a long answer begins. */
+const smallOnly = ["sdk-v1-stateless", "sdk-v2-session"];
 
 /** @type {Scenario[]} */
 const allScenarios = ["small", "stream", "list", "large"];
@@ -26,12 +28,15 @@ export async function runServers(run) {
   const scenarios = run.isQuick ? quickScenarios : allScenarios;
   for (const scenario of scenarios) {
     for (const era of /** @type {const} */ (["legacy", "modern"])) {
-      const entries = run.chosen(names[era]).map((name) => ({
+      const isHeavy = scenario === "list" || scenario === "large";
+      const field = names[era].filter((name) => !isHeavy || !smallOnly.includes(name));
+      const entries = run.chosen(field).map((name) => ({
         name,
         open: () => openServer(run.load, name, { era, scenario, tools: scenario === "list" ? 500 : 3 }),
       }));
+      const contest = run.contest(isHeavy ? "heavy" : "usual");
       run.report(
-        await hold({ section: "servers", name: `${titles[scenario]}, ${era}`, entries, ...run.contest() }),
+        await hold({ section: "servers", name: `${titles[scenario]}, ${era}`, entries, ...contest }),
       );
     }
   }
