@@ -7,7 +7,7 @@ import { judge } from "./goals.mjs";
 import { installPeers } from "./lib/install.mjs";
 import { parseOptions, usage } from "./lib/options.mjs";
 import { requireProc } from "./lib/processes.mjs";
-import { describeMachine, writeReport } from "./lib/report.mjs";
+import { describeMachine, toReport, writePage, writeReport } from "./lib/report.mjs";
 import { Run } from "./lib/run.mjs";
 import { toGoalTable } from "./lib/table.mjs";
 import { runClients } from "./sections/clients.mjs";
@@ -73,8 +73,12 @@ async function bench({ only, systems, goals, isQuick, isStrict, isWhole, out }) 
   if (isQuick) run.print("quick: not everybody was warm yet; ratios are better taken from a full run");
   if (isWhole) run.print(`who is missing where:\n${absences.map((each) => `  ${each}`).join("\n")}`);
   const folder = out ?? join(root, isWhole ? "docs" : "bench/results");
-  writeReport(run, verdicts, folder);
-  console.log(`${(run.elapsedMs / 1000).toFixed(0)} s; wrote bench.json and bench.svg`);
+  const report = toReport(run, verdicts);
+  writeReport(report, folder);
+  if (isWhole && out === undefined) writePage(report, join(root, "docs/performance.md"));
+  const written =
+    isWhole && out === undefined ? "bench.json, bench.svg and performance.md" : "bench.json and bench.svg";
+  console.log(`${(run.elapsedMs / 1000).toFixed(0)} s; wrote ${written}`);
   const wrong = run.wrongAnswers();
   for (const { kind, text } of wrong) console.error(`${kind}  ${text}`);
   return wrong.length > 0 || (isStrict && verdicts.some(({ isMet }) => !isMet)) ? 1 : 0;

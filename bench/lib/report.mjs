@@ -1,25 +1,47 @@
-import { mkdirSync, writeFileSync } from "node:fs";
+import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { cpus, release, totalmem } from "node:os";
 import { join } from "node:path";
 import { absences } from "../absences.mjs";
+import { toMarkdown, withReport } from "./markdown.mjs";
 import { median, spread } from "./statistics.mjs";
 import { toSvg } from "./svg.mjs";
 
 /** @typedef {import("./run.mjs").Run} Run */
 /** @typedef {import("../goals.mjs").Verdict} Verdict */
+/** @typedef {{ median: number, min: number, max: number }} Spread */
+/** @typedef {{ name: string, problem?: string | undefined, cpu?: Spread, perSecond?: number, p50?: number, p99?: number, peak?: number, cpuByRound?: number[] }} SystemFigures */
+/** @typedef {{ name: string, problem?: string | undefined, ms?: Spread }} SystemTimes */
+/** @typedef {Omit<Verdict, "reached"> & { reached: number | null }} ReportedVerdict */
+/**
+ * What bench.json holds.
+ *
+ * @typedef {ReturnType<typeof machine> & {
+ *   seconds: number,
+ *   plans: import("./run.mjs").Plans,
+ *   units: Record<string, string>,
+ *   contests: { section: string, name: string, systems: SystemFigures[] }[],
+ *   startup: { name: string, systems: SystemTimes[] }[],
+ *   footprints: { name: string, mebibytes: number, packages: number }[],
+ *   absences: readonly string[],
+ *   goals: ReportedVerdict[],
+ * }} Report
+ */
 
 /**
  * Writes bench.json and bench.svg.
  *
- * @param {Run} run
- * @param {readonly Verdict[]} verdicts
+ * @param {Report} report
  * @param {string} folder
  */
-export function writeReport(run, verdicts, folder) {
+export function writeReport(report, folder) {
   mkdirSync(folder, { recursive: true });
-  const report = toReport(run, verdicts);
   writeFileSync(join(folder, "bench.json"), toJson(report));
-  writeFileSync(join(folder, "bench.svg"), toSvg(run, describeMachine()));
+  writeFileSync(join(folder, "bench.svg"), toSvg(report, describeMachine(report)));
+}
+
+/** Puts the tables into a page, between its two markers. @param {Report} report @param {string} page */
+export function writePage(report, page) {
+  writeFileSync(page, withReport(readFileSync(page, "utf8"), toMarkdown(report, describeMachine(report))));
 }
 
 /** Laid out as the formatter would: a list of numbers on one line. @param {object} value */
@@ -29,8 +51,7 @@ function toJson(value) {
 }
 
 /** When and where a run was made, in a few words. */
-export function describeMachine() {
-  const { date, node, cpu, cores } = machine();
+export function describeMachine({ date, node, cpu, cores } = machine()) {
   return `${date}, Node ${node}, ${cores} × ${cpu}`;
 }
 
@@ -45,8 +66,8 @@ function machine() {
   };
 }
 
-/** @param {Run} run @param {readonly Verdict[]} verdicts */
-function toReport(run, verdicts) {
+/** @param {Run} run @param {readonly Verdict[]} verdicts @returns {Report} */
+export function toReport(run, verdicts) {
   return {
     ...machine(),
     seconds: Math.round(run.elapsedMs / 1000),
@@ -79,7 +100,7 @@ function toReport(run, verdicts) {
     startup: run.races.map(({ name, times }) => ({
       name,
       systems: times.map(({ name, ms, problem }) =>
-        ms.length === 0 ? { name, problem } : { name, ...roundAll(spread(ms)) },
+        ms.length === 0 ? { name, problem } : { name, ms: roundAll(spread(ms)) },
       ),
     })),
     footprints: run.footprints.map(({ name, bytes, packages }) => ({

@@ -1,8 +1,7 @@
-import { median, spread } from "./statistics.mjs";
 import { toShort } from "./table.mjs";
 
-/** @typedef {import("./run.mjs").Run} Run */
-/** @typedef {{ name: string, value: number, min: number, max: number }} Bar */
+/** @typedef {import("./report.mjs").Report} Report */
+/** @typedef {{ name: string, kind: "ours" | "limit" | "bar", value: number, min: number, max: number, times?: number | undefined }} Bar times: of Junctor's */
 /** @typedef {{ title: string, unit: string, bars: Bar[] }} Panel */
 
 const width = 980;
@@ -28,6 +27,12 @@ const pictured = [
   { section: "clients", name: "16 in flight", title: "Client, 16 calls in flight" },
   { section: "stdio", name: "32 in flight, legacy", title: "Server over stdio, 32 calls in flight" },
 ];
+/** How cost grows, of Junctor and the limit: contests that are named by a count and this. */
+const grown = [
+  { noun: /^tools?$/, title: "Growth: tools of a server" },
+  { noun: /^open streams?$/, title: "Growth: open streams of a server" },
+  { noun: /^stdio upstreams?$/, title: "Growth: stdio upstreams of a gateway" },
+];
 
 // One picture for light and dark pages: an image cannot see the page, but it can see what the reader prefers.
 const style = `
@@ -41,58 +46,66 @@ const style = `
   }`;
 
 /**
- * One bar a system, by contest: CPU a call, with the least and the most of the rounds.
+ * One bar a system, by contest: CPU a call, or ms to the first answer, with the least and the most of the rounds.
  *
- * @param {Run} run
+ * @param {Report} report
  * @param {string} machine
  */
-export function toSvg(run, machine) {
-  const panels = panelsOf(run);
-  const rows = Array.from({ length: Math.ceil(panels.length / columns) }, (_, row) =>
-    panels.slice(row * columns, (row + 1) * columns),
-  );
-  let top = headHeight;
-  const drawn = rows.map((row) => {
-    const y = top;
-    top += Math.max(...row.map(heightOf)) + gutter;
-    return row.map((panel, column) => drawPanel(panel, gutter + column * (panelWidth + gutter), y)).join("");
+export function toSvg(report, machine) {
+  const bottoms = Array.from({ length: columns }, () => headHeight);
+  const drawn = panelsOf(report).map((panel) => {
+    const top = Math.min(...bottoms);
+    const column = bottoms.indexOf(top);
+    bottoms[column] = top + heightOf(panel) + gutter / 2;
+    return drawPanel(panel, gutter + column * (panelWidth + gutter), top);
   });
+  const height = Math.max(...bottoms);
   return [
-    `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 ${width} ${top}" width="${width}" height="${top}" role="img" aria-label="CPU time a call, Junctor and its peers">`,
-    `<style>${style}\n</style><rect class="page" width="${width}" height="${top}" rx="8"/>`,
-    `<text class="head" x="${gutter}" y="32">CPU time a call: shorter is better</text>`,
+    `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 ${width} ${height}" width="${width}" height="${height}" role="img" aria-label="CPU time a call, Junctor and its peers">`,
+    `<style>${style}\n</style><rect class="page" width="${width}" height="${height}" rx="8"/>`,
+    `<text class="head" x="${gutter}" y="32">CPU time a call, and time to the first answer: shorter is better</text>`,
     `<text class="soft" x="${gutter}" y="50">${escape(`median, with the least and the most of the rounds; “bare” is the limit: no protocol, no checks · ${machine}`)}</text>`,
     ...drawn,
     "</svg>\n",
   ].join("\n");
 }
 
-/** @param {Run} run @returns {Panel[]} */
-function panelsOf(run) {
-  const contests = pictured.flatMap(({ section, name, title }) => {
-    const contest = run.contests.find((each) => each.section === section && each.name === name);
-    const bars = (contest?.standings ?? [])
-      .filter(({ figures }) => figures.length > 0)
-      .map((standing) =>
-        toBar(
-          standing.name,
-          standing.figures.map(({ cpu }) => cpu),
-        ),
-      );
-    return bars.length === 0 ? [] : [{ title, unit: "µs", bars }];
+/** @param {Report} report @returns {Panel[]} */
+function panelsOf({ contests, startup }) {
+  const chosen = pictured.map(({ section, name, title }) => {
+    const contest = contests.find((each) => each.section === section && each.name === name);
+    const figures = (contest?.systems ?? []).map((system) => ({ name: system.name, figure: system.cpu }));
+    return { title, unit: "µs", bars: toBars(figures) };
   });
-  const races = run.races.map(({ name, times }) => ({
+  const races = startup.map(({ name, systems }) => ({
     title: `Start: ${name.replace(", ms to", " to")}`,
     unit: "ms",
-    bars: times.filter(({ ms }) => ms.length > 0).map(({ name, ms }) => toBar(name, ms)),
+    bars: toBars(systems.map(({ name, ms }) => ({ name, figure: ms }))),
   }));
-  return [...contests, ...races.filter(({ bars }) => bars.length > 0)];
+  const growth = grown.map(({ noun, title }) => ({ title, unit: "µs", bars: growthBars(contests, noun) }));
+  return [...chosen, ...races, ...growth].filter(({ bars }) => bars.length > 0);
 }
 
-/** @param {string} name @param {readonly number[]} values @returns {Bar} */
-function toBar(name, values) {
-  const { min, max } = spread(values);
-  return { name, value: median(values), min, max };
+/** @param {readonly { name: string, figure?: import("./report.mjs").Spread | undefined }[]} figures @returns {Bar[]} */
+function toBars(figures) {
+  const ours = figures.find(({ name }) => name === "junctor")?.figure?.median;
+  return figures.flatMap(({ name, figure }) => {
+    if (figure === undefined) return [];
+    const kind = name.startsWith("junctor") ? "ours" : name === "bare" ? "limit" : "bar";
+    const times = ours === undefined || name === "junctor" ? undefined : figure.median / ours;
+    return [{ name, kind, value: figure.median, min: figure.min, max: figure.max, times }];
+  });
+}
+
+/** @param {Report["contests"]} contests @param {RegExp} noun */
+function growthBars(contests, noun) {
+  return contests.flatMap(({ section, name, systems }) => {
+    const [count = "", ...rest] = name.split(" ");
+    if (section !== "growth" || !noun.test(rest.join(" "))) return [];
+    const pair = systems.filter((system) => system.name === "junctor" || system.name === "bare");
+    const bars = toBars(pair.map((system) => ({ name: system.name, figure: system.cpu })));
+    return bars.map((bar) => (bar.name === "junctor" ? { ...bar, name: `junctor, ${count}` } : bar));
+  });
 }
 
 /** @param {Panel} panel */
@@ -105,15 +118,13 @@ function drawPanel({ title, unit, bars }, left, top) {
   const longest = Math.max(...bars.map(({ max }) => max));
   const x = left + labelWidth;
   const scale = (panelWidth - labelWidth - valueWidth) / longest;
-  const ours = bars.find(({ name }) => name === "junctor")?.value;
   const drawn = bars.map((bar, index) => {
     const y = top + titleHeight - 12 + index * (barHeight + barGap);
     const middle = y + barHeight / 2;
-    const kind = bar.name.startsWith("junctor") ? "ours" : bar.name === "bare" ? "limit" : "bar";
-    const times = ours === undefined || bar.name === "junctor" ? "" : ` · ${toShort(bar.value / ours)}x`;
+    const times = bar.times === undefined ? "" : ` · ${toShort(bar.times)}x`;
     return [
       `<text x="${x - 8}" y="${middle + 4}" text-anchor="end">${escape(bar.name)}</text>`,
-      `<rect class="${kind}" x="${x}" y="${y}" width="${round(bar.value * scale)}" height="${barHeight}" rx="2"/>`,
+      `<rect class="${bar.kind}" x="${x}" y="${y}" width="${round(bar.value * scale)}" height="${barHeight}" rx="2"/>`,
       `<line class="span" x1="${round(x + bar.min * scale)}" x2="${round(x + bar.max * scale)}" y1="${middle}" y2="${middle}"/>`,
       `<text class="soft" x="${round(x + bar.max * scale + 6)}" y="${middle + 4}">${toShort(bar.value)} ${unit}${times}</text>`,
     ].join("");
