@@ -72,6 +72,8 @@ describe("ten dead and ten slow servers among fifty", () => {
     expect(await timed(() => gateway.ready)).toBeLessThan(2500);
     expect(await timed(() => namesOf(gateway))).toBeLessThan(250);
     await expect.poll(() => gateway.status().filter(({ status }) => status === "up").length).toBe(30);
+    // Each is listed right after it is up.
+    await expect.poll(async () => (await namesOf(gateway)).length).toBe(30);
     const list = await gateway.provider.listTools(createCallContext());
     expect(list.map(({ name }) => name)).toEqual(
       Array.from({ length: 30 }, (_, index) => `quick${index}__tool${index}`),
