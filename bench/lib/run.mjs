@@ -2,7 +2,7 @@ import { Load } from "./load.mjs";
 import { toFootprintTable, toTable, toTimesTable } from "./table.mjs";
 
 /** @typedef {import("./contest.mjs").Contest} Contest */
-/** @typedef {Record<"usual" | "heavy", import("./contest.mjs").Plan>} Plans heavy: where a call takes milliseconds */
+/** @typedef {Record<"usual" | "stream" | "heavy", import("./contest.mjs").Plan>} Plans heavy: where a call takes milliseconds */
 /** @typedef {{ isQuick: boolean, systems: ReadonlySet<string> | undefined, plans: Plans }} Settings */
 /** @typedef {{ name: string, ms: number[], problem?: string }} Times */
 /** @typedef {import("./footprint.mjs").Footprint} Footprint */

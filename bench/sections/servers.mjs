@@ -34,7 +34,7 @@ export async function runServers(run) {
         name,
         open: () => openServer(run.load, name, { era, scenario, tools: scenario === "list" ? 500 : 3 }),
       }));
-      const contest = run.contest(isHeavy ? "heavy" : "usual");
+      const contest = run.contest(isHeavy ? "heavy" : scenario === "stream" ? "stream" : "usual");
       run.report(
         await hold({ section: "servers", name: `${titles[scenario]}, ${era}`, entries, ...contest }),
       );
