@@ -1,7 +1,7 @@
 import { Buffer } from "node:buffer";
 import { RpcError } from "../errors/rpc-error.ts";
 import { joinJson } from "../json/join.ts";
-import type { RawJson } from "../json/raw.ts";
+import { RawJson } from "../json/raw.ts";
 import type { Era } from "../mcp/era.ts";
 import type { Revision } from "../mcp/revision.ts";
 import { definitionOf } from "../tools/definition.ts";
@@ -49,9 +49,17 @@ export function createPager<T extends object>(options: PagerOptions<T>): Pager<T
     if (pages === undefined) written.set(items, (pages = new Map<string, RawJson>()));
     const key = `${revisionOf(era)} ${start}`;
     let page = pages.get(key);
-    if (page === undefined) pages.set(key, (page = write(items, start, era)));
+    if (page === undefined) pages.set(key, (page = toKept(write(items, start, era))));
     return page;
   };
+}
+
+/** From here on, encoding a page for every caller costs more than the rest of the answer. */
+const minEncodedLength = 16 * 1024;
+
+/** What will be sent many times is kept as it will be sent. */
+function toKept(page: RawJson): RawJson {
+  return page.textLength < minEncodedLength ? page : RawJson.fromChecked(page.bytes);
 }
 
 /** A cursor names the last item already seen, so that a change elsewhere in the list skips and repeats nothing. */
