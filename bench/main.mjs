@@ -20,7 +20,7 @@ import { runStdio } from "./sections/stdio.mjs";
 /** @typedef {import("./lib/run.mjs").Plans} Plans */
 
 // Many short rounds make a steadier median than few long ones. Where a call takes milliseconds, a short turn would have too
-// few of them; and as each turn begins and ends with a call on every socket, few rounds and short warm-ups save most there.
+// few of them.
 //
 // Code is compiled by how often it ran: a quick system is warm after many calls, a slow one gets a fixed time. A call with
 // twenty frames takes longer, but is no sooner warm.
@@ -29,7 +29,7 @@ import { runStdio } from "./sections/stdio.mjs";
 const fullPlans = {
   usual: { rounds: 7, turnMs: 130, warmUp: { turns: 4, durationMs: 2000, maxCalls: 20_000 } },
   stream: { rounds: 7, turnMs: 130, warmUp: { turns: 4, durationMs: 3500, maxCalls: 20_000 } },
-  heavy: { rounds: 5, turnMs: 200, warmUp: { turns: 3, durationMs: 1500, maxCalls: 10_000 } },
+  heavy: { rounds: 7, turnMs: 200, warmUp: { turns: 3, durationMs: 3000, maxCalls: 10_000 } },
 };
 /** @type {Plans} */
 const quickPlans = {
