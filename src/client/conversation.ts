@@ -5,7 +5,8 @@ import { createDeferred, type Deferred } from "../async/deferred.ts";
 import { LazyAbort } from "../async/lazy-abort.ts";
 import { Numbered } from "../async/numbered.ts";
 import { RpcError } from "../errors/rpc-error.ts";
-import { parseText, RawJson } from "../json/raw.ts";
+import { RawJson } from "../json/raw.ts";
+import { parseText } from "../json/value.ts";
 import type { Notification } from "../jsonrpc/message.ts";
 import type { Link, LinkEvents } from "../mcp/link.ts";
 import {

@@ -5,6 +5,7 @@ import { type JsonKind, kindOfFirst, kindOfValue } from "./kind.ts";
 import { Pieced } from "./pieced.ts";
 import { type Index, type ScanLimits, type Span, scan } from "./scan.ts";
 import { defineShape, type Shape, type ShapeLevel } from "./shape.ts";
+import { parseText, toJsonValue } from "./value.ts";
 
 /**
  * JSON that was checked but not rebuilt. It is held as bytes, as text or as a value, whichever it came
@@ -283,11 +284,6 @@ function toAsciiText(bytes: Uint8Array): string | undefined {
   return text.length === bytes.length ? text : undefined;
 }
 
-/** A string without escapes is what stands between its quotes; most strings are, and need no parser. */
-export function parseText(text: string): unknown {
-  return text.charCodeAt(0) === 0x22 && !text.includes("\\") ? text.slice(1, -1) : JSON.parse(text);
-}
-
 const NO_KEYS: Shape = defineShape({});
 
 function memberOfValue(value: object, key: string): RawJson | undefined {
@@ -296,27 +292,4 @@ function memberOfValue(value: object, key: string): RawJson | undefined {
   const member: unknown = (value as { readonly [key: string]: unknown })[key];
   const isOmitted = member === undefined || typeof member === "function" || typeof member === "symbol";
   return isOmitted ? undefined : RawJson.fromValue(member);
-}
-
-/** What `JSON.stringify` makes of a value before writing it: `toJSON` called, NaN and ±Infinity null. */
-function toJsonValue(value: unknown): unknown {
-  switch (typeof value) {
-    case "undefined":
-    case "function":
-    case "symbol":
-    case "bigint":
-      throw new TypeError(
-        `JSON has no ${typeof value}; pass a string, number, boolean, null, array or object`,
-      );
-    case "number":
-      return Number.isFinite(value) ? value : null;
-    case "object":
-      return hasToJson(value) ? toJsonValue(value.toJSON("")) : value;
-    default:
-      return value;
-  }
-}
-
-function hasToJson(value: object | null): value is { toJSON(key: string): unknown } {
-  return value !== null && "toJSON" in value && typeof value.toJSON === "function";
 }

@@ -1,4 +1,4 @@
-import { parseText } from "./raw.ts";
+import { parseText } from "./value.ts";
 
 /**
  * Rewrites the strings of a JSON text that was checked before: each value that is a string is given decoded, whatever

@@ -7,27 +7,6 @@ import type { Span } from "./scan.ts";
 /** What to do with the members of an object: set a key to a value, or remove it if undefined. */
 export type MemberEdits = { readonly [key: string]: RawJson | undefined };
 
-/** A copy of `bytes` in which [start, end) is replaced. */
-export function splice(bytes: Uint8Array, start: number, end: number, replacement: Uint8Array): Uint8Array {
-  const spliced = Buffer.allocUnsafe(bytes.length - (end - start) + replacement.length);
-  spliced.set(bytes.subarray(0, start));
-  spliced.set(replacement, start);
-  spliced.set(bytes.subarray(end), start + replacement.length);
-  return spliced;
-}
-
-/**
- * Sets one member of an object: {@link editMembers} with a single edit.
- *
- * @throws JsonError `json.not_an_object`
- */
-export function replaceMember(raw: RawJson, key: string, value: RawJson): RawJson {
-  const span = raw.spanOf(key);
-  // The usual case, renaming a call: 330 ns against 580 ns for the general way.
-  if (span !== undefined) return RawJson.fromChecked(splice(raw.bytes, span.start, span.end, value.bytes));
-  return editMembers(raw, { [key]: value });
-}
-
 /**
  * Sets and removes members of an object. A member that is there is replaced in place, a new one becomes
  * the first; every other byte stays as it was. If a key occurs twice each occurrence is edited, so that

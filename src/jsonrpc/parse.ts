@@ -1,9 +1,10 @@
 import { JsonError } from "../errors/json-error.ts";
 import { RpcError } from "../errors/rpc-error.ts";
 import { inScratch, maxScratchBytes, type Pieced } from "../json/pieced.ts";
-import { parseText, RawJson } from "../json/raw.ts";
+import { RawJson } from "../json/raw.ts";
 import { type Index, scan, scanElements, type ScanLimits } from "../json/scan.ts";
 import { defineShape, lenient, type Shape, type ShapeTree } from "../json/shape.ts";
+import { parseText } from "../json/value.ts";
 import type { Batch, Incoming, Invalid } from "./channel.ts";
 import type { ErrorBody, Message, RequestId } from "./message.ts";
 

@@ -1,6 +1,7 @@
 import type { Awaitable } from "../async/awaitable.ts";
 import { RpcError } from "../errors/rpc-error.ts";
-import { parseText, type RawJson } from "../json/raw.ts";
+import type { RawJson } from "../json/raw.ts";
+import { parseText } from "../json/value.ts";
 import type { Request } from "../jsonrpc/message.ts";
 import type { WireContext } from "../mcp/server.ts";
 import type { CallContext } from "../tools/context.ts";

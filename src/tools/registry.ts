@@ -2,7 +2,8 @@ import { andThen, type Awaitable, recover, settled } from "../async/awaitable.ts
 import { NotFoundError } from "../errors/not-found-error.ts";
 import { RpcError } from "../errors/rpc-error.ts";
 import { ToolError } from "../errors/tool-error.ts";
-import { parseText, RawJson } from "../json/raw.ts";
+import { RawJson } from "../json/raw.ts";
+import { parseText } from "../json/value.ts";
 import type { CacheHints, Content, Icon, Meta, Tool, ToolAnnotations, ToolResult } from "../mcp/types.ts";
 import { isInputRequired } from "./ask.ts";
 import { type Catalog, createCatalog } from "./catalog.ts";
