@@ -5,8 +5,8 @@ import type { Agreement } from "../../client/agreement.ts";
 import type { Client } from "../../client/client.ts";
 import { ConnectError } from "../../errors/connect-error.ts";
 import { UpstreamError } from "../../errors/upstream-error.ts";
+import { Gates, type GatesOptions } from "./gates.ts";
 import { describeHealth, type Health } from "./health.ts";
-import type { StartGate } from "./start-gate.ts";
 import { toReason } from "./to-reason.ts";
 import { isDoubtful } from "./to-upstream-error.ts";
 
@@ -17,19 +17,11 @@ export type OpenClient = (life: {
   readonly onOpen: () => void;
 }) => Promise<Client>;
 
-export interface LineOptions {
+export interface LineOptions extends GatesOptions {
   readonly server: string;
   readonly open: OpenClient;
   readonly clock: Clock;
-  readonly gate: StartGate;
-  /**
-   * Counts, for all lines of the server, what was started and did not last. It holds back no line that is kept alive, and
-   * nobody while what is started stays up.
-   */
-  readonly common?: StartGate | undefined;
   readonly backoff?: Backoff;
-  /** Whether it is started again by itself when it was lost; else when it is needed next. */
-  readonly keepsAlive: boolean;
   /** How long a call waits for a server that is being started again. */
   readonly patienceMs: number;
   /** How long a call waits for the first start. */
@@ -45,6 +37,7 @@ const stableMs = 10_000;
 export class Line implements AsyncDisposable {
   readonly #options: LineOptions;
   readonly #backoff: Backoff;
+  readonly #gates: Gates;
   readonly #stopping = new AbortController();
   /** Woken at every change of health. */
   readonly #waiting = new Set<() => void>();
@@ -60,13 +53,12 @@ export class Line implements AsyncDisposable {
   /** How many wait for it to be up. */
   #needing = 0;
   #failures = 0;
-  /** Something was started in this life. */
-  #hasStarted = false;
   /** Asked for a sign of life that has not come yet. */
   #doubted: Client | undefined;
 
   constructor(options: LineOptions) {
     this.#options = options;
+    this.#gates = new Gates(options);
     this.#backoff = options.backoff ?? createBackoff({ minMs: 500, maxMs: 30_000 });
   }
 
@@ -165,22 +157,13 @@ export class Line implements AsyncDisposable {
     }
   }
 
-  /** How long the next start has to wait for the gates. */
-  get #gateMs(): number {
-    return Math.max(this.#options.gate.delayMs, this.#commonMs);
-  }
-
-  get #commonMs(): number {
-    const { common, keepsAlive } = this.#options;
-    return keepsAlive ? 0 : (common?.delayMs ?? 0);
-  }
-
   /** One life: waits its turn, starts, lasts, ends. */
   async #live(signal: AbortSignal): Promise<void> {
     const { clock } = this.#options;
-    this.#hasStarted = false;
+    this.#gates.begin();
     // Others have seen that it does not last: whoever needs it is told, and does not wait.
-    if (this.#health.kind === "idle" && this.#commonMs > 0) return this.#failed(this.#tooOften(), signal, 0);
+    if (this.#health.kind === "idle" && this.#gates.commonMs > 0)
+      return this.#failed(this.#tooOften(), signal, 0);
     await this.#untilDue(signal);
     if (signal.aborted) return;
     const lost = createDeferred<Error>();
@@ -218,7 +201,7 @@ export class Line implements AsyncDisposable {
     const { clock } = this.#options;
     const nextTryAt = this.#health.kind === "down" ? this.#health.nextTryAt : 0;
     for (;;) {
-      const waitMs = Math.max(this.#gateMs, nextTryAt - clock.now());
+      const waitMs = Math.max(this.#gates.delayMs, nextTryAt - clock.now());
       if (waitMs <= 0 || signal.aborted) return;
       await sleep(waitMs, clock, signal).catch(() => {});
     }
@@ -245,9 +228,8 @@ export class Line implements AsyncDisposable {
   }
 
   #noteStart(): void {
-    if (this.#gateMs > 0) throw this.#tooOften();
-    this.#options.gate.note();
-    this.#hasStarted = true;
+    if (this.#gates.delayMs > 0) throw this.#tooOften();
+    this.#gates.noteStart();
   }
 
   #tooOften(): ConnectError {
@@ -255,13 +237,13 @@ export class Line implements AsyncDisposable {
   }
 
   #failed(cause: unknown, signal: AbortSignal, ownDelayMs?: number): void {
-    const { clock, common } = this.#options;
+    const { clock } = this.#options;
     if (signal.aborted) return;
     this.#failures++;
-    if (this.#hasStarted && ownDelayMs === undefined) common?.note();
+    if (ownDelayMs === undefined) this.#gates.noteEnd();
     const now = clock.now();
-    const delayMs = Math.max(this.#gateMs, ownDelayMs ?? this.#backoff.next());
-    const isBroken = this.#gateMs > 0;
+    const delayMs = Math.max(this.#gates.delayMs, ownDelayMs ?? this.#backoff.next());
+    const isBroken = this.#gates.delayMs > 0;
     const reason = toReason(cause);
     const said = cause instanceof ConnectError ? cause.stderr.trim() : "";
     this.#become({ kind: "down", since: now, reason, said, nextTryAt: now + delayMs, isBroken }, cause);
