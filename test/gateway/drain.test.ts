@@ -33,6 +33,20 @@ const stderrOf = ({ log }: CliGateway, server: string): readonly unknown[] =>
 const pidsOf = (gateway: CliGateway, server: string): readonly unknown[] =>
   stderrOf(gateway, server).filter((line) => String(line).startsWith("pid "));
 const said = ({ log }: CliGateway, text: string): number => log.filter(({ msg }) => msg === text).length;
+/** Makes a call over HTTP that does not end by itself. */
+async function holdOver(gateway: CliGateway): Promise<{
+  readonly port: number;
+  readonly family: Family;
+  readonly socket: RawSocket;
+  readonly held: ReturnType<RawSocket["send"]>;
+}> {
+  const port = await gateway.port;
+  const family = familyOf(gateway.process.pid!);
+  const socket = new RawSocket(port);
+  const held = socket.send(modernPost(modernCall("one__hold", { key: "k" })));
+  await expect.poll(() => stderrOf(gateway, "one")).toContain("held k");
+  return { port, family, socket, held };
+}
 async function isGone(family: Family): Promise<void> {
   await expect.poll(() => family.left(), { timeout: 5000 }).toEqual([]);
 }
@@ -43,11 +57,8 @@ describe.runIf(process.platform === "linux")("SIGTERM to a gateway over HTTP", (
     async (signal) => {
       write({ one: statefulServer(), two: statefulServer(["--stubborn"]) });
       await using gateway = startCliGateway(config, "--port", "0");
-      const port = await gateway.port;
-      const family = familyOf(gateway.process.pid!);
-      using socket = new RawSocket(port);
-      const held = socket.send(modernPost(modernCall("one__hold", { key: "k" })));
-      await expect.poll(() => stderrOf(gateway, "one")).toContain("held k");
+      const { port, family, socket, held } = await holdOver(gateway);
+      using _ = socket;
       const [pid] = pidsOf(gateway, "one");
       gateway.process.kill(signal);
       const refused = async (): Promise<number> => (await callOver(port, "two__echo", { text: "hi" })).status;
@@ -66,11 +77,8 @@ describe.runIf(process.platform === "linux")("SIGTERM to a gateway over HTTP", (
   test("waits no longer than its grace period for a call that does not end", async () => {
     write({ one: statefulServer() });
     await using gateway = startCliGateway(config, "--port", "0");
-    const port = await gateway.port;
-    const family = familyOf(gateway.process.pid!);
-    using socket = new RawSocket(port);
-    const held = socket.send(modernPost(modernCall("one__hold", { key: "k" })));
-    await expect.poll(() => stderrOf(gateway, "one")).toContain("held k");
+    const { family, socket, held } = await holdOver(gateway);
+    using _ = socket;
     const startedAt = performance.now();
     gateway.process.kill("SIGTERM");
     expect(await gateway.exited).toEqual({ code: 0, signal: null });
@@ -82,11 +90,8 @@ describe.runIf(process.platform === "linux")("SIGTERM to a gateway over HTTP", (
   test("a second time ends it at once, and its children with it", async () => {
     write({ one: statefulServer() });
     await using gateway = startCliGateway(config, "--port", "0");
-    const port = await gateway.port;
-    const family = familyOf(gateway.process.pid!);
-    using socket = new RawSocket(port);
-    socket.send(modernPost(modernCall("one__hold", { key: "k" })));
-    await expect.poll(() => stderrOf(gateway, "one")).toContain("held k");
+    const { port, family, socket } = await holdOver(gateway);
+    using _ = socket;
     gateway.process.kill("SIGTERM");
     await expect.poll(async () => (await callOver(port, "one__echo")).status).toBe(503);
     gateway.process.kill("SIGTERM");
