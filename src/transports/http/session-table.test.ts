@@ -57,6 +57,15 @@ describe("a session", () => {
     expect(live.session.handshake).toEqual(handshake);
   });
 
+  test("that is used again after a long rest is the same, and stays", async () => {
+    const { table, clock, enlivened, detached } = create();
+    const live = table.begin(handshake, "alice");
+    await clock.advance(10 * 300_000);
+    expect(table.find(live.token, "alice")).toBe(live);
+    expect(table.find(live.token, "alice")).toBe(live);
+    expect([table.size, enlivened, detached]).toEqual([1, [live], []]);
+  });
+
   test("is not found by another caller, alive or not", async () => {
     const { table, clock } = create();
     const { token } = table.begin(handshake, "alice");

@@ -97,14 +97,14 @@ export class SessionTable {
    * there is no room for it right now.
    */
   find(token: string, caller: string | undefined): LiveSession | "unknown" | "full" {
-    const live = this.#live.get(endOf(token));
+    const known = this.#live.get(endOf(token));
+    const live = known?.token === token ? known : undefined;
+    if (live !== undefined && live.caller !== caller) return "unknown";
     const now = this.#options.clock.now();
+    // Before the sweep, which would take it for idle.
+    if (live !== undefined) live.usedAt = now;
     this.#sweep(now);
-    if (live?.token === token) {
-      if (live.caller !== caller) return "unknown";
-      live.usedAt = now;
-      return live;
-    }
+    if (live !== undefined) return live;
     if (token.length > maxTokenLength || this.#deleted.has(endOf(token))) return "unknown";
     const opened = this.#options.seal.open(token, toBinding(caller));
     if (!opened.ok) return "unknown";
