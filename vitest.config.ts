@@ -3,6 +3,7 @@ import { defineConfig, type ViteUserConfig } from "vitest/config";
 const config: ViteUserConfig = defineConfig({
   test: {
     environment: "node",
+    setupFiles: ["test/support/own-folders.ts"],
     include: ["src/**/*.test.ts", "test/**/*.test.ts"],
     // Processes, not threads: tests raise signals, change the environment and watch memory.
     pool: "forks",

@@ -1,0 +1,78 @@
+import { randomBytes } from "node:crypto";
+import {
+  closeSync,
+  fstatSync,
+  mkdirSync,
+  openSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  writeFileSync,
+} from "node:fs";
+import { homedir } from "node:os";
+import { dirname, join } from "node:path";
+
+type Environment = { readonly [name: string]: string | undefined };
+
+/** The folder for files that can be made again, such as remembered lists: `$XDG_CACHE_HOME/junctor` or its like. */
+export function cacheFolder(env: Environment = process.env): string {
+  return userFolder(env, "XDG_CACHE_HOME", [".cache"], ["Library", "Caches"]);
+}
+
+/** The folder for files that must be kept, such as the secret of sessions: `$XDG_STATE_HOME/junctor` or its like. */
+export function stateFolder(env: Environment = process.env): string {
+  return userFolder(env, "XDG_STATE_HOME", [".local", "state"], ["Library", "Application Support"]);
+}
+
+function userFolder(
+  env: Environment,
+  variable: string,
+  linux: readonly string[],
+  mac: readonly string[],
+): string {
+  const named = env[variable];
+  // The XDG specification says that relative paths are to be ignored.
+  if (named !== undefined && named.startsWith("/")) return join(named, "junctor");
+  if (process.platform === "win32")
+    return join(env["LOCALAPPDATA"] ?? join(homedir(), "AppData", "Local"), "junctor");
+  const parts = process.platform === "darwin" ? mac : linux;
+  return join(homedir(), ...parts, "junctor");
+}
+
+/**
+ * Writes a file that only this user may read. It is written beside its place and moved there, so a reader never sees half of
+ * it and a full disk leaves the old one. Makes the folders it needs. Throws the system's error.
+ */
+export function writePrivateFile(path: string, text: string): void {
+  mkdirSync(dirname(path), { recursive: true, mode: 0o700 });
+  const next = `${path}.${randomBytes(6).toString("hex")}.tmp`;
+  try {
+    writeFileSync(next, text, { mode: 0o600, flag: "wx" });
+    renameSync(next, path);
+  } catch (error) {
+    rmSync(next, { force: true });
+    throw error;
+  }
+}
+
+/**
+ * The text of a private file; undefined when there is none. On POSIX systems a file that belongs to another user, or that
+ * others may write, counts as none: its content would be theirs. A file over `maxBytes` counts as none too.
+ */
+export function readPrivateFile(path: string, maxBytes: number): string | undefined {
+  let descriptor: number;
+  try {
+    descriptor = openSync(path, "r");
+  } catch (error) {
+    if (["ENOENT", "ENOTDIR", "EACCES"].includes((error as NodeJS.ErrnoException).code ?? ""))
+      return undefined;
+    throw error;
+  }
+  try {
+    const { size, mode, uid } = fstatSync(descriptor);
+    const isOurs = process.getuid === undefined || (uid === process.getuid() && (mode & 0o022) === 0);
+    return isOurs && size <= maxBytes ? readFileSync(descriptor, "utf8") : undefined;
+  } finally {
+    closeSync(descriptor);
+  }
+}

@@ -1,0 +1,11 @@
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll } from "vitest";
+
+// Every test file has user folders of its own: what one remembers on disk, another must not find.
+const folder = mkdtempSync(join(tmpdir(), "junctor-test-"));
+process.env["XDG_CACHE_HOME"] = join(folder, "cache");
+process.env["XDG_STATE_HOME"] = join(folder, "state");
+
+afterAll(() => rmSync(folder, { recursive: true, force: true }));
