@@ -1,0 +1,37 @@
+import { readFileSync } from "node:fs";
+import { readStarts, startGateway } from "./gateway.mjs";
+import { countByServer, listRaw } from "./raw-list.mjs";
+
+/** @typedef {import("./world.mjs").World} World */
+/** @typedef {{ names: string[], meta: Record<string, unknown>, seconds: number, starts: ReturnType<typeof readStarts>, missing: string[], problem?: string }} BringUp */
+
+const pauseMs = 2000;
+
+/**
+ * Starts a gateway that remembers nothing, waits until every server has listed its tools, and stops it.
+ *
+ * @param {World} world
+ * @param {{ config: string, servers: readonly string[], limitMs: number, progress: (text: string) => void }} options
+ * @returns {Promise<BringUp>}
+ */
+export async function bringUp(world, { config, servers, limitMs, progress }) {
+  const begun = performance.now();
+  const name = "bring-up";
+  const gateway = await startGateway(world, { config, cache: name, name });
+  let list = { names: /** @type {string[]} */ ([]), meta: {} };
+  let missing = [...servers];
+  try {
+    while (missing.length > 0 && performance.now() - begun < limitMs) {
+      list = await listRaw(gateway.url);
+      const counts = countByServer(list.names);
+      missing = servers.filter((server) => !counts.has(server));
+      progress(`${list.names.length} tools; ${missing.length} servers are missing`);
+      if (missing.length > 0) await new Promise((resolve) => setTimeout(resolve, pauseMs));
+    }
+    const seconds = Math.round((performance.now() - begun) / 1000);
+    return { ...list, seconds, starts: readStarts(gateway.log), missing };
+  } finally {
+    const problem = await gateway.stop();
+    if (problem !== undefined) progress(`${problem}: ${readFileSync(gateway.log, "utf8").slice(-500)}`);
+  }
+}

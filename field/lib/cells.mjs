@@ -1,0 +1,129 @@
+// One cell of the second table: a client, a transport, and a gateway that remembers its servers' lists or not.
+
+import { stdioTarget, startGateway } from "./gateway.mjs";
+import { endAll, untilNone } from "./processes.mjs";
+import { runClient } from "./run-client.mjs";
+
+/** @typedef {import("./world.mjs").World} World */
+/** @typedef {import("../clients/contract.mjs").ClientReport} ClientReport */
+/** @typedef {import("../clients/contract.mjs").Call} Call */
+/**
+ * @typedef {object} Cell
+ * @property {string} client
+ * @property {"http" | "stdio"} transport
+ * @property {"cold" | "warm"} cache
+ * @property {ClientReport} report
+ * @property {string[]} missing tools that must be listed and are not
+ * @property {string[]} extra tools that are listed and must not be
+ * @property {number} left processes that were there after the gateway's end
+ */
+/** @typedef {{ config: string, wanted: readonly string[], calls: readonly Call[], clients: readonly string[], progress: (text: string) => void }} CellOptions */
+
+const patienceMs = 180_000;
+const callMs = 120_000;
+const clientLimitMs = 400_000;
+const endLimitMs = 30_000;
+
+/**
+ * One gateway for all clients, which come at once, while its servers are starting. Then the same again with what it remembers.
+ *
+ * @param {World} world
+ * @param {CellOptions} options
+ * @returns {Promise<Cell[]>}
+ */
+export async function runHttpCells(world, options) {
+  const cells = [];
+  for (const cache of /** @type {const} */ (["cold", "warm"])) {
+    const gateway = await startGateway(world, {
+      config: options.config,
+      cache: "http",
+      name: `http-${cache}`,
+    });
+    /** @type {Omit<Cell, "left">[]} */
+    let ended;
+    try {
+      ended = await Promise.all(
+        options.clients.map(async (client) => {
+          const cell = { client, transport: /** @type {const} */ ("http"), cache };
+          const target = { transport: /** @type {const} */ ("http"), url: gateway.url };
+          return toCell(cell, await runCell(world, cell, target, options), options);
+        }),
+      );
+    } finally {
+      const problem = await gateway.stop();
+      if (problem !== undefined) options.progress(problem);
+    }
+    const left = await countLeft(world, options);
+    cells.push(...ended.map((cell) => ({ ...cell, left })));
+  }
+  return cells;
+}
+
+/**
+ * A gateway for each client, which starts it: first one that remembers nothing, then one with what that one remembered.
+ *
+ * @param {World} world
+ * @param {CellOptions} options
+ * @returns {Promise<Cell[]>}
+ */
+export async function runStdioCells(world, options) {
+  const cells = [];
+  for (const client of options.clients) {
+    for (const cache of /** @type {const} */ (["cold", "warm"])) {
+      const cell = { client, transport: /** @type {const} */ ("stdio"), cache };
+      const name = `stdio-${client}-${cache}`;
+      const target = stdioTarget(world, { config: options.config, cache: `stdio-${client}`, name });
+      const report = await runCell(world, cell, target, options);
+      cells.push({ ...toCell(cell, report, options), left: await countLeft(world, options) });
+    }
+  }
+  return cells;
+}
+
+/**
+ * @param {World} world
+ * @param {Pick<Cell, "client" | "transport" | "cache">} cell
+ * @param {import("../clients/contract.mjs").Target} target
+ * @param {CellOptions} options
+ */
+async function runCell(world, { client, transport, cache }, target, { wanted, calls, progress }) {
+  const name = `${transport}-${cache}-${client}`;
+  const report = await runClient(world, {
+    client,
+    cell: name,
+    cache: `client-${client}`,
+    task: { target, wanted: [...wanted], calls: [...calls], patienceMs, callMs },
+    limitMs: clientLimitMs,
+  });
+  const ok = report.calls.filter((call) => call.ok).length;
+  const seconds = ((report.totalMs ?? 0) / 1000).toFixed(1);
+  const lists = `${report.firstListed ?? 0}, then ${report.listed.length} of ${wanted.length} tools`;
+  progress(`${name}: ${lists}, ${ok} of ${calls.length} calls, ${seconds} s ${report.problem ?? ""}`);
+  for (const call of report.calls) if (!call.ok) progress(`  ${call.tool}: ${call.problem}`);
+  return report;
+}
+
+/**
+ * @param {Pick<Cell, "client" | "transport" | "cache">} cell
+ * @param {ClientReport} report
+ * @param {CellOptions} options
+ * @returns {Omit<Cell, "left">}
+ */
+function toCell(cell, report, { wanted }) {
+  const listed = new Set(report.listed);
+  const known = new Set(wanted);
+  return {
+    ...cell,
+    report,
+    missing: wanted.filter((name) => !listed.has(name)),
+    extra: report.listed.filter((name) => !known.has(name)),
+  };
+}
+
+/** @param {World} world @param {CellOptions} options */
+async function countLeft(world, { progress }) {
+  const left = await untilNone(world, endLimitMs);
+  for (const { pid, command } of left) progress(`  process ${pid} was left: ${command}`);
+  endAll(world);
+  return left.length;
+}

@@ -1,0 +1,59 @@
+/**
+ * The clients of the field test: the program in clients/ that drives each, the package it stands for, and how it can reach a
+ * gateway.
+ *
+ * @type {readonly { name: string, title: string, package: string, transports: readonly ("http" | "stdio")[], remark?: string }[]}
+ */
+export const clients = [
+  {
+    name: "sdk-v1",
+    title: "official SDK v1",
+    package: "@modelcontextprotocol/sdk",
+    transports: ["http", "stdio"],
+  },
+  {
+    name: "sdk-v2",
+    title: "official SDK v2",
+    package: "@modelcontextprotocol/client",
+    transports: ["http", "stdio"],
+    remark: "negotiates, and so speaks the modern protocol",
+  },
+  {
+    name: "inspector",
+    title: "Inspector CLI",
+    package: "@modelcontextprotocol/inspector",
+    transports: ["http", "stdio"],
+    remark: "each command is a process and a connection of its own: over stdio, eleven gateways",
+  },
+  {
+    name: "langchain",
+    title: "LangChain adapters",
+    package: "@langchain/mcp-adapters",
+    transports: ["http", "stdio"],
+    remark: "loads its tools once and never lists again",
+  },
+  { name: "ai-sdk", title: "AI SDK", package: "@ai-sdk/mcp", transports: ["http", "stdio"] },
+  {
+    name: "fastmcp",
+    title: "fastmcp's client",
+    package: "mcp-client",
+    transports: ["http", "stdio"],
+    remark: "`fastmcp` itself has no client; this is the one of its author",
+  },
+  {
+    name: "mcporter",
+    title: "mcporter",
+    package: "mcporter",
+    transports: ["http", "stdio"],
+    remark: "by the runtime that its command line is made of",
+  },
+  {
+    name: "mcp-remote",
+    title: "mcp-remote",
+    package: "mcp-remote",
+    transports: ["http"],
+    remark: "a bridge from stdio to a URL, driven by the official SDK v1; it starts no servers",
+  },
+  { name: "openai-agents", title: "OpenAI agents", package: "@openai/agents", transports: ["http", "stdio"] },
+  { name: "mastra", title: "Mastra", package: "@mastra/mcp", transports: ["http", "stdio"] },
+];

@@ -1,0 +1,209 @@
+// `npm run field`: many real servers behind one gateway, and many real clients before it. `--help` lists the options.
+
+import { spawnSync } from "node:child_process";
+import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import { cpus } from "node:os";
+import { join } from "node:path";
+import { calls } from "./calls.mjs";
+import { bringUp } from "./lib/bring-up.mjs";
+import { runHttpCells, runStdioCells } from "./lib/cells.mjs";
+import { runCheck } from "./lib/check.mjs";
+import { clients } from "./lib/clients.mjs";
+import { listDirectly } from "./lib/direct.mjs";
+import { clientNode, folder, installClients, versionOf } from "./lib/install.mjs";
+import { parseOptions, usage } from "./lib/options.mjs";
+import { renderPage } from "./lib/page.mjs";
+import { endAll, processesOf, untilNone } from "./lib/processes.mjs";
+import { countByServer } from "./lib/raw-list.mjs";
+import { findFaults } from "./lib/verdict.mjs";
+import { createWorld } from "./lib/world.mjs";
+
+/** @typedef {import("./lib/world.mjs").World} World */
+/** @typedef {import("./lib/options.mjs").Options} Options */
+
+const bringUpLimitMs = 12 * 60_000;
+const directLimitMs = 120_000;
+const checkSeconds = 300;
+const endLimitMs = 30_000;
+
+const begun = performance.now();
+
+try {
+  const options = parseOptions(process.argv.slice(2));
+  if (options === undefined) console.log(usage);
+  else process.exitCode = await runField(options);
+} catch (error) {
+  if (!(error instanceof TypeError)) throw error;
+  console.error(`field: ${error.message}`);
+  process.exitCode = 2;
+}
+
+/** @param {Options} options @returns {Promise<number>} the exit code */
+async function runField(options) {
+  if (process.platform !== "linux") throw new TypeError("it counts processes by /proc, which only Linux has");
+  installClients();
+  const world = createWorld();
+  const before = processesOf(world);
+  if (before.length > 0)
+    throw new TypeError(
+      `another run is under way, or left processes: ${before.map(({ pid }) => pid).join(", ")}`,
+    );
+  progress(`the logs are in ${world.run}`);
+  let faults = ["the run was not finished"];
+  try {
+    const report = await visit(world, options);
+    faults = findFaults(report);
+    const page = options.isWhole ? join(folder, "../docs/field.md") : join(folder, "results/field.md");
+    mkdirSync(join(folder, "results"), { recursive: true });
+    writeFileSync(page, renderPage(report));
+    writeFileSync(join(folder, "results/field.json"), JSON.stringify(report, undefined, 1));
+    for (const fault of faults) console.log(`NOT OK: ${fault}`);
+    console.log(`processes after the run: ${report.left}`);
+    console.log(`${page} is written; ${faults.length} faults, ${report.seconds} s`);
+  } finally {
+    endAll(world);
+    if (faults.length === 0 && !options.keepsLogs) world.remove();
+  }
+  return faults.length === 0 ? 0 : 1;
+}
+
+/** @param {World} world @param {Options} options @returns {Promise<import("./lib/verdict.mjs").Report>} */
+async function visit(world, options) {
+  const { file, config } = writeConfig(world, options);
+  const names = Object.keys(config.mcpServers);
+  const problems = [];
+  if (!options.keepsNpx) world.emptyNpx();
+  progress(`starting ${names.length} servers${options.keepsNpx ? "" : ", with nothing installed"}`);
+  const first = await bringUp(world, { config: file, servers: names, limitMs: bringUpLimitMs, progress });
+  problems.push(...(await leftBehind(world, "the first gateway")));
+  const servers =
+    options.only === "clients"
+      ? names.map((name) => bareRow(name, config, first))
+      : await lookAtServers(world, { file, config, first, problems });
+
+  const chosen = clients.filter(({ name }) => options.clients?.has(name) ?? true);
+  const offered = new Set(names);
+  const possible = calls(world).filter(({ tool }) => offered.has(tool.slice(0, tool.indexOf("__"))));
+  const cells = [];
+  if (options.only !== "servers") {
+    const shared = { config: file, wanted: first.names, calls: possible, progress };
+    const over = (/** @type {"http" | "stdio"} */ transport) =>
+      chosen.filter(({ transports }) => transports.includes(transport)).map(({ name }) => name);
+    cells.push(...(await runHttpCells(world, { ...shared, clients: over("http") })));
+    cells.push(...(await runStdioCells(world, { ...shared, clients: over("stdio") })));
+  }
+  const left = await untilNone(world, endLimitMs);
+  return {
+    ...environment(),
+    seconds: Math.round((performance.now() - begun) / 1000),
+    isNpxCold: !options.keepsNpx,
+    bringUpSeconds: first.seconds,
+    servers,
+    wanted: first.names,
+    calls: possible.map(({ tool }) => tool),
+    clients: chosen.map((client) => ({ ...client, version: versionOf(client.package) })),
+    cells,
+    left: left.length,
+    problems,
+  };
+}
+
+/**
+ * What each server lists by itself, and what the gateway says about it.
+ *
+ * @param {World} world
+ * @param {{ file: string, config: any, first: import("./lib/bring-up.mjs").BringUp, problems: string[] }} options
+ */
+async function lookAtServers(world, { file, config, first, problems }) {
+  const names = Object.keys(config.mcpServers);
+  /** @type {Map<string, import("./lib/direct.mjs").DirectList>} */
+  const own = new Map();
+  const queue = [...names];
+  const work = async () => {
+    for (let name = queue.shift(); name !== undefined; name = queue.shift()) {
+      const settings = { env: world.env("direct"), cwd: world.desk, limitMs: directLimitMs };
+      own.set(name, await listDirectly(config.mcpServers[name], settings));
+      progress(`${name} by itself: ${own.get(name)?.names.length} tools ${own.get(name)?.problem ?? ""}`);
+    }
+  };
+  await Promise.all([work(), work()]);
+  endAll(world);
+
+  progress("junctor check");
+  const checked = await runCheck(world, { config: file, timeoutSeconds: checkSeconds });
+  if (checked.problem !== undefined) problems.push(`junctor check: ${checked.problem}`);
+  else if (checked.exitCode !== 0) problems.push(`junctor check ended with ${checked.exitCode}`);
+  problems.push(...(await leftBehind(world, "junctor check")));
+  return names.map((name) => {
+    const said = checked.servers.find((server) => server.name === name);
+    const problem = own.get(name)?.problem ?? said?.trouble;
+    return {
+      ...bareRow(name, config, first),
+      own: own.get(name)?.names.length ?? 0,
+      revision: said?.revision,
+      mended: said?.mended ?? 0,
+      leftOut: said?.leftOut ?? [],
+      warmMs: said?.connectMs,
+      problem,
+    };
+  });
+}
+
+/** @param {string} name @param {any} config @param {import("./lib/bring-up.mjs").BringUp} first */
+function bareRow(name, config, first) {
+  const listed = countByServer(first.names).get(name) ?? 0;
+  const start = first.starts.get(name);
+  return {
+    name,
+    package: String(config.mcpServers[name].args[1]),
+    revision: undefined,
+    own: listed,
+    listed,
+    mended: 0,
+    leftOut: [],
+    coldMs: start?.upMs,
+    downs: start?.downs ?? 0,
+    warmMs: undefined,
+    problem: listed > 0 ? undefined : "it did not come up",
+  };
+}
+
+/** The chosen servers, in a file of the run. @param {World} world @param {Options} options */
+function writeConfig(world, options) {
+  const all = JSON.parse(readFileSync(join(folder, "servers.json"), "utf8"));
+  const mcpServers = Object.fromEntries(
+    Object.entries(all.mcpServers).filter(([name]) => options.servers?.has(name) ?? true),
+  );
+  const unknown = [...(options.servers ?? [])].find((name) => !(name in mcpServers));
+  if (unknown !== undefined) throw new TypeError(`there is no server ${unknown} in field/servers.json`);
+  const config = { ...all, mcpServers };
+  const file = join(world.run, "mcp.json");
+  writeFileSync(file, JSON.stringify(config, undefined, 2));
+  return { file, config };
+}
+
+/** @param {World} world @param {string} whose */
+async function leftBehind(world, whose) {
+  const left = await untilNone(world, endLimitMs);
+  endAll(world);
+  return left.map(({ command }) => `${whose} left a process: ${command}`);
+}
+
+function environment() {
+  const versionBy = (/** @type {string} */ command) =>
+    spawnSync(command, ["--version"], { encoding: "utf8" }).stdout.trim();
+  const all = cpus();
+  return {
+    date: new Date().toISOString().slice(0, 10),
+    node: process.versions.node,
+    npm: versionBy("npm"),
+    clientNode: versionBy(clientNode()).replace("v", ""),
+    machine: `${all.length} cores of ${all[0]?.model.trim() ?? "an unknown kind"}`,
+  };
+}
+
+/** @param {string} text */
+function progress(text) {
+  const seconds = String(Math.round((performance.now() - begun) / 1000)).padStart(5);
+  console.log(`${seconds} s  ${text}`);
+}
