@@ -124,13 +124,15 @@ function childWays(command: ChildCommand, options: ConnectOptions): ClientWays {
       const child = await spawnChild(command, childOptions);
       return {
         ...createChannelLink(child.channel, { target, events, gone: child.exited }),
+        progress: () => child.progress(),
         // Why a child does not start is on its standard error; nobody else will tell.
         explain: async (failure) => {
           if (failure instanceof RpcError) return failure;
           const isOver =
             failure instanceof ClosedError && (await settlesWithin(child.ended, lastWordsMs, clock));
           const reason = isOver ? await child.exited : toReason(failure);
-          return new ConnectError(target, reason, { stderr: child.stderr, cause: failure });
+          const isTimeout = failure instanceof ConnectError && failure.isTimeout;
+          return new ConnectError(target, reason, { stderr: child.stderr, isTimeout, cause: failure });
         },
       };
     },
@@ -160,7 +162,7 @@ function openTcp(
       reject(new ConnectError(url.href, error.message, { cause: error }));
     socket.once("error", onError);
     const stop = clock.timer(connectTimeoutMs, () =>
-      socket.destroy(new Error(`nobody answered within ${connectTimeoutMs} ms`)),
+      socket.destroy(new Error(`no answer within ${connectTimeoutMs} ms`)),
     );
     socket.once("close", stop);
     socket.once("connect", () => {

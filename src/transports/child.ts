@@ -2,10 +2,12 @@ import { type ChildProcess, spawn as spawnProcess } from "node:child_process";
 import { type Clock, settlesWithin, systemClock } from "../async/clock.ts";
 import { ConnectError } from "../errors/connect-error.ts";
 import type { Channel } from "../jsonrpc/channel.ts";
+import type { StartProgress } from "../mcp/link.ts";
 import { toChildEnv } from "./child-env.ts";
 import { type Guardian, noGuardian } from "./guardian.ts";
 import { killTree } from "./kill-tree.ts";
 import { Pacer } from "./pacer.ts";
+import { processorMsOf } from "./process-tree.ts";
 import { createStreamChannel, type LineLimits } from "./stream-channel.ts";
 import { TextTail } from "./text-tail.ts";
 
@@ -32,6 +34,8 @@ export interface ChildOptions extends LineLimits {
 export interface Child extends AsyncDisposable {
   readonly channel: Channel;
   readonly pid: number | undefined;
+  /** How much it wrote to its standard error stream, and how much processor time it used. */
+  progress(): StartProgress;
   /** Resolves with how it ended, in words. */
   readonly exited: Promise<string>;
   /** Resolves when it has ended and all it wrote has been read. */
@@ -69,7 +73,9 @@ export async function spawnChild(command: ChildCommand, options: ChildOptions = 
     pause: () => stderr.pause(),
     resume: () => stderr.resume(),
   });
+  let stderrBytes = 0;
   stderr.on("data", (chunk: Uint8Array) => {
+    stderrBytes += chunk.length;
     tail.push(chunk);
     onStderr?.(chunk);
     pacer.charge(chunk.length);
@@ -113,6 +119,10 @@ export async function spawnChild(command: ChildCommand, options: ChildOptions = 
       [Symbol.asyncDispose]: dispose,
     },
     pid: child.pid,
+    progress: () => ({
+      stderrBytes,
+      processorMs: child.pid === undefined ? 0 : (processorMsOf(child.pid) ?? 0),
+    }),
     exited,
     ended,
     get stderr() {

@@ -37,8 +37,10 @@ export interface ServerConfig {
   readonly sharing: "shared" | "perSession" | "exclusive";
   /** What its names begin with: its own name, made fit, unless said otherwise. `false`: nothing. */
   readonly prefix: string | false;
-  /** How long it may take to start; 30 s. */
+  /** How long it may take to start without a sign of progress; 30 s. */
   readonly startTimeoutMs: number;
+  /** How long it may take to start in all; 10 min. */
+  readonly maxStartMs: number;
   /** How long a call may be silent; 5 min. */
   readonly timeoutMs: number;
   /** How long a call may take in all; 30 min. */

@@ -47,6 +47,8 @@ function make(config: Partial<ServerConfig> = {}): Made {
         signal: signal ?? new AbortController().signal,
         onLost: onLost as (reason: Error) => void,
         onOpen: onOpen ?? (() => {}),
+        isUrgent: () => false,
+        timeouts: 0,
       });
       const close = client.close.bind(client);
       const open = new Set<Deferred<ToolOutcome>>();

@@ -1,0 +1,79 @@
+import { expect, test } from "vitest";
+import { createVirtualClock } from "../../testing/virtual-clock.ts";
+import { StartSlots } from "./start-slots.ts";
+
+const { signal } = new AbortController();
+const notUrgent = (): boolean => false;
+
+/** Takes slots by name, and records in which order they were given. */
+function createStarts(maxStarts: number, maxHoldMs?: number) {
+  const clock = createVirtualClock();
+  const slots = new StartSlots({ clock, maxStarts, ...(maxHoldMs === undefined ? {} : { maxHoldMs }) });
+  const begun: string[] = [];
+  const releases = new Map<string, () => void>();
+  const start = (name: string, isUrgent = notUrgent, by = signal): Promise<void> =>
+    slots.take(isUrgent, by).then((release) => {
+      begun.push(name);
+      releases.set(name, release);
+    });
+  return { clock, slots, begun, releases, start };
+}
+
+/** Lets promises that are settled call back. */
+const settle = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
+
+test("no more starts than allowed are underway at once, in the order they came", async () => {
+  const { begun, releases, start, slots } = createStarts(2);
+  for (const name of ["a", "b", "c", "d"]) void start(name);
+  await settle();
+  expect(begun).toEqual(["a", "b"]);
+  expect(slots.waiting).toBe(2);
+  releases.get("b")?.();
+  releases.get("b")?.();
+  await settle();
+  expect(begun).toEqual(["a", "b", "c"]);
+  releases.get("a")?.();
+  await settle();
+  expect(begun).toEqual(["a", "b", "c", "d"]);
+});
+
+test("a start that a call waits for comes first", async () => {
+  const { begun, releases, start } = createStarts(1);
+  let isUrgent = false;
+  void start("a");
+  void start("b");
+  void start("c", () => isUrgent);
+  isUrgent = true;
+  await settle();
+  releases.get("a")?.();
+  await settle();
+  expect(begun).toEqual(["a", "c"]);
+});
+
+test("a start that takes very long lets the others begin", async () => {
+  const { begun, clock, start, releases } = createStarts(1, 1000);
+  void start("hanging");
+  void start("b");
+  void start("c");
+  await settle();
+  await clock.advance(1000);
+  await settle();
+  expect(begun).toEqual(["hanging", "b"]);
+  releases.get("hanging")?.();
+  await settle();
+  expect(begun).toEqual(["hanging", "b"]);
+});
+
+test("a start that is given up while it waits takes no slot", async () => {
+  const { begun, releases, start, slots } = createStarts(1);
+  const giving = new AbortController();
+  void start("a");
+  const left = start("b", notUrgent, giving.signal);
+  void start("c");
+  giving.abort(new Error("not needed any more"));
+  await expect(left).rejects.toThrow("not needed any more");
+  expect(slots.waiting).toBe(1);
+  releases.get("a")?.();
+  await settle();
+  expect(begun).toEqual(["a", "c"]);
+});
