@@ -95,6 +95,12 @@ export interface GatewayConfig {
     readonly corsOrigins: readonly string[];
   };
   readonly log: { readonly level: "trace" | "debug" | "info" | "warn" | "error" | "silent" };
+  /** How long the first list waits for servers that are still starting; 20 s. */
+  readonly firstListMs: number;
+  /** How many servers start at the same time; undefined when the config does not say. */
+  readonly maxStarts: number | undefined;
+  /** Whether the lists of servers are remembered on disk; true. */
+  readonly remembersLists: boolean;
   /**
    * Never to be shown, longest first: what came from the environment, header values, values of `env`, keys. Shorter
    * than six characters is left out: hiding every `1` and `true` would hide the log.
