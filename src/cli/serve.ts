@@ -1,8 +1,10 @@
+import { join } from "node:path";
 import { BindError } from "../errors/bind-error.ts";
 import type { GatewayConfig } from "../gateway/config/config.ts";
 import { readConfig } from "../gateway/config/read-config.ts";
 import { type RunningGateway, startGateway } from "../gateway/gateway.ts";
 import type { GatewayLog } from "../gateway/log.ts";
+import { cacheFolder } from "../gateway/user-files.ts";
 import { watchConfig } from "../gateway/watch-config.ts";
 import { createSeal, type Seal } from "../mcp/seal.ts";
 import { listenHttp } from "../transports/http/node.ts";
@@ -61,7 +63,14 @@ export const serve: Command = {
     process.on("unhandledRejection", (reason) =>
       log.error({ error: describeError(reason) }, "something failed unheard"),
     );
-    await using gateway = await startGateway(config, { ...local, ...named, unnamed, log, seal });
+    await using gateway = await startGateway(config, {
+      ...local,
+      ...named,
+      unnamed,
+      log,
+      seal,
+      memoryFolder: join(cacheFolder(), "lists"),
+    });
     const stopWatching =
       file === undefined
         ? () => {}

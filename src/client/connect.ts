@@ -6,7 +6,7 @@ import { ClosedError } from "../errors/closed-error.ts";
 import { ConnectError } from "../errors/connect-error.ts";
 import { RpcError } from "../errors/rpc-error.ts";
 import type { Channel } from "../jsonrpc/channel.ts";
-import type { Link, LinkEvents } from "../mcp/link.ts";
+import type { Link, LinkEvents, StartProgress } from "../mcp/link.ts";
 import { isModernRevision } from "../mcp/revision.ts";
 import type { Server } from "../mcp/server.ts";
 import { createChannelLink } from "../transports/channel-link.ts";
@@ -35,6 +35,8 @@ export interface ConnectOptions extends ClientOptions {
   readonly headers?: HeaderSource;
   /** Takes what a child writes to its standard error stream. */
   readonly onStderr?: (chunk: Uint8Array) => void;
+  /** Told when a child runs, with a function that says how busy it was so far. */
+  readonly onSpawned?: (progress: () => StartProgress) => void;
   /** How long a child may take to leave: after the end of its input, and again after TERM; 2 s. */
   readonly stageMs?: number;
   /** Ends a child and its descendants when we are killed; see `createGuardian`. */
@@ -122,6 +124,7 @@ function childWays(command: ChildCommand, options: ConnectOptions): ClientWays {
     isHttp: false,
     open: async (events) => {
       const child = await spawnChild(command, childOptions);
+      options.onSpawned?.(() => child.progress());
       return {
         ...createChannelLink(child.channel, { target, events, gone: child.exited }),
         progress: () => child.progress(),

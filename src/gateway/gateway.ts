@@ -23,6 +23,7 @@ import { readSmallFile } from "./config/read-config.ts";
 import { Fleet } from "./fleet.ts";
 import { createGatewayProvider } from "./gateway-provider.ts";
 import { joinInstructions } from "./instructions.ts";
+import { openListMemory } from "./list-memory.ts";
 import { type GatewayLog, silentLog } from "./log.ts";
 import { createMiddlewareChain } from "./middleware-chain.ts";
 import { createHide, createSafeLog, hideInData } from "./safe-log.ts";
@@ -38,8 +39,10 @@ export interface GatewayOptions {
   readonly unnamed?: Unnamed;
   /** Who the gateway says it is. */
   readonly info?: Implementation;
-  /** How long the first lists are waited for; 2 s. */
-  readonly readyMs?: number;
+  /** How long the first lists wait for servers that are starting, instead of what the config says. */
+  readonly firstListMs?: number;
+  /** The folder in which the gateway remembers what each server listed last. Without one it remembers nothing. */
+  readonly memoryFolder?: string;
   readonly parking?: Omit<ParkingOptions, "clock">;
   /** Where `${VAR}` comes from; the environment of this process. */
   readonly env?: { readonly [name: string]: string | undefined };
@@ -61,7 +64,7 @@ export interface Gateway extends AsyncDisposable {
   readonly provider: Provider;
   /** Tells callers by their keys, for `listenHttp`; undefined when the config has no keys. */
   readonly authenticate: Authenticate | undefined;
-  /** Settles when every server that starts with the gateway is listed or has failed once, at the latest after `readyMs`. */
+  /** Settles when every server that starts with the gateway is listed or has failed once, at the latest after `firstListMs`. */
   readonly ready: Promise<void>;
   /** How every server is. */
   status(): readonly ServerStatus[];
@@ -105,7 +108,8 @@ export async function startGateway(
   first: GatewayConfig,
   options: GatewayOptions = {},
 ): Promise<RunningGateway> {
-  const { clock = systemClock, readyMs = 2000, file = "config" } = options;
+  const { clock = systemClock, file = "config", memoryFolder: folder } = options;
+  const { firstListMs = first.firstListMs } = options;
   const { local = {}, unnamed = "refused", seal = createSeal({ now: () => clock.now() }) } = options;
   let config = first;
   const hide = createHide(() => config.secrets);
@@ -118,11 +122,13 @@ export async function startGateway(
   });
   let access = createAccess(config, catalog, unnamed);
   let chain = await createMiddlewareChain(config, file, clock, log);
-  const fleet = new Fleet({ catalog, parking, local, log, hide, clock, onChange: changes.report });
+  const remembers = folder !== undefined && first.remembersLists;
+  const memory = remembers ? openListMemory({ folder, hide, log, clock }) : undefined;
+  const { maxStarts } = first;
+  const shared = { catalog, parking, log, hide, clock };
+  const fleet = new Fleet({ ...shared, local, memory, maxStarts, onChange: changes.report });
 
-  let isReady = false;
-  const ready = fleet.have(config.servers, readyMs).then(() => {
-    isReady = true;
+  const ready = fleet.have(config.servers, firstListMs).then(() => {
     catalog.settle();
     catalog.outdated();
   });
@@ -130,11 +136,9 @@ export async function startGateway(
     catalog,
     upstreams: fleet.upstreams,
     changes,
-    clock,
     hide,
     viewFor: (context) => access.viewFor(context),
-    untilReady: () => (isReady ? undefined : ready),
-    firstListMs: readyMs,
+    onWaiting: createWaitingLog(log),
   });
   let guarded = withMiddleware(base, chain.middlewares);
   const provider: Provider = {
@@ -191,7 +195,7 @@ export async function startGateway(
     access = createAccess(next, catalog, unnamed);
     for (const caller of access.revokedSince(lastAccess)) for (const tell of revoked) tell(caller);
     guarded = withMiddleware(base, nextChain.middlewares);
-    const had = fleet.have(next.servers, readyMs);
+    const had = fleet.have(next.servers, Math.min(firstListMs, addedListMs));
     for (const kind of ["tools", "prompts", "resources"] as const) changes.report({ kind });
     await Promise.all([had, lastChain[Symbol.asyncDispose]()]);
   };
@@ -227,6 +231,19 @@ export async function startGateway(
     apply,
     close,
     [Symbol.asyncDispose]: close,
+  };
+}
+
+/** Others have lists already, which must not wait long for a server that an edit of the config added. */
+const addedListMs = 2000;
+
+/** Says once of each server that callers wait for it. */
+function createWaitingLog(log: GatewayLog): (servers: readonly string[]) => void {
+  const said = new Set<string>();
+  return (servers) => {
+    const news = servers.filter((server) => !said.has(server));
+    news.forEach((server) => said.add(server));
+    if (news.length > 0) log.info({ servers: news }, `callers wait for the first list of ${news.join(", ")}`);
   };
 }
 

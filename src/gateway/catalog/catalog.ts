@@ -1,7 +1,7 @@
 import type { Prompt, Resource, ResourceTemplate, Tool } from "../../mcp/types.ts";
 import { createGlobs } from "../../middleware/glob.ts";
 import { withMembers } from "../../tools/definition.ts";
-import { type Naming, qualify, unqualified } from "../../tools/namespace.ts";
+import { type Naming, prefixOf, qualify, unqualified } from "../../tools/namespace.ts";
 import type { ServerConfig } from "../config/config.ts";
 import type { Health } from "../upstream/health.ts";
 import type { Listed } from "../upstream/list-keeper.ts";
@@ -88,6 +88,12 @@ export class Catalog {
   /** Something about a source changed. */
   outdated(): void {
     for (const edition of this.#editions.values()) edition.snapshot = undefined;
+  }
+
+  /** Whether a server with a prefix would give something this name: by its prefix, or by a rule that renames a tool. */
+  mayName({ prefix, tools }: ServerConfig, name: string): boolean {
+    if (Object.values(tools).some((rule) => rule.name === name)) return true;
+    return prefix !== false && name.startsWith(prefixOf(prefix, this.#naming));
   }
 
   /** From now on an owner keeps what it has, also when a server that comes first in the config turns up late. */

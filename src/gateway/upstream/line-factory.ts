@@ -1,6 +1,7 @@
 import type { Clock } from "../../async/clock.ts";
 import type { Client } from "../../client/client.ts";
 import type { ConnectOptions } from "../../client/connect.ts";
+import type { StartProgress } from "../../mcp/link.ts";
 import type { ClientCapabilities } from "../../mcp/types.ts";
 import type { ServerConfig } from "../config/config.ts";
 import { Line, type LineOptions } from "./line.ts";
@@ -49,7 +50,8 @@ export function createLineFactory(options: LineFactoryOptions): CreateLine {
       patienceMs,
       startPatienceMs: config.startTimeoutMs,
       open: async ({ signal, isUrgent, timeouts, onLost, onOpen }) => {
-        const giveBack = await slots?.take(isUrgent, signal);
+        let progress: (() => StartProgress) | undefined;
+        const giveBack = await slots?.take({ isUrgent, signal, processorMs: () => progress?.().processorMs });
         try {
           return await connect({
             relays,
@@ -63,6 +65,9 @@ export function createLineFactory(options: LineFactoryOptions): CreateLine {
             onAsked,
             onLost,
             onOpen,
+            onSpawned: (busy) => {
+              progress = busy;
+            },
             signal,
           });
         } finally {

@@ -1,21 +1,24 @@
 import { expect, test } from "vitest";
 import { createVirtualClock } from "../../testing/virtual-clock.ts";
-import { StartSlots } from "./start-slots.ts";
-
-const { signal } = new AbortController();
-const notUrgent = (): boolean => false;
+import { type Start, StartSlots } from "./start-slots.ts";
 
 /** Takes slots by name, and records in which order they were given. */
-function createStarts(maxStarts: number, maxHoldMs?: number) {
+function createStarts(
+  maxStarts: number,
+  options: { readonly maxHoldMs?: number; readonly lookMs?: number } = {},
+) {
   const clock = createVirtualClock();
-  const slots = new StartSlots({ clock, maxStarts, ...(maxHoldMs === undefined ? {} : { maxHoldMs }) });
+  const slots = new StartSlots({ clock, maxStarts, ...options });
   const begun: string[] = [];
   const releases = new Map<string, () => void>();
-  const start = (name: string, isUrgent = notUrgent, by = signal): Promise<void> =>
-    slots.take(isUrgent, by).then((release) => {
+  const start = (name: string, own: Partial<Start> = {}): Promise<void> => {
+    const { signal } = new AbortController();
+    const busy = { isUrgent: () => false, processorMs: () => clock.now(), signal };
+    return slots.take({ ...busy, ...own }).then((release) => {
       begun.push(name);
       releases.set(name, release);
     });
+  };
   return { clock, slots, begun, releases, start };
 }
 
@@ -42,7 +45,7 @@ test("a start that a call waits for comes first", async () => {
   let isUrgent = false;
   void start("a");
   void start("b");
-  void start("c", () => isUrgent);
+  void start("c", { isUrgent: () => isUrgent });
   isUrgent = true;
   await settle();
   releases.get("a")?.();
@@ -51,24 +54,25 @@ test("a start that a call waits for comes first", async () => {
 });
 
 test("a start that takes very long lets the others begin", async () => {
-  const { begun, clock, start, releases } = createStarts(1, 1000);
-  void start("hanging");
+  const { begun, clock, start, releases } = createStarts(1, { maxHoldMs: 3000, lookMs: 1000 });
+  void start("long");
   void start("b");
   void start("c");
   await settle();
-  await clock.advance(1000);
+  await clock.advance(2999);
+  expect(begun).toEqual(["long"]);
+  await clock.advance(1);
+  expect(begun).toEqual(["long", "b"]);
+  releases.get("long")?.();
   await settle();
-  expect(begun).toEqual(["hanging", "b"]);
-  releases.get("hanging")?.();
-  await settle();
-  expect(begun).toEqual(["hanging", "b"]);
+  expect(begun).toEqual(["long", "b"]);
 });
 
 test("a start that is given up while it waits takes no slot", async () => {
   const { begun, releases, start, slots } = createStarts(1);
   const giving = new AbortController();
   void start("a");
-  const left = start("b", notUrgent, giving.signal);
+  const left = start("b", { signal: giving.signal });
   void start("c");
   giving.abort(new Error("not needed any more"));
   await expect(left).rejects.toThrow("not needed any more");
@@ -76,4 +80,17 @@ test("a start that is given up while it waits takes no slot", async () => {
   releases.get("a")?.();
   await settle();
   expect(begun).toEqual(["a", "c"]);
+});
+
+test("a start that waits for something lets the others begin, and one that is busy does not", async () => {
+  const { begun, clock, start } = createStarts(2, { lookMs: 1000 });
+  let usedMs = 500;
+  void start("mute", { processorMs: () => usedMs });
+  void start("busy");
+  void start("c");
+  await clock.advance(1000);
+  expect(begun).toEqual(["mute", "busy"]);
+  usedMs += 50;
+  await clock.advance(1000);
+  expect(begun).toEqual(["mute", "busy", "c"]);
 });
