@@ -110,14 +110,18 @@ export function createGatewayProvider(options: GatewayProviderOptions): Provider
     },
     lookUp: () => Owner | undefined,
     use: (upstream: Upstream, ownName: string) => Awaitable<T>,
-  ): Awaitable<T> =>
-    andThen(whenKnown(named, lookUp), (owner) => {
-      const upstream = upstreamOf(owner);
-      if (owner !== undefined && upstream !== undefined) return use(upstream, owner.ownName);
+  ): Awaitable<T> => {
+    const known = lookUp();
+    const owner = upstreamOf(known);
+    if (known !== undefined && owner !== undefined) return use(owner, known.ownName);
+    return andThen(whenKnown(named, lookUp), (late) => {
+      const upstream = upstreamOf(late);
+      if (late !== undefined && upstream !== undefined) return use(upstream, late.ownName);
       const { part, name, context } = named;
       const unlisted = mayHave(name, context).find(({ config }) => config.prefix !== false);
       throw unlisted?.unavailable() ?? new NotFoundError(things[part], name);
     });
+  };
 
   return {
     listTools: (context) => list(context, "tools", (view) => view.tools),
