@@ -163,7 +163,9 @@ async function serveOnStdio({ server }: RunningGateway, { servers }: GatewayConf
   });
   // A client that pipes calls in and ends its input still wants the answers: each call has the time its server has.
   const lingerMs = Math.max(0, ...servers.map(({ maxTotalMs }) => maxTotalMs)) + startAndReadMs;
-  await serveStdio(server, { signal: stopping.signal, lingerMs });
+  // The demo has nothing that is worth waiting for.
+  const stopMs = servers.length === 0 ? 250 : 10_000;
+  await serveStdio(server, { signal: stopping.signal, lingerMs, stopMs });
   return 0;
 }
 
