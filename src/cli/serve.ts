@@ -76,7 +76,7 @@ export const serve: Command = {
         ? () => {}
         : follow(file, config, gateway, parsed.has("stdio") ? "127.0.0.1" : host, log);
     try {
-      if (parsed.has("stdio")) return await serveOnStdio(gateway, file === undefined ? 250 : 10_000);
+      if (parsed.has("stdio")) return await serveOnStdio(gateway, config);
       await gateway.ready;
       if (tcp !== undefined) return await serveOnTcp(gateway, port, host, file === undefined);
       return await serveOnHttp(gateway, { config, host, port, seal, isDemo: file === undefined, log });
@@ -161,14 +161,20 @@ function follow(
   });
 }
 
-async function serveOnStdio({ server }: RunningGateway, lingerMs: number): Promise<number> {
+/** How long a call may take besides the limits of its server: to be started for, and to be read. */
+const startAndReadMs = 10 * 60_000;
+
+async function serveOnStdio({ server }: RunningGateway, { servers }: GatewayConfig): Promise<number> {
   const stopping = new AbortController();
   void untilSignal().then(() => {
     server.drain();
     stopping.abort();
   });
-  // Whoever pipes a call in and leaves still wants its answer, and servers take their time to start.
-  await serveStdio(server, { signal: stopping.signal, lingerMs });
+  // A client that pipes calls in and ends its input still wants the answers: each call has the time its server has.
+  const lingerMs = Math.max(0, ...servers.map(({ maxTotalMs }) => maxTotalMs)) + startAndReadMs;
+  // The demo has nothing that is worth waiting for.
+  const stopMs = servers.length === 0 ? 250 : 10_000;
+  await serveStdio(server, { signal: stopping.signal, lingerMs, stopMs });
   return 0;
 }
 
@@ -181,7 +187,7 @@ async function serveOnTcp(
   const { server } = gateway;
   await using listener = await withAdvice(
     "tcp",
-    listenTcp(server, { port, host, lingerMs: 10_000, graceMs: 10_000 }),
+    listenTcp(server, { port, host, stopMs: 10_000, graceMs: 10_000 }),
   );
   const address = `tcp://${listener.host}:${listener.port}`;
   process.stdout.write(
