@@ -1,12 +1,14 @@
 import { andThen, type Awaitable } from "../async/awaitable.ts";
 import { type Clock, settlesWithin } from "../async/clock.ts";
-import { NotFoundError } from "../errors/not-found-error.ts";
+import { type Missing, NotFoundError } from "../errors/not-found-error.ts";
 import { RpcError } from "../errors/rpc-error.ts";
 import { strictestOf } from "../mcp/cache-hints.ts";
 import type { CompletionResult } from "../mcp/types.ts";
 import type { ChangeSource } from "../tools/changes.ts";
 import type { CallContext } from "../tools/context.ts";
-import type { Hearer, Outcome, Provider, ToolOutcome } from "../tools/provider.ts";
+import type { Hearer, Outcome, Provider, Resumption, ToolOutcome } from "../tools/provider.ts";
+import { abandonedCall, notParked } from "./bridge/abandoned.ts";
+import { isParkedState } from "./bridge/parking.ts";
 import type { Catalog } from "./catalog/catalog.ts";
 import { missingServers } from "./catalog/missing.ts";
 import type { Owner, View } from "./catalog/view.ts";
@@ -96,7 +98,7 @@ export function createGatewayProvider(options: GatewayProviderOptions): Provider
         () => viewFor(context).toolOwner(name),
         (upstream, ownName) =>
           upstream.callTool(ownName === name ? call : { ...call, name: ownName }, context),
-        () => new NotFoundError("tool", name),
+        () => toMissing("tool", name, call.resumption),
       );
     },
     resources: {
@@ -104,7 +106,12 @@ export function createGatewayProvider(options: GatewayProviderOptions): Provider
       listTemplates: async (context) => list(context, (view) => view.templates),
       readResource: async (request, context) => {
         const view = await viewThatKnows(request.uri, context);
-        return firstOf(request.uri, view, (upstream) => upstream.readResource(request, context));
+        return firstOf(
+          request.uri,
+          view,
+          (upstream) => upstream.readResource(request, context),
+          request.resumption,
+        );
       },
       watch: async (uri, context) => {
         const view = await viewThatKnows(uri, context);
@@ -118,7 +125,7 @@ export function createGatewayProvider(options: GatewayProviderOptions): Provider
         find(
           () => viewFor(context).promptOwner(request.name),
           (upstream, ownName) => upstream.getPrompt({ ...request, name: ownName }, context),
-          () => new NotFoundError("prompt", request.name),
+          () => toMissing("prompt", request.name, request.resumption),
         ),
     },
     completion: {
@@ -151,7 +158,12 @@ export function createGatewayProvider(options: GatewayProviderOptions): Provider
   }
 
   /** Its owner's answer. What no list knows may still be somebody's: those who offer such URIs are tried in turn. */
-  async function firstOf<T>(uri: string, view: View, use: (upstream: Upstream) => Awaitable<T>): Promise<T> {
+  async function firstOf<T>(
+    uri: string,
+    view: View,
+    use: (upstream: Upstream) => Awaitable<T>,
+    resumption?: Resumption,
+  ): Promise<T> {
     const owner = upstreamOf(view.resourceOwner(uri));
     if (owner !== undefined) return use(owner);
     for (const server of view.likelyOwners(uri)) {
@@ -163,8 +175,14 @@ export function createGatewayProvider(options: GatewayProviderOptions): Provider
         if (!isNotFound(error)) throw error;
       }
     }
-    throw new NotFoundError("resource", uri);
+    throw toMissing("resource", uri, resumption);
   }
+}
+
+/** What a caller is told of a name that is not there. A call that was parked had begun when it still was. */
+function toMissing(what: Missing, id: string, resumption: Resumption | undefined): Error {
+  const state = resumption?.state;
+  return isParkedState(state) ? abandonedCall(state.server, notParked) : new NotFoundError(what, id);
 }
 
 /** Servers say in several ways that they do not have a resource. */
