@@ -1,11 +1,13 @@
 import { andThen, type Awaitable } from "../async/awaitable.ts";
-import { NotFoundError } from "../errors/not-found-error.ts";
+import { type Missing, NotFoundError } from "../errors/not-found-error.ts";
 import { RpcError } from "../errors/rpc-error.ts";
 import { strictestOf } from "../mcp/cache-hints.ts";
 import type { CompletionResult } from "../mcp/types.ts";
 import type { ChangeSource } from "../tools/changes.ts";
 import type { CallContext } from "../tools/context.ts";
-import type { Hearer, Outcome, Provider, ToolOutcome } from "../tools/provider.ts";
+import type { Hearer, Outcome, Provider, Resumption, ToolOutcome } from "../tools/provider.ts";
+import { abandonedCall, notParked } from "./bridge/abandoned.ts";
+import { isParkedState } from "./bridge/parking.ts";
 import type { Catalog } from "./catalog/catalog.ts";
 import { missingServers } from "./catalog/missing.ts";
 import type { Owner, View } from "./catalog/view.ts";
@@ -107,6 +109,7 @@ export function createGatewayProvider(options: GatewayProviderOptions): Provider
       readonly part: "tools" | "prompts";
       readonly name: string;
       readonly context: CallContext;
+      readonly resumption?: Resumption | undefined;
     },
     lookUp: () => Owner | undefined,
     use: (upstream: Upstream, ownName: string) => Awaitable<T>,
@@ -114,12 +117,13 @@ export function createGatewayProvider(options: GatewayProviderOptions): Provider
     const known = lookUp();
     const owner = upstreamOf(known);
     if (known !== undefined && owner !== undefined) return use(owner, known.ownName);
+    const { part, name, context, resumption } = named;
+    if (isParkedState(resumption?.state)) throw toMissing(things[part], name, resumption);
     return andThen(whenKnown(named, lookUp), (late) => {
       const upstream = upstreamOf(late);
       if (late !== undefined && upstream !== undefined) return use(upstream, late.ownName);
-      const { part, name, context } = named;
       const unlisted = mayHave(name, context).find(({ config }) => config.prefix !== false);
-      throw unlisted?.unavailable() ?? new NotFoundError(things[part], name);
+      throw unlisted?.unavailable() ?? toMissing(things[part], name, undefined);
     });
   };
 
@@ -130,7 +134,7 @@ export function createGatewayProvider(options: GatewayProviderOptions): Provider
     callTool: (call, context): Awaitable<ToolOutcome> => {
       const { name } = call;
       return find(
-        { part: "tools", name, context },
+        { part: "tools", name, context, resumption: call.resumption },
         () => viewFor(context).toolOwner(name),
         (upstream, ownName) =>
           upstream.callTool(ownName === name ? call : { ...call, name: ownName }, context),
@@ -141,7 +145,12 @@ export function createGatewayProvider(options: GatewayProviderOptions): Provider
       listTemplates: async (context) => list(context, "templates", (view) => view.templates),
       readResource: async (request, context) => {
         const view = await viewThatKnows(request.uri, context);
-        return firstOf(request.uri, view, (upstream) => upstream.readResource(request, context));
+        return firstOf(
+          request.uri,
+          view,
+          (upstream) => upstream.readResource(request, context),
+          request.resumption,
+        );
       },
       watch: async (uri, context) => {
         const view = await viewThatKnows(uri, context);
@@ -153,7 +162,7 @@ export function createGatewayProvider(options: GatewayProviderOptions): Provider
       listPrompts: async (context) => list(context, "prompts", (view) => view.prompts),
       getPrompt: async (request, context): Promise<Outcome> =>
         find(
-          { part: "prompts", name: request.name, context },
+          { part: "prompts", name: request.name, context, resumption: request.resumption },
           () => viewFor(context).promptOwner(request.name),
           (upstream, ownName) => upstream.getPrompt({ ...request, name: ownName }, context),
         ),
@@ -189,7 +198,12 @@ export function createGatewayProvider(options: GatewayProviderOptions): Provider
   }
 
   /** Its owner's answer. What no list knows may still be somebody's: those who offer such URIs are tried in turn. */
-  async function firstOf<T>(uri: string, view: View, use: (upstream: Upstream) => Awaitable<T>): Promise<T> {
+  async function firstOf<T>(
+    uri: string,
+    view: View,
+    use: (upstream: Upstream) => Awaitable<T>,
+    resumption?: Resumption,
+  ): Promise<T> {
     const owner = upstreamOf(view.resourceOwner(uri));
     if (owner !== undefined) return use(owner);
     for (const server of view.likelyOwners(uri)) {
@@ -201,11 +215,17 @@ export function createGatewayProvider(options: GatewayProviderOptions): Provider
         if (!isNotFound(error)) throw error;
       }
     }
-    throw new NotFoundError("resource", uri);
+    throw toMissing("resource", uri, resumption);
   }
 }
 
 const things = { tools: "tool", prompts: "prompt" } as const;
+
+/** What a caller is told of a name that is not there. A call that was parked had begun when it still was. */
+function toMissing(what: Missing, id: string, resumption: Resumption | undefined): Error {
+  const state = resumption?.state;
+  return isParkedState(state) ? abandonedCall(state.server, notParked) : new NotFoundError(what, id);
+}
 
 /** Servers say in several ways that they do not have a resource. */
 function isNotFound(error: unknown): boolean {

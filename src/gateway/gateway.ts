@@ -160,7 +160,7 @@ export async function startGateway(
   const info = { ...(options.info ?? { name: "junctor", title: "Junctor", version: "0.1.0" }), instructions };
   const onError = (error: unknown, method: string): void =>
     log.error({ method, error: String(error) }, "serving a request failed");
-  const inner = createServer(provider, info, { seal, clock, onError, passesOn: true });
+  const inner = createServer(provider, info, { seal, clock, onError, stateTtlMs, passesOn: true });
   const revoked = new Set<(caller: string | undefined) => void>();
   const server: Server = {
     ...inner,
@@ -246,6 +246,12 @@ function createWaitingLog(log: GatewayLog): (servers: readonly string[]) => void
     if (news.length > 0) log.info({ servers: news }, `callers wait for the first list of ${news.join(", ")}`);
   };
 }
+
+/**
+ * How long what callers carry is good: much longer than a call is parked. A caller that comes back too late must hear that
+ * its call had begun, which only a state that still opens can say.
+ */
+const stateTtlMs = 24 * 60 * 60_000;
 
 function toNaming({ separator }: GatewayConfig): Naming {
   return { separator, maxLength: 64 };
