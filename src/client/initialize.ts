@@ -26,7 +26,7 @@ export async function initialize(link: Link, options: InitializeOptions): Promis
   link.use({ kind: "legacy", revision: undefined });
   const tooLate = new AbortController();
   const stop = clock.timer(timeoutMs, () =>
-    tooLate.abort(new ConnectError(link.target, `no answer to initialize within ${timeoutMs} ms`)),
+    tooLate.abort(noAnswer(link.target, `no answer to initialize within ${timeoutMs} ms`)),
   );
   const onAbort = (): void => tooLate.abort(signal.reason);
   signal.addEventListener("abort", onAbort, { once: true });
@@ -42,6 +42,11 @@ export async function initialize(link: Link, options: InitializeOptions): Promis
     stop();
     signal.removeEventListener("abort", onAbort);
   }
+}
+
+/** The time for an answer is over. */
+export function noAnswer(target: string, reason: string): ConnectError {
+  return new ConnectError(target, reason, { kind: "no_answer" });
 }
 
 function toAgreement(result: RawJson, { target }: Link, { revision }: InitializeOptions): Agreement {

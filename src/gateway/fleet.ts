@@ -11,6 +11,7 @@ import { parseConfigValue } from "./config/parse-config.ts";
 import { logHealth } from "./log-health.ts";
 import type { GatewayLog } from "./log.ts";
 import { createOpenServer } from "./open-server.ts";
+import { ServerWords, type Words } from "./server-words.ts";
 import { Upstream, type UpstreamChange } from "./upstream/upstream.ts";
 
 export interface FleetOptions {
@@ -36,6 +37,7 @@ export class Fleet implements AsyncDisposable {
   /** Those of an earlier config whose calls are let finish. */
   readonly #retiring = new Map<Upstream, Promise<void>>();
   readonly #guardian: ReturnType<typeof createGuardian>;
+  readonly #words = new Map<string, ServerWords>();
 
   constructor(options: FleetOptions) {
     this.#options = options;
@@ -66,13 +68,21 @@ export class Fleet implements AsyncDisposable {
     const kept = new Set(servers.map(({ name }) => name));
     const gone = [...before.values()].filter(({ name }) => !kept.has(name));
     const replaced = added.flatMap(({ name }) => before.get(name) ?? []);
-    for (const { name } of gone) this.#upstreams.delete(name);
+    for (const { name } of gone) {
+      this.#upstreams.delete(name);
+      this.#words.delete(name);
+    }
     for (const upstream of added) this.#upstreams.set(upstream.name, upstream);
     catalog.sources = servers.flatMap(({ name }) => this.#upstreams.get(name) ?? []);
     for (const upstream of [...replaced, ...gone]) this.#retire(upstream);
     const eager = added.filter(({ config }) => config.start === "eager");
     const started = Promise.all(eager.map((upstream) => upstream.start()));
     await settlesWithin(started, maxMs, clock);
+  }
+
+  /** What the process of a server wrote besides messages; undefined for one that is no process. */
+  wordsOf(name: string): Words | undefined {
+    return this.#words.get(name);
   }
 
   /** Resolves when what was replaced or removed has ended. */
@@ -110,7 +120,11 @@ export class Fleet implements AsyncDisposable {
   #openerOf(config: ServerConfig): (given: ConnectOptions) => Promise<Client> {
     const { local, log, clock } = this.#options;
     const provider = Object.hasOwn(local, config.name) ? local[config.name] : undefined;
-    if (provider === undefined) return createOpenServer(config, { log, clock, guardian: this.#guardian });
+    if (provider === undefined) {
+      const words = new ServerWords();
+      this.#words.set(config.name, words);
+      return createOpenServer(config, { log, clock, guardian: this.#guardian, words });
+    }
     const server = createServer(provider, { name: config.name, version: "0.1.0" }, { clock });
     return (given) => connect({ server }, given);
   }

@@ -213,7 +213,9 @@ export async function startGateway(
     ready,
     status: () =>
       hideInData(
-        catalog.sources.map((source) => describeStatus(source, clock.now())),
+        catalog.sources.map((source) =>
+          describeStatus(source, clock.now(), fleet.wordsOf(source.config.name)),
+        ),
         hide,
       ),
     measure: async (name) => fleet.upstreams.get(name)?.measure(),

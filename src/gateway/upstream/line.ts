@@ -7,7 +7,7 @@ import { ConnectError } from "../../errors/connect-error.ts";
 import { UpstreamError } from "../../errors/upstream-error.ts";
 import { Gates, type GatesOptions } from "./gates.ts";
 import { describeHealth, type Health } from "./health.ts";
-import { toReason } from "./to-reason.ts";
+import { toFailure } from "./to-reason.ts";
 import { isDoubtful } from "./to-upstream-error.ts";
 
 /** Opens the way to a server once. `onLost` is to be called when it is gone; `onOpen` whenever something is started. */
@@ -244,9 +244,8 @@ export class Line implements AsyncDisposable {
     const now = clock.now();
     const delayMs = Math.max(this.#gates.delayMs, ownDelayMs ?? this.#backoff.next());
     const isBroken = this.#gates.delayMs > 0;
-    const reason = toReason(cause);
-    const said = cause instanceof ConnectError ? cause.stderr.trim() : "";
-    this.#become({ kind: "down", since: now, reason, said, nextTryAt: now + delayMs, isBroken }, cause);
+    const failure = toFailure(cause);
+    this.#become({ kind: "down", since: now, ...failure, nextTryAt: now + delayMs, isBroken }, cause);
   }
 
   #become(health: Health, cause?: unknown): void {
