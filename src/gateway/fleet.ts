@@ -25,6 +25,8 @@ export interface FleetOptions {
   readonly clock: Clock;
   /** Told what is news to callers. */
   readonly onChange: (change: Change) => void;
+  /** Told that a server was listed, whether or not that is news. */
+  readonly onListed: () => void;
 }
 
 /** How long calls of a server that was removed or changed may go on. */
@@ -130,11 +132,12 @@ export class Fleet implements AsyncDisposable {
   }
 
   #heard(name: string, change: UpstreamChange): void {
-    const { catalog, log, onChange } = this.#options;
+    const { catalog, log, onChange, onListed } = this.#options;
     if (change.kind === "resource") return onChange({ ...change, origin: name });
     catalog.outdated();
     if (change.kind === "health") return logHealth(log, name, change.health);
     for (const kind of change.changed) onChange({ kind });
+    onListed();
   }
 
   #retire(upstream: Upstream): void {

@@ -17,7 +17,7 @@ import { createAccess, type Unnamed } from "./access.ts";
 import { Parking, type ParkingOptions } from "./bridge/parking.ts";
 import { Catalog } from "./catalog/catalog.ts";
 import type { Collision } from "./catalog/merge.ts";
-import type { GatewayConfig } from "./config/config.ts";
+import type { ConfigIssue, GatewayConfig } from "./config/config.ts";
 import { parseConfigValue } from "./config/parse-config.ts";
 import { readSmallFile } from "./config/read-config.ts";
 import { Fleet } from "./fleet.ts";
@@ -25,8 +25,10 @@ import { createGatewayProvider } from "./gateway-provider.ts";
 import { joinInstructions } from "./instructions.ts";
 import { type GatewayLog, silentLog } from "./log.ts";
 import { createMiddlewareChain } from "./middleware-chain.ts";
+import { RuleWatch } from "./rule-watch.ts";
 import { createHide, createSafeLog, hideInData } from "./safe-log.ts";
 import { describeStatus, type ServerStatus } from "./status.ts";
+import { findUnmatchedRules } from "./unmatched-rules.ts";
 
 export interface GatewayOptions {
   /** Providers of this process, by name, as if they were servers; their tools keep their names, up to 64 characters, unless the config says otherwise. */
@@ -98,6 +100,8 @@ export interface RunningGateway extends Gateway {
   /** Like `authenticate`, but always there: it follows the config, and lets anybody in while that has no keys. */
   readonly admit: Authenticate;
   apply(config: GatewayConfig): Promise<void>;
+  /** Rules of the config that match nothing, as far as the servers they may be about are listed. */
+  unmatchedRules(): readonly ConfigIssue[];
 }
 
 /** Starts a gateway from a config that was read and checked. */
@@ -118,7 +122,10 @@ export async function startGateway(
   });
   let access = createAccess(config, catalog, unnamed);
   let chain = await createMiddlewareChain(config, file, clock, log);
-  const fleet = new Fleet({ catalog, parking, local, log, hide, clock, onChange: changes.report });
+  const unmatched = (): readonly ConfigIssue[] => findUnmatchedRules(config, catalog.sources);
+  const rules = new RuleWatch(unmatched, log);
+  const onListed = (): void => rules.look();
+  const fleet = new Fleet({ catalog, parking, local, log, hide, clock, onChange: changes.report, onListed });
 
   let isReady = false;
   const ready = fleet.have(config.servers, readyMs).then(() => {
@@ -193,6 +200,7 @@ export async function startGateway(
     guarded = withMiddleware(base, nextChain.middlewares);
     const had = fleet.have(next.servers, readyMs);
     for (const kind of ["tools", "prompts", "resources"] as const) changes.report({ kind });
+    rules.look();
     await Promise.all([had, lastChain[Symbol.asyncDispose]()]);
   };
   const stop = async (): Promise<void> => {
@@ -219,6 +227,7 @@ export async function startGateway(
         hide,
       ),
     measure: async (name) => fleet.upstreams.get(name)?.measure(),
+    unmatchedRules: unmatched,
     collisions: () => catalog.snapshotFor("").collisions,
     update: async (given) => {
       const next = parse(given, options);

@@ -36,6 +36,7 @@ export function toServerConfig(name: string, config: Partial<ServerConfig> = {})
 /** A server as the catalog sees it; its lists and health may be changed. */
 export interface FakeSource extends Source {
   health: Health;
+  isListed: boolean;
   listed: Listed;
   /** What it lists for callers of another kind. */
   readonly special: Map<string, Listed>;
@@ -49,6 +50,7 @@ export function createSource(
   const source: FakeSource = {
     config: toServerConfig(name, config),
     health: up,
+    isListed: true,
     listed: toListed(listed),
     special: new Map(),
     listedFor: (key) => source.special.get(key) ?? source.listed,

@@ -107,6 +107,11 @@ export class Upstream implements AsyncDisposable {
     return this.health.kind === "idle" && !this.#lists.isListed;
   }
 
+  /** Whether everything it lists is known, as it was last listed. */
+  get isListed(): boolean {
+    return this.#lists.isSettled;
+  }
+
   /** How many calls it has underway. */
   get inFlight(): number {
     return this.#serving.inFlight;
