@@ -10,7 +10,8 @@ import type { Link, LinkEvents, StartProgress } from "../mcp/link.ts";
 import { isModernRevision } from "../mcp/revision.ts";
 import type { Server } from "../mcp/server.ts";
 import { createChannelLink } from "../transports/channel-link.ts";
-import { type ChildCommand, type ChildOptions, describeCommand, spawnChild } from "../transports/child.ts";
+import { type ChildCommand, describeCommand } from "../transports/child-command.ts";
+import { type ChildOptions, spawnChild } from "../transports/child.ts";
 import type { Guardian } from "../transports/guardian.ts";
 import type { HeaderSource } from "../transports/http/client-way.ts";
 import { connectInMemory } from "../transports/memory.ts";
@@ -37,6 +38,8 @@ export interface ConnectOptions extends ClientOptions {
   readonly onStderr?: (chunk: Uint8Array) => void;
   /** Told when a child runs, with a function that says how busy it was so far. */
   readonly onSpawned?: (progress: () => StartProgress) => void;
+  /** Takes the first line of each child that is no message and came on its standard output, cut to 200 characters. */
+  readonly onStray?: (line: string) => void;
   /** How long a child may take to leave: after the end of its input, and again after TERM; 2 s. */
   readonly stageMs?: number;
   /** Ends a child and its descendants when we are killed; see `createGuardian`. */
@@ -111,10 +114,11 @@ function pipeWays(
 }
 
 function childWays(command: ChildCommand, options: ConnectOptions): ClientWays {
-  const { onStderr, stageMs, guardian, clock = systemClock } = options;
+  const { onStderr, onStray, stageMs, guardian, clock = systemClock } = options;
   const target = describeCommand(command);
   const childOptions: ChildOptions = {
     ...(onStderr === undefined ? {} : { onStderr }),
+    ...(onStray === undefined ? {} : { onStray }),
     ...(stageMs === undefined ? {} : { stageMs }),
     ...(guardian === undefined ? {} : { guardian }),
   };
@@ -134,8 +138,9 @@ function childWays(command: ChildCommand, options: ConnectOptions): ClientWays {
           const isOver =
             failure instanceof ClosedError && (await settlesWithin(child.ended, lastWordsMs, clock));
           const reason = isOver ? await child.exited : toReason(failure);
-          const isTimeout = failure instanceof ConnectError && failure.isTimeout;
-          return new ConnectError(target, reason, { stderr: child.stderr, isTimeout, cause: failure });
+          const kind = isOver ? "exited" : failure instanceof ConnectError ? failure.kind : undefined;
+          const { stderr, stray } = child;
+          return new ConnectError(target, reason, { kind, stderr, stray, cause: failure });
         },
       };
     },
@@ -162,10 +167,14 @@ function openTcp(
   return new Promise((resolve, reject) => {
     const socket: Socket = connectSocket({ host: url.hostname, port: Number(url.port), noDelay: true });
     const onError = (error: Error): void =>
-      reject(new ConnectError(url.href, error.message, { cause: error }));
+      reject(
+        error instanceof ConnectError ? error : new ConnectError(url.href, error.message, { cause: error }),
+      );
     socket.once("error", onError);
     const stop = clock.timer(connectTimeoutMs, () =>
-      socket.destroy(new Error(`no answer within ${connectTimeoutMs} ms`)),
+      socket.destroy(
+        new ConnectError(url.href, `no answer within ${connectTimeoutMs} ms`, { kind: "no_answer" }),
+      ),
     );
     socket.once("close", stop);
     socket.once("connect", () => {

@@ -46,6 +46,11 @@ export async function initialize(link: Link, options: InitializeOptions): Promis
   }
 }
 
+/** The time for an answer is over. */
+export function noAnswer(target: string, reason: string): ConnectError {
+  return new ConnectError(target, reason, { kind: "no_answer" });
+}
+
 function toAgreement(result: RawJson, { target }: Link, { revision }: InitializeOptions): Agreement {
   const value = (result.kind === "object" ? result.value : {}) as { readonly [key: string]: unknown };
   const { protocolVersion, capabilities, serverInfo, instructions } = value;

@@ -19,7 +19,7 @@ import type { ClientCapabilities, Implementation, ServerCapabilities } from "../
 import type { Agreement } from "./agreement.ts";
 import { createModernEnvelope } from "./envelope.ts";
 import type { EraCache } from "./era-cache.ts";
-import { initialize } from "./initialize.ts";
+import { initialize, noAnswer } from "./initialize.ts";
 import { isNoVerdict, otherRevision } from "./verdict.ts";
 
 export interface NegotiateOptions {
@@ -181,7 +181,7 @@ class Attempt {
     const controller = new AbortController();
     link.use({ kind: "modern", revision });
     const stop = clock.timer(limitMs, () =>
-      controller.abort(new ConnectError(link.target, `no answer within ${limitMs} ms`, { isTimeout: true })),
+      controller.abort(noAnswer(link.target, `no answer within ${limitMs} ms`)),
     );
     const onAbort = (): void => controller.abort(signal.reason);
     signal.addEventListener("abort", onAbort, { once: true });

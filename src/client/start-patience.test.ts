@@ -21,7 +21,7 @@ test("a server that cannot be seen at work has the time-out and no more", async 
   await clock.advance(999);
   expect(given).toEqual([]);
   await clock.advance(1);
-  expect(given[0]).toMatchObject({ reason: "no answer within 1000 ms", isTimeout: true });
+  expect(given[0]).toMatchObject({ reason: "no answer within 1000 ms", kind: "no_answer" });
   expect(clock.sleeping).toBe(0);
 });
 

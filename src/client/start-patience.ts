@@ -41,7 +41,7 @@ export function watchStart(
       const text = isAtWork
         ? `no answer within ${maxTotalMs} ms, although it was at work`
         : `no answer within ${timeoutMs} ms`;
-      giveUp(new ConnectError(link.target, text, { isTimeout: true }));
+      giveUp(new ConnectError(link.target, text, { kind: "no_answer" }));
     });
   };
   wait();

@@ -13,6 +13,7 @@ import type { ListMemory } from "./list-memory.ts";
 import { logHealth } from "./log-health.ts";
 import type { GatewayLog } from "./log.ts";
 import { createOpenServer } from "./open-server.ts";
+import { ServerWords, type Words } from "./server-words.ts";
 import { StartSlots } from "./upstream/start-slots.ts";
 import { Upstream, type UpstreamChange } from "./upstream/upstream.ts";
 
@@ -31,6 +32,8 @@ export interface FleetOptions {
   readonly maxStarts?: number | undefined;
   /** Told what is news to callers. */
   readonly onChange: (change: Change) => void;
+  /** Told that a server was listed, whether or not that is news. */
+  readonly onListed: () => void;
 }
 
 /** How long calls of a server that was removed or changed may go on. */
@@ -44,6 +47,7 @@ export class Fleet implements AsyncDisposable {
   readonly #retiring = new Map<Upstream, Promise<void>>();
   readonly #guardian: ReturnType<typeof createGuardian>;
   readonly #slots: StartSlots;
+  readonly #words = new Map<string, ServerWords>();
 
   constructor(options: FleetOptions) {
     this.#options = options;
@@ -77,13 +81,21 @@ export class Fleet implements AsyncDisposable {
     const kept = new Set(servers.map(({ name }) => name));
     const gone = [...before.values()].filter(({ name }) => !kept.has(name));
     const replaced = added.flatMap(({ name }) => before.get(name) ?? []);
-    for (const { name } of gone) this.#upstreams.delete(name);
+    for (const { name } of gone) {
+      this.#upstreams.delete(name);
+      this.#words.delete(name);
+    }
     for (const upstream of added) this.#upstreams.set(upstream.name, upstream);
     catalog.sources = servers.flatMap(({ name }) => this.#upstreams.get(name) ?? []);
     for (const upstream of [...replaced, ...gone]) this.#retire(upstream);
     const eager = added.filter(({ config }) => config.start === "eager");
     const started = Promise.all(eager.map((upstream) => upstream.start()));
     await settlesWithin(started, firstListMs, clock);
+  }
+
+  /** What the process of a server wrote besides messages; undefined for one that is no process. */
+  wordsOf(name: string): Words | undefined {
+    return this.#words.get(name);
   }
 
   /** Resolves when what was replaced or removed has ended. */
@@ -129,19 +141,24 @@ export class Fleet implements AsyncDisposable {
   #openerOf(config: ServerConfig): (given: ConnectOptions) => Promise<Client> {
     const { local, log, clock } = this.#options;
     const provider = this.#isLocal(config.name) ? local[config.name] : undefined;
-    if (provider === undefined) return createOpenServer(config, { log, clock, guardian: this.#guardian });
+    if (provider === undefined) {
+      const words = new ServerWords();
+      this.#words.set(config.name, words);
+      return createOpenServer(config, { log, clock, guardian: this.#guardian, words });
+    }
     const server = createServer(provider, { name: config.name, version: "0.1.0" }, { clock });
     return (given) => connect({ server }, given);
   }
 
   #heard(name: string, change: UpstreamChange): void {
-    const { catalog, log, memory, onChange } = this.#options;
+    const { catalog, log, memory, onChange, onListed } = this.#options;
     if (change.kind === "resource") return onChange({ ...change, origin: name });
     catalog.outdated();
     if (change.kind === "health") return logHealth(log, name, change.health);
     const upstream = this.#upstreams.get(name);
     if (upstream !== undefined && !this.#isLocal(name)) memory?.keep(upstream.config, upstream.listedFor(""));
     for (const kind of change.changed) onChange({ kind });
+    onListed();
   }
 
   #retire(upstream: Upstream): void {

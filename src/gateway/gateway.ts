@@ -17,7 +17,7 @@ import { createAccess, type Unnamed } from "./access.ts";
 import { Parking, type ParkingOptions } from "./bridge/parking.ts";
 import { Catalog } from "./catalog/catalog.ts";
 import type { Collision } from "./catalog/merge.ts";
-import type { GatewayConfig } from "./config/config.ts";
+import type { ConfigIssue, GatewayConfig } from "./config/config.ts";
 import { parseConfigValue } from "./config/parse-config.ts";
 import { readSmallFile } from "./config/read-config.ts";
 import { Fleet } from "./fleet.ts";
@@ -26,8 +26,10 @@ import { joinInstructions } from "./instructions.ts";
 import { openListMemory } from "./list-memory.ts";
 import { type GatewayLog, silentLog } from "./log.ts";
 import { createMiddlewareChain } from "./middleware-chain.ts";
+import { RuleWatch } from "./rule-watch.ts";
 import { createHide, createSafeLog, hideInData } from "./safe-log.ts";
 import { describeStatus, type ServerStatus } from "./status.ts";
+import { findUnmatchedRules } from "./unmatched-rules.ts";
 
 export interface GatewayOptions {
   /** Providers of this process, by name, as if they were servers; their tools keep their names, up to 64 characters, unless the config says otherwise. */
@@ -101,6 +103,8 @@ export interface RunningGateway extends Gateway {
   /** Like `authenticate`, but always there: it follows the config, and lets anybody in while that has no keys. */
   readonly admit: Authenticate;
   apply(config: GatewayConfig): Promise<void>;
+  /** Rules of the config that match nothing, as far as the servers they may be about are listed. */
+  unmatchedRules(): readonly ConfigIssue[];
 }
 
 /** Starts a gateway from a config that was read and checked. */
@@ -122,11 +126,14 @@ export async function startGateway(
   });
   let access = createAccess(config, catalog, unnamed);
   let chain = await createMiddlewareChain(config, file, clock, log);
+  const unmatched = (): readonly ConfigIssue[] => findUnmatchedRules(config, catalog.sources);
+  const rules = new RuleWatch(unmatched, log);
+  const onListed = (): void => rules.look();
   const remembers = folder !== undefined && first.remembersLists;
   const memory = remembers ? openListMemory({ folder, hide, log, clock }) : undefined;
   const { maxStarts } = first;
   const shared = { catalog, parking, log, hide, clock };
-  const fleet = new Fleet({ ...shared, local, memory, maxStarts, onChange: changes.report });
+  const fleet = new Fleet({ ...shared, local, memory, maxStarts, onChange: changes.report, onListed });
 
   const ready = fleet.have(config.servers, firstListMs).then(() => {
     catalog.settle();
@@ -197,6 +204,7 @@ export async function startGateway(
     guarded = withMiddleware(base, nextChain.middlewares);
     const had = fleet.have(next.servers, Math.min(firstListMs, addedListMs));
     for (const kind of ["tools", "prompts", "resources"] as const) changes.report({ kind });
+    rules.look();
     await Promise.all([had, lastChain[Symbol.asyncDispose]()]);
   };
   const stop = async (): Promise<void> => {
@@ -217,10 +225,13 @@ export async function startGateway(
     ready,
     status: () =>
       hideInData(
-        catalog.sources.map((source) => describeStatus(source, clock.now())),
+        catalog.sources.map((source) =>
+          describeStatus(source, clock.now(), fleet.wordsOf(source.config.name)),
+        ),
         hide,
       ),
     measure: async (name) => fleet.upstreams.get(name)?.measure(),
+    unmatchedRules: unmatched,
     collisions: () => catalog.snapshotFor("").collisions,
     update: async (given) => {
       const next = parse(given, options);

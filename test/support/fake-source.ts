@@ -37,6 +37,7 @@ export function toServerConfig(name: string, config: Partial<ServerConfig> = {})
 /** A server as the catalog sees it; its lists and health may be changed. */
 export interface FakeSource extends Source {
   health: Health;
+  isSettled: boolean;
   listed: Listed;
   /** What it lists for callers of another kind. */
   readonly special: Map<string, Listed>;
@@ -50,6 +51,7 @@ export function createSource(
   const source: FakeSource = {
     config: toServerConfig(name, config),
     health: up,
+    isSettled: true,
     listed: toListed(listed),
     special: new Map(),
     listedFor: (key) => source.special.get(key) ?? source.listed,

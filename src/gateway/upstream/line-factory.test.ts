@@ -11,7 +11,7 @@ test("a server that does not answer in time gets twice as much each time, up to 
     config: toServerConfig("slow", { startTimeoutMs: 1000 }),
     connect: ({ connectTimeoutMs }) => {
       given.push(connectTimeoutMs);
-      return Promise.reject(new ConnectError("slow", "no answer", { isTimeout: true }));
+      return Promise.reject(new ConnectError("slow", "no answer", { kind: "no_answer" }));
     },
     clock,
     onAsked: () => {},

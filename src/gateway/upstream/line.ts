@@ -7,7 +7,7 @@ import { ConnectError } from "../../errors/connect-error.ts";
 import { UpstreamError } from "../../errors/upstream-error.ts";
 import { Gates, type GatesOptions } from "./gates.ts";
 import { describeHealth, type Health } from "./health.ts";
-import { toReason } from "./to-reason.ts";
+import { toFailure } from "./to-reason.ts";
 import { isDoubtful } from "./to-upstream-error.ts";
 
 /** What a line tells those who open its client, and wants to be told. */
@@ -265,10 +265,9 @@ export class Line implements AsyncDisposable {
     const now = clock.now();
     const delayMs = Math.max(this.#gates.delayMs, ownDelayMs ?? this.#backoff.next());
     const isBroken = this.#gates.delayMs > 0;
-    const reason = toReason(cause);
-    const said = cause instanceof ConnectError ? cause.stderr.trim() : "";
-    this.#timeouts = cause instanceof ConnectError && cause.isTimeout ? this.#timeouts + 1 : 0;
-    this.#become({ kind: "down", since: now, reason, said, nextTryAt: now + delayMs, isBroken }, cause);
+    const failure = toFailure(cause);
+    this.#timeouts = failure.code === "no_answer" ? this.#timeouts + 1 : 0;
+    this.#become({ kind: "down", since: now, ...failure, nextTryAt: now + delayMs, isBroken }, cause);
   }
 
   #become(health: Health, cause?: unknown): void {

@@ -107,6 +107,11 @@ export class ListKeeper {
     return this.#firsts.get(part)?.promise;
   }
 
+  /** Whether its tools were ever listed, and nothing is being listed now. */
+  get isSettled(): boolean {
+    return this.#isListed && (this.#listing?.underway.size ?? 0) === 0;
+  }
+
   /** A server came up: everything is listed. Resolves when that is done, for better or worse. */
   begin(client: Client): Promise<void> {
     this.end();

@@ -56,6 +56,11 @@ export class UpstreamLists implements AsyncDisposable {
     return this.#common.first(part);
   }
 
+  /** Whether its tools were ever listed, and nothing is being listed now. */
+  get isSettled(): boolean {
+    return this.#common.isSettled;
+  }
+
   /** What it lists for callers of a kind; for one that was not seen yet, what it lists for everybody. */
   listedFor(key: string): Listed {
     const own = key === "" ? undefined : this.variants.find(key)?.lists;

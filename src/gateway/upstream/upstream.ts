@@ -128,6 +128,11 @@ export class Upstream implements AsyncDisposable {
     return this.#lists.isListed;
   }
 
+  /** Whether everything it lists is known, as it was last listed. */
+  get isSettled(): boolean {
+    return this.#lists.isSettled;
+  }
+
   /** How many calls it has underway. */
   get inFlight(): number {
     return this.#serving.inFlight;
