@@ -61,7 +61,7 @@ export async function startThrough({
     // The suite walks away from calls that wait for an answer; each holds a line until it expires.
     junctor: { servers: { everything: { prefix: false, maxConnections: 64 } } },
   };
-  const gateway = await createGateway(config, { readyMs: 12_000 });
+  const gateway = await createGateway(config, { firstListMs: 12_000 });
   await gateway.ready;
   const listener = await listenHttp(gateway.server, { port: 0 });
   return {

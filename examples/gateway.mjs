@@ -24,7 +24,7 @@ const config = {
 // Throws a ConfigError that lists everything that is wrong with the config.
 const gateway = await createGateway(config, {
   local: { local },
-  readyMs: 30_000, // long enough for all of them; after the usual 2 s it goes on without those that are slow
+  firstListMs: 30_000, // long enough for all of them; after the usual 20 s it goes on without those that are slow
 });
 const listener = await listenHttp(gateway.server, { port: 0 });
 await gateway.ready;

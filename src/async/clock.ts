@@ -34,14 +34,35 @@ export function sleep(ms: number, clock: Clock, signal?: AbortSignal): Promise<v
   });
 }
 
-/** Waits for a promise, but not longer than `ms`; tells whether it settled. Leaves no timer behind. */
-export function settlesWithin(promise: Promise<unknown>, ms: number, clock: Clock): Promise<boolean> {
-  return new Promise((resolve) => {
-    const stop = clock.timer(ms, () => resolve(false));
-    const settled = (): void => {
+/**
+ * Waits for a promise, but not longer than `ms`; tells whether it settled. Rejects with the signal's reason when it aborts
+ * first. Leaves no timer and no listener behind.
+ */
+export function settlesWithin(
+  promise: Promise<unknown>,
+  ms: number,
+  clock: Clock,
+  signal?: AbortSignal,
+): Promise<boolean> {
+  return new Promise((resolve, reject) => {
+    if (signal?.aborted === true) return reject(signal.reason);
+    const end = (): void => {
       stop();
+      signal?.removeEventListener("abort", onAbort);
+    };
+    const onAbort = (): void => {
+      end();
+      reject(signal?.reason);
+    };
+    const settled = (): void => {
+      end();
       resolve(true);
     };
+    const stop = clock.timer(ms, () => {
+      end();
+      resolve(false);
+    });
+    signal?.addEventListener("abort", onAbort, { once: true });
     promise.then(settled, settled);
   });
 }

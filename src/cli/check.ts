@@ -43,7 +43,7 @@ export const check: Command = {
     using interruption = watchInterrupt();
     await using gateway = await startGateway(
       { ...config, servers, audit: undefined },
-      { file, readyMs: timeoutMs },
+      { file, firstListMs: timeoutMs },
     );
     await untilReady(gateway, interruption.signal);
     const checked = await Promise.all(gateway.status().map((status) => measure(gateway, status)));

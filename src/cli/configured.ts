@@ -8,7 +8,7 @@ import { toSafeLine } from "./terminal-text.ts";
 import { UsageError } from "./usage-error.ts";
 
 /** How long the servers of a config are waited for when a command needs their tools. */
-const readyMs = 30_000;
+const firstListMs = 30_000;
 
 /** One server of a config, or all of them behind a gateway in this process. */
 export async function openConfigured(
@@ -18,7 +18,11 @@ export async function openConfigured(
 ): Promise<Destination> {
   const { config } = await readConfigFile(file);
   if (named !== undefined) return toDestination(findServer(config.servers, named, file), timeoutMs);
-  const gateway = await startGateway(config, { file, readyMs: timeoutMs ?? readyMs, unnamed: "trusted" });
+  const gateway = await startGateway(config, {
+    file,
+    firstListMs: timeoutMs ?? firstListMs,
+    unnamed: "trusted",
+  });
   await gateway.ready;
   for (const { name, trouble } of gateway.status())
     if (trouble !== undefined)

@@ -1,8 +1,10 @@
+import { join } from "node:path";
 import { BindError } from "../errors/bind-error.ts";
 import type { GatewayConfig } from "../gateway/config/config.ts";
 import { readConfig } from "../gateway/config/read-config.ts";
 import { type RunningGateway, startGateway } from "../gateway/gateway.ts";
 import type { GatewayLog } from "../gateway/log.ts";
+import { cacheFolder } from "../gateway/user-files.ts";
 import { watchConfig } from "../gateway/watch-config.ts";
 import { createSeal, type Seal } from "../mcp/seal.ts";
 import { listenHttp } from "../transports/http/node.ts";
@@ -61,13 +63,20 @@ export const serve: Command = {
     process.on("unhandledRejection", (reason) =>
       log.error({ error: describeError(reason) }, "something failed unheard"),
     );
-    await using gateway = await startGateway(config, { ...local, ...named, unnamed, log, seal });
+    await using gateway = await startGateway(config, {
+      ...local,
+      ...named,
+      unnamed,
+      log,
+      seal,
+      memoryFolder: join(cacheFolder(), "lists"),
+    });
     const stopWatching =
       file === undefined
         ? () => {}
         : follow(file, config, gateway, parsed.has("stdio") ? "127.0.0.1" : host, log);
     try {
-      if (parsed.has("stdio")) return await serveOnStdio(gateway, file === undefined ? 250 : 10_000);
+      if (parsed.has("stdio")) return await serveOnStdio(gateway, config);
       await gateway.ready;
       if (tcp !== undefined) return await serveOnTcp(gateway, port, host, file === undefined);
       return await serveOnHttp(gateway, { config, host, port, seal, isDemo: file === undefined, log });
@@ -152,14 +161,20 @@ function follow(
   });
 }
 
-async function serveOnStdio({ server }: RunningGateway, lingerMs: number): Promise<number> {
+/** How long a call may take besides the limits of its server: to be started for, and to be read. */
+const startAndReadMs = 10 * 60_000;
+
+async function serveOnStdio({ server }: RunningGateway, { servers }: GatewayConfig): Promise<number> {
   const stopping = new AbortController();
   void untilSignal().then(() => {
     server.drain();
     stopping.abort();
   });
-  // Whoever pipes a call in and leaves still wants its answer, and servers take their time to start.
-  await serveStdio(server, { signal: stopping.signal, lingerMs });
+  // A client that pipes calls in and ends its input still wants the answers: each call has the time its server has.
+  const lingerMs = Math.max(0, ...servers.map(({ maxTotalMs }) => maxTotalMs)) + startAndReadMs;
+  // The demo has nothing that is worth waiting for.
+  const stopMs = servers.length === 0 ? 250 : 10_000;
+  await serveStdio(server, { signal: stopping.signal, lingerMs, stopMs });
   return 0;
 }
 
@@ -172,7 +187,7 @@ async function serveOnTcp(
   const { server } = gateway;
   await using listener = await withAdvice(
     "tcp",
-    listenTcp(server, { port, host, lingerMs: 10_000, graceMs: 10_000 }),
+    listenTcp(server, { port, host, stopMs: 10_000, graceMs: 10_000 }),
   );
   const address = `tcp://${listener.host}:${listener.port}`;
   process.stdout.write(

@@ -44,7 +44,13 @@ export async function withClient<T>(
 function toLimits(timeoutMs: number): ConnectOptions {
   // A silent child is first probed and then greeted the old way; both must fit.
   const probeTimeoutMs = Math.min(3000, timeoutMs / 2);
-  return { connectTimeoutMs: timeoutMs, probeTimeoutMs, timeoutMs, maxTotalMs: timeoutMs };
+  return {
+    connectTimeoutMs: timeoutMs,
+    maxStartMs: timeoutMs,
+    probeTimeoutMs,
+    timeoutMs,
+    maxTotalMs: timeoutMs,
+  };
 }
 
 /** Waits no longer than somebody wants it. */

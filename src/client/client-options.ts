@@ -34,8 +34,10 @@ export interface ClientOptions {
   readonly timeoutMs?: number;
   /** How long a call may take in all; 10 min. */
   readonly maxTotalMs?: number;
-  /** How long connecting may take; 30 s. */
+  /** How long connecting may take; 30 s. A server that is being started has more time while it is at work. */
   readonly connectTimeoutMs?: number;
+  /** How long a server that is being started may take in all, however busy it is; 10 min. */
+  readonly maxStartMs?: number;
   /** How long a pipe may be silent before its server is taken for a legacy one; 3 s. */
   readonly probeTimeoutMs?: number;
   /** Whether arguments and structured output are checked; true. */

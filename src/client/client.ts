@@ -119,6 +119,7 @@ export async function createClient(ways: ClientWays, options: ClientOptions = {}
       revision: options.revision,
       probeTimeoutMs: options.probeTimeoutMs ?? 3000,
       timeoutMs: options.connectTimeoutMs ?? 30_000,
+      maxTotalMs: options.maxStartMs ?? 600_000,
       clock,
       signal,
     });

@@ -6,11 +6,12 @@ import { ClosedError } from "../errors/closed-error.ts";
 import { ConnectError } from "../errors/connect-error.ts";
 import { RpcError } from "../errors/rpc-error.ts";
 import type { Channel } from "../jsonrpc/channel.ts";
-import type { Link, LinkEvents } from "../mcp/link.ts";
+import type { Link, LinkEvents, StartProgress } from "../mcp/link.ts";
 import { isModernRevision } from "../mcp/revision.ts";
 import type { Server } from "../mcp/server.ts";
 import { createChannelLink } from "../transports/channel-link.ts";
-import { type ChildCommand, type ChildOptions, describeCommand, spawnChild } from "../transports/child.ts";
+import { type ChildCommand, describeCommand } from "../transports/child-command.ts";
+import { type ChildOptions, spawnChild } from "../transports/child.ts";
 import type { Guardian } from "../transports/guardian.ts";
 import type { HeaderSource } from "../transports/http/client-way.ts";
 import { connectInMemory } from "../transports/memory.ts";
@@ -35,6 +36,10 @@ export interface ConnectOptions extends ClientOptions {
   readonly headers?: HeaderSource;
   /** Takes what a child writes to its standard error stream. */
   readonly onStderr?: (chunk: Uint8Array) => void;
+  /** Told when a child runs, with a function that says how busy it was so far. */
+  readonly onSpawned?: (progress: () => StartProgress) => void;
+  /** Takes the first line of each child that is no message and came on its standard output, cut to 200 characters. */
+  readonly onStray?: (line: string) => void;
   /** How long a child may take to leave: after the end of its input, and again after TERM; 2 s. */
   readonly stageMs?: number;
   /** Ends a child and its descendants when we are killed; see `createGuardian`. */
@@ -109,10 +114,11 @@ function pipeWays(
 }
 
 function childWays(command: ChildCommand, options: ConnectOptions): ClientWays {
-  const { onStderr, stageMs, guardian, clock = systemClock } = options;
+  const { onStderr, onStray, stageMs, guardian, clock = systemClock } = options;
   const target = describeCommand(command);
   const childOptions: ChildOptions = {
     ...(onStderr === undefined ? {} : { onStderr }),
+    ...(onStray === undefined ? {} : { onStray }),
     ...(stageMs === undefined ? {} : { stageMs }),
     ...(guardian === undefined ? {} : { guardian }),
   };
@@ -122,15 +128,19 @@ function childWays(command: ChildCommand, options: ConnectOptions): ClientWays {
     isHttp: false,
     open: async (events) => {
       const child = await spawnChild(command, childOptions);
+      options.onSpawned?.(() => child.progress());
       return {
         ...createChannelLink(child.channel, { target, events, gone: child.exited }),
+        progress: () => child.progress(),
         // Why a child does not start is on its standard error; nobody else will tell.
         explain: async (failure) => {
           if (failure instanceof RpcError) return failure;
           const isOver =
             failure instanceof ClosedError && (await settlesWithin(child.ended, lastWordsMs, clock));
           const reason = isOver ? await child.exited : toReason(failure);
-          return new ConnectError(target, reason, { stderr: child.stderr, cause: failure });
+          const kind = isOver ? "exited" : failure instanceof ConnectError ? failure.kind : undefined;
+          const { stderr, stray } = child;
+          return new ConnectError(target, reason, { kind, stderr, stray, cause: failure });
         },
       };
     },
@@ -157,10 +167,14 @@ function openTcp(
   return new Promise((resolve, reject) => {
     const socket: Socket = connectSocket({ host: url.hostname, port: Number(url.port), noDelay: true });
     const onError = (error: Error): void =>
-      reject(new ConnectError(url.href, error.message, { cause: error }));
+      reject(
+        error instanceof ConnectError ? error : new ConnectError(url.href, error.message, { cause: error }),
+      );
     socket.once("error", onError);
     const stop = clock.timer(connectTimeoutMs, () =>
-      socket.destroy(new Error(`nobody answered within ${connectTimeoutMs} ms`)),
+      socket.destroy(
+        new ConnectError(url.href, `no answer within ${connectTimeoutMs} ms`, { kind: "no_answer" }),
+      ),
     );
     socket.once("close", stop);
     socket.once("connect", () => {

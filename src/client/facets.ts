@@ -1,12 +1,11 @@
 import { RawJson } from "../json/raw.ts";
 import type { CompletionResult } from "../mcp/types.ts";
 import type { CallContext } from "../tools/context.ts";
-import type { Outcome, Provider, Resumption } from "../tools/provider.ts";
+import type { Outcome, Provider } from "../tools/provider.ts";
 import type { Agreement } from "./agreement.ts";
-import { resultTypeOf } from "./conversation.ts";
-import { parseAsks } from "./handlers.ts";
 import type { Lists } from "./lists.ts";
 import type { OnBehalf } from "./on-behalf.ts";
+import { toRoundOutcome, toRoundParams } from "./round.ts";
 import type { Send } from "./tool-calls.ts";
 import type { Watcher } from "./watcher.ts";
 
@@ -24,20 +23,8 @@ export function createFacets(
 ): Pick<Provider, "resources" | "prompts" | "completion"> {
   const { send, lists, watcher, onBehalf } = options;
 
-  const ask = async (
-    method: string,
-    members: { readonly [key: string]: unknown },
-    context: CallContext,
-  ): Promise<Outcome> => {
-    const result = await onBehalf(context, (spec) => send(method, RawJson.fromValue(members), spec));
-    if (resultTypeOf(result) === "complete") return { kind: "complete", result };
-    const state = result.at("requestState")?.value;
-    return {
-      kind: "input_required",
-      asks: parseAsks(result.at("inputRequests")),
-      ...(state === undefined ? {} : { state }),
-    };
-  };
+  const ask = async (method: string, params: RawJson, context: CallContext): Promise<Outcome> =>
+    toRoundOutcome(await onBehalf(context, (spec) => send(method, params, spec)));
 
   return {
     ...(capabilities.resources === undefined
@@ -47,7 +34,7 @@ export function createFacets(
             listResources: () => lists.resources.get(),
             listTemplates: () => lists.templates.get(),
             readResource: ({ uri, resumption }, context) =>
-              ask("resources/read", { uri, ...toRetry(resumption) }, context),
+              ask("resources/read", toRoundParams([`{"uri":${JSON.stringify(uri)}`], resumption), context),
             ...(capabilities.resources.subscribe === true
               ? { watch: (uri: string) => watcher.watch(uri) }
               : {}),
@@ -58,8 +45,10 @@ export function createFacets(
       : {
           prompts: {
             listPrompts: () => lists.prompts.get(),
-            getPrompt: ({ name, arguments: args, resumption }, context) =>
-              ask("prompts/get", { name, arguments: args, ...toRetry(resumption) }, context),
+            getPrompt: ({ name, arguments: args, resumption }, context) => {
+              const head = JSON.stringify({ name, arguments: args }).slice(0, -1);
+              return ask("prompts/get", toRoundParams([head], resumption), context);
+            },
           },
         }),
     ...(capabilities.completions === undefined
@@ -76,16 +65,5 @@ export function createFacets(
             },
           },
         }),
-  };
-}
-
-function toRetry(resumption: Resumption | undefined): { readonly [key: string]: unknown } {
-  if (resumption === undefined) return {};
-  const answers = Object.fromEntries(
-    Object.entries(resumption.latest ?? resumption.answers).map(([key, raw]) => [key, raw.value]),
-  );
-  return {
-    inputResponses: answers,
-    ...(resumption.state === undefined ? {} : { requestState: resumption.state }),
   };
 }

@@ -8,26 +8,28 @@ import type { Link } from "../mcp/link.ts";
 import { isLegacyRevision, newestLegacyRevision, type Revision } from "../mcp/revision.ts";
 import type { ClientCapabilities, Implementation, ServerCapabilities } from "../mcp/types.ts";
 import type { Agreement } from "./agreement.ts";
+import { watchStart } from "./start-patience.ts";
 
 export interface InitializeOptions {
   readonly clientInfo: Implementation;
   readonly capabilities: ClientCapabilities;
   readonly revision?: Revision | undefined;
+  /** How long the server may go without a sign of progress. */
   readonly timeoutMs: number;
+  /** How long the handshake may take in all. */
+  readonly maxTotalMs: number;
   readonly clock: Clock;
   readonly signal: AbortSignal;
 }
 
 /** The handshake of the legacy revisions. A link on which it failed is good for nothing but disposing. */
 export async function initialize(link: Link, options: InitializeOptions): Promise<Agreement> {
-  const { capabilities, clientInfo, timeoutMs, clock, signal } = options;
+  const { capabilities, clientInfo, signal } = options;
   const asked = isLegacyRevision(options.revision) ? options.revision : newestLegacyRevision;
   signal.throwIfAborted();
   link.use({ kind: "legacy", revision: undefined });
   const tooLate = new AbortController();
-  const stop = clock.timer(timeoutMs, () =>
-    tooLate.abort(new ConnectError(link.target, `no answer to initialize within ${timeoutMs} ms`)),
-  );
+  const stop = watchStart(link, options, (reason) => tooLate.abort(reason));
   const onAbort = (): void => tooLate.abort(signal.reason);
   signal.addEventListener("abort", onAbort, { once: true });
   try {
@@ -42,6 +44,11 @@ export async function initialize(link: Link, options: InitializeOptions): Promis
     stop();
     signal.removeEventListener("abort", onAbort);
   }
+}
+
+/** The time for an answer is over. */
+export function noAnswer(target: string, reason: string): ConnectError {
+  return new ConnectError(target, reason, { kind: "no_answer" });
 }
 
 function toAgreement(result: RawJson, { target }: Link, { revision }: InitializeOptions): Agreement {

@@ -1,5 +1,6 @@
 import type { Clock } from "../async/clock.ts";
-import type { RawJson } from "../json/raw.ts";
+import { RpcError, rpcCodes } from "../errors/rpc-error.ts";
+import { RawJson } from "../json/raw.ts";
 import { strictestOf } from "../mcp/cache-hints.ts";
 import type { CacheHints, Prompt, Resource, ResourceTemplate, Tool } from "../mcp/types.ts";
 import type { Change } from "../tools/provider.ts";
@@ -37,6 +38,9 @@ export type PlainRequest = (method: string, params: RawJson | undefined, limits?
 /** What is not offered stays empty. */
 const forever: CacheHints = { ttlMs: Number.POSITIVE_INFINITY, cacheScope: "public" };
 
+/** The answer of a server that declares a capability and lacks one of its lists: many have no resource templates. */
+const noItems: RawJson = RawJson.fromValue({});
+
 type Capability = "tools" | "resources" | "prompts";
 
 export function createLists(
@@ -55,7 +59,12 @@ export function createLists(
     const { agreement } = await converse();
     const offered = agreement.capabilities[capability];
     if (offered === undefined) return { items: [], ttlMs: maxTtlMs, hints: forever };
-    const { items, hints } = await walkPages((params) => request(method, params), member, options);
+    const ask = (params: RawJson | undefined): Promise<RawJson> =>
+      request(method, params).catch((error: unknown) => {
+        if (capability !== "tools" && params === undefined && isUnknownMethod(error)) return noItems;
+        throw error;
+      });
+    const { items, hints } = await walkPages(ask, member, options);
     const parsed = items.flatMap((raw) => {
       const item = parse(raw);
       if (typeof item !== "string") return [item];
@@ -99,4 +108,8 @@ export function createLists(
       }
     },
   };
+}
+
+function isUnknownMethod(error: unknown): boolean {
+  return error instanceof RpcError && error.rpcCode === rpcCodes["rpc.method_not_found"];
 }

@@ -19,7 +19,7 @@ import type { ClientCapabilities, Implementation, ServerCapabilities } from "../
 import type { Agreement } from "./agreement.ts";
 import { createModernEnvelope } from "./envelope.ts";
 import type { EraCache } from "./era-cache.ts";
-import { initialize } from "./initialize.ts";
+import { initialize, noAnswer } from "./initialize.ts";
 import { isNoVerdict, otherRevision } from "./verdict.ts";
 
 export interface NegotiateOptions {
@@ -32,8 +32,10 @@ export interface NegotiateOptions {
   readonly revision?: Revision | undefined;
   /** How long a server may be silent before a pipe is taken for a legacy one. */
   readonly probeTimeoutMs: number;
-  /** How long each step may take. */
+  /** How long each step may take; a server that is being started, how long it may go without a sign of progress. */
   readonly timeoutMs: number;
+  /** How long a server that is being started may take in all. */
+  readonly maxTotalMs: number;
   readonly clock: Clock;
   /** Aborting gives it up. */
   readonly signal: AbortSignal;
@@ -179,7 +181,7 @@ class Attempt {
     const controller = new AbortController();
     link.use({ kind: "modern", revision });
     const stop = clock.timer(limitMs, () =>
-      controller.abort(new ConnectError(link.target, `no answer within ${limitMs} ms`)),
+      controller.abort(noAnswer(link.target, `no answer within ${limitMs} ms`)),
     );
     const onAbort = (): void => controller.abort(signal.reason);
     signal.addEventListener("abort", onAbort, { once: true });

@@ -45,7 +45,8 @@ export async function walkPages(
   throw new RpcError("rpc.other", `The server's list of ${member} has more than ${maxPages} pages`);
 }
 
-function elementsOf(array: RawJson | undefined): readonly RawJson[] {
+/** The elements of an array, each as the bytes that came; none when it is no array. */
+export function elementsOf(array: RawJson | undefined): readonly RawJson[] {
   if (array?.kind !== "array") return [];
   const { bytes } = array;
   return scanElements(bytes).map(({ start, end }) => RawJson.fromChecked(bytes.subarray(start, end)));

@@ -5,21 +5,21 @@ import type { Deadline } from "../async/deadline.ts";
 import { unlessAborted } from "../async/unless-aborted.ts";
 import { RpcError, rpcCodes } from "../errors/rpc-error.ts";
 import { ToolError } from "../errors/tool-error.ts";
-import { joinJson } from "../json/join.ts";
 import { RawJson } from "../json/raw.ts";
 import type { Ask, Tool, ToolResult } from "../mcp/types.ts";
 import type { CallContext, CallEvent } from "../tools/context.ts";
 import type { Answers, ToolCall, ToolOutcome } from "../tools/provider.ts";
 import type { CallOptions } from "./call-options.ts";
 import { newTally, type Recorded, type Tally } from "./call-record.ts";
-import { type RequestSpec, resultTypeOf } from "./conversation.ts";
+import type { RequestSpec } from "./conversation.ts";
 import type { Deadlines } from "./deadlines.ts";
 import { answerAll, fulfil } from "./fulfil.ts";
-import { type AskHandlers, parseAsks } from "./handlers.ts";
+import type { AskHandlers } from "./handlers.ts";
 import type { Lists } from "./lists.ts";
 import { toMirroredHeaders } from "./mirrored.ts";
 import { toNotSent } from "./not-sent.ts";
 import type { OnBehalf } from "./on-behalf.ts";
+import { toRoundOutcome, toRoundParams } from "./round.ts";
 import type { ToolCheck } from "./tool-check.ts";
 
 /** Sends a request in whatever conversation is on. */
@@ -70,17 +70,18 @@ export function createToolCalls(options: ToolCallsOptions): ToolCalls {
   const attempt = (call: ToolCall, known: Tool | undefined, spec: RequestSpec): Promise<RawJson> => {
     const mirrored = toMirroredHeaders(known, call.arguments);
     const made = mirrored === undefined ? spec : { ...spec, mirrored };
-    return send("tools/call", toParams(call), made, call.name);
+    const head = [`{"name":${JSON.stringify(call.name)},"arguments":`, call.arguments];
+    return send("tools/call", toRoundParams(head, call.resumption), made, call.name);
   };
 
   /** One round. A server that says the headers are wrong has another schema than we know: look again, once. */
   const round = (call: ToolCall, tool: Tool | undefined, spec: RequestSpec): Promise<ToolOutcome> =>
-    attempt(call, tool, spec).then(toOutcome, async (error: unknown) => {
+    attempt(call, tool, spec).then(toRoundOutcome, async (error: unknown) => {
       if (!(error instanceof RpcError) || error.rpcCode !== rpcCodes["rpc.header_mismatch"]) throw error;
       lists.tools.invalidate();
       const renewed = await unlessAborted(lists.tools.get(), spec.stop.signal);
       const known = renewed.find(({ name }) => name === call.name);
-      return toOutcome(await attempt(call, known, spec));
+      return toRoundOutcome(await attempt(call, known, spec));
     });
 
   const answer = async (asks: { readonly [key: string]: Ask }, underway: Deadline): Promise<Answers> => {
@@ -173,34 +174,9 @@ function toolsByName(tools: readonly Tool[]): ReadonlyMap<string, Tool> {
   return byName;
 }
 
-function toOutcome(result: RawJson): ToolOutcome {
-  if (resultTypeOf(result) === "complete") return { kind: "complete", result };
-  const state = result.at("requestState")?.value;
-  const asks = parseAsks(result.at("inputRequests"));
-  return { kind: "input_required", asks, ...(state === undefined ? {} : { state }) };
-}
-
 function traceOf({ meta }: CallContext): string | undefined {
   const trace = meta?.at("traceparent")?.value;
   return typeof trace === "string" ? trace : undefined;
-}
-
-/** The params of one round, with the arguments as the bytes they are. */
-function toParams({ name, arguments: args, resumption }: ToolCall): RawJson {
-  const parts: (string | RawJson)[] = [`{"name":${JSON.stringify(name)},"arguments":`, args];
-  if (resumption !== undefined) {
-    const { answers, latest = answers, state } = resumption;
-    const entries = Object.entries(latest);
-    if (entries.length > 0) {
-      entries.forEach(([key, answer], index) => {
-        parts.push(`${index === 0 ? ',"inputResponses":{' : ","}${JSON.stringify(key)}:`, answer);
-      });
-      parts.push("}");
-    }
-    if (typeof state === "string") parts.push(`,"requestState":${JSON.stringify(state)}`);
-  }
-  parts.push("}");
-  return joinJson(parts);
 }
 
 /** What callers get. A legacy server may leave `content` out. */

@@ -1,4 +1,7 @@
+import { isBranded, putBrand } from "./branded.ts";
 import type { Delivery } from "./delivery.ts";
+
+const brand = Symbol.for("junctor.ToolError");
 
 /**
  * A tool ran and failed in a way the model should read: it becomes a result with `isError: true` and this message.
@@ -9,7 +12,11 @@ import type { Delivery } from "./delivery.ts";
 export class ToolError extends Error {
   /** A module of the user may have another copy of this class. */
   static override [Symbol.hasInstance](value: unknown): boolean {
-    return value instanceof Error && (value as { readonly code?: unknown }).code === "tool.failed";
+    return isBranded(value, brand);
+  }
+
+  static {
+    putBrand(this, brand);
   }
 
   override readonly name = "ToolError";

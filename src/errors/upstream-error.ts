@@ -1,7 +1,7 @@
 import type { Delivery } from "./delivery.ts";
 
 /** Why a server behind the gateway did not answer. */
-export type UpstreamReason = "unavailable" | "lost" | "timeout" | "busy" | "failed";
+export type UpstreamReason = "unavailable" | "lost" | "timeout" | "busy" | "failed" | "abandoned";
 
 /** A server behind the gateway could not be asked, or did not answer. */
 export class UpstreamError extends Error {

@@ -1,3 +1,4 @@
+import { availableParallelism } from "node:os";
 import { type Clock, settlesWithin } from "../async/clock.ts";
 import type { Client } from "../client/client.ts";
 import { connect, type ConnectOptions } from "../client/connect.ts";
@@ -8,9 +9,12 @@ import type { Parking } from "./bridge/parking.ts";
 import type { Catalog } from "./catalog/catalog.ts";
 import type { ServerConfig } from "./config/config.ts";
 import { parseConfigValue } from "./config/parse-config.ts";
+import type { ListMemory } from "./list-memory.ts";
 import { logHealth } from "./log-health.ts";
 import type { GatewayLog } from "./log.ts";
 import { createOpenServer } from "./open-server.ts";
+import { ServerWords, type Words } from "./server-words.ts";
+import { StartSlots } from "./upstream/start-slots.ts";
 import { Upstream, type UpstreamChange } from "./upstream/upstream.ts";
 
 export interface FleetOptions {
@@ -22,8 +26,14 @@ export interface FleetOptions {
   /** Takes the secrets of the config out of a text. */
   readonly hide: (text: string) => string;
   readonly clock: Clock;
+  /** Remembers what servers listed, between runs. */
+  readonly memory?: ListMemory | undefined;
+  /** How many processes start at the same time; by the cores of this machine. */
+  readonly maxStarts?: number | undefined;
   /** Told what is news to callers. */
   readonly onChange: (change: Change) => void;
+  /** Told that a server was listed, whether or not that is news. */
+  readonly onListed: () => void;
 }
 
 /** How long calls of a server that was removed or changed may go on. */
@@ -36,11 +46,15 @@ export class Fleet implements AsyncDisposable {
   /** Those of an earlier config whose calls are let finish. */
   readonly #retiring = new Map<Upstream, Promise<void>>();
   readonly #guardian: ReturnType<typeof createGuardian>;
+  readonly #slots: StartSlots;
+  readonly #words = new Map<string, ServerWords>();
 
   constructor(options: FleetOptions) {
     this.#options = options;
     const { clock, log } = options;
     this.#guardian = createGuardian({ clock, onWarning: (text) => log.warn({}, text) });
+    const { maxStarts = Math.max(4, 2 * availableParallelism()) } = options;
+    this.#slots = new StartSlots({ clock, maxStarts });
   }
 
   /** The servers by name. */
@@ -50,15 +64,16 @@ export class Fleet implements AsyncDisposable {
 
   /**
    * Has these servers from now on: those that are new or changed are started, those that are gone are let finish their
-   * calls, the others are not touched. Resolves when what was started is listed or has failed, at the latest after `maxMs`.
+   * calls, the others are not touched. Lists wait up to `firstListMs` for those that were started and of which nothing is
+   * known. Resolves when each of them is listed or has failed, at the latest after that time.
    */
-  async have(configured: readonly ServerConfig[], maxMs: number): Promise<void> {
+  async have(configured: readonly ServerConfig[], firstListMs: number): Promise<void> {
     const { catalog, clock } = this.#options;
     const servers = this.#withLocal(configured);
     const before = new Map(this.#upstreams);
     const added = servers
       .filter((server) => !runsTheSame(before.get(server.name)?.config, server))
-      .map((server) => this.#create(server));
+      .map((server) => this.#create(server, firstListMs));
     for (const server of servers) {
       const running = before.get(server.name);
       if (running !== undefined && runsTheSame(running.config, server)) running.config = server;
@@ -66,13 +81,21 @@ export class Fleet implements AsyncDisposable {
     const kept = new Set(servers.map(({ name }) => name));
     const gone = [...before.values()].filter(({ name }) => !kept.has(name));
     const replaced = added.flatMap(({ name }) => before.get(name) ?? []);
-    for (const { name } of gone) this.#upstreams.delete(name);
+    for (const { name } of gone) {
+      this.#upstreams.delete(name);
+      this.#words.delete(name);
+    }
     for (const upstream of added) this.#upstreams.set(upstream.name, upstream);
     catalog.sources = servers.flatMap(({ name }) => this.#upstreams.get(name) ?? []);
     for (const upstream of [...replaced, ...gone]) this.#retire(upstream);
     const eager = added.filter(({ config }) => config.start === "eager");
     const started = Promise.all(eager.map((upstream) => upstream.start()));
-    await settlesWithin(started, maxMs, clock);
+    await settlesWithin(started, firstListMs, clock);
+  }
+
+  /** What the process of a server wrote besides messages; undefined for one that is no process. */
+  wordsOf(name: string): Words | undefined {
+    return this.#words.get(name);
   }
 
   /** Resolves when what was replaced or removed has ended. */
@@ -89,12 +112,16 @@ export class Fleet implements AsyncDisposable {
     const all = [...this.#upstreams.values(), ...this.#retiring.keys()];
     await Promise.all(all.map((upstream) => upstream[Symbol.asyncDispose]()));
     await Promise.all(this.#retiring.values());
+    await this.#options.memory?.flush();
   }
 
-  #create(config: ServerConfig): Upstream {
-    const { parking, clock, hide } = this.#options;
+  #create(config: ServerConfig, firstListMs: number): Upstream {
+    const { parking, clock, hide, memory } = this.#options;
     const upstream: Upstream = new Upstream({
       config,
+      firstListMs,
+      slots: this.#slots,
+      remembered: this.#isLocal(config.name) ? undefined : memory?.recall(config),
       connect: this.#openerOf(config),
       parking,
       clock,
@@ -107,20 +134,31 @@ export class Fleet implements AsyncDisposable {
     return upstream;
   }
 
+  #isLocal(name: string): boolean {
+    return Object.hasOwn(this.#options.local, name);
+  }
+
   #openerOf(config: ServerConfig): (given: ConnectOptions) => Promise<Client> {
     const { local, log, clock } = this.#options;
-    const provider = Object.hasOwn(local, config.name) ? local[config.name] : undefined;
-    if (provider === undefined) return createOpenServer(config, { log, clock, guardian: this.#guardian });
+    const provider = this.#isLocal(config.name) ? local[config.name] : undefined;
+    if (provider === undefined) {
+      const words = new ServerWords();
+      this.#words.set(config.name, words);
+      return createOpenServer(config, { log, clock, guardian: this.#guardian, words });
+    }
     const server = createServer(provider, { name: config.name, version: "0.1.0" }, { clock });
     return (given) => connect({ server }, given);
   }
 
   #heard(name: string, change: UpstreamChange): void {
-    const { catalog, log, onChange } = this.#options;
+    const { catalog, log, memory, onChange, onListed } = this.#options;
     if (change.kind === "resource") return onChange({ ...change, origin: name });
     catalog.outdated();
     if (change.kind === "health") return logHealth(log, name, change.health);
+    const upstream = this.#upstreams.get(name);
+    if (upstream !== undefined && !this.#isLocal(name)) memory?.keep(upstream.config, upstream.listedFor(""));
     for (const kind of change.changed) onChange({ kind });
+    onListed();
   }
 
   #retire(upstream: Upstream): void {

@@ -1,16 +1,18 @@
 import { andThen, type Awaitable } from "../async/awaitable.ts";
-import { type Clock, settlesWithin } from "../async/clock.ts";
-import { NotFoundError } from "../errors/not-found-error.ts";
+import { type Missing, NotFoundError } from "../errors/not-found-error.ts";
 import { RpcError } from "../errors/rpc-error.ts";
 import { strictestOf } from "../mcp/cache-hints.ts";
 import type { CompletionResult } from "../mcp/types.ts";
 import type { ChangeSource } from "../tools/changes.ts";
 import type { CallContext } from "../tools/context.ts";
-import type { Hearer, Outcome, Provider, ToolOutcome } from "../tools/provider.ts";
+import type { Hearer, Outcome, Provider, Resumption, ToolOutcome } from "../tools/provider.ts";
+import { abandonedCall, notParked } from "./bridge/abandoned.ts";
+import { isParkedState } from "./bridge/parking.ts";
 import type { Catalog } from "./catalog/catalog.ts";
 import { missingServers } from "./catalog/missing.ts";
 import type { Owner, View } from "./catalog/view.ts";
 import { hideInData } from "./safe-log.ts";
+import type { Part } from "./upstream/list-keeper.ts";
 import type { Upstream } from "./upstream/upstream.ts";
 
 export interface GatewayProviderOptions {
@@ -18,93 +20,137 @@ export interface GatewayProviderOptions {
   /** The servers by name. */
   readonly upstreams: ReadonlyMap<string, Upstream>;
   readonly changes: ChangeSource;
-  readonly clock: Clock;
   /** Takes the secrets of the config out of JSON text. */
   readonly hide: (json: string) => string;
   /** What a caller may see and use. */
   readonly viewFor: (context: Hearer) => View;
-  /** Undefined once the first lists are there; until then, settles when they are or when waiting is over. */
-  readonly untilReady: () => Promise<void> | undefined;
-  /** How long the first list for callers of a new kind is waited for. */
-  readonly firstListMs: number;
+  /** Told which servers a list or a call waits for, because nothing is known of what they offer. */
+  readonly onWaiting: (servers: readonly string[]) => void;
 }
 
 /** All servers behind the gateway as one provider. Lists come from the catalog, calls go to the owner, nothing else is asked. */
 export function createGatewayProvider(options: GatewayProviderOptions): Provider {
-  const { catalog, upstreams, changes, clock, hide, viewFor, untilReady, firstListMs } = options;
+  const { catalog, upstreams, changes, hide, viewFor, onWaiting } = options;
 
-  /** Starts lazy servers of which nothing is known: a name may be theirs. */
-  const untilKnown = (): Promise<unknown> | undefined => {
-    const unknown = [...upstreams.values()].filter(({ isUnknown }) => isUnknown);
-    if (unknown.length === 0) return undefined;
-    return settlesWithin(Promise.all(unknown.map((upstream) => upstream.start())), firstListMs, clock);
+  /** Waits for servers of which this list is not known yet, each for as long as the first list may wait for it. */
+  const untilListed = (context: CallContext, part: Part): Promise<unknown> | undefined => {
+    const waits = [...upstreams.values()].flatMap((upstream) => {
+      const wait = upstream.looked(context, part);
+      return wait === undefined ? [] : [{ name: upstream.name, isFirst: !upstream.isListed, wait }];
+    });
+    if (waits.length === 0) return undefined;
+    const first = waits.filter(({ isFirst }) => isFirst);
+    if (first.length > 0) onWaiting(first.map(({ name }) => name));
+    return Promise.all(waits.map(({ wait }) => wait));
   };
 
-  const whenReady = <T>(then: () => T): Awaitable<T> => {
-    const waiting = untilReady() ?? untilKnown();
-    return waiting === undefined ? then() : waiting.then(then);
-  };
-  const list = <T>(context: CallContext, pick: (view: View) => readonly T[]): Awaitable<readonly T[]> => {
-    const coming = Array.from(upstreams.values(), (upstream) => upstream.looked(context)).filter(
-      (first) => first !== undefined,
-    );
-    const waiting = coming.length === 0 ? undefined : settlesWithin(Promise.all(coming), firstListMs, clock);
-    return andThen(waiting, () =>
-      whenReady(() => {
-        const view = viewFor(context);
-        const items = pick(view);
-        // A change of health makes new lists, so what was true of one stays true of it.
-        if (!notes.has(items))
-          notes.set(
-            items,
-            hideInData(missingServers(catalog.sources.filter(({ config }) => view.knows(config))), hide),
-          );
-        return items;
-      }),
-    );
-  };
+  const list = <T>(
+    context: CallContext,
+    part: Part,
+    pick: (view: View) => readonly T[],
+  ): Awaitable<readonly T[]> =>
+    andThen(untilListed(context, part), () => {
+      const view = viewFor(context);
+      const items = pick(view);
+      // A change of health makes new lists, so what was true of one stays true of it.
+      if (!notes.has(items))
+        notes.set(
+          items,
+          hideInData(missingServers(catalog.sources.filter(({ config }) => view.knows(config))), hide),
+        );
+      return items;
+    });
   const notes = new WeakMap<readonly unknown[], ReturnType<typeof missingServers>>();
 
   const upstreamOf = (owner: Owner | undefined): Upstream | undefined =>
     owner === undefined ? undefined : upstreams.get(owner.server);
 
-  /** Lists nobody asked for yet are waited for: a client may know the name from before. */
+  /** Servers that may turn out to have this name, if the caller may use it: nothing is known of what they offer. */
+  const mayHave = (name: string, context: CallContext): readonly Upstream[] => {
+    if (!viewFor(context).allows(name)) return [];
+    const unlisted = [...upstreams.values()].filter(({ isListed }) => !isListed);
+    const byPrefix = unlisted.filter(({ config }) => catalog.mayName(config, name));
+    // Those with a prefix first: the name says that it is theirs.
+    return [...byPrefix, ...unlisted.filter(({ config: { prefix } }) => prefix === false)];
+  };
+
+  /** What a name stands for. Where that may be something of a server that is starting, it waits for that server. */
+  const whenKnown = <T>(
+    named: { readonly part: Part; readonly name: string; readonly context: CallContext },
+    lookUp: () => T | undefined,
+  ): Awaitable<T | undefined> => {
+    const found = lookUp();
+    if (found !== undefined || waited.has(named.context)) return found;
+    const servers = mayHave(named.name, named.context);
+    return servers.length === 0 ? undefined : untilFound(servers, named, lookUp);
+  };
+  /** Calls that waited in vain, and are not to wait again when they are looked up once more. */
+  const waited = new WeakSet<CallContext>();
+
+  const untilFound = async <T>(
+    servers: readonly Upstream[],
+    { part, context }: { readonly part: Part; readonly context: CallContext },
+    lookUp: () => T | undefined,
+  ): Promise<T | undefined> => {
+    for (const upstream of servers) {
+      const wait = upstream.untilListed(part, context.signal);
+      if (wait === undefined) continue;
+      onWaiting([upstream.name]);
+      await wait;
+      const found = lookUp();
+      if (found !== undefined) return found;
+    }
+    waited.add(context);
+    return undefined;
+  };
+
   const find = <T>(
+    named: {
+      readonly part: "tools" | "prompts";
+      readonly name: string;
+      readonly context: CallContext;
+      readonly resumption?: Resumption | undefined;
+    },
     lookUp: () => Owner | undefined,
     use: (upstream: Upstream, ownName: string) => Awaitable<T>,
-    missing: () => Error,
   ): Awaitable<T> => {
-    const owner = lookUp();
-    const upstream = upstreamOf(owner);
-    if (owner !== undefined && upstream !== undefined) return use(upstream, owner.ownName);
-    const waiting = untilReady() ?? untilKnown();
-    if (waiting === undefined) throw missing();
-    return waiting.then(() => {
-      const late = lookUp();
-      const server = upstreamOf(late);
-      if (late === undefined || server === undefined) throw missing();
-      return use(server, late.ownName);
+    const known = lookUp();
+    const owner = upstreamOf(known);
+    if (known !== undefined && owner !== undefined) return use(owner, known.ownName);
+    const { part, name, context, resumption } = named;
+    if (isParkedState(resumption?.state)) throw toMissing(things[part], name, resumption);
+    return andThen(whenKnown(named, lookUp), (late) => {
+      const upstream = upstreamOf(late);
+      if (late !== undefined && upstream !== undefined) return use(upstream, late.ownName);
+      const unlisted = mayHave(name, context).find(({ config }) => config.prefix !== false);
+      throw unlisted?.unavailable() ?? toMissing(things[part], name, undefined);
     });
   };
 
   return {
-    listTools: (context) => list(context, (view) => view.tools),
-    toolNamed: (name, context) => viewFor(context).tool(name) ?? whenReady(() => viewFor(context).tool(name)),
+    listTools: (context) => list(context, "tools", (view) => view.tools),
+    toolNamed: (name, context) =>
+      whenKnown({ part: "tools", name, context }, () => viewFor(context).tool(name)),
     callTool: (call, context): Awaitable<ToolOutcome> => {
       const { name } = call;
       return find(
+        { part: "tools", name, context, resumption: call.resumption },
         () => viewFor(context).toolOwner(name),
         (upstream, ownName) =>
           upstream.callTool(ownName === name ? call : { ...call, name: ownName }, context),
-        () => new NotFoundError("tool", name),
       );
     },
     resources: {
-      listResources: async (context) => list(context, (view) => view.resources),
-      listTemplates: async (context) => list(context, (view) => view.templates),
+      listResources: async (context) => list(context, "resources", (view) => view.resources),
+      listTemplates: async (context) => list(context, "templates", (view) => view.templates),
       readResource: async (request, context) => {
         const view = await viewThatKnows(request.uri, context);
-        return firstOf(request.uri, view, (upstream) => upstream.readResource(request, context));
+        return firstOf(
+          request.uri,
+          view,
+          (upstream) => upstream.readResource(request, context),
+          request.resumption,
+        );
       },
       watch: async (uri, context) => {
         const view = await viewThatKnows(uri, context);
@@ -113,12 +159,12 @@ export function createGatewayProvider(options: GatewayProviderOptions): Provider
       mayHear: ({ uri, origin }, hearer) => origin === undefined || viewFor(hearer).mayHear(origin, uri),
     },
     prompts: {
-      listPrompts: async (context) => list(context, (view) => view.prompts),
+      listPrompts: async (context) => list(context, "prompts", (view) => view.prompts),
       getPrompt: async (request, context): Promise<Outcome> =>
         find(
+          { part: "prompts", name: request.name, context, resumption: request.resumption },
           () => viewFor(context).promptOwner(request.name),
           (upstream, ownName) => upstream.getPrompt({ ...request, name: ownName }, context),
-          () => new NotFoundError("prompt", request.name),
         ),
     },
     completion: {
@@ -126,15 +172,14 @@ export function createGatewayProvider(options: GatewayProviderOptions): Provider
         const { ref } = request;
         if (ref.type === "ref/prompt")
           return find(
+            { part: "prompts", name: ref.name, context },
             () => viewFor(context).promptOwner(ref.name),
             (upstream, name) => upstream.complete({ ...request, ref: { ...ref, name } }, context),
-            () => new NotFoundError("prompt", ref.name),
           );
-        return find(
-          () => viewFor(context).templateOwner(ref.uri) ?? viewFor(context).resourceOwner(ref.uri),
-          (upstream) => upstream.complete(request, context),
-          () => new NotFoundError("resource", ref.uri),
-        );
+        const view = await viewThatKnows(ref.uri, context);
+        const owner = upstreamOf(view.templateOwner(ref.uri) ?? view.resourceOwner(ref.uri));
+        if (owner === undefined) throw new NotFoundError("resource", ref.uri);
+        return owner.complete(request, context);
       },
     },
     onChange: changes.onChange,
@@ -147,11 +192,18 @@ export function createGatewayProvider(options: GatewayProviderOptions): Provider
   /** Only what is not known is a reason to wait for servers that have yet to be listed. */
   function viewThatKnows(uri: string, context: CallContext): Awaitable<View> {
     const view = viewFor(context);
-    return view.resourceOwner(uri) === undefined ? whenReady(() => viewFor(context)) : view;
+    if ((view.templateOwner(uri) ?? view.resourceOwner(uri)) !== undefined) return view;
+    const waits = (["resources", "templates"] as const).flatMap((part) => untilListed(context, part) ?? []);
+    return waits.length === 0 ? view : Promise.all(waits).then(() => viewFor(context));
   }
 
   /** Its owner's answer. What no list knows may still be somebody's: those who offer such URIs are tried in turn. */
-  async function firstOf<T>(uri: string, view: View, use: (upstream: Upstream) => Awaitable<T>): Promise<T> {
+  async function firstOf<T>(
+    uri: string,
+    view: View,
+    use: (upstream: Upstream) => Awaitable<T>,
+    resumption?: Resumption,
+  ): Promise<T> {
     const owner = upstreamOf(view.resourceOwner(uri));
     if (owner !== undefined) return use(owner);
     for (const server of view.likelyOwners(uri)) {
@@ -163,8 +215,16 @@ export function createGatewayProvider(options: GatewayProviderOptions): Provider
         if (!isNotFound(error)) throw error;
       }
     }
-    throw new NotFoundError("resource", uri);
+    throw toMissing("resource", uri, resumption);
   }
+}
+
+const things = { tools: "tool", prompts: "prompt" } as const;
+
+/** What a caller is told of a name that is not there. A call that was parked had begun when it still was. */
+function toMissing(what: Missing, id: string, resumption: Resumption | undefined): Error {
+  const state = resumption?.state;
+  return isParkedState(state) ? abandonedCall(state.server, notParked) : new NotFoundError(what, id);
 }
 
 /** Servers say in several ways that they do not have a resource. */

@@ -17,16 +17,19 @@ import { createAccess, type Unnamed } from "./access.ts";
 import { Parking, type ParkingOptions } from "./bridge/parking.ts";
 import { Catalog } from "./catalog/catalog.ts";
 import type { Collision } from "./catalog/merge.ts";
-import type { GatewayConfig } from "./config/config.ts";
+import type { ConfigIssue, GatewayConfig } from "./config/config.ts";
 import { parseConfigValue } from "./config/parse-config.ts";
 import { readSmallFile } from "./config/read-config.ts";
 import { Fleet } from "./fleet.ts";
 import { createGatewayProvider } from "./gateway-provider.ts";
 import { joinInstructions } from "./instructions.ts";
+import { openListMemory } from "./list-memory.ts";
 import { type GatewayLog, silentLog } from "./log.ts";
 import { createMiddlewareChain } from "./middleware-chain.ts";
+import { RuleWatch } from "./rule-watch.ts";
 import { createHide, createSafeLog, hideInData } from "./safe-log.ts";
 import { describeStatus, type ServerStatus } from "./status.ts";
+import { findUnmatchedRules } from "./unmatched-rules.ts";
 
 export interface GatewayOptions {
   /** Providers of this process, by name, as if they were servers; their tools keep their names, up to 64 characters, unless the config says otherwise. */
@@ -38,8 +41,10 @@ export interface GatewayOptions {
   readonly unnamed?: Unnamed;
   /** Who the gateway says it is. */
   readonly info?: Implementation;
-  /** How long the first lists are waited for; 2 s. */
-  readonly readyMs?: number;
+  /** How long the first lists wait for servers that are starting, instead of what the config says. */
+  readonly firstListMs?: number;
+  /** The folder in which the gateway remembers what each server listed last. Without one it remembers nothing. */
+  readonly memoryFolder?: string;
   readonly parking?: Omit<ParkingOptions, "clock">;
   /** Where `${VAR}` comes from; the environment of this process. */
   readonly env?: { readonly [name: string]: string | undefined };
@@ -61,7 +66,7 @@ export interface Gateway extends AsyncDisposable {
   readonly provider: Provider;
   /** Tells callers by their keys, for `listenHttp`; undefined when the config has no keys. */
   readonly authenticate: Authenticate | undefined;
-  /** Settles when every server that starts with the gateway is listed or has failed once, at the latest after `readyMs`. */
+  /** Settles when every server that starts with the gateway is listed or has failed once, at the latest after `firstListMs`. */
   readonly ready: Promise<void>;
   /** How every server is. */
   status(): readonly ServerStatus[];
@@ -98,6 +103,8 @@ export interface RunningGateway extends Gateway {
   /** Like `authenticate`, but always there: it follows the config, and lets anybody in while that has no keys. */
   readonly admit: Authenticate;
   apply(config: GatewayConfig): Promise<void>;
+  /** Rules of the config that match nothing, as far as the servers they may be about are listed. */
+  unmatchedRules(): readonly ConfigIssue[];
 }
 
 /** Starts a gateway from a config that was read and checked. */
@@ -105,7 +112,8 @@ export async function startGateway(
   first: GatewayConfig,
   options: GatewayOptions = {},
 ): Promise<RunningGateway> {
-  const { clock = systemClock, readyMs = 2000, file = "config" } = options;
+  const { clock = systemClock, file = "config", memoryFolder: folder } = options;
+  const { firstListMs = first.firstListMs } = options;
   const { local = {}, unnamed = "refused", seal = createSeal({ now: () => clock.now() }) } = options;
   let config = first;
   const hide = createHide(() => config.secrets);
@@ -118,11 +126,16 @@ export async function startGateway(
   });
   let access = createAccess(config, catalog, unnamed);
   let chain = await createMiddlewareChain(config, file, clock, log);
-  const fleet = new Fleet({ catalog, parking, local, log, hide, clock, onChange: changes.report });
+  const unmatched = (): readonly ConfigIssue[] => findUnmatchedRules(config, catalog.sources);
+  const rules = new RuleWatch(unmatched, log);
+  const onListed = (): void => rules.look();
+  const remembers = folder !== undefined && first.remembersLists;
+  const memory = remembers ? openListMemory({ folder, hide, log, clock }) : undefined;
+  const { maxStarts } = first;
+  const shared = { catalog, parking, log, hide, clock };
+  const fleet = new Fleet({ ...shared, local, memory, maxStarts, onChange: changes.report, onListed });
 
-  let isReady = false;
-  const ready = fleet.have(config.servers, readyMs).then(() => {
-    isReady = true;
+  const ready = fleet.have(config.servers, firstListMs).then(() => {
     catalog.settle();
     catalog.outdated();
   });
@@ -130,11 +143,9 @@ export async function startGateway(
     catalog,
     upstreams: fleet.upstreams,
     changes,
-    clock,
     hide,
     viewFor: (context) => access.viewFor(context),
-    untilReady: () => (isReady ? undefined : ready),
-    firstListMs: readyMs,
+    onWaiting: createWaitingLog(log),
   });
   let guarded = withMiddleware(base, chain.middlewares);
   const provider: Provider = {
@@ -156,7 +167,7 @@ export async function startGateway(
   const info = { ...(options.info ?? { name: "junctor", title: "Junctor", version: "0.1.0" }), instructions };
   const onError = (error: unknown, method: string): void =>
     log.error({ method, error: String(error) }, "serving a request failed");
-  const inner = createServer(provider, info, { seal, clock, onError, passesOn: true });
+  const inner = createServer(provider, info, { seal, clock, onError, stateTtlMs, passesOn: true });
   const revoked = new Set<(caller: string | undefined) => void>();
   const server: Server = {
     ...inner,
@@ -191,8 +202,9 @@ export async function startGateway(
     access = createAccess(next, catalog, unnamed);
     for (const caller of access.revokedSince(lastAccess)) for (const tell of revoked) tell(caller);
     guarded = withMiddleware(base, nextChain.middlewares);
-    const had = fleet.have(next.servers, readyMs);
+    const had = fleet.have(next.servers, Math.min(firstListMs, addedListMs));
     for (const kind of ["tools", "prompts", "resources"] as const) changes.report({ kind });
+    rules.look();
     await Promise.all([had, lastChain[Symbol.asyncDispose]()]);
   };
   const stop = async (): Promise<void> => {
@@ -213,10 +225,13 @@ export async function startGateway(
     ready,
     status: () =>
       hideInData(
-        catalog.sources.map((source) => describeStatus(source, clock.now())),
+        catalog.sources.map((source) =>
+          describeStatus(source, clock.now(), fleet.wordsOf(source.config.name)),
+        ),
         hide,
       ),
     measure: async (name) => fleet.upstreams.get(name)?.measure(),
+    unmatchedRules: unmatched,
     collisions: () => catalog.snapshotFor("").collisions,
     update: async (given) => {
       const next = parse(given, options);
@@ -229,6 +244,25 @@ export async function startGateway(
     [Symbol.asyncDispose]: close,
   };
 }
+
+/** Others have lists already, which must not wait long for a server that an edit of the config added. */
+const addedListMs = 2000;
+
+/** Says once of each server that callers wait for it. */
+function createWaitingLog(log: GatewayLog): (servers: readonly string[]) => void {
+  const said = new Set<string>();
+  return (servers) => {
+    const news = servers.filter((server) => !said.has(server));
+    news.forEach((server) => said.add(server));
+    if (news.length > 0) log.info({ servers: news }, `callers wait for the first list of ${news.join(", ")}`);
+  };
+}
+
+/**
+ * How long what callers carry is good: much longer than a call is parked. A caller that comes back too late must hear that
+ * its call had begun, which only a state that still opens can say.
+ */
+const stateTtlMs = 24 * 60 * 60_000;
 
 function toNaming({ separator }: GatewayConfig): Naming {
   return { separator, maxLength: 64 };

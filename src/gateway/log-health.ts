@@ -15,6 +15,7 @@ export function logHealth(log: GatewayLog, server: string, health: Health): void
       return log.warn(
         {
           server,
+          code: health.code,
           reason: health.reason,
           ...(health.said === "" ? {} : { stderr: health.said }),
           inMs,

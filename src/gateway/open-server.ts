@@ -4,6 +4,7 @@ import { connect, type ConnectOptions } from "../client/connect.ts";
 import type { Guardian } from "../transports/guardian.ts";
 import type { ServerConfig } from "./config/config.ts";
 import type { GatewayLog } from "./log.ts";
+import type { ServerWords } from "./server-words.ts";
 import { createStderrLog } from "./stderr-log.ts";
 
 export interface OpenServerOptions {
@@ -11,12 +12,14 @@ export interface OpenServerOptions {
   readonly clock?: Clock;
   /** Ends the processes we started, also when we are killed. */
   readonly guardian: Guardian | undefined;
+  /** Keeps what its process writes besides messages. */
+  readonly words: ServerWords;
 }
 
 /** Opens a way to a server as its config says. What it prints and complains about goes to the log, under its name. */
 export function createOpenServer(
   { name, launch }: ServerConfig,
-  { log, clock, guardian }: OpenServerOptions,
+  { log, clock, guardian, words }: OpenServerOptions,
 ): (options: ConnectOptions) => Promise<Client> {
   const shared = {
     clientInfo: { name: "junctor", version: "0.1.0" },
@@ -30,7 +33,22 @@ export function createOpenServer(
   }
   const { command, args, env, cwd } = launch;
   const target = { command, args, env, ...(cwd === undefined ? {} : { cwd }) };
-  const own = { ...shared, ...(guardian === undefined ? {} : { guardian }) };
-  // Each process has a log of its own, or the lines of two would mix.
-  return (options) => connect(target, { ...own, onStderr: createStderrLog(name, log, clock), ...options });
+  const onStray = (line: string): void => {
+    words.hearStray(line);
+    log.warn(
+      { server: name, stdout: line },
+      `${name} writes other text than MCP messages to its standard output`,
+    );
+  };
+  const own = { ...shared, onStray, ...(guardian === undefined ? {} : { guardian }) };
+  return (options) => {
+    words.begin();
+    // Each process has a log of its own, or the lines of two would mix.
+    const toLog = createStderrLog(name, log, clock);
+    const onStderr = (chunk: Uint8Array): void => {
+      words.hearStderr(chunk);
+      toLog(chunk);
+    };
+    return connect(target, { ...own, onStderr, ...options });
+  };
 }

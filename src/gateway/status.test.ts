@@ -27,6 +27,7 @@ test("one that cannot list everything says what", () => {
   expect(describeStatus(source, 0)).toMatchObject({
     status: "up",
     trouble: "its tools cannot be listed: no",
+    code: "not_listed",
   });
 });
 
@@ -47,6 +48,7 @@ test("one that is down says why, what it wrote, when it is tried again, and what
   source.health = {
     kind: "down",
     since: 0,
+    code: "exited",
     reason: "it exited with code 1",
     said: "no database",
     nextTryAt: 9_500,
@@ -59,6 +61,8 @@ test("one that is down says why, what it wrote, when it is tried again, and what
     resources: 0,
     prompts: 0,
     trouble: "it exited with code 1; it failed too often, and it is tried again in 9 s",
+    reason: "it exited with code 1",
+    code: "exited",
     said: "no database",
   });
 });
@@ -70,4 +74,26 @@ test.each([
   const source = createSource("a");
   source.health = health;
   expect(describeStatus(source, 1500)).toMatchObject({ status: health.kind, trouble });
+});
+
+test("one that is still starting says what its process wrote so far, or what the last one wrote", () => {
+  const source = createSource("a");
+  source.health = { kind: "starting", since: 0 };
+  expect(describeStatus(source, 0, { said: "waiting for the database", stray: "" })).toMatchObject({
+    code: "starting",
+    said: "waiting for the database",
+  });
+  const after = { code: "exited", reason: "it exited with code 1", said: "no database" } as const;
+  source.health = { kind: "starting", since: 0, after };
+  expect(describeStatus(source, 0, { said: "", stray: "" })).toMatchObject({
+    code: "exited",
+    reason: "it exited with code 1",
+    said: "no database",
+  });
+});
+
+test("one that is up keeps its chatter to itself, but not what it wrote between its messages", () => {
+  const status = describeStatus(createSource("a"), 0, { said: "chatter", stray: "Listening on 3000" });
+  expect(status).toMatchObject({ stray: "Listening on 3000" });
+  expect(status).not.toHaveProperty("said");
 });

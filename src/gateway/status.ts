@@ -1,4 +1,6 @@
+import type { FailureCode } from "../errors/failure-code.ts";
 import type { Source } from "./catalog/catalog.ts";
+import type { Words } from "./server-words.ts";
 import { describeHealth } from "./upstream/health.ts";
 
 /** How one server is, for people and for `junctor check`. */
@@ -16,11 +18,20 @@ export interface ServerStatus {
   readonly connectMs?: number;
   /** What is wrong, if something is. */
   readonly trouble?: string;
-  /** The end of what its process wrote to its standard error stream before it failed. */
+  /** Why it failed last: the same without when it is tried again. */
+  readonly reason?: string;
+  /** The same for programs: why it failed, that it is `starting`, or that not everything could be `not_listed`. */
+  readonly code?: FailureCode | "starting" | "not_listed";
+  /** The end of what its process wrote to its standard error stream, when it failed or is still starting. */
   readonly said?: string;
+  /** The first line that its process wrote to its standard output and that is no MCP message. */
+  readonly stray?: string;
 }
 
-export function describeStatus(source: Source, now: number): ServerStatus {
+const noWords: Words = { said: "", stray: "" };
+
+/** `words` is what its process wrote besides messages. */
+export function describeStatus(source: Source, now: number, words: Words = noWords): ServerStatus {
   const { config, health } = source;
   const listed = source.listedFor("");
   const counts = {
@@ -28,20 +39,47 @@ export function describeStatus(source: Source, now: number): ServerStatus {
     resources: listed.resources.length + listed.templates.length,
     prompts: listed.prompts.length,
   };
-  const shared = { name: config.name, status: health.kind, ...counts };
-  if (health.kind !== "up") {
-    if (health.kind === "idle") return shared;
-    const failure = health.kind === "down" ? health : health.kind === "starting" ? health.after : undefined;
-    const said = failure === undefined || failure.said === "" ? {} : { said: failure.said };
-    return { ...shared, trouble: describeHealth(health, now), ...said };
+  const stray = words.stray === "" ? {} : { stray: words.stray };
+  const shared = { name: config.name, status: health.kind, ...counts, ...stray };
+  const trouble = describeHealth(health, now);
+  switch (health.kind) {
+    case "idle":
+      return shared;
+    case "stopped":
+      return { ...shared, trouble };
+    case "starting":
+      return {
+        ...shared,
+        trouble,
+        ...(health.after === undefined ? {} : { reason: health.after.reason }),
+        code: health.after?.code ?? "starting",
+        ...toSaid(words.said, health.after?.said),
+      };
+    case "down":
+      return {
+        ...shared,
+        trouble,
+        reason: health.reason,
+        code: health.code,
+        ...toSaid(health.said, words.said),
+      };
+    case "up": {
+      const { mode, serverInfo } = health.agreement;
+      const isWhole = listed.problems.length === 0;
+      return {
+        ...shared,
+        era: mode.kind,
+        revision: mode.revision,
+        ...(serverInfo === undefined ? {} : { says: `${serverInfo.name} ${serverInfo.version}` }),
+        connectMs: health.connectMs,
+        ...(isWhole ? {} : { trouble: listed.problems.join("; "), code: "not_listed" as const }),
+      };
+    }
   }
-  const { mode, serverInfo } = health.agreement;
-  return {
-    ...shared,
-    era: mode.kind,
-    revision: mode.revision,
-    ...(serverInfo === undefined ? {} : { says: `${serverInfo.name} ${serverInfo.version}` }),
-    connectMs: health.connectMs,
-    ...(listed.problems.length === 0 ? {} : { trouble: listed.problems.join("; ") }),
-  };
+}
+
+/** The first of these texts that says something. */
+function toSaid(...texts: readonly (string | undefined)[]): Pick<ServerStatus, "said"> {
+  const said = texts.find((text) => text !== undefined && text !== "");
+  return said === undefined ? {} : { said };
 }

@@ -9,6 +9,7 @@ import {
   rmSync,
   writeFileSync,
 } from "node:fs";
+import { mkdir, rename, rm, writeFile } from "node:fs/promises";
 import { homedir } from "node:os";
 import { dirname, join } from "node:path";
 
@@ -51,6 +52,19 @@ export function writePrivateFile(path: string, text: string): void {
     renameSync(next, path);
   } catch (error) {
     rmSync(next, { force: true });
+    throw error;
+  }
+}
+
+/** The same without holding up this process, for files that are written while calls are served. */
+export async function writePrivateFileAsync(path: string, text: string): Promise<void> {
+  await mkdir(dirname(path), { recursive: true, mode: 0o700 });
+  const next = `${path}.${randomBytes(6).toString("hex")}.tmp`;
+  try {
+    await writeFile(next, text, { mode: 0o600, flag: "wx" });
+    await rename(next, path);
+  } catch (error) {
+    await rm(next, { force: true });
     throw error;
   }
 }

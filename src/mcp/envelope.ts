@@ -23,7 +23,11 @@ export function metaOf(params: RawJson | undefined): RawJson | undefined {
   return meta?.kind === "object" ? meta : undefined;
 }
 
-/** Envelopes by how they were spelled: a client says the same of itself in every request, and parsing it is half the work. */
+/**
+ * Envelopes by how they were spelled: a client says the same of itself in every request, and parsing it is half the work.
+ * An envelope is found by the members it is made from; where `_meta` holds nothing else, also by the text of all of it,
+ * which is quicker. A trace or a progress token, which differs from call to call, is part of neither.
+ */
 const known = new Map<string, Envelope>();
 const maxKnown = 256;
 const maxKnownLength = 2048;
@@ -31,19 +35,38 @@ const maxKnownLength = 2048;
 /** Reads the envelope of a modern request. Throws `-32602` naming the key that is missing or malformed. */
 export function parseEnvelope(params: RawJson | undefined): Envelope {
   const meta = metaOf(params);
-  // Without a token, which differs from call to call, the whole of it is the same each time.
-  const spelling = meta?.has("progressToken") === false ? meta.text : spell(meta);
+  const text = meta?.has("progressToken") === false ? meta.text : undefined;
+  const same = text === undefined ? undefined : known.get(text);
+  if (same !== undefined) return same;
+  const spelling = spell(meta);
   let envelope = known.get(spelling);
-  if (envelope !== undefined) return envelope;
-  envelope = readEnvelope(params, meta);
-  if (known.size >= maxKnown) known.clear();
-  if (spelling.length <= maxKnownLength) known.set(spelling, envelope);
+  if (envelope === undefined) {
+    envelope = readEnvelope(params, meta);
+    keep(spelling, envelope);
+  }
+  if (meta !== undefined && text?.length === bareLength(meta, spelling)) keep(text, envelope);
   return envelope;
 }
 
-/** What an envelope is made from, as it was spelled. No JSON begins with a comma, so this is no whole `_meta`. */
+function keep(spelling: string, envelope: Envelope): void {
+  if (spelling.length > maxKnownLength) return;
+  if (known.size >= maxKnown) known.clear();
+  known.set(spelling, envelope);
+}
+
+/** The members an envelope is made from, as they were spelled. No JSON begins with a comma, so this is no whole `_meta`. */
 function spell(meta: RawJson | undefined): string {
   return envelopeKeys.reduce((spelling, key) => `${spelling},${meta?.textOf(key) ?? ""}`, "");
+}
+
+/** How long `_meta` is when it holds the members of its envelope, no white space and nothing else. */
+function bareLength(meta: RawJson, spelling: string): number {
+  // The spelling has a comma for each key, and the text one character more for its two braces.
+  const valuesAndBraces = spelling.length - envelopeKeys.length + 1;
+  return envelopeKeys.reduce(
+    (length, key) => (meta.has(key) ? length + key.length + '"":,'.length : length),
+    valuesAndBraces,
+  );
 }
 
 const envelopeKeys = [

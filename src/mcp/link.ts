@@ -33,6 +33,14 @@ export type LinkMode =
   | { readonly kind: "modern"; readonly revision: string }
   | { readonly kind: "legacy"; readonly revision: string | undefined };
 
+/** How busy a server that is being started was so far. Both figures grow while it works. */
+export interface StartProgress {
+  /** What it wrote to its standard error stream. */
+  readonly stderrBytes: number;
+  /** The processor time that it and its descendants used; 0 where that is not known. */
+  readonly processorMs: number;
+}
+
 /**
  * A way to one server: the client's mirror of `Server`. Every failure says whether the request was `not_sent` or its
  * `outcome_unknown`. Disposing it closes the way and, if it started a process, ends that.
@@ -53,6 +61,8 @@ export interface Link extends AsyncDisposable {
    * stream must be asked for. `onOpen` is told each time whether something may have been missed.
    */
   listen?(onOpen: (mayHaveMissed: boolean) => void): Promise<void>;
+  /** How busy the server was so far, where the link started it. */
+  progress?(): StartProgress;
   /** What the link knows about why connecting failed: a child's last words. Gives back the error to throw. */
   explain?(failure: unknown): Promise<unknown>;
   /** Resolves when the link is gone for good; never for HTTP, where each request stands alone. */

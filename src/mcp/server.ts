@@ -1,4 +1,5 @@
 import type { Awaitable } from "../async/awaitable.ts";
+import type { Cancellation } from "../async/cancellation.ts";
 import type { RawJson } from "../json/raw.ts";
 import type { PeerContext } from "../jsonrpc/inbound.ts";
 import type { Request } from "../jsonrpc/message.ts";
@@ -14,6 +15,8 @@ export interface WireContext extends PeerContext {
   readonly headers?: HeaderLookup | undefined;
   /** Sends a request to the client that belongs to this one. Legacy only: modern servers send none. */
   ask?(method: string, params: RawJson | undefined, signal: AbortSignal): Promise<RawJson>;
+  /** Aborted when the client sends nothing more, though it may still read. Missing on HTTP, where that is one request. */
+  readonly inputEnd?: Cancellation | undefined;
   /** Whether its answer was given; what is said now goes nowhere. Missing where the pipe is the same for everything. */
   readonly isOver?: boolean;
   /** Lets the client's connection go while the work goes on; it comes back for the result (2025-11-25 over HTTP only). */

@@ -1,20 +1,27 @@
+import { heldBy, readAsTolerated, readAsWritten, type Reading } from "./uri-template-reading.ts";
 import type { Part, QueryPart, ValuePart } from "./uri-template-syntax.ts";
 
 /**
- * Finds the values that make a template a URI, or undefined. Of several ways, each variable takes the shortest text it
- * can, from left to right.
- *
- * It works backwards, noting for every part the places from which the rest of the template fits the rest of the URI. So
+ * Finds the values that make a template a URI, or undefined. Values that `expand` would write back to the same URI come
+ * first. Of several ways, each variable takes the shortest text it can, from left to right.
+ */
+export function matchParts(parts: readonly Part[], uri: string): Record<string, string> | undefined {
+  return matchReading(parts, readAsWritten(uri)) ?? matchReading(parts, readAsTolerated(uri));
+}
+
+/**
+ * Works backwards, noting for every part the places from which the rest of the template fits the rest of the URI. So
  * it never tries a way twice: its time is the number of parts times the length of the URI, whatever they are. A regular
  * expression made from the template would be exponential (CVE-2026-0621).
  */
-export function matchParts(parts: readonly Part[], uri: string): Record<string, string> | undefined {
+function matchReading(parts: readonly Part[], reading: Reading): Record<string, string> | undefined {
+  const { uri } = reading;
   // fits[i] has a 1 wherever parts[i] and all after it fit the URI from there to its end.
   const fits: Uint8Array[] = Array.from({ length: parts.length + 1 }, () => new Uint8Array(uri.length + 1));
   row(fits, parts.length)[uri.length] = 1;
   for (let index = parts.length - 1; index >= 0; index -= 1) {
     const part = parts[index];
-    if (part !== undefined) fillRow(part, uri, row(fits, index), row(fits, index + 1));
+    if (part !== undefined) fillRow(part, reading, row(fits, index), row(fits, index + 1));
   }
   if (row(fits, 0)[0] !== 1) return undefined;
 
@@ -22,7 +29,7 @@ export function matchParts(parts: readonly Part[], uri: string): Record<string, 
   const values = Object.create(null) as Record<string, string>;
   let at = 0;
   for (const [index, part] of parts.entries()) {
-    const end = takePart(part, uri, at, row(fits, index + 1), values);
+    const end = takePart(part, reading, at, row(fits, index + 1), values);
     if (end === undefined) return undefined;
     at = end;
   }
@@ -35,25 +42,29 @@ function row(fits: readonly Uint8Array[], index: number): Uint8Array {
   return found;
 }
 
-function fillRow(part: Part, uri: string, here: Uint8Array, next: Uint8Array): void {
+function fillRow(part: Part, reading: Reading, here: Uint8Array, next: Uint8Array): void {
   switch (part.kind) {
     case "literal":
-      for (let at = uri.length - part.text.length; at >= 0; at -= 1) {
-        if (next[at + part.text.length] === 1 && uri.startsWith(part.text, at)) here[at] = 1;
-      }
-      return;
+      return fillLiteral(part.text, reading.uri, here, next);
     case "value":
-      return fillValue(part, uri, here, next);
+      return fillValue(part, reading, here, next);
     case "query":
-      return fillQuery(part, uri, here, next);
+      return fillQuery(part, reading, here, next);
   }
 }
 
-function fillValue(part: ValuePart, uri: string, here: Uint8Array, next: Uint8Array): void {
+function fillLiteral(text: string, uri: string, here: Uint8Array, next: Uint8Array): void {
+  for (let at = uri.length - text.length; at >= 0; at -= 1) {
+    if (next[at + text.length] === 1 && uri.startsWith(text, at)) here[at] = 1;
+  }
+}
+
+function fillValue(part: ValuePart, reading: Reading, here: Uint8Array, next: Uint8Array): void {
+  const { uri } = reading;
   // Whether a value that starts at `at` can end at some place where the rest fits; and the same for `at + 1`.
   let canEnd = false;
   for (let at = uri.length; at >= 0; at -= 1) {
-    const canEndLater: boolean = canEnd && isValueCharacter(part, uri, at);
+    const canEndLater: boolean = canEnd && isValueCharacter(part, reading, at);
     canEnd = canEndLater || (next[at] === 1 && isBoundary(uri, at));
     if (part.prefix === "") {
       if (canEndLater) here[at] = 1;
@@ -64,44 +75,62 @@ function fillValue(part: ValuePart, uri: string, here: Uint8Array, next: Uint8Ar
   }
 }
 
-function fillQuery(part: QueryPart, uri: string, here: Uint8Array, next: Uint8Array): void {
-  const hash = uri.indexOf("#");
-  const end = hash === -1 ? uri.length : hash;
-  // Whether the text from the last "&" seen to the end is pairs with names of ours.
-  let arePairs = next[end] === 1;
+/** What follows a query is a fragment or nothing, so its last value ends at a "#" or at the end of the URI. */
+function fillQuery(part: QueryPart, reading: Reading, here: Uint8Array, next: Uint8Array): void {
+  const { uri, isOrdered } = reading;
+  const ends = endsOfQueryValues(reading);
+  // For a separator from which only pairs follow: the place in `names` of the first of them.
+  const firsts = new Map<number, number>();
   for (let at = uri.length; at >= 0; at -= 1) {
     if (next[at] === 1) here[at] = 1;
-    const isStart = at < end && (uri[at] === part.opener || uri[at] === "&");
-    if (!isStart) continue;
-    const isPair = arePairs && part.names.some((name) => uri.startsWith(`${name}=`, at + 1));
-    if (uri[at] === part.opener && isPair) here[at] = 1;
-    if (uri[at] === "&") arePairs = isPair;
+    if (uri[at] !== part.opener && uri[at] !== "&") continue;
+    const first = part.names.findIndex((name) => uri.startsWith(`${name}=`, at + 1));
+    const end = ends[at + 2 + (part.names[first]?.length ?? 0)] ?? 0;
+    const isLast = (end === uri.length || uri[end] === "#") && next[end] === 1;
+    const following = isLast ? part.names.length : firsts.get(end);
+    if (first === -1 || following === undefined || (isOrdered && following <= first)) continue;
+    if (uri[at] === "&") firsts.set(at, first);
+    if (uri[at] === part.opener) here[at] = 1;
   }
+}
+
+/** For each place, where a query's value that starts there has to end. */
+function endsOfQueryValues({ characters }: Reading): Uint16Array {
+  const ends = new Uint16Array(characters.length + 1).fill(characters.length);
+  for (let at = characters.length - 1; at >= 0; at -= 1) {
+    const isHeld = ((characters[at] ?? 0) & heldBy.query) !== 0;
+    ends[at] = isHeld ? (ends[at + 1] ?? at) : at;
+  }
+  return ends;
 }
 
 /** Reads one part's values at a place where it is known to fit. Returns where it ends, or undefined if they are no text. */
 function takePart(
   part: Part,
-  uri: string,
+  reading: Reading,
   start: number,
   next: Uint8Array,
   values: Record<string, string>,
 ): number | undefined {
   if (part.kind === "literal") return start + part.text.length;
-  const end = part.kind === "value" ? endOfValue(part, uri, start, next) : endOfQuery(part, uri, start, next);
+  const end =
+    part.kind === "value"
+      ? endOfValue(part, reading, start, next)
+      : endOfQuery(part, reading.uri, start, next);
   if (end === undefined) return start;
-  const text = uri.slice(start, end);
+  const text = reading.uri.slice(start, end);
   const isRead = part.kind === "value" ? readValue(part, text, values) : readQuery(text, values);
   return isRead ? end : undefined;
 }
 
 /** Where the shortest value ends that lets the rest fit, or undefined when the value is absent. */
-function endOfValue(part: ValuePart, uri: string, start: number, next: Uint8Array): number | undefined {
+function endOfValue(part: ValuePart, reading: Reading, start: number, next: Uint8Array): number | undefined {
+  const { uri } = reading;
   if (part.prefix !== "" && uri[start] !== part.prefix) return undefined;
-  if (part.prefix === "" && !isValueCharacter(part, uri, start)) return undefined;
+  if (part.prefix === "" && !isValueCharacter(part, reading, start)) return undefined;
   for (let at = start + 1; at <= uri.length; at += 1) {
     if (next[at] === 1 && isBoundary(uri, at)) return at;
-    if (!isValueCharacter(part, uri, at)) return undefined;
+    if (!isValueCharacter(part, reading, at)) return undefined;
   }
   return undefined;
 }
@@ -132,16 +161,14 @@ function readQuery(text: string, values: Record<string, string>): boolean {
   return true;
 }
 
-function isValueCharacter(part: ValuePart, uri: string, at: number): boolean {
-  const character = uri[at];
-  if (character === undefined) return false;
-  return part.isReserved || (character !== "/" && character !== "?" && character !== "#");
+function isValueCharacter(part: ValuePart, { characters }: Reading, at: number): boolean {
+  return ((characters[at] ?? 0) & (part.isReserved ? heldBy.reserved : heldBy.simple)) !== 0;
 }
 
 /** Whether a value may end here: not inside `%C3`, and not between the bytes of one character, as in `%C3|%A9`. */
 function isBoundary(uri: string, at: number): boolean {
   if (uri[at - 1] === "%" || uri[at - 2] === "%") return false;
-  return !(uri[at] === "%" && /[89abAB]/.test(uri[at + 1] ?? ""));
+  return !(uri[at] === "%" && "89abAB".includes(uri[at + 1] ?? " "));
 }
 
 function decode(text: string): string | undefined {

@@ -111,6 +111,11 @@ describe("matching", () => {
     ["x{?q}{#f}", "x?q=1#top", { q: "1", f: "top" }],
     ["x{#f}", "x#a/b", { f: "a/b" }],
     ["é{x}", "%C3%A91", { x: "1" }],
+    ["x:/{+a}/{b}{?c}", "x:/#%20/%20?c=%20", { a: "# ", b: " ", c: " " }],
+    ["x:/{+a}:{b}", "x:/%20::%20", { a: " :", b: " " }],
+    ["x:/{a}-{+b}/{c}", "x:/%20-%23-%20/%20", { a: " -#", b: " ", c: " " }],
+    ["x:/{+a}{?b}{#c}", "x:/%20#?b=%23%20#%20", { a: " #", b: "# ", c: " " }],
+    ["{+a}{&b,c}", "x&c=1&b=2", { a: "x&c=1", b: "2" }],
     ["plain", "plain", {}],
     ["", "", {}],
   ])("%s against %s", (template, uri, values) => {
@@ -150,9 +155,11 @@ describe("parsing refuses", () => {
 
 const separators = fc.constantFrom("/", "-", "/x/", ".", ":");
 const operators = fc.constantFrom("", "+", "/", ".", "#", "?");
-const text = fc
-  .string({ minLength: 1, maxLength: 8, unit: "grapheme" })
-  .filter((value) => !value.includes("%"));
+const grapheme = fc.string({ minLength: 1, maxLength: 8, unit: "grapheme" });
+const separatingUnits = ["/", "?", "#", "&", "=", ":", ".", "-", ",", "v0", "v1", "é", " "];
+// Values made of what separates values find the ambiguous templates.
+const separating = fc.string({ minLength: 1, maxLength: 8, unit: fc.constantFrom(...separatingUnits) });
+const text = fc.oneof(grapheme, separating).filter((value) => !value.includes("%"));
 
 describe("what was expanded matches", () => {
   test("with the same values, where separators keep them apart", () => {
@@ -190,53 +197,75 @@ describe("what was expanded matches", () => {
   }
 });
 
-describe("time", () => {
+describe("work", () => {
   const many = (count: number, part: (n: number) => string): string =>
     Array.from({ length: count }, (_, n) => part(n)).join("");
   const templates = [
     many(32, (n) => `{v${n}}`),
     many(32, (n) => `{+v${n}}`),
     many(32, (n) => `{v${n}}a`),
+    many(32, (n) => `{+v${n}}a`),
     many(32, (n) => `{.v${n}}`),
     `{/${many(31, (n) => `v${n},`)}z}`,
     `{+p}{?${many(30, (n) => `v${n},`)}z}`,
     `{+a}${"a".repeat(900)}{+b}`,
     many(16, (n) => `{+v${n}},{w${n}}.`),
-  ].map(parseUriTemplate);
+  ];
+  const units = ["a", "aa,", "/", ".", "%41", "%C3%A9", "?v1=", "&v1=1", "#", ",", "a.", "%"];
 
-  test("10,000 hostile URIs take far less than a millisecond each", () => {
-    const units = ["a", "aa,", "/", ".", "%41", "%C3%A9", "?v1=", "&v1=1", "#", ",", "a.", "%"];
-    let worstMs = 0;
-    const startedMs = performance.now();
-    for (let round = 0; round < 10_000; round += 1) {
-      const unit = units[round % units.length] ?? "a";
-      const length = round % 250 === 0 ? 8_192 : (round * 7) % 400;
-      const uri = `${unit.repeat(Math.ceil(length / unit.length)).slice(0, length)}${round % 2 ? "" : "!"}`;
-      const template = templates[round % templates.length];
-      const beforeMs = performance.now();
-      template?.match(uri.slice(0, 8_192));
-      worstMs = Math.max(worstMs, performance.now() - beforeMs);
+  const uriOf = (unit: string, length: number): string => `${unit.repeat(length).slice(0, length)}!`;
+
+  test.each(templates)("matching %s takes a few looks at each character for each part", (source) => {
+    const template = parseUriTemplate(source);
+    for (const unit of units) {
+      const uri = createCountedText(uriOf(unit, 1_000));
+      template.match(uri.text);
+      // A way that is tried twice at every place would make it millions.
+      expect(uri.steps).toBeLessThan(8 * 1_000 * source.length);
     }
-    const totalMs = performance.now() - startedMs;
-    // The average is what is promised; the worst of 10,000 also holds whatever else the machine was doing.
-    expect(totalMs / 10_000).toBeLessThan(1);
-    expect(worstMs).toBeLessThan(250);
   });
 
-  test("twice the URI takes about twice the time", () => {
-    const template = parseUriTemplate(many(32, (n) => `{+v${n}}a`));
-    const timeOf = (length: number): number => {
-      const uri = `${"a".repeat(length)}!`;
-      let best = Number.POSITIVE_INFINITY;
-      for (let round = 0; round < 15; round += 1) {
-        const startedMs = performance.now();
-        template.match(uri);
-        best = Math.min(best, performance.now() - startedMs);
-      }
-      return best;
+  test("10,000 hostile URIs are all answered", () => {
+    const parsed = templates.map(parseUriTemplate);
+    const answer = (round: number): void => {
+      const length = round % 250 === 0 ? 8_190 : (round * 7) % 400;
+      const uri = uriOf(units[round % units.length] ?? "a", length).slice(0, length + (round % 2));
+      parsed[round % parsed.length]?.match(uri);
     };
-    timeOf(2_000);
-    // Quadratic would be 16.
-    expect(timeOf(8_000) / timeOf(2_000)).toBeLessThan(10);
+    expect(() => Array.from({ length: 10_000 }, (_, round) => answer(round))).not.toThrow();
   });
 });
+
+/** A text that counts how many of its characters were looked at. */
+function createCountedText(value: string): { readonly text: string; readonly steps: number } {
+  let steps = 0;
+  const startsWith = (part: string, at: number): boolean => {
+    for (let index = 0; index < part.length; index += 1) {
+      steps += 1;
+      if (value[at + index] !== part[index]) return false;
+    }
+    return true;
+  };
+  const indexOf = (part: string, from: number): number => {
+    const found = value.indexOf(part, from);
+    steps += (found === -1 ? value.length : found) - from;
+    return found;
+  };
+  const slice = (start: number, end: number): string => {
+    steps += end - start;
+    return value.slice(start, end);
+  };
+  const members: Record<string, unknown> = { length: value.length, startsWith, indexOf, slice };
+  const get = (_: object, key: string): unknown => {
+    const at = Number(key);
+    if (Number.isNaN(at)) return members[key];
+    steps += 1;
+    return value[at];
+  };
+  return {
+    text: new Proxy({}, { get }) as unknown as string,
+    get steps() {
+      return steps;
+    },
+  };
+}

@@ -1,4 +1,5 @@
 import { recover } from "../async/awaitable.ts";
+import { ClosedError } from "../errors/closed-error.ts";
 import { RpcError } from "../errors/rpc-error.ts";
 import { ToolError } from "../errors/tool-error.ts";
 import { RawJson } from "../json/raw.ts";
@@ -14,16 +15,26 @@ export function createAsk(wire: WireContext): AskCaller | undefined {
   const { era } = wire;
   if (era.kind === "modern" || era.session === undefined || wire.ask === undefined) return undefined;
   return async (ask, signal) => {
-    const { method, params } = toAskable(ask, wire);
-    const answer = await wire.ask?.(
-      method,
-      params === undefined ? undefined : RawJson.fromValue(params),
-      signal,
-    );
+    const askable = toAskable(ask, wire);
+    const answer = await askClient(askable, wire, signal);
     if (answer === undefined)
-      throw new RpcError("rpc.method_not_found", `The client does not offer ${method}`);
+      throw new RpcError("rpc.method_not_found", `The client does not offer ${askable.method}`);
     return answer;
   };
+}
+
+/** Sends a question as it is. Undefined when there is no way to; a `ToolError` when the client can no longer answer. */
+export async function askClient(
+  { method, params }: Ask,
+  wire: WireContext,
+  signal: AbortSignal,
+): Promise<RawJson | undefined> {
+  try {
+    return await wire.ask?.(method, params === undefined ? undefined : RawJson.fromValue(params), signal);
+  } catch (error) {
+    if (!(error instanceof ClosedError)) throw error;
+    throw new ToolError(`The client left before it answered ${method}.`, { cause: error });
+  }
 }
 
 /** How a legacy caller is told that its user is done with a page; undefined for callers that know no such notice. */

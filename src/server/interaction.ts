@@ -11,7 +11,7 @@ import type { Seal } from "../mcp/seal.ts";
 import type { WireContext } from "../mcp/server.ts";
 import type { Ask, ClientCapabilities } from "../mcp/types.ts";
 import type { Answers, InputRequired, Outcome, Resumption } from "../tools/provider.ts";
-import { cannotAsk, toAskable } from "./ask.ts";
+import { askClient, cannotAsk, toAskable } from "./ask.ts";
 import { toBinding } from "./binding.ts";
 
 export interface InteractionOptions {
@@ -170,9 +170,8 @@ async function askAll(
  * is no answer at all is neither a yes nor a no of the user, so the provider does not get to see it.
  */
 async function askOne(ask: Ask, wire: WireContext, signal: AbortSignal): Promise<RawJson> {
-  const params = ask.params === undefined ? undefined : RawJson.fromValue(ask.params);
   try {
-    const answer = await wire.ask?.(ask.method, params, signal);
+    const answer = await askClient(ask, wire, signal);
     if (answer !== undefined && isAcceptable(ask, answer)) return answer;
     if (answer !== undefined)
       throw new ToolError(`The client's answer to ${ask.method} does not fit the question.`);

@@ -23,7 +23,7 @@ interface Filter {
 
 /** How change notifications reach clients of both eras. */
 export interface Subscriptions {
-  /** `subscriptions/listen`: acknowledges, then notifies until the caller leaves or the server drains. */
+  /** `subscriptions/listen`: acknowledges, then notifies until the caller leaves, ends its input, or the server drains. */
   readonly listen: Method;
   /** Announces changes to a legacy session until the returned function is called. */
   attach(session: Session, announce: Announce, caller?: string): () => void;
@@ -55,6 +55,8 @@ export function createSubscriptions(
     };
     drains.add(end);
     wire.signal.addEventListener("abort", end, { once: true });
+    // A client that sends nothing more cannot cancel this, and it would never end by itself.
+    wire.inputEnd?.onAbort(end);
     let filter: Filter = { lists: new Set(), uris: new Set() };
     const stop = provider.onChange?.((change) => {
       if (!isWanted(change, filter) || !mayHear(change, context)) return;
@@ -85,6 +87,7 @@ export function createSubscriptions(
       for (const unwatch of watched.values()) unwatch();
       drains.delete(end);
       wire.signal.removeEventListener("abort", end);
+      wire.inputEnd?.offAbort(end);
     }
   };
 

@@ -9,9 +9,22 @@ export type UnknownTool = "invalid_params" | "method_not_found" | "is_error";
 
 /**
  * The one place where what was thrown becomes what is sent. What is not ours is told without detail; `onError` gets
- * everything.
+ * everything. Never throws, whatever was thrown and whatever `onError` does with it: the caller must get an answer.
  */
 export function toRpcError(
+  thrown: unknown,
+  era: Era,
+  unknownTool: UnknownTool,
+  onError: (error: unknown) => void,
+): RpcError {
+  try {
+    return toKnown(thrown, era, unknownTool, onError);
+  } catch {
+    return new RpcError("rpc.internal", "Internal error", { cause: thrown });
+  }
+}
+
+function toKnown(
   thrown: unknown,
   era: Era,
   unknownTool: UnknownTool,

@@ -35,18 +35,20 @@ export function inspectJsonSchema(json: JsonSchema, limits: SchemaLimits): Inspe
 export function fromJsonSchema(json: JsonSchema, limits: SchemaLimits): Schema {
   const { dialect, isLinear } = inspectJsonSchema(json, limits);
   const maxCheckMs = isLinear ? Number.POSITIVE_INFINITY : limits.maxCheckMs;
-  let check: ((value: unknown) => Checked) | undefined;
+  let compiled: ((value: unknown) => Checked) | undefined;
+  /** The same, from when on no check has to wait for the engine. */
+  let check: typeof compiled;
 
   const compileWith = (engine: Engine): ((value: unknown) => Checked) => {
-    if (check !== undefined) return check;
+    if (compiled !== undefined) return compiled;
     try {
-      check = compileSchema(json, engine, maxCheckMs);
+      compiled = compileSchema(json, engine, maxCheckMs);
     } catch (error) {
-      check = () => {
+      compiled = () => {
         throw error;
       };
     }
-    return check;
+    return compiled;
   };
 
   return {
@@ -54,8 +56,9 @@ export function fromJsonSchema(json: JsonSchema, limits: SchemaLimits): Schema {
     check(value) {
       if (check !== undefined) return check(value);
       const engine = loadedEngine(dialect);
-      if (engine !== undefined) return compileWith(engine)(value);
-      return loadEngine(dialect).then((loaded) => compileWith(loaded)(value));
+      if (engine === undefined) return loadEngine(dialect).then((loaded) => compileWith(loaded)(value));
+      check = compileWith(engine);
+      return check(value);
     },
   };
 }

@@ -51,29 +51,46 @@ export function dialectOf(schema: JsonSchema): Dialect {
   );
 }
 
+const loading = new Map<Dialect, Promise<Engine>>();
 const loaded = new Map<Dialect, Engine>();
 
-/** The engine of a dialect if some schema needed it already. */
+/** The engine of a dialect if it is loaded, and every check that waited for it has gone on. */
 export function loadedEngine(dialect: Dialect): Engine | undefined {
   return loaded.get(dialect);
 }
 
 /**
- * Loads the engine of a dialect. ajv takes 40 ms to load and another 40 to compile its own meta-schema, which a program
- * that checks no JSON Schema should not pay for at startup.
+ * Loads the engine of a dialect, once. ajv takes 40 ms to load and another 40 to compile its own meta-schema, which a
+ * program that checks no JSON Schema should not pay for at startup.
+ *
+ * Checks that wait for the engine go on in the order they came. `loadedEngine` gives the engine only in a later turn of
+ * the event loop, because a check that need not wait would overtake those that still do, and its tool would begin before
+ * theirs. (In Node 22 and later an import settles without a turn of the event loop, so calls of one chunk of input are on
+ * both sides of it.)
  */
-export async function loadEngine(dialect: Dialect): Promise<Engine> {
-  const [AjvClass, formats] = await Promise.all([loadAjv(dialect), import("ajv-formats")]);
-  const known = loaded.get(dialect);
-  if (known !== undefined) return known;
+export function loadEngine(dialect: Dialect): Promise<Engine> {
+  let engine = loading.get(dialect);
+  if (engine === undefined) {
+    engine = createEngine(dialect);
+    loading.set(dialect, engine);
+    engine.then(
+      (created) => setTimeout(() => loaded.set(dialect, created), 0),
+      // The next check tries again.
+      () => loading.delete(dialect),
+    );
+  }
+  return engine;
+}
 
+async function createEngine(dialect: Dialect): Promise<Engine> {
+  const [AjvClass, formats] = await Promise.all([loadAjv(dialect), import("ajv-formats")]);
   const meta = new AjvClass({ strict: false, logger: false });
   formats.default.default(meta);
   const metaSchema = metaSchemas[dialect];
   // Compiles the meta-schema now, so that no later time limit can interrupt it half-way.
   meta.validate(metaSchema, {});
 
-  const engine: Engine = {
+  return {
     findFault(schema) {
       if (meta.validate(metaSchema, schema)) return undefined;
       const fault = meta.errors?.[0];
@@ -82,8 +99,6 @@ export async function loadEngine(dialect: Dialect): Promise<Engine> {
     },
     createCompiler: ({ allErrors }) => new AjvClass({ ...compilerOptions, formats: meta.formats, allErrors }),
   };
-  loaded.set(dialect, engine);
-  return engine;
 }
 
 async function loadAjv(dialect: Dialect): Promise<new (options: Options) => Ajv> {

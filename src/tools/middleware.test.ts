@@ -1,4 +1,4 @@
-import { describe, expect, test } from "vitest";
+import { beforeAll, describe, expect, test, vi } from "vitest";
 import { NotFoundError } from "../errors/not-found-error.ts";
 import { RpcError } from "../errors/rpc-error.ts";
 import { ToolError } from "../errors/tool-error.ts";
@@ -278,6 +278,12 @@ describe("what nobody waits for", () => {
   const args = RawJson.fromText("{}");
   const passive: Middleware = { beforeCall: () => {}, afterCall: () => {} };
   const filter: Middleware = { filterTools: without("secret") };
+
+  // The first check of arguments in a process waits for the engine.
+  beforeAll(async () => {
+    const call = (): unknown => registry.callTool({ name: "open", arguments: args }, context);
+    await vi.waitUntil(() => !(call() instanceof Promise), { timeout: 10_000 });
+  });
 
   test.each<[string, readonly Middleware[]]>([
     ["no middleware", []],

@@ -5,6 +5,7 @@ import { inspectJsonSchema } from "./ajv-schema.ts";
 import { type Issue, maxIssues, toPointer } from "./issue.ts";
 import type { Checked, JsonSchema, Schema } from "./json-schema.ts";
 import type { SchemaLimits } from "./schema-limits.ts";
+import { convertCoercing } from "./zod-coercion.ts";
 
 /**
  * Gives a Standard Schema the JSON Schema to list for it, for libraries that cannot say it themselves or say it wrong.
@@ -54,7 +55,9 @@ function convert(source: StandardSchemaV1, side: "input" | "output"): JsonSchema
   const { vendor, jsonSchema } = standard;
   if (jsonSchema === undefined) throw new SchemaError("schema.no_json_schema", howToConvert(vendor));
   try {
-    return jsonSchema[side]({ target: "draft-2020-12" });
+    const target = "draft-2020-12";
+    if (vendor !== "zod" || side === "output") return jsonSchema[side]({ target });
+    return convertCoercing((libraryOptions) => jsonSchema.input({ target, libraryOptions }));
   } catch (cause) {
     const reason = cause instanceof Error ? cause.message : String(cause);
     throw new SchemaError(

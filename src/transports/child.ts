@@ -1,28 +1,25 @@
+import { Buffer } from "node:buffer";
 import { type ChildProcess, spawn as spawnProcess } from "node:child_process";
 import { type Clock, settlesWithin, systemClock } from "../async/clock.ts";
 import { ConnectError } from "../errors/connect-error.ts";
 import type { Channel } from "../jsonrpc/channel.ts";
+import type { StartProgress } from "../mcp/link.ts";
+import { type ChildCommand, describeCommand, startChild } from "./child-command.ts";
 import { toChildEnv } from "./child-env.ts";
 import { type Guardian, noGuardian } from "./guardian.ts";
 import { killTree } from "./kill-tree.ts";
 import { Pacer } from "./pacer.ts";
+import { processorMsOf } from "./process-tree.ts";
 import { createStreamChannel, type LineLimits } from "./stream-channel.ts";
 import { TextTail } from "./text-tail.ts";
-
-/** A program that speaks MCP on its standard input and output. */
-export interface ChildCommand {
-  readonly command: string;
-  readonly args?: readonly string[];
-  /** Added to the few variables every child gets. */
-  readonly env?: { readonly [name: string]: string };
-  readonly cwd?: string;
-}
 
 export interface ChildOptions extends LineLimits {
   /** How long the child may take to leave: after the end of its input, and again after TERM. */
   readonly stageMs?: number;
   /** Told what the child writes to its standard error stream, as it comes. */
   readonly onStderr?: (chunk: Uint8Array) => void;
+  /** Told the first line on the child's standard output that is no message, cut to 200 characters. */
+  readonly onStray?: (line: string) => void;
   /** Ends the child and its descendants when we are killed. Without one they live on. */
   readonly guardian?: Guardian;
   readonly clock?: Clock;
@@ -32,12 +29,16 @@ export interface ChildOptions extends LineLimits {
 export interface Child extends AsyncDisposable {
   readonly channel: Channel;
   readonly pid: number | undefined;
+  /** How much it wrote to its standard error stream, and how much processor time it used. */
+  progress(): StartProgress;
   /** Resolves with how it ended, in words. */
   readonly exited: Promise<string>;
   /** Resolves when it has ended and all it wrote has been read. */
   readonly ended: Promise<void>;
   /** The end of what it wrote to its standard error stream. */
   readonly stderr: string;
+  /** The first line on its standard output that is no message; empty when there was none. */
+  readonly stray: string;
 }
 
 /**
@@ -58,9 +59,8 @@ export async function spawnChild(command: ChildCommand, options: ChildOptions = 
       detached: process.platform !== "win32",
       windowsHide: true,
     });
-  const { child, release } = guardian.watch(start);
+  const { child, release } = await startChild(() => guardian.watch(start), command);
   const { stdin, stdout, stderr } = child;
-  await started(child, name, command);
   if (stdin === null || stdout === null || stderr === null) throw new ConnectError(name, "it has no pipes");
   const tail = new TextTail(16 * 1024);
   const pacer = new Pacer({
@@ -69,7 +69,9 @@ export async function spawnChild(command: ChildCommand, options: ChildOptions = 
     pause: () => stderr.pause(),
     resume: () => stderr.resume(),
   });
+  let stderrBytes = 0;
   stderr.on("data", (chunk: Uint8Array) => {
+    stderrBytes += chunk.length;
     tail.push(chunk);
     onStderr?.(chunk);
     pacer.charge(chunk.length);
@@ -89,7 +91,13 @@ export async function spawnChild(command: ChildCommand, options: ChildOptions = 
     killTree(child.pid, "SIGKILL");
     release();
   });
-  const channel = createStreamChannel(stdout, stdin, options);
+  let stray = "";
+  const onStray = (line: Uint8Array): void => {
+    if (stray !== "") return;
+    stray = toShortText(line);
+    if (stray !== "") options.onStray?.(stray);
+  };
+  const channel = createStreamChannel(stdout, stdin, { ...options, onStray });
 
   const close = async (): Promise<void> => {
     // A child that does not read keeps us here no longer than one that does not leave.
@@ -113,10 +121,17 @@ export async function spawnChild(command: ChildCommand, options: ChildOptions = 
       [Symbol.asyncDispose]: dispose,
     },
     pid: child.pid,
+    progress: () => ({
+      stderrBytes,
+      processorMs: child.pid === undefined ? 0 : (processorMsOf(child.pid) ?? 0),
+    }),
     exited,
     ended,
     get stderr() {
       return tail.text;
+    },
+    get stray() {
+      return stray;
     },
     [Symbol.asyncDispose]: dispose,
   };
@@ -130,24 +145,15 @@ async function loadSpawn(): Promise<typeof spawnProcess> {
 /** How much a child may say on its standard error stream before it has to wait for us. */
 const talk = { burstBytes: 1024 * 1024, bytesPerSecond: 256 * 1024 };
 
-/** The command as a person would type it. */
-export function describeCommand({ command, args = [] }: ChildCommand): string {
-  return [command, ...args]
-    .map((word) => (/^[\w@%+=:,./-]+$/.test(word) ? word : JSON.stringify(word)))
-    .join(" ");
-}
+/** Longest piece of a stray line that is kept. */
+const maxStrayLength = 200;
 
-function started(child: ChildProcess, name: string, command: ChildCommand): Promise<void> {
-  return new Promise((resolve, reject) => {
-    child.once("spawn", resolve);
-    child.once("error", (error: NodeJS.ErrnoException) => {
-      const reason =
-        error.code === "ENOENT"
-          ? `there is no program ${JSON.stringify(command.command)} here, or no such folder to run it in`
-          : error.message;
-      reject(new ConnectError(name, reason, { cause: error }));
-    });
-  });
+/** A line of a program as people may read it: without control characters, and not all of it when it is long. */
+function toShortText(line: Uint8Array): string {
+  const text = Buffer.from(line.subarray(0, 4 * maxStrayLength)).toString("utf8");
+  // oxlint-disable-next-line no-control-regex
+  const clean = text.replaceAll(/\u001b\[[0-9;?]*[A-Za-z]|[\u0000-\u001f\u007f-\u009f]/g, "").trim();
+  return clean.length > maxStrayLength ? `${clean.slice(0, maxStrayLength - 1)}…` : clean;
 }
 
 /** Children that run. Being in groups of their own, they would not notice that we ended. */

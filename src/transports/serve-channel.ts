@@ -1,6 +1,8 @@
 import type { Awaitable } from "../async/awaitable.ts";
 import { type Clock, settlesWithin, systemClock } from "../async/clock.ts";
 import { createDeferred } from "../async/deferred.ts";
+import { LazyAbort } from "../async/lazy-abort.ts";
+import { ClosedError } from "../errors/closed-error.ts";
 import type { RawJson } from "../json/raw.ts";
 import type { Channel } from "../jsonrpc/channel.ts";
 import type { Handler, PeerContext } from "../jsonrpc/inbound.ts";
@@ -14,12 +16,17 @@ import { createAnnouncer } from "./announcer.ts";
 export interface ServeOptions {
   /** Who is at the other end, where the transport knows. */
   readonly caller?: string;
-  /** Aborting stops serving, as if the other side had left. */
+  /** Aborting stops serving: requests in flight have `stopMs` to end, then they are aborted. */
   readonly signal?: AbortSignal;
   /** Aborting refuses requests from now on, and stops serving when those in flight are answered. */
   readonly drain?: AbortSignal;
-  /** How long requests in flight may still run when the input ends, before they are aborted. */
+  /**
+   * How long requests in flight may still run when the input ends, before they are aborted. 250 ms by default; 10 minutes
+   * on byte streams, where a client may end its requests and still read the answers; 10 s on TCP.
+   */
   readonly lingerMs?: number;
+  /** How long requests in flight may still run when `signal` aborts; 250 ms by default. */
+  readonly stopMs?: number;
   /** How long aborted requests may take to wind down before the channel is closed under them. */
   readonly graceMs?: number;
   readonly maxInFlight?: number;
@@ -42,11 +49,13 @@ export async function serveChannel(
     signal,
     drain,
     lingerMs = 250,
+    stopMs = 250,
     graceMs = 2000,
     maxInFlight,
     clock = systemClock,
     onDropped,
   } = options;
+  const inputEnd = new LazyAbort();
   let session: Session | undefined;
   let detach: (() => void) | undefined;
 
@@ -59,10 +68,12 @@ export async function serveChannel(
   const ask: NonNullable<WireContext["ask"]> = (method, params, askSignal) =>
     peer.request(method, params, { signal: askSignal });
 
+  const facts: ChannelFacts = { caller, ask, beginSession, inputEnd };
+
   const handle: Handler = (request, context) => {
     const era = decideEra(request, { session, serves: server.serves });
     if (era.kind === "refused") throw era.error;
-    return server.handle(request, new ChannelContext(context, era, caller, ask, beginSession));
+    return server.handle(request, new ChannelContext(context, era, facts));
   };
 
   const peer = new Peer(channel, {
@@ -73,7 +84,11 @@ export async function serveChannel(
     ...(onDropped === undefined ? {} : { dropped: onDropped }),
   });
   const stopped = createDeferred<void>();
-  const stop = (): void => stopped.resolve();
+  let isStopped = false;
+  const stop = (): void => {
+    isStopped = true;
+    stopped.resolve();
+  };
   const stopWhenIdle = (): void => {
     peer.stop();
     void peer.idle().then(stop);
@@ -85,9 +100,12 @@ export async function serveChannel(
   try {
     await Promise.race([peer.run(), stopped.promise]);
     peer.stop();
-    await settlesWithin(peer.idle(), lingerMs, clock);
+    inputEnd.abort(new ClosedError("not_sent", "the client sends nothing more"));
+    const idle = peer.idle();
+    await settlesWithin(Promise.race([idle, stopped.promise]), lingerMs, clock);
+    if (isStopped) await settlesWithin(idle, stopMs, clock);
     peer.abort();
-    await settlesWithin(peer.idle(), graceMs, clock);
+    await settlesWithin(idle, graceMs, clock);
   } finally {
     signal?.removeEventListener("abort", stop);
     drain?.removeEventListener("abort", stopWhenIdle);
@@ -96,26 +114,35 @@ export async function serveChannel(
   }
 }
 
+/** What is the same for every request on a channel. */
+type ChannelFacts = Required<Pick<WireContext, "caller" | "ask" | "beginSession" | "inputEnd">>;
+
 /** What is known about a request on a channel. A class, so that its signal is made only if somebody looks at it. */
 class ChannelContext implements WireContext {
   readonly #peer: PeerContext;
+  readonly #channel: ChannelFacts;
   readonly era: Era;
-  readonly caller: string | undefined;
-  readonly ask: NonNullable<WireContext["ask"]>;
-  readonly beginSession: NonNullable<WireContext["beginSession"]>;
 
-  constructor(
-    peer: PeerContext,
-    era: Era,
-    caller: string | undefined,
-    ask: NonNullable<WireContext["ask"]>,
-    beginSession: NonNullable<WireContext["beginSession"]>,
-  ) {
+  constructor(peer: PeerContext, era: Era, channel: ChannelFacts) {
     this.#peer = peer;
+    this.#channel = channel;
     this.era = era;
-    this.caller = caller;
-    this.ask = ask;
-    this.beginSession = beginSession;
+  }
+
+  get caller(): string | undefined {
+    return this.#channel.caller;
+  }
+
+  get ask(): ChannelFacts["ask"] {
+    return this.#channel.ask;
+  }
+
+  get beginSession(): ChannelFacts["beginSession"] {
+    return this.#channel.beginSession;
+  }
+
+  get inputEnd(): ChannelFacts["inputEnd"] {
+    return this.#channel.inputEnd;
   }
 
   get signal(): AbortSignal {

@@ -5,8 +5,8 @@ import { serveStream, type ServeStreamOptions } from "./stream.ts";
 /**
  * Serves MCP on this process's standard input and output. From then on everything else that is written to the standard
  * output, `console.log` included, goes to standard error, because a stray line there would break the protocol; also
- * after it resolved, because a handler may still run. Resolves when the client has closed our input; the caller then
- * exits.
+ * after it resolved, because a handler may still run. Resolves when the client has closed our input and every request
+ * that was read is answered (see {@link serveStream}), or when the client reads no more; the caller then exits.
  *
  * @example
  * await serveStdio(createServer(registry, { name: "weather", version: "1.0.0" }));

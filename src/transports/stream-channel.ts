@@ -17,6 +17,8 @@ export interface LineLimits {
 }
 
 export interface StreamChannelOptions extends LineLimits {
+  /** Told the bytes of each line that is no message. */
+  readonly onStray?: ((line: Uint8Array) => void) | undefined;
   /** How long a reader may take for the last messages when the channel is disposed; what is left is lost then. */
   readonly closeMs?: number;
   readonly clock?: Clock;
@@ -51,9 +53,14 @@ export function createStreamChannel(
 }
 
 function receive(readable: Readable, limits: StreamChannelOptions): LineReader {
-  const { maxLineBytes = defaultMaxLineBytes, maxDepth, clock = systemClock } = limits;
+  const { maxLineBytes = defaultMaxLineBytes, maxDepth, clock = systemClock, onStray } = limits;
   const options = { shape: messageShape, ...(maxDepth === undefined ? {} : { maxDepth }) };
-  return new LineReader(readable, maxLineBytes, (line) => toIncoming(line, options), clock);
+  const parse = (line: Line): Incoming => {
+    const incoming = toIncoming(line, options);
+    if (incoming.kind === "invalid" && line.kind === "line") onStray?.(line.bytes);
+    return incoming;
+  };
+  return new LineReader(readable, maxLineBytes, parse, clock);
 }
 
 function toIncoming(line: Line, options: Parameters<typeof parseMessage>[1]): Incoming {

@@ -13,6 +13,9 @@ export interface ListenTcpOptions extends Omit<ServeStreamOptions, "caller" | "s
   readonly maxClients?: number;
 }
 
+/** A client that hung up looks like one that ended its requests and still reads, so it is not worked for as long. */
+const defaultLingerMs = 10_000;
+
 /** A server that accepts clients. Disposing it stops accepting, ends those who are there, and waits for them. */
 export interface Listener extends AsyncDisposable {
   readonly host: string;
@@ -21,9 +24,13 @@ export interface Listener extends AsyncDisposable {
   close(): Promise<void>;
 }
 
-/** Serves MCP to everyone who connects on a TCP port of this machine, one message a line. */
+/**
+ * Serves MCP to everyone who connects on a TCP port of this machine, one message a line. When a client ends its side, its
+ * requests still run for `lingerMs`, 10 s by default.
+ */
 export async function listenTcp(server: Server, options: ListenTcpOptions): Promise<Listener> {
-  const { host = "127.0.0.1", port, maxClients = 256, ...serving } = options;
+  const { host = "127.0.0.1", port, maxClients = 256, ...others } = options;
+  const serving = { lingerMs: defaultLingerMs, ...others };
   if (!isLoopback(host)) throw new BindError(host, "TCP has no authentication");
   const stopping = new AbortController();
   // Every client listens to it; Node would take more than ten for a leak.

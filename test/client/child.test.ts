@@ -4,7 +4,7 @@ import type { Client } from "../../src/client/client.ts";
 import { connect, type ConnectOptions } from "../../src/client/connect.ts";
 import { createEraCache } from "../../src/client/era-cache.ts";
 import { ConnectError } from "../../src/errors/connect-error.ts";
-import type { ChildCommand } from "../../src/transports/child.ts";
+import type { ChildCommand } from "../../src/transports/child-command.ts";
 import { isAlive } from "../support/processes.ts";
 
 const pathOf = (name: string): string =>
@@ -88,8 +88,41 @@ describe("a child that does not start", () => {
   test("because there is no such program is an error that says so", async () => {
     const error = await failure(connect({ command: "no-such-program-anywhere", args: ["--x"] }));
     expect(error).toBeInstanceOf(ConnectError);
-    expect(error.message).toContain('there is no program "no-such-program-anywhere"');
-    expect(error.delivery).toBe("not_sent");
+    expect(error).toMatchObject({
+      kind: "no_program",
+      reason: 'there is no program "no-such-program-anywhere" here',
+      delivery: "not_sent",
+    });
+  });
+
+  test.each([["/no/such/folder"], [process.execPath]])(
+    "because there is no folder %s is another error",
+    async (cwd) => {
+      const error = await failure(connect({ command: node, args: ["-e", ""], cwd }));
+      expect(error).toMatchObject({
+        kind: "no_folder",
+        reason: `there is no folder ${JSON.stringify(cwd)} to run ${JSON.stringify(node)} in`,
+      });
+    },
+  );
+
+  test("because the program is missing says so, also with a folder that exists", async () => {
+    const error = await failure(connect({ command: "no-such-program-anywhere", cwd: "/" }));
+    expect(error).toMatchObject({ kind: "no_program" });
+  });
+
+  test("because it is another kind of program is an error with the first line that is no message", async () => {
+    const said = `Usage: \u001b[1mserver\u001b[0m ${"x".repeat(300)}\nmore\n`;
+    const code = `process.stdout.write(${JSON.stringify(said)}, () => process.exit(2))`;
+    const heard: string[] = [];
+    const error = await failure(
+      connect({ command: node, args: ["-e", code] }, { onStray: (line) => heard.push(line) }),
+    );
+    expect(error).toMatchObject({ kind: "exited", reason: "it exited with code 2" });
+    expect(error.stray).toMatch(/^Usage: server x+…$/);
+    expect(error.stray).toHaveLength(200);
+    expect(error.message).toContain(error.stray);
+    expect(new Set(heard)).toEqual(new Set([error.stray]));
   });
 
   test("because it fails is an error with how it ended and what it wrote", async () => {

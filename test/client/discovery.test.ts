@@ -210,3 +210,29 @@ test("resources, templates and prompts are listed by the same rules", async () =
   expect(await client.listResourceTemplates()).toEqual([{ uriTemplate: "a:{b}", name: "y" }]);
   expect(await client.listPrompts()).toEqual([{ name: "z" }]);
 });
+
+describe("a server that does not know a list method", () => {
+  const methods = ["resources/list", "resources/templates/list", "prompts/list"];
+
+  test.each(["modern", "legacy"] as const)("has none of those things (%s)", async (era) => {
+    const capabilities = { tools: {}, resources: {}, prompts: {} };
+    const pipe = new FakePipe((era === "modern" ? modernScript : legacyScript)({ capabilities }));
+    await using client = await connect(pipe.target);
+    expect(await client.listResources()).toEqual([]);
+    expect(await client.listResourceTemplates()).toEqual([]);
+    expect(await client.listPrompts()).toEqual([]);
+    expect(pipe.methods).toEqual(expect.arrayContaining(methods));
+  });
+
+  test("has an error where it declared tools, and where the method is lost between two pages", async () => {
+    const first = ({ method, params }: Message): Reaction => {
+      const isKnown = method === "prompts/list" && params?.["cursor"] === undefined;
+      if (isKnown) return { result: { prompts: [{ name: "p" }], nextCursor: "next" } };
+      return method?.endsWith("/list") === true ? { error: { code: -32601, message: "no" } } : undefined;
+    };
+    const pipe = new FakePipe(legacyScript({ first, capabilities: { tools: {}, prompts: {} } }));
+    await using client = await connect(pipe.target);
+    await expect(client.listTools()).rejects.toMatchObject({ rpcCode: -32601 });
+    await expect(client.listPrompts()).rejects.toMatchObject({ rpcCode: -32601 });
+  });
+});

@@ -11,7 +11,7 @@ import { legacyRevisions } from "../../src/mcp/revision.ts";
 import type { ToolResult } from "../../src/mcp/types.ts";
 import type { CallEvent } from "../../src/tools/context.ts";
 import { createCallContext } from "../../src/tools/context.ts";
-import type { ChildCommand } from "../../src/transports/child.ts";
+import type { ChildCommand } from "../../src/transports/child-command.ts";
 
 function server(name: string, args: readonly string[] = [], env = {}): ChildCommand {
   const path = `../../node_modules/@modelcontextprotocol/server-${name}/dist/index.js`;

@@ -6,7 +6,7 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { afterAll, describe, expect, onTestFinished, test } from "vitest";
 import { connect } from "../../src/client/connect.ts";
-import type { ChildCommand } from "../../src/transports/child.ts";
+import type { ChildCommand } from "../../src/transports/child-command.ts";
 import { createGuardian } from "../../src/transports/guardian.ts";
 import { isAlive } from "../support/processes.ts";
 

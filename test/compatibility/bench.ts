@@ -107,7 +107,7 @@ async function startGateway(way: FrontWay, config: object, folder: string): Prom
       close: () => Promise.resolve(),
     };
   }
-  const gateway = await createGateway(config, { readyMs: 12_000 });
+  const gateway = await createGateway(config, { firstListMs: 12_000 });
   const proxy = await startCuttingProxy();
   const allowedHosts = [`127.0.0.1:${proxy.port}`];
   const listener = await listenHttp(gateway.server, { port: 0, graceMs: 100, allowedHosts });

@@ -95,7 +95,7 @@ describe("beside a child that", () => {
   ])(
     "%s, the others' p99 stays within twice of what it is without",
     async (_, trouble) => {
-      await using at = await startTestGateway({ mcpServers }, { local: { near }, readyMs: 1000 });
+      await using at = await startTestGateway({ mcpServers }, { local: { near }, firstListMs: 1000 });
       await using client = await connectTo(at.url);
       const isUp = (): boolean => at.gateway.status().every(({ status }) => status === "up");
       await expect.poll(isUp).toBe(true);

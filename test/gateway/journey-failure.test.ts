@@ -49,7 +49,10 @@ describe("a server that is dead from the start", () => {
     }
     await using client = await connectTo(at.url);
     expect(textOf(await client.call("child__echo", { text: "hi" }))).toBe("hi");
-    await expect(client.call("dead__echo")).rejects.toMatchObject({ rpcCode: -32602 });
+    await expect(client.call("dead__echo")).rejects.toMatchObject({
+      data: { code: "upstream.unavailable", delivery: "not_sent" },
+    });
+    await expect(client.call("other__echo")).rejects.toMatchObject({ rpcCode: -32602 });
     // Between two attempts it says what was wrong with the last.
     await expect.poll(() => at.gateway.status()[0]?.trouble).toContain("code 3");
   });
@@ -61,7 +64,7 @@ describe("a server that is dead from the start", () => {
 
   test("or hangs does not keep a list waiting", async () => {
     const mcpServers = { hanging: hangingServer, child: statefulServer() };
-    await using at = await startTestGateway({ mcpServers }, { readyMs: 1000 });
+    await using at = await startTestGateway({ mcpServers }, { firstListMs: 1000 });
     const { _meta } = await listWhole(at.url, "tools/list");
     expect(_meta?.["junctor/servers"]).toEqual({ hanging: { status: "starting", isListed: false } });
     await using client = await connectTo(at.url);
@@ -303,7 +306,7 @@ describe("closing a gateway", () => {
   });
 
   test("does not wait for a server that never answers the handshake, nor start it again", async () => {
-    const at = await startTestGateway({ mcpServers: { mute: muteServer } }, { readyMs: 0 });
+    const at = await startTestGateway({ mcpServers: { mute: muteServer } }, { firstListMs: 0 });
     await expect.poll(() => at.stderrOf("mute")).toContain("at initialize");
     const startedAt = performance.now();
     await at.gateway.close();
@@ -316,7 +319,7 @@ describe("closing a gateway", () => {
   test("while servers are starting starts nothing more", async () => {
     const at = await startTestGateway(
       { mcpServers: { child: statefulServer(), hanging: hangingServer } },
-      { readyMs: 0 },
+      { firstListMs: 0 },
     );
     await at.gateway.close();
     const pids = at.pidsOf("child");

@@ -56,7 +56,7 @@ const statusOf = (gateway: Gateway, server: string): string | undefined =>
   gateway.status().find(({ name }) => name === server)?.status;
 
 describe("ten dead and ten slow servers among fifty", () => {
-  test("leave the gateway ready within two seconds, and the others there", async () => {
+  test("leave the others there, and no list waits for them twice", async () => {
     const entries = (
       prefix: string,
       count: number,
@@ -68,9 +68,10 @@ describe("ten dead and ten slow servers among fifty", () => {
       ...entries("slow", 10, () => shell("exec sleep 100")),
       ...entries("quick", 30, (index) => quick(`--tools=tool${index}`)),
     ]);
-    await using gateway = await createGateway({ mcpServers });
-    expect(await timed(() => gateway.ready)).toBeLessThan(2500);
-    expect(await timed(() => namesOf(gateway))).toBeLessThan(250);
+    await using gateway = await createGateway({ mcpServers }, { firstListMs: 2000 });
+    await gateway.ready;
+    // What is answered at once is no promise.
+    expect(gateway.provider.listTools(createCallContext())).toBeInstanceOf(Array);
     await expect.poll(() => gateway.status().filter(({ status }) => status === "up").length).toBe(30);
     // Each is listed right after it is up.
     await expect.poll(async () => (await namesOf(gateway)).length).toBe(30);
@@ -85,7 +86,7 @@ describe("ten dead and ten slow servers among fifty", () => {
         .toSorted(),
     );
     await expect(call(gateway, "quick7__tool7")).resolves.toMatch(/^\d+$/);
-  }, 30_000);
+  }, 120_000);
 });
 
 describe("a child that cannot stay up", () => {
@@ -159,7 +160,7 @@ describe("a server that hangs in tools/list", () => {
   const config = { mcpServers: { hanging: quick("--hang=tools/list"), fine: quick() } };
 
   test("does not hold up anybody's list", async () => {
-    await using gateway = await createGateway(config, { readyMs: 300 });
+    await using gateway = await createGateway(config, { firstListMs: 300 });
     await gateway.ready;
     await expect.poll(() => statusOf(gateway, "hanging")).toBe("up");
     await expect.poll(() => statusOf(gateway, "fine")).toBe("up");
@@ -169,7 +170,7 @@ describe("a server that hangs in tools/list", () => {
   });
 
   test("does not hold up the lists of those who can be asked, but for the first", async () => {
-    await using gateway = await createGateway(config, { readyMs: 300 });
+    await using gateway = await createGateway(config, { firstListMs: 300 });
     await gateway.ready;
     await expect.poll(() => statusOf(gateway, "hanging")).toBe("up");
     const capabilities = { elicitation: { form: {} } };
@@ -179,7 +180,7 @@ describe("a server that hangs in tools/list", () => {
   });
 
   test("does not hold up the end", async () => {
-    const gateway = await createGateway(config, { readyMs: 300 });
+    const gateway = await createGateway(config, { firstListMs: 300 });
     await gateway.ready;
     expect(await timed(() => gateway.close())).toBeLessThan(4000);
   });

@@ -19,6 +19,7 @@ export function toListed(listed: Partial<Listed> = {}): Listed {
     prompts: [],
     hints: { ttlMs: 0, cacheScope: "private" },
     problems: [],
+    isConfirmed: true,
     ...listed,
   };
 }
@@ -36,6 +37,7 @@ export function toServerConfig(name: string, config: Partial<ServerConfig> = {})
 /** A server as the catalog sees it; its lists and health may be changed. */
 export interface FakeSource extends Source {
   health: Health;
+  isSettled: boolean;
   listed: Listed;
   /** What it lists for callers of another kind. */
   readonly special: Map<string, Listed>;
@@ -49,6 +51,7 @@ export function createSource(
   const source: FakeSource = {
     config: toServerConfig(name, config),
     health: up,
+    isSettled: true,
     listed: toListed(listed),
     special: new Map(),
     listedFor: (key) => source.special.get(key) ?? source.listed,

@@ -8,6 +8,7 @@ import type { Ask } from "../../mcp/types.ts";
 import { missingCapability } from "../../server/interaction.ts";
 import { type CallContext, type CallEvent, deriveContext } from "../../tools/context.ts";
 import type { Answers, InputRequired, Outcome } from "../../tools/provider.ts";
+import { abandonedCall } from "./abandoned.ts";
 import { toModernAsk } from "./modern-ask.ts";
 
 /** A question a legacy server waits for. */
@@ -99,7 +100,7 @@ export class Flow {
       else answer.reject(toRefusal(ask));
     }
     this.#questions.clear();
-    this.#end ??= { kind: "failed", error: givenUp() };
+    this.#end ??= { kind: "failed", error: abandonedCall(this.server, "it was given up") };
     // The answers leave before the cancellation does.
     await new Promise((resolve) => setImmediate(resolve));
     this.#working.abort(reason);
@@ -191,15 +192,6 @@ export class Flow {
       signal.addEventListener("abort", giveUp, { once: true });
     });
   }
-}
-
-/** Whoever comes back to a call that was given up is told so, and what that means. */
-function givenUp(): RpcError {
-  return new RpcError(
-    "rpc.invalid_params",
-    "Invalid params: the call that requestState belongs to was given up when its caller left. It was not made again; make " +
-      "the request anew, without requestState, if it may be carried out twice",
-  );
 }
 
 function toRefusal({ method }: Ask): RpcError {

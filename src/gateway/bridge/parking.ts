@@ -4,6 +4,7 @@ import { RpcError } from "../../errors/rpc-error.ts";
 import { ToolError } from "../../errors/tool-error.ts";
 import type { CallContext } from "../../tools/context.ts";
 import type { Outcome, Resumption } from "../../tools/provider.ts";
+import { abandonedCall, notParked } from "./abandoned.ts";
 import { Flow, type Invoke } from "./flow.ts";
 
 export interface ParkingOptions {
@@ -21,6 +22,8 @@ export interface ParkingOptions {
 /** What a parked call leaves with its caller, inside the seal. */
 export interface ParkedState {
   readonly parked: string;
+  /** Where the call was made. */
+  readonly server: string;
 }
 
 /** A flow in the table, and what takes it out again. */
@@ -71,7 +74,9 @@ export class Parking {
     context: CallContext,
   ): Promise<Outcome> {
     const parked = this.#flows.get(state.parked);
-    if (parked === undefined || parked.flow.caller !== context.caller) throw lostCall();
+    if (parked === undefined) throw abandonedCall(state.server, notParked);
+    if (parked.flow.caller !== context.caller)
+      throw new RpcError("rpc.invalid_params", "Invalid params: requestState belongs to another caller");
     const { flow } = parked;
     // Its caller is back: however long the server takes from here, nobody is waited for.
     parked.stopTimer();
@@ -107,7 +112,7 @@ export class Parking {
     if (known === undefined) this.#perCaller.set(flow.caller, (this.#perCaller.get(flow.caller) ?? 0) + 1);
     this.#flows.set(id, parked);
     this.#keep(id, parked, this.#options.ttlMs);
-    return { parked: id };
+    return { parked: id, server: flow.server };
   }
 
   /** Whether one more call of a caller may wait. At a limit, what is only kept for those who ask twice goes first. */
@@ -138,12 +143,4 @@ export class Parking {
     else this.#perCaller.delete(caller);
     if (!parked.flow.isOver) await parked.flow.giveUp(new Error("nobody came back with the answers"));
   }
-}
-
-function lostCall(): RpcError {
-  return new RpcError(
-    "rpc.invalid_params",
-    "Invalid params: requestState is expired: the call that waited for these answers is gone. It was not made again; make " +
-      "the request anew, without requestState, if it may be carried out twice",
-  );
 }

@@ -1,16 +1,19 @@
 import type { Prompt, Resource, ResourceTemplate, Tool } from "../../mcp/types.ts";
 import { createGlobs } from "../../middleware/glob.ts";
 import { withMembers } from "../../tools/definition.ts";
-import { type Naming, qualify, unqualified } from "../../tools/namespace.ts";
+import { type Naming, prefixOf } from "../../tools/namespace.ts";
 import type { ServerConfig } from "../config/config.ts";
 import type { Health } from "../upstream/health.ts";
 import type { Listed } from "../upstream/list-keeper.ts";
 import { type Claim, type Collision, merge, type Merged } from "./merge.ts";
+import { toPublicName } from "./public-name.ts";
 
 /** A server as the catalog sees it. */
 export interface Source {
   readonly config: ServerConfig;
   readonly health: Health;
+  /** Whether everything it lists is known, as it was last listed. */
+  readonly isSettled: boolean;
   /** What it lists for callers who can be asked for what `key` says; see `toRelayable`. */
   listedFor(key: string): Listed;
 }
@@ -90,6 +93,12 @@ export class Catalog {
     for (const edition of this.#editions.values()) edition.snapshot = undefined;
   }
 
+  /** Whether a server with a prefix would give something this name: by its prefix, or by a rule that renames a tool. */
+  mayName({ prefix, tools }: ServerConfig, name: string): boolean {
+    if (Object.values(tools).some((rule) => rule.name === name)) return true;
+    return prefix !== false && name.startsWith(prefixOf(prefix, this.#naming));
+  }
+
   /** From now on an owner keeps what it has, also when a server that comes first in the config turns up late. */
   settle(): void {
     this.#isSettled = true;
@@ -118,7 +127,7 @@ export class Catalog {
     const tools = this.#merge(edition, "tools", sources, (source) => this.#toolsOf(source));
     const prompts = this.#merge(edition, "prompts", sources, ({ config, listed }) =>
       listed.prompts.map((item) => {
-        const name = this.#nameOf(config, item.name);
+        const name = toPublicName(config, item.name, this.#naming);
         return { key: name, item: rename(item, name), server: config.name, ownName: item.name };
       }),
     );
@@ -172,14 +181,10 @@ export class Catalog {
     return listed.tools.flatMap((tool) => {
       const rule = Object.hasOwn(config.tools, tool.name) ? config.tools[tool.name] : undefined;
       if (rule?.hide === true || !isAllowed(tool.name)) return [];
-      const key = rule?.name ?? this.#nameOf(config, tool.name);
+      const key = rule?.name ?? toPublicName(config, tool.name, this.#naming);
       const item = rename(tool, key, rule?.description);
       return [{ key, item, server: config.name, ownName: tool.name }];
     });
-  }
-
-  #nameOf({ prefix }: ServerConfig, ownName: string): string {
-    return prefix === false ? unqualified(ownName, this.#naming) : qualify(prefix, ownName, this.#naming);
   }
 
   #report(collisions: readonly Collision[]): void {

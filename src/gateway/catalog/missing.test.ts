@@ -8,7 +8,8 @@ test("nothing is said when everything is there", () => {
 
 test("each that is not up is named, with why, and whether its last list is there", () => {
   const down = createSource("down", { tools: toTools("x") });
-  down.health = { kind: "down", since: 0, reason: "it ended", said: "s3cret", nextTryAt: 1, isBroken: false };
+  const failure = { code: "lost", reason: "it ended", said: "s3cret" } as const;
+  down.health = { kind: "down", since: 0, ...failure, nextTryAt: 1, isBroken: false };
   const starting = createSource("starting");
   starting.health = { kind: "starting", since: 0 };
   const idle = createSource("idle", { templates: [{ name: "t", uriTemplate: "x:{y}" }] });

@@ -28,6 +28,8 @@ export interface View {
   mayHear(server: string, uri: string): boolean;
   /** Whether the caller is to know of a server: it may use something of it, or anything it would call its own. */
   knows(server: Pick<ServerConfig, "name" | "prefix">): boolean;
+  /** Whether the caller may use a tool or prompt of this name, if there is one. */
+  allows(name: string): boolean;
   /** Servers that list anything with the scheme of this URI, which they may know without listing it. */
   likelyOwners(uri: string): readonly string[];
 }
@@ -75,6 +77,7 @@ export function createView(snapshot: Snapshot, policy: Policy, separator: string
     knows: ({ name, prefix }) =>
       policy(`${prefix === false ? name : prefix}${separator}*`) ||
       [...tools, ...prompts, ...resources, ...templates].some(({ server }) => server === name),
+    allows: policy,
     likelyOwners: (uri) => {
       const scheme = schemeOf(uri);
       const all = [...resources, ...templates].filter(({ key }) => schemeOf(key) === scheme);

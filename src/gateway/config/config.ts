@@ -37,8 +37,10 @@ export interface ServerConfig {
   readonly sharing: "shared" | "perSession" | "exclusive";
   /** What its names begin with: its own name, made fit, unless said otherwise. `false`: nothing. */
   readonly prefix: string | false;
-  /** How long it may take to start; 30 s. */
+  /** How long it may take to start without a sign of progress; 30 s. */
   readonly startTimeoutMs: number;
+  /** How long it may take to start in all; 10 min. */
+  readonly maxStartMs: number;
   /** How long a call may be silent; 5 min. */
   readonly timeoutMs: number;
   /** How long a call may take in all; 30 min. */
@@ -93,6 +95,12 @@ export interface GatewayConfig {
     readonly corsOrigins: readonly string[];
   };
   readonly log: { readonly level: "trace" | "debug" | "info" | "warn" | "error" | "silent" };
+  /** How long the first list waits for servers that are still starting; 20 s. */
+  readonly firstListMs: number;
+  /** How many servers start at the same time; undefined when the config does not say. */
+  readonly maxStarts: number | undefined;
+  /** Whether the lists of servers are remembered on disk; true. */
+  readonly remembersLists: boolean;
   /**
    * Never to be shown, longest first: what came from the environment, header values, values of `env`, keys. Shorter
    * than six characters is left out: hiding every `1` and `true` would hide the log.

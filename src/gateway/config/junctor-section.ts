@@ -7,6 +7,7 @@ import { type Group, type Part, toGroup } from "./part.ts";
 import {
   readAllowed,
   readChoice,
+  readFlag,
   readGroup,
   readGroupOrEmpty,
   readList,
@@ -16,7 +17,7 @@ import {
   timeRange,
 } from "./read.ts";
 import { readRedaction } from "./redaction.ts";
-import { settingKeys } from "./server-settings.ts";
+import { defaultKeys, settingKeys } from "./server-settings.ts";
 import { type KeyHints, refuseUnknownKeys } from "./unknown-keys.ts";
 
 /** What the `junctor` section says of the gateway as a whole. */
@@ -24,6 +25,7 @@ export type GatewaySettings = Omit<GatewayConfig, "servers" | "secrets" | "warni
 
 const keys = [
   "servers",
+  "defaults",
   "separator",
   "keys",
   "allow",
@@ -34,17 +36,27 @@ const keys = [
   "redact",
   "http",
   "log",
+  "firstListMs",
+  "maxStarts",
+  "remember",
 ];
 const levels = ["trace", "debug", "info", "warn", "error", "silent"] as const;
+/** A cold `npx` takes seconds; many clients list once and never again. */
+const usualFirstListMs = 20_000;
 const auditExample = '"audit.jsonl", or { "file": "audit.jsonl", "keep": 5 }';
 
 const ofServers: KeyHints = Object.fromEntries(
   settingKeys
     .filter((key) => !keys.includes(key))
-    .map((key) => [key, `it is said of one server: write "servers": { "NAME": { "${key}": … } }`]),
+    .map((key) => [key, `it is said of servers: ${adviseOn(key)}`]),
 );
 
-/** Reads the section, but for its `servers`. */
+function adviseOn(key: string): string {
+  const one = `write "servers": { "NAME": { "${key}": … } }`;
+  return defaultKeys.includes(key) ? `${one}, or "defaults": { "${key}": … } for all` : one;
+}
+
+/** Reads the section, but for its `servers` and their `defaults`. */
 export function readGatewaySettings(section: Group): GatewaySettings {
   refuseUnknownKeys(section, keys, ofServers);
   return {
@@ -58,6 +70,11 @@ export function readGatewaySettings(section: Group): GatewaySettings {
     redact: readList(section.get("redact"), '"redact": ["/sk-[a-z0-9]+/i"]', readRedaction),
     http: readHttpSettings(section.get("http")),
     log: { level: readLevel(section.get("log")) ?? "info" },
+    firstListMs:
+      readNumber(section.get("firstListMs"), { min: 0, max: 600_000, example: usualFirstListMs }) ??
+      usualFirstListMs,
+    maxStarts: readNumber(section.get("maxStarts"), { min: 1, max: 64, example: 4 }),
+    remembersLists: readFlag(section.get("remember")) ?? true,
   };
 }
 

@@ -166,6 +166,7 @@ test("what is left out is filled in", () => {
         sharing: "shared",
         prefix: "a",
         startTimeoutMs: 30_000,
+        maxStartMs: 600_000,
         timeoutMs: 300_000,
         maxTotalMs: 1_800_000,
         maxConnections: 8,
@@ -185,6 +186,9 @@ test("what is left out is filled in", () => {
     redact: [],
     http: { allowedHosts: [], allowedOrigins: [], corsOrigins: [] },
     log: { level: "info" },
+    firstListMs: 20_000,
+    maxStarts: undefined,
+    remembersLists: true,
     secrets: [],
     warnings: [],
   });
@@ -196,6 +200,7 @@ test("everything that may be said is taken", () => {
     sharing: "perSession",
     prefix: false,
     startTimeoutMs: 1,
+    maxStartMs: 9,
     timeoutMs: 2,
     maxTotalMs: 3,
     maxConnections: 4,
@@ -220,11 +225,17 @@ test("everything that may be said is taken", () => {
       corsOrigins: ["https://app.example.com"],
     },
     log: { level: "trace" },
+    firstListMs: 0,
+    maxStarts: 64,
   };
   const keys = { al: { env: "KEY", allow: ["a.*"] }, bo: { sha256: "AB".repeat(32), deny: ["*"] } };
-  const config = fromValue({ mcpServers: { a }, junctor: { ...junctor, keys, servers: { a: server } } });
+  const config = fromValue({
+    mcpServers: { a },
+    junctor: { ...junctor, keys, remember: false, servers: { a: server } },
+  });
   expect(config).toEqual({
     ...junctor,
+    remembersLists: false,
     servers: [{ name: "a", launch: command("a"), ...server }],
     keys: [
       { name: "al", sha256: createHash("sha256").update(key).digest("hex"), allow: ["a.*"], deny: [] },
@@ -277,6 +288,68 @@ test("what is odd and not wrong is a warning", () => {
     'junctor.servers.a.maxConnections: is not used while "sharing" is "shared", which has one connection',
     "junctor.servers.a.timeoutMs: is never reached: maxTotalMs is 1800000, which is less",
   ]);
+});
+
+describe("junctor.defaults", () => {
+  const defaults = {
+    start: "lazy",
+    sharing: "exclusive",
+    startTimeoutMs: 1,
+    maxStartMs: 9,
+    timeoutMs: 2,
+    maxTotalMs: 3,
+    maxConnections: 4,
+    idleStopMs: 5,
+    allow: ["read_*"],
+    deny: ["read_x"],
+  };
+
+  test("hold for every server that does not say otherwise", () => {
+    const own = {
+      start: "eager",
+      sharing: "shared",
+      startTimeoutMs: 10,
+      timeoutMs: 20,
+      maxTotalMs: 30,
+      deny: [],
+    };
+    const config = fromValue({ mcpServers: { a, b: a }, junctor: { defaults, servers: { b: own } } });
+    expect(config.servers).toEqual([
+      { name: "a", launch: command("a"), prefix: "a", tools: {}, ...defaults },
+      { name: "b", launch: command("a"), prefix: "b", tools: {}, ...defaults, ...own, idleStopMs: undefined },
+    ]);
+    expect(config.warnings).toEqual([]);
+  });
+
+  test("may be for a kind of server that is not there", () => {
+    const config = fromValue({
+      mcpServers: { a },
+      junctor: { defaults: { idleStopMs: 5, maxConnections: 2 } },
+    });
+    expect(config.servers).toMatchObject([{ start: "eager", idleStopMs: undefined, maxConnections: 2 }]);
+    expect(config.warnings).toEqual([]);
+  });
+
+  test("that never take effect are told once", () => {
+    const config = fromValue({
+      mcpServers: { a, b: a },
+      junctor: { defaults: { timeoutMs: 4_000_000 } },
+    });
+    expect(config.warnings).toEqual([
+      {
+        path: "junctor.defaults.timeoutMs",
+        message: "is never reached: maxTotalMs is 1800000, which is less",
+      },
+    ]);
+  });
+
+  test("make the settings of a server right that would be wrong alone", () => {
+    const config = fromValue({
+      mcpServers: { a },
+      junctor: { defaults: { start: "lazy" }, servers: { a: { idleStopMs: 7 } } },
+    });
+    expect(config.servers).toMatchObject([{ start: "lazy", idleStopMs: 7 }]);
+  });
 });
 
 test("settings of a server that is switched off are no mistake", () => {

@@ -9,7 +9,7 @@ import { describePrefixRule, findSamePrefixes, isPrefix, toPrefix } from "./pref
 import { readGroupOrEmpty } from "./read.ts";
 import { createReading, type Reading } from "./reading.ts";
 import { readServerEntries, type ServerEntry } from "./server-entry.ts";
-import { checkServerNames, readServerSettings } from "./server-settings.ts";
+import { checkServerNames, readDefaults, readServerSettings } from "./server-settings.ts";
 import type { ConfigSource } from "./source.ts";
 
 export type { ConfigSource } from "./source.ts";
@@ -74,10 +74,11 @@ function readServers(
     group,
     entries.map(({ name }) => name),
   );
+  const defaults = readDefaults(section.get("defaults"));
   const paths = new Map(entries.map(({ name, path }) => [name, path]));
   const servers = entries.flatMap(({ name, launch }) => {
     const part = group.get(name);
-    const { prefix, ...settings } = readServerSettings(part);
+    const { prefix, ...settings } = readServerSettings(part, defaults);
     if (typeof prefix === "string") checkPrefix(prefix, separator, `${part.path}.prefix`, group.reading);
     // Looked at all the same: what is wrong with its settings should be said together with the rest.
     if (launch === undefined) return [];

@@ -11,7 +11,7 @@ import {
   timeRange,
 } from "./read.ts";
 import { readToolRules } from "./tool-rules.ts";
-import { refuseUnknownKeys } from "./unknown-keys.ts";
+import { type KeyHints, refuseUnknownKeys } from "./unknown-keys.ts";
 
 /** What `junctor.servers.NAME` says. A prefix that is not given depends on the server's name. */
 export type ServerSettings = Omit<ServerConfig, "name" | "launch" | "prefix"> & {
@@ -24,6 +24,7 @@ export const settingKeys: readonly string[] = [
   "sharing",
   "prefix",
   "startTimeoutMs",
+  "maxStartMs",
   "timeoutMs",
   "maxTotalMs",
   "maxConnections",
@@ -32,6 +33,32 @@ export const settingKeys: readonly string[] = [
   "deny",
   "tools",
 ];
+
+/** Settings that make sense for one server only: two servers with one prefix, or one renamed tool each, would collide. */
+const ownKeys: readonly string[] = ["prefix", "tools"];
+
+/** The keys of `junctor.defaults`. */
+export const defaultKeys: readonly string[] = settingKeys.filter((key) => !ownKeys.includes(key));
+
+const ofOneServer: KeyHints = Object.fromEntries(
+  ownKeys.map((key) => [key, `it is said of one server: write "servers": { "NAME": { "${key}": … } }`]),
+);
+
+/** The settings of a server of which the config says nothing. */
+const usual: ServerSettings = {
+  start: "eager",
+  sharing: "shared",
+  prefix: undefined,
+  startTimeoutMs: 30_000,
+  maxStartMs: 600_000,
+  timeoutMs: 300_000,
+  maxTotalMs: 1_800_000,
+  maxConnections: 8,
+  idleStopMs: undefined,
+  allow: [],
+  deny: [],
+  tools: {},
+};
 
 /** Refuses settings of servers that do not exist. */
 export function checkServerNames(servers: Group, names: readonly string[]): void {
@@ -46,25 +73,42 @@ export function checkServerNames(servers: Group, names: readonly string[]): void
   }
 }
 
-/** The settings of one server, with what was left out filled in. */
-export function readServerSettings(part: Part): ServerSettings {
+/** What `junctor.defaults` says of every server that does not say otherwise. */
+export function readDefaults(part: Part): ServerSettings {
+  const group = readGroupOrEmpty(part, '"defaults": { "startTimeoutMs": 120000 }');
+  refuseUnknownKeys(group, defaultKeys, ofOneServer);
+  const settings = readSettings(group, usual);
+  checkTimes(group, settings);
+  return settings;
+}
+
+/** The settings of one server; what it leaves out comes from the defaults. */
+export function readServerSettings(part: Part, defaults: ServerSettings): ServerSettings {
   const group = readGroupOrEmpty(part, '{ "start": "lazy" }');
   refuseUnknownKeys(group, settingKeys);
-  const settings: ServerSettings = {
-    start: readChoice(group.get("start"), ["eager", "lazy"]) ?? "eager",
-    sharing: readChoice(group.get("sharing"), ["shared", "perSession", "exclusive"]) ?? "shared",
-    prefix: readPrefix(group.get("prefix")),
-    startTimeoutMs: readNumber(group.get("startTimeoutMs"), timeRange(30_000)) ?? 30_000,
-    timeoutMs: readNumber(group.get("timeoutMs"), timeRange(300_000)) ?? 300_000,
-    maxTotalMs: readNumber(group.get("maxTotalMs"), timeRange(1_800_000)) ?? 1_800_000,
-    maxConnections: readNumber(group.get("maxConnections"), { min: 1, max: 1000, example: 8 }) ?? 8,
-    idleStopMs: readNumber(group.get("idleStopMs"), timeRange(600_000)),
-    allow: readAllowed(group.get("allow"), '"allow": ["read_*"]'),
-    deny: readTexts(group.get("deny"), '"deny": ["delete_*"]'),
-    tools: readToolRules(group.get("tools")),
-  };
+  const settings = readSettings(group, defaults);
   checkTogether(group, settings);
-  return settings;
+  // A default that is for lazy servers says nothing of an eager one.
+  return settings.start === "eager" ? { ...settings, idleStopMs: undefined } : settings;
+}
+
+function readSettings(group: Group, base: ServerSettings): ServerSettings {
+  const { allow, deny, tools } = base;
+  return {
+    start: readChoice(group.get("start"), ["eager", "lazy"]) ?? base.start,
+    sharing: readChoice(group.get("sharing"), ["shared", "perSession", "exclusive"]) ?? base.sharing,
+    prefix: readPrefix(group.get("prefix")),
+    startTimeoutMs: readNumber(group.get("startTimeoutMs"), timeRange(30_000)) ?? base.startTimeoutMs,
+    maxStartMs: readNumber(group.get("maxStartMs"), timeRange(600_000)) ?? base.maxStartMs,
+    timeoutMs: readNumber(group.get("timeoutMs"), timeRange(300_000)) ?? base.timeoutMs,
+    maxTotalMs: readNumber(group.get("maxTotalMs"), timeRange(1_800_000)) ?? base.maxTotalMs,
+    maxConnections:
+      readNumber(group.get("maxConnections"), { min: 1, max: 1000, example: 8 }) ?? base.maxConnections,
+    idleStopMs: readNumber(group.get("idleStopMs"), timeRange(600_000)) ?? base.idleStopMs,
+    allow: group.has("allow") ? readAllowed(group.get("allow"), '"allow": ["read_*"]') : allow,
+    deny: group.has("deny") ? readTexts(group.get("deny"), '"deny": ["delete_*"]') : deny,
+    tools: group.has("tools") ? readToolRules(group.get("tools")) : tools,
+  };
 }
 
 function readPrefix(part: Part): string | false | undefined {
@@ -72,18 +116,26 @@ function readPrefix(part: Part): string | false | undefined {
   return readAnyText(part, '"gh", or false for none');
 }
 
-/** What is right by itself and not beside the rest. */
+/** What is right by itself and not beside the rest. Only what the server says itself is told: defaults are for others too. */
 function checkTogether(group: Group, settings: ServerSettings): void {
   const { reading } = group;
-  const has = (key: string): boolean => group.has(key);
-  const at = (key: string): string => group.get(key).path;
-  if (settings.idleStopMs !== undefined && settings.start === "eager")
+  if (group.has("idleStopMs") && settings.start === "eager")
     reading.issue(
-      at("idleStopMs"),
+      group.get("idleStopMs").path,
       'is for servers that start with their first use: write "start": "lazy" too',
     );
-  if (has("maxConnections") && settings.sharing === "shared")
-    reading.warn(at("maxConnections"), 'is not used while "sharing" is "shared", which has one connection');
-  if ((has("timeoutMs") || has("maxTotalMs")) && settings.timeoutMs > settings.maxTotalMs)
-    reading.warn(at("timeoutMs"), `is never reached: maxTotalMs is ${settings.maxTotalMs}, which is less`);
+  if (group.has("maxConnections") && settings.sharing === "shared")
+    reading.warn(
+      group.get("maxConnections").path,
+      'is not used while "sharing" is "shared", which has one connection',
+    );
+  checkTimes(group, settings);
+}
+
+function checkTimes(group: Group, { timeoutMs, maxTotalMs }: ServerSettings): void {
+  if (timeoutMs <= maxTotalMs || !(group.has("timeoutMs") || group.has("maxTotalMs"))) return;
+  group.reading.warn(
+    group.get("timeoutMs").path,
+    `is never reached: maxTotalMs is ${maxTotalMs}, which is less`,
+  );
 }

@@ -28,20 +28,42 @@ describe("the junctor section", () => {
   test.each([
     [
       section('{ "seperator": "_" }'),
-      "junctor.seperator: is not known here: did you mean separator? (There may be servers, separator, keys, allow, deny, middleware, audit, limits, redact, http, log.)",
+      "junctor.seperator: is not known here: did you mean separator? (There may be servers, defaults, separator, keys, allow, deny, middleware, audit, limits, redact, http, log, firstListMs, maxStarts, remember.)",
     ],
     [
       section('{ "colour": 1 }'),
-      "junctor.colour: is not known here: write one of servers, separator, keys, allow, deny, middleware, audit, limits, redact, http, log",
+      "junctor.colour: is not known here: write one of servers, defaults, separator, keys, allow, deny, middleware, audit, limits, redact, http, log, firstListMs, maxStarts, remember",
     ],
     [
       section('{ "tools": {} }'),
-      'junctor.tools: does not belong here: it is said of one server: write "servers": { "NAME": { "tools": … } }',
+      'junctor.tools: does not belong here: it is said of servers: write "servers": { "NAME": { "tools": … } }',
     ],
     [
       section('{ "timeoutMs": 1 }'),
-      'junctor.timeoutMs: does not belong here: it is said of one server: write "servers": { "NAME": { "timeoutMs": … } }',
+      'junctor.timeoutMs: does not belong here: it is said of servers: write "servers": { "NAME": { "timeoutMs": … } }, or "defaults": { "timeoutMs": … } for all',
     ],
+    [
+      section('{ "defaults": { "prefix": false } }'),
+      'junctor.defaults.prefix: does not belong here: it is said of one server: write "servers": { "NAME": { "prefix": … } }',
+    ],
+    [
+      section('{ "defaults": { "strat": "lazy" } }'),
+      "junctor.defaults.strat: is not known here: did you mean start? (There may be start, sharing, startTimeoutMs, maxStartMs, timeoutMs, maxTotalMs, maxConnections, idleStopMs, allow, deny.)",
+    ],
+    [
+      section('{ "defaults": { "timeoutMs": 0 } }'),
+      "junctor.defaults.timeoutMs: must be a whole number from 1 to 2147483647: write 300000",
+    ],
+    [
+      section('{ "defaults": [] }'),
+      'junctor.defaults: must be an object, not an array: write "defaults": { "startTimeoutMs": 120000 }',
+    ],
+    [
+      section('{ "firstListMs": 600001 }'),
+      "junctor.firstListMs: must be a whole number from 0 to 600000: write 20000",
+    ],
+    [section('{ "maxStarts": 0 }'), "junctor.maxStarts: must be a whole number from 1 to 64: write 4"],
+    [section('{ "remember": "no" }'), "junctor.remember: must be true or false, not a string: write true"],
     [section('{ "separator": ":" }'), 'junctor.separator: must be one of "__", "_", "-", ".", "/"'],
     [section('{ "separator": 1 }'), 'junctor.separator: must be a string, not a number: write "__"'],
     [
@@ -204,11 +226,11 @@ describe("a server's settings", () => {
     [settings("[]"), 'junctor.servers.x: must be an object, not an array: write { "start": "lazy" }'],
     [
       settings('{ "strat": "lazy" }'),
-      "junctor.servers.x.strat: is not known here: did you mean start? (There may be start, sharing, prefix, startTimeoutMs, timeoutMs, maxTotalMs, maxConnections, idleStopMs, allow, deny, tools.)",
+      "junctor.servers.x.strat: is not known here: did you mean start? (There may be start, sharing, prefix, startTimeoutMs, maxStartMs, timeoutMs, maxTotalMs, maxConnections, idleStopMs, allow, deny, tools.)",
     ],
     [
       settings('{ "command": "a" }'),
-      "junctor.servers.x.command: is not known here: write one of start, sharing, prefix, startTimeoutMs, timeoutMs, maxTotalMs, maxConnections, idleStopMs, allow, deny, tools",
+      "junctor.servers.x.command: is not known here: write one of start, sharing, prefix, startTimeoutMs, maxStartMs, timeoutMs, maxTotalMs, maxConnections, idleStopMs, allow, deny, tools",
     ],
     [
       settings('{ "start": "lasy" }'),

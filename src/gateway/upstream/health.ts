@@ -1,7 +1,9 @@
 import type { Agreement } from "../../client/agreement.ts";
+import type { FailureCode } from "../../errors/failure-code.ts";
 
 /** Why a server failed. */
 export interface Failure {
+  readonly code: FailureCode;
   readonly reason: string;
   /** The end of what a child wrote to its standard error stream; for those who run the gateway, not for callers. */
   readonly said: string;

@@ -1,5 +1,5 @@
 import { type Backoff, createBackoff } from "../../async/backoff.ts";
-import { type Clock, sleep } from "../../async/clock.ts";
+import { type Clock, settlesWithin, sleep } from "../../async/clock.ts";
 import { createDeferred, type Deferred } from "../../async/deferred.ts";
 import type { Agreement } from "../../client/agreement.ts";
 import type { Client } from "../../client/client.ts";
@@ -7,15 +7,24 @@ import { ConnectError } from "../../errors/connect-error.ts";
 import { UpstreamError } from "../../errors/upstream-error.ts";
 import { Gates, type GatesOptions } from "./gates.ts";
 import { describeHealth, type Health } from "./health.ts";
-import { toReason } from "./to-reason.ts";
+import { toFailure } from "./to-reason.ts";
 import { isDoubtful } from "./to-upstream-error.ts";
 
-/** Opens the way to a server once. `onLost` is to be called when it is gone; `onOpen` whenever something is started. */
-export type OpenClient = (life: {
+/** What a line tells those who open its client, and wants to be told. */
+export interface LineLife {
   readonly signal: AbortSignal;
+  /** Whether a call waits for the client. */
+  readonly isUrgent: () => boolean;
+  /** How many starts in a row ended because the server did not answer in time. */
+  readonly timeouts: number;
+  /** To be called when the server is gone. */
   readonly onLost: (reason: Error) => void;
+  /** To be called before something is started; what it throws prevents that. */
   readonly onOpen: () => void;
-}) => Promise<Client>;
+}
+
+/** Opens the way to a server once. */
+export type OpenClient = (life: LineLife) => Promise<Client>;
 
 export interface LineOptions extends GatesOptions {
   readonly server: string;
@@ -39,11 +48,11 @@ export class Line implements AsyncDisposable {
   readonly #backoff: Backoff;
   readonly #gates: Gates;
   readonly #stopping = new AbortController();
-  /** Woken at every change of health. */
-  readonly #waiting = new Set<() => void>();
   /** What is over and not quite closed. */
   readonly #closing = new Set<Promise<void>>();
   #health: Health = { kind: "idle" };
+  /** Settles at the next change of health. */
+  #changed = createDeferred<void>();
   #client: Client | undefined;
   #lost: Deferred<Error> | undefined;
   #running: Promise<void> | undefined;
@@ -53,6 +62,9 @@ export class Line implements AsyncDisposable {
   /** How many wait for it to be up. */
   #needing = 0;
   #failures = 0;
+  /** Starts in a row that ended because the server did not answer in time. */
+  #timeouts = 0;
+  #openedAt = 0;
   /** Asked for a sign of life that has not come yet. */
   #doubted: Client | undefined;
 
@@ -93,7 +105,7 @@ export class Line implements AsyncDisposable {
         const isHopeless = this.#health.kind === "down" && this.#health.nextTryAt > until;
         if (leftMs <= 0 || hasFailed || isHopeless || this.#stopping.signal.aborted)
           throw this.#unavailable();
-        await this.#changed(leftMs, signal);
+        await settlesWithin(this.#changed.promise, leftMs, clock, signal);
       }
     } finally {
       this.#needing--;
@@ -182,7 +194,8 @@ export class Line implements AsyncDisposable {
     if (!signal.aborted) {
       signal.addEventListener("abort", () => lost.resolve(signal.reason as Error), { once: true });
       this.#client = client;
-      this.#become({ kind: "up", since: upAt, agreement, connectMs: upAt - since });
+      this.#timeouts = 0;
+      this.#become({ kind: "up", since: upAt, agreement, connectMs: upAt - this.#openedAt });
       this.#options.onUp?.(client);
       await lost.promise;
       this.#client = undefined;
@@ -208,7 +221,14 @@ export class Line implements AsyncDisposable {
   }
 
   async #open(signal: AbortSignal, onLost: (reason: Error) => void): Promise<Opened> {
-    const client = await this.#options.open({ signal, onLost, onOpen: () => this.#noteStart() });
+    this.#openedAt = this.#options.clock.now();
+    const client = await this.#options.open({
+      signal,
+      isUrgent: () => this.#needing > 0,
+      timeouts: this.#timeouts,
+      onLost,
+      onOpen: () => this.#noteStart(),
+    });
     try {
       return { client, agreement: await client.agreement() };
     } catch (error) {
@@ -230,6 +250,7 @@ export class Line implements AsyncDisposable {
   #noteStart(): void {
     if (this.#gates.delayMs > 0) throw this.#tooOften();
     this.#gates.noteStart();
+    this.#openedAt = this.#options.clock.now();
   }
 
   #tooOften(): ConnectError {
@@ -244,14 +265,16 @@ export class Line implements AsyncDisposable {
     const now = clock.now();
     const delayMs = Math.max(this.#gates.delayMs, ownDelayMs ?? this.#backoff.next());
     const isBroken = this.#gates.delayMs > 0;
-    const reason = toReason(cause);
-    const said = cause instanceof ConnectError ? cause.stderr.trim() : "";
-    this.#become({ kind: "down", since: now, reason, said, nextTryAt: now + delayMs, isBroken }, cause);
+    const failure = toFailure(cause);
+    this.#timeouts = failure.code === "no_answer" ? this.#timeouts + 1 : 0;
+    this.#become({ kind: "down", since: now, ...failure, nextTryAt: now + delayMs, isBroken }, cause);
   }
 
   #become(health: Health, cause?: unknown): void {
+    const changed = this.#changed;
     this.#health = health;
-    for (const wake of this.#waiting) wake();
+    this.#changed = createDeferred();
+    changed.resolve();
     this.#options.onHealth(health, cause);
   }
 
@@ -259,26 +282,6 @@ export class Line implements AsyncDisposable {
     const { server, clock } = this.#options;
     const text = `${server} is not available, and the call was not sent: ${describeHealth(this.#health, clock.now())}.`;
     return new UpstreamError("unavailable", server, "not_sent", text);
-  }
-
-  /** Resolves at the next change of health, or when the time is over. */
-  #changed(leftMs: number, signal: AbortSignal): Promise<void> {
-    return new Promise((resolve, reject) => {
-      const giveUp = (): void => {
-        reject(signal.reason);
-        settle();
-      };
-      const settle = (): void => {
-        stop();
-        this.#waiting.delete(settle);
-        signal.removeEventListener("abort", giveUp);
-        resolve();
-      };
-      const stop = this.#options.clock.timer(leftMs, settle);
-      this.#waiting.add(settle);
-      signal.addEventListener("abort", giveUp, { once: true });
-      if (signal.aborted) giveUp();
-    });
   }
 }
 

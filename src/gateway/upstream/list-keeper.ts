@@ -1,4 +1,5 @@
 import type { Clock } from "../../async/clock.ts";
+import { createDeferred } from "../../async/deferred.ts";
 import type { Client } from "../../client/client.ts";
 import type { CacheHints, Prompt, Resource, ResourceTemplate, Tool } from "../../mcp/types.ts";
 import { definitionOf } from "../../tools/definition.ts";
@@ -15,6 +16,8 @@ export interface Listed {
   readonly hints: CacheHints;
   /** What could not be listed, and why. */
   readonly problems: readonly string[];
+  /** Whether the server that runs now listed all of this; else some of it is known from before. */
+  readonly isConfirmed: boolean;
 }
 
 export type ListKind = "tools" | "resources" | "prompts";
@@ -32,7 +35,7 @@ export interface ListKeeperOptions {
 }
 
 /** What is asked for by itself. */
-type Part = "tools" | "resources" | "templates" | "prompts";
+export type Part = "tools" | "resources" | "templates" | "prompts";
 
 const partsOf: { readonly [Kind in ListKind]: readonly Part[] } = {
   tools: ["tools"],
@@ -40,7 +43,8 @@ const partsOf: { readonly [Kind in ListKind]: readonly Part[] } = {
   prompts: ["prompts"],
 };
 
-const everything: readonly Part[] = ["tools", "resources", "templates", "prompts"];
+/** Every list a server may have. */
+export const listParts: readonly Part[] = ["tools", "resources", "templates", "prompts"];
 
 const nothing: Listed = {
   tools: [],
@@ -49,6 +53,7 @@ const nothing: Listed = {
   prompts: [],
   hints: { ttlMs: 0, cacheScope: "private" },
   problems: [],
+  isConfirmed: false,
 };
 
 /** A server that is up, and what is being listed there. */
@@ -67,6 +72,9 @@ export class ListKeeper {
   readonly #options: ListKeeperOptions;
   readonly #problems = new Map<Part, string>();
   readonly #heardOf = new Set<ListKind>();
+  /** Settle when a list came for the first time, or could not be had. */
+  readonly #firsts = new Map(listParts.map((part) => [part, createDeferred<void>()]));
+  readonly #unconfirmed = new Set<Part>(listParts);
   #listed: Listed = nothing;
   #isListed = false;
   #listing: Listing | undefined;
@@ -78,8 +86,10 @@ export class ListKeeper {
   constructor(options: ListKeeperOptions) {
     this.#options = options;
     if (options.known !== undefined) {
-      this.#listed = options.known;
+      this.#listed = { ...options.known, isConfirmed: false };
       this.#isListed = true;
+      for (const first of this.#firsts.values()) first.resolve();
+      this.#firsts.clear();
     }
   }
 
@@ -92,6 +102,16 @@ export class ListKeeper {
     return this.#isListed;
   }
 
+  /** Settles when a list came for the first time, or could not be had; undefined when that is so. */
+  first(part: Part): Promise<void> | undefined {
+    return this.#firsts.get(part)?.promise;
+  }
+
+  /** Whether its tools were ever listed, and nothing is being listed now. */
+  get isSettled(): boolean {
+    return this.#isListed && (this.#listing?.underway.size ?? 0) === 0;
+  }
+
   /** A server came up: everything is listed. Resolves when that is done, for better or worse. */
   begin(client: Client): Promise<void> {
     this.end();
@@ -100,7 +120,7 @@ export class ListKeeper {
     client.onChange?.((change) => {
       if (this.#listing === listing) this.#heard(change);
     });
-    return this.#refresh(listing, everything);
+    return this.#refresh(listing, listParts);
   }
 
   /** The server is gone; what it listed is still what is known of it. */
@@ -123,7 +143,7 @@ export class ListKeeper {
   /** Lists everything again, in the background, if that was not done for so long. */
   refreshAfter(ms: number): void {
     if (this.#listing === undefined || this.#options.clock.now() - this.#refreshedAt < ms) return;
-    void this.#refresh(this.#listing, everything);
+    void this.#refresh(this.#listing, listParts);
   }
 
   #heard(change: Change): void {
@@ -141,7 +161,7 @@ export class ListKeeper {
   }
 
   async #refresh(listing: Listing, parts: readonly Part[]): Promise<void> {
-    if (parts === everything) this.#refreshedAt = this.#options.clock.now();
+    if (parts === listParts) this.#refreshedAt = this.#options.clock.now();
     const { outdated, underway } = listing;
     const refreshed = parts.map((part) => {
       outdated.add(part);
@@ -172,6 +192,7 @@ export class ListKeeper {
     if (this.#listing !== listing) return;
     if (problem === undefined) this.#problems.delete(part);
     else this.#problems.set(part, problem);
+    if (problem === undefined) this.#unconfirmed.delete(part);
     if (part === "tools" && problem === undefined) this.#isListed = true;
     const last = this.#listed[part];
     const isChanged = items !== undefined && !isSame(items, last);
@@ -179,8 +200,11 @@ export class ListKeeper {
       ...this.#listed,
       [part]: isChanged ? items : last,
       hints: client.cacheHints ?? nothing.hints,
-      problems: everything.flatMap((each) => this.#problems.get(each) ?? []),
+      problems: listParts.flatMap((each) => this.#problems.get(each) ?? []),
+      isConfirmed: this.#unconfirmed.size === 0,
     };
+    this.#firsts.get(part)?.resolve();
+    this.#firsts.delete(part);
     this.#options.onListed(isChanged || isAnnounced ? [part === "templates" ? "resources" : part] : []);
   }
 }

@@ -3,16 +3,47 @@ import { ClosedError } from "../../errors/closed-error.ts";
 import { ConnectError } from "../../errors/connect-error.ts";
 import { HttpError } from "../../errors/http-error.ts";
 import { RpcError } from "../../errors/rpc-error.ts";
-import { toReason } from "./to-reason.ts";
+import { toFailure, toReason } from "./to-reason.ts";
 
 const system = (code: string): Error =>
   Object.assign(new Error(`${code} secret.internal:80 /opt/secret`), { code });
-const missing = "there is no program as its command says, or no such folder to run it in";
 
 test.each([
   [
-    new ConnectError("/opt/secret", 'there is no program "/opt/secret"', { cause: system("ENOENT") }),
-    missing,
+    new ConnectError("/opt/secret", 'there is no program "/opt/secret"', {
+      kind: "no_program",
+      cause: system("ENOENT"),
+    }),
+    "there is no program as its command says",
+  ],
+  [
+    new ConnectError("node", 'there is no folder "/opt/secret"', {
+      kind: "no_folder",
+      cause: system("ENOENT"),
+    }),
+    "there is no folder as its cwd says",
+  ],
+  [
+    new ConnectError("/opt/secret", "…", { kind: "not_executable", cause: system("EACCES") }),
+    "its command may not be run: it is a folder, or a file that is not executable",
+  ],
+  [
+    new ConnectError("secret", "it exited with code 2", { kind: "exited", stray: "Usage: secret" }),
+    "it exited with code 2; it wrote text that is no MCP message to its standard output",
+  ],
+  [
+    new ClosedError("not_sent", "secret", { cause: system("ERR_SSL_WRONG_VERSION_NUMBER") }),
+    "it does not speak TLS (ERR_SSL_WRONG_VERSION_NUMBER)",
+  ],
+  [
+    new ClosedError("outcome_unknown", "secret", { cause: system("UND_ERR_SOCKET") }),
+    "it closed the connection",
+  ],
+  [
+    new RpcError("rpc.other", "https://host/secret answered 200 with a web page", {
+      cause: new HttpError(200, "https://host/secret", "<html>secret"),
+    }),
+    "it answered with HTTP status 200 and no MCP message",
   ],
   [system("ECONNREFUSED"), "it cannot be started or reached (ECONNREFUSED)"],
   [
@@ -28,4 +59,12 @@ test.each([
   ["a word", "a word"],
 ])("%s is: %s", (cause, reason) => {
   expect(toReason(cause)).toBe(reason);
+});
+
+test("a failure has what the child wrote, which a reason never has", () => {
+  const cause = new ConnectError("secret", "it exited with code 1", {
+    kind: "exited",
+    stderr: "no database\n",
+  });
+  expect(toFailure(cause)).toEqual({ code: "exited", reason: "it exited with code 1", said: "no database" });
 });

@@ -1,31 +1,56 @@
-import { ClosedError } from "../../errors/closed-error.ts";
 import { ConnectError } from "../../errors/connect-error.ts";
+import { failureCodeOf, systemCodeOf } from "../../errors/failure-code.ts";
 import { HttpError } from "../../errors/http-error.ts";
+import type { Failure } from "./health.ts";
+
+/** Why a server failed: for programs, for callers, and for those who run the gateway. */
+export function toFailure(cause: unknown): Failure {
+  const said = cause instanceof ConnectError ? cause.stderr.trim() : "";
+  return { code: failureCodeOf(cause), reason: toReason(cause), said };
+}
 
 /**
  * Why a server failed, in one line that anybody may read: callers are told it. Commands, addresses and what a child wrote
  * are for the log.
  */
 export function toReason(cause: unknown): string {
-  const code = systemCodeOf(cause);
-  if (code === "ENOENT") return "there is no program as its command says, or no such folder to run it in";
-  if (code?.includes("CERT") === true) return `its certificate is not trusted (${code})`;
-  if (code !== undefined) return `it cannot be started or reached (${code})`;
-  if (cause instanceof ConnectError) return cause.reason;
-  if (cause instanceof ClosedError) return "it ended";
+  switch (failureCodeOf(cause)) {
+    case "no_program":
+      return "there is no program as its command says";
+    case "no_folder":
+      return "there is no folder as its cwd says";
+    case "not_executable":
+      return "its command may not be run: it is a folder, or a file that is not executable";
+    case "refused":
+    case "no_host":
+    case "unreachable":
+      return `it cannot be started or reached (${systemCodeOf(cause)})`;
+    case "certificate":
+      return `its certificate is not trusted (${systemCodeOf(cause)})`;
+    case "no_tls":
+      return `it does not speak TLS (${systemCodeOf(cause)})`;
+    case "lost":
+      return systemCodeOf(cause) === "UND_ERR_SOCKET" ? "it closed the connection" : "it ended";
+    case "not_mcp":
+      return notMcp(cause);
+    default:
+      return describe(cause);
+  }
+}
+
+function describe(cause: unknown): string {
+  if (cause instanceof ConnectError)
+    return cause.stray === "" ? cause.reason : `${cause.reason}; ${strayReason}`;
   if (cause instanceof HttpError) return `it answered with HTTP status ${cause.status}`;
   const text = cause instanceof Error ? cause.message : String(cause);
   return text.split("\n", 1)[0] ?? text;
 }
 
-/** These say that it was there and is gone, which is said better. */
-const endings: ReadonlySet<unknown> = new Set(["EPIPE", "ECONNRESET"]);
+const strayReason = "it wrote text that is no MCP message to its standard output";
 
-/** What the system said, such as `ECONNREFUSED`. Its message would name the program or the host. */
-function systemCodeOf(error: unknown): string | undefined {
-  for (let each = error, depth = 0; each instanceof Error && depth < 5; each = each.cause, depth++) {
-    const { code } = each as { readonly code?: unknown };
-    if (typeof code === "string" && /^[A-Z][A-Z_]+$/.test(code)) return endings.has(code) ? undefined : code;
-  }
-  return undefined;
+/** The message of such an error names the address. */
+function notMcp(cause: unknown): string {
+  const http = cause instanceof Error && cause.cause instanceof HttpError ? cause.cause : cause;
+  if (http instanceof HttpError) return `it answered with HTTP status ${http.status} and no MCP message`;
+  return describe(cause);
 }

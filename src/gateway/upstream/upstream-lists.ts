@@ -2,7 +2,7 @@ import { type Clock, settlesWithin } from "../../async/clock.ts";
 import { createDeferred } from "../../async/deferred.ts";
 import type { Client } from "../../client/client.ts";
 import { type CreateLine, toCapabilities } from "./line-factory.ts";
-import { type Listed, ListKeeper, type ListKind } from "./list-keeper.ts";
+import { type Listed, ListKeeper, type ListKind, type Part } from "./list-keeper.ts";
 import { type Variant, Variants } from "./variants.ts";
 
 export interface UpstreamListsOptions {
@@ -49,6 +49,16 @@ export class UpstreamLists implements AsyncDisposable {
   /** Whether anything is known of it. */
   get isListed(): boolean {
     return this.#common.isListed;
+  }
+
+  /** Settles when a list came for the first time, or could not be had; undefined when that is so. */
+  first(part: Part): Promise<void> | undefined {
+    return this.#common.first(part);
+  }
+
+  /** Whether its tools were ever listed, and nothing is being listed now. */
+  get isSettled(): boolean {
+    return this.#common.isSettled;
   }
 
   /** What it lists for callers of a kind; for one that was not seen yet, what it lists for everybody. */

@@ -47,6 +47,8 @@ function make(config: Partial<ServerConfig> = {}): Made {
         signal: signal ?? new AbortController().signal,
         onLost: onLost as (reason: Error) => void,
         onOpen: onOpen ?? (() => {}),
+        isUrgent: () => false,
+        timeouts: 0,
       });
       const close = client.close.bind(client);
       const open = new Set<Deferred<ToolOutcome>>();
@@ -218,11 +220,11 @@ describe("a lazy server", () => {
 
   test("is started by who looks at its lists for the first time, and not by who looks again after it rested", async () => {
     const made = make({ start: "lazy", idleStopMs: 1000 });
-    expect(made.upstream.looked(createCallContext())).toBeInstanceOf(Promise);
+    expect(made.upstream.looked(createCallContext(), "tools")).toBeInstanceOf(Promise);
     await made.comeUp();
     await made.clock.advance(1000);
     expect(made.upstream.health.kind).toBe("idle");
-    expect(made.upstream.looked(createCallContext())).toBeUndefined();
+    expect(made.upstream.looked(createCallContext(), "tools")).toBeUndefined();
     await turn();
     expect(made.opener.openings).toHaveLength(1);
     await made.upstream[Symbol.asyncDispose]();
@@ -248,21 +250,21 @@ describe("looking", () => {
     const made = make();
     void made.upstream.start();
     await made.comeUp();
-    const looked = made.upstream.looked(createCallContext({ ...legacy, capabilities }));
+    const looked = made.upstream.looked(createCallContext({ ...legacy, capabilities }), "tools");
     expect(looked).toBeInstanceOf(Promise);
     await made.comeUp({ tools: () => Promise.resolve(toTools("x", "asks")) });
     await looked;
     const key = JSON.stringify(capabilities);
     expect(made.upstream.listedFor(key).tools).toHaveLength(2);
     expect(made.upstream.listedFor("").tools).toHaveLength(1);
-    expect(made.upstream.looked(createCallContext({ ...legacy, capabilities }))).toBeUndefined();
+    expect(made.upstream.looked(createCallContext({ ...legacy, capabilities }), "tools")).toBeUndefined();
   });
 
   test("for callers of a new kind whose lists cannot be had shows what is there for everybody", async () => {
     const made = make();
     void made.upstream.start();
     await made.comeUp();
-    const looked = made.upstream.looked(createCallContext({ ...legacy, capabilities }));
+    const looked = made.upstream.looked(createCallContext({ ...legacy, capabilities }), "tools");
     await made.comeUp({ tools: () => Promise.reject(new Error("no")) });
     await looked;
     expect(made.upstream.listedFor(JSON.stringify(capabilities)).tools).toHaveLength(1);
@@ -272,7 +274,7 @@ describe("looking", () => {
     const made = make();
     void made.upstream.start();
     await made.comeUp();
-    const looked = made.upstream.looked(createCallContext({ ...legacy, capabilities }));
+    const looked = made.upstream.looked(createCallContext({ ...legacy, capabilities }), "tools");
     await turn();
     await made.upstream[Symbol.asyncDispose]();
     let isOver = false;

@@ -16,11 +16,13 @@ import type {
 } from "../../tools/provider.ts";
 import type { Parking } from "../bridge/parking.ts";
 import type { ServerConfig } from "../config/config.ts";
-import type { Health } from "./health.ts";
+import { FirstLists } from "./first-lists.ts";
+import { describeHealth, type Health } from "./health.ts";
 import { type CreateLine, createLineFactory } from "./line-factory.ts";
 import type { Line } from "./line.ts";
-import type { Listed, ListKind } from "./list-keeper.ts";
+import type { Listed, ListKind, Part } from "./list-keeper.ts";
 import { Serving } from "./serving.ts";
+import type { StartSlots } from "./start-slots.ts";
 import { type Hide, isDoubtful, toUpstreamError } from "./to-upstream-error.ts";
 import { UpstreamLists } from "./upstream-lists.ts";
 import { Watches } from "./watches.ts";
@@ -36,6 +38,12 @@ export interface UpstreamOptions {
   /** Opens a way to the server: what the config says, unless a test or an in-process server wants another. */
   readonly connect: (options: ConnectOptions) => Promise<Client>;
   readonly parking: Parking;
+  /** Limits how many processes start at the same time. */
+  readonly slots?: StartSlots | undefined;
+  /** What it listed when it ran before, if that is known. */
+  readonly remembered?: Listed | undefined;
+  /** How long after its start its first lists are waited for; 2 s. */
+  readonly firstListMs?: number;
   /** The server this one takes the place of, because its config changed: its lists and watches are taken over. */
   readonly predecessor?: Upstream | undefined;
   readonly clock?: Clock;
@@ -53,25 +61,38 @@ export class Upstream implements AsyncDisposable {
   /** What everybody shares, as long as nothing is declared. Always kept up. */
   readonly #base: Line;
   readonly #lists: UpstreamLists;
+  readonly #firstLists: FirstLists;
   readonly #serving: Serving;
   readonly #watches: Watches;
   #isClosed = false;
   #stopIdle: (() => void) | undefined;
-  #firstListed: Promise<void> | undefined;
 
   constructor(options: UpstreamOptions) {
-    const { config, clock = systemClock, onChange, connect, predecessor, parking } = options;
+    const { config, clock = systemClock, onChange, connect, predecessor, parking, slots } = options;
+    const { firstListMs = 2000 } = options;
     this.config = config;
     this.#options = options;
     this.#clock = clock;
     const onResource = (uri: string): void => onChange({ kind: "resource", uri });
-    const createLine = createLineFactory({ config, connect, clock, onAsked: () => this.#serving.asked() });
+    const createLine = createLineFactory({
+      config,
+      connect,
+      clock,
+      slots,
+      onAsked: () => this.#serving.asked(),
+    });
     this.#lists = new UpstreamLists({
       clock,
       createLine,
-      known: predecessor?.listedFor(""),
+      known: predecessor?.isListed === true ? predecessor.listedFor("") : options.remembered,
       onListed: (changed) => onChange({ kind: "listed", changed }),
       onResource,
+    });
+    this.#firstLists = new FirstLists({
+      clock,
+      firstListMs,
+      startTimeoutMs: config.startTimeoutMs,
+      first: (part) => this.#lists.first(part),
     });
     // Whoever watches a resource goes on watching, whatever became of its server.
     this.#watches = predecessor === undefined ? new Watches(onResource) : predecessor.#watches;
@@ -102,9 +123,14 @@ export class Upstream implements AsyncDisposable {
     return this.#lists.listedFor(key);
   }
 
-  /** Whether it is not started and nothing is known of it. */
-  get isUnknown(): boolean {
-    return this.health.kind === "idle" && !this.#lists.isListed;
+  /** Whether anything is known of what it lists. */
+  get isListed(): boolean {
+    return this.#lists.isListed;
+  }
+
+  /** Whether everything it lists is known, as it was last listed. */
+  get isSettled(): boolean {
+    return this.#lists.isSettled;
   }
 
   /** How many calls it has underway. */
@@ -114,19 +140,36 @@ export class Upstream implements AsyncDisposable {
 
   /** Starts it, if it is not started. Resolves when it is up and listed, or has failed for the first time. */
   async start(): Promise<void> {
+    if (this.health.kind === "idle") this.#firstLists.begin();
     this.#base.start();
-    await this.#base.whenUp(new AbortController().signal).catch(() => {});
-    await this.#firstListed;
+    await this.#firstLists.all();
   }
 
   /**
-   * Somebody looks at its lists: a lazy one that was never listed is started, and old lists are renewed in the background. A
-   * promise means that something was never listed and will be soon.
+   * A caller looks at one of its lists: a lazy server that was never listed is started, and old lists are renewed in the
+   * background. A promise means that the list is not known yet; it settles when it is, or when it was waited for long enough.
    */
-  looked({ capabilities, revision }: CallContext): Promise<void> | undefined {
-    if (this.isUnknown) return this.start();
-    if (this.health.kind !== "up") return undefined;
+  looked({ capabilities, revision }: CallContext, part: Part): Promise<unknown> | undefined {
+    if (this.health.kind === "idle" && !this.isListed) void this.start();
+    const first = this.#firstLists.forList(part);
+    if (first !== undefined || this.health.kind !== "up") return first;
     return this.#lists.looked(this.#isModern ? "" : toRelayable(capabilities, revision).key);
+  }
+
+  /**
+   * A caller names something that may be in one of its lists. A promise means that the list is not known yet; it settles when
+   * it is, when the server failed, or when it was waited for as long as for a start.
+   */
+  untilListed(part: Part, signal: AbortSignal): Promise<unknown> | undefined {
+    if (this.health.kind === "idle" && !this.isListed) void this.start();
+    return this.#firstLists.forCall(part, signal);
+  }
+
+  /** Why a call that may have been for it was not sent: nothing is known of what it offers. */
+  unavailable(): UpstreamError {
+    const why = describeHealth(this.health, this.#clock.now());
+    const text = `${this.name} has not listed what it offers yet, so the call was not sent: ${why}.`;
+    return new UpstreamError("unavailable", this.name, "not_sent", text);
   }
 
   /** A legacy conversation is over, and with it what was its own. */
@@ -221,12 +264,13 @@ export class Upstream implements AsyncDisposable {
       {
         keepsAlive: true,
         onUp: (client) => {
-          this.#firstListed = this.#lists.begin(client);
+          void this.#lists.begin(client);
           this.#watches.renew(client);
           this.#restLater();
         },
         onHealth: (health, cause) => {
           if (health.kind !== "up") this.#lists.end();
+          this.#firstLists.note(health);
           this.#options.onChange({ kind: "health", health, cause });
         },
       },

@@ -1,6 +1,7 @@
 import { Buffer } from "node:buffer";
 import { errors as undiciErrors } from "undici";
 import { ClosedError } from "../../errors/closed-error.ts";
+import { failureCodeOf, systemCodeOf } from "../../errors/failure-code.ts";
 import { HttpError } from "../../errors/http-error.ts";
 
 /** What a failure on the network means for the request it met. */
@@ -19,6 +20,8 @@ export function isRefused(error: unknown): boolean {
 function describe(error: unknown): string {
   if (isRefused(error)) return "nothing listens there (connection refused)";
   if (error instanceof undiciErrors.SocketError) return "the connection was closed";
+  // What OpenSSL says has line ends and names its source files.
+  if (failureCodeOf(error) === "no_tls") return `it does not speak TLS (${systemCodeOf(error)})`;
   if (error instanceof Error && error.message !== "") return error.message;
   return String((error as { code?: unknown } | undefined)?.code ?? error);
 }

@@ -8,6 +8,7 @@ import type { Incoming } from "../../jsonrpc/channel.ts";
 import type { RequestId, Response } from "../../jsonrpc/message.ts";
 import type { AnswerReader } from "./client-answer.ts";
 import { httpErrorOf, isRefused } from "./client-failure.ts";
+import { mediaTypeOf } from "./client-reply.ts";
 import type { HttpWay } from "./client-way.ts";
 
 /** A server may make us wait, but not for good. */
@@ -111,12 +112,16 @@ function toAnswer(way: HttpWay, reader: AnswerReader, id: RequestId): Response {
   if (status === 401 || status === 403) throw httpErrorOf(status, way.url, reader.body);
   // An error without an id is about the only request there was.
   if (message.kind === "error" && (isForUs || message.id === undefined)) return message;
-  if (status < 300)
-    throw new RpcError(
-      "rpc.other",
-      `${way.target} answered ${status} with something that is no answer to the request`,
-    );
+  if (status < 300) throw notMcp(way, reader);
   throw httpErrorOf(status, way.url, reader.body);
+}
+
+/** A web page, or whatever else a URL that is no MCP endpoint answers with. */
+function notMcp({ target, url }: HttpWay, { status, headers, body }: AnswerReader): RpcError {
+  const isPage = mediaTypeOf(headers) === "text/html";
+  const what = isPage ? "a web page" : "something that is no answer to the request";
+  const text = `${target} answered ${status} with ${what}: is this the URL of an MCP endpoint?`;
+  return new RpcError("rpc.other", text, { cause: httpErrorOf(status, url, body) });
 }
 
 /** How the official servers say that they do not know a session, where 404 would be the protocol's way. */

@@ -42,7 +42,9 @@ export async function connectHttpSse(url: URL, options: HttpSseOptions): Promise
   };
 
   const stop = clock.timer(timeoutMs, () =>
-    closing.abort(new ConnectError(target, `it named no endpoint within ${timeoutMs} ms`)),
+    closing.abort(
+      new ConnectError(target, `it named no endpoint within ${timeoutMs} ms`, { kind: "no_answer" }),
+    ),
   );
   const stream = new EndpointStream(url, options.maxEventBytes ?? 64 * 1024 * 1024);
   try {

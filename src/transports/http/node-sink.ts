@@ -1,4 +1,5 @@
 import type { ServerResponse } from "node:http";
+import { createDeferred } from "../../async/deferred.ts";
 import type { FrameSink, HttpHeaders } from "./reply.ts";
 
 export interface SinkLimits {
@@ -25,7 +26,10 @@ export function createNodeSink(
     limits.onCut(reason);
     response.destroy();
   };
-  let draining: Promise<void> | undefined;
+  let draining: Drain | undefined;
+  const onTaken = (): void => {
+    if (response.writableLength === 0) draining?.end();
+  };
   return {
     get isOpen() {
       return isOpen();
@@ -38,37 +42,48 @@ export function createNodeSink(
         cut(`the reader is slow: ${waiting} bytes wait for it`);
         return undefined;
       }
-      if (response.write(text)) return undefined;
+      if (response.write(text, onTaken)) return undefined;
       // One wait for all: a tool that does not await its events must not leave a listener for each.
-      draining ??= drained(response, limits.stallMs, cut).then(() => {
-        draining = undefined;
-      });
-      return draining;
+      draining ??= drain(response, limits.stallMs, cut, () => (draining = undefined));
+      return draining.ended;
     },
     end: () => void response.end(),
     cut,
   };
 }
 
+/** A wait for a client to take everything that waits for it. */
+interface Drain {
+  readonly ended: Promise<void>;
+  end(): void;
+}
+
 /**
- * Resolves when the client took what waits, or is gone. The timer of the socket starts anew whenever some of it was
- * taken, so a large frame may take its time.
+ * Waits until the client took everything, or is gone. The timer of the socket starts anew whenever some of it was taken,
+ * so a large frame may take its time. The event "drain" is not enough: in Node 22 a response that was corked while it was
+ * written to never emits it, so the sink also ends the wait when a write is out and nothing is left.
  */
-function drained(response: ServerResponse, stallMs: number, cut: (reason: string) => void): Promise<void> {
-  return new Promise((resolve) => {
-    const stalled = (): void => cut(`the reader took nothing for ${stallMs} ms`);
-    const done = (): void => {
-      response.setTimeout(0);
-      response.off("timeout", stalled);
-      response.off("drain", done);
-      response.off("close", done);
-      resolve();
-    };
-    response.setTimeout(stallMs);
-    response.once("timeout", stalled);
-    response.once("drain", done);
-    response.once("close", done);
-  });
+function drain(
+  response: ServerResponse,
+  stallMs: number,
+  cut: (reason: string) => void,
+  onEnd: () => void,
+): Drain {
+  const { promise, resolve } = createDeferred<void>();
+  const stalled = (): void => cut(`the reader took nothing for ${stallMs} ms`);
+  const end = (): void => {
+    response.setTimeout(0);
+    response.off("timeout", stalled);
+    response.off("drain", end);
+    response.off("close", end);
+    onEnd();
+    resolve();
+  };
+  response.setTimeout(stallMs);
+  response.once("timeout", stalled);
+  response.once("drain", end);
+  response.once("close", end);
+  return { ended: promise, end };
 }
 
 /** Cuts a reader that takes nothing of an answer that is complete, but did not fit into what the system holds for it. */

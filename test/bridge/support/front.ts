@@ -28,7 +28,7 @@ export interface HttpFront extends Front {
 }
 
 export async function startHttpFront(config: object, options: GatewayOptions = {}): Promise<HttpFront> {
-  const gateway = await createGateway(config, { readyMs: 12_000, ...options });
+  const gateway = await createGateway(config, { firstListMs: 12_000, ...options });
   const { authenticate } = gateway;
   const listener = await listenHttp(gateway.server, {
     port: 0,

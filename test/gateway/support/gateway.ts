@@ -33,7 +33,7 @@ export async function startTestGateway(
 ): Promise<TestGateway> {
   const { http, ...rest } = options;
   const log: LogLine[] = [];
-  const gateway = await createGateway(config, { log: toLog(log), readyMs: 12_000, ...rest });
+  const gateway = await createGateway(config, { log: toLog(log), firstListMs: 12_000, ...rest });
   const { authenticate } = gateway;
   const listener = await listenHttp(gateway.server, {
     port: 0,

@@ -1,0 +1,81 @@
+import { ClosedError } from "./closed-error.ts";
+import { ConnectError, type ConnectKind } from "./connect-error.ts";
+import { HttpError } from "./http-error.ts";
+import { RpcError } from "./rpc-error.ts";
+import { TimeoutError } from "./timeout-error.ts";
+
+/** Why a server cannot be used, for programs that advise a person. `other`: only the message says it. */
+export type FailureCode =
+  | ConnectKind
+  /** Nothing listens at the address. */
+  | "refused"
+  /** There is no such host. */
+  | "no_host"
+  /** The network does not lead there. */
+  | "unreachable"
+  /** Its certificate is not trusted. */
+  | "certificate"
+  /** It does not speak TLS. */
+  | "no_tls"
+  /** It was there and closed the connection. */
+  | "lost"
+  /** HTTP 401 or 403. */
+  | "unauthorized"
+  /** HTTP 404, 405 or 410. */
+  | "no_endpoint"
+  /** HTTP 3xx. */
+  | "redirected"
+  /** HTTP 429. */
+  | "too_many"
+  /** HTTP 5xx. */
+  | "server_fault"
+  /** It answers, and not with MCP. */
+  | "not_mcp"
+  /** It answers a request with an error of its own. */
+  | "rpc_error";
+
+/** Classifies the error with which connecting to a server, or listing it, failed. */
+export function failureCodeOf(error: unknown): FailureCode {
+  if (error instanceof ConnectError && error.kind !== "other") return error.kind;
+  if (error instanceof HttpError) return codeOfStatus(error.status);
+  if (error instanceof RpcError) return error.rpcCode === 0 ? "not_mcp" : "rpc_error";
+  if (error instanceof TimeoutError) return "no_answer";
+  const system = systemCodeOf(error);
+  if (system !== undefined) return codeOfSystem(system);
+  return error instanceof ClosedError ? "lost" : "other";
+}
+
+/** What the system or undici said, such as `ECONNREFUSED`, wherever in the causes of an error it is. */
+export function systemCodeOf(error: unknown): string | undefined {
+  for (let each = error, depth = 0; each instanceof Error && depth < 5; each = each.cause, depth++) {
+    const { code } = each as { readonly code?: unknown };
+    if (typeof code === "string" && /^[A-Z][A-Z_]+$/.test(code)) return code;
+  }
+  return undefined;
+}
+
+function codeOfStatus(status: number): FailureCode {
+  if (status === 401 || status === 403) return "unauthorized";
+  if (status === 404 || status === 405 || status === 410) return "no_endpoint";
+  if (status === 429) return "too_many";
+  if (status >= 500) return "server_fault";
+  return status >= 300 && status < 400 ? "redirected" : "not_mcp";
+}
+
+const systemCodes: { readonly [code: string]: FailureCode } = {
+  ECONNREFUSED: "refused",
+  ENOTFOUND: "no_host",
+  EAI_AGAIN: "no_host",
+  ECONNRESET: "lost",
+  EPIPE: "lost",
+  UND_ERR_SOCKET: "lost",
+  EPROTO: "no_tls",
+  HOSTNAME_MISMATCH: "certificate",
+  UNABLE_TO_VERIFY_LEAF_SIGNATURE: "certificate",
+};
+
+function codeOfSystem(code: string): FailureCode {
+  if (Object.hasOwn(systemCodes, code)) return systemCodes[code] as FailureCode;
+  if (code.includes("CERT")) return "certificate";
+  return code.startsWith("ERR_SSL_") ? "no_tls" : "unreachable";
+}

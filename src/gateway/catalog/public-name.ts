@@ -1,0 +1,13 @@
+import { type Naming, prefixOf, qualify, unqualified } from "../../tools/namespace.ts";
+import type { ServerConfig } from "../config/config.ts";
+
+/** What callers know a tool or prompt by that no rule of the config renames. */
+export function toPublicName({ prefix }: ServerConfig, ownName: string, naming: Naming): string {
+  return prefix === false ? unqualified(ownName, naming) : qualify(prefix, ownName, naming);
+}
+
+/** Whether a server may have a tool that callers know by this name, as far as the config alone says. */
+export function mayOwn({ prefix, tools }: ServerConfig, name: string, naming: Naming): boolean {
+  if (prefix === false || name.startsWith(prefixOf(prefix, naming))) return true;
+  return Object.values(tools).some((rule) => rule.name === name);
+}

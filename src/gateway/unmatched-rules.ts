@@ -1,0 +1,134 @@
+import { nearest } from "../errors/nearest.ts";
+import { createGlob } from "../middleware/glob.ts";
+import { defaultNaming, type Naming, prefixOf } from "../tools/namespace.ts";
+import type { Source } from "./catalog/catalog.ts";
+import { toPublicName } from "./catalog/public-name.ts";
+import type { ConfigIssue, GatewayConfig, ServerConfig } from "./config/config.ts";
+import { joinPath } from "./config/part.ts";
+
+type RuleConfig = Pick<GatewayConfig, "separator" | "allow" | "deny" | "keys" | "limits">;
+
+/**
+ * Rules of a config that match nothing any server lists: most are misspelt, and a `deny` that is misspelt denies nothing.
+ * A rule is judged once every server that it may be about is listed.
+ */
+export function findUnmatchedRules(config: RuleConfig, sources: readonly Source[]): readonly ConfigIssue[] {
+  const naming = { ...defaultNaming, separator: config.separator };
+  const { allow, deny, keys, limits } = config;
+  const general: readonly RuleList[] = [
+    { path: "junctor.allow", globs: allow },
+    { path: "junctor.deny", globs: deny },
+    ...keys.flatMap((key) => [
+      { path: `${joinPath("junctor.keys", key.name)}.allow`, globs: key.allow },
+      { path: `${joinPath("junctor.keys", key.name)}.deny`, globs: key.deny },
+    ]),
+    { path: "junctor.limits.tools", globs: Object.keys(limits.tools ?? {}) },
+  ];
+  return [
+    ...sources.flatMap((source) => (source.isSettled ? unmatchedOf(source, naming) : [])),
+    ...general.flatMap(({ path, globs }) =>
+      globs.flatMap((glob) => judge(glob, sources, naming).map((message) => ({ path, message }))),
+    ),
+  ];
+}
+
+interface RuleList {
+  readonly path: string;
+  readonly globs: readonly string[];
+}
+
+/** The rules of one server, which are about its own names. */
+function unmatchedOf(source: Source, naming: Naming): readonly ConfigIssue[] {
+  const { name, allow, deny, tools, prefix } = source.config;
+  const own = ownNamesOf(source);
+  const path = joinPath("junctor.servers", name);
+  const begin = prefix === false ? undefined : prefixOf(prefix, naming);
+  const hint = (rule: string): string => {
+    // The name that callers see, where its own was wanted.
+    const bare = begin !== undefined && rule.startsWith(begin) ? rule.slice(begin.length) : undefined;
+    return toHint(bare !== undefined && fitsAny(bare, own) ? bare : suggest(rule, own));
+  };
+  const ofGlobs = (key: string, globs: readonly string[]): readonly ConfigIssue[] =>
+    globs
+      .filter((glob) => !fitsAny(glob, own))
+      .map((glob) => ({
+        path: `${path}.${key}`,
+        message: `${JSON.stringify(glob)} matches none of its ${own.length} tools${hint(glob)}`,
+      }));
+  const ofTools = Object.keys(tools)
+    .filter((ownName) => !own.includes(ownName))
+    .map((ownName) => ({
+      path: joinPath(`${path}.tools`, ownName),
+      message: `names none of its ${own.length} tools${hint(ownName)}`,
+    }));
+  return [...ofGlobs("allow", allow), ...ofGlobs("deny", deny), ...ofTools];
+}
+
+/** What is wrong with a rule about the names that callers see: at most one thing. */
+function judge(glob: string, sources: readonly Source[], naming: Naming): readonly string[] {
+  // Of resources, not all are listed.
+  if (glob.includes(":")) return [];
+  const stem = stemOf(glob);
+  const concerned = sources.filter(({ config }) => mayConcern(config, stem, naming));
+  const isKnown = concerned.every((source) => source.isSettled && source.listedFor("").problems.length === 0);
+  if (!isKnown) return [];
+  const names = concerned.flatMap((source) => publicNamesOf(source, naming));
+  if (fitsAny(glob, names)) return [];
+  // The name that its server knows it by, where that of callers was wanted.
+  const owner = sources.find(
+    (source) => source.config.prefix !== false && fitsAny(glob, ownNamesOf(source)),
+  )?.config;
+  const all = sources.flatMap((source) => publicNamesOf(source, naming));
+  const isPrefixed = owner !== undefined && owner.prefix !== false;
+  const meant = isPrefixed ? `${prefixOf(owner.prefix, naming)}${glob}` : suggest(glob, all);
+  return [`${JSON.stringify(glob)} matches nothing that a server lists${toHint(meant)}`];
+}
+
+function mayConcern({ name, prefix, tools }: ServerConfig, stem: string, naming: Naming): boolean {
+  if (prefix === false || Object.values(tools).some((rule) => rule.name?.startsWith(stem) === true))
+    return true;
+  const begins = [prefixOf(prefix, naming), `${name}${naming.separator}`];
+  return begins.some((begin) => begin.startsWith(stem) || stem.startsWith(begin));
+}
+
+/** Everything a rule about the names that callers see may match, also what other rules leave out. */
+function publicNamesOf(source: Source, naming: Naming): readonly string[] {
+  const { config } = source;
+  const { tools, prompts, resources, templates } = source.listedFor("");
+  const ruleOf = (name: string): string | undefined =>
+    Object.hasOwn(config.tools, name) ? config.tools[name]?.name : undefined;
+  const uris = [...resources.map(({ uri }) => uri), ...templates.map(({ uriTemplate }) => uriTemplate)];
+  return [
+    ...tools.map(({ name }) => ruleOf(name) ?? toPublicName(config, name, naming)),
+    ...prompts.map(({ name }) => toPublicName(config, name, naming)),
+    ...uris.map((uri) => `${config.name}${naming.separator}${uri}`),
+  ];
+}
+
+function ownNamesOf(source: Source): readonly string[] {
+  return source.listedFor("").tools.map(({ name }) => name);
+}
+
+function fitsAny(glob: string, names: readonly string[]): boolean {
+  return names.some(createGlob(glob));
+}
+
+function stemOf(glob: string): string {
+  return glob.split(/[*?]/, 1)[0] ?? "";
+}
+
+/** The name that was most likely meant; of a glob, the part before its first star is compared. */
+function suggest(rule: string, names: readonly string[]): string | undefined {
+  const stem = stemOf(rule);
+  if (stem === rule) return nearest(rule, names);
+  if (stem.length < 3) return undefined;
+  const near = nearest(
+    stem,
+    names.map((name) => name.slice(0, stem.length)),
+  );
+  return near === undefined ? undefined : names.find((name) => name.startsWith(near));
+}
+
+function toHint(meant: string | undefined): string {
+  return meant === undefined ? ": correct or remove it" : `: did you mean ${meant}?`;
+}

@@ -1,0 +1,24 @@
+import { expect, test } from "vitest";
+import { toSchema } from "./schema.ts";
+
+// The only test of this file: the engine must not be loaded before it begins.
+test("checks end in the order they began, also while the engine is being loaded", async () => {
+  const schema = toSchema({ type: "string" });
+  const order: string[] = [];
+  const ended: Promise<void>[] = [];
+  const check = (name: string, next?: () => void): void => {
+    const end = (): void => {
+      order.push(name);
+      next?.();
+    };
+    const checked = schema.check(name);
+    // A check that needs no waiting ends here, as it does for a registry.
+    if (checked instanceof Promise) ended.push(checked.then(end));
+    else end();
+  };
+  check("first", () => check("begun when the first one ended"));
+  check("second");
+  check("third");
+  while (ended.length > 0) await ended.shift();
+  expect(order).toEqual(["first", "second", "third", "begun when the first one ended"]);
+});

@@ -1,0 +1,71 @@
+import type { ChildProcess } from "node:child_process";
+import { statSync } from "node:fs";
+import { ConnectError, type ConnectKind } from "../errors/connect-error.ts";
+import type { Watched } from "./guardian.ts";
+
+/** A program that speaks MCP on its standard input and output. */
+export interface ChildCommand {
+  readonly command: string;
+  readonly args?: readonly string[];
+  /** Added to the few variables every child gets. */
+  readonly env?: { readonly [name: string]: string };
+  readonly cwd?: string;
+}
+
+/** The command as a person would type it. */
+export function describeCommand({ command, args = [] }: ChildCommand): string {
+  return [command, ...args]
+    .map((word) => (/^[\w@%+=:,./-]+$/.test(word) ? word : JSON.stringify(word)))
+    .join(" ");
+}
+
+/**
+ * Starts a child. Rejects with a `ConnectError` that says what is missing. Of the reasons for which a program cannot be
+ * started, Node throws some and emits the others.
+ */
+export async function startChild(
+  start: () => Watched<ChildProcess>,
+  command: ChildCommand,
+): Promise<Watched<ChildProcess>> {
+  try {
+    const watched = start();
+    await new Promise((resolve, reject) => {
+      watched.child.once("spawn", resolve);
+      watched.child.once("error", reject);
+    });
+    return watched;
+  } catch (error) {
+    const kind = kindOf(error as Error, command);
+    const reason = describeKind(kind, error as Error, command);
+    throw new ConnectError(describeCommand(command), reason, { kind, cause: error });
+  }
+}
+
+/** The system says the same of a program and of a folder that does not exist, so the folder is looked at. */
+function kindOf({ code }: NodeJS.ErrnoException, { cwd }: ChildCommand): ConnectKind {
+  if (cwd !== undefined && (code === "ENOENT" || code === "ENOTDIR") && !isFolder(cwd)) return "no_folder";
+  if (code === "ENOENT") return "no_program";
+  return code === "EACCES" ? "not_executable" : "other";
+}
+
+function isFolder(path: string): boolean {
+  try {
+    return statSync(path).isDirectory();
+  } catch {
+    return false; // It does not exist, or lies in something that is no folder.
+  }
+}
+
+function describeKind(kind: ConnectKind, { message }: Error, { command, cwd }: ChildCommand): string {
+  const program = JSON.stringify(command);
+  switch (kind) {
+    case "no_folder":
+      return `there is no folder ${JSON.stringify(cwd)} to run ${program} in`;
+    case "no_program":
+      return `there is no program ${program} here`;
+    case "not_executable":
+      return `${program} may not be run: it is a folder, or a file that is not executable`;
+    default:
+      return message;
+  }
+}

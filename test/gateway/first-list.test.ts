@@ -1,0 +1,207 @@
+import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { afterAll, describe, expect, test } from "vitest";
+import { connect } from "../../src/client/connect.ts";
+import { createGateway, type Gateway } from "../../src/gateway/gateway.ts";
+import { RawJson } from "../../src/json/raw.ts";
+import { createVirtualClock } from "../../src/testing/virtual-clock.ts";
+import { createCallContext } from "../../src/tools/context.ts";
+import { connectTo } from "./support/clients.ts";
+import { startTestGateway } from "./support/gateway.ts";
+import type { ServerEntry } from "./support/servers.ts";
+
+const folder = mkdtempSync(join(tmpdir(), "junctor-first-list-"));
+afterAll(() => rmSync(folder, { recursive: true, force: true }));
+
+const file = fileURLToPath(new URL("../fixtures/children/quick.mjs", import.meta.url));
+const quick = (...args: readonly string[]): ServerEntry => ({
+  command: process.execPath,
+  args: [file, ...args],
+});
+
+/** A server that reads nothing until it is let go. */
+let gates = 0;
+function gated(...args: readonly string[]): { readonly entry: ServerEntry; letGo(): void; block(): void } {
+  const gate = join(folder, `gate-${gates++}`);
+  return {
+    entry: quick(`--wait-for=${gate}`, ...args),
+    letGo: () => writeFileSync(gate, ""),
+    block: () => rmSync(gate, { force: true }),
+  };
+}
+
+const namesOf = async ({ provider }: Gateway): Promise<readonly string[]> =>
+  (await provider.listTools(createCallContext())).map(({ name }) => name);
+
+const metaOf = async ({ provider }: Gateway): Promise<unknown> =>
+  provider.listMeta?.(await provider.listTools(createCallContext()))?.["junctor/servers"];
+
+const call = async ({ provider }: Gateway, name: string): Promise<unknown> =>
+  provider.callTool({ name, arguments: RawJson.fromText("{}") }, createCallContext());
+
+describe("with nothing remembered", () => {
+  test("the first list waits for a server that is starting, and a legacy client is greeted meanwhile", async () => {
+    const slow = gated();
+    await using gateway = await createGateway({ mcpServers: { slow: slow.entry, fine: quick() } });
+    let isListed = false;
+    const listed = namesOf(gateway).then((names) => {
+      isListed = true;
+      return names;
+    });
+    await using client = await connect({ server: gateway.server }, { revision: "2025-11-25" });
+    expect((await client.agreement()).mode).toEqual({ kind: "legacy", revision: "2025-11-25" });
+    await expect.poll(() => gateway.status().find(({ name }) => name === "fine")?.tools).toBe(1);
+    expect(isListed).toBe(false);
+    slow.letGo();
+    await expect(listed).resolves.toEqual(["slow__echo", "fine__echo"]);
+  });
+
+  test("the first list waits no longer than the config says, and says who is missing; so does the log", async () => {
+    const slow = gated();
+    await using at = await startTestGateway(
+      { mcpServers: { slow: slow.entry, fine: quick() }, junctor: { firstListMs: 1 } },
+      { firstListMs: 300 },
+    );
+    await expect.poll(() => at.gateway.status().find(({ name }) => name === "fine")?.tools).toBe(1);
+    expect(await metaOf(at.gateway)).toMatchObject({ slow: { status: "starting", isListed: false } });
+    // What is answered at once is no promise.
+    expect(at.gateway.provider.listTools(createCallContext())).toBeInstanceOf(Array);
+  });
+
+  test("a list that waits is told in the log, once for each server", async () => {
+    const slow = gated();
+    const lines: unknown[] = [];
+    const log = {
+      debug: () => {},
+      warn: () => {},
+      error: () => {},
+      info: (facts: object) => void lines.push(facts),
+    };
+    await using gateway = await createGateway({ mcpServers: { slow: slow.entry } }, { log });
+    const lists = [namesOf(gateway), namesOf(gateway)];
+    await expect.poll(() => lines).toContainEqual({ servers: ["slow"] });
+    slow.letGo();
+    await Promise.all(lists);
+    expect(lines.filter((facts) => "servers" in (facts as object))).toHaveLength(1);
+  });
+
+  test("a call for a name that may be a starting server's waits for it, and any other does not", async () => {
+    const slow = gated();
+    await using gateway = await createGateway({ mcpServers: { slow: slow.entry } }, { firstListMs: 0 });
+    const called = call(gateway, "slow__echo");
+    await expect(call(gateway, "other__echo")).rejects.toMatchObject({ code: "provider.not_found" });
+    slow.letGo();
+    await expect(called).resolves.toMatchObject({ kind: "complete" });
+    await expect(call(gateway, "slow__none")).rejects.toMatchObject({ code: "provider.not_found" });
+  });
+
+  test("a call for something of a server without a prefix, or of a renamed tool, waits too", async () => {
+    const slow = gated("--tools=echo,find");
+    await using gateway = await createGateway(
+      {
+        mcpServers: { slow: slow.entry, renamed: slow.entry },
+        junctor: { servers: { slow: { prefix: false }, renamed: { tools: { find: { name: "look" } } } } },
+      },
+      { firstListMs: 0 },
+    );
+    const calls = [call(gateway, "echo"), call(gateway, "look")];
+    slow.letGo();
+    for (const called of calls) await expect(called).resolves.toMatchObject({ kind: "complete" });
+  });
+
+  test("a call for a server that cannot start says so, and that it was not sent", async () => {
+    await using gateway = await createGateway({ mcpServers: { dead: quick("--exit") } });
+    await expect(call(gateway, "dead__echo")).rejects.toMatchObject({
+      code: "upstream.unavailable",
+      delivery: "not_sent",
+      message: expect.stringContaining("it exited with code 3") as unknown,
+    });
+  });
+
+  test("a call that its caller may not make does not wait, and tells nothing of the server", async () => {
+    const slow = gated();
+    await using gateway = await createGateway(
+      { mcpServers: { slow: slow.entry }, junctor: { deny: ["slow__*"] } },
+      { firstListMs: 0 },
+    );
+    await expect(call(gateway, "slow__echo")).rejects.toMatchObject({ code: "provider.not_found" });
+  });
+});
+
+describe("what a server listed is remembered", () => {
+  const memoryFolder = join(folder, "lists");
+
+  test("and is listed at once when the gateway is started again, until the server confirms it", async () => {
+    const tools = join(folder, "tools");
+    writeFileSync(tools, "one,two");
+    const server = gated(`--tools-file=${tools}`);
+    const config = { mcpServers: { slow: server.entry } };
+    server.letGo();
+    {
+      await using gateway = await createGateway(config, { memoryFolder });
+      expect(await namesOf(gateway)).toEqual(["slow__one", "slow__two"]);
+    }
+    server.block();
+    writeFileSync(tools, "one,three");
+    const clock = createVirtualClock(Date.now());
+    await using gateway = await createGateway(config, { memoryFolder, clock });
+    expect(await namesOf(gateway)).toEqual(["slow__one", "slow__two"]);
+    expect(await metaOf(gateway)).toMatchObject({ slow: { isListed: true, isConfirmed: false } });
+    const changes: unknown[] = [];
+    gateway.provider.onChange?.((change) => changes.push(change));
+    const called = call(gateway, "slow__one");
+    server.letGo();
+    await expect(called).resolves.toMatchObject({ kind: "complete" });
+    await expect.poll(() => namesOf(gateway)).toEqual(["slow__one", "slow__three"]);
+    expect(changes).toContainEqual({ kind: "tools" });
+    await expect.poll(() => metaOf(gateway)).toBeUndefined();
+  });
+
+  test("and a lazy server that was listed once stays off until it is called", async () => {
+    const starts = join(folder, "starts-lazy");
+    const config = {
+      mcpServers: { lazy: quick(`--starts=${starts}`) },
+      junctor: { servers: { lazy: { start: "lazy" } } },
+    };
+    {
+      await using gateway = await createGateway(config, { memoryFolder });
+      expect(await namesOf(gateway)).toEqual(["lazy__echo"]);
+    }
+    rmSync(starts);
+    await using at = await startTestGateway(config, { memoryFolder });
+    await using client = await connectTo(at.url);
+    expect((await client.listTools()).map(({ name }) => name)).toEqual(["lazy__echo"]);
+    expect(await client.listResources()).toEqual([]);
+    expect(existsSync(starts)).toBe(false);
+    await client.call("lazy__echo");
+    expect(readFileSync(starts, "utf8").trim().split("\n")).toHaveLength(1);
+  });
+});
+
+describe("a start that makes progress", () => {
+  test.each(["--chatter", "--burn"])(
+    "is not ended when it takes longer than startTimeoutMs: %s",
+    async (flag) => {
+      const starts = join(folder, `starts${flag}`);
+      const slow = gated(flag, `--starts=${starts}`);
+      await using gateway = await createGateway({
+        mcpServers: { slow: slow.entry },
+        junctor: { servers: { slow: { startTimeoutMs: 3000 } } },
+      });
+      // One that says nothing is given up: by then the other one would have been too.
+      const mute = gated(`--starts=${starts}-mute`);
+      await using beside = await createGateway({
+        mcpServers: { mute: mute.entry },
+        junctor: { servers: { mute: { startTimeoutMs: 3000 } } },
+      });
+      await expect.poll(() => beside.status()[0]?.status, { timeout: 60_000 }).toBe("down");
+      expect(beside.status()[0]?.trouble).toContain("no answer within 3000 ms");
+      slow.letGo();
+      await expect.poll(() => gateway.status()[0]?.status, { timeout: 60_000 }).toBe("up");
+      expect(readFileSync(starts, "utf8").trim().split("\n")).toHaveLength(1);
+    },
+    120_000,
+  );
+});
