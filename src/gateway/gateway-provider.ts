@@ -10,6 +10,7 @@ import type { Hearer, Outcome, Provider, ToolOutcome } from "../tools/provider.t
 import type { Catalog } from "./catalog/catalog.ts";
 import { missingServers } from "./catalog/missing.ts";
 import type { Owner, View } from "./catalog/view.ts";
+import type { DisabledServer } from "./config/config.ts";
 import { hideInData } from "./safe-log.ts";
 import type { Upstream } from "./upstream/upstream.ts";
 
@@ -23,6 +24,7 @@ export interface GatewayProviderOptions {
   readonly hide: (json: string) => string;
   /** What a caller may see and use. */
   readonly viewFor: (context: Hearer) => View;
+  readonly disabled: () => readonly DisabledServer[];
   /** Undefined once the first lists are there; until then, settles when they are or when waiting is over. */
   readonly untilReady: () => Promise<void> | undefined;
   /** How long the first list for callers of a new kind is waited for. */
@@ -31,7 +33,7 @@ export interface GatewayProviderOptions {
 
 /** All servers behind the gateway as one provider. Lists come from the catalog, calls go to the owner, nothing else is asked. */
 export function createGatewayProvider(options: GatewayProviderOptions): Provider {
-  const { catalog, upstreams, changes, clock, hide, viewFor, untilReady, firstListMs } = options;
+  const { catalog, upstreams, changes, clock, hide, viewFor, disabled, untilReady, firstListMs } = options;
 
   /** Starts lazy servers of which nothing is known: a name may be theirs. */
   const untilKnown = (): Promise<unknown> | undefined => {
@@ -57,7 +59,13 @@ export function createGatewayProvider(options: GatewayProviderOptions): Provider
         if (!notes.has(items))
           notes.set(
             items,
-            hideInData(missingServers(catalog.sources.filter(({ config }) => view.knows(config))), hide),
+            hideInData(
+              missingServers(
+                catalog.sources.filter(({ config }) => view.knows(config)),
+                disabled().filter((server) => view.knows(server)),
+              ),
+              hide,
+            ),
           );
         return items;
       }),

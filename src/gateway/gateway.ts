@@ -20,6 +20,7 @@ import type { Collision } from "./catalog/merge.ts";
 import type { GatewayConfig } from "./config/config.ts";
 import { parseConfigValue } from "./config/parse-config.ts";
 import { readSmallFile } from "./config/read-config.ts";
+import { describeDisabled, logDisabled } from "./disabled.ts";
 import { Fleet } from "./fleet.ts";
 import { createGatewayProvider } from "./gateway-provider.ts";
 import { joinInstructions } from "./instructions.ts";
@@ -118,6 +119,7 @@ export async function startGateway(
   });
   let access = createAccess(config, catalog, unnamed);
   let chain = await createMiddlewareChain(config, file, clock, log);
+  logDisabled(log, first.disabled, []);
   const fleet = new Fleet({ catalog, parking, local, log, hide, clock, onChange: changes.report });
 
   let isReady = false;
@@ -133,6 +135,7 @@ export async function startGateway(
     clock,
     hide,
     viewFor: (context) => access.viewFor(context),
+    disabled: () => config.disabled,
     untilReady: () => (isReady ? undefined : ready),
     firstListMs: readyMs,
   });
@@ -183,6 +186,7 @@ export async function startGateway(
       throw new ClosedError("not_sent", "the gateway is closed");
     }
     const lastChain = chain;
+    logDisabled(log, next.disabled, config.disabled);
     // What was secret stays so: it may still turn up in what an old server says.
     config = { ...next, secrets: [...new Set([...next.secrets, ...config.secrets])] };
     chain = nextChain;
@@ -213,7 +217,10 @@ export async function startGateway(
     ready,
     status: () =>
       hideInData(
-        catalog.sources.map((source) => describeStatus(source, clock.now())),
+        [
+          ...catalog.sources.map((source) => describeStatus(source, clock.now())),
+          ...config.disabled.map(describeDisabled),
+        ],
         hide,
       ),
     measure: async (name) => fleet.upstreams.get(name)?.measure(),

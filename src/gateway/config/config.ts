@@ -53,6 +53,14 @@ export interface ServerConfig {
   readonly tools: { readonly [ownName: string]: ToolRule };
 }
 
+/** A server of the file that is not used, because a variable it needs has no value. */
+export interface DisabledServer {
+  readonly name: string;
+  readonly prefix: string | false;
+  /** What is missing, and what to do about it, for those who run the gateway. */
+  readonly reason: string;
+}
+
 /** A key that a client of the gateway may present. */
 export interface KeyConfig {
   readonly name: string;
@@ -73,6 +81,7 @@ export interface CallLimits {
 export interface GatewayConfig {
   /** In the order of the file. */
   readonly servers: readonly ServerConfig[];
+  readonly disabled: readonly DisabledServer[];
   /** Between a prefix and a name; `__`. */
   readonly separator: Separator;
   readonly keys: readonly KeyConfig[];

@@ -175,6 +175,7 @@ test("what is left out is filled in", () => {
         tools: {},
       },
     ],
+    disabled: [],
     separator: "__",
     keys: [],
     allow: [],
@@ -235,6 +236,7 @@ test("everything that may be said is taken", () => {
     ...junctor,
     remembersLists: false,
     servers: [{ name: "a", launch: command("a"), ...server }],
+    disabled: [],
     keys: [
       { name: "al", sha256: createHash("sha256").update(key).digest("hex"), allow: ["a.*"], deny: [] },
       { name: "bo", sha256: "ab".repeat(32), allow: [], deny: ["*"] },
@@ -369,7 +371,7 @@ test("everything that is wrong is said at once, a line for each, and no value is
       "two": { "url": "\${GITHUB_TOKEN}", "headers": { "A": "\${NOT_SET}" } },
       "two": { "url": "\${GITHUB_TOKEN}", "headers": { "A": "\${NOT_SET}", "B": "\${NOT_SET}" } },
     },
-    "junctor": { "servers": { "tow": {} }, "log": { "level": "\${GITHUB_TOKEN}" } },
+    "junctor": { "servers": { "tow": {} }, "audit": "\${NOT_SET}/a", "log": { "level": "\${GITHUB_TOKEN}" } },
   }`;
   let error: unknown;
   try {
@@ -385,7 +387,7 @@ test("everything that is wrong is said at once, a line for each, and no value is
       "mcp.json: mcpServers.two: is written twice, in lines 4 and 5: keep one of them",
       "mcp.json: mcpServers.one.comand: is not known here: did you mean command?",
       'mcp.json: mcpServers.two.url: must begin with http:// or https://: write "https://example.com/mcp"',
-      "mcp.json: mcpServers.two.headers.A: NOT_SET is not set: set it, or write ${NOT_SET:-default}",
+      "mcp.json: junctor.audit: NOT_SET is not set: set it, or write ${NOT_SET:-default}",
       'mcp.json: junctor.log.level: must be one of "trace", "debug", "info", "warn", "error", "silent"',
       "mcp.json: junctor.servers.tow: is not the name of a server: did you mean two?",
     ].join("\n"),
@@ -409,7 +411,6 @@ test("one mistake in a server does not hide another", () => {
         "mcpServers.two.headers",
         "mcpServers.three.command",
         "mcpServers.three.args[0]",
-        "mcpServers.three.args[1]",
         "mcpServers.three.args[3]",
         "mcpServers.three.args[3]",
       ].map((path) => ({ path, message: expect.any(String) as string })),

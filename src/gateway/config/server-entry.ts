@@ -4,13 +4,16 @@ import { checkEntryKeys } from "./entry-keys.ts";
 import { readHttpLaunch, urlKeys } from "./http-launch.ts";
 import { type Group, type Part, toGroup } from "./part.ts";
 import { readChoice, readFlag, readGroup } from "./read.ts";
+import type { Unset } from "./reading.ts";
 
 /** One server of the file, used or not. */
 export interface ServerEntry {
   readonly name: string;
   readonly path: string;
-  /** Undefined when it is switched off, or wrong. */
+  /** Undefined when it is switched off, disabled, or wrong. */
   readonly launch: ServerLaunch | undefined;
+  /** What to do about variables that it needs and that have no value; undefined when there are none. */
+  readonly disabled: string | undefined;
 }
 
 const example = '{ "command": "npx", "args": ["-y", "a-server"] } or { "url": "https://example.com/mcp" }';
@@ -42,8 +45,26 @@ export function readServerEntries(top: Group): readonly ServerEntry[] {
     }
     paths.set(name, path);
     if (name.trim() === "") reading.issue(path, "has no name: write one between the quotes");
-    return [{ name, path, launch: readLaunch(part) }];
+    const unset: Unset[] = [];
+    const launch = readLaunch({ ...part, reading: reading.withUnset((fault) => void unset.push(fault)) });
+    const isUsed = unset.length === 0;
+    return [
+      {
+        name,
+        path,
+        launch: isUsed ? launch : undefined,
+        disabled: isUsed ? undefined : describeUnset(unset),
+      },
+    ];
   });
+}
+
+function describeUnset(unset: readonly Unset[]): string {
+  const advice = unset.map((fault) =>
+    fault.kind === "unset" ? `set ${fault.name}, or write \${${fault.name}:-}` : fault.message,
+  );
+  const isOne = unset.length === 1;
+  return `${isOne ? "a variable it needs is" : "variables it needs are"} not set: ${advice.join("; ")}`;
 }
 
 function readLaunch(part: Part): ServerLaunch | undefined {
