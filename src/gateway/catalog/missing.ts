@@ -23,6 +23,9 @@ export function missingServers(
     return [[config.name, { status, ...(reason === "" ? {} : { reason }), isListed }] as const];
   });
   const off = { status: "disabled", reason: "a variable it needs is not set", isListed: false };
-  const all = [...missing, ...disabled.map(({ name }) => [name, off] as const)];
+  const all: readonly (readonly [string, object])[] = [
+    ...missing,
+    ...disabled.map(({ name }) => [name, off] as const),
+  ];
   return all.length === 0 ? undefined : { [serversKey]: Object.fromEntries(all) };
 }

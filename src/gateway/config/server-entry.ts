@@ -1,6 +1,7 @@
 import { readCommandLaunch } from "./command-launch.ts";
 import type { ServerLaunch } from "./config.ts";
 import { checkEntryKeys } from "./entry-keys.ts";
+import { allTools, type EntryTools, readEntryTools } from "./entry-tools.ts";
 import { readHttpLaunch, urlKeys } from "./http-launch.ts";
 import { type Group, type Part, toGroup } from "./part.ts";
 import { readChoice, readFlag, readGroup } from "./read.ts";
@@ -14,6 +15,7 @@ export interface ServerEntry {
   readonly launch: ServerLaunch | undefined;
   /** What to do about variables that it needs and that have no value; undefined when there are none. */
   readonly disabled: string | undefined;
+  readonly tools: EntryTools;
 }
 
 const example = '{ "command": "npx", "args": ["-y", "a-server"] } or { "url": "https://example.com/mcp" }';
@@ -45,18 +47,27 @@ export function readServerEntries(top: Group): readonly ServerEntry[] {
     }
     paths.set(name, path);
     if (name.trim() === "") reading.issue(path, "has no name: write one between the quotes");
-    const unset: Unset[] = [];
-    const launch = readLaunch({ ...part, reading: reading.withUnset((fault) => void unset.push(fault)) });
-    const isUsed = unset.length === 0;
-    return [
-      {
-        name,
-        path,
-        launch: isUsed ? launch : undefined,
-        disabled: isUsed ? undefined : describeUnset(unset),
-      },
-    ];
+    return [{ name, path, ...readEntry(part) }];
   });
+}
+
+const unused = { launch: undefined, disabled: undefined, tools: allTools };
+
+function readEntry(part: Part): Pick<ServerEntry, "launch" | "disabled" | "tools"> {
+  const unset: Unset[] = [];
+  const reading = part.reading.withUnset((fault) => void unset.push(fault));
+  const entry = toGroup({ ...part, reading });
+  if (entry === undefined) {
+    part.reading.issue(part.path, `must be an object: write ${example}`);
+    return unused;
+  }
+  // Mistakes in a server that is not used do no harm.
+  const isOff = readFlag(entry.get("disabled")) === true || readFlag(entry.get("enabled")) === false;
+  if (isOff) return unused;
+  const launch = readLaunch(entry);
+  const tools = readEntryTools(entry);
+  if (unset.length === 0) return { launch, disabled: undefined, tools };
+  return { launch: undefined, disabled: describeUnset(unset), tools };
 }
 
 function describeUnset(unset: readonly Unset[]): string {
@@ -67,15 +78,7 @@ function describeUnset(unset: readonly Unset[]): string {
   return `${isOne ? "a variable it needs is" : "variables it needs are"} not set: ${advice.join("; ")}`;
 }
 
-function readLaunch(part: Part): ServerLaunch | undefined {
-  const entry = toGroup(part);
-  if (entry === undefined) {
-    part.reading.issue(part.path, `must be an object: write ${example}`);
-    return undefined;
-  }
-  // Nobody minds what is wrong with a server that is not used.
-  const isOff = readFlag(entry.get("disabled")) === true || readFlag(entry.get("enabled")) === false;
-  if (isOff) return undefined;
+function readLaunch(entry: Group): ServerLaunch | undefined {
   const misspelt = checkEntryKeys(entry);
   const way = readWay(entry, misspelt);
   if (way !== undefined) return way === "stdio" ? readCommandLaunch(entry) : readHttpLaunch(entry, way);
