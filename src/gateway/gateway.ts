@@ -20,6 +20,7 @@ import type { Collision } from "./catalog/merge.ts";
 import type { ConfigIssue, GatewayConfig } from "./config/config.ts";
 import { parseConfigValue } from "./config/parse-config.ts";
 import { readSmallFile } from "./config/read-config.ts";
+import { describeDisabled, logDisabled } from "./disabled.ts";
 import { Fleet } from "./fleet.ts";
 import { createGatewayProvider } from "./gateway-provider.ts";
 import { joinInstructions } from "./instructions.ts";
@@ -126,6 +127,7 @@ export async function startGateway(
   });
   let access = createAccess(config, catalog, unnamed);
   let chain = await createMiddlewareChain(config, file, clock, log);
+  logDisabled(log, first.disabled, []);
   const unmatched = (): readonly ConfigIssue[] => findUnmatchedRules(config, catalog.sources);
   const rules = new RuleWatch(unmatched, log);
   const onListed = (): void => rules.look();
@@ -145,6 +147,7 @@ export async function startGateway(
     changes,
     hide,
     viewFor: (context) => access.viewFor(context),
+    disabled: () => config.disabled,
     onWaiting: createWaitingLog(log),
   });
   let guarded = withMiddleware(base, chain.middlewares);
@@ -194,6 +197,7 @@ export async function startGateway(
       throw new ClosedError("not_sent", "the gateway is closed");
     }
     const lastChain = chain;
+    logDisabled(log, next.disabled, config.disabled);
     // What was secret stays so: it may still turn up in what an old server says.
     config = { ...next, secrets: [...new Set([...next.secrets, ...config.secrets])] };
     chain = nextChain;
@@ -225,9 +229,12 @@ export async function startGateway(
     ready,
     status: () =>
       hideInData(
-        catalog.sources.map((source) =>
-          describeStatus(source, clock.now(), fleet.wordsOf(source.config.name)),
-        ),
+        [
+          ...catalog.sources.map((source) =>
+            describeStatus(source, clock.now(), fleet.wordsOf(source.config.name)),
+          ),
+          ...config.disabled.map(describeDisabled),
+        ],
         hide,
       ),
     measure: async (name) => fleet.upstreams.get(name)?.measure(),
