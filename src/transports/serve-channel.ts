@@ -80,6 +80,7 @@ export async function serveChannel(
     handle,
     acceptsBatch: (batch) => isLegalBatch(batch, session),
     parseErrorCode: server.parseErrorCode,
+    requestIds: "random",
     ...(maxInFlight === undefined ? {} : { maxInFlight }),
     ...(onDropped === undefined ? {} : { dropped: onDropped }),
   });

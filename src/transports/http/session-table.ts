@@ -139,9 +139,13 @@ export class SessionTable {
       caller,
       session: createSession(handshake),
       running: new Map(),
-      asks: new Outbound({
-        send: () => Promise.reject(new ClosedError("not_sent", "a question goes on the stream of its call")),
-      }),
+      asks: new Outbound(
+        {
+          send: () =>
+            Promise.reject(new ClosedError("not_sent", "a question goes on the stream of its call")),
+        },
+        "random",
+      ),
       streams: new Map(),
       unannounced: new Map(),
       standalone: undefined,
