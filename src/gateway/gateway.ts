@@ -2,6 +2,7 @@ import { andThen, type Awaitable } from "../async/awaitable.ts";
 import { type Clock, systemClock } from "../async/clock.ts";
 import { ClosedError } from "../errors/closed-error.ts";
 import { ConfigError } from "../errors/config-error.ts";
+import { assertKnownKeys, type KeysOf } from "../errors/known-keys.ts";
 import { newestModernRevision } from "../mcp/revision.ts";
 import { createSeal, type Seal } from "../mcp/seal.ts";
 import type { Server } from "../mcp/server.ts";
@@ -56,6 +57,20 @@ export interface GatewayOptions {
   readonly clock?: Clock;
 }
 
+const optionKeys: KeysOf<GatewayOptions> = {
+  local: true,
+  log: true,
+  seal: true,
+  unnamed: true,
+  info: true,
+  readyMs: true,
+  parking: true,
+  env: true,
+  folder: true,
+  file: true,
+  clock: true,
+};
+
 /**
  * Servers behind one endpoint. Disposing it gives up parked calls, ends every server and, with it, every process it
  * started.
@@ -89,6 +104,7 @@ export interface Gateway extends AsyncDisposable {
  * await using listener = await listenHttp(gateway.server, { authenticate: gateway.authenticate });
  */
 export async function createGateway(config: object, options: GatewayOptions = {}): Promise<Gateway> {
+  assertKnownKeys("createGateway", options, optionKeys);
   return startGateway(parse(config, options), options);
 }
 
