@@ -8,11 +8,11 @@ const config: ViteUserConfig = defineConfig({
     // Processes, not threads: tests raise signals, change the environment and watch memory.
     pool: "forks",
     maxWorkers: 2,
-    testTimeout: 15_000,
-    hookTimeout: 15_000,
+    testTimeout: 60_000,
+    hookTimeout: 60_000,
     teardownTimeout: 5_000,
-    // A condition that is polled for comes soon; on a busy machine, less soon.
-    expect: { poll: { interval: 5, timeout: 10_000 } },
+    // These end a test that hangs. They are no bounds of speed: on a busy machine everything takes longer.
+    expect: { poll: { interval: 5, timeout: 30_000 } },
     restoreMocks: true,
     unstubEnvs: true,
     unstubGlobals: true,

@@ -49,6 +49,12 @@ async function runField(options) {
       `another run is under way, or left processes: ${before.map(({ pid }) => pid).join(", ")}`,
     );
   progress(`the logs are in ${world.run}`);
+  for (const signal of /** @type {const} */ (["SIGINT", "SIGTERM"])) {
+    process.once(signal, () => {
+      endAll(world);
+      process.exit(1);
+    });
+  }
   let faults = ["the run was not finished"];
   try {
     const report = await visit(world, options);

@@ -108,9 +108,10 @@ function run(step, command, args) {
   );
 }
 
+// Without the version of Node: no dependency is compiled for one, so the same folder serves all of them.
 function installKey() {
   const hash = createHash("sha256");
-  hash.update(`${process.version} ${process.platform} ${process.arch}\n`);
+  hash.update(`${process.platform} ${process.arch}\n`);
   return hash.update(readFileSync(join(root, "package-lock.json"))).digest("hex");
 }
 

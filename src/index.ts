@@ -1,5 +1,7 @@
 /** The public names of Junctor, by hand: what is not here is not promised. */
 
+export type { Clock } from "./async/clock.ts";
+
 export { AbortedError } from "./errors/aborted-error.ts";
 export { AuditError } from "./errors/audit-error.ts";
 export { BindError } from "./errors/bind-error.ts";
@@ -12,11 +14,13 @@ export { HttpError } from "./errors/http-error.ts";
 export { JsonError, type JsonErrorCode } from "./errors/json-error.ts";
 export { NotFoundError } from "./errors/not-found-error.ts";
 export { RpcError, type RpcErrorCode } from "./errors/rpc-error.ts";
-export { SchemaError } from "./errors/schema-error.ts";
+export { SchemaError, type SchemaErrorCode } from "./errors/schema-error.ts";
+export { SealError } from "./errors/seal-error.ts";
 export { SessionExpiredError } from "./errors/session-expired-error.ts";
-export { TimeoutError } from "./errors/timeout-error.ts";
+export { TimeoutError, type TimeoutKind } from "./errors/timeout-error.ts";
 export { ToolError } from "./errors/tool-error.ts";
 export { UpstreamError, type UpstreamReason } from "./errors/upstream-error.ts";
+export { UriTemplateError } from "./errors/uri-template-error.ts";
 export { ValidationError } from "./errors/validation-error.ts";
 
 export { RawJson } from "./json/raw.ts";
@@ -24,31 +28,42 @@ export type { Channel } from "./jsonrpc/channel.ts";
 export type { Message, Notification, Request, Response } from "./jsonrpc/message.ts";
 export { Peer, type PeerOptions } from "./jsonrpc/peer.ts";
 
-export type { Revision } from "./mcp/revision.ts";
-export { createSeal, type Seal } from "./mcp/seal.ts";
+export type { LegacyRevision, ModernRevision, Revision } from "./mcp/revision.ts";
+export { createSeal, type Seal, type SealOptions } from "./mcp/seal.ts";
 export type { Server, WireContext } from "./mcp/server.ts";
 export type {
+  Annotations,
   Ask,
+  AudioContent,
   CacheHints,
   ClientCapabilities,
   CompletionRef,
   CompletionResult,
   Content,
+  EmbeddedResource,
+  Icon,
+  ImageContent,
   Implementation,
   LogLevel,
+  Meta,
   Prompt,
+  PromptArgument,
   PromptMessage,
   PromptResult,
   Resource,
   ResourceContents,
+  ResourceLink,
   ResourceResult,
   ResourceTemplate,
+  ServerCapabilities,
+  TextContent,
   Tool,
   ToolAnnotations,
   ToolResult,
 } from "./mcp/types.ts";
 
 export {
+  type AnswerReader,
   elicit,
   type Elicited,
   elicitUrl,
@@ -58,29 +73,66 @@ export {
   sample,
   type Sampled,
 } from "./tools/ask.ts";
-export { type CompletionRegistry, createCompletionRegistry } from "./tools/completion.ts";
+export { type Completer, type CompletionRegistry, createCompletionRegistry } from "./tools/completion.ts";
 export { type Composite, compose, type ComposeOptions } from "./tools/composite.ts";
-export { audio, embedResource, failure, image, resourceLink, structured, text } from "./tools/content.ts";
-export { type CallContext, type CallEvent, createCallContext, deriveContext } from "./tools/context.ts";
-export type { HandlerResult, ToolEvent } from "./tools/event.ts";
+export {
+  audio,
+  embedResource,
+  failure,
+  type FailedResult,
+  image,
+  resourceLink,
+  structured,
+  type StructuredResult,
+  text,
+} from "./tools/content.ts";
+export {
+  type AskCaller,
+  type CallContext,
+  type CallEvent,
+  createCallContext,
+  deriveContext,
+} from "./tools/context.ts";
+export type { EventStream, HandlerResult, OutputResult, StructuredValue, ToolEvent } from "./tools/event.ts";
 export type { ToolContext, ToolHandler } from "./tools/handler.ts";
 export { type CallEnd, type Middleware, type MiddlewareOptions, withMiddleware } from "./tools/middleware.ts";
-export { createPromptRegistry, type PromptRegistry } from "./tools/prompts.ts";
+export {
+  createPromptRegistry,
+  type PromptContext,
+  type PromptHandler,
+  type PromptOutput,
+  type PromptRegistry,
+} from "./tools/prompts.ts";
 export type {
+  Answers,
   Change,
   CompletionProvider,
+  CompletionRequest,
+  Hearer,
   InputRequired,
   Outcome,
   PromptProvider,
+  PromptRequest,
   Provider,
+  ResourceChange,
   ResourceProvider,
+  ResourceRequest,
+  Resumption,
   ToolCall,
   ToolOutcome,
 } from "./tools/provider.ts";
-export { createRegistry, type Registry, type RegistryOptions, type ToolSpec } from "./tools/registry.ts";
-export { createResourceRegistry, type ResourceRegistry } from "./tools/resources.ts";
-export type { JsonSchema, SchemaSource } from "./tools/schema.ts";
+export { createRegistry, type Registry, type RegistryOptions } from "./tools/registry.ts";
+export {
+  createResourceRegistry,
+  type ReadContext,
+  type ReadResult,
+  type ResourceReader,
+  type ResourceRegistry,
+} from "./tools/resources.ts";
+export type { Issue } from "./tools/issue.ts";
+export type { InferredInput, InferredOutput, JsonSchema, SchemaSource } from "./tools/schema.ts";
 export { withJsonSchema } from "./tools/standard-schema.ts";
+export type { ToolSpec } from "./tools/tool-spec.ts";
 
 export { allowTools, type AllowToolsOptions } from "./middleware/allow-list.ts";
 export { auditLog, type AuditLogOptions } from "./middleware/audit-log.ts";
@@ -91,6 +143,7 @@ export { limitTime, type LimitTimeOptions } from "./middleware/time-limit.ts";
 
 export { missingCapability } from "./server/interaction.ts";
 export { createServer, type ServerInfo, type ServerOptions } from "./server/server.ts";
+export type { UnknownTool } from "./server/to-rpc-error.ts";
 
 export type { Agreement } from "./client/agreement.ts";
 export type { AuditOptions, AuditRecord, AuditSink } from "./audit/audit.ts";
@@ -109,7 +162,9 @@ export { createGateway, type Gateway, type GatewayOptions } from "./gateway/gate
 export type { GatewayLog } from "./gateway/log.ts";
 export type { ServerStatus } from "./gateway/status.ts";
 
+export type { ChildCommand } from "./transports/child.ts";
 export { createGuardian, type Guardian, type GuardianOptions } from "./transports/guardian.ts";
+export type { HeaderSource } from "./transports/http/client-way.ts";
 export {
   createMemoryEventStore,
   type EventStore,

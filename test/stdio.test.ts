@@ -70,10 +70,10 @@ describe("a server on standard streams", () => {
     await standsStill(() => stdin.writableLength);
     expect(stdin.writableLength).toBeGreaterThan(24 * 1024 * 1024);
     stdout.resume();
-    await expect.poll(() => child.frames.length, { timeout: 10_000 }).toBe(total + 1);
+    await expect.poll(() => child.frames.length, { timeout: 60_000 }).toBe(total + 1);
     const ids = new Set(child.frames.map(({ id }) => id));
     expect(ids.size).toBe(total + 1);
-  });
+  }, 90_000);
 });
 
 describe.concurrent("a server on standard streams ends with code 0", () => {

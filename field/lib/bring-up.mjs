@@ -29,7 +29,7 @@ export async function bringUp(world, { config, servers, limitMs, progress }) {
       if (missing.length > 0) await new Promise((resolve) => setTimeout(resolve, pauseMs));
     }
     const seconds = Math.round((performance.now() - begun) / 1000);
-    return { ...list, seconds, starts: readStarts(gateway.log), missing };
+    return { ...list, seconds, starts: readStarts(gateway), missing };
   } finally {
     const problem = await gateway.stop();
     if (problem !== undefined) progress(`${problem}: ${readFileSync(gateway.log, "utf8").slice(-500)}`);

@@ -35,8 +35,19 @@ export async function runCheck(world, { config, timeoutSeconds }) {
   }
 }
 
+/** @typedef {{ part: string, name: string, reason: string }} ListFault */
+
 /** @param {any} report @returns {Checked[]} */
 function toChecked(report) {
   const servers = Array.isArray(report) ? report : report.servers;
-  return servers.map((/** @type {any} */ each) => ({ mended: 0, leftOut: [], ...each }));
+  return servers.map((/** @type {any} */ { leftOut = [], mended = [], ...rest }) => ({
+    ...rest,
+    mended: new Set(toolsAmong(mended).map(({ name }) => name)).size,
+    leftOut: toolsAmong(leftOut).map(({ name, reason }) => `${name} (${reason})`),
+  }));
+}
+
+/** @param {ListFault[]} faults */
+function toolsAmong(faults) {
+  return faults.filter(({ part }) => part === "tools");
 }

@@ -54,6 +54,12 @@ export const clients = [
     transports: ["http"],
     remark: "a bridge from stdio to a URL, driven by the official SDK v1; it starts no servers",
   },
-  { name: "openai-agents", title: "OpenAI agents", package: "@openai/agents", transports: ["http", "stdio"] },
+  {
+    name: "openai-agents",
+    title: "OpenAI agents",
+    package: "@openai/agents",
+    transports: ["http", "stdio"],
+    remark: "with `clientSessionTimeoutSeconds: 60`; by default it gives up on a list after 5 s",
+  },
   { name: "mastra", title: "Mastra", package: "@mastra/mcp", transports: ["http", "stdio"] },
 ];

@@ -6,7 +6,7 @@ import { fileURLToPath } from "node:url";
 import { freePort } from "../../bench/lib/free-port.mjs";
 
 /** @typedef {import("./world.mjs").World} World */
-/** @typedef {{ url: string, log: string, exited: Promise<string>, stop(): Promise<string | undefined> }} RunningGateway */
+/** @typedef {{ url: string, log: string, begunAt: number, exited: Promise<string>, stop(): Promise<string | undefined> }} RunningGateway */
 
 export const program = fileURLToPath(new URL("../../dist/cli/main.js", import.meta.url));
 const openLimitMs = 60_000;
@@ -24,6 +24,7 @@ export async function startGateway(world, { config, cache, name }) {
   const log = join(world.run, `${name}.log`);
   const output = openSync(log, "a");
   const args = [program, "serve", "--config", config, "--port", String(port)];
+  const begunAt = Date.now();
   const child = spawn(process.execPath, args, {
     cwd: world.desk,
     env: world.env(cache),
@@ -41,6 +42,7 @@ export async function startGateway(world, { config, cache, name }) {
   return {
     url: `http://127.0.0.1:${port}/mcp`,
     log,
+    begunAt,
     exited,
     // What was wrong with the end, if something was.
     stop: async () => {
@@ -75,19 +77,17 @@ export function stdioTarget(world, { config, cache, name }) {
 /**
  * When each server came up, and how often it went down before, by the log of a gateway.
  *
- * @param {string} log
+ * @param {RunningGateway} gateway
  */
-export function readStarts(log) {
+export function readStarts({ log, begunAt }) {
   /** @type {Map<string, { upMs?: number, downs: number }>} */
   const starts = new Map();
-  let begun;
   for (const line of readFileSync(log, "utf8").split("\n")) {
     const { time, server, msg } = parse(line);
-    begun ??= time;
     if (server === undefined || msg === undefined) continue;
     const start = starts.get(server) ?? { downs: 0 };
     starts.set(server, start);
-    if (msg === `${server} is up`) start.upMs ??= time - begun;
+    if (msg === `${server} is up`) start.upMs ??= Date.parse(time) - begunAt;
     else if (msg === `${server} is down` && start.upMs === undefined) start.downs += 1;
   }
   return starts;

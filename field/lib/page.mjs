@@ -45,6 +45,8 @@ What the words mean here:
 - **Warm, of a server:** npx has installed it before.
 - **Cold, of a client:** the gateway remembers nothing, because its cache folder is new. The servers are installed.
 - **Warm, of a client:** the gateway was started and stopped once with the same cache folder, and remembers what its servers listed.
+- **The config** is [field/servers.json](../field/servers.json). It sets \`firstListMs\` to 55 s: so many servers need longer than the default of
+  20 s on two cores, and most clients wait 60 s for an answer.
 - **Over HTTP** all clients come at once, as soon as the port of a gateway that has just been started is open. **Over stdio** each
   client starts a gateway of its own, one client after another.`;
 }

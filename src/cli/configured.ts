@@ -1,5 +1,5 @@
 import { nearest } from "../errors/nearest.ts";
-import type { ServerConfig } from "../gateway/config/config.ts";
+import type { GatewayConfig, ServerConfig } from "../gateway/config/config.ts";
 import { startGateway } from "../gateway/gateway.ts";
 import { readConfigFile } from "./config-file.ts";
 import type { Destination } from "./destination.ts";
@@ -17,7 +17,7 @@ export async function openConfigured(
   timeoutMs: number | undefined,
 ): Promise<Destination> {
   const { config } = await readConfigFile(file);
-  if (named !== undefined) return toDestination(findServer(config.servers, named, file), timeoutMs);
+  if (named !== undefined) return toDestination(findServer(config, named, file), timeoutMs);
   const gateway = await startGateway(config, {
     file,
     firstListMs: timeoutMs ?? firstListMs,
@@ -30,9 +30,11 @@ export async function openConfigured(
   return { target: { server: gateway.server }, headers: {}, timeoutMs, [Symbol.asyncDispose]: gateway.close };
 }
 
-function findServer(servers: readonly ServerConfig[], name: string, file: string): ServerConfig {
+function findServer({ servers, disabled }: GatewayConfig, name: string, file: string): ServerConfig {
   const found = servers.find((server) => server.name === name);
   if (found !== undefined) return found;
+  const off = disabled.find((server) => server.name === name);
+  if (off !== undefined) throw new UsageError(`${file}: ${name} is disabled: ${off.reason}`);
   const names = servers.map((server) => server.name);
   const meant = nearest(name, names);
   const hint = meant === undefined ? `it has ${names.join(", ") || "none"}` : `did you mean ${meant}?`;

@@ -59,9 +59,10 @@ export function describeGateway(
     2,
   );
   const isTcp = url.startsWith("tcp:");
+  const count = servers.filter(({ status }) => status !== "disabled").length;
   const isEverywhere = /\/\/(0\.0\.0\.0|\[::\])[:/]/.test(url);
   return [
-    `Junctor serves ${servers.length === 1 ? "1 server" : `${servers.length} servers`} on ${url}`,
+    `Junctor serves ${count === 1 ? "1 server" : `${count} servers`} on ${url}`,
     "",
     ...toRows(servers.map(describeServer)).map((row) => `  ${row}`),
     "",

@@ -1,11 +1,9 @@
 import { join } from "node:path";
 import { BindError } from "../errors/bind-error.ts";
 import type { GatewayConfig } from "../gateway/config/config.ts";
-import { readConfig } from "../gateway/config/read-config.ts";
 import { type RunningGateway, startGateway } from "../gateway/gateway.ts";
 import type { GatewayLog } from "../gateway/log.ts";
 import { cacheFolder } from "../gateway/user-files.ts";
-import { watchConfig } from "../gateway/watch-config.ts";
 import { createSeal, type Seal } from "../mcp/seal.ts";
 import { listenHttp } from "../transports/http/node.ts";
 import { isLoopback } from "../transports/loopback.ts";
@@ -15,6 +13,8 @@ import { type Command, type Parsed, parsePort } from "./command.ts";
 import { readConfigFile } from "./config-file.ts";
 import { configFlag } from "./config-flag.ts";
 import { createDemoRegistry } from "./demo.ts";
+import { describeError } from "./describe-error.ts";
+import { followConfig } from "./follow-config.ts";
 import { describeGateway, describeHttp, describeTcp } from "./greeting.ts";
 import { createLog } from "./log.ts";
 import { noConfig } from "./no-config.ts";
@@ -74,7 +74,7 @@ export const serve: Command = {
     const stopWatching =
       file === undefined
         ? () => {}
-        : follow(file, config, gateway, parsed.has("stdio") ? "127.0.0.1" : host, log);
+        : followConfig({ file, first: config, gateway, host: parsed.has("stdio") ? "127.0.0.1" : host, log });
     try {
       if (parsed.has("stdio")) return await serveOnStdio(gateway, config);
       await gateway.ready;
@@ -128,37 +128,6 @@ function assertKeys(host: string, { keys }: GatewayConfig, parsed: Parsed): void
 function createSecretSeal(): Seal {
   const secret = process.env["JUNCTOR_SECRET"];
   return createSeal(secret === undefined || secret === "" ? {} : { secret });
-}
-
-/** Takes every edit of the config that makes sense; of one that does not, only what is wrong is told. */
-function follow(
-  file: string,
-  first: GatewayConfig,
-  gateway: RunningGateway,
-  host: string,
-  log: GatewayLog,
-): () => void {
-  let turn = Promise.resolve();
-  let last = first;
-  const reload = async (): Promise<void> => {
-    try {
-      const config = await readConfig(file, process.env);
-      if (!isLoopback(host) && config.keys.length === 0)
-        throw new BindError(host, "the new config has no keys");
-      for (const { path, message } of config.warnings) log.warn({ file, path }, message);
-      if (JSON.stringify([config.http, config.log]) !== JSON.stringify([last.http, last.log]))
-        log.warn({ file }, "http and log of the config hold from the next start on");
-      last = config;
-      await gateway.apply(config);
-      log.info({ file, servers: config.servers.length }, "the config was read again");
-    } catch (error) {
-      const text = describeError(error);
-      log.error({ file, error: text }, "the edited config is not used; the last good one stays");
-    }
-  };
-  return watchConfig(file, () => {
-    turn = turn.then(reload);
-  });
 }
 
 /** How long a call may take besides the limits of its server: to be started for, and to be read. */
@@ -229,10 +198,6 @@ async function serveOnHttp(gateway: RunningGateway, serving: HttpServing): Promi
   );
   await untilSignal();
   return 0;
-}
-
-function describeError(error: unknown): string {
-  return error instanceof Error ? error.message : JSON.stringify(error);
 }
 
 /** Only here is it known which flag the port came from. */

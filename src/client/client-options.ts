@@ -1,6 +1,7 @@
 import type { Clock } from "../async/clock.ts";
 import type { AuditOptions } from "../audit/audit.ts";
 import type { ClosedError } from "../errors/closed-error.ts";
+import type { KeysOf } from "../errors/known-keys.ts";
 import type { Revision } from "../mcp/revision.ts";
 import type { ClientCapabilities, Implementation } from "../mcp/types.ts";
 import type { CallEvent } from "../tools/context.ts";
@@ -53,3 +54,26 @@ export interface ClientOptions {
   /** Aborting gives connecting up; afterwards it means nothing. */
   readonly signal?: AbortSignal;
 }
+
+export const clientOptionKeys: KeysOf<ClientOptions> = {
+  clientInfo: true,
+  handlers: true,
+  relays: true,
+  onAsked: true,
+  reconnects: true,
+  onOpen: true,
+  onLost: true,
+  revision: true,
+  eras: true,
+  timeoutMs: true,
+  maxTotalMs: true,
+  connectTimeoutMs: true,
+  probeTimeoutMs: true,
+  validate: true,
+  maxRounds: true,
+  audit: true,
+  onLog: true,
+  onWarning: true,
+  clock: true,
+  signal: true,
+};

@@ -4,6 +4,7 @@ import type { Readable, Writable } from "node:stream";
 import { settlesWithin, systemClock } from "../async/clock.ts";
 import { ClosedError } from "../errors/closed-error.ts";
 import { ConnectError } from "../errors/connect-error.ts";
+import { assertKnownKeys, type KeysOf } from "../errors/known-keys.ts";
 import { RpcError } from "../errors/rpc-error.ts";
 import type { Channel } from "../jsonrpc/channel.ts";
 import type { Link, LinkEvents, StartProgress } from "../mcp/link.ts";
@@ -16,7 +17,7 @@ import type { Guardian } from "../transports/guardian.ts";
 import type { HeaderSource } from "../transports/http/client-way.ts";
 import { connectInMemory } from "../transports/memory.ts";
 import { createStreamChannel } from "../transports/stream-channel.ts";
-import type { ClientOptions } from "./client-options.ts";
+import { clientOptionKeys, type ClientOptions } from "./client-options.ts";
 import { type Client, type ClientWays, createClient } from "./client.ts";
 import { mayBeHttpSse } from "./verdict.ts";
 
@@ -50,6 +51,16 @@ export interface ConnectOptions extends ClientOptions {
   readonly maxResponseBytes?: number;
 }
 
+const connectOptionKeys: KeysOf<ConnectOptions> = {
+  ...clientOptionKeys,
+  headers: true,
+  onStderr: true,
+  stageMs: true,
+  guardian: true,
+  transport: true,
+  maxResponseBytes: true,
+};
+
 /**
  * Connects to an MCP server of any age. Rejects with a `ConnectError`, `HttpError` or `ClosedError` that says what was
  * wrong and what to do.
@@ -59,6 +70,7 @@ export interface ConnectOptions extends ClientOptions {
  * const { content } = await client.callTool("search", { query: "junctor" });
  */
 export async function connect(target: Target, options: ConnectOptions = {}): Promise<Client> {
+  assertKnownKeys("connect", options, connectOptionKeys);
   const url = toUrl(target);
   if (url?.protocol === "http:" || url?.protocol === "https:") return connectHttp(url, options);
   return createClient(toWays(target, url, options), options);

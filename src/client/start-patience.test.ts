@@ -21,7 +21,7 @@ test("a server that cannot be seen at work has the time-out and no more", async 
   await clock.advance(999);
   expect(given).toEqual([]);
   await clock.advance(1);
-  expect(given[0]).toMatchObject({ reason: "no answer within 1000 ms", kind: "no_answer" });
+  expect(given[0]).toMatchObject({ reason: "no answer to initialize within 1000 ms", kind: "no_answer" });
   expect(clock.sleeping).toBe(0);
 });
 
@@ -37,7 +37,7 @@ test.each([
   await clock.advance(5499);
   expect(given).toEqual([]);
   await clock.advance(1);
-  expect(given[0]?.reason).toBe("no answer within 5500 ms, although it was at work");
+  expect(given[0]?.reason).toBe("no answer to initialize within 5500 ms, although it was at work");
 });
 
 test("a server that stops working is given up one time-out later", async () => {
@@ -50,7 +50,7 @@ test("a server that stops working is given up one time-out later", async () => {
   await clock.advance(999);
   expect(given).toEqual([]);
   await clock.advance(1);
-  expect(given[0]?.reason).toBe("no answer within 1000 ms");
+  expect(given[0]?.reason).toBe("no answer to initialize within 1000 ms");
 });
 
 test("a server that answered is no longer watched", async () => {

@@ -39,8 +39,8 @@ export function watchStart(
       seen = now;
       if (isAtWork && leftMs > 0) return wait();
       const text = isAtWork
-        ? `no answer within ${maxTotalMs} ms, although it was at work`
-        : `no answer within ${timeoutMs} ms`;
+        ? `no answer to initialize within ${maxTotalMs} ms, although it was at work`
+        : `no answer to initialize within ${timeoutMs} ms`;
       giveUp(new ConnectError(link.target, text, { kind: "no_answer" }));
     });
   };

@@ -11,6 +11,7 @@ import { isParkedState } from "./bridge/parking.ts";
 import type { Catalog } from "./catalog/catalog.ts";
 import { missingServers } from "./catalog/missing.ts";
 import type { Owner, View } from "./catalog/view.ts";
+import type { DisabledServer } from "./config/config.ts";
 import { hideInData } from "./safe-log.ts";
 import type { Part } from "./upstream/list-keeper.ts";
 import type { Upstream } from "./upstream/upstream.ts";
@@ -24,13 +25,14 @@ export interface GatewayProviderOptions {
   readonly hide: (json: string) => string;
   /** What a caller may see and use. */
   readonly viewFor: (context: Hearer) => View;
+  readonly disabled: () => readonly DisabledServer[];
   /** Told which servers a list or a call waits for, because nothing is known of what they offer. */
   readonly onWaiting: (servers: readonly string[]) => void;
 }
 
 /** All servers behind the gateway as one provider. Lists come from the catalog, calls go to the owner, nothing else is asked. */
 export function createGatewayProvider(options: GatewayProviderOptions): Provider {
-  const { catalog, upstreams, changes, hide, viewFor, onWaiting } = options;
+  const { catalog, upstreams, changes, hide, viewFor, disabled, onWaiting } = options;
 
   /** Waits for servers of which this list is not known yet, each for as long as the first list may wait for it. */
   const untilListed = (context: CallContext, part: Part): Promise<unknown> | undefined => {
@@ -56,7 +58,13 @@ export function createGatewayProvider(options: GatewayProviderOptions): Provider
       if (!notes.has(items))
         notes.set(
           items,
-          hideInData(missingServers(catalog.sources.filter(({ config }) => view.knows(config))), hide),
+          hideInData(
+            missingServers(
+              catalog.sources.filter(({ config }) => view.knows(config)),
+              disabled().filter((server) => view.knows(server)),
+            ),
+            hide,
+          ),
         );
       return items;
     });

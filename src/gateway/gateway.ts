@@ -2,6 +2,7 @@ import { andThen, type Awaitable } from "../async/awaitable.ts";
 import { type Clock, systemClock } from "../async/clock.ts";
 import { ClosedError } from "../errors/closed-error.ts";
 import { ConfigError } from "../errors/config-error.ts";
+import { assertKnownKeys, type KeysOf } from "../errors/known-keys.ts";
 import { newestModernRevision } from "../mcp/revision.ts";
 import { createSeal, type Seal } from "../mcp/seal.ts";
 import type { Server } from "../mcp/server.ts";
@@ -20,6 +21,7 @@ import type { Collision } from "./catalog/merge.ts";
 import type { ConfigIssue, GatewayConfig } from "./config/config.ts";
 import { parseConfigValue } from "./config/parse-config.ts";
 import { readSmallFile } from "./config/read-config.ts";
+import { describeDisabled, logDisabled } from "./disabled.ts";
 import { Fleet } from "./fleet.ts";
 import { createGatewayProvider } from "./gateway-provider.ts";
 import { joinInstructions } from "./instructions.ts";
@@ -55,6 +57,20 @@ export interface GatewayOptions {
   readonly clock?: Clock;
 }
 
+const optionKeys: KeysOf<GatewayOptions> = {
+  local: true,
+  log: true,
+  seal: true,
+  unnamed: true,
+  info: true,
+  readyMs: true,
+  parking: true,
+  env: true,
+  folder: true,
+  file: true,
+  clock: true,
+};
+
 /**
  * Servers behind one endpoint. Disposing it gives up parked calls, ends every server and, with it, every process it
  * started.
@@ -88,6 +104,7 @@ export interface Gateway extends AsyncDisposable {
  * await using listener = await listenHttp(gateway.server, { authenticate: gateway.authenticate });
  */
 export async function createGateway(config: object, options: GatewayOptions = {}): Promise<Gateway> {
+  assertKnownKeys("createGateway", options, optionKeys);
   return startGateway(parse(config, options), options);
 }
 
@@ -126,6 +143,7 @@ export async function startGateway(
   });
   let access = createAccess(config, catalog, unnamed);
   let chain = await createMiddlewareChain(config, file, clock, log);
+  logDisabled(log, first.disabled, []);
   const unmatched = (): readonly ConfigIssue[] => findUnmatchedRules(config, catalog.sources);
   const rules = new RuleWatch(unmatched, log);
   const onListed = (): void => rules.look();
@@ -145,6 +163,7 @@ export async function startGateway(
     changes,
     hide,
     viewFor: (context) => access.viewFor(context),
+    disabled: () => config.disabled,
     onWaiting: createWaitingLog(log),
   });
   let guarded = withMiddleware(base, chain.middlewares);
@@ -194,6 +213,7 @@ export async function startGateway(
       throw new ClosedError("not_sent", "the gateway is closed");
     }
     const lastChain = chain;
+    logDisabled(log, next.disabled, config.disabled);
     // What was secret stays so: it may still turn up in what an old server says.
     config = { ...next, secrets: [...new Set([...next.secrets, ...config.secrets])] };
     chain = nextChain;
@@ -225,9 +245,12 @@ export async function startGateway(
     ready,
     status: () =>
       hideInData(
-        catalog.sources.map((source) =>
-          describeStatus(source, clock.now(), fleet.wordsOf(source.config.name)),
-        ),
+        [
+          ...catalog.sources.map((source) =>
+            describeStatus(source, clock.now(), fleet.wordsOf(source.config.name)),
+          ),
+          ...config.disabled.map(describeDisabled),
+        ],
         hide,
       ),
     measure: async (name) => fleet.upstreams.get(name)?.measure(),

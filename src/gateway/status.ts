@@ -6,7 +6,7 @@ import { describeHealth } from "./upstream/health.ts";
 /** How one server is, for people and for `junctor check`. */
 export interface ServerStatus {
   readonly name: string;
-  readonly status: "idle" | "starting" | "up" | "down" | "stopped";
+  readonly status: "idle" | "starting" | "up" | "down" | "stopped" | "disabled";
   readonly era?: "modern" | "legacy";
   readonly revision?: string;
   /** What it says its name and version are. */

@@ -1,7 +1,7 @@
 import * as fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { jsonText, seededJsonTexts } from "../../test/support/arbitrary-json.ts";
-import { fastestOf } from "../../test/support/fastest.ts";
+import { growthOf } from "../../test/support/growth.ts";
 import { rewriteStrings } from "./rewrite-strings.ts";
 
 const shout = (value: string): string => value.toUpperCase();
@@ -69,12 +69,14 @@ describe("rewriteStrings", () => {
   });
 
   test.each([
-    ["backslashes", `"${"\\\\".repeat(500_000)}"`],
-    ["quotes", `"${'\\"'.repeat(500_000)}"`],
-    ["small strings", `[${'"",'.repeat(300_000)}""]`],
-  ])("takes time in proportion to a text of %s", async (_, text) => {
-    expect(JSON.parse(text)).toBeDefined();
-    const ms = await fastestOf(3, async () => rewriteStrings(text, (value) => value));
-    expect(ms).toBeLessThan(250);
+    ["backslashes", (count: number) => `"${"\\\\".repeat(count)}"`],
+    ["quotes", (count: number) => `"${'\\"'.repeat(count)}"`],
+    ["small strings", (count: number) => `[${'"",'.repeat(count)}""]`],
+  ])("takes time in proportion to a text of %s", (_, textOf) => {
+    const [small, large] = [5_000, 40_000];
+    const texts = new Map([small, large].map((count) => [count, textOf(count)]));
+    for (const text of texts.values()) expect(JSON.parse(text)).toBeDefined();
+    const work = (count: number): unknown => rewriteStrings(texts.get(count)!, (value) => value);
+    expect(growthOf({ small, large, work }, 24)).toBeLessThan(24);
   });
 });

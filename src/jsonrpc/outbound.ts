@@ -17,16 +17,25 @@ export interface RequestOptions {
   readonly id?: string;
 }
 
+/**
+ * How our requests are named. Numbers from 1 are cheap, and good where one process talks to one server. `random` is for
+ * questions to clients: an answer may come after a restart, or to another replica, or from a client that guesses the ids of
+ * others, and must never be taken for that to another question.
+ */
+export type RequestIds = "counted" | "random";
+
 /** The requests of our own that wait for their answers. */
 export class Outbound {
   readonly #channel: Pick<Channel, "send">;
-  readonly #pending = new Numbered<Pending>();
-  /** Those whose ids are not ours to count. */
-  readonly #probes = new Map<RequestId, Pending>();
+  readonly #ids: RequestIds;
+  readonly #counted = new Numbered<Pending>();
+  /** Those whose ids are not counted. */
+  readonly #named = new Map<RequestId, Pending>();
   #closed: ClosedError | undefined;
 
-  constructor(channel: Pick<Channel, "send">) {
+  constructor(channel: Pick<Channel, "send">, ids: RequestIds = "counted") {
     this.#channel = channel;
+    this.#ids = ids;
   }
 
   /** Sends a request and resolves with its result. Rejects with `RpcError`, `ClosedError` or the signal's reason. */
@@ -38,8 +47,9 @@ export class Outbound {
       if (this.#closed !== undefined)
         return reject(new ClosedError("not_sent", "the channel is closed", { cause: this.#closed }));
       const pending = new Pending(via, stop, resolve, reject);
-      if (options.id === undefined) pending.waitIn(this.#pending);
-      else pending.waitAs(toRequestId(options.id), this.#probes);
+      if (options.id !== undefined) pending.waitAs(toRequestId(options.id), this.#named, true);
+      else if (this.#ids === "counted") pending.waitIn(this.#counted);
+      else pending.waitAs(toRequestId(crypto.randomUUID()), this.#named);
       via.send({ kind: "request", id: pending.id, method, params }).catch(pending.reject);
     });
   }
@@ -59,12 +69,11 @@ export class Outbound {
   /** Fails what still waits, and everything asked for later. */
   close(error: ClosedError): void {
     this.#closed ??= error;
-    for (const pending of [...this.#pending.values(), ...this.#probes.values()]) pending.reject(error);
+    for (const pending of [...this.#counted.values(), ...this.#named.values()]) pending.reject(error);
   }
 
-  /** Ids of our own are numbers; whatever else somebody answers to is a probe's, or nobody's. */
   #find(id: RequestId): Pending | undefined {
-    return this.#pending.get(Number(id)) ?? this.#probes.get(id);
+    return this.#counted.get(Number(id)) ?? this.#named.get(id);
   }
 }
 
@@ -76,7 +85,8 @@ class Pending {
   readonly #resolve: (result: RawJson) => void;
   readonly #reject: (reason: unknown) => void;
   #counted: Numbered<Pending> | undefined;
-  #probes: Map<RequestId, Pending> | undefined;
+  #named: Map<RequestId, Pending> | undefined;
+  #isProbe = false;
 
   constructor(
     via: Pick<Channel, "send">,
@@ -98,10 +108,11 @@ class Pending {
   }
 
   /** Waits under an id outside the count. */
-  waitAs(id: RequestId, probes: Map<RequestId, Pending>): void {
-    this.#probes = probes;
+  waitAs(id: RequestId, named: Map<RequestId, Pending>, isProbe = false): void {
+    this.#named = named;
+    this.#isProbe = isProbe;
     this.id = id;
-    probes.set(id, this);
+    named.set(id, this);
   }
 
   resolve(result: RawJson): void {
@@ -116,14 +127,14 @@ class Pending {
 
   #settle(): void {
     this.#counted?.delete(Number(this.id));
-    this.#probes?.delete(this.id);
+    this.#named?.delete(this.id);
     this.#stop?.offAbort(this.#giveUp);
   }
 
   readonly #giveUp = (): void => {
     this.reject(this.#stop?.reason);
     // Giving up a probe tells the other side nothing.
-    if (this.#counted === undefined) return;
+    if (this.#isProbe) return;
     const params = RawJson.fromText(`{"requestId":${this.id}}`);
     // A channel that is already closed has no one left to tell.
     this.#via.send({ kind: "notification", method: "notifications/cancelled", params }).catch(() => {});

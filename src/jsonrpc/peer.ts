@@ -5,7 +5,7 @@ import type { Batch, Channel, Incoming, Invalid } from "./channel.ts";
 import { toErrorBody } from "./error-body.ts";
 import { type Answer, type Handler, Inbound } from "./inbound.ts";
 import type { ErrorResponse, Notification, Request, Response } from "./message.ts";
-import { Outbound, type RequestOptions } from "./outbound.ts";
+import { Outbound, type RequestIds, type RequestOptions } from "./outbound.ts";
 import { toId } from "./parse.ts";
 
 export interface PeerOptions {
@@ -22,6 +22,8 @@ export interface PeerOptions {
   readonly dropped?: (what: string) => void;
   /** Most requests of the other side worked on at once. */
   readonly maxInFlight?: number;
+  /** How our own requests are named; `counted`, from 1. A server that asks its client something wants `random`. */
+  readonly requestIds?: RequestIds;
 }
 
 /** How far the transport may be behind with our answers, in number and in characters, before nothing more is read. */
@@ -46,7 +48,7 @@ export class Peer {
     this.#channel = channel;
     this.#options = options;
     this.#inbound = new Inbound(channel, { handle, toRpcError, maxInFlight });
-    this.#outbound = new Outbound(channel);
+    this.#outbound = new Outbound(channel, options.requestIds);
   }
 
   /**

@@ -1,5 +1,6 @@
 import { tryThen } from "../async/awaitable.ts";
 import { systemClock, type Clock } from "../async/clock.ts";
+import { assertKnownKeys, type KeysOf } from "../errors/known-keys.ts";
 import { RpcError, rpcCodes } from "../errors/rpc-error.ts";
 import { RawJson } from "../json/raw.ts";
 import type { Request } from "../jsonrpc/message.ts";
@@ -50,6 +51,22 @@ export interface ServerOptions {
   readonly onError?: (error: unknown, method: string) => void;
 }
 
+const serverOptionKeys: KeysOf<ServerOptions> = {
+  serves: true,
+  unknownTool: true,
+  malformedJson: true,
+  progress: true,
+  pageSize: true,
+  seal: true,
+  stateTtlMs: true,
+  maxRounds: true,
+  askTimeoutMs: true,
+  maxListens: true,
+  passesOn: true,
+  clock: true,
+  onError: true,
+};
+
 /**
  * Makes a provider ready for the wire, in every revision of the protocol at once. The server holds no state of its
  * callers; one serves any number of channels.
@@ -58,6 +75,7 @@ export interface ServerOptions {
  * await serveStdio(createServer(registry, { name: "weather", version: "1.0.0" }));
  */
 export function createServer(provider: Provider, info: ServerInfo, options: ServerOptions = {}): Server {
+  assertKnownKeys("createServer", options, serverOptionKeys);
   const { serves = "both", unknownTool = "invalid_params", onError = writeError } = options;
   const { instructions: given, ...serverInfo } = info;
   const instructions = typeof given === "function" ? given : () => given;

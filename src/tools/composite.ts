@@ -1,3 +1,4 @@
+import { assertKnownKeys, type KeysOf } from "../errors/known-keys.ts";
 import { NotFoundError } from "../errors/not-found-error.ts";
 import { RpcError } from "../errors/rpc-error.ts";
 import { createChangeSource } from "./changes.ts";
@@ -21,6 +22,13 @@ export interface ComposeOptions extends Partial<Naming> {
   readonly onListError?: OnListError;
 }
 
+const optionKeys: KeysOf<ComposeOptions> = {
+  separator: true,
+  maxLength: true,
+  bareNames: true,
+  onListError: true,
+};
+
 /** Several providers as one. Made by {@link compose}. */
 export interface Composite extends Provider {
   readonly namespaces: readonly string[];
@@ -37,6 +45,7 @@ export function compose(
   providers: { readonly [namespace: string]: Provider },
   options: ComposeOptions = {},
 ): Composite {
+  assertKnownKeys("compose", options, optionKeys);
   const { bareNames = "exact", onListError = writeListError, ...given } = options;
   const naming: Naming = { ...defaultNaming, ...given };
   const namespaces = Object.keys(providers);

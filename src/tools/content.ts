@@ -11,6 +11,16 @@ import type {
   ToolResult,
 } from "../mcp/types.ts";
 
+/** A result whose structured content is known to the compiler. */
+export interface StructuredResult<Value> extends ToolResult {
+  readonly structuredContent: Value;
+}
+
+/** A result that tells of a failure; it needs no structured content. */
+export interface FailedResult extends Omit<ToolResult, "structuredContent"> {
+  readonly isError: true;
+}
+
 /** A text block. */
 export function text(value: string): TextContent {
   return { type: "text", text: value };
@@ -57,7 +67,7 @@ export function toResourceContents(
  * @example
  * return structured({ celsius: 21.5 });
  */
-export function structured(value: unknown, content?: readonly Content[]): ToolResult {
+export function structured<Value>(value: Value, content?: readonly Content[]): StructuredResult<Value> {
   return { content: content ?? [text(toJson(value))], structuredContent: value };
 }
 
@@ -74,7 +84,7 @@ function toJson(value: unknown): string {
 }
 
 /** A result that tells the model of a failure. Throwing a `ToolError` does the same. */
-export function failure(message: string): ToolResult {
+export function failure(message: string): FailedResult {
   return { content: [text(message)], isError: true };
 }
 

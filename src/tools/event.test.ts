@@ -113,7 +113,7 @@ describe("a generator that yields", () => {
     "%j, which is no event, has it end with an error that says so",
     async (value) => {
       const drained = drain(() => yielding(value as unknown as ToolEvent));
-      await expect(drained).rejects.toThrow(/^A streaming tool yielded .*, which is no event$/);
+      await expect(drained).rejects.toThrow(/^A streaming tool yielded .*, which is no event; \S+/);
     },
   );
 
@@ -226,4 +226,27 @@ describe("an abort", () => {
     expect(during).toEqual([1, 1, 1]);
     expect(getEventListeners(signal, "abort")).toEqual([]);
   });
+});
+
+test("a generator that is not async streams like one that is, and cleans up when the caller is gone", async () => {
+  const controller = new AbortController();
+  let isCleanedUp = false;
+  function* events(): Generator<ToolEvent, void> {
+    try {
+      yield "one";
+      yield { type: "progress", progress: 1 };
+      controller.abort(new Error("enough"));
+      yield "never seen";
+    } finally {
+      isCleanedUp = true;
+    }
+  }
+  const emitted: CallEvent[] = [];
+  const emit = async (event: CallEvent): Promise<void> => void emitted.push(event);
+  await expect(drainEvents(events(), emit, controller.signal)).rejects.toThrow("enough");
+  expect(emitted).toEqual([
+    { kind: "progress", message: "one" },
+    { kind: "progress", progress: 1 },
+  ]);
+  expect(isCleanedUp).toBe(true);
 });

@@ -1,5 +1,6 @@
+import { nearest } from "../errors/nearest.ts";
 import type { Content, LogLevel, ToolResult } from "../mcp/types.ts";
-import { text } from "./content.ts";
+import { type FailedResult, isContent, type StructuredResult, text } from "./content.ts";
 import type { CallEvent } from "./context.ts";
 import { describeValue } from "./issue.ts";
 import type { InputRequired } from "./provider.ts";
@@ -23,18 +24,40 @@ export type ToolEvent =
   /** Ends the call, with what was streamed so far. */
   | { readonly type: "complete" };
 
-/** What a handler may give back. */
+/**
+ * A value that goes out as `structuredContent`, to the compiler. A generator, a Map or bytes are none: they have an
+ * iterator, and JSON has no such thing.
+ */
+export type StructuredValue =
+  | (object & NoIterator)
+  | (NoIterator & { readonly [key: string]: unknown })
+  | readonly unknown[]
+  | number
+  | boolean
+  | null;
+
+interface NoIterator {
+  readonly [Symbol.iterator]?: never;
+  readonly [Symbol.asyncIterator]?: never;
+}
+
+/** What a handler may give back when its tool declares no `output`. */
 export type HandlerResult =
   | string
   | Content
   | readonly Content[]
   | ToolResult
   | InputRequired
-  | object
-  | number
-  | boolean
-  | null
+  | StructuredValue
   | void;
+
+/** What a handler may give back when its tool declares an `output` of this type. */
+export type OutputResult<Value> = Value | StructuredResult<Value> | FailedResult | InputRequired;
+
+/** A handler that yields events as they happen, while it runs. */
+export type EventStream<Result = HandlerResult> =
+  | AsyncGenerator<ToolEvent, Result>
+  | Generator<ToolEvent, Result>;
 
 /** How a streaming tool ended, when it did not return a result of its own. */
 export type StreamEnd =
@@ -46,7 +69,7 @@ export type StreamEnd =
  * When the signal aborts, the generator is told to return, so its `finally` blocks run.
  */
 export async function drainEvents(
-  events: AsyncGenerator<ToolEvent, HandlerResult>,
+  events: EventStream,
   emit: (event: CallEvent) => Promise<void>,
   signal: AbortSignal,
 ): Promise<StreamEnd> {
@@ -84,15 +107,31 @@ export async function drainEvents(
         case "complete":
           return { kind: "returned", value: undefined, streamed: joinText(streamed) };
         default:
-          // Any object is a handler's result to the compiler, also a generator of something else than events.
-          throw new TypeError(
-            `A streaming tool yielded ${describeValue(event satisfies never)}, which is no event`,
-          );
+          throw new TypeError(describeMistake(event satisfies never));
       }
     }
   } finally {
     await events.return(undefined);
   }
+}
+
+const eventTypes = ["content", "toolUse", "progress", "log", "error", "complete"];
+
+/** Says what is wrong with something that was yielded, and what to yield instead. */
+function describeMistake(event: unknown): string {
+  if (isContent(event)) return describeAs("a content block", 'write { type: "content", content: block }');
+  const { type } = (typeof event === "object" && event !== null ? event : {}) as { readonly type?: unknown };
+  const likely = typeof type === "string" ? nearest(type, eventTypes) : undefined;
+  const found =
+    type === undefined
+      ? `${describeValue(event)} without a type`
+      : `an event of type ${JSON.stringify(type)}`;
+  const hint = likely === undefined ? `the types are ${eventTypes.join(", ")}` : `did you mean "${likely}"?`;
+  return describeAs(found, hint);
+}
+
+function describeAs(found: string, hint: string): string {
+  return `A streaming tool yielded ${found}, which is no event; ${hint}`;
 }
 
 /** Does something and waits for it, but not past an abort: a transport that is stuck must not hold up `finally`. */

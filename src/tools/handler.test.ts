@@ -48,13 +48,17 @@ describe("a handler's context", () => {
   });
 });
 
-test("only an async generator is a stream of events", () => {
-  async function* events(): AsyncGenerator<string, void> {
+test("only a generator, async or not, is a stream of events", () => {
+  async function* later(): AsyncGenerator<string, void> {
     yield "1";
   }
-  expect(isEventStream(events())).toBe(true);
-  for (const other of [undefined, null, "text", [], {}, Promise.resolve(), { next: () => {} }])
-    expect(isEventStream(other)).toBe(false);
+  function* now(): Generator<string, void> {
+    yield "1";
+  }
+  expect(isEventStream(later())).toBe(true);
+  expect(isEventStream(now())).toBe(true);
+  const others = [undefined, null, "text", [], {}, new Map(), Promise.resolve(), { next: () => {} }];
+  for (const other of others) expect(isEventStream(other)).toBe(false);
 });
 
 test("the model reads a ToolError, and of any other error only that there was one", () => {

@@ -2,7 +2,7 @@ import { ToolError } from "../errors/tool-error.ts";
 import type { LogLevel } from "../mcp/types.ts";
 import { type AnswerReader, readAnswers } from "./ask.ts";
 import type { CallContext } from "./context.ts";
-import type { HandlerResult, ToolEvent } from "./event.ts";
+import type { EventStream, HandlerResult } from "./event.ts";
 import type { ToolCall } from "./provider.ts";
 
 /** What a tool's handler gets besides its arguments. */
@@ -18,14 +18,14 @@ export interface ToolContext extends CallContext {
 }
 
 /**
- * A tool's code. It returns a string, content, a result or any JSON value, or it is an async generator that yields
- * events as they happen. Throw a `ToolError` to tell the model what went wrong; any other error is reported without
- * detail.
+ * A tool's code. It returns a string, content, a result or any JSON value, or it is a generator, async or not, that
+ * yields events as they happen. Throw a `ToolError` to tell the model what went wrong; any other error is reported
+ * without detail.
  */
-export type ToolHandler<Arguments> = (
+export type ToolHandler<Arguments, Result = HandlerResult> = (
   args: Arguments,
   context: ToolContext,
-) => HandlerResult | Promise<HandlerResult> | AsyncGenerator<ToolEvent, HandlerResult>;
+) => Result | Promise<Result> | EventStream<Result>;
 
 /**
  * The context a handler sees for one call. Everything is made when it is asked for, because most tools ask for little;
@@ -107,9 +107,10 @@ export class HandlerContext implements ToolContext {
   }
 }
 
-/** Whether a handler's return value is a stream of events. */
-export function isEventStream(value: unknown): value is AsyncGenerator<ToolEvent, HandlerResult> {
-  return typeof value === "object" && value !== null && Symbol.asyncIterator in value && "next" in value;
+/** Whether a handler's return value is a stream of events: what `function*` and `async function*` give. */
+export function isEventStream(value: unknown): value is EventStream {
+  if (typeof value !== "object" || value === null || !("next" in value)) return false;
+  return (Symbol.asyncIterator in value || Symbol.iterator in value) && "return" in value;
 }
 
 /** What the model is told when a handler fails. Detail of errors that were not meant for it stays here. */

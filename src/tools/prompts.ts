@@ -1,3 +1,4 @@
+import { assertKnownKeys, type KeysOf } from "../errors/known-keys.ts";
 import { NotFoundError } from "../errors/not-found-error.ts";
 import { RpcError } from "../errors/rpc-error.ts";
 import { RawJson } from "../json/raw.ts";
@@ -7,6 +8,7 @@ import { createCatalog } from "./catalog.ts";
 import { text } from "./content.ts";
 import { type CallContext, deriveContext } from "./context.ts";
 import type { Change, InputRequired, Outcome, PromptProvider, PromptRequest } from "./provider.ts";
+import { assertHandler } from "./tool-spec.ts";
 
 /** What a prompt gives: the user's message as text, messages, or a whole result. */
 export type PromptOutput = string | readonly PromptMessage[] | PromptResult | InputRequired;
@@ -25,7 +27,8 @@ export type PromptHandler = (
 /** Prompts living in this process. Made by {@link createPromptRegistry}. */
 export interface PromptRegistry extends PromptProvider {
   /**
-   * Adds a prompt. Arguments marked `required` are there when the handler runs.
+   * Adds a prompt. Arguments marked `required` are there when the handler runs. Throws at once for a taken name, an unknown
+   * key of the spec and a missing handler.
    *
    * @example
    * prompts.register("review", { arguments: [{ name: "code", required: true }] }, ({ code }) => `Review this:\n${code}`);
@@ -41,12 +44,24 @@ interface Entry {
   readonly handler: PromptHandler;
 }
 
+const specKeys: KeysOf<Omit<Prompt, "name">> = {
+  title: true,
+  description: true,
+  arguments: true,
+  icons: true,
+  _meta: true,
+};
+
 /** An empty registry of prompts; pass it to `createRegistry({ prompts })`. */
 export function createPromptRegistry(): PromptRegistry {
   const catalog = createCatalog("The prompt", { kind: "prompts" }, (entry: Entry) => entry.prompt);
   return {
-    register: (name, spec, handler) =>
-      catalog.add(name, { prompt: Object.freeze({ name, ...spec }), handler }),
+    register: (name, spec, handler) => {
+      const what = `Prompt ${JSON.stringify(name)}`;
+      assertKnownKeys(what, spec, specKeys);
+      assertHandler(what, handler);
+      catalog.add(name, { prompt: Object.freeze({ name, ...spec }), handler });
+    },
     unregister: (name) => catalog.remove(name),
     listPrompts: () => Promise.resolve(catalog.list()),
     getPrompt: async (request: PromptRequest, context): Promise<Outcome> => {

@@ -11,8 +11,9 @@ import { type CallContext, type CallEvent, createCallContext } from "./context.t
 import type { HandlerResult } from "./event.ts";
 import type { ToolHandler } from "./handler.ts";
 import type { Resumption } from "./provider.ts";
-import { createRegistry, type RegistryOptions, type ToolSpec } from "./registry.ts";
+import { createRegistry, type RegistryOptions } from "./registry.ts";
 import type { SchemaSource } from "./schema.ts";
+import type { ToolSpec } from "./tool-spec.ts";
 
 interface Case {
   readonly handler: ToolHandler<Record<string, unknown>>;

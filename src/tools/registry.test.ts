@@ -47,17 +47,27 @@ describe("registering", () => {
     ["a taken name", (r) => r.register("taken", {}, () => ""), '"taken" is registered already'],
     [
       "an input that is no object",
+      // @ts-expect-error -- the compiler says so too
       (r) => r.register("x", { input: { type: "string" } }, () => ""),
       'Tool "x": input must be a schema with type "object" at its root, but has type "string"',
     ],
+    // @ts-expect-error -- the compiler says so too
     ["an input that says no type", (r) => r.register("x", { input: {} }, () => ""), "but has no type"],
-    ["an unknown dialect", (r) => r.register("x", { input: { $schema: "a:b" } }, () => ""), SchemaError],
+    [
+      "an unknown dialect",
+      (r) => r.register("x", { input: { type: "object", $schema: "a:b" } }, () => ""),
+      SchemaError,
+    ],
     [
       "a reference that leads out",
       (r) => r.register("x", { input: { type: "object", $ref: "https://a.example/s" } }, () => ""),
       SchemaError,
     ],
-    ["a bad output schema", (r) => r.register("x", { output: { $ref: "#/nowhere" } }, () => ""), SchemaError],
+    [
+      "a bad output schema",
+      (r) => r.register("x", { output: { $ref: "#/nowhere" } }, () => ({})),
+      SchemaError,
+    ],
     [
       "a schema of zod without JSON",
       (r) => r.register("x", { input: z.object({ d: z.date() }) }, () => ""),

@@ -1,15 +1,16 @@
 import { andThen, type Awaitable, recover, settled } from "../async/awaitable.ts";
+import { assertKnownKeys, type KeysOf } from "../errors/known-keys.ts";
 import { NotFoundError } from "../errors/not-found-error.ts";
 import { RpcError } from "../errors/rpc-error.ts";
 import { ToolError } from "../errors/tool-error.ts";
 import { RawJson } from "../json/raw.ts";
 import { parseText } from "../json/value.ts";
-import type { CacheHints, Content, Icon, Meta, Tool, ToolAnnotations, ToolResult } from "../mcp/types.ts";
+import type { CacheHints, Content, Tool, ToolResult } from "../mcp/types.ts";
 import { isInputRequired } from "./ask.ts";
 import { type Catalog, createCatalog } from "./catalog.ts";
 import { failure, text } from "./content.ts";
 import type { CallContext } from "./context.ts";
-import { drainEvents, type HandlerResult, type ToolEvent } from "./event.ts";
+import { drainEvents, type EventStream, type HandlerResult } from "./event.ts";
 import { HandlerContext, isEventStream, toFailureText, type ToolHandler } from "./handler.ts";
 import { describeIssues } from "./issue.ts";
 import type { PromptRegistry } from "./prompts.ts";
@@ -17,20 +18,7 @@ import type { Change, CompletionProvider, Provider, ToolCall, ToolOutcome } from
 import type { ResourceRegistry } from "./resources.ts";
 import { checkOutput, toToolResult } from "./result.ts";
 import { assertObjectRoot, type InferredOutput, type Schema, type SchemaSource, toSchema } from "./schema.ts";
-import { assertToolName } from "./tool-name.ts";
-
-/** What a tool says about itself. */
-export interface ToolSpec<Input extends SchemaSource> {
-  readonly title?: string;
-  readonly description?: string;
-  /** The arguments, as JSON Schema or any Standard Schema; left out, the tool takes none. */
-  readonly input?: Input;
-  /** What `structuredContent` looks like; enforced. */
-  readonly output?: SchemaSource;
-  readonly annotations?: ToolAnnotations;
-  readonly icons?: readonly Icon[];
-  readonly _meta?: Meta;
-}
+import { assertToolSpec, type ResultFor, type SoundSchemas, type ToolSpec } from "./tool-spec.ts";
 
 export interface RegistryOptions {
   readonly resources?: ResourceRegistry;
@@ -40,6 +28,14 @@ export interface RegistryOptions {
   /** Told of every error that was not a `ToolError`; the default writes it to the standard error stream. */
   readonly onError?: (error: unknown, tool: string) => void;
 }
+
+const registryOptionKeys: KeysOf<RegistryOptions> = {
+  resources: true,
+  prompts: true,
+  completion: true,
+  cacheHints: true,
+  onError: true,
+};
 
 interface Entry {
   readonly tool: Tool;
@@ -51,15 +47,16 @@ interface Entry {
 /** Tools living in this process. Made by {@link createRegistry}. */
 export interface Registry extends Provider {
   /**
-   * Adds a tool. Throws at once for a bad or taken name and for a schema that cannot be used.
+   * Adds a tool. What the handler returns, and what a generator returns at its end, must fit `output`. Throws at once for a
+   * bad or taken name, an unknown key of the spec, a missing handler and a schema that cannot be used.
    *
    * @example
    * registry.register("add", { input: z.object({ a: z.number(), b: z.number() }) }, ({ a, b }) => a + b);
    */
-  register<const Input extends SchemaSource = NoInput>(
+  register<const Input extends SchemaSource = NoInput, const Output extends SchemaSource = never>(
     name: string,
-    spec: ToolSpec<Input>,
-    handler: ToolHandler<InferredOutput<Input>>,
+    spec: ToolSpec<Input, Output> & SoundSchemas<Input, Output>,
+    handler: NoInfer<ToolHandler<InferredOutput<Input>, ResultFor<Output>>>,
   ): void;
   /** Removes a tool; calls that run are not touched. False when there was none. */
   unregister(name: string): boolean;
@@ -80,6 +77,7 @@ const noInput: NoInput = { type: "object", additionalProperties: false };
  * registry.register("hello", { description: "Greets" }, () => "Hello!");
  */
 export function createRegistry(options: RegistryOptions = {}): Registry {
+  assertKnownKeys("createRegistry", options, registryOptionKeys);
   const { resources, prompts, completion, cacheHints, onError = writeError } = options;
   const catalog: Catalog<Entry, Tool> = createCatalog("The tool", { kind: "tools" }, (entry) => entry.tool);
 
@@ -92,7 +90,7 @@ export function createRegistry(options: RegistryOptions = {}): Registry {
     });
 
   return {
-    register: (name, spec, handler) => catalog.add(name, toEntry(name, spec, handler)),
+    register: (name, spec, handler) => catalog.add(name, toEntry(name, spec, handler as ToolHandler<never>)),
     unregister: (name) => catalog.remove(name),
     listTools: () => catalog.list(),
     callTool: (call, context) => {
@@ -116,31 +114,26 @@ export function createRegistry(options: RegistryOptions = {}): Registry {
   };
 }
 
-function toEntry<Input extends SchemaSource>(
-  name: string,
-  spec: ToolSpec<Input>,
-  handler: ToolHandler<InferredOutput<Input>>,
-): Entry {
-  assertToolName(name);
+function toEntry(name: string, spec: ToolSpec<SchemaSource>, handler: ToolHandler<never>): Entry {
+  assertToolSpec(name, spec, handler);
   const { input: inputSource = noInput, output: outputSource, ...shown } = spec;
-  const input = toSchema(inputSource, { limits: trusted });
-  assertObjectRoot(input, `Tool ${JSON.stringify(name)}: input`);
+  const what = `Tool ${JSON.stringify(name)}`;
+  const input = toSchema(inputSource, { limits: trusted, what: `${what}: input` });
+  assertObjectRoot(input, `${what}: input`);
   const output =
-    outputSource === undefined ? undefined : toSchema(outputSource, { side: "output", limits: trusted });
+    outputSource === undefined
+      ? undefined
+      : toSchema(outputSource, { side: "output", limits: trusted, what: `${what}: output` });
   const tool: Tool = {
     name,
     ...shown,
     inputSchema: input.json,
     ...(output === undefined ? {} : { outputSchema: output.json }),
   };
-  return { tool: Object.freeze(tool), input, output, handler: handler as ToolHandler<never> };
+  return { tool: Object.freeze(tool), input, output, handler };
 }
 
-async function runStream(
-  entry: Entry,
-  events: AsyncGenerator<ToolEvent, HandlerResult>,
-  context: CallContext,
-): Promise<ToolOutcome> {
+async function runStream(entry: Entry, events: EventStream, context: CallContext): Promise<ToolOutcome> {
   const end = await drainEvents(events, (event) => context.emit(event), context.signal);
   return end.kind === "failed" ? complete(failure(end.message)) : toOutcome(entry, end.value, end.streamed);
 }
@@ -150,7 +143,10 @@ function toOutcome(entry: Entry, value: HandlerResult, streamed: readonly Conten
     return { kind: "complete", result: toTextResult(value) };
   }
   if (isInputRequired(value)) return value;
-  return andThen(checkOutput(toToolResult(value, streamed), entry.output), complete);
+  return andThen(
+    checkOutput(toToolResult(value, streamed, entry.output !== undefined), entry.output),
+    complete,
+  );
 }
 
 /** Parsed anew for every attempt: what one handler does to its arguments is nobody else's business. */

@@ -1,3 +1,4 @@
+import { assertKnownKeys, type KeysOf } from "../errors/known-keys.ts";
 import { NotFoundError } from "../errors/not-found-error.ts";
 import { RawJson } from "../json/raw.ts";
 import type { Resource, ResourceContents, ResourceTemplate } from "../mcp/types.ts";
@@ -8,6 +9,7 @@ import { createChangeSource } from "./changes.ts";
 import { toResourceContents } from "./content.ts";
 import { type CallContext, deriveContext } from "./context.ts";
 import type { Change, InputRequired, Outcome, ResourceProvider, ResourceRequest } from "./provider.ts";
+import { assertHandler } from "./tool-spec.ts";
 
 /** What reading a resource gives: text, bytes, or contents in the protocol's own form. */
 export type ReadResult = string | Uint8Array | ResourceContents | readonly ResourceContents[] | InputRequired;
@@ -26,7 +28,7 @@ export type ResourceReader = (context: ReadContext) => ReadResult | Promise<Read
 /** Resources living in this process. Made by {@link createResourceRegistry}. */
 export interface ResourceRegistry extends ResourceProvider {
   /**
-   * Adds a resource at one URI.
+   * Adds a resource at one URI. Throws at once for a taken URI, an unknown key of the spec and a missing reader.
    *
    * @example
    * resources.register("config://app", { name: "Settings", mimeType: "application/json" }, () => readSettings());
@@ -56,6 +58,16 @@ interface TemplateEntry {
   readonly read: ResourceReader;
 }
 
+const specKeys: KeysOf<Omit<ResourceTemplate, "uriTemplate">> = {
+  name: true,
+  title: true,
+  description: true,
+  mimeType: true,
+  icons: true,
+  annotations: true,
+  _meta: true,
+};
+
 /** An empty registry of resources; pass it to `createRegistry({ resources })`. */
 export function createResourceRegistry(): ResourceRegistry {
   const change = { kind: "resources" } as const;
@@ -76,8 +88,16 @@ export function createResourceRegistry(): ResourceRegistry {
   };
 
   return {
-    register: (uri, spec, read) => plain.add(uri, { resource: Object.freeze({ uri, ...spec }), read }),
+    register: (uri, spec, read) => {
+      const what = `Resource ${JSON.stringify(uri)}`;
+      assertKnownKeys(what, spec, { ...specKeys, size: true });
+      assertHandler(what, read);
+      plain.add(uri, { resource: Object.freeze({ uri, ...spec }), read });
+    },
     registerTemplate: (uriTemplate, spec, read) => {
+      const what = `Resource template ${JSON.stringify(uriTemplate)}`;
+      assertKnownKeys(what, spec, specKeys);
+      assertHandler(what, read);
       const template = Object.freeze({ uriTemplate, ...spec });
       templates.add(uriTemplate, { template, pattern: parseUriTemplate(uriTemplate), read });
     },

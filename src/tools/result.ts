@@ -7,17 +7,22 @@ import type { Schema } from "./schema.ts";
 
 /**
  * The result a handler meant: a string is text, content is content, a result is itself, and any other value is
- * structured content. What was streamed comes first, unless a whole result was returned.
+ * structured content. Where the tool has an output schema, a string is structured content too. What was streamed comes
+ * first, unless a whole result was returned.
  */
-export function toToolResult(value: HandlerResult, streamed: readonly Content[] = []): ToolResult {
+export function toToolResult(
+  value: HandlerResult,
+  streamed: readonly Content[] = [],
+  hasOutput = false,
+): ToolResult {
   if (value === undefined) return { content: streamed };
   if (isToolResult(value)) return value;
-  const result = toOwnResult(value);
+  const result = toOwnResult(value, hasOutput);
   return streamed.length === 0 ? result : { ...result, content: [...streamed, ...result.content] };
 }
 
-function toOwnResult(value: Exclude<HandlerResult, void>): ToolResult {
-  if (typeof value === "string") return { content: [text(value)] };
+function toOwnResult(value: Exclude<HandlerResult, void>, hasOutput: boolean): ToolResult {
+  if (typeof value === "string") return hasOutput ? structured(value) : { content: [text(value)] };
   if (isContent(value)) return { content: [value] };
   if (Array.isArray(value) && value.length > 0 && value.every(isContent)) return { content: value };
   return structured(value);

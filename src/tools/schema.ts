@@ -28,6 +28,8 @@ export interface SchemaOptions {
    */
   readonly side?: "input" | "output";
   readonly limits?: Partial<SchemaLimits>;
+  /** Names the schema in errors, such as `Tool "weather": input`. */
+  readonly what?: string;
 }
 
 /**
@@ -43,10 +45,30 @@ export interface SchemaOptions {
  */
 export function toSchema(source: SchemaSource, options: SchemaOptions = {}): Schema {
   const limits = { ...defaultSchemaLimits, ...options.limits };
-  return isStandardSchema(source)
-    ? fromStandardSchema(source, options.side ?? "input", limits)
-    : fromJsonSchema(source, limits);
+  if (isStandardSchema(source)) return fromStandardSchema(source, options.side ?? "input", limits);
+  assertNoRawShape(source, options.what ?? "The schema");
+  return fromJsonSchema(source, limits);
 }
+
+/** A plain object of schemas is no schema: as a JSON Schema it would allow everything. */
+function assertNoRawShape(source: JsonSchema, what: string): void {
+  if (typeof source !== "object" || source === null) return;
+  const member = Object.entries(source).find(([, value]) => isStandardSchema(value));
+  if (member === undefined) return;
+  const { vendor } = (member[1] as StandardSchemaV1)["~standard"];
+  const wrap = wrappers[vendor] ?? "the library's own object({ … })";
+  throw new SchemaError(
+    "schema.invalid",
+    `${what} is a plain object whose member ${JSON.stringify(member[0])} is a ${vendor} schema. Wrap it: ${wrap}.`,
+  );
+}
+
+/** How libraries make a schema from a plain object of schemas. */
+const wrappers: { readonly [vendor: string]: string } = {
+  zod: "z.object({ … })",
+  valibot: "toStandardJsonSchema(v.object({ … }))",
+  arktype: "type({ … })",
+};
 
 /**
  * Insists on `type: "object"` at the root, which the protocol wants of every `inputSchema`.
@@ -59,11 +81,12 @@ export function assertObjectRoot(schema: Schema, what: string): void {
   const found = type === undefined ? "no type" : `type ${JSON.stringify(type)}`;
   throw new SchemaError(
     "schema.not_object",
-    `${what} must be a schema with type "object" at its root, but has ${found}. Wrap the value in an object.`,
+    `${what} must be a schema with type "object" at its root, but has ${found}. ` +
+      'Wrap it in an object with a name for the value: z.object({ value: … }), or { type: "object", properties: … }.',
   );
 }
 
-function isStandardSchema(source: SchemaSource): source is StandardSchemaV1 {
+function isStandardSchema(source: unknown): source is StandardSchemaV1 {
   // arktype's schemas are functions.
   return (
     (typeof source === "object" || typeof source === "function") && source !== null && "~standard" in source

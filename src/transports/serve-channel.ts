@@ -3,6 +3,7 @@ import { type Clock, settlesWithin, systemClock } from "../async/clock.ts";
 import { createDeferred } from "../async/deferred.ts";
 import { LazyAbort } from "../async/lazy-abort.ts";
 import { ClosedError } from "../errors/closed-error.ts";
+import type { KeysOf } from "../errors/known-keys.ts";
 import type { RawJson } from "../json/raw.ts";
 import type { Channel } from "../jsonrpc/channel.ts";
 import type { Handler, PeerContext } from "../jsonrpc/inbound.ts";
@@ -34,6 +35,17 @@ export interface ServeOptions {
   /** Told about input that was dropped. */
   readonly onDropped?: (what: string) => void;
 }
+
+export const serveOptionKeys: KeysOf<ServeOptions> = {
+  caller: true,
+  signal: true,
+  drain: true,
+  lingerMs: true,
+  graceMs: true,
+  maxInFlight: true,
+  clock: true,
+  onDropped: true,
+};
 
 /**
  * Serves one channel until the other side leaves or a signal aborts; resolves when the channel is closed. Every
@@ -80,6 +92,7 @@ export async function serveChannel(
     handle,
     acceptsBatch: (batch) => isLegalBatch(batch, session),
     parseErrorCode: server.parseErrorCode,
+    requestIds: "random",
     ...(maxInFlight === undefined ? {} : { maxInFlight }),
     ...(onDropped === undefined ? {} : { dropped: onDropped }),
   });

@@ -1,6 +1,15 @@
 import { Writable } from "node:stream";
+import { assertKnownKeys, type KeysOf } from "../errors/known-keys.ts";
 import type { Server } from "../mcp/server.ts";
+import { serveOptionKeys } from "./serve-channel.ts";
 import { serveStream, type ServeStreamOptions } from "./stream.ts";
+
+const optionKeys: KeysOf<ServeStreamOptions> = {
+  ...serveOptionKeys,
+  maxLineBytes: true,
+  maxDepth: true,
+  closeMs: true,
+};
 
 /**
  * Serves MCP on this process's standard input and output. From then on everything else that is written to the standard
@@ -12,6 +21,7 @@ import { serveStream, type ServeStreamOptions } from "./stream.ts";
  * await serveStdio(createServer(registry, { name: "weather", version: "1.0.0" }));
  */
 export function serveStdio(server: Server, options: ServeStreamOptions = {}): Promise<void> {
+  assertKnownKeys("serveStdio", options, optionKeys);
   return serveStream(server, process.stdin, takeStdout(), options);
 }
 

@@ -6,6 +6,7 @@
 import { randomInt } from "node:crypto";
 import { expect, test } from "vitest";
 import type { Client } from "../../src/client/client.ts";
+import { patientClock } from "../support/patient-clock.ts";
 import { startHttpFront } from "./support/front.ts";
 import { createRandom } from "./support/random.ts";
 import { startUpstream } from "./support/upstream.ts";
@@ -21,7 +22,7 @@ async function pass(turns: number): Promise<void> {
 
 test(
   `every question reaches its own caller, every tool runs once, every call ends once (seed ${seed})`,
-  { timeout: 120_000 },
+  { timeout: 600_000 },
   async () => {
     console.log(`JUNCTOR_BRIDGE_SEED=${seed}`);
     const random = createRandom(seed);
@@ -38,6 +39,7 @@ test(
         },
       },
       {
+        clock: patientClock,
         env: { ...process.env, ...Object.fromEntries(names.map((index) => [`KEY_${index}`, keyOf(index)])) },
       },
     );
@@ -77,7 +79,7 @@ test(
       plans.map(async ({ caller, server, nonce, rounds }) => {
         await pass(Math.floor(random() * 100));
         const result = await clients[caller]
-          ?.callTool(`${server}__ask`, { nonce, rounds }, { timeoutMs: 60_000 })
+          ?.callTool(`${server}__ask`, { nonce, rounds }, { timeoutMs: 600_000 })
           .catch((error: unknown) => ({
             content: [{ type: "text" as const, text: JSON.stringify(String(error)) }],
           }));

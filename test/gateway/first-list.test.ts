@@ -197,7 +197,7 @@ describe("a start that makes progress", () => {
         junctor: { servers: { mute: { startTimeoutMs: 3000 } } },
       });
       await expect.poll(() => beside.status()[0]?.status, { timeout: 60_000 }).toBe("down");
-      expect(beside.status()[0]?.trouble).toContain("no answer within 3000 ms");
+      expect(beside.status()[0]?.trouble).toContain("no answer to initialize within 3000 ms");
       slow.letGo();
       await expect.poll(() => gateway.status()[0]?.status, { timeout: 60_000 }).toBe("up");
       expect(readFileSync(starts, "utf8").trim().split("\n")).toHaveLength(1);

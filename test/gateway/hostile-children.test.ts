@@ -103,8 +103,10 @@ describe("beside a child that", () => {
       const without: Slice[] = [];
       const beside: Slice[] = [];
       const ratio = (): number => median(beside, "cpuMs") / median(without, "cpuMs");
+      // Nobody waits without working, either.
+      const isLate = (): boolean => median(beside, "wallMs") >= 2 * median(without, "wallMs") + 20;
       // A machine that is busy with something else for seconds wants more rounds; a child that delays others stays one.
-      for (let round = 0; round < rounds || (round < 3 * rounds && ratio() >= 2); round++) {
+      for (let round = 0; round < rounds || (round < 3 * rounds && (ratio() >= 2 || isLate())); round++) {
         const stopChild = annoy(client, "child");
         without.push(await measure(at));
         stopChild();
@@ -120,9 +122,8 @@ describe("beside a child that", () => {
         `${trouble}: ${ratio().toFixed(2)}; p99 without: ${show(without)}, beside: ${show(beside)} ms`,
       );
       expect(ratio()).toBeLessThan(2);
-      // Nobody waits without working, either.
-      expect(median(beside, "wallMs")).toBeLessThan(2 * median(without, "wallMs") + 20);
+      expect(isLate()).toBe(false);
     },
-    120_000,
+    600_000,
   );
 });

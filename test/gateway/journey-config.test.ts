@@ -50,6 +50,26 @@ describe("names", () => {
     await expect(client.call("a__echo", { text: "hi" })).rejects.toThrow(/Unknown tool/);
   });
 
+  test("that another client's file leaves out are not there and cannot be called", async () => {
+    const only = { includeTools: ["echo", "count"], excludeTools: ["count"] };
+    await using at = await startTestGateway({
+      mcpServers: {
+        windsurf: { ...statefulServer(), disabledTools: ["count", "ec*"] },
+        gemini: { ...statefulServer(), ...only },
+      },
+    });
+    await using client = await connectTo(at.url);
+    const names = await namesOf(client);
+    expect(names.filter((name) => name.startsWith("gemini__"))).toEqual(["gemini__echo"]);
+    expect(names).toContain("windsurf__echo");
+    expect(names).not.toContain("windsurf__count");
+    await expect(client.call("windsurf__count")).rejects.toThrow(/Unknown tool/);
+    await expect(client.call("gemini__count")).rejects.toThrow(/Unknown tool/);
+    await at.gateway.update({ mcpServers: { windsurf: statefulServer(), gemini: statefulServer() } });
+    expect(await namesOf(client)).toEqual(expect.arrayContaining(["windsurf__count", "gemini__count"]));
+    expect(at.pidsOf("windsurf")).toHaveLength(1);
+  });
+
   test("are changed, described and hidden tool by tool, and what is hidden cannot be called", async () => {
     await using at = await startTestGateway({
       mcpServers: { child: statefulServer() },

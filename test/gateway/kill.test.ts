@@ -16,9 +16,6 @@ const callsPerSecond = 200;
 /** A server may be started six times a minute; more kills than that take longer. */
 const killEveryMs = kills <= 50 ? 300 : 1150;
 
-/** How long a call may take to end once its server is gone. */
-const boundMs = 250;
-
 const fixture = fileURLToPath(new URL("../fixtures/children/chaos-server.mjs", import.meta.url));
 const servers = Array.from({ length: 10 }, (_, index) => `s${index}`);
 const folder = mkdtempSync(join(tmpdir(), "junctor-kill-"));
@@ -125,7 +122,12 @@ test(
     // Only callers of a killed server, around the time it was killed, see an error.
     expect(failed.filter((record) => killOf(done, record) === undefined).slice(0, 3)).toEqual([]);
     expect(deliveries("outcome_unknown")).toBeGreaterThan(0);
-    expect(slowestOwnMs).toBeLessThan(boundMs);
+    // A call that was underway ends because its server is gone, not because another took its place.
+    const late = failed.filter((record) => {
+      const kill = killOf(done, record);
+      return kill !== undefined && record.startedAt <= kill.at && record.endedAt > kill.upAt;
+    });
+    expect(late.slice(0, 3)).toEqual([]);
 
     // No call was carried out twice, and what is said of each is true.
     expect(began.length).toBe(new Set(began.map(([nonce]) => nonce)).size);

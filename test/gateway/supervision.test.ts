@@ -72,7 +72,9 @@ describe("ten dead and ten slow servers among fifty", () => {
     await gateway.ready;
     // What is answered at once is no promise.
     expect(gateway.provider.listTools(createCallContext())).toBeInstanceOf(Array);
-    await expect.poll(() => gateway.status().filter(({ status }) => status === "up").length).toBe(30);
+    await expect
+      .poll(() => gateway.status().filter(({ status }) => status === "up").length, { timeout: 60_000 })
+      .toBe(30);
     // Each is listed right after it is up.
     await expect.poll(async () => (await namesOf(gateway)).length).toBe(30);
     const list = await gateway.provider.listTools(createCallContext());

@@ -1,8 +1,9 @@
 import { expect, test } from "vitest";
 import { createSeal } from "../../src/mcp/seal.ts";
+import { elicit, inputRequired } from "../../src/tools/ask.ts";
 import { startCli } from "../support/cli-child.ts";
 import { fastestOf } from "../support/fastest.ts";
-import { listen } from "../support/http-tools.ts";
+import { listen, type Listening, strings } from "../support/http-tools.ts";
 import { connectLegacy, HttpWire, legacyCall } from "../support/http-wire.ts";
 import { exchange } from "../support/raw-http.ts";
 
@@ -37,6 +38,34 @@ test.each(["2025-03-26", "2025-06-18", "2025-11-25"] as const)(
     expect((await announced.message(1)).method).toBe("notifications/tools/list_changed");
   },
 );
+
+test("an answer to a question of before a restart is not taken for one of after it", async () => {
+  const begin = async (): Promise<Listening> => {
+    const listening = await listen({ seal: createSeal({ secret }) });
+    listening.registry.register("confirm", { input: strings("message") }, ({ message }, { answers }) => {
+      const answer = answers.elicited("sure");
+      if (answer === undefined) return inputRequired({ sure: elicit(String(message), {}, []) });
+      return `${String(message)} ${answer.action}`;
+    });
+    return listening;
+  };
+  const first = await begin();
+  using before = await connectLegacy(first.port, "2025-11-25", { elicitation: {} });
+  const asked = await before
+    .open(legacyCall(1, "confirm", { message: "Delete everything?" }))
+    .reply.message(1);
+  expect(asked.params).toMatchObject({ message: "Delete everything?" });
+  await first[Symbol.asyncDispose]();
+
+  await using second = await begin();
+  using after = goOn(before, second.port);
+  const { reply } = after.open(legacyCall(2, "confirm", { message: "Pay 100 EUR?" }));
+  const askedLater = await reply.message(1);
+  await after.post({ jsonrpc: "2.0", id: asked.id!, result: { action: "accept", content: {} } });
+  await after.post({ jsonrpc: "2.0", id: askedLater.id!, result: { action: "decline" } });
+  await reply.complete;
+  expect(reply.messages.at(-1)!.result).toMatchObject({ content: [{ text: "Pay 100 EUR? decline" }] });
+});
 
 test("a session of another secret is not there, and the answer comes at once", async () => {
   await using first = await listen();

@@ -19,7 +19,8 @@ export interface HttpTools {
   readonly waits: Map<string, "running" | "aborted">;
 }
 
-const strings = (...names: readonly string[]): { readonly [keyword: string]: unknown } => ({
+/** A schema of arguments that are strings, all of them required. */
+export const strings = (...names: readonly string[]): { readonly [keyword: string]: unknown } => ({
   type: "object",
   properties: Object.fromEntries(names.map((name) => [name, { type: "string" }])),
   required: names,

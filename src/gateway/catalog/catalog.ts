@@ -177,7 +177,10 @@ export class Catalog {
   }
 
   #toolsOf({ config, listed }: ListedSource): readonly Claim<Tool>[] {
-    const isAllowed = createGlobs(config.allow.length === 0 ? undefined : config.allow, config.deny);
+    const { onlyTools, withoutTools } = config;
+    const fits = createGlobs(config.allow.length === 0 ? undefined : config.allow, config.deny);
+    const isAllowed = (name: string): boolean =>
+      fits(name) && onlyTools?.includes(name) !== false && !withoutTools.includes(name);
     return listed.tools.flatMap((tool) => {
       const rule = Object.hasOwn(config.tools, tool.name) ? config.tools[tool.name] : undefined;
       if (rule?.hide === true || !isAllowed(tool.name)) return [];

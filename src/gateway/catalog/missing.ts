@@ -1,3 +1,4 @@
+import type { DisabledServer } from "../config/config.ts";
 import type { Source } from "./catalog.ts";
 
 /** The member of a list's `_meta` that says which servers are missing from it. */
@@ -6,9 +7,12 @@ export const serversKey = "junctor/servers";
 /**
  * What a list has to say about servers that are not up: how each is, whether its last list is part of this one, and whether
  * the server confirmed that list since it was started or the gateway only remembers it.
+ * What a list has to say about servers that are not up: how each is, and whether its last list is part of this one. Callers
+ * are not told which variables a disabled server needs: those are the affair of the person who runs the gateway.
  */
 export function missingServers(
   sources: readonly Source[],
+  disabled: readonly DisabledServer[] = [],
 ): { readonly [serversKey]: { readonly [server: string]: object } } | undefined {
   const missing = sources.flatMap((source) => {
     const { config, health } = source;
@@ -22,5 +26,10 @@ export function missingServers(
     const isRemembered = isListed && !listed.isConfirmed;
     return [[config.name, isRemembered ? { ...facts, isConfirmed: false } : facts] as const];
   });
-  return missing.length === 0 ? undefined : { [serversKey]: Object.fromEntries(missing) };
+  const off = { status: "disabled", reason: "a variable it needs is not set", isListed: false };
+  const all: readonly (readonly [string, object])[] = [
+    ...missing,
+    ...disabled.map(({ name }) => [name, off] as const),
+  ];
+  return all.length === 0 ? undefined : { [serversKey]: Object.fromEntries(all) };
 }

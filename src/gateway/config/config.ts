@@ -53,6 +53,18 @@ export interface ServerConfig {
   readonly allow: readonly string[];
   readonly deny: readonly string[];
   readonly tools: { readonly [ownName: string]: ToolRule };
+  /** Exact names of tools, from `enabledTools` and its like in the entry; undefined means all. */
+  readonly onlyTools: readonly string[] | undefined;
+  /** Exact names of tools, from `disabledTools` and its like in the entry. */
+  readonly withoutTools: readonly string[];
+}
+
+/** A server of the file that is not used, because a variable it needs has no value. */
+export interface DisabledServer {
+  readonly name: string;
+  readonly prefix: string | false;
+  /** What is missing, and what to do about it, for those who run the gateway. */
+  readonly reason: string;
 }
 
 /** A key that a client of the gateway may present. */
@@ -75,6 +87,7 @@ export interface CallLimits {
 export interface GatewayConfig {
   /** In the order of the file. */
   readonly servers: readonly ServerConfig[];
+  readonly disabled: readonly DisabledServer[];
   /** Between a prefix and a name; `__`. */
   readonly separator: Separator;
   readonly keys: readonly KeyConfig[];

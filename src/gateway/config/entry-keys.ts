@@ -1,4 +1,5 @@
 import { nearest } from "../../errors/nearest.ts";
+import { entryToolKeys } from "./entry-tools.ts";
 import type { Group } from "./part.ts";
 
 /** What an entry may say and we act on. */
@@ -25,8 +26,7 @@ const foreign = new Set(
   category categories version registryUrl homepage repository documentation license author metadata gallery source
   sourcePath provider providerUrl installed isActive active
   autoApprove alwaysAllow autoAllow trust trusted alwaysLoad approval permissions
-  tools allowedTools disabledTools enabledTools includeTools excludeTools toolFilter toolNames disabledPrompts
-  disabledResources deferTools defer capabilities roots sampling elicitation notifications instructions
+  deferTools defer capabilities roots sampling elicitation notifications instructions
   timeout timeoutMs timeoutSeconds startupTimeout startupTimeoutSec startup_timeout_sec tool_timeout_sec initTimeout
   initializationTimeout connectTimeout requestTimeout toolTimeout callTimeout networkTimeout longRunning
   autoStart autostart autoConnect start_on_launch startOnLaunch lifecycle required retries retry reconnect restart
@@ -59,7 +59,7 @@ const synonyms: { readonly [key: string]: string } = {
 export function checkEntryKeys(entry: Group): ReadonlySet<string> {
   const allMeant = new Set<string>();
   for (const [key, { path }] of entry.entries()) {
-    if (used.includes(key) || foreign.has(key)) continue;
+    if (used.includes(key) || entryToolKeys.includes(key) || foreign.has(key)) continue;
     const meant = Object.hasOwn(synonyms, key) ? synonyms[key] : nearest(key, used);
     if (meant === undefined)
       entry.reading.warn(path, "is not known here and is not used: remove it if it is yours");

@@ -42,21 +42,27 @@ describe("expanding", () => {
   });
 
   test("what an object inherits is not a variable", () => {
-    expect(expand("${toString} ${constructor}", source).faults.map(({ about }) => about)).toEqual([
-      "toString",
-      "constructor",
+    expect(expand("${toString} ${constructor}", source).faults).toMatchObject([
+      { kind: "unset", name: "toString" },
+      { kind: "unset", name: "constructor" },
     ]);
   });
 
   test("without a folder or a home, says so", () => {
     expect(expand("${workspaceFolder}${workspaceFolderBasename}${userHome}", { env: {} }).faults).toEqual([
-      { about: "workspaceFolder", message: "${workspaceFolder} is not known here: write the folder itself" },
       {
-        about: "workspaceFolderBasename",
+        kind: "unknown",
+        name: "workspaceFolder",
+        message: "${workspaceFolder} is not known here: write the folder itself",
+      },
+      {
+        kind: "unknown",
+        name: "workspaceFolderBasename",
         message: "${workspaceFolderBasename} is not known here: write the name itself",
       },
       {
-        about: "userHome",
+        kind: "unknown",
+        name: "userHome",
         message: "${userHome} is not known here: set HOME, or write the folder itself",
       },
     ]);

@@ -11,11 +11,13 @@ export interface Expansion {
 }
 
 /** A variable that could not be filled in. */
-export interface Fault {
-  /** Its name, when there is nothing wrong but that it has no value: that is said once, however often it is used. */
-  readonly about: string | undefined;
-  readonly message: string;
-}
+export type Fault =
+  /** It has no value here. */
+  | { readonly kind: "unset"; readonly name: string; readonly message: string }
+  /** It is one that an editor fills in, and cannot be known here. */
+  | { readonly kind: "unknown"; readonly name: string; readonly message: string }
+  /** What stands there is no variable. */
+  | { readonly kind: "malformed"; readonly message: string };
 
 // An escape, a reference, or the beginning of one that has no end.
 const reference = /\$\$\{|\$\{([^}]*)\}|\$\{/g;
@@ -28,29 +30,34 @@ const variable = /^(?:env:)?([A-Za-z_][A-Za-z0-9_()]*)(?::-(.*))?$/s;
 export function expand(text: string, source: Pick<ConfigSource, "env" | "folder">): Expansion {
   const values: string[] = [];
   const faults: Fault[] = [];
-  const fault = (about: string | undefined, message: string): string => {
-    faults.push({ about, message });
+  const fail = (fault: Fault): string => {
+    faults.push(fault);
     return "";
   };
+  const malformed = (message: string): string => fail({ kind: "malformed", message });
   const valueOf = (name: string, fallback?: string): string => {
     const value = Object.hasOwn(source.env, name) ? source.env[name] : undefined;
     // As in a shell, `:-` stands in for an empty value too.
     if (fallback !== undefined && (value === undefined || value === "")) return fallback;
-    if (value === undefined) return fault(name, `${name} is not set: set it, or write \${${name}:-default}`);
+    if (value === undefined) {
+      const message = `${name} is not set: set it, or write \${${name}:-default}`;
+      return fail({ kind: "unset", name, message });
+    }
     values.push(value);
     return value;
   };
   const resolve = (whole: string, inside: string | undefined): string => {
     if (whole === "$${") return "${";
     if (inside === undefined)
-      return fault(undefined, "has a ${ without a }: write ${NAME}, or $${ for the characters ${");
+      return malformed("has a ${ without a }: write ${NAME}, or $${ for the characters ${");
     const own = predefined(inside, source);
-    if (own !== undefined) return own.text ?? fault(inside, own.fault);
+    if (own !== undefined) return own.text ?? fail({ kind: "unknown", name: inside, message: own.fault });
     const [, name, fallback] = variable.exec(inside) ?? [];
-    if (name === undefined) return fault(inside.startsWith("input:") ? inside : undefined, explain(inside));
+    if (name === undefined && inside.startsWith("input:"))
+      return fail({ kind: "unknown", name: inside, message: explain(inside) });
+    if (name === undefined) return malformed(explain(inside));
     if (fallback?.includes("${") === true)
-      return fault(
-        undefined,
+      return malformed(
         `has a variable in the default of ${name}: write \${${name}:-default} with a plain text`,
       );
     return valueOf(name, fallback);

@@ -21,7 +21,7 @@ import { defaultKeys, settingKeys } from "./server-settings.ts";
 import { type KeyHints, refuseUnknownKeys } from "./unknown-keys.ts";
 
 /** What the `junctor` section says of the gateway as a whole. */
-export type GatewaySettings = Omit<GatewayConfig, "servers" | "secrets" | "warnings">;
+export type GatewaySettings = Omit<GatewayConfig, "servers" | "disabled" | "secrets" | "warnings">;
 
 const keys = [
   "servers",

@@ -1,7 +1,7 @@
 import { ConfigError } from "../../errors/config-error.ts";
 import { nearest } from "../../errors/nearest.ts";
 import type { Separator } from "../../tools/namespace.ts";
-import type { GatewayConfig, ServerConfig } from "./config.ts";
+import type { DisabledServer, GatewayConfig, ServerConfig } from "./config.ts";
 import { parseJsonc } from "./jsonc.ts";
 import { readGatewaySettings } from "./junctor-section.ts";
 import { emptyGroup, type Group, type Part, toGroup } from "./part.ts";
@@ -42,7 +42,7 @@ function toConfig(value: unknown, reading: Reading): GatewayConfig {
   const servers = readServers(entries, section, settings.separator);
   const { issues, warnings, source } = reading;
   if (issues.length > 0) throw new ConfigError(source.file, issues);
-  return { servers, ...settings, secrets: reading.secrets(), warnings };
+  return { ...servers, ...settings, secrets: reading.secrets(), warnings };
 }
 
 /** The top level. What else stands there is the business of other programs, unless it is one of ours misspelt. */
@@ -68,7 +68,7 @@ function readServers(
   entries: readonly ServerEntry[],
   section: Group,
   separator: Separator,
-): readonly ServerConfig[] {
+): Pick<GatewayConfig, "servers" | "disabled"> {
   const group = readGroupOrEmpty(section.get("servers"), '"servers": { "NAME": { "start": "lazy" } }');
   checkServerNames(
     group,
@@ -76,15 +76,19 @@ function readServers(
   );
   const defaults = readDefaults(section.get("defaults"));
   const paths = new Map(entries.map(({ name, path }) => [name, path]));
-  const servers = entries.flatMap(({ name, launch }) => {
+  const servers: ServerConfig[] = [];
+  const disabled: DisabledServer[] = [];
+  for (const { name, launch, disabled: reason, tools } of entries) {
     const part = group.get(name);
-    const { prefix, ...settings } = readServerSettings(part, defaults);
-    if (typeof prefix === "string") checkPrefix(prefix, separator, `${part.path}.prefix`, group.reading);
-    // Looked at all the same: what is wrong with its settings should be said together with the rest.
-    if (launch === undefined) return [];
-    return [{ name, launch, ...settings, prefix: prefix ?? toPrefix(name, separator) }];
-  });
-  const prefixes = new Map(servers.map(({ name, prefix }) => [name, prefix]));
+    // Read for every server: what is wrong with the settings of one that is off is said together with the rest.
+    const { prefix: own, ...settings } = readServerSettings(part, defaults);
+    if (typeof own === "string") checkPrefix(own, separator, `${part.path}.prefix`, group.reading);
+    const prefix = own ?? toPrefix(name, separator);
+    if (reason !== undefined) disabled.push({ name, prefix, reason });
+    else if (launch !== undefined) servers.push({ name, launch, ...settings, ...tools, prefix });
+  }
+  // Disabled ones too: whether a config is right does not depend on the variables that are set.
+  const prefixes = new Map([...servers, ...disabled].map(({ name, prefix }) => [name, prefix]));
   for (const [first, second] of findSamePrefixes(prefixes, separator)) {
     const advice = `write "junctor": { "servers": { ${JSON.stringify(second)}: { "prefix": "…" } } }`;
     group.reading.issue(
@@ -92,7 +96,7 @@ function readServers(
       `has the same prefix as ${JSON.stringify(first)}: ${advice}`,
     );
   }
-  return servers;
+  return { servers, disabled };
 }
 
 function checkPrefix(prefix: string, separator: Separator, path: string, reading: Reading): void {

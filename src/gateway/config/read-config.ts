@@ -17,9 +17,25 @@ export async function readConfig(
   file: string,
   env: { readonly [name: string]: string | undefined },
 ): Promise<GatewayConfig> {
-  const path = resolve(file);
-  const text = readOrExplain(file, path);
-  return parseConfig(text, { file, env, folder: dirname(path), readText: readSmallFile });
+  return parseConfigFile(file, readConfigText(file), env);
+}
+
+/** Parses the text of a config file that was read before. Throws a `ConfigError` with everything that is wrong in it. */
+export function parseConfigFile(
+  file: string,
+  text: string,
+  env: { readonly [name: string]: string | undefined },
+): GatewayConfig {
+  return parseConfig(text, { file, env, folder: dirname(resolve(file)), readText: readSmallFile });
+}
+
+/** The text of a config file. Throws a `ConfigError` when it cannot be read. */
+export function readConfigText(file: string): string {
+  try {
+    return readSmallFile(resolve(file));
+  } catch (error) {
+    throw new ConfigError(file, [{ path: "", message: explain(error) }], { cause: error });
+  }
 }
 
 /**
@@ -34,14 +50,6 @@ export function readSmallFile(path: string): string {
     return new TextDecoder("utf-8", { fatal: true }).decode(readFileSync(descriptor));
   } finally {
     closeSync(descriptor);
-  }
-}
-
-function readOrExplain(file: string, path: string): string {
-  try {
-    return readSmallFile(path);
-  } catch (error) {
-    throw new ConfigError(file, [{ path: "", message: explain(error) }], { cause: error });
   }
 }
 

@@ -1,16 +1,21 @@
 import { readCommandLaunch } from "./command-launch.ts";
 import type { ServerLaunch } from "./config.ts";
 import { checkEntryKeys } from "./entry-keys.ts";
+import { allTools, type EntryTools, readEntryTools } from "./entry-tools.ts";
 import { readHttpLaunch, urlKeys } from "./http-launch.ts";
 import { type Group, type Part, toGroup } from "./part.ts";
 import { readChoice, readFlag, readGroup } from "./read.ts";
+import type { Unset } from "./reading.ts";
 
 /** One server of the file, used or not. */
 export interface ServerEntry {
   readonly name: string;
   readonly path: string;
-  /** Undefined when it is switched off, or wrong. */
+  /** Undefined when it is switched off, disabled, or wrong. */
   readonly launch: ServerLaunch | undefined;
+  /** What to do about variables that it needs and that have no value; undefined when there are none. */
+  readonly disabled: string | undefined;
+  readonly tools: EntryTools;
 }
 
 const example = '{ "command": "npx", "args": ["-y", "a-server"] } or { "url": "https://example.com/mcp" }';
@@ -42,19 +47,38 @@ export function readServerEntries(top: Group): readonly ServerEntry[] {
     }
     paths.set(name, path);
     if (name.trim() === "") reading.issue(path, "has no name: write one between the quotes");
-    return [{ name, path, launch: readLaunch(part) }];
+    return [{ name, path, ...readEntry(part) }];
   });
 }
 
-function readLaunch(part: Part): ServerLaunch | undefined {
-  const entry = toGroup(part);
+const unused = { launch: undefined, disabled: undefined, tools: allTools };
+
+function readEntry(part: Part): Pick<ServerEntry, "launch" | "disabled" | "tools"> {
+  const unset: Unset[] = [];
+  const reading = part.reading.withUnset((fault) => void unset.push(fault));
+  const entry = toGroup({ ...part, reading });
   if (entry === undefined) {
     part.reading.issue(part.path, `must be an object: write ${example}`);
-    return undefined;
+    return unused;
   }
-  // Nobody minds what is wrong with a server that is not used.
+  // Mistakes in a server that is not used do no harm.
   const isOff = readFlag(entry.get("disabled")) === true || readFlag(entry.get("enabled")) === false;
-  if (isOff) return undefined;
+  if (isOff) return unused;
+  const launch = readLaunch(entry);
+  const tools = readEntryTools(entry);
+  if (unset.length === 0) return { launch, disabled: undefined, tools };
+  return { launch: undefined, disabled: describeUnset(unset), tools };
+}
+
+function describeUnset(unset: readonly Unset[]): string {
+  const advice = unset.map((fault) =>
+    fault.kind === "unset" ? `set ${fault.name}, or write \${${fault.name}:-}` : fault.message,
+  );
+  const isOne = unset.length === 1;
+  return `${isOne ? "a variable it needs is" : "variables it needs are"} not set: ${advice.join("; ")}`;
+}
+
+function readLaunch(entry: Group): ServerLaunch | undefined {
   const misspelt = checkEntryKeys(entry);
   const way = readWay(entry, misspelt);
   if (way !== undefined) return way === "stdio" ? readCommandLaunch(entry) : readHttpLaunch(entry, way);

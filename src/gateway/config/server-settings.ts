@@ -14,7 +14,10 @@ import { readToolRules } from "./tool-rules.ts";
 import { type KeyHints, refuseUnknownKeys } from "./unknown-keys.ts";
 
 /** What `junctor.servers.NAME` says. A prefix that is not given depends on the server's name. */
-export type ServerSettings = Omit<ServerConfig, "name" | "launch" | "prefix"> & {
+export type ServerSettings = Omit<
+  ServerConfig,
+  "name" | "launch" | "prefix" | "onlyTools" | "withoutTools"
+> & {
   readonly prefix: string | false | undefined;
 };
 

@@ -1,5 +1,6 @@
 import { andThen, type Awaitable, recover, settled } from "../../async/awaitable.ts";
 import { type Clock, systemClock } from "../../async/clock.ts";
+import type { KeysOf } from "../../errors/known-keys.ts";
 import { RpcError } from "../../errors/rpc-error.ts";
 import { RawJson } from "../../json/raw.ts";
 import { createSeal, type Seal } from "../../mcp/seal.ts";
@@ -46,6 +47,26 @@ export interface HttpOptions extends GuardOptions {
   /** By default written to the standard error stream. */
   readonly onWarning?: OnWarning;
 }
+
+export const httpOptionKeys: KeysOf<HttpOptions> = {
+  host: true,
+  allowedHosts: true,
+  allowedOrigins: true,
+  path: true,
+  responses: true,
+  authenticate: true,
+  corsOrigins: true,
+  seal: true,
+  sessionTtlMs: true,
+  sessionIdleMs: true,
+  maxSessions: true,
+  events: true,
+  retryMs: true,
+  keepAliveMs: true,
+  maxBodyBytes: true,
+  clock: true,
+  onWarning: true,
+};
 
 /** An endpoint that any HTTP server can be put in front of. */
 export interface HttpHandler {

@@ -8,12 +8,19 @@ import type { AddressInfo, Socket } from "node:net";
 import { type Awaitable, isPromise } from "../../async/awaitable.ts";
 import { settlesWithin, systemClock } from "../../async/clock.ts";
 import { BindError } from "../../errors/bind-error.ts";
+import { assertKnownKeys, type KeysOf } from "../../errors/known-keys.ts";
 import { RpcError } from "../../errors/rpc-error.ts";
 import type { Server } from "../../mcp/server.ts";
 import { isLoopback } from "../loopback.ts";
 import type { OnWarning } from "./endpoint.ts";
 import { sendError } from "./exchange.ts";
-import { createHttpHandler, type HttpHandler, type HttpOptions, writeWarning } from "./handler.ts";
+import {
+  createHttpHandler,
+  type HttpHandler,
+  httpOptionKeys,
+  type HttpOptions,
+  writeWarning,
+} from "./handler.ts";
 import { NodeReply, NodeRequest } from "./node-reply.ts";
 import type { SinkLimits } from "./node-sink.ts";
 
@@ -31,6 +38,17 @@ export interface ListenHttpOptions extends HttpOptions {
   /** How long calls in flight may take when the listener is disposed. */
   readonly graceMs?: number;
 }
+
+const optionKeys: KeysOf<ListenHttpOptions> = {
+  ...httpOptionKeys,
+  port: true,
+  maxBufferBytes: true,
+  stallMs: true,
+  headersTimeoutMs: true,
+  requestTimeoutMs: true,
+  maxConnections: true,
+  graceMs: true,
+};
 
 /**
  * An HTTP endpoint that is up. Disposing it refuses new calls and says so on `/health`, lets those in flight finish, ends
@@ -53,6 +71,7 @@ export interface HttpListener extends AsyncDisposable {
  * console.error(`listening on ${listener.url}`);
  */
 export async function listenHttp(server: Server, options: ListenHttpOptions = {}): Promise<HttpListener> {
+  assertKnownKeys("listenHttp", options, optionKeys);
   const {
     host = "127.0.0.1",
     port = 7780,

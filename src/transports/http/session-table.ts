@@ -39,6 +39,8 @@ export interface SessionTableOptions {
   /** How long an unused session, or a stream that ended, is kept in memory. */
   readonly idleMs: number;
   readonly maxLive: number;
+  /** Deleted ids remembered; beyond that the oldest is forgotten, and good again until it expires. 100,000 by default. */
+  readonly maxDeleted?: number;
   /** Called when a session comes to life, also again. */
   readonly onLive: (live: LiveSession) => void;
   /** Drops what is stored of a stream. */
@@ -51,8 +53,6 @@ interface Sealed extends Handshake {
 
 const maxTokenLength = 4096;
 const sweepEveryMs = 30_000;
-/** Deleted ids remembered; beyond that the oldest is forgotten, and good again until it expires. */
-const maxDeleted = 100_000;
 
 /** The legacy sessions of one endpoint. Ids are sealed, so nothing needs to be remembered to recognise one. */
 export class SessionTable {
@@ -115,6 +115,7 @@ export class SessionTable {
   /** Ends a session for good. */
   delete(live: LiveSession): void {
     this.#deleted.set(endOf(live.token), this.#options.clock.now() + this.#options.ttlMs);
+    const { maxDeleted = 100_000 } = this.#options;
     const [oldest] = this.#deleted.keys();
     if (this.#deleted.size > maxDeleted && oldest !== undefined) this.#deleted.delete(oldest);
     this.#drop(live, "the session was deleted");
@@ -138,9 +139,13 @@ export class SessionTable {
       caller,
       session: createSession(handshake),
       running: new Map(),
-      asks: new Outbound({
-        send: () => Promise.reject(new ClosedError("not_sent", "a question goes on the stream of its call")),
-      }),
+      asks: new Outbound(
+        {
+          send: () =>
+            Promise.reject(new ClosedError("not_sent", "a question goes on the stream of its call")),
+        },
+        "random",
+      ),
       streams: new Map(),
       unannounced: new Map(),
       standalone: undefined,

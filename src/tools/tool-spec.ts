@@ -1,0 +1,116 @@
+import type { StandardSchemaV1 } from "@standard-schema/spec";
+import { assertKnownKeys, type KeysOf } from "../errors/known-keys.ts";
+import type { Icon, Meta, ToolAnnotations } from "../mcp/types.ts";
+import type { HandlerResult, OutputResult, StructuredValue } from "./event.ts";
+import { describeValue } from "./issue.ts";
+import type { InferredInput, SchemaSource } from "./schema.ts";
+import { assertToolName } from "./tool-name.ts";
+
+/** What a tool says about itself. */
+export interface ToolSpec<Input extends SchemaSource, Output extends SchemaSource = SchemaSource> {
+  readonly title?: string;
+  readonly description?: string;
+  /** The arguments, as JSON Schema or any Standard Schema of an object; left out, the tool takes none. */
+  readonly input?: Input;
+  /** What `structuredContent` looks like; enforced, and what the handler returns is checked against it. */
+  readonly output?: Output;
+  readonly annotations?: ToolAnnotations;
+  readonly icons?: readonly Icon[];
+  readonly _meta?: Meta;
+}
+
+/** What a handler may give back for this `output`; anything that is a result when there is none. */
+export type ResultFor<Output> = [Output] extends [never] ? HandlerResult : OutputResult<ValueOf<Output>>;
+
+/** What a handler returns is checked before the transforms of its schema, so its input side is what counts. */
+type ValueOf<Output> = Output extends StandardSchemaV1 ? InferredInput<Output> : StructuredValue;
+
+/**
+ * Lets through schemas that can be used. In place of any other stands a sentence, to which no schema is assignable: the
+ * compiler shows it.
+ */
+export interface SoundSchemas<Input, Output> {
+  readonly input?: Input extends StandardSchemaV1
+    ? ObjectOr<Input, "The input of a tool is an object: write z.object({ … }) around it">
+    : ObjectJsonSchemaOr<
+        Input,
+        "This is no schema: write z.object({ … }), or a JSON Schema with type: 'object'"
+      >;
+  readonly output?: Output extends StandardSchemaV1
+    ? Output
+    : JsonSchemaOr<Output, "This is no schema: write z.object({ … }), or a JSON Schema">;
+}
+
+/** By what comes out where anything may go in, as with `z.preprocess`. One that is any schema is checked when registered. */
+type ObjectOr<Input extends StandardSchemaV1, Mistake> = StandardSchemaV1 extends Input
+  ? Input
+  : unknown extends StandardSchemaV1.InferInput<Input>
+    ? IfObject<StandardSchemaV1.InferOutput<Input>, Input, Mistake>
+    : IfObject<StandardSchemaV1.InferInput<Input>, Input, Mistake>;
+
+type IfObject<Value, Input, Mistake> = [Value] extends [readonly unknown[]]
+  ? Mistake
+  : [Value] extends [object]
+    ? Input
+    : Mistake;
+
+/** A document whose keys or `type` the compiler does not know is checked when it is registered. */
+type ObjectJsonSchemaOr<Input, Mistake> = string extends keyof Input
+  ? Input
+  : Input extends { readonly type: infer Type extends string }
+    ? "object" extends Type
+      ? Input
+      : Mistake
+    : Mistake;
+
+/** No keyword of JSON Schema holds a schema of a library. */
+type JsonSchemaOr<Source, Mistake> = string extends keyof Source
+  ? Source
+  : [Extract<Source[keyof Source], StandardSchemaV1>] extends [never]
+    ? Source
+    : Mistake;
+
+const specKeys: KeysOf<ToolSpec<SchemaSource>> = {
+  title: true,
+  description: true,
+  input: true,
+  output: true,
+  annotations: true,
+  icons: true,
+  _meta: true,
+};
+
+/** What other libraries call them. */
+const meant: { readonly [key: string]: string } = {
+  inputSchema: "input",
+  parameters: "input",
+  paramsSchema: "input",
+  args: "input",
+  arguments: "input",
+  outputSchema: "output",
+  returns: "output",
+  meta: "_meta",
+};
+
+/** Throws a `TypeError` that says what to write instead, for what the compiler refuses too. */
+export function assertToolSpec(name: string, spec: unknown, handler: unknown): void {
+  assertToolName(name);
+  const what = `Tool ${JSON.stringify(name)}`;
+  if (typeof spec === "function") {
+    throw new TypeError(`${what}: the spec is missing; write register(${JSON.stringify(name)}, {}, handler)`);
+  }
+  if (typeof spec !== "object" || spec === null) {
+    throw new TypeError(
+      `${what}: the spec must be an object such as { description, input }, but is ${describeValue(spec)}`,
+    );
+  }
+  assertKnownKeys(what, spec, specKeys, meant);
+  assertHandler(what, handler);
+}
+
+/** Throws a `TypeError` for what cannot be called. */
+export function assertHandler(what: string, handler: unknown): void {
+  if (typeof handler === "function") return;
+  const found = handler === undefined ? "is missing" : `must be a function, but is ${describeValue(handler)}`;
+  throw new TypeError(`${what}: the handler ${found}; write register(name, spec, handler)`);
+}

@@ -1,0 +1,10 @@
+import { type Clock, systemClock } from "../../src/async/clock.ts";
+
+const longMs = 1000;
+const patience = 20;
+
+/** The time of this machine, on which time limits take twenty times as long: however busy it is, nothing comes too late. */
+export const patientClock: Clock = {
+  now: systemClock.now,
+  timer: (ms, callback) => systemClock.timer(ms < longMs ? ms : patience * ms, callback),
+};
