@@ -86,7 +86,8 @@ export async function loadEngine(dialect: Dialect): Promise<Engine> {
   return engine;
 }
 
-async function loadAjv(dialect: Dialect): Promise<new (options: Options) => Ajv> {
+/** The class of ajv that checks a dialect. */
+export async function loadAjv(dialect: Dialect): Promise<new (options: Options) => Ajv> {
   switch (dialect) {
     case "2020-12":
       return (await import("ajv/dist/2020.js")).Ajv2020;
