@@ -107,6 +107,7 @@ export type { Collision } from "./gateway/catalog/merge.ts";
 export { createGateway, type Gateway, type GatewayOptions } from "./gateway/gateway.ts";
 export type { GatewayLog } from "./gateway/log.ts";
 export type { ServerStatus } from "./gateway/status.ts";
+export type { ListFault, ListPart } from "./tools/fit/list-fault.ts";
 
 export { createGuardian, type Guardian, type GuardianOptions } from "./transports/guardian.ts";
 export {

@@ -8,6 +8,7 @@ import type { Parking } from "./bridge/parking.ts";
 import type { Catalog } from "./catalog/catalog.ts";
 import type { ServerConfig } from "./config/config.ts";
 import { parseConfigValue } from "./config/parse-config.ts";
+import { createFaultLog } from "./log-faults.ts";
 import { logHealth } from "./log-health.ts";
 import type { GatewayLog } from "./log.ts";
 import { createOpenServer } from "./open-server.ts";
@@ -36,10 +37,12 @@ export class Fleet implements AsyncDisposable {
   /** Those of an earlier config whose calls are let finish. */
   readonly #retiring = new Map<Upstream, Promise<void>>();
   readonly #guardian: ReturnType<typeof createGuardian>;
+  readonly #logFaults: ReturnType<typeof createFaultLog>;
 
   constructor(options: FleetOptions) {
     this.#options = options;
     const { clock, log } = options;
+    this.#logFaults = createFaultLog(log);
     this.#guardian = createGuardian({ clock, onWarning: (text) => log.warn({}, text) });
   }
 
@@ -120,6 +123,8 @@ export class Fleet implements AsyncDisposable {
     if (change.kind === "resource") return onChange({ ...change, origin: name });
     catalog.outdated();
     if (change.kind === "health") return logHealth(log, name, change.health);
+    const upstream = this.#upstreams.get(name);
+    if (upstream !== undefined) this.#logFaults(name, upstream.listedFor("").faults);
     for (const kind of change.changed) onChange({ kind });
   }
 

@@ -6,6 +6,7 @@ import { strictestOf } from "../mcp/cache-hints.ts";
 import type { CompletionResult } from "../mcp/types.ts";
 import type { ChangeSource } from "../tools/changes.ts";
 import type { CallContext } from "../tools/context.ts";
+import type { ListPart } from "../tools/fit/list-fault.ts";
 import type { Hearer, Outcome, Provider, ToolOutcome } from "../tools/provider.ts";
 import type { Catalog } from "./catalog/catalog.ts";
 import { missingServers } from "./catalog/missing.ts";
@@ -44,7 +45,7 @@ export function createGatewayProvider(options: GatewayProviderOptions): Provider
     const waiting = untilReady() ?? untilKnown();
     return waiting === undefined ? then() : waiting.then(then);
   };
-  const list = <T>(context: CallContext, pick: (view: View) => readonly T[]): Awaitable<readonly T[]> => {
+  const list = <Part extends ListPart>(context: CallContext, part: Part): Awaitable<View[Part]> => {
     const coming = Array.from(upstreams.values(), (upstream) => upstream.looked(context)).filter(
       (first) => first !== undefined,
     );
@@ -52,12 +53,18 @@ export function createGatewayProvider(options: GatewayProviderOptions): Provider
     return andThen(waiting, () =>
       whenReady(() => {
         const view = viewFor(context);
-        const items = pick(view);
+        const items = view[part];
         // A change of health makes new lists, so what was true of one stays true of it.
         if (!notes.has(items))
           notes.set(
             items,
-            hideInData(missingServers(catalog.sources.filter(({ config }) => view.knows(config))), hide),
+            hideInData(
+              missingServers(
+                catalog.sources.filter(({ config }) => view.knows(config)),
+                view.faults.filter(({ item }) => item.part === part),
+              ),
+              hide,
+            ),
           );
         return items;
       }),
@@ -88,7 +95,7 @@ export function createGatewayProvider(options: GatewayProviderOptions): Provider
   };
 
   return {
-    listTools: (context) => list(context, (view) => view.tools),
+    listTools: (context) => list(context, "tools"),
     toolNamed: (name, context) => viewFor(context).tool(name) ?? whenReady(() => viewFor(context).tool(name)),
     callTool: (call, context): Awaitable<ToolOutcome> => {
       const { name } = call;
@@ -100,8 +107,8 @@ export function createGatewayProvider(options: GatewayProviderOptions): Provider
       );
     },
     resources: {
-      listResources: async (context) => list(context, (view) => view.resources),
-      listTemplates: async (context) => list(context, (view) => view.templates),
+      listResources: async (context) => list(context, "resources"),
+      listTemplates: async (context) => list(context, "templates"),
       readResource: async (request, context) => {
         const view = await viewThatKnows(request.uri, context);
         return firstOf(request.uri, view, (upstream) => upstream.readResource(request, context));
@@ -113,7 +120,7 @@ export function createGatewayProvider(options: GatewayProviderOptions): Provider
       mayHear: ({ uri, origin }, hearer) => origin === undefined || viewFor(hearer).mayHear(origin, uri),
     },
     prompts: {
-      listPrompts: async (context) => list(context, (view) => view.prompts),
+      listPrompts: async (context) => list(context, "prompts"),
       getPrompt: async (request, context): Promise<Outcome> =>
         find(
           () => viewFor(context).promptOwner(request.name),

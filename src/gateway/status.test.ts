@@ -71,3 +71,14 @@ test.each([
   source.health = health;
   expect(describeStatus(source, 1500)).toMatchObject({ status: health.kind, trouble });
 });
+
+test("what clients would refuse is told, and is no trouble", () => {
+  const fault = { part: "tools", name: "x", reason: "odd" } as const;
+  const faults = [
+    { ...fault, isLeftOut: true },
+    { ...fault, isLeftOut: false },
+  ];
+  const status = describeStatus(createSource("a", { faults }), 0);
+  expect(status).toMatchObject({ leftOut: [faults[0]], mended: [faults[1]] });
+  expect(status).not.toHaveProperty("trouble");
+});

@@ -1,3 +1,4 @@
+import type { ListFault } from "../tools/fit/list-fault.ts";
 import type { Source } from "./catalog/catalog.ts";
 import { describeHealth } from "./upstream/health.ts";
 
@@ -12,6 +13,9 @@ export interface ServerStatus {
   readonly tools: number;
   readonly resources: number;
   readonly prompts: number;
+  /** What clients would refuse: things it lists that were left out, and things that were mended. */
+  readonly leftOut?: readonly ListFault[];
+  readonly mended?: readonly ListFault[];
   /** How long it took to connect. */
   readonly connectMs?: number;
   /** What is wrong, if something is. */
@@ -28,7 +32,15 @@ export function describeStatus(source: Source, now: number): ServerStatus {
     resources: listed.resources.length + listed.templates.length,
     prompts: listed.prompts.length,
   };
-  const shared = { name: config.name, status: health.kind, ...counts };
+  const leftOut = listed.faults.filter(({ isLeftOut }) => isLeftOut);
+  const mended = listed.faults.filter(({ isLeftOut }) => !isLeftOut);
+  const shared = {
+    name: config.name,
+    status: health.kind,
+    ...counts,
+    ...(leftOut.length === 0 ? {} : { leftOut }),
+    ...(mended.length === 0 ? {} : { mended }),
+  };
   if (health.kind !== "up") {
     if (health.kind === "idle") return shared;
     const failure = health.kind === "down" ? health : health.kind === "starting" ? health.after : undefined;

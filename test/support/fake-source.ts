@@ -19,6 +19,7 @@ export function toListed(listed: Partial<Listed> = {}): Listed {
     prompts: [],
     hints: { ttlMs: 0, cacheScope: "private" },
     problems: [],
+    faults: [],
     ...listed,
   };
 }

@@ -1,11 +1,13 @@
 import type { Prompt, Resource, ResourceTemplate, Tool } from "../../mcp/types.ts";
-import { createGlobs } from "../../middleware/glob.ts";
 import { withMembers } from "../../tools/definition.ts";
-import { type Naming, qualify, unqualified } from "../../tools/namespace.ts";
+import type { ListFault } from "../../tools/fit/list-fault.ts";
+import type { Naming } from "../../tools/namespace.ts";
 import type { ServerConfig } from "../config/config.ts";
 import type { Health } from "../upstream/health.ts";
 import type { Listed } from "../upstream/list-keeper.ts";
+import { claimFaults } from "./faults.ts";
 import { type Claim, type Collision, merge, type Merged } from "./merge.ts";
+import { createToolNames, toCatalogName } from "./names.ts";
 
 /** A server as the catalog sees it. */
 export interface Source {
@@ -23,6 +25,8 @@ export interface Snapshot {
   readonly resources: readonly Claim<Resource>[];
   readonly templates: readonly Claim<ResourceTemplate>[];
   readonly collisions: readonly Collision[];
+  /** What was mended or left out, under the name it has or would have here. */
+  readonly faults: readonly Claim<ListFault>[];
 }
 
 /** The kinds of things in a catalog. */
@@ -118,7 +122,7 @@ export class Catalog {
     const tools = this.#merge(edition, "tools", sources, (source) => this.#toolsOf(source));
     const prompts = this.#merge(edition, "prompts", sources, ({ config, listed }) =>
       listed.prompts.map((item) => {
-        const name = this.#nameOf(config, item.name);
+        const name = toCatalogName(config, item.name, this.#naming);
         return { key: name, item: rename(item, name), server: config.name, ownName: item.name };
       }),
     );
@@ -142,6 +146,7 @@ export class Catalog {
       resources: resources.contested,
       templates: templates.contested,
       collisions,
+      faults: sources.flatMap(({ config, listed }) => claimFaults(config, listed.faults, this.#naming)),
     };
   }
 
@@ -168,18 +173,14 @@ export class Catalog {
   }
 
   #toolsOf({ config, listed }: ListedSource): readonly Claim<Tool>[] {
-    const isAllowed = createGlobs(config.allow.length === 0 ? undefined : config.allow, config.deny);
+    const nameOf = createToolNames(config, this.#naming);
     return listed.tools.flatMap((tool) => {
-      const rule = Object.hasOwn(config.tools, tool.name) ? config.tools[tool.name] : undefined;
-      if (rule?.hide === true || !isAllowed(tool.name)) return [];
-      const key = rule?.name ?? this.#nameOf(config, tool.name);
+      const named = nameOf(tool.name);
+      if (named === undefined) return [];
+      const { key, rule } = named;
       const item = rename(tool, key, rule?.description);
       return [{ key, item, server: config.name, ownName: tool.name }];
     });
-  }
-
-  #nameOf({ prefix }: ServerConfig, ownName: string): string {
-    return prefix === false ? unqualified(ownName, this.#naming) : qualify(prefix, ownName, this.#naming);
   }
 
   #report(collisions: readonly Collision[]): void {

@@ -2,6 +2,7 @@ import type { Clock } from "../../async/clock.ts";
 import type { Client } from "../../client/client.ts";
 import type { CacheHints, Prompt, Resource, ResourceTemplate, Tool } from "../../mcp/types.ts";
 import { definitionOf } from "../../tools/definition.ts";
+import type { ListFault, ListPart } from "../../tools/fit/list-fault.ts";
 import type { Change } from "../../tools/provider.ts";
 import { toReason } from "./to-reason.ts";
 
@@ -15,6 +16,8 @@ export interface Listed {
   readonly hints: CacheHints;
   /** What could not be listed, and why. */
   readonly problems: readonly string[];
+  /** What clients would refuse: things that were mended, and things that were left out. */
+  readonly faults: readonly ListFault[];
 }
 
 export type ListKind = "tools" | "resources" | "prompts";
@@ -31,16 +34,13 @@ export interface ListKeeperOptions {
   readonly known?: Listed | undefined;
 }
 
-/** What is asked for by itself. */
-type Part = "tools" | "resources" | "templates" | "prompts";
-
-const partsOf: { readonly [Kind in ListKind]: readonly Part[] } = {
+const partsOf: { readonly [Kind in ListKind]: readonly ListPart[] } = {
   tools: ["tools"],
   resources: ["resources", "templates"],
   prompts: ["prompts"],
 };
 
-const everything: readonly Part[] = ["tools", "resources", "templates", "prompts"];
+const everything: readonly ListPart[] = ["tools", "resources", "templates", "prompts"];
 
 const nothing: Listed = {
   tools: [],
@@ -49,14 +49,15 @@ const nothing: Listed = {
   prompts: [],
   hints: { ttlMs: 0, cacheScope: "private" },
   problems: [],
+  faults: [],
 };
 
 /** A server that is up, and what is being listed there. */
 interface Listing {
   readonly client: Client;
   /** To be listed, once more if it is underway. */
-  readonly outdated: Set<Part>;
-  readonly underway: Map<Part, Promise<void>>;
+  readonly outdated: Set<ListPart>;
+  readonly underway: Map<ListPart, Promise<void>>;
 }
 
 /**
@@ -65,14 +66,14 @@ interface Listing {
  */
 export class ListKeeper {
   readonly #options: ListKeeperOptions;
-  readonly #problems = new Map<Part, string>();
+  readonly #problems = new Map<ListPart, string>();
   readonly #heardOf = new Set<ListKind>();
   #listed: Listed = nothing;
   #isListed = false;
   #listing: Listing | undefined;
   #refreshedAt = 0;
   /** What the server said has changed: that is passed on, even if the list looks the same. */
-  readonly #announced = new Set<Part>();
+  readonly #announced = new Set<ListPart>();
   #stopTimer: (() => void) | undefined;
 
   constructor(options: ListKeeperOptions) {
@@ -140,7 +141,7 @@ export class ListKeeper {
     });
   }
 
-  async #refresh(listing: Listing, parts: readonly Part[]): Promise<void> {
+  async #refresh(listing: Listing, parts: readonly ListPart[]): Promise<void> {
     if (parts === everything) this.#refreshedAt = this.#options.clock.now();
     const { outdated, underway } = listing;
     const refreshed = parts.map((part) => {
@@ -153,15 +154,15 @@ export class ListKeeper {
   }
 
   /** One after the other, so that an older list never replaces a newer one. */
-  async #listWhileOutdated(listing: Listing, part: Part): Promise<void> {
+  async #listWhileOutdated(listing: Listing, part: ListPart): Promise<void> {
     while (listing.outdated.delete(part)) await this.#list(listing, part);
     listing.underway.delete(part);
   }
 
-  async #list(listing: Listing, part: Part): Promise<void> {
+  async #list(listing: Listing, part: ListPart): Promise<void> {
     const { client } = listing;
     const isAnnounced = this.#announced.delete(part);
-    let items: Listed[Part] | undefined;
+    let items: Listed[ListPart] | undefined;
     let problem: string | undefined;
     try {
       items = await listers[part](client);
@@ -175,9 +176,11 @@ export class ListKeeper {
     if (part === "tools" && problem === undefined) this.#isListed = true;
     const last = this.#listed[part];
     const isChanged = items !== undefined && !isSame(items, last);
+    const { faults } = this.#listed;
     this.#listed = {
       ...this.#listed,
       [part]: isChanged ? items : last,
+      faults: items === undefined ? faults : withFaults(faults, part, client.listFaults),
       hints: client.cacheHints ?? nothing.hints,
       problems: everything.flatMap((each) => this.#problems.get(each) ?? []),
     };
@@ -185,19 +188,28 @@ export class ListKeeper {
   }
 }
 
-const listers: { readonly [P in Part]: (client: Client) => Promise<Listed[P]> } = {
+const listers: { readonly [P in ListPart]: (client: Client) => Promise<Listed[P]> } = {
   tools: (client) => client.listTools(),
   resources: (client) => client.listResources(),
   templates: (client) => client.listResourceTemplates(),
   prompts: (client) => client.listPrompts(),
 };
 
-const names: { readonly [P in Part]: string } = {
+const names: { readonly [P in ListPart]: string } = {
   tools: "tools",
   resources: "resources",
   templates: "resource templates",
   prompts: "prompts",
 };
+
+/** The faults of one list replaced; of the others a client may not have all lists yet. */
+function withFaults(
+  faults: readonly ListFault[],
+  part: ListPart,
+  found: readonly ListFault[],
+): readonly ListFault[] {
+  return [...faults.filter((fault) => fault.part !== part), ...found.filter((fault) => fault.part === part)];
+}
 
 function isSame(items: readonly object[], last: readonly object[]): boolean {
   return (
