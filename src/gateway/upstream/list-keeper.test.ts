@@ -102,7 +102,7 @@ describe("what clients would refuse", () => {
     expect(namesOf(keeper)).toEqual(["x", "p"]);
     fake.answers.faults = [fault("tools", "y")];
     await keeper.refresh(["tools"]);
-    expect(namesOf(keeper)).toEqual(["p", "y"]);
+    expect(namesOf(keeper)).toEqual(["y", "p"]);
   });
 
   test("stays known while its list cannot be had", async () => {

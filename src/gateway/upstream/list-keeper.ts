@@ -205,10 +205,12 @@ const names: { readonly [P in ListPart]: string } = {
 /** The faults of one list replaced; of the others a client may not have all lists yet. */
 function withFaults(
   faults: readonly ListFault[],
-  part: ListPart,
+  renewed: ListPart,
   found: readonly ListFault[],
 ): readonly ListFault[] {
-  return [...faults.filter((fault) => fault.part !== part), ...found.filter((fault) => fault.part === part)];
+  return everything.flatMap((part) =>
+    (part === renewed ? found : faults).filter((fault) => fault.part === part),
+  );
 }
 
 function isSame(items: readonly object[], last: readonly object[]): boolean {
