@@ -28,10 +28,12 @@ const mended = [
   "output-nowhere",
   "output-circle",
   "output-pattern",
+  "output-id",
+  "output-same-id",
   "output-array",
   "output-untyped",
 ];
-const leftOut = ["#18", "#19", "#20", "#21", "text-schema", "string-input", "again"];
+const leftOut = ["#20", "#21", "#22", "#23", "text-schema", "string-input", "again"];
 
 let running: TestGateway;
 beforeAll(async () => {
@@ -153,17 +155,17 @@ test("`junctor check` shows it, in words and as JSON, and finds the server fine"
     expect(shown.code).toBe(0);
     expect(shown.stdout).toContain(
       "refused: 7 tools, 3 resources, 1 resource template, 1 prompt left out, because clients would refuse the whole list:\n" +
-        "  tool #18: it is null, not an object\n",
+        "  tool #20: it is null, not an object\n",
     );
     expect(shown.stdout).toContain(
-      "refused: 14 tools, 2 resources, 1 resource template, 2 prompts mended, because clients would refuse the whole list:\n" +
+      "refused: 16 tools, 2 resources, 1 resource template, 2 prompts mended, because clients would refuse the whole list:\n" +
         '  tool no-schema: inputSchema set to {"type":"object"}: it is missing\n',
     );
     expect(shown.stdout).toMatch(/ {2}and \d+ more reasons; --json has all\n/);
     const { stdout } = await junctor(["check", "--config", file, "--timeout", "120", "--json"]);
     const [status] = JSON.parse(stdout) as [{ leftOut: unknown[]; mended: unknown[] }];
     expect(status.leftOut).toHaveLength(12);
-    expect(status.mended).toHaveLength(19);
+    expect(status.mended).toHaveLength(21);
     expect(status.leftOut[4]).toEqual({
       part: "tools",
       name: "text-schema",

@@ -254,6 +254,42 @@ describe("an output schema", () => {
     },
   );
 
+  test.each<[unknown, unknown, string]>([
+    [{ ...objectSchema, $id: "out" }, objectSchema, "$id removed: another server's schema may have the same"],
+    [
+      { ...objectSchema, $id: "out", properties: { a: { $ref: "#/$defs/a" } }, $defs: { a: {} } },
+      { ...objectSchema, properties: { a: { $ref: "#/$defs/a" } }, $defs: { a: {} } },
+      "$id removed: another server's schema may have the same",
+    ],
+    [
+      { ...objectSchema, "x-own": { $id: "out" } },
+      { ...objectSchema, "x-own": {} },
+      "$id removed: another server's schema may have the same",
+    ],
+    [
+      { ...objectSchema, properties: { $id: { $id: "inner", default: { $id: "data" } } } },
+      { ...objectSchema, properties: { $id: { default: { $id: "data" } } } },
+      "$id removed: another server's schema may have the same",
+    ],
+  ])("%j has no $id that could be another's", async (outputSchema, kept, note) => {
+    expect(await tool({ ...plain, outputSchema })).toEqual([
+      { ...plain, outputSchema: kept },
+      `outputSchema.${note}`,
+    ]);
+  });
+
+  test("that refers to its own $id is removed", async () => {
+    const outputSchema = {
+      ...objectSchema,
+      $id: "http://e.example/a",
+      properties: { a: { $ref: "a#/$defs/x" } },
+    };
+    expect(await tool({ ...plain, outputSchema })).toEqual([
+      plain,
+      "outputSchema removed: it refers to an $id, and another server's schema may have the same",
+    ]);
+  });
+
   test("is removed unseen when those before it took all the time there is", async () => {
     const late = { ...plain, outputSchema: { ...objectSchema, $comment: "late" } };
     expect(await tool(late, { budget: { leftMs: 0 } })).toEqual([

@@ -10,6 +10,7 @@ import {
   string,
   withChanges,
 } from "./check.ts";
+import { removeIds } from "./schema-ids.ts";
 
 /** A schema that accepts the arguments of any call: they are always an object. */
 const anyObject: Fields = { type: "object" };
@@ -38,7 +39,10 @@ export function mendOutputSchema(schema: unknown, isLegacy: boolean): Mending | 
   if (!isFields(schema)) return removedSchema(`${describeValue(schema)} is not an object`);
   const type = isLegacy ? mendType(schema) : undefined;
   if (type === "other") return removedSchema(`its type is ${describeValue(schema["type"])}, not "object"`);
-  return mendKeywords(schema, type);
+  const ids = removeIds(schema);
+  if (ids === undefined || ids.instead === undefined) return ids ?? mendKeywords(schema, type);
+  const rest = mendKeywords(ids.instead as Fields, type);
+  return { instead: rest?.instead ?? ids.instead, notes: [...ids.notes, ...(rest?.notes ?? [])] };
 }
 
 /** What any schema of a tool needs, and a root type of "object" if there is a note about that. */
