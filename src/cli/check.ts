@@ -5,6 +5,7 @@ import type { Command } from "./command.ts";
 import { findConfigFile, readConfigFile } from "./config-file.ts";
 import { configFlag } from "./config-flag.ts";
 import { watchInterrupt } from "./interrupt.ts";
+import { describeFaults } from "./list-faults.ts";
 import { note, print } from "./print.ts";
 import { toRows } from "./rows.ts";
 import { toMs } from "./target.ts";
@@ -77,6 +78,7 @@ async function show(file: string, checked: readonly Checked[], gateway: RunningG
       toSafeText(`\n${name}: ${trouble}.${quoted}\n${advice === undefined ? "" : `  ${advice}\n`}`),
     );
   }
+  for (const status of checked) await print(toSafeText(describeFaults(status)));
   for (const { key, owner, others } of gateway.collisions()) {
     const text = `\n${key} is offered by ${owner} and ${others.join(", ")}; ${owner} has it. Give the others a prefix, or rename or hide theirs.\n`;
     await print(toSafeText(text));
