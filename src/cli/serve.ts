@@ -1,3 +1,4 @@
+import { createDeferred } from "../async/deferred.ts";
 import { BindError } from "../errors/bind-error.ts";
 import type { GatewayConfig } from "../gateway/config/config.ts";
 import { type RunningGateway, startGateway } from "../gateway/gateway.ts";
@@ -13,7 +14,7 @@ import { configFlag } from "./config-flag.ts";
 import { createDemoRegistry } from "./demo.ts";
 import { describeError } from "./describe-error.ts";
 import { followConfig } from "./follow-config.ts";
-import { describeGateway, describeHttp, describeTcp } from "./greeting.ts";
+import { describeGateway, describeHttp, describeServers, describeTcp } from "./greeting.ts";
 import { createLog } from "./log.ts";
 import { noConfig } from "./no-config.ts";
 import { PortError } from "./port-error.ts";
@@ -61,16 +62,19 @@ export const serve: Command = {
     process.on("unhandledRejection", (reason) =>
       log.error({ error: describeError(reason) }, "something failed unheard"),
     );
-    await using gateway = await startGateway(config, { ...local, ...named, unnamed, log, seal });
+    const stopped = untilSignal();
+    const claimed = createDeferred<void>();
+    const startsWhen = claimed.promise;
+    await using gateway = await startGateway(config, { ...local, ...named, unnamed, log, seal, startsWhen });
+    const serving: Serving = { gateway, config, isDemo: file === undefined, start: claimed.resolve, stopped };
     const stopWatching =
       file === undefined
         ? () => {}
         : followConfig({ file, first: config, gateway, host: parsed.has("stdio") ? "127.0.0.1" : host, log });
     try {
-      if (parsed.has("stdio")) return await serveOnStdio(gateway, file === undefined ? 250 : 10_000);
-      await gateway.ready;
-      if (tcp !== undefined) return await serveOnTcp(gateway, port, host, file === undefined);
-      return await serveOnHttp(gateway, { config, host, port, seal, isDemo: file === undefined, log });
+      if (parsed.has("stdio")) return await serveOnStdio(serving);
+      if (tcp !== undefined) return await serveOnTcp(serving, { port, host });
+      return await serveOnHttp(serving, { port, host, seal, log });
     } finally {
       stopWatching();
     }
@@ -121,50 +125,52 @@ function createSecretSeal(): Seal {
   return createSeal(secret === undefined || secret === "" ? {} : { secret });
 }
 
-async function serveOnStdio({ server }: RunningGateway, lingerMs: number): Promise<number> {
+/** A gateway whose servers are not started yet. */
+interface Serving {
+  readonly gateway: RunningGateway;
+  readonly config: GatewayConfig;
+  readonly isDemo: boolean;
+  /** Starts the servers. Nothing is started before the port is ours: a second gateway would start everything twice. */
+  readonly start: () => void;
+  /** Resolves when the process is asked to stop. */
+  readonly stopped: Promise<void>;
+}
+
+async function serveOnStdio({ gateway: { server }, isDemo, start, stopped }: Serving): Promise<number> {
+  start();
   const stopping = new AbortController();
-  void untilSignal().then(() => {
+  void stopped.then(() => {
     server.drain();
     stopping.abort();
   });
-  // Whoever pipes a call in and leaves still wants its answer, and servers take their time to start.
-  await serveStdio(server, { signal: stopping.signal, lingerMs });
+  // A client that pipes a call in and leaves still wants its answer, and servers take their time to start.
+  await serveStdio(server, { signal: stopping.signal, lingerMs: isDemo ? 250 : 10_000 });
   return 0;
 }
 
-async function serveOnTcp(
-  gateway: RunningGateway,
-  port: number,
-  host: string,
-  isDemo: boolean,
-): Promise<number> {
-  const { server } = gateway;
-  await using listener = await withAdvice(
-    "tcp",
-    listenTcp(server, { port, host, lingerMs: 10_000, graceMs: 10_000 }),
-  );
-  const address = `tcp://${listener.host}:${listener.port}`;
-  process.stdout.write(
-    isDemo
-      ? describeTcp(listener.host, listener.port)
-      : describeGateway(address, gateway.status(), undefined),
-  );
-  await untilSignal();
+interface Address {
+  readonly port: number;
+  readonly host: string;
+}
+
+async function serveOnTcp(serving: Serving, { port, host }: Address): Promise<number> {
+  const { server } = serving.gateway;
+  const listening = listenTcp(server, { port, host, lingerMs: 10_000, graceMs: 10_000 });
+  await using listener = await withAdvice("tcp", listening);
+  const url = `tcp://${listener.host}:${listener.port}`;
+  await greet(serving, url, describeTcp(listener.host, listener.port));
+  await serving.stopped;
   server.drain();
   return 0;
 }
 
-interface HttpServing {
-  readonly config: GatewayConfig;
-  readonly host: string;
-  readonly port: number;
+interface HttpParts extends Address {
   readonly seal: Seal;
-  readonly isDemo: boolean;
   readonly log: GatewayLog;
 }
 
-async function serveOnHttp(gateway: RunningGateway, serving: HttpServing): Promise<number> {
-  const { config, host, port, seal, isDemo, log } = serving;
+async function serveOnHttp(serving: Serving, { port, host, seal, log }: HttpParts): Promise<number> {
+  const { gateway, config } = serving;
   const { allowedHosts, allowedOrigins, corsOrigins } = config.http;
   const listening = listenHttp(gateway.server, {
     port,
@@ -177,12 +183,20 @@ async function serveOnHttp(gateway: RunningGateway, serving: HttpServing): Promi
     onWarning: (text, error) => log.warn(error === undefined ? {} : { error: describeError(error) }, text),
   });
   await using listener = await withAdvice("port", listening);
-  const [key] = config.keys;
-  process.stdout.write(
-    isDemo ? describeHttp(listener.url) : describeGateway(listener.url, gateway.status(), key?.name),
-  );
-  await untilSignal();
+  await greet(serving, listener.url, describeHttp(listener.url));
+  await serving.stopped;
   return 0;
+}
+
+/** Starts the servers behind a port that is ours, says at once where it is, and how they are when that is known. */
+async function greet(serving: Serving, url: string, demo: string): Promise<void> {
+  const { gateway, config, isDemo, start, stopped } = serving;
+  start();
+  if (isDemo) return void process.stdout.write(demo);
+  const [key] = config.keys;
+  process.stdout.write(describeGateway(url, { count: config.servers.length, key: key?.name }));
+  const isStopped = await Promise.race([gateway.ready.then(() => false), stopped.then(() => true)]);
+  if (!isStopped) process.stdout.write(describeServers(gateway.status()));
 }
 
 /** Only here is it known which flag the port came from. */

@@ -101,10 +101,15 @@ export interface RunningGateway extends Gateway {
   apply(config: GatewayConfig): Promise<void>;
 }
 
+export interface StartOptions extends GatewayOptions {
+  /** Servers are started when this resolves, such as when a port is claimed; at once without it. */
+  readonly startsWhen?: Promise<void>;
+}
+
 /** Starts a gateway from a config that was read and checked. */
 export async function startGateway(
   first: GatewayConfig,
-  options: GatewayOptions = {},
+  options: StartOptions = {},
 ): Promise<RunningGateway> {
   const { clock = systemClock, readyMs = 2000, file = "config" } = options;
   const { local = {}, unnamed = "refused", seal = createSeal({ now: () => clock.now() }) } = options;
@@ -123,7 +128,9 @@ export async function startGateway(
   const fleet = new Fleet({ catalog, parking, local, log, hide, clock, onChange: changes.report });
 
   let isReady = false;
-  const ready = fleet.have(config.servers, readyMs).then(() => {
+  const { startsWhen } = options;
+  const have = (): Promise<void> => fleet.have(config.servers, readyMs);
+  const ready = (startsWhen === undefined ? have() : startsWhen.then(have)).then(() => {
     isReady = true;
     catalog.settle();
     catalog.outdated();
