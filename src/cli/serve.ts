@@ -1,3 +1,4 @@
+import { resolve } from "node:path";
 import { createDeferred } from "../async/deferred.ts";
 import { BindError } from "../errors/bind-error.ts";
 import type { GatewayConfig } from "../gateway/config/config.ts";
@@ -18,6 +19,7 @@ import { describeGateway, describeHttp, describeServers, describeTcp } from "./g
 import { createLog } from "./log.ts";
 import { noConfig } from "./no-config.ts";
 import { PortError } from "./port-error.ts";
+import { readSecrets } from "./secrets.ts";
 import { untilSignal } from "./until-signal.ts";
 import { UsageError } from "./usage-error.ts";
 import { readVersion } from "./version.ts";
@@ -51,8 +53,10 @@ export const serve: Command = {
       tcp === undefined
         ? parsePort("port", parsed.valueOf("port") ?? String(config.http.port ?? 7780))
         : parsePort("tcp", tcp);
-    const seal = createSecretSeal();
     const log = createLog(levelOf(parsed, config));
+    const served = file === undefined ? "demo" : resolve(file);
+    const onWarning = (text: string): void => log.warn({}, text);
+    const seal = createSeal({ secrets: readSecrets({ env: process.env, served, onWarning }) });
     const info = { name: "junctor-demo", title: "Junctor demo", version: readVersion() };
     const local = file === undefined ? { local: { demo: createDemoRegistry() }, info } : {};
     const named = file === undefined ? {} : { file };
@@ -117,12 +121,6 @@ function assertKeys(host: string, { keys }: GatewayConfig, parsed: Parsed): void
     host,
     'the config has no keys: write "junctor": { "keys": { "NAME": { "env": "VARIABLE" } } }',
   );
-}
-
-/** With `JUNCTOR_SECRET` set, sessions and states outlive this process. */
-function createSecretSeal(): Seal {
-  const secret = process.env["JUNCTOR_SECRET"];
-  return createSeal(secret === undefined || secret === "" ? {} : { secret });
 }
 
 /** A gateway whose servers are not started yet. */
