@@ -51,10 +51,13 @@ export interface GatewayGreeting {
   readonly count: number;
   /** The name of a key that clients may present, if there are any. */
   readonly key: string | undefined;
+  readonly file: string;
+  /** Whether edits of the config are picked up. */
+  readonly isFollowed: boolean;
 }
 
 /** What a person sees as soon as a gateway listens: the URL, and something to paste. */
-export function describeGateway(url: string, { count, key }: GatewayGreeting): string {
+export function describeGateway(url: string, { count, key, file, isFollowed }: GatewayGreeting): string {
   const headers =
     key === undefined ? {} : { headers: { Authorization: `Bearer KEY-OF-${key.toUpperCase()}` } };
   const snippet = JSON.stringify(
@@ -65,7 +68,7 @@ export function describeGateway(url: string, { count, key }: GatewayGreeting): s
   const isTcp = url.startsWith("tcp:");
   const isEverywhere = /\/\/(0\.0\.0\.0|\[::\])[:/]/.test(url);
   return [
-    `Junctor listens on ${url} and starts ${count === 1 ? "1 server" : `${count} servers`}.`,
+    `Junctor listens on ${url} and starts ${count === 1 ? "1 server" : `${count} servers`} of ${file}.`,
     "",
     ...(isTcp
       ? []
@@ -81,7 +84,9 @@ export function describeGateway(url: string, { count, key }: GatewayGreeting): s
           "",
         ]
       : []),
-    "Edits of the config are picked up. Ctrl-C stops it.",
+    isFollowed
+      ? "Edits of the config are picked up. Ctrl-C stops it."
+      : `Edits of the config count from the next start on; with --config ${file} they are picked up. Ctrl-C stops it.`,
     "",
   ].join("\n");
 }

@@ -10,7 +10,7 @@ import { isLoopback } from "../transports/loopback.ts";
 import { serveStdio } from "../transports/stdio.ts";
 import { listenTcp } from "../transports/tcp.ts";
 import { type Command, type Parsed, parsePort } from "./command.ts";
-import { readConfigFile } from "./config-file.ts";
+import { type ConfigFile, findConfigFile } from "./config-file.ts";
 import { configFlag } from "./config-flag.ts";
 import { createDemoRegistry } from "./demo.ts";
 import { describeError } from "./describe-error.ts";
@@ -38,14 +38,15 @@ export const serve: Command = {
     "log-level": { value: "LEVEL", help: "trace, debug, info, warn, error or silent (default info)" },
   },
   examples: [
-    "junctor serve                                 the demo tools on http://127.0.0.1:7780/mcp",
+    "junctor serve                                 the config found here, or the demo tools, on http://127.0.0.1:7780/mcp",
     "junctor serve --config .mcp.json              every server of the file behind one URL",
     "junctor serve --config .mcp.json --stdio      the same for a client that starts us",
   ],
   run: async (parsed) => {
     assertSensible(parsed);
-    const file = parsed.valueOf("config");
-    const config = file === undefined ? noConfig : (await readConfigFile(file)).config;
+    const opened = await findConfigFile(parsed, !parsed.has("stdio"));
+    const file = opened?.file;
+    const config = opened?.config ?? noConfig;
     const host = parsed.valueOf("host") ?? config.http.host ?? "127.0.0.1";
     assertKeys(host, config, parsed);
     const tcp = parsed.valueOf("tcp");
@@ -53,7 +54,7 @@ export const serve: Command = {
       tcp === undefined
         ? parsePort("port", parsed.valueOf("port") ?? String(config.http.port ?? 7780))
         : parsePort("tcp", tcp);
-    const log = createLog(levelOf(parsed, config));
+    const log = createLog(levelOf(parsed, opened));
     const served = file === undefined ? "demo" : resolve(file);
     const onWarning = (text: string): void => log.warn({}, text);
     const seal = createSeal({ secrets: readSecrets({ env: process.env, served, onWarning }) });
@@ -70,11 +71,10 @@ export const serve: Command = {
     const claimed = createDeferred<void>();
     const startsWhen = claimed.promise;
     await using gateway = await startGateway(config, { ...local, ...named, unnamed, log, seal, startsWhen });
-    const serving: Serving = { gateway, config, isDemo: file === undefined, start: claimed.resolve, stopped };
+    const serving: Serving = { gateway, opened, start: claimed.resolve, stopped };
+    const bound = parsed.has("stdio") ? "127.0.0.1" : host;
     const stopWatching =
-      file === undefined
-        ? () => {}
-        : followConfig({ file, first: config, gateway, host: parsed.has("stdio") ? "127.0.0.1" : host, log });
+      opened === undefined ? () => {} : followConfig({ ...opened, gateway, host: bound, log });
     try {
       if (parsed.has("stdio")) return await serveOnStdio(serving);
       if (tcp !== undefined) return await serveOnTcp(serving, { port, host });
@@ -103,9 +103,9 @@ function assertSensible(parsed: Parsed): void {
 
 const levels = ["trace", "debug", "info", "warn", "error", "silent"];
 
-function levelOf(parsed: Parsed, { log }: GatewayConfig): string {
+function levelOf(parsed: Parsed, opened: ConfigFile | undefined): string {
   // The demo has nothing to tell but what its greeting says.
-  const usual = parsed.has("config") ? log.level : "warn";
+  const usual = opened?.config.log.level ?? "warn";
   const level = parsed.valueOf("log-level") ?? usual;
   if (!levels.includes(level))
     throw new UsageError(`--log-level needs one of ${levels.join(", ")}, not ${JSON.stringify(level)}`);
@@ -126,15 +126,15 @@ function assertKeys(host: string, { keys }: GatewayConfig, parsed: Parsed): void
 /** A gateway whose servers are not started yet. */
 interface Serving {
   readonly gateway: RunningGateway;
-  readonly config: GatewayConfig;
-  readonly isDemo: boolean;
+  /** Undefined for the demo. */
+  readonly opened: ConfigFile | undefined;
   /** Starts the servers. Nothing is started before the port is ours: a second gateway would start everything twice. */
   readonly start: () => void;
   /** Resolves when the process is asked to stop. */
   readonly stopped: Promise<void>;
 }
 
-async function serveOnStdio({ gateway: { server }, isDemo, start, stopped }: Serving): Promise<number> {
+async function serveOnStdio({ gateway: { server }, opened, start, stopped }: Serving): Promise<number> {
   start();
   const stopping = new AbortController();
   void stopped.then(() => {
@@ -142,7 +142,7 @@ async function serveOnStdio({ gateway: { server }, isDemo, start, stopped }: Ser
     stopping.abort();
   });
   // A client that pipes a call in and leaves still wants its answer, and servers take their time to start.
-  await serveStdio(server, { signal: stopping.signal, lingerMs: isDemo ? 250 : 10_000 });
+  await serveStdio(server, { signal: stopping.signal, lingerMs: opened === undefined ? 250 : 10_000 });
   return 0;
 }
 
@@ -168,8 +168,8 @@ interface HttpParts extends Address {
 }
 
 async function serveOnHttp(serving: Serving, { port, host, seal, log }: HttpParts): Promise<number> {
-  const { gateway, config } = serving;
-  const { allowedHosts, allowedOrigins, corsOrigins } = config.http;
+  const { gateway, opened } = serving;
+  const { allowedHosts, allowedOrigins, corsOrigins } = (opened?.config ?? noConfig).http;
   const listening = listenHttp(gateway.server, {
     port,
     host,
@@ -188,11 +188,17 @@ async function serveOnHttp(serving: Serving, { port, host, seal, log }: HttpPart
 
 /** Starts the servers behind a port that is ours, says at once where it is, and how they are when that is known. */
 async function greet(serving: Serving, url: string, demo: string): Promise<void> {
-  const { gateway, config, isDemo, start, stopped } = serving;
+  const { gateway, opened, start, stopped } = serving;
   start();
-  if (isDemo) return void process.stdout.write(demo);
-  const [key] = config.keys;
-  process.stdout.write(describeGateway(url, { count: config.servers.length, key: key?.name }));
+  if (opened === undefined) return void process.stdout.write(demo);
+  const { servers, keys } = opened.config;
+  const greeting = {
+    count: servers.length,
+    key: keys[0]?.name,
+    file: opened.file,
+    isFollowed: opened.isNamed,
+  };
+  process.stdout.write(describeGateway(url, greeting));
   const isStopped = await Promise.race([gateway.ready.then(() => false), stopped.then(() => true)]);
   if (!isStopped) process.stdout.write(describeServers(gateway.status()));
 }

@@ -56,7 +56,7 @@ test("it answers while its servers start, and says how they are when they are up
   await using gateway = startCliGateway(writeConfig(), "--port", "0");
   using client = await connectLegacy(await gateway.port);
   expect(client.sessionId).toBeDefined();
-  expect(gateway.output()).toContain("and starts 1 server.");
+  expect(gateway.output()).toContain("and starts 1 server of ");
   expect(gateway.output()).not.toContain("servers are up");
   writeFileSync(inFolder("go-on"), "");
   const countTools = async (): Promise<number> => {
