@@ -2,7 +2,7 @@ import { type RunningGateway, startGateway } from "../gateway/gateway.ts";
 import type { ServerStatus } from "../gateway/status.ts";
 import { adviseOn } from "./advice.ts";
 import type { Command } from "./command.ts";
-import { findConfigFile, readConfigFile } from "./config-file.ts";
+import { findConfigFile, usualFiles } from "./config-file.ts";
 import { configFlag } from "./config-flag.ts";
 import { watchInterrupt } from "./interrupt.ts";
 import { describeFaults } from "./list-faults.ts";
@@ -34,7 +34,10 @@ export const check: Command = {
       throw new UsageError(
         `check takes no operand, but got ${JSON.stringify(stray)}; write --config ${stray}`,
       );
-    const { file, config } = await readConfigFile(findConfigFile(parsed));
+    const found = await findConfigFile(parsed);
+    if (found === undefined)
+      throw new UsageError(`name a config: --config FILE (there is no ${usualFiles.join(", ")} here)`);
+    const { file, config } = found;
     const timeoutMs = toMs(parsed.valueOf("timeout") ?? "30");
     const servers = config.servers.map((server) => ({
       ...server,
