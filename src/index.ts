@@ -161,8 +161,9 @@ export type { Collision } from "./gateway/catalog/merge.ts";
 export { createGateway, type Gateway, type GatewayOptions } from "./gateway/gateway.ts";
 export type { GatewayLog } from "./gateway/log.ts";
 export type { ServerStatus } from "./gateway/status.ts";
+export type { ListFault, ListPart } from "./tools/fit/list-fault.ts";
 
-export type { ChildCommand } from "./transports/child.ts";
+export type { ChildCommand } from "./transports/child-command.ts";
 export { createGuardian, type Guardian, type GuardianOptions } from "./transports/guardian.ts";
 export type { HeaderSource } from "./transports/http/client-way.ts";
 export {

@@ -2,9 +2,10 @@ import { type RunningGateway, startGateway } from "../gateway/gateway.ts";
 import type { ServerStatus } from "../gateway/status.ts";
 import { adviseOn } from "./advice.ts";
 import type { Command } from "./command.ts";
-import { findConfigFile, readConfigFile } from "./config-file.ts";
+import { findConfigFile, usualFiles } from "./config-file.ts";
 import { configFlag } from "./config-flag.ts";
 import { watchInterrupt } from "./interrupt.ts";
+import { describeFaults } from "./list-faults.ts";
 import { note, print } from "./print.ts";
 import { toRows } from "./rows.ts";
 import { toMs } from "./target.ts";
@@ -33,7 +34,10 @@ export const check: Command = {
       throw new UsageError(
         `check takes no operand, but got ${JSON.stringify(stray)}; write --config ${stray}`,
       );
-    const { file, config } = await readConfigFile(findConfigFile(parsed));
+    const found = await findConfigFile(parsed);
+    if (found === undefined)
+      throw new UsageError(`name a config: --config FILE (there is no ${usualFiles.join(", ")} here)`);
+    const { file, config } = found;
     const timeoutMs = toMs(parsed.valueOf("timeout") ?? "30");
     const servers = config.servers.map((server) => ({
       ...server,
@@ -77,6 +81,7 @@ async function show(file: string, checked: readonly Checked[], gateway: RunningG
       toSafeText(`\n${name}: ${trouble}.${quoted}\n${advice === undefined ? "" : `  ${advice}\n`}`),
     );
   }
+  for (const status of checked) await print(toSafeText(describeFaults(status)));
   for (const { key, owner, others } of gateway.collisions()) {
     const text = `\n${key} is offered by ${owner} and ${others.join(", ")}; ${owner} has it. Give the others a prefix, or rename or hide theirs.\n`;
     await print(toSafeText(text));

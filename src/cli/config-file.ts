@@ -1,30 +1,45 @@
 import { existsSync } from "node:fs";
 import type { GatewayConfig } from "../gateway/config/config.ts";
-import { readConfig } from "../gateway/config/read-config.ts";
+import { parseConfigFile, readConfigText } from "../gateway/config/read-config.ts";
 import type { Parsed } from "./command.ts";
+import { assertAgreed } from "./found-config.ts";
 import { note } from "./print.ts";
-import { UsageError } from "./usage-error.ts";
 
 /** Where a config is looked for when none is named. */
-const usualFiles = ["junctor.json", ".mcp.json", "mcp.json"];
+export const usualFiles: readonly string[] = ["junctor.json", ".mcp.json", "mcp.json"];
 
 /** A config, and where it is. */
 export interface ConfigFile {
   readonly file: string;
   readonly config: GatewayConfig;
+  /** Whether the command line names it. One that was found may be used as it is, and its edits may not. */
+  readonly isNamed: boolean;
 }
 
 /** Reads the config a command line names. What is odd in it is told on standard error. */
 export async function readConfigFile(file: string): Promise<ConfigFile> {
-  const config = await readConfig(file, process.env);
-  for (const { path, message } of config.warnings)
-    await note(`junctor: warning: ${[file, path, message].filter(Boolean).join(": ")}\n`);
-  return { file, config };
+  return toConfigFile(file, readConfigText(file), true);
 }
 
-/** The file a command works on: the one that is named, or the usual one in this folder. */
-export function findConfigFile(parsed: Parsed): string {
-  const file = parsed.valueOf("config") ?? usualFiles.find((name) => existsSync(name));
-  if (file !== undefined) return file;
-  throw new UsageError(`name a config: --config FILE (there is no ${usualFiles.join(", ")} here)`);
+/**
+ * The config a command works on: the one that is named, else the usual one in this folder, once a person agreed to it, else
+ * undefined. `mayAsk` is false where the standard input is not the person's.
+ */
+export async function findConfigFile(parsed: Parsed, mayAsk = true): Promise<ConfigFile | undefined> {
+  const named = parsed.valueOf("config");
+  if (named !== undefined) return readConfigFile(named);
+  const file = usualFiles.find((name) => existsSync(name));
+  if (file === undefined) return undefined;
+  // What was agreed to is what is used: the file is read once.
+  const text = readConfigText(file);
+  const found = await toConfigFile(file, text, false);
+  await assertAgreed({ file, text, config: found.config }, mayAsk);
+  return found;
+}
+
+async function toConfigFile(file: string, text: string, isNamed: boolean): Promise<ConfigFile> {
+  const config = parseConfigFile(file, text, process.env);
+  for (const { path, message } of config.warnings)
+    await note(`junctor: warning: ${[file, path, message].filter(Boolean).join(": ")}\n`);
+  return { file, config, isNamed };
 }

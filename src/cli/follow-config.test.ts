@@ -4,6 +4,7 @@ import { join } from "node:path";
 import { afterEach, beforeEach, expect, test } from "vitest";
 import type { GatewayConfig } from "../gateway/config/config.ts";
 import { readConfig } from "../gateway/config/read-config.ts";
+import { rememberAgreement } from "./agreements.ts";
 import { createReload } from "./follow-config.ts";
 
 let folder: string;
@@ -33,7 +34,7 @@ interface Followed {
   readonly lines: readonly string[];
 }
 
-async function follow(apply: (config: GatewayConfig) => void = () => {}): Promise<Followed> {
+async function follow(apply: (config: GatewayConfig) => void = () => {}, isNamed = true): Promise<Followed> {
   const applied: string[][] = [];
   const lines: string[] = [];
   const note = (_: object, text: string): void => void lines.push(text);
@@ -44,8 +45,9 @@ async function follow(apply: (config: GatewayConfig) => void = () => {}): Promis
     },
   };
   const log = { debug: note, info: note, warn: note, error: note };
-  const first = await readConfig(file, {});
-  return { reload: createReload({ file, first, gateway, host: "127.0.0.1", log }), applied, lines };
+  const config = await readConfig(file, {});
+  const reload = createReload({ file, config, isNamed, gateway, host: "127.0.0.1", log });
+  return { reload, applied, lines };
 }
 
 const readAgain = "the config was read again";
@@ -106,6 +108,18 @@ test("an edit that could not be applied is tried again when the file is saved ag
   await reload();
   expect(lines).toEqual([notUsed, readAgain]);
   expect(applied).toEqual([["a", "b"]]);
+});
+
+test("an edit of a config that was found is applied once a person agreed to it", async () => {
+  save(one);
+  const { reload, applied, lines } = await follow(undefined, false);
+  save(two);
+  await reload();
+  expect([applied, lines]).toEqual([[], [notUsed]]);
+  rememberAgreement(file, JSON.stringify(two));
+  save(two);
+  await reload();
+  expect([applied, lines]).toEqual([[["a", "b"]], [notUsed, readAgain]]);
 });
 
 test("a middleware that changed is loaded again when the config is saved", async () => {

@@ -6,12 +6,16 @@ import type { RunningGateway } from "../gateway/gateway.ts";
 import type { GatewayLog } from "../gateway/log.ts";
 import { watchConfig } from "../gateway/watch-config.ts";
 import { isLoopback } from "../transports/loopback.ts";
+import { isAgreed } from "./agreements.ts";
 import { describeError } from "./describe-error.ts";
+import { UsageError } from "./usage-error.ts";
 
 export interface FollowOptions {
   readonly file: string;
   /** The config the gateway was started with. */
-  readonly first: GatewayConfig;
+  readonly config: GatewayConfig;
+  /** Whether the command line names it: only then are its edits agreed to. */
+  readonly isNamed: boolean;
   readonly gateway: Pick<RunningGateway, "apply">;
   /** The address the gateway listens on. */
   readonly host: string;
@@ -31,7 +35,14 @@ export function followConfig(options: FollowOptions): () => void {
  * Reads the config again and applies it. Watching tells one edit several times, and tells of files that were written with
  * what they held before: each edit is tried once, and one that changes nothing is not applied.
  */
-export function createReload({ file, first, gateway, host, log }: FollowOptions): () => Promise<void> {
+export function createReload({
+  file,
+  config: first,
+  gateway,
+  host,
+  log,
+  isNamed,
+}: FollowOptions): () => Promise<void> {
   let applied = { config: first, version: versionOf(first) };
   let lastEdit = "";
   let isWrong = false;
@@ -42,6 +53,8 @@ export function createReload({ file, first, gateway, host, log }: FollowOptions)
       if (isWrong) log.info({ file }, "the config is right again, and as it was");
       return;
     }
+    if (!isNamed && !isAgreed(file, text))
+      throw new UsageError(`it was found here and not named: start again to agree, or with --config ${file}`);
     if (!isLoopback(host) && config.keys.length === 0)
       throw new BindError(host, "the new config has no keys");
     for (const { path, message } of config.warnings) log.warn({ file, path }, message);

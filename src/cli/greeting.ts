@@ -45,12 +45,19 @@ export function describeHttp(url: string): string {
   ].join("\n");
 }
 
-/** What a person sees when a gateway is up: the URL, how the servers are, something to paste. */
-export function describeGateway(
-  url: string,
-  servers: readonly ServerStatus[],
-  key: string | undefined,
-): string {
+/** What the greeting of a gateway says besides its URL. */
+export interface GatewayGreeting {
+  /** How many servers are being started. */
+  readonly count: number;
+  /** The name of a key that clients may present, if there are any. */
+  readonly key: string | undefined;
+  readonly file: string;
+  /** Whether edits of the config are picked up. */
+  readonly isFollowed: boolean;
+}
+
+/** What a person sees as soon as a gateway listens: the URL, and something to paste. */
+export function describeGateway(url: string, { count, key, file, isFollowed }: GatewayGreeting): string {
   const headers =
     key === undefined ? {} : { headers: { Authorization: `Bearer KEY-OF-${key.toUpperCase()}` } };
   const snippet = JSON.stringify(
@@ -59,12 +66,9 @@ export function describeGateway(
     2,
   );
   const isTcp = url.startsWith("tcp:");
-  const count = servers.filter(({ status }) => status !== "disabled").length;
   const isEverywhere = /\/\/(0\.0\.0\.0|\[::\])[:/]/.test(url);
   return [
-    `Junctor serves ${count === 1 ? "1 server" : `${count} servers`} on ${url}`,
-    "",
-    ...toRows(servers.map(describeServer)).map((row) => `  ${row}`),
+    `Junctor listens on ${url} and starts ${count === 1 ? "1 server" : `${count} servers`} of ${file}.`,
     "",
     ...(isTcp
       ? []
@@ -80,9 +84,19 @@ export function describeGateway(
           "",
         ]
       : []),
-    "Edits of the config are picked up. Ctrl-C stops it.",
+    isFollowed
+      ? "Edits of the config are picked up. Ctrl-C stops it."
+      : `Edits of the config count from the next start on; with --config ${file} they are picked up. Ctrl-C stops it.`,
     "",
   ].join("\n");
+}
+
+/** What a person sees when the servers are up, or had their time: how each of them is. */
+export function describeServers(servers: readonly ServerStatus[]): string {
+  if (servers.length === 0) return "";
+  const up = servers.filter(({ status }) => status === "up").length;
+  const head = `${up} of ${servers.length} ${servers.length === 1 ? "server is" : "servers are"} up:`;
+  return ["", head, "", ...toRows(servers.map(describeServer)).map((row) => `  ${row}`), "", ""].join("\n");
 }
 
 function describeServer({ name, status, tools, revision, trouble }: ServerStatus): readonly string[] {

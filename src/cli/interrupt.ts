@@ -1,5 +1,7 @@
 /** The signal, as a shell reports a program that it ended. */
-const exitCodes = { SIGINT: 130, SIGTERM: 143 } as const;
+const exitCodes = { SIGINT: 130, SIGTERM: 143, SIGHUP: 129 } as const;
+
+const signals = Object.keys(exitCodes) as (keyof typeof exitCodes)[];
 
 /** The person wants the command to end: Ctrl-C, or a signal that asks nicely. */
 export class Interrupt extends Error {
@@ -27,11 +29,9 @@ export function watchInterrupt(): Interruption {
     controller.abort(new Interrupt(signal));
   };
   const unwatch = (): void => {
-    process.off("SIGINT", stop);
-    process.off("SIGTERM", stop);
+    for (const signal of signals) process.off(signal, stop);
   };
-  process.on("SIGINT", stop);
-  process.on("SIGTERM", stop);
+  for (const signal of signals) process.on(signal, stop);
   return {
     signal: controller.signal,
     interrupt: () => stop("SIGINT"),

@@ -1,4 +1,5 @@
-import { join } from "node:path";
+import { join, resolve } from "node:path";
+import { createDeferred } from "../async/deferred.ts";
 import { BindError } from "../errors/bind-error.ts";
 import type { GatewayConfig } from "../gateway/config/config.ts";
 import { type RunningGateway, startGateway } from "../gateway/gateway.ts";
@@ -10,15 +11,16 @@ import { isLoopback } from "../transports/loopback.ts";
 import { serveStdio } from "../transports/stdio.ts";
 import { listenTcp } from "../transports/tcp.ts";
 import { type Command, type Parsed, parsePort } from "./command.ts";
-import { readConfigFile } from "./config-file.ts";
+import { type ConfigFile, findConfigFile } from "./config-file.ts";
 import { configFlag } from "./config-flag.ts";
 import { createDemoRegistry } from "./demo.ts";
 import { describeError } from "./describe-error.ts";
 import { followConfig } from "./follow-config.ts";
-import { describeGateway, describeHttp, describeTcp } from "./greeting.ts";
+import { describeGateway, describeHttp, describeServers, describeTcp } from "./greeting.ts";
 import { createLog } from "./log.ts";
 import { noConfig } from "./no-config.ts";
 import { PortError } from "./port-error.ts";
+import { readSecrets } from "./secrets.ts";
 import { untilSignal } from "./until-signal.ts";
 import { UsageError } from "./usage-error.ts";
 import { readVersion } from "./version.ts";
@@ -37,14 +39,15 @@ export const serve: Command = {
     "log-level": { value: "LEVEL", help: "trace, debug, info, warn, error or silent (default info)" },
   },
   examples: [
-    "junctor serve                                 the demo tools on http://127.0.0.1:7780/mcp",
+    "junctor serve                                 the config found here, or the demo tools, on http://127.0.0.1:7780/mcp",
     "junctor serve --config .mcp.json              every server of the file behind one URL",
     "junctor serve --config .mcp.json --stdio      the same for a client that starts us",
   ],
   run: async (parsed) => {
     assertSensible(parsed);
-    const file = parsed.valueOf("config");
-    const config = file === undefined ? noConfig : (await readConfigFile(file)).config;
+    const opened = await findConfigFile(parsed, !parsed.has("stdio"));
+    const file = opened?.file;
+    const config = opened?.config ?? noConfig;
     const host = parsed.valueOf("host") ?? config.http.host ?? "127.0.0.1";
     assertKeys(host, config, parsed);
     const tcp = parsed.valueOf("tcp");
@@ -52,8 +55,10 @@ export const serve: Command = {
       tcp === undefined
         ? parsePort("port", parsed.valueOf("port") ?? String(config.http.port ?? 7780))
         : parsePort("tcp", tcp);
-    const seal = createSecretSeal();
-    const log = createLog(levelOf(parsed, config));
+    const log = createLog(levelOf(parsed, opened));
+    const served = file === undefined ? "demo" : resolve(file);
+    const onWarning = (text: string): void => log.warn({}, text);
+    const seal = createSeal({ secrets: readSecrets({ env: process.env, served, onWarning }) });
     const info = { name: "junctor-demo", title: "Junctor demo", version: readVersion() };
     const local = file === undefined ? { local: { demo: createDemoRegistry() }, info } : {};
     const named = file === undefined ? {} : { file };
@@ -63,23 +68,26 @@ export const serve: Command = {
     process.on("unhandledRejection", (reason) =>
       log.error({ error: describeError(reason) }, "something failed unheard"),
     );
+    const stopped = untilSignal();
+    const claimed = createDeferred<void>();
+    const startsWhen = claimed.promise;
     await using gateway = await startGateway(config, {
       ...local,
       ...named,
       unnamed,
       log,
       seal,
+      startsWhen,
       memoryFolder: join(cacheFolder(), "lists"),
     });
+    const serving: Serving = { gateway, opened, start: claimed.resolve, stopped };
+    const bound = parsed.has("stdio") ? "127.0.0.1" : host;
     const stopWatching =
-      file === undefined
-        ? () => {}
-        : followConfig({ file, first: config, gateway, host: parsed.has("stdio") ? "127.0.0.1" : host, log });
+      opened === undefined ? () => {} : followConfig({ ...opened, gateway, host: bound, log });
     try {
-      if (parsed.has("stdio")) return await serveOnStdio(gateway, config);
-      await gateway.ready;
-      if (tcp !== undefined) return await serveOnTcp(gateway, port, host, file === undefined);
-      return await serveOnHttp(gateway, { config, host, port, seal, isDemo: file === undefined, log });
+      if (parsed.has("stdio")) return await serveOnStdio(serving);
+      if (tcp !== undefined) return await serveOnTcp(serving, { port, host });
+      return await serveOnHttp(serving, { port, host, seal, log });
     } finally {
       stopWatching();
     }
@@ -104,9 +112,9 @@ function assertSensible(parsed: Parsed): void {
 
 const levels = ["trace", "debug", "info", "warn", "error", "silent"];
 
-function levelOf(parsed: Parsed, { log }: GatewayConfig): string {
+function levelOf(parsed: Parsed, opened: ConfigFile | undefined): string {
   // The demo has nothing to tell but what its greeting says.
-  const usual = parsed.has("config") ? log.level : "warn";
+  const usual = opened?.config.log.level ?? "warn";
   const level = parsed.valueOf("log-level") ?? usual;
   if (!levels.includes(level))
     throw new UsageError(`--log-level needs one of ${levels.join(", ")}, not ${JSON.stringify(level)}`);
@@ -124,22 +132,29 @@ function assertKeys(host: string, { keys }: GatewayConfig, parsed: Parsed): void
   );
 }
 
-/** With `JUNCTOR_SECRET` set, sessions and states outlive this process. */
-function createSecretSeal(): Seal {
-  const secret = process.env["JUNCTOR_SECRET"];
-  return createSeal(secret === undefined || secret === "" ? {} : { secret });
+/** A gateway whose servers are not started yet. */
+interface Serving {
+  readonly gateway: RunningGateway;
+  /** Undefined for the demo. */
+  readonly opened: ConfigFile | undefined;
+  /** Starts the servers. Nothing is started before the port is ours: a second gateway would start everything twice. */
+  readonly start: () => void;
+  /** Resolves when the process is asked to stop. */
+  readonly stopped: Promise<void>;
 }
 
 /** How long a call may take besides the limits of its server: to be started for, and to be read. */
 const startAndReadMs = 10 * 60_000;
 
-async function serveOnStdio({ server }: RunningGateway, { servers }: GatewayConfig): Promise<number> {
+async function serveOnStdio({ gateway: { server }, opened, start, stopped }: Serving): Promise<number> {
+  start();
   const stopping = new AbortController();
-  void untilSignal().then(() => {
+  void stopped.then(() => {
     server.drain();
     stopping.abort();
   });
   // A client that pipes calls in and ends its input still wants the answers: each call has the time its server has.
+  const servers = opened?.config.servers ?? [];
   const lingerMs = Math.max(0, ...servers.map(({ maxTotalMs }) => maxTotalMs)) + startAndReadMs;
   // The demo has nothing that is worth waiting for.
   const stopMs = servers.length === 0 ? 250 : 10_000;
@@ -147,40 +162,30 @@ async function serveOnStdio({ server }: RunningGateway, { servers }: GatewayConf
   return 0;
 }
 
-async function serveOnTcp(
-  gateway: RunningGateway,
-  port: number,
-  host: string,
-  isDemo: boolean,
-): Promise<number> {
-  const { server } = gateway;
-  await using listener = await withAdvice(
-    "tcp",
-    listenTcp(server, { port, host, stopMs: 10_000, graceMs: 10_000 }),
-  );
-  const address = `tcp://${listener.host}:${listener.port}`;
-  process.stdout.write(
-    isDemo
-      ? describeTcp(listener.host, listener.port)
-      : describeGateway(address, gateway.status(), undefined),
-  );
-  await untilSignal();
+interface Address {
+  readonly port: number;
+  readonly host: string;
+}
+
+async function serveOnTcp(serving: Serving, { port, host }: Address): Promise<number> {
+  const { server } = serving.gateway;
+  const listening = listenTcp(server, { port, host, stopMs: 10_000, graceMs: 10_000 });
+  await using listener = await withAdvice("tcp", listening);
+  const url = `tcp://${listener.host}:${listener.port}`;
+  await greet(serving, url, describeTcp(listener.host, listener.port));
+  await serving.stopped;
   server.drain();
   return 0;
 }
 
-interface HttpServing {
-  readonly config: GatewayConfig;
-  readonly host: string;
-  readonly port: number;
+interface HttpParts extends Address {
   readonly seal: Seal;
-  readonly isDemo: boolean;
   readonly log: GatewayLog;
 }
 
-async function serveOnHttp(gateway: RunningGateway, serving: HttpServing): Promise<number> {
-  const { config, host, port, seal, isDemo, log } = serving;
-  const { allowedHosts, allowedOrigins, corsOrigins } = config.http;
+async function serveOnHttp(serving: Serving, { port, host, seal, log }: HttpParts): Promise<number> {
+  const { gateway, opened } = serving;
+  const { allowedHosts, allowedOrigins, corsOrigins } = (opened?.config ?? noConfig).http;
   const listening = listenHttp(gateway.server, {
     port,
     host,
@@ -192,12 +197,26 @@ async function serveOnHttp(gateway: RunningGateway, serving: HttpServing): Promi
     onWarning: (text, error) => log.warn(error === undefined ? {} : { error: describeError(error) }, text),
   });
   await using listener = await withAdvice("port", listening);
-  const [key] = config.keys;
-  process.stdout.write(
-    isDemo ? describeHttp(listener.url) : describeGateway(listener.url, gateway.status(), key?.name),
-  );
-  await untilSignal();
+  await greet(serving, listener.url, describeHttp(listener.url));
+  await serving.stopped;
   return 0;
+}
+
+/** Starts the servers behind a port that is ours, says at once where it is, and how they are when that is known. */
+async function greet(serving: Serving, url: string, demo: string): Promise<void> {
+  const { gateway, opened, start, stopped } = serving;
+  start();
+  if (opened === undefined) return void process.stdout.write(demo);
+  const { servers, keys } = opened.config;
+  const greeting = {
+    count: servers.length,
+    key: keys[0]?.name,
+    file: opened.file,
+    isFollowed: opened.isNamed,
+  };
+  process.stdout.write(describeGateway(url, greeting));
+  const isStopped = await Promise.race([gateway.ready.then(() => false), stopped.then(() => true)]);
+  if (!isStopped) process.stdout.write(describeServers(gateway.status()));
 }
 
 /** Only here is it known which flag the port came from. */

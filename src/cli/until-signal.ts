@@ -1,12 +1,15 @@
-/** Resolves when somebody wants this process to stop. A second signal ends it at once, as it would without us. */
+const signals = ["SIGINT", "SIGTERM", "SIGHUP"] as const;
+
+/**
+ * Resolves when this process is asked to stop: Ctrl-C, `kill`, or a terminal that is closed. A second signal ends it at
+ * once, as it would without us.
+ */
 export function untilSignal(): Promise<void> {
   return new Promise((resolve) => {
     const stop = (): void => {
-      process.off("SIGINT", stop);
-      process.off("SIGTERM", stop);
+      for (const signal of signals) process.off(signal, stop);
       resolve();
     };
-    process.on("SIGINT", stop);
-    process.on("SIGTERM", stop);
+    for (const signal of signals) process.on(signal, stop);
   });
 }

@@ -5,6 +5,7 @@ import type { KeysOf } from "../errors/known-keys.ts";
 import type { Revision } from "../mcp/revision.ts";
 import type { ClientCapabilities, Implementation } from "../mcp/types.ts";
 import type { CallEvent } from "../tools/context.ts";
+import type { ListFault } from "../tools/fit/list-fault.ts";
 import type { EraCache } from "./era-cache.ts";
 import type { AskHandlers } from "./handlers.ts";
 
@@ -48,6 +49,11 @@ export interface ClientOptions {
   readonly audit?: AuditOptions;
   /** Takes log messages that belong to no call. */
   readonly onLog?: (event: Extract<CallEvent, { kind: "log" }>) => void;
+  /**
+   * Told of each listed thing that was mended or left out because clients would refuse it, once as long as the list says the
+   * same. By default `onWarning` is told of those left out.
+   */
+  readonly onListFault?: (fault: ListFault) => void;
   /** Told what was odd and not fatal. */
   readonly onWarning?: (text: string) => void;
   readonly clock?: Clock;
@@ -68,6 +74,8 @@ export const clientOptionKeys: KeysOf<ClientOptions> = {
   timeoutMs: true,
   maxTotalMs: true,
   connectTimeoutMs: true,
+  maxStartMs: true,
+  onListFault: true,
   probeTimeoutMs: true,
   validate: true,
   maxRounds: true,

@@ -7,6 +7,7 @@ import type { Link, LinkEvents } from "../mcp/link.ts";
 import { everythingRelayable } from "../mcp/project/capabilities.ts";
 import type { Implementation, Prompt, Resource, ResourceTemplate, Tool, ToolResult } from "../mcp/types.ts";
 import type { CallContext } from "../tools/context.ts";
+import type { ListFault } from "../tools/fit/list-fault.ts";
 import type { Change, Provider, ToolCall, ToolOutcome } from "../tools/provider.ts";
 import type { Agreement } from "./agreement.ts";
 import { AskRouter } from "./ask-router.ts";
@@ -51,6 +52,8 @@ export interface Client extends Provider, Reads, AsyncDisposable {
   listResources(): Promise<readonly Resource[]>;
   listResourceTemplates(): Promise<readonly ResourceTemplate[]>;
   listPrompts(): Promise<readonly Prompt[]>;
+  /** What of the lists that were fetched last clients would refuse: things that were mended, and things that were left out. */
+  readonly listFaults: readonly ListFault[];
   /** The same as disposing it, for those whose JavaScript has no `await using`. */
   close(): Promise<void>;
   /** Sends any request; for methods that have no function here. */
@@ -192,7 +195,11 @@ export async function createClient(ways: ClientWays, options: ClientOptions = {}
     isHttp: ways.isHttp,
     // What a pipe carries is heard without asking for it.
     isHearing: () => !ways.isHttp || watcher.isHearing,
-    onWarning,
+    onListFault:
+      options.onListFault ??
+      (({ name, isLeftOut, reason }, method) => {
+        if (isLeftOut) onWarning(`Left out of ${method}: ${name}: ${reason}`);
+      }),
   });
   const onBehalf = visits.heeded(createOnBehalf(deadlines, router));
   const calls = createToolCalls({
@@ -240,6 +247,9 @@ export async function createClient(ways: ClientWays, options: ClientOptions = {}
     streamTool: (name, args, given) => streamCall((observed) => call(name, args, observed), given),
     get cacheHints() {
       return lists.hints();
+    },
+    get listFaults() {
+      return lists.faults();
     },
     availableTools: async () => (await lists.tools.get()).length > 0,
     listResources: () => lists.resources.get(),

@@ -55,6 +55,8 @@ const connectOptionKeys: KeysOf<ConnectOptions> = {
   ...clientOptionKeys,
   headers: true,
   onStderr: true,
+  onStray: true,
+  onSpawned: true,
   stageMs: true,
   guardian: true,
   transport: true,

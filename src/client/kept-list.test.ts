@@ -23,7 +23,7 @@ function create(): {
 test("what is fresh is given without asking, and what is not is fetched", async () => {
   const { list, fetches, clock } = create();
   const first = list.get();
-  fetches[0]?.resolve({ items: ["a"], ttlMs: 100, hints });
+  fetches[0]?.resolve({ items: ["a"], ttlMs: 100, faults: [], hints });
   expect(await first).toEqual(["a"]);
   expect(await list.get()).toBe(await first);
   await clock.advance(100);
@@ -36,9 +36,9 @@ test("a slow fetch does not replace what was fetched after it was outdated", asy
   const slow = list.get();
   list.invalidate();
   const quick = list.get();
-  fetches[1]?.resolve({ items: ["new"], ttlMs: 1000, hints });
+  fetches[1]?.resolve({ items: ["new"], ttlMs: 1000, faults: [], hints });
   expect(await quick).toEqual(["new"]);
-  fetches[0]?.resolve({ items: ["old"], ttlMs: 1000, hints });
+  fetches[0]?.resolve({ items: ["old"], ttlMs: 1000, faults: [], hints });
   expect(await slow).toEqual(["old"]);
   expect(list.last).toEqual(["new"]);
   expect(await list.get()).toEqual(["new"]);
@@ -49,7 +49,7 @@ test("what was fetched while it changed is handed out but not kept", async () =>
   const { list, fetches } = create();
   const first = list.get();
   list.invalidate();
-  fetches[0]?.resolve({ items: ["old"], ttlMs: 1000, hints });
+  fetches[0]?.resolve({ items: ["old"], ttlMs: 1000, faults: [], hints });
   expect(await first).toEqual(["old"]);
   void list.get();
   expect(fetches).toHaveLength(2);
@@ -58,7 +58,7 @@ test("what was fetched while it changed is handed out but not kept", async () =>
 test("a fetch that failed is tried again by the next to ask, and what was known stays known", async () => {
   const { list, fetches } = create();
   const first = list.get();
-  fetches[0]?.resolve({ items: ["a"], ttlMs: 0, hints });
+  fetches[0]?.resolve({ items: ["a"], ttlMs: 0, faults: [], hints });
   await first;
   const second = list.get();
   fetches[1]?.reject(new Error("no"));

@@ -1,9 +1,12 @@
 import type { Clock } from "../async/clock.ts";
 import type { CacheHints } from "../mcp/types.ts";
+import type { ListFault } from "../tools/fit/list-fault.ts";
 
 /** A list as it was fetched, and how long it may be kept. */
 export interface Fetched<T> {
   readonly items: readonly T[];
+  /** What of it was mended or left out. */
+  readonly faults: readonly ListFault[];
   readonly ttlMs: number;
   /** What the server said about keeping it. */
   readonly hints: CacheHints;
@@ -17,7 +20,10 @@ export class KeptList<T> {
   readonly #fetch: () => Promise<Fetched<T>>;
   readonly #clock: Clock;
   #kept:
-    | (Pick<Fetched<T>, "items" | "hints"> & { readonly freshUntil: number; readonly generation: number })
+    | (Pick<Fetched<T>, "items" | "faults" | "hints"> & {
+        readonly freshUntil: number;
+        readonly generation: number;
+      })
     | undefined;
   #underway: Promise<readonly T[]> | undefined;
   #generation = 0;
@@ -30,6 +36,11 @@ export class KeptList<T> {
   /** What was fetched last, fresh or not. */
   get last(): readonly T[] | undefined {
     return this.#kept?.items;
+  }
+
+  /** What was mended in, or left out of, the list that was fetched last. */
+  get faults(): readonly ListFault[] {
+    return this.#kept?.faults ?? [];
   }
 
   /** What the server said about keeping what was fetched last. */
@@ -54,12 +65,12 @@ export class KeptList<T> {
   async #refresh(): Promise<readonly T[]> {
     const generation = this.#generation;
     try {
-      const { items, ttlMs, hints } = await this.#fetch();
+      const { items, faults, ttlMs, hints } = await this.#fetch();
       const isCurrent = generation === this.#generation;
       // One that took long must not replace what was asked for after it.
       if (this.#kept === undefined || generation >= this.#kept.generation) {
         const freshUntil = isCurrent ? this.#clock.now() + ttlMs : 0;
-        this.#kept = { items: Object.freeze(items), hints, freshUntil, generation };
+        this.#kept = { items: Object.freeze(items), faults, hints, freshUntil, generation };
       }
       return items;
     } finally {

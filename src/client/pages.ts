@@ -3,6 +3,7 @@ import { joinJson } from "../json/join.ts";
 import { RawJson } from "../json/raw.ts";
 import { scanElements } from "../json/scan.ts";
 import type { CacheHints } from "../mcp/types.ts";
+import { describeValue } from "../tools/issue.ts";
 
 /** A list that was walked to its end. */
 export interface Walked {
@@ -31,7 +32,7 @@ export async function walkPages(
   let cursor: RawJson | undefined;
   for (let page = 1; page <= maxPages; page++) {
     const result = await request(cursor === undefined ? undefined : joinJson(['{"cursor":', cursor, "}"]));
-    for (const item of elementsOf(result.at(member))) items.push(item);
+    for (const item of elementsOf(result, member)) items.push(item);
     hints = strictest(hints, result);
     if (items.length > maxItems)
       throw new RpcError("rpc.other", `The server lists more than ${maxItems} ${member}`);
@@ -45,9 +46,15 @@ export async function walkPages(
   throw new RpcError("rpc.other", `The server's list of ${member} has more than ${maxPages} pages`);
 }
 
-/** The elements of an array, each as the bytes that came; none when it is no array. */
-export function elementsOf(array: RawJson | undefined): readonly RawJson[] {
-  if (array?.kind !== "array") return [];
+/** A result without the member is taken for an empty page; with anything else than an array it is no list. */
+function elementsOf(result: RawJson, member: string): readonly RawJson[] {
+  const array = result.at(member);
+  if (array === undefined || array.kind === "null") return [];
+  if (array.kind !== "array")
+    throw new RpcError(
+      "rpc.other",
+      `The server's list of ${member} is no array, but ${describeValue(array.value)}`,
+    );
   const { bytes } = array;
   return scanElements(bytes).map(({ start, end }) => RawJson.fromChecked(bytes.subarray(start, end)));
 }

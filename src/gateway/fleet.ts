@@ -10,6 +10,7 @@ import type { Catalog } from "./catalog/catalog.ts";
 import type { ServerConfig } from "./config/config.ts";
 import { parseConfigValue } from "./config/parse-config.ts";
 import type { ListMemory } from "./list-memory.ts";
+import { createFaultLog } from "./log-faults.ts";
 import { logHealth } from "./log-health.ts";
 import type { GatewayLog } from "./log.ts";
 import { createOpenServer } from "./open-server.ts";
@@ -48,10 +49,12 @@ export class Fleet implements AsyncDisposable {
   readonly #guardian: ReturnType<typeof createGuardian>;
   readonly #slots: StartSlots;
   readonly #words = new Map<string, ServerWords>();
+  readonly #logFaults: ReturnType<typeof createFaultLog>;
 
   constructor(options: FleetOptions) {
     this.#options = options;
     const { clock, log } = options;
+    this.#logFaults = createFaultLog(log);
     this.#guardian = createGuardian({ clock, onWarning: (text) => log.warn({}, text) });
     const { maxStarts = Math.max(4, 2 * availableParallelism()) } = options;
     this.#slots = new StartSlots({ clock, maxStarts });
@@ -156,7 +159,11 @@ export class Fleet implements AsyncDisposable {
     catalog.outdated();
     if (change.kind === "health") return logHealth(log, name, change.health);
     const upstream = this.#upstreams.get(name);
-    if (upstream !== undefined && !this.#isLocal(name)) memory?.keep(upstream.config, upstream.listedFor(""));
+    if (upstream !== undefined) {
+      const listed = upstream.listedFor("");
+      this.#logFaults(name, listed.faults);
+      if (!this.#isLocal(name)) memory?.keep(upstream.config, listed);
+    }
     for (const kind of change.changed) onChange({ kind });
     onListed();
   }

@@ -5,6 +5,7 @@ import { strictestOf } from "../mcp/cache-hints.ts";
 import type { CompletionResult } from "../mcp/types.ts";
 import type { ChangeSource } from "../tools/changes.ts";
 import type { CallContext } from "../tools/context.ts";
+import type { ListPart } from "../tools/fit/list-fault.ts";
 import type { Hearer, Outcome, Provider, Resumption, ToolOutcome } from "../tools/provider.ts";
 import { abandonedCall, notParked } from "./bridge/abandoned.ts";
 import { isParkedState } from "./bridge/parking.ts";
@@ -13,7 +14,6 @@ import { missingServers } from "./catalog/missing.ts";
 import type { Owner, View } from "./catalog/view.ts";
 import type { DisabledServer } from "./config/config.ts";
 import { hideInData } from "./safe-log.ts";
-import type { Part } from "./upstream/list-keeper.ts";
 import type { Upstream } from "./upstream/upstream.ts";
 
 export interface GatewayProviderOptions {
@@ -35,7 +35,7 @@ export function createGatewayProvider(options: GatewayProviderOptions): Provider
   const { catalog, upstreams, changes, hide, viewFor, disabled, onWaiting } = options;
 
   /** Waits for servers of which this list is not known yet, each for as long as the first list may wait for it. */
-  const untilListed = (context: CallContext, part: Part): Promise<unknown> | undefined => {
+  const untilListed = (context: CallContext, part: ListPart): Promise<unknown> | undefined => {
     const waits = [...upstreams.values()].flatMap((upstream) => {
       const wait = upstream.looked(context, part);
       return wait === undefined ? [] : [{ name: upstream.name, isFirst: !upstream.isListed, wait }];
@@ -46,14 +46,10 @@ export function createGatewayProvider(options: GatewayProviderOptions): Provider
     return Promise.all(waits.map(({ wait }) => wait));
   };
 
-  const list = <T>(
-    context: CallContext,
-    part: Part,
-    pick: (view: View) => readonly T[],
-  ): Awaitable<readonly T[]> =>
+  const list = <Part extends ListPart>(context: CallContext, part: Part): Awaitable<View[Part]> =>
     andThen(untilListed(context, part), () => {
       const view = viewFor(context);
-      const items = pick(view);
+      const items = view[part];
       // A change of health makes new lists, so what was true of one stays true of it.
       if (!notes.has(items))
         notes.set(
@@ -62,6 +58,7 @@ export function createGatewayProvider(options: GatewayProviderOptions): Provider
             missingServers(
               catalog.sources.filter(({ config }) => view.knows(config)),
               disabled().filter((server) => view.knows(server)),
+              view.faults.filter(({ item }) => item.part === part),
             ),
             hide,
           ),
@@ -77,14 +74,14 @@ export function createGatewayProvider(options: GatewayProviderOptions): Provider
   const mayHave = (name: string, context: CallContext): readonly Upstream[] => {
     if (!viewFor(context).allows(name)) return [];
     const unlisted = [...upstreams.values()].filter(({ isListed }) => !isListed);
-    const byPrefix = unlisted.filter(({ config }) => catalog.mayName(config, name));
+    const able = unlisted.filter(({ config }) => catalog.mayName(config, name));
     // Those with a prefix first: the name says that it is theirs.
-    return [...byPrefix, ...unlisted.filter(({ config: { prefix } }) => prefix === false)];
+    return able.toSorted((a, b) => Number(a.config.prefix === false) - Number(b.config.prefix === false));
   };
 
   /** What a name stands for. Where that may be something of a server that is starting, it waits for that server. */
   const whenKnown = <T>(
-    named: { readonly part: Part; readonly name: string; readonly context: CallContext },
+    named: { readonly part: ListPart; readonly name: string; readonly context: CallContext },
     lookUp: () => T | undefined,
   ): Awaitable<T | undefined> => {
     const found = lookUp();
@@ -97,7 +94,7 @@ export function createGatewayProvider(options: GatewayProviderOptions): Provider
 
   const untilFound = async <T>(
     servers: readonly Upstream[],
-    { part, context }: { readonly part: Part; readonly context: CallContext },
+    { part, context }: { readonly part: ListPart; readonly context: CallContext },
     lookUp: () => T | undefined,
   ): Promise<T | undefined> => {
     for (const upstream of servers) {
@@ -136,7 +133,7 @@ export function createGatewayProvider(options: GatewayProviderOptions): Provider
   };
 
   return {
-    listTools: (context) => list(context, "tools", (view) => view.tools),
+    listTools: (context) => list(context, "tools"),
     toolNamed: (name, context) =>
       whenKnown({ part: "tools", name, context }, () => viewFor(context).tool(name)),
     callTool: (call, context): Awaitable<ToolOutcome> => {
@@ -149,8 +146,8 @@ export function createGatewayProvider(options: GatewayProviderOptions): Provider
       );
     },
     resources: {
-      listResources: async (context) => list(context, "resources", (view) => view.resources),
-      listTemplates: async (context) => list(context, "templates", (view) => view.templates),
+      listResources: async (context) => list(context, "resources"),
+      listTemplates: async (context) => list(context, "templates"),
       readResource: async (request, context) => {
         const view = await viewThatKnows(request.uri, context);
         return firstOf(
@@ -167,7 +164,7 @@ export function createGatewayProvider(options: GatewayProviderOptions): Provider
       mayHear: ({ uri, origin }, hearer) => origin === undefined || viewFor(hearer).mayHear(origin, uri),
     },
     prompts: {
-      listPrompts: async (context) => list(context, "prompts", (view) => view.prompts),
+      listPrompts: async (context) => list(context, "prompts"),
       getPrompt: async (request, context): Promise<Outcome> =>
         find(
           { part: "prompts", name: request.name, context, resumption: request.resumption },

@@ -63,7 +63,8 @@ const optionKeys: KeysOf<GatewayOptions> = {
   seal: true,
   unnamed: true,
   info: true,
-  readyMs: true,
+  firstListMs: true,
+  memoryFolder: true,
   parking: true,
   env: true,
   folder: true,
@@ -124,10 +125,15 @@ export interface RunningGateway extends Gateway {
   unmatchedRules(): readonly ConfigIssue[];
 }
 
+export interface StartOptions extends GatewayOptions {
+  /** Servers are started when this resolves, such as when a port is claimed; at once without it. */
+  readonly startsWhen?: Promise<void>;
+}
+
 /** Starts a gateway from a config that was read and checked. */
 export async function startGateway(
   first: GatewayConfig,
-  options: GatewayOptions = {},
+  options: StartOptions = {},
 ): Promise<RunningGateway> {
   const { clock = systemClock, file = "config", memoryFolder: folder } = options;
   const { firstListMs = first.firstListMs } = options;
@@ -153,7 +159,9 @@ export async function startGateway(
   const shared = { catalog, parking, log, hide, clock };
   const fleet = new Fleet({ ...shared, local, memory, maxStarts, onChange: changes.report, onListed });
 
-  const ready = fleet.have(config.servers, firstListMs).then(() => {
+  const { startsWhen } = options;
+  const have = (): Promise<void> => fleet.have(config.servers, firstListMs);
+  const ready = (startsWhen === undefined ? have() : startsWhen.then(have)).then(() => {
     catalog.settle();
     catalog.outdated();
   });

@@ -3,19 +3,13 @@ import { createHmac, randomBytes } from "node:crypto";
 import { readdir, rm, stat } from "node:fs/promises";
 import { join } from "node:path";
 import { type Clock, systemClock } from "../async/clock.ts";
-import { elementsOf } from "../client/pages.ts";
-import {
-  parsePrompt,
-  parseResource,
-  parseTemplate,
-  parseTool,
-  type ParseListed,
-} from "../client/parse-listed.ts";
 import { RawJson } from "../json/raw.ts";
-import { definitionOf } from "../tools/definition.ts";
+import { scanElements } from "../json/scan.ts";
+import { definitionOf, fromDefinition } from "../tools/definition.ts";
+import type { ListPart } from "../tools/fit/list-fault.ts";
 import type { ServerConfig } from "./config/config.ts";
 import type { GatewayLog } from "./log.ts";
-import type { Listed, Part } from "./upstream/list-keeper.ts";
+import type { Listed } from "./upstream/list-keeper.ts";
 import { readPrivateFile, writePrivateFile, writePrivateFileAsync } from "./user-files.ts";
 
 export interface ListMemoryOptions {
@@ -129,16 +123,17 @@ function readSalt(folder: string): string {
   return readPrivateFile(path, 100) ?? "";
 }
 
-const parsers: { readonly [P in Part]: ParseListed<Listed[P][number]> } = {
-  tools: parseTool(false),
-  resources: parseResource,
-  templates: parseTemplate,
-  prompts: parsePrompt,
+/** The members without which an item of a list makes no sense. What was written had been checked in full. */
+const required: { readonly [P in ListPart]: readonly string[] } = {
+  tools: ["name"],
+  resources: ["uri", "name"],
+  templates: ["uriTemplate", "name"],
+  prompts: ["name"],
 };
 
 function toText(listed: Listed): string {
-  const parts = Object.keys(parsers).map((part) => {
-    const items = listed[part as Part].map((item) => definitionOf(item).text);
+  const parts = Object.keys(required).map((part) => {
+    const items = listed[part as ListPart].map((item) => definitionOf(item).text);
     return `,${JSON.stringify(part)}:[${items.join(",")}]`;
   });
   return `{"version":${version}${parts.join("")}}`;
@@ -153,9 +148,15 @@ function fromText(text: string): Listed | undefined {
     return undefined;
   }
   if (raw.kind !== "object" || raw.at("version")?.value !== version) return undefined;
-  const read = <P extends Part>(part: P): Listed[P] => {
-    const items = elementsOf(raw.at(part)).map((each) => parsers[part](each));
-    return items.filter((item) => typeof item !== "string") as unknown as Listed[P];
+  const read = <P extends ListPart>(part: P): Listed[P] => {
+    const array = raw.at(part);
+    if (array?.kind !== "array") return [];
+    const { bytes } = array;
+    const items = scanElements(bytes).map(({ start, end }) =>
+      RawJson.fromChecked(bytes.subarray(start, end)),
+    );
+    const sound = items.filter((item) => required[part].every((key) => item.at(key)?.kind === "string"));
+    return sound.map((item) => fromDefinition(item)) as unknown as Listed[P];
   };
   return {
     tools: read("tools"),
@@ -164,6 +165,7 @@ function fromText(text: string): Listed | undefined {
     prompts: read("prompts"),
     hints: { ttlMs: 0, cacheScope: "private" },
     problems: [],
+    faults: [],
     isConfirmed: false,
   };
 }

@@ -24,6 +24,8 @@ export function createOpenServer(
   const shared = {
     clientInfo: { name: "junctor", version: "0.1.0" },
     onWarning: (text: string) => log.warn({ server: name }, text),
+    // The gateway tells these once for each server, not once for each line to it.
+    onListFault: () => {},
     onLog: ({ level, data }: { readonly level: string; readonly data: unknown }) =>
       log.debug({ server: name, level, data }, "log message of a server"),
   };

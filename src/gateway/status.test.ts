@@ -97,3 +97,14 @@ test("one that is up keeps its chatter to itself, but not what it wrote between 
   expect(status).toMatchObject({ stray: "Listening on 3000" });
   expect(status).not.toHaveProperty("said");
 });
+
+test("what clients would refuse is told, and is no trouble", () => {
+  const fault = { part: "tools", name: "x", reason: "odd" } as const;
+  const faults = [
+    { ...fault, isLeftOut: true },
+    { ...fault, isLeftOut: false },
+  ];
+  const status = describeStatus(createSource("a", { faults }), 0);
+  expect(status).toMatchObject({ leftOut: [faults[0]], mended: [faults[1]] });
+  expect(status).not.toHaveProperty("trouble");
+});

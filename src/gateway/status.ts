@@ -1,4 +1,5 @@
 import type { FailureCode } from "../errors/failure-code.ts";
+import type { ListFault } from "../tools/fit/list-fault.ts";
 import type { Source } from "./catalog/catalog.ts";
 import type { Words } from "./server-words.ts";
 import { describeHealth } from "./upstream/health.ts";
@@ -14,6 +15,9 @@ export interface ServerStatus {
   readonly tools: number;
   readonly resources: number;
   readonly prompts: number;
+  /** What clients would refuse: things it lists that were left out, and things that were mended. */
+  readonly leftOut?: readonly ListFault[];
+  readonly mended?: readonly ListFault[];
   /** How long it took to connect. */
   readonly connectMs?: number;
   /** What is wrong, if something is. */
@@ -40,7 +44,16 @@ export function describeStatus(source: Source, now: number, words: Words = noWor
     prompts: listed.prompts.length,
   };
   const stray = words.stray === "" ? {} : { stray: words.stray };
-  const shared = { name: config.name, status: health.kind, ...counts, ...stray };
+  const leftOut = listed.faults.filter(({ isLeftOut }) => isLeftOut);
+  const mended = listed.faults.filter(({ isLeftOut }) => !isLeftOut);
+  const shared = {
+    name: config.name,
+    status: health.kind,
+    ...counts,
+    ...stray,
+    ...(leftOut.length === 0 ? {} : { leftOut }),
+    ...(mended.length === 0 ? {} : { mended }),
+  };
   const trouble = describeHealth(health, now);
   switch (health.kind) {
     case "idle":

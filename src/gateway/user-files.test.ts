@@ -2,7 +2,13 @@ import { chmodSync, mkdtempSync, readdirSync, statSync, writeFileSync } from "no
 import { homedir, tmpdir } from "node:os";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
-import { cacheFolder, readPrivateFile, stateFolder, writePrivateFile } from "./user-files.ts";
+import {
+  cacheFolder,
+  createPrivateFile,
+  readPrivateFile,
+  stateFolder,
+  writePrivateFile,
+} from "./user-files.ts";
 
 const makeFolder = (): string => mkdtempSync(join(tmpdir(), "junctor-user-files-"));
 
@@ -29,6 +35,14 @@ describe.skipIf(process.platform === "win32")("private files", () => {
     expect(readPrivateFile(join(folder, "none"), 100)).toBeUndefined();
     writePrivateFile(join(folder, "large"), "x".repeat(101));
     expect(readPrivateFile(join(folder, "large"), 100)).toBeUndefined();
+  });
+
+  test("are created once, by the first who does so", () => {
+    const path = join(makeFolder(), "a", "secret");
+    expect([createPrivateFile(path, "one"), createPrivateFile(path, "two")]).toEqual([true, false]);
+    expect(readPrivateFile(path, 100)).toBe("one");
+    expect(statSync(path).mode & 0o777).toBe(0o600);
+    expect(readdirSync(join(path, ".."))).toEqual(["secret"]);
   });
 
   test("that cannot be moved into place leave nothing behind", () => {

@@ -2,6 +2,7 @@ import { randomBytes } from "node:crypto";
 import {
   closeSync,
   fstatSync,
+  linkSync,
   mkdirSync,
   openSync,
   readFileSync,
@@ -66,6 +67,25 @@ export async function writePrivateFileAsync(path: string, text: string): Promise
   } catch (error) {
     await rm(next, { force: true });
     throw error;
+  }
+}
+
+/**
+ * Writes such a file unless there is one; false when there is. Of several processes that do so at once, one succeeds, and the
+ * others find the whole of what it wrote. Throws the system's error.
+ */
+export function createPrivateFile(path: string, text: string): boolean {
+  mkdirSync(dirname(path), { recursive: true, mode: 0o700 });
+  const next = `${path}.${randomBytes(6).toString("hex")}.tmp`;
+  try {
+    writeFileSync(next, text, { mode: 0o600, flag: "wx", flush: true });
+    linkSync(next, path);
+    return true;
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === "EEXIST") return false;
+    throw error;
+  } finally {
+    rmSync(next, { force: true });
   }
 }
 

@@ -24,14 +24,44 @@ export function fromDefinition<T extends object>(raw: RawJson): T {
   return item;
 }
 
-/** The same thing with some members changed, and every other byte of its definition as it was. */
-export function withMembers<T extends object>(item: T, changes: Partial<T>): T {
-  const changed = Object.freeze({ ...item, ...changes });
+/**
+ * The same thing with some members changed, or removed if undefined, and every other byte of its definition as it was.
+ */
+export function withMembers<T extends object>(
+  item: T,
+  changes: { readonly [Member in keyof T]?: T[Member] | undefined },
+): T {
+  const members = Object.entries({ ...item, ...changes }).filter(([, value]) => value !== undefined);
+  const changed = Object.freeze(Object.fromEntries(members)) as T;
   const raw = definitions.get(item);
-  if (raw === undefined) return changed;
-  const edits = Object.entries(changes).map(([key, value]) => [key, RawJson.fromValue(value)] as const);
-  definitions.set(changed, editMembers(raw, Object.fromEntries(edits)));
+  if (raw !== undefined) definitions.set(changed, rewrite(raw, item, changed));
   return changed;
+}
+
+/** The JSON of `from` changed to that of `to`. What is the same value in both keeps its bytes, also inside of members. */
+function rewrite(raw: RawJson, from: object, to: object): RawJson {
+  const before = new Map<string, unknown>(Object.entries(from));
+  const after = new Map<string, unknown>(Object.entries(to));
+  const edits: [string, RawJson | undefined][] = [];
+  for (const key of before.keys()) if (!after.has(key)) edits.push([key, undefined]);
+  for (const [key, value] of after) {
+    const old = before.get(key);
+    if (Object.is(old, value)) continue;
+    const member = isObject(old) && isObject(value) ? raw.at(key) : undefined;
+    edits.push([
+      key,
+      member === undefined ? RawJson.fromValue(value) : rewrite(member, old as object, value as object),
+    ]);
+  }
+  // Each member is compared with each edit.
+  return edits.length > maxEdits ? RawJson.fromValue(to) : editMembers(raw, Object.fromEntries(edits));
+}
+
+/** Where more members change, all are written anew. */
+const maxEdits = 100;
+
+function isObject(value: unknown): boolean {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
 /** The same thing under another name, with every other byte of its definition as it was. */

@@ -101,7 +101,8 @@ async function createEngine(dialect: Dialect): Promise<Engine> {
   };
 }
 
-async function loadAjv(dialect: Dialect): Promise<new (options: Options) => Ajv> {
+/** The class of ajv that checks a dialect. */
+export async function loadAjv(dialect: Dialect): Promise<new (options: Options) => Ajv> {
   switch (dialect) {
     case "2020-12":
       return (await import("ajv/dist/2020.js")).Ajv2020;

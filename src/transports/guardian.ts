@@ -108,7 +108,7 @@ function createPosixGuardian({
       add(mark, mark);
       let pid: number | undefined;
       try {
-        const child = start({ [variable]: mark });
+        const child = start({ [guardVariable]: mark });
         pid = child.pid;
         return { child, release: () => remove(mark) };
       } finally {
@@ -142,8 +142,8 @@ function startHelper(shell: string, onFailed: (error: unknown) => void): ChildPr
   }
 }
 
-/** The name of the mark. */
-const variable = "JUNCTOR_GUARD";
+/** The variable that holds the mark of a process that a gateway started. */
+export const guardVariable = "JUNCTOR_GUARD";
 
 /**
  * What the helper does, in words every POSIX shell knows and, until we are gone, without starting a process. It keeps a
@@ -174,7 +174,7 @@ find_left() {
   left= marks=
   for ward in $wards; do
     case $ward in
-      *-*) marks="$marks -e ${variable}=$ward" ;;
+      *-*) marks="$marks -e ${guardVariable}=$ward" ;;
       *) kill -0 "-$ward" && left="$left -$ward" ;;
     esac
   done

@@ -41,6 +41,7 @@ export const serveOptionKeys: KeysOf<ServeOptions> = {
   signal: true,
   drain: true,
   lingerMs: true,
+  stopMs: true,
   graceMs: true,
   maxInFlight: true,
   clock: true,

@@ -9,6 +9,7 @@ const optionKeys: KeysOf<ServeStreamOptions> = {
   maxLineBytes: true,
   maxDepth: true,
   closeMs: true,
+  onStray: true,
 };
 
 /**

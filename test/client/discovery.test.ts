@@ -2,6 +2,7 @@ import { describe, expect, test } from "vitest";
 import { type Client } from "../../src/client/client.ts";
 import { connect, type ConnectOptions } from "../../src/client/connect.ts";
 import { createVirtualClock } from "../../src/testing/virtual-clock.ts";
+import type { ListFault } from "../../src/tools/fit/list-fault.ts";
 import { FakePipe, type Reaction } from "../support/fake-pipe.ts";
 import { echoTool, legacyScript, modernScript } from "../support/fake-script.ts";
 import type { Message } from "../support/raw-http.ts";
@@ -72,8 +73,8 @@ describe("an item that makes no sense", () => {
     ["no object", 5],
     ["without a name", { inputSchema: {} }],
     ["with a name that is no string", { name: 7, inputSchema: {} }],
-    ["without a schema", { name: "bare" }],
-    ["with a schema that is no object", { name: "odd", inputSchema: true }],
+    ["with a schema that is no schema", { name: "odd", inputSchema: "none" }],
+    ["with a name that another has", tool("a")],
     ["null", null],
   ])("%s is left out alone, with a warning", async (_, item) => {
     const warnings: string[] = [];
@@ -83,10 +84,59 @@ describe("an item that makes no sense", () => {
     expect(warnings).toEqual([expect.stringContaining("Left out of tools/list")]);
   });
 
-  test("is none when the list is no list", async () => {
+  test("is told once, and again when something else is wrong", async () => {
+    const warnings: string[] = [];
+    const faults: ListFault[] = [];
+    let odd: unknown = { name: "odd", inputSchema: 1 };
+    const answer = (): { tools: unknown[] } => ({ tools: [odd] });
+    const { client } = await meet(answer, { onWarning: (text) => void warnings.push(text) });
+    const other = await meet(answer, { onListFault: (fault) => void faults.push(fault) });
+    for (const each of [client, client, other.client, other.client]) await each.listTools();
+    odd = { name: "odd" };
+    for (const each of [client, other.client]) await each.listTools();
+    expect(warnings).toEqual([
+      "Left out of tools/list: odd: inputSchema is number 1, not a JSON Schema of an object",
+    ]);
+    expect(faults).toMatchObject([{ isLeftOut: true }, { isLeftOut: false }]);
+  });
+
+  test("is no list at all: that is an error, and no empty list", async () => {
     const { client } = await meet(() => ({ tools: "none" as never }));
-    expect(await client.listTools()).toEqual([]);
-    expect(await client.availableTools()).toBe(false);
+    await expect(client.listTools()).rejects.toThrow(
+      'The server\'s list of tools is no array, but string "none"',
+    );
+  });
+
+  test("has its texts cut and cleared of what steers a terminal", async () => {
+    const name = `\u001b[2J\u202e${"x".repeat(10_000)}`;
+    const { client } = await meet(() => ({ tools: [{ name, inputSchema: { type: name } }] }));
+    await client.listTools();
+    const [fault] = client.listFaults;
+    expect(fault?.name).toHaveLength(200);
+    expect(`${fault?.name} ${fault?.reason}`).not.toMatch(/\p{Cc}|\p{Cf}/u);
+    expect(fault?.reason.length).toBeLessThan(501);
+  });
+});
+
+describe("an item that clients would refuse", () => {
+  test("is mended where that does not change its meaning, and can be called", async () => {
+    const { client } = await meet(() => ({
+      tools: [tool("a"), { name: "echo" }, { ...tool("b"), description: null }],
+    }));
+    expect(await client.listTools()).toEqual([
+      tool("a"),
+      { name: "echo", inputSchema: { type: "object" } },
+      tool("b"),
+    ]);
+    expect(client.listFaults).toEqual([
+      {
+        part: "tools",
+        name: "echo",
+        isLeftOut: false,
+        reason: 'inputSchema set to {"type":"object"}: it is missing',
+      },
+      { part: "tools", name: "b", isLeftOut: false, reason: "description removed: null is not a string" },
+    ]);
   });
 });
 

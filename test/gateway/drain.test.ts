@@ -41,10 +41,10 @@ async function holdOver(gateway: CliGateway): Promise<{
   readonly held: ReturnType<RawSocket["send"]>;
 }> {
   const port = await gateway.port;
-  const family = familyOf(gateway.process.pid!);
   const socket = new RawSocket(port);
   const held = socket.send(modernPost(modernCall("one__hold", { key: "k" })));
   await expect.poll(() => stderrOf(gateway, "one")).toContain("held k");
+  const family = familyOf(gateway.process.pid!);
   return { port, family, socket, held };
 }
 async function isGone(family: Family): Promise<void> {
@@ -161,8 +161,9 @@ describe.runIf(process.platform === "linux")("an edit of the config", () => {
       write({ one, two });
       await using gateway = startCliGateway(config, "--port", "0");
       const port = await gateway.port;
-      const before = [pidsOf(gateway, "one"), pidsOf(gateway, "two")];
-      expect(before.map((pids) => pids.length)).toEqual([1, 1]);
+      const pids = (): readonly (readonly unknown[])[] => [pidsOf(gateway, "one"), pidsOf(gateway, "two")];
+      await expect.poll(() => pids().map(({ length }) => length)).toEqual([1, 1]);
+      const before = pids();
 
       const refused = "the edited config is not used; the last good one stays";
       edit('{ "mcpServers": { "one": ');
@@ -178,7 +179,7 @@ describe.runIf(process.platform === "linux")("an edit of the config", () => {
       const called = async (): Promise<unknown> =>
         textOf((await callOver(port, "three__echo", { text: "hi" })).messages.at(-1));
       await expect.poll(called).toBe("hi");
-      expect([pidsOf(gateway, "one"), pidsOf(gateway, "two")]).toEqual(before);
+      expect(pids()).toEqual(before);
 
       gateway.process.kill("SIGTERM");
       expect(await gateway.exited).toEqual({ code: 0, signal: null });

@@ -1,3 +1,6 @@
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { expect, test } from "vitest";
 import { createSeal } from "../../src/mcp/seal.ts";
 import { elicit, inputRequired } from "../../src/tools/ask.ts";
@@ -121,8 +124,33 @@ test("the command itself, killed and started again: the second call of the sessi
     content: [{ text: "7" }],
   });
 
-  await using stranger = await startCli({ JUNCTOR_SECRET: `${secret}, another` });
+  const another = `another ${secret}`;
+  await using rotated = await startCli({ JUNCTOR_SECRET: `${another},${secret}` });
+  using kept = goOn(before, rotated.port);
+  expect((await kept.ask(legacyCall(3, "add", { a: 1, b: 1 }))).result).toMatchObject({
+    content: [{ text: "2" }],
+  });
+
+  await using stranger = await startCli({ JUNCTOR_SECRET: another });
   using lost = goOn(before, stranger.port);
   expect((await lost.post(legacyCall(3, "add", { a: 1, b: 1 }))).status).toBe(404);
   expect((await exchange(stranger.port, { method: "GET", path: "/health" })).json).toEqual({ status: "ok" });
+});
+
+test("with no secret given, a session goes on after a restart, and with a process that started at the same time", async () => {
+  const state = mkdtempSync(join(tmpdir(), "junctor-restart-"));
+  const env = { XDG_STATE_HOME: state, JUNCTOR_SECRET: "" };
+  const [first, second] = await Promise.all([startCli(env), startCli(env)]);
+  using before = await connectLegacy(first.port);
+  first.child.kill("SIGKILL");
+  await first.exited;
+  await using third = await startCli(env);
+  for (const { port } of [second, third]) {
+    using after = goOn(before, port);
+    expect((await after.ask(legacyCall(2, "add", { a: 3, b: 4 }))).result).toMatchObject({
+      content: [{ text: "7" }],
+    });
+  }
+  await second[Symbol.asyncDispose]();
+  rmSync(state, { recursive: true });
 });

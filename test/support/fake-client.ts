@@ -3,6 +3,7 @@ import type { Agreement } from "../../src/client/agreement.ts";
 import type { Client } from "../../src/client/client.ts";
 import type { OpenClient } from "../../src/gateway/upstream/line.ts";
 import type { CacheHints, Prompt, Resource, ResourceTemplate, Tool } from "../../src/mcp/types.ts";
+import type { ListFault } from "../../src/tools/fit/list-fault.ts";
 import type { Change } from "../../src/tools/provider.ts";
 
 /** What a fake client does when it is asked; what is left out is empty, or succeeds. */
@@ -16,6 +17,7 @@ export interface FakeAnswers {
   close?: () => Promise<void>;
   watch?: (uri: string) => Promise<() => void>;
   hints?: CacheHints;
+  faults?: readonly ListFault[];
 }
 
 /** A client of a server that is not there. */
@@ -65,6 +67,9 @@ export function createFakeClient(answers: FakeAnswers = {}): FakeClient {
     },
     get cacheHints() {
       return answers.hints;
+    },
+    get listFaults() {
+      return answers.faults ?? [];
     },
     ...(answers.watch === undefined ? {} : { resources: { watch: (uri: string) => answers.watch?.(uri) } }),
     close,

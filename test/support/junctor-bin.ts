@@ -23,6 +23,7 @@ export interface Run {
 export interface RunOptions {
   readonly stdin?: string;
   readonly env?: { readonly [name: string]: string };
+  readonly cwd?: string;
   /** Called with everything written so far, to either stream, and with the process. */
   readonly onOutput?: (output: string, child: ChildProcess) => void;
 }
@@ -47,7 +48,7 @@ export function junctorOnTerminal(
 }
 
 function run(program: string, args: readonly string[], options: RunOptions): Promise<Run> {
-  const child = spawn(program, [...args], { env: { ...process.env, ...options.env } });
+  const child = spawn(program, [...args], { cwd: options.cwd, env: { ...process.env, ...options.env } });
   let stdout = "";
   let stderr = "";
   child.stdout.setEncoding("utf8").on("data", (chunk: string) => {

@@ -1,12 +1,14 @@
 import type { Prompt, Resource, ResourceTemplate, Tool } from "../../mcp/types.ts";
-import { createGlobs } from "../../middleware/glob.ts";
 import { withMembers } from "../../tools/definition.ts";
-import { type Naming, prefixOf } from "../../tools/namespace.ts";
+import type { ListFault } from "../../tools/fit/list-fault.ts";
+import type { Naming } from "../../tools/namespace.ts";
 import type { ServerConfig } from "../config/config.ts";
 import type { Health } from "../upstream/health.ts";
 import type { Listed } from "../upstream/list-keeper.ts";
+import { claimFaults } from "./faults.ts";
 import { type Claim, type Collision, merge, type Merged } from "./merge.ts";
-import { toPublicName } from "./public-name.ts";
+import { createToolNames } from "./names.ts";
+import { mayOwn, toPublicName } from "./public-name.ts";
 
 /** A server as the catalog sees it. */
 export interface Source {
@@ -26,6 +28,8 @@ export interface Snapshot {
   readonly resources: readonly Claim<Resource>[];
   readonly templates: readonly Claim<ResourceTemplate>[];
   readonly collisions: readonly Collision[];
+  /** What was mended or left out, under the name it has or would have here. */
+  readonly faults: readonly Claim<ListFault>[];
 }
 
 /** The kinds of things in a catalog. */
@@ -93,10 +97,9 @@ export class Catalog {
     for (const edition of this.#editions.values()) edition.snapshot = undefined;
   }
 
-  /** Whether a server with a prefix would give something this name: by its prefix, or by a rule that renames a tool. */
-  mayName({ prefix, tools }: ServerConfig, name: string): boolean {
-    if (Object.values(tools).some((rule) => rule.name === name)) return true;
-    return prefix !== false && name.startsWith(prefixOf(prefix, this.#naming));
+  /** Whether a server may turn out to have a tool or prompt that callers know by this name. */
+  mayName(config: ServerConfig, name: string): boolean {
+    return mayOwn(config, name, this.#naming);
   }
 
   /** From now on an owner keeps what it has, also when a server that comes first in the config turns up late. */
@@ -151,6 +154,7 @@ export class Catalog {
       resources: resources.contested,
       templates: templates.contested,
       collisions,
+      faults: sources.flatMap(({ config, listed }) => claimFaults(config, listed.faults, this.#naming)),
     };
   }
 
@@ -177,14 +181,11 @@ export class Catalog {
   }
 
   #toolsOf({ config, listed }: ListedSource): readonly Claim<Tool>[] {
-    const { onlyTools, withoutTools } = config;
-    const fits = createGlobs(config.allow.length === 0 ? undefined : config.allow, config.deny);
-    const isAllowed = (name: string): boolean =>
-      fits(name) && onlyTools?.includes(name) !== false && !withoutTools.includes(name);
+    const nameOf = createToolNames(config, this.#naming);
     return listed.tools.flatMap((tool) => {
-      const rule = Object.hasOwn(config.tools, tool.name) ? config.tools[tool.name] : undefined;
-      if (rule?.hide === true || !isAllowed(tool.name)) return [];
-      const key = rule?.name ?? toPublicName(config, tool.name, this.#naming);
+      const named = nameOf(tool.name);
+      if (named === undefined) return [];
+      const { key, rule } = named;
       const item = rename(tool, key, rule?.description);
       return [{ key, item, server: config.name, ownName: tool.name }];
     });

@@ -1,5 +1,7 @@
 import { expect, test } from "vitest";
 import { createSource, toListed, toTools } from "../../../test/support/fake-source.ts";
+import type { ListFault } from "../../tools/fit/list-fault.ts";
+import type { Claim } from "./merge.ts";
 import { missingServers } from "./missing.ts";
 
 test("nothing is said when everything is there", () => {
@@ -45,4 +47,31 @@ test("a server may have any name", () => {
   expect(JSON.stringify(missingServers([source]))).toBe(
     '{"junctor/servers":{"__proto__":{"status":"idle","isListed":false}}}',
   );
+});
+
+const fault = (name: string, isLeftOut: boolean, server = "a"): Claim<ListFault> => ({
+  key: `${server}__${name}`,
+  item: { part: "tools", name, isLeftOut, reason: `${name} is odd` },
+  server,
+  ownName: name,
+});
+
+test("one that is up and lists what clients would refuse is up, and says what was left out and what was mended", () => {
+  const faults = [fault("x", true), fault("y", false), fault("z", true, "b")];
+  expect(missingServers([createSource("a"), createSource("c")], [], faults)).toEqual({
+    "junctor/servers": {
+      a: {
+        status: "up",
+        leftOut: [{ name: "x", reason: "x is odd" }],
+        mended: [{ name: "y", reason: "y is odd" }],
+      },
+    },
+  });
+});
+
+test("however much is wrong, what is said of it is short", () => {
+  const many = Array.from({ length: 1000 }, (_, index) => fault(`${index}${"x".repeat(500)}`, false));
+  const text = JSON.stringify(missingServers([createSource("a")], [], many));
+  expect(text.length).toBeLessThan(20_000);
+  expect(text).toContain('{"name":"…","reason":"and 980 more"}');
 });

@@ -1,6 +1,7 @@
 import { describe, expect, test } from "vitest";
 import { createSource, toTools } from "../../../test/support/fake-source.ts";
 import { createGlobs } from "../../middleware/glob.ts";
+import type { ListFault, ListPart } from "../../tools/fit/list-fault.ts";
 import { defaultNaming } from "../../tools/namespace.ts";
 import { Catalog } from "./catalog.ts";
 import { createView, type View } from "./view.ts";
@@ -171,4 +172,22 @@ describe("a URI of several servers", () => {
     const view = sharedView(["second__*"]);
     expect([view.mayHear("first", uri), view.mayHear("second", uri)]).toEqual([false, true]);
   });
+});
+
+test("what was left out is told only to those who might have used it", () => {
+  const fault = (part: ListPart, name: string): ListFault => ({ part, name, isLeftOut: true, reason: "odd" });
+  const faults = [
+    fault("tools", "open"),
+    fault("tools", "secret"),
+    fault("tools", "hidden"),
+    fault("tools", "#3"),
+    fault("prompts", "secret"),
+    fault("resources", "x:secret"),
+    fault("templates", "x:{open}"),
+  ];
+  const tools = { hidden: { hide: true } };
+  const own = new Catalog(defaultNaming, () => {});
+  own.sources = [createSource("a", { faults }, { tools })];
+  const view = createView(own.snapshotFor(""), createGlobs(["a__*"], ["*secret*"]), "__");
+  expect(view.faults.map(({ ownName }) => ownName)).toEqual(["open", "#3", "x:{open}"]);
 });

@@ -1,6 +1,7 @@
 import { UriTemplateError } from "../../errors/uri-template-error.ts";
 import type { Prompt, Resource, ResourceTemplate, Tool } from "../../mcp/types.ts";
 import { parseUriTemplate, type UriTemplate } from "../../mcp/uri-template.ts";
+import type { ListFault } from "../../tools/fit/list-fault.ts";
 import type { ServerConfig } from "../config/config.ts";
 import type { Snapshot } from "./catalog.ts";
 import type { Claim } from "./merge.ts";
@@ -18,6 +19,8 @@ export interface View {
   readonly prompts: readonly Prompt[];
   readonly resources: readonly Resource[];
   readonly templates: readonly ResourceTemplate[];
+  /** What was mended or left out of what this caller may use. */
+  readonly faults: readonly Claim<ListFault>[];
   tool(name: string): Tool | undefined;
   toolOwner(name: string): Owner | undefined;
   promptOwner(name: string): Owner | undefined;
@@ -68,6 +71,9 @@ export function createView(snapshot: Snapshot, policy: Policy, separator: string
     prompts: toItems(prompts),
     resources: toItems(listedResources),
     templates: toItems(listedTemplates),
+    faults: snapshot.faults.filter(({ key, item, server }) =>
+      item.part === "tools" || item.part === "prompts" ? policy(key) : mayUse(server, key),
+    ),
     tool: (name) => toolItems.get(name),
     toolOwner: (name) => toolOwners.get(name),
     promptOwner: (name) => promptOwners.get(name),

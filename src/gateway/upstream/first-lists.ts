@@ -1,7 +1,8 @@
 import { type Clock, settlesWithin } from "../../async/clock.ts";
 import { createDeferred } from "../../async/deferred.ts";
+import type { ListPart } from "../../tools/fit/list-fault.ts";
 import type { Health } from "./health.ts";
-import { listParts, type Part } from "./list-keeper.ts";
+import { listParts } from "./list-keeper.ts";
 
 export interface FirstListsOptions {
   readonly clock: Clock;
@@ -10,7 +11,7 @@ export interface FirstListsOptions {
   /** How long a call waits that names something which may be the server's. */
   readonly startTimeoutMs: number;
   /** Settles when a list came for the first time, or could not be had; undefined when that is so. */
-  readonly first: (part: Part) => Promise<void> | undefined;
+  readonly first: (part: ListPart) => Promise<void> | undefined;
 }
 
 /**
@@ -46,7 +47,7 @@ export class FirstLists {
   }
 
   /** For a list request: undefined when there is nothing to wait for. */
-  forList(part: Part): Promise<boolean> | undefined {
+  forList(part: ListPart): Promise<boolean> | undefined {
     const { clock, firstListMs } = this.#options;
     const leftMs = this.#startedAt + firstListMs - clock.now();
     const first = leftMs > 0 ? this.#of(part) : undefined;
@@ -54,13 +55,13 @@ export class FirstLists {
   }
 
   /** For a call: undefined when there is nothing to wait for. Rejects with the signal's reason when it aborts first. */
-  forCall(part: Part, signal: AbortSignal): Promise<boolean> | undefined {
+  forCall(part: ListPart, signal: AbortSignal): Promise<boolean> | undefined {
     const { clock, startTimeoutMs } = this.#options;
     const first = this.#of(part);
     return first && settlesWithin(first, startTimeoutMs, clock, signal);
   }
 
-  #of(part: Part): Promise<void> | undefined {
+  #of(part: ListPart): Promise<void> | undefined {
     const health = this.#health;
     const hasFailed = health.kind === "down" || (health.kind === "starting" && health.after !== undefined);
     const first = this.#options.first(part);

@@ -11,6 +11,7 @@ import { HttpError } from "../../errors/http-error.ts";
 import { RpcError } from "../../errors/rpc-error.ts";
 import type { Tool } from "../../mcp/types.ts";
 import { createVirtualClock, type VirtualClock } from "../../testing/virtual-clock.ts";
+import type { ListFault, ListPart } from "../../tools/fit/list-fault.ts";
 import { ListKeeper, type ListKind } from "./list-keeper.ts";
 
 interface Made {
@@ -87,6 +88,31 @@ describe("listing", () => {
     await turn();
     expect(toolNames()).toEqual(["a"]);
     expect(keeper.listed.prompts).toEqual([{ name: "p" }]);
+  });
+});
+
+describe("what clients would refuse", () => {
+  const fault = (part: ListPart, name: string): ListFault => ({ part, name, isLeftOut: true, reason: "odd" });
+  const namesOf = (keeper: ListKeeper): readonly string[] => keeper.listed.faults.map(({ name }) => name);
+
+  test("is known with the list it was found in, and until that list is another", async () => {
+    const { keeper } = make();
+    const fake = createFakeClient({ ...offering("a"), faults: [fault("tools", "x"), fault("prompts", "p")] });
+    await keeper.begin(fake.client);
+    expect(namesOf(keeper)).toEqual(["x", "p"]);
+    fake.answers.faults = [fault("tools", "y")];
+    await keeper.refresh(["tools"]);
+    expect(namesOf(keeper)).toEqual(["y", "p"]);
+  });
+
+  test("stays known while its list cannot be had", async () => {
+    const { keeper } = make();
+    const fake = createFakeClient({ ...offering("a"), faults: [fault("tools", "x")] });
+    await keeper.begin(fake.client);
+    fake.answers.faults = [];
+    fake.answers.tools = () => Promise.reject(new Error("not now"));
+    await keeper.refresh(["tools"]);
+    expect(namesOf(keeper)).toEqual(["x"]);
   });
 });
 

@@ -3,6 +3,7 @@ import { createDeferred } from "../../async/deferred.ts";
 import type { Client } from "../../client/client.ts";
 import type { CacheHints, Prompt, Resource, ResourceTemplate, Tool } from "../../mcp/types.ts";
 import { definitionOf } from "../../tools/definition.ts";
+import type { ListFault, ListPart } from "../../tools/fit/list-fault.ts";
 import type { Change } from "../../tools/provider.ts";
 import { toReason } from "./to-reason.ts";
 
@@ -18,6 +19,8 @@ export interface Listed {
   readonly problems: readonly string[];
   /** Whether the server that runs now listed all of this; else some of it is known from before. */
   readonly isConfirmed: boolean;
+  /** What clients would refuse: things that were mended, and things that were left out. */
+  readonly faults: readonly ListFault[];
 }
 
 export type ListKind = "tools" | "resources" | "prompts";
@@ -34,17 +37,14 @@ export interface ListKeeperOptions {
   readonly known?: Listed | undefined;
 }
 
-/** What is asked for by itself. */
-export type Part = "tools" | "resources" | "templates" | "prompts";
-
-const partsOf: { readonly [Kind in ListKind]: readonly Part[] } = {
+const partsOf: { readonly [Kind in ListKind]: readonly ListPart[] } = {
   tools: ["tools"],
   resources: ["resources", "templates"],
   prompts: ["prompts"],
 };
 
 /** Every list a server may have. */
-export const listParts: readonly Part[] = ["tools", "resources", "templates", "prompts"];
+export const listParts: readonly ListPart[] = ["tools", "resources", "templates", "prompts"];
 
 const nothing: Listed = {
   tools: [],
@@ -54,14 +54,15 @@ const nothing: Listed = {
   hints: { ttlMs: 0, cacheScope: "private" },
   problems: [],
   isConfirmed: false,
+  faults: [],
 };
 
 /** A server that is up, and what is being listed there. */
 interface Listing {
   readonly client: Client;
   /** To be listed, once more if it is underway. */
-  readonly outdated: Set<Part>;
-  readonly underway: Map<Part, Promise<void>>;
+  readonly outdated: Set<ListPart>;
+  readonly underway: Map<ListPart, Promise<void>>;
 }
 
 /**
@@ -70,17 +71,17 @@ interface Listing {
  */
 export class ListKeeper {
   readonly #options: ListKeeperOptions;
-  readonly #problems = new Map<Part, string>();
+  readonly #problems = new Map<ListPart, string>();
   readonly #heardOf = new Set<ListKind>();
   /** Settle when a list came for the first time, or could not be had. */
   readonly #firsts = new Map(listParts.map((part) => [part, createDeferred<void>()]));
-  readonly #unconfirmed = new Set<Part>(listParts);
+  readonly #unconfirmed = new Set<ListPart>(listParts);
   #listed: Listed = nothing;
   #isListed = false;
   #listing: Listing | undefined;
   #refreshedAt = 0;
   /** What the server said has changed: that is passed on, even if the list looks the same. */
-  readonly #announced = new Set<Part>();
+  readonly #announced = new Set<ListPart>();
   #stopTimer: (() => void) | undefined;
 
   constructor(options: ListKeeperOptions) {
@@ -103,7 +104,7 @@ export class ListKeeper {
   }
 
   /** Settles when a list came for the first time, or could not be had; undefined when that is so. */
-  first(part: Part): Promise<void> | undefined {
+  first(part: ListPart): Promise<void> | undefined {
     return this.#firsts.get(part)?.promise;
   }
 
@@ -160,7 +161,7 @@ export class ListKeeper {
     });
   }
 
-  async #refresh(listing: Listing, parts: readonly Part[]): Promise<void> {
+  async #refresh(listing: Listing, parts: readonly ListPart[]): Promise<void> {
     if (parts === listParts) this.#refreshedAt = this.#options.clock.now();
     const { outdated, underway } = listing;
     const refreshed = parts.map((part) => {
@@ -173,15 +174,15 @@ export class ListKeeper {
   }
 
   /** One after the other, so that an older list never replaces a newer one. */
-  async #listWhileOutdated(listing: Listing, part: Part): Promise<void> {
+  async #listWhileOutdated(listing: Listing, part: ListPart): Promise<void> {
     while (listing.outdated.delete(part)) await this.#list(listing, part);
     listing.underway.delete(part);
   }
 
-  async #list(listing: Listing, part: Part): Promise<void> {
+  async #list(listing: Listing, part: ListPart): Promise<void> {
     const { client } = listing;
     const isAnnounced = this.#announced.delete(part);
-    let items: Listed[Part] | undefined;
+    let items: Listed[ListPart] | undefined;
     let problem: string | undefined;
     try {
       items = await listers[part](client);
@@ -196,9 +197,11 @@ export class ListKeeper {
     if (part === "tools" && problem === undefined) this.#isListed = true;
     const last = this.#listed[part];
     const isChanged = items !== undefined && !isSame(items, last);
+    const { faults } = this.#listed;
     this.#listed = {
       ...this.#listed,
       [part]: isChanged ? items : last,
+      faults: items === undefined ? faults : withFaults(faults, part, client.listFaults),
       hints: client.cacheHints ?? nothing.hints,
       problems: listParts.flatMap((each) => this.#problems.get(each) ?? []),
       isConfirmed: this.#unconfirmed.size === 0,
@@ -209,19 +212,30 @@ export class ListKeeper {
   }
 }
 
-const listers: { readonly [P in Part]: (client: Client) => Promise<Listed[P]> } = {
+const listers: { readonly [P in ListPart]: (client: Client) => Promise<Listed[P]> } = {
   tools: (client) => client.listTools(),
   resources: (client) => client.listResources(),
   templates: (client) => client.listResourceTemplates(),
   prompts: (client) => client.listPrompts(),
 };
 
-const names: { readonly [P in Part]: string } = {
+const names: { readonly [P in ListPart]: string } = {
   tools: "tools",
   resources: "resources",
   templates: "resource templates",
   prompts: "prompts",
 };
+
+/** The faults of one list replaced; of the others a client may not have all lists yet. */
+function withFaults(
+  faults: readonly ListFault[],
+  renewed: ListPart,
+  found: readonly ListFault[],
+): readonly ListFault[] {
+  return listParts.flatMap((part) =>
+    (part === renewed ? found : faults).filter((fault) => fault.part === part),
+  );
+}
 
 function isSame(items: readonly object[], last: readonly object[]): boolean {
   return (

@@ -1,8 +1,9 @@
 import { type Clock, settlesWithin } from "../../async/clock.ts";
 import { createDeferred } from "../../async/deferred.ts";
 import type { Client } from "../../client/client.ts";
+import type { ListPart } from "../../tools/fit/list-fault.ts";
 import { type CreateLine, toCapabilities } from "./line-factory.ts";
-import { type Listed, ListKeeper, type ListKind, type Part } from "./list-keeper.ts";
+import { type Listed, ListKeeper, type ListKind } from "./list-keeper.ts";
 import { type Variant, Variants } from "./variants.ts";
 
 export interface UpstreamListsOptions {
@@ -52,7 +53,7 @@ export class UpstreamLists implements AsyncDisposable {
   }
 
   /** Settles when a list came for the first time, or could not be had; undefined when that is so. */
-  first(part: Part): Promise<void> | undefined {
+  first(part: ListPart): Promise<void> | undefined {
     return this.#common.first(part);
   }
 

@@ -6,6 +6,7 @@ import { UpstreamError } from "../../errors/upstream-error.ts";
 import { toRelayable } from "../../mcp/project/capabilities.ts";
 import type { CompletionResult } from "../../mcp/types.ts";
 import type { CallContext } from "../../tools/context.ts";
+import type { ListPart } from "../../tools/fit/list-fault.ts";
 import type {
   CompletionRequest,
   Outcome,
@@ -20,7 +21,7 @@ import { FirstLists } from "./first-lists.ts";
 import { describeHealth, type Health } from "./health.ts";
 import { type CreateLine, createLineFactory } from "./line-factory.ts";
 import type { Line } from "./line.ts";
-import type { Listed, ListKind, Part } from "./list-keeper.ts";
+import type { Listed, ListKind } from "./list-keeper.ts";
 import { Serving } from "./serving.ts";
 import type { StartSlots } from "./start-slots.ts";
 import { type Hide, isDoubtful, toUpstreamError } from "./to-upstream-error.ts";
@@ -149,7 +150,7 @@ export class Upstream implements AsyncDisposable {
    * A caller looks at one of its lists: a lazy server that was never listed is started, and old lists are renewed in the
    * background. A promise means that the list is not known yet; it settles when it is, or when it was waited for long enough.
    */
-  looked({ capabilities, revision }: CallContext, part: Part): Promise<unknown> | undefined {
+  looked({ capabilities, revision }: CallContext, part: ListPart): Promise<unknown> | undefined {
     if (this.health.kind === "idle" && !this.isListed) void this.start();
     const first = this.#firstLists.forList(part);
     if (first !== undefined || this.health.kind !== "up") return first;
@@ -160,7 +161,7 @@ export class Upstream implements AsyncDisposable {
    * A caller names something that may be in one of its lists. A promise means that the list is not known yet; it settles when
    * it is, when the server failed, or when it was waited for as long as for a start.
    */
-  untilListed(part: Part, signal: AbortSignal): Promise<unknown> | undefined {
+  untilListed(part: ListPart, signal: AbortSignal): Promise<unknown> | undefined {
     if (this.health.kind === "idle" && !this.isListed) void this.start();
     return this.#firstLists.forCall(part, signal);
   }

@@ -1,0 +1,121 @@
+import { describeValue } from "../issue.ts";
+import {
+  type Check,
+  checkMembers,
+  type Fields,
+  isFields,
+  type Mending,
+  type Note,
+  replaced,
+  string,
+  withChanges,
+} from "./check.ts";
+import { removeIds } from "./schema-ids.ts";
+
+/** A schema that accepts the arguments of any call: they are always an object. */
+const anyObject: Fields = { type: "object" };
+
+/**
+ * Makes a schema one that every client takes for the input of a tool. Arguments are always an object, so saying that
+ * changes nothing. A text says why the schema cannot accept any object, which leaves nothing to call the tool with.
+ */
+export function mendInputSchema(schema: unknown): Mending | string | undefined {
+  // An empty array is how PHP writes an empty object.
+  const isEmpty = schema === undefined || schema === null || schema === true;
+  if (isEmpty || (Array.isArray(schema) && schema.length === 0))
+    return replaced(anyObject, `set to {"type":"object"}: ${describeMissing(schema)}`);
+  if (!isFields(schema)) return `inputSchema is ${describeValue(schema)}, not a JSON Schema of an object`;
+  const type = mendType(schema);
+  if (type === "other")
+    return `inputSchema has the type ${describeValue(schema["type"])}, but arguments are always an object`;
+  return mendKeywords(schema, type);
+}
+
+/**
+ * The same for the structured output of a tool. Before 2026-07-28 a root must be an object too; a server of such an age
+ * that says something else has a schema that none of its results fit, so it is removed.
+ */
+export function mendOutputSchema(schema: unknown, isLegacy: boolean): Mending | undefined {
+  if (!isFields(schema)) return removedSchema(`${describeValue(schema)} is not an object`);
+  const type = isLegacy ? mendType(schema) : undefined;
+  if (type === "other") return removedSchema(`its type is ${describeValue(schema["type"])}, not "object"`);
+  const ids = removeIds(schema);
+  if (ids === undefined || ids.instead === undefined) return ids ?? mendKeywords(schema, type);
+  const rest = mendKeywords(ids.instead as Fields, type);
+  return { instead: rest?.instead ?? ids.instead, notes: [...ids.notes, ...(rest?.notes ?? [])] };
+}
+
+/** What any schema of a tool needs, and a root type of "object" if there is a note about that. */
+function mendKeywords(schema: Fields, type: Note | undefined): Mending | undefined {
+  const finite = toFinite(schema) as Fields;
+  const rest = checkMembers(finite, keywords);
+  const notes = [
+    ...(type === undefined ? [] : [type]),
+    ...rest.notes,
+    ...(finite === schema
+      ? []
+      : [{ path: "", text: "has numbers that no double holds: the largest is used" }]),
+  ];
+  if (notes.length === 0) return undefined;
+  const changes = type === undefined ? rest.changes : { ...rest.changes, type: "object" };
+  return { instead: withChanges(finite, changes), notes };
+}
+
+export function removedSchema(reason: string): Mending {
+  return { instead: undefined, notes: [{ path: "", text: `removed: ${reason}` }] };
+}
+
+function describeMissing(schema: unknown): string {
+  return schema === undefined ? "it is missing" : `it is ${describeValue(schema)}`;
+}
+
+/** The types of JSON Schema that no object has. */
+const otherTypes = new Set<unknown>(["array", "string", "number", "integer", "boolean", "null"]);
+
+/** What to note about a root type that can be made "object"; `other` when it says that the value is no object. */
+function mendType({ type }: Fields): Note | "other" | undefined {
+  if (type === "object") return undefined;
+  const all: readonly unknown[] = Array.isArray(type) ? type : [type];
+  if (all.length > 0 && all.every((each) => otherTypes.has(each))) return "other";
+  const was = type === undefined ? "missing" : describeValue(type);
+  return { path: "type", text: `set to "object": it is ${was}` };
+}
+
+const strings: Check = (value) => {
+  if (!Array.isArray(value)) return removedSchema(`${describeValue(value)} is not an array`);
+  const kept = value.filter((entry) => typeof entry === "string");
+  if (kept.length === value.length) return undefined;
+  return replaced(kept, "loses the entries that are not strings");
+};
+
+/** Clients take objects only for the schemas of properties, though JSON Schema has booleans too. */
+const properties: Check = (value) => {
+  if (Array.isArray(value) && value.length === 0) return replaced({}, "set to {}: it is an empty array");
+  if (!isFields(value)) return removedSchema(`${describeValue(value)} is not an object`);
+  const wrong = Object.entries(value).filter(([, schema]) => !isFields(schema));
+  if (wrong.length === 0) return undefined;
+  const notes = wrong.map(([name, schema]) => {
+    return { path: name, text: `set to ${JSON.stringify(toObject(schema))}: it is ${describeValue(schema)}` };
+  });
+  const mended = wrong.map(([name, schema]): [string, unknown] => [name, toObject(schema)]);
+  return { instead: withChanges(value, Object.fromEntries(mended)), notes };
+};
+
+const toObject = (schema: unknown): object => (schema === false ? { not: {} } : {});
+
+const keywords = { $schema: string, properties, required: strings };
+
+/**
+ * The same value if it has no number beyond what a double holds. Some clients refuse those, and others read `null` where the
+ * definition was written anew for their revision.
+ */
+function toFinite(value: unknown): unknown {
+  if (typeof value === "number") return Number.isFinite(value) ? value : Math.sign(value) * Number.MAX_VALUE;
+  if (Array.isArray(value)) {
+    const finite = value.map(toFinite);
+    return finite.some((entry, index) => entry !== value[index]) ? finite : value;
+  }
+  if (!isFields(value)) return value;
+  const members = Object.entries(value).map(([key, member]): [string, unknown] => [key, toFinite(member)]);
+  return members.some(([key, member]) => member !== value[key]) ? Object.fromEntries(members) : value;
+}
