@@ -61,7 +61,7 @@ function adviseOnSilence({ name }: Patient): string {
 export function findVariable(said: string, given: { readonly [name: string]: string }): string | undefined {
   return said
     .split("\n")
-    .filter((line) => /\b(env\w*|variables?|set|missing|required|provide[d]?)\b/i.test(line))
+    .filter((line) => /\b(env\w*|variables?|no|not|needs?|set|missing|required|provided?)\b/i.test(line))
     .flatMap((line) => line.match(/\b[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+\b/g) ?? [])
     .find((name) => !name.startsWith("ERR_") && !Object.hasOwn(given, name));
 }
