@@ -158,7 +158,8 @@ export type { ReadOptions, Reads } from "./client/reads.ts";
 export type { CallPart, StreamedCall } from "./client/stream-call.ts";
 
 export type { Collision } from "./gateway/catalog/merge.ts";
-export { createGateway, type Gateway, type GatewayOptions } from "./gateway/gateway.ts";
+export { createGateway, type Gateway } from "./gateway/gateway.ts";
+export type { GatewayOptions } from "./gateway/gateway-options.ts";
 export type { GatewayLog } from "./gateway/log.ts";
 export type { ServerStatus } from "./gateway/status.ts";
 export type { ListFault, ListPart } from "./tools/fit/list-fault.ts";
