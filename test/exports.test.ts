@@ -90,6 +90,8 @@ const publicNames: Readonly<Record<string, readonly string[]>> = {
     "LegacyRevision",
     "LimitRateOptions",
     "LimitTimeOptions",
+    "ListFault",
+    "ListPart",
     "ListenHttpOptions",
     "ListenTcpOptions",
     "Listener",
