@@ -67,6 +67,8 @@ const publicNames: Readonly<Record<string, readonly string[]>> = {
     "JsonSchema",
     "LimitRateOptions",
     "LimitTimeOptions",
+    "ListFault",
+    "ListPart",
     "ListenHttpOptions",
     "ListenTcpOptions",
     "Listener",
