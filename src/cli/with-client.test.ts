@@ -22,7 +22,10 @@ function until(target: Destination["target"], signal: AbortSignal): Destination 
 
 test("when the time is over before the server answered, it did not answer in time", async () => {
   const over = new AbortController();
-  const pipe = new FakePipe(() => void over.abort());
+  const pipe = new FakePipe(() => {
+    over.abort();
+    return undefined;
+  });
   const failed = withClient(until(pipe.target, over.signal), interruption, {}, async () => {});
   await expect(failed).rejects.toBeInstanceOf(ConnectError);
   await expect(failed).rejects.toMatchObject({
