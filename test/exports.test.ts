@@ -231,7 +231,22 @@ const publicNames: Readonly<Record<string, readonly string[]>> = {
     "withJsonSchema",
     "withMiddleware",
   ],
-  "testing/index.ts": [],
+  "testing/index.ts": [
+    "QuestionParams",
+    "Script",
+    "TestAnswers",
+    "TestClient",
+    "TestOptions",
+    "TestQuestion",
+    "VirtualClock",
+    "accepted",
+    "cancelled",
+    "connectForTest",
+    "createAskingRegistry",
+    "createVirtualClock",
+    "declined",
+    "sampled",
+  ],
 };
 
 describe("the public interface", () => {
