@@ -8,7 +8,7 @@ import type { Parking } from "./bridge/parking.ts";
 import type { Catalog } from "./catalog/catalog.ts";
 import type { ServerConfig } from "./config/config.ts";
 import { parseConfigValue } from "./config/parse-config.ts";
-import { logHealth } from "./log-health.ts";
+import { createHealthLog, type HealthLog } from "./log-health.ts";
 import type { GatewayLog } from "./log.ts";
 import { createOpenServer } from "./open-server.ts";
 import { Upstream, type UpstreamChange } from "./upstream/upstream.ts";
@@ -36,10 +36,12 @@ export class Fleet implements AsyncDisposable {
   /** Those of an earlier config whose calls are let finish. */
   readonly #retiring = new Map<Upstream, Promise<void>>();
   readonly #guardian: ReturnType<typeof createGuardian>;
+  readonly #logHealth: HealthLog;
 
   constructor(options: FleetOptions) {
     this.#options = options;
     const { clock, log } = options;
+    this.#logHealth = createHealthLog(log, clock);
     this.#guardian = createGuardian({ clock, onWarning: (text) => log.warn({}, text) });
   }
 
@@ -116,10 +118,10 @@ export class Fleet implements AsyncDisposable {
   }
 
   #heard(name: string, change: UpstreamChange): void {
-    const { catalog, log, onChange } = this.#options;
+    const { catalog, onChange } = this.#options;
     if (change.kind === "resource") return onChange({ ...change, origin: name });
     catalog.outdated();
-    if (change.kind === "health") return logHealth(log, name, change.health);
+    if (change.kind === "health") return this.#logHealth(name, change.health);
     for (const kind of change.changed) onChange({ kind });
   }
 
