@@ -14,7 +14,7 @@ export { RpcError, type RpcErrorCode } from "./errors/rpc-error.ts";
 export { SchemaError } from "./errors/schema-error.ts";
 export { SessionExpiredError } from "./errors/session-expired-error.ts";
 export { TimeoutError } from "./errors/timeout-error.ts";
-export { ToolError } from "./errors/tool-error.ts";
+export { ToolError, type ToolErrorCode, type ToolErrorOptions } from "./errors/tool-error.ts";
 export { UpstreamError, type UpstreamReason } from "./errors/upstream-error.ts";
 export { ValidationError } from "./errors/validation-error.ts";
 
