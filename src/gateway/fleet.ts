@@ -154,5 +154,12 @@ function runsTheSame(one: ServerConfig | undefined, other: ServerConfig): boolea
 
 /** Configs are plain data, written in the same order each time. */
 function toRun(server: ServerConfig): object {
-  return { ...server, prefix: undefined, allow: undefined, deny: undefined, tools: undefined };
+  return {
+    ...server,
+    prefix: undefined,
+    allow: undefined,
+    deny: undefined,
+    tools: undefined,
+    audit: undefined,
+  };
 }

@@ -1,10 +1,12 @@
 import { nearest } from "../../errors/nearest.ts";
 import type { ServerConfig } from "./config.ts";
+import { given } from "./given.ts";
 import type { Group, Part } from "./part.ts";
 import {
   readAllowed,
   readAnyText,
   readChoice,
+  readFlag,
   readGroupOrEmpty,
   readNumber,
   readTexts,
@@ -31,6 +33,7 @@ export const settingKeys: readonly string[] = [
   "allow",
   "deny",
   "tools",
+  "audit",
 ];
 
 /** Refuses settings of servers that do not exist. */
@@ -62,9 +65,16 @@ export function readServerSettings(part: Part): ServerSettings {
     allow: readAllowed(group.get("allow"), '"allow": ["read_*"]'),
     deny: readTexts(group.get("deny"), '"deny": ["delete_*"]'),
     tools: readToolRules(group.get("tools")),
+    audit: readServerAudit(group.get("audit")),
   };
   checkTogether(group, settings);
   return settings;
+}
+
+function readServerAudit(part: Part): ServerSettings["audit"] {
+  const group = readGroupOrEmpty(part, '{ "arguments": true }');
+  refuseUnknownKeys(group, ["arguments"]);
+  return given({ arguments: readFlag(group.get("arguments")) });
 }
 
 function readPrefix(part: Part): string | false | undefined {
