@@ -10,6 +10,7 @@ import type { Middleware } from "../tools/middleware.ts";
 import type { GatewayConfig } from "./config/config.ts";
 import { given } from "./config/given.ts";
 import { toRedaction } from "./config/redaction.ts";
+import { logCalls } from "./log-calls.ts";
 import type { GatewayLog } from "./log.ts";
 import { hideInData } from "./safe-log.ts";
 import { loadMiddleware } from "./user-middleware.ts";
@@ -41,13 +42,14 @@ export async function createMiddlewareChain(
   config: GatewayConfig,
   options: MiddlewareChainOptions,
 ): Promise<MiddlewareChain> {
-  const { file, clock, earlier } = options;
+  const { file, clock, log, ownerOf, earlier } = options;
   const { limits, audit } = config;
   const own = await Promise.all(config.middleware.map((path) => loadMiddleware(path, file)));
   const auditFile = audit === undefined ? undefined : await openAudit(audit);
   const patterns = config.redact.map(toRedaction);
   const rate = rateLimit(limits, clock, earlier?.rateLimit);
   const middlewares = [
+    ...(log.isLevelEnabled?.("debug") === false ? [] : [logCalls({ log, clock, ownerOf })]),
     ...(auditFile === undefined ? [] : [createAudited(auditFile.sink, config, patterns, options)]),
     ...(rate === undefined ? [] : [rate.middleware]),
     ...timeLimit(limits),
