@@ -18,7 +18,7 @@ export { SchemaError, type SchemaErrorCode } from "./errors/schema-error.ts";
 export { SealError } from "./errors/seal-error.ts";
 export { SessionExpiredError } from "./errors/session-expired-error.ts";
 export { TimeoutError, type TimeoutKind } from "./errors/timeout-error.ts";
-export { ToolError } from "./errors/tool-error.ts";
+export { ToolError, type ToolErrorCode, type ToolErrorOptions } from "./errors/tool-error.ts";
 export { UpstreamError, type UpstreamReason } from "./errors/upstream-error.ts";
 export { UriTemplateError } from "./errors/uri-template-error.ts";
 export { ValidationError } from "./errors/validation-error.ts";

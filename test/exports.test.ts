@@ -174,6 +174,8 @@ const publicNames: Readonly<Record<string, readonly string[]>> = {
     "ToolCall",
     "ToolContext",
     "ToolError",
+    "ToolErrorCode",
+    "ToolErrorOptions",
     "ToolEvent",
     "ToolHandler",
     "ToolOutcome",

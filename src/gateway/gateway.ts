@@ -7,6 +7,7 @@ import { newestModernRevision } from "../mcp/revision.ts";
 import { createSeal } from "../mcp/seal.ts";
 import type { Server } from "../mcp/server.ts";
 import type { Tool } from "../mcp/types.ts";
+import type { OwnerOf } from "../middleware/audit-log.ts";
 import { createServer } from "../server/server.ts";
 import { createChangeSource } from "../tools/changes.ts";
 import type { CallContext } from "../tools/context.ts";
@@ -110,7 +111,8 @@ export async function startGateway(
     log.warn({ name: key, owner, others }, text);
   });
   let access = createAccess(config, catalog, unnamed);
-  let chain = await createMiddlewareChain(config, file, clock, log);
+  const ownerOf: OwnerOf = (tool, context) => access.ownerOf(tool, context);
+  let chain = await createMiddlewareChain(config, { file, clock, log, ownerOf, hide });
   logDisabled(log, first.disabled, []);
   const unmatched = (): readonly ConfigIssue[] => findUnmatchedRules(config, catalog.sources);
   const rules = new RuleWatch(unmatched, log);
@@ -177,7 +179,7 @@ export async function startGateway(
   let closing: Promise<void> | undefined;
   const apply = async (next: GatewayConfig): Promise<void> => {
     // Whatever can fail comes before anything is changed.
-    const nextChain = await createMiddlewareChain(next, file, clock, log, chain);
+    const nextChain = await createMiddlewareChain(next, { file, clock, log, ownerOf, hide, earlier: chain });
     if (closing !== undefined) {
       await nextChain[Symbol.asyncDispose]();
       throw new ClosedError("not_sent", "the gateway is closed");
