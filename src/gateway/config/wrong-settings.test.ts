@@ -48,7 +48,7 @@ describe("the junctor section", () => {
     ],
     [
       section('{ "defaults": { "strat": "lazy" } }'),
-      "junctor.defaults.strat: is not known here: did you mean start? (There may be start, sharing, startTimeoutMs, maxStartMs, timeoutMs, maxTotalMs, maxConnections, idleStopMs, allow, deny.)",
+      "junctor.defaults.strat: is not known here: did you mean start? (There may be start, sharing, startTimeoutMs, maxStartMs, timeoutMs, maxTotalMs, maxConnections, idleStopMs, allow, deny, audit.)",
     ],
     [
       section('{ "defaults": { "timeoutMs": 0 } }'),
