@@ -3,10 +3,12 @@
 
 import { join } from "node:path";
 import { pathToFileURL } from "node:url";
+import { endWithNpm } from "./end-with-npm.mjs";
 import { reportSetupError, root, setup } from "./setup.mjs";
 
 const main = join(root, "dist/cli/main.js");
 
+endWithNpm();
 try {
   setup();
 } catch (error) {

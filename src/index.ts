@@ -18,7 +18,7 @@ export { SchemaError, type SchemaErrorCode } from "./errors/schema-error.ts";
 export { SealError } from "./errors/seal-error.ts";
 export { SessionExpiredError } from "./errors/session-expired-error.ts";
 export { TimeoutError, type TimeoutKind } from "./errors/timeout-error.ts";
-export { ToolError } from "./errors/tool-error.ts";
+export { ToolError, type ToolErrorCode, type ToolErrorOptions } from "./errors/tool-error.ts";
 export { UpstreamError, type UpstreamReason } from "./errors/upstream-error.ts";
 export { UriTemplateError } from "./errors/uri-template-error.ts";
 export { ValidationError } from "./errors/validation-error.ts";
@@ -158,7 +158,8 @@ export type { ReadOptions, Reads } from "./client/reads.ts";
 export type { CallPart, StreamedCall } from "./client/stream-call.ts";
 
 export type { Collision } from "./gateway/catalog/merge.ts";
-export { createGateway, type Gateway, type GatewayOptions } from "./gateway/gateway.ts";
+export { createGateway, type Gateway } from "./gateway/gateway.ts";
+export type { GatewayOptions } from "./gateway/gateway-options.ts";
 export type { GatewayLog } from "./gateway/log.ts";
 export type { ServerStatus } from "./gateway/status.ts";
 export type { ListFault, ListPart } from "./tools/fit/list-fault.ts";

@@ -72,7 +72,7 @@ describe("each call leaves one record", () => {
       "does not fit",
       () => good,
       { key: 5 },
-      { outcome: "client.validation", delivery: "not_sent", bytesSent: 0 },
+      { outcome: "refused", code: "client.validation", delivery: "not_sent", bytesSent: 0 },
     ],
     [
       "brings what does not fit",

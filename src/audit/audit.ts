@@ -14,15 +14,20 @@ export interface AuditRecord {
   readonly trace: string | undefined;
   readonly caller: string | undefined;
   readonly server: string;
+  /** The name it was called by. */
   readonly tool: string;
+  /** What its server calls it, where that is known. */
+  readonly ownName?: string | undefined;
   readonly era: "modern" | "legacy" | undefined;
   readonly revision: string | undefined;
   /** SHA-256 of the arguments as they were sent. */
   readonly argumentsDigest: string;
   /** The arguments themselves, redacted, where that was asked for. */
   readonly arguments?: unknown;
-  /** `ok`, `tool_error`, `input_required`, or the code of the error. */
+  /** `ok`, `tool_error`, `input_required`, `refused` when the tool was not called at all, or the code of the error. */
   readonly outcome: string;
+  /** The code of the error a call failed with or was refused by. */
+  readonly code: string | undefined;
   /** Of a call that failed: whether it was sent, and answered. */
   readonly delivery: Delivery | undefined;
   readonly bytesSent: number;
@@ -37,6 +42,8 @@ export interface AuditOptions {
   readonly sink: AuditSink;
   /** Given, the arguments are recorded too, after this changed them. */
   readonly redact?: (args: unknown, tool: string) => unknown;
+  /** Arguments with more bytes are not recorded, only how many there were; 16 KiB. */
+  readonly maxArgumentBytes?: number;
   /** How long a call may wait for the sink. */
   readonly maxWaitMs?: number;
   /** Most records that wait for a slow sink; more are dropped and counted. */
@@ -50,12 +57,17 @@ export interface AuditOptions {
 export interface Audit {
   /** Done at once when the sink is. Never throws, never rejects. */
   record(record: AuditRecord): Awaitable<void>;
-  /** What a record says about the arguments of a call. */
-  describeArguments(args: RawJson, tool: string): Pick<AuditRecord, "argumentsDigest" | "arguments">;
+  /** What a record says about the arguments of a call. `isWanted`: whether they are recorded themselves; as far as they are. */
+  describeArguments(
+    args: RawJson,
+    tool: string,
+    isWanted?: boolean,
+  ): Pick<AuditRecord, "argumentsDigest" | "arguments">;
 }
 
 export function createAudit(options: AuditOptions, clock: Clock): Audit {
   const { sink, redact, maxWaitMs = 50, maxWaiting = 1000, onDropped, onFailed } = options;
+  const { maxArgumentBytes = 16 * 1024 } = options;
   let waiting = 0;
   let dropped = 0;
   return {
@@ -70,7 +82,13 @@ export function createAudit(options: AuditOptions, clock: Clock): Audit {
       const noted = taken.finally(() => waiting--);
       return settlesWithin(noted, maxWaitMs, clock).then(() => {});
     },
-    describeArguments: (args, tool) => ({ argumentsDigest: digestOf(args), ...redacted(redact, args, tool) }),
+    describeArguments: (args, tool, isWanted = true) => {
+      const argumentsDigest = digestOf(args);
+      if (redact === undefined || !isWanted) return { argumentsDigest };
+      const size = args.byteLength;
+      if (size > maxArgumentBytes) return { argumentsDigest, arguments: `[${size} bytes, not recorded]` };
+      return { argumentsDigest, arguments: redacted(redact, args, tool) };
+    },
   };
 }
 
@@ -89,11 +107,10 @@ function tell<T>(listener: ((told: T) => void) | undefined, told: T): void {
 }
 
 /** A redaction that fails says so in the record: it must neither leak the arguments nor fail the call. */
-function redacted(redact: AuditOptions["redact"], args: RawJson, tool: string): { arguments?: unknown } {
-  if (redact === undefined) return {};
+function redacted(redact: NonNullable<AuditOptions["redact"]>, args: RawJson, tool: string): unknown {
   try {
-    return { arguments: redact(args.value, tool) };
+    return redact(args.value, tool);
   } catch {
-    return { arguments: "[redaction failed]" };
+    return "[redaction failed]";
   }
 }

@@ -1,26 +1,53 @@
 import type { Delivery } from "../errors/delivery.ts";
+import { NotFoundError } from "../errors/not-found-error.ts";
 import { TimeoutError } from "../errors/timeout-error.ts";
 import { ToolError } from "../errors/tool-error.ts";
+import { ValidationError } from "../errors/validation-error.ts";
 import type { CallEnd } from "../tools/middleware.ts";
 import type { AuditRecord } from "./audit.ts";
 
 /** What a record says about how a call ended. */
-export function describeEnd(end: CallEnd): Pick<AuditRecord, "outcome" | "delivery"> {
+export function describeEnd(end: CallEnd): Pick<AuditRecord, "outcome" | "code" | "delivery"> {
   switch (end.kind) {
     case "complete": {
+      if (end.refusal !== undefined) return refused(end.refusal);
       const isError = end.result.at("isError")?.value === true;
-      return { outcome: isError ? "tool_error" : "ok", delivery: undefined };
+      return { outcome: isError ? "tool_error" : "ok", code: undefined, delivery: undefined };
     }
     case "input_required":
-      return { outcome: end.kind, delivery: undefined };
+      return { outcome: end.kind, code: undefined, delivery: undefined };
     case "failed": {
-      const { code, delivery } = (causeOf(end.error) ?? {}) as { code?: unknown; delivery?: Delivery };
-      return { outcome: typeof code === "string" ? code : "unknown", delivery };
+      const error = causeOf(end.error);
+      const { code, delivery } = factsOf(error);
+      // A middleware that refuses says so by a plain `ToolError`.
+      if (end.isRefused === true) return refused(code === "tool.failed" ? "tool.refused" : code);
+      return isRefusal(error) ? refused(code) : { outcome: code, code, delivery };
     }
   }
+}
+
+function refused(code: string): Pick<AuditRecord, "outcome" | "code" | "delivery"> {
+  return { outcome: "refused", code, delivery: "not_sent" };
+}
+
+/** Errors that say by themselves that nothing was called: no such tool for this caller, or arguments we would not send. */
+function isRefusal(error: unknown): boolean {
+  return (
+    error instanceof NotFoundError || (error instanceof ValidationError && error.subject === "arguments")
+  );
 }
 
 /** A call that was stopped for its time limit is told to the model as a `ToolError`; the record has what happened. */
 function causeOf(error: unknown): unknown {
   return error instanceof ToolError && error.cause instanceof TimeoutError ? error.cause : error;
+}
+
+/** Anything can be thrown, also a value that throws when it is looked at. */
+function factsOf(error: unknown): { readonly code: string; readonly delivery: Delivery | undefined } {
+  try {
+    const { code, delivery } = (error ?? {}) as { readonly code?: unknown; readonly delivery?: Delivery };
+    return { code: typeof code === "string" ? code : "unknown", delivery };
+  } catch {
+    return { code: "unknown", delivery: undefined };
+  }
 }

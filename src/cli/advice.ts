@@ -1,21 +1,75 @@
-/** What usually helps, by what a server's trouble says. */
-const advice: readonly (readonly [RegExp, string])[] = [
-  [
-    /there is no program/,
-    'Install it, or write its whole path as "command"; "cwd" must be a folder that exists.',
-  ],
-  [/ECONNREFUSED/, 'Start that server, or correct its "url".'],
-  [/ENOTFOUND|EAI_AGAIN/, 'There is no such host: correct the "url".'],
-  [/HTTP status 40[13]/, 'Give it credentials: "headers": { "Authorization": "Bearer ${TOKEN}" }.'],
-  [/HTTP status 40[45]/, 'The "url" is not the address of an MCP endpoint; most end in /mcp or /sse.'],
-  [/HTTP status 5/, "The server itself has a fault; see its own log."],
-  [/within \d+ ms|still starting/, 'It may need longer: raise "startTimeoutMs" under junctor.servers.'],
-  [/it exited with code|it ended|was ended by/, "Run its command by hand to see why it ends."],
-  [/certificate/i, "Its certificate is not trusted here; NODE_EXTRA_CA_CERTS names a file with more."],
-  [/cannot be listed/, "The server is up and refuses that list; its other parts work."],
-];
+import type { ServerLaunch } from "../gateway/config/config.ts";
+import type { ServerStatus } from "../gateway/status.ts";
+
+/** How a server of a config is, and how the config says to reach it. */
+export interface Patient extends Pick<ServerStatus, "name" | "code" | "said" | "stray"> {
+  readonly launch: ServerLaunch;
+}
+
+type Code = NonNullable<ServerStatus["code"]>;
+
+/** What usually helps against each kind of trouble, in the words of a config. */
+const advice: { readonly [C in Code]?: (patient: Patient) => string } = {
+  no_program: ({ launch }) => `Install ${programOf(launch)}, or write its whole path as "command".`,
+  no_folder: ({ launch }) => `Its "cwd" is ${folderOf(launch)}: create that folder, or correct it.`,
+  not_executable: ({ launch }) => `Make ${programOf(launch)} executable (chmod +x), or correct "command".`,
+  exited: adviseOnEnd,
+  lost: (patient) =>
+    patient.launch.kind === "http"
+      ? 'If it wants TLS, write https:// in its "url"; else see its own log.'
+      : adviseOnEnd(patient),
+  no_answer: adviseOnSilence,
+  starting: adviseOnSilence,
+  refused: () => 'Start that server, or correct the host and port of its "url".',
+  no_host: () => 'There is no such host: correct its "url".',
+  unreachable: () => 'The network does not lead there: check its "url", and a VPN or firewall on the way.',
+  certificate: () => "If you trust it, NODE_EXTRA_CA_CERTS=FILE names a file with its certificate.",
+  no_tls: () => 'It may speak plain HTTP: write http:// in its "url", or correct the port.',
+  unauthorized: () => 'Give it credentials: "headers": { "Authorization": "Bearer ${TOKEN}" }.',
+  no_endpoint: () => noEndpoint,
+  not_mcp: () => noEndpoint,
+  redirected: () =>
+    'Write the address that it leads to as "url": redirects are not followed, because headers may hold keys.',
+  too_many: () => "It had too many requests: try again later.",
+  server_fault: () => "The server itself has a fault; see its own log.",
+  not_listed: () => "The server is up and refuses that list; its other parts work.",
+};
+
+const noEndpoint = 'The "url" is not the address of an MCP endpoint; most end in /mcp or /sse.';
 
 /** What to do about a server's trouble; undefined when only its own words can help. */
-export function adviseOn(trouble: string): string | undefined {
-  return advice.find(([pattern]) => pattern.test(trouble))?.[1];
+export function adviseOn(patient: Patient): string | undefined {
+  const { code, stray = "" } = patient;
+  if (code === undefined) return undefined;
+  const isSilent = code === "exited" || code === "no_answer" || code === "starting" || code === "lost";
+  if (stray !== "" && isSilent)
+    return "This program writes other text to its standard output: it must write only MCP messages there. It may need other arguments.";
+  return advice[code]?.(patient);
+}
+
+function adviseOnEnd({ launch, said = "" }: Patient): string {
+  const variable = launch.kind === "command" ? findVariable(said, launch.env) : undefined;
+  if (variable === undefined) return "Run its command by hand to see why it ends.";
+  return `It seems to miss a variable: write "env": { "${variable}": "\${${variable}}" }, and set ${variable}.`;
+}
+
+function adviseOnSilence({ name }: Patient): string {
+  return `It may need longer: --timeout SECONDS waits longer here, "startTimeoutMs" under junctor.servers.${name} does in the gateway.`;
+}
+
+/** A variable that a server complains of and is not given: servers get few of ours. */
+export function findVariable(said: string, given: { readonly [name: string]: string }): string | undefined {
+  return said
+    .split("\n")
+    .filter((line) => /\b(env\w*|variables?|no|not|needs?|set|missing|required|provided?)\b/i.test(line))
+    .flatMap((line) => line.match(/\b[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+\b/g) ?? [])
+    .find((name) => !name.startsWith("ERR_") && !Object.hasOwn(given, name));
+}
+
+function programOf(launch: ServerLaunch): string {
+  return launch.kind === "command" ? JSON.stringify(launch.command) : "it";
+}
+
+function folderOf(launch: ServerLaunch): string {
+  return launch.kind === "command" ? JSON.stringify(launch.cwd) : "";
 }

@@ -43,7 +43,10 @@ export const call: Command = {
         "call needs the name of a tool: junctor call TOOL [KEY=VALUE…]; junctor tools lists them",
       );
     assertSensible(name, words, parsed);
-    await using destination = await parseDestination(parsed, parsed.valueOf("server"));
+    await using destination = await parseDestination(parsed, {
+      server: parsed.valueOf("server"),
+      tool: name,
+    });
     const json = await readJson(parsed.valueOf("args"));
     const isJson = parsed.has("json");
     using interruption = watchInterrupt();
@@ -55,11 +58,11 @@ export const call: Command = {
     });
     const warn = (text: string): void => view.say(`junctor: ${toSafeLine(text)}`);
     const options = { handlers, onLog: view.event, onWarning: warn };
-    return await withClient(destination, interruption, options, async (client) => {
+    return await withClient(destination, interruption, options, async (client, signal) => {
       const tool = await findTool(client, name);
       const args = json === undefined ? parseAssignments(words, tool) : parseArgumentsJson(json, tool);
       const result = await client.callTool(name, args, {
-        signal: interruption.signal,
+        signal,
         onEvent: view.event,
         logLevel: "info",
       });

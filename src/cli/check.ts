@@ -1,4 +1,8 @@
+import { unlessAborted } from "../async/unless-aborted.ts";
+import type { Collision } from "../gateway/catalog/merge.ts";
+import type { ConfigIssue, GatewayConfig } from "../gateway/config/config.ts";
 import { type RunningGateway, startGateway } from "../gateway/gateway.ts";
+import { createHide, hideInData } from "../gateway/safe-log.ts";
 import type { ServerStatus } from "../gateway/status.ts";
 import { adviseOn } from "./advice.ts";
 import type { Command } from "./command.ts";
@@ -6,15 +10,28 @@ import { findConfigFile, usualFiles } from "./config-file.ts";
 import { configFlag } from "./config-flag.ts";
 import { watchInterrupt } from "./interrupt.ts";
 import { describeFaults } from "./list-faults.ts";
+import { toPatient } from "./patience.ts";
 import { note, print } from "./print.ts";
 import { toRows } from "./rows.ts";
+import { describeTrouble } from "./server-trouble.ts";
 import { toMs } from "./target.ts";
 import { toSafeText } from "./terminal-text.ts";
 import { UsageError } from "./usage-error.ts";
 
-/** A server, and how long it takes to answer. */
+/** A server, how long it takes to answer, and what to do if something is wrong with it. */
 interface Checked extends ServerStatus {
   readonly latencyMs?: number;
+  readonly advice?: string;
+}
+
+/** Everything a check finds; `--json` prints it. */
+interface Report {
+  readonly file: string;
+  readonly servers: readonly Checked[];
+  /** Names that several servers claim. */
+  readonly collisions: readonly Collision[];
+  /** What is odd in the config, and rules of it that match nothing. */
+  readonly warnings: readonly ConfigIssue[];
 }
 
 /** `junctor check` */
@@ -24,10 +41,17 @@ export const check: Command = {
     "Check a config: start or reach every server, and say what each speaks, offers, and what is wrong.",
   flags: {
     config: configFlag,
-    json: { help: "the same as JSON" },
-    timeout: { value: "SECONDS", help: "wait so long for servers that do not answer (default 30)" },
+    json: { help: "the same as one JSON object: file, servers, collisions, warnings" },
+    timeout: {
+      value: "SECONDS",
+      help: "how long servers may take to start and list their tools (default 5m, each while it makes progress)",
+    },
   },
-  examples: ["junctor check --config .mcp.json", "junctor check --config mcp.json --json | jq ."],
+  examples: [
+    "junctor check --config .mcp.json",
+    "junctor check --config .mcp.json --timeout 2m               servers that npx has yet to install",
+    "junctor check --config mcp.json --json | jq .",
+  ],
   run: async (parsed) => {
     const [stray] = parsed.operands;
     if (stray !== undefined)
@@ -38,64 +62,69 @@ export const check: Command = {
     if (found === undefined)
       throw new UsageError(`name a config: --config FILE (there is no ${usualFiles.join(", ")} here)`);
     const { file, config } = found;
-    const timeoutMs = toMs(parsed.valueOf("timeout") ?? "30");
-    const servers = config.servers.map((server) => ({
-      ...server,
-      start: "eager" as const,
-      startTimeoutMs: Math.min(server.startTimeoutMs, timeoutMs),
-    }));
+    const timeout = parsed.valueOf("timeout");
+    const timeoutMs = timeout === undefined ? undefined : toMs(timeout);
+    const { servers, firstListMs } = toPatient(config.servers, timeoutMs);
     using interruption = watchInterrupt();
-    await using gateway = await startGateway(
-      { ...config, servers, audit: undefined },
-      { file, firstListMs: timeoutMs },
-    );
-    await untilReady(gateway, interruption.signal);
-    const checked = await Promise.all(gateway.status().map((status) => measure(gateway, status)));
-    const trouble = checked.filter(({ trouble: text }) => text !== undefined);
-    if (parsed.has("json")) await print(`${JSON.stringify(checked, undefined, 2)}\n`);
-    else await show(file, checked, gateway);
-    return trouble.length === 0 ? 0 : 1;
+    await using gateway = await startGateway({ ...config, servers, audit: undefined }, { file, firstListMs });
+    await unlessAborted(gateway.ready, interruption.signal);
+    const report = await examine(file, config, gateway);
+    if (parsed.has("json")) await print(`${JSON.stringify(report, undefined, 2)}\n`);
+    else await show(report, report.warnings.slice(config.warnings.length));
+    return report.servers.every(({ trouble }) => trouble === undefined) ? 0 : 1;
   },
 };
 
-function untilReady({ ready }: RunningGateway, signal: AbortSignal): Promise<void> {
-  return new Promise((resolve, reject) => {
-    signal.addEventListener("abort", () => reject(signal.reason), { once: true });
-    ready.then(resolve, reject);
-  });
+async function examine(file: string, config: GatewayConfig, gateway: RunningGateway): Promise<Report> {
+  const servers = await Promise.all(gateway.status().map((status) => checkServer(status, config, gateway)));
+  const report = {
+    servers,
+    collisions: gateway.collisions(),
+    warnings: [...config.warnings, ...gateway.unmatchedRules()],
+  };
+  return {
+    file,
+    ...hideInData(
+      report,
+      createHide(() => config.secrets),
+    ),
+  };
 }
 
-async function measure(gateway: RunningGateway, status: ServerStatus): Promise<Checked> {
+async function checkServer(
+  status: ServerStatus,
+  { servers }: GatewayConfig,
+  gateway: RunningGateway,
+): Promise<Checked> {
   const latencyMs = await gateway.measure(status.name);
-  return latencyMs === undefined ? status : { ...status, latencyMs: Math.round(latencyMs * 10) / 10 };
+  const launch = servers.find(({ name }) => name === status.name)?.launch;
+  const advice = launch === undefined ? undefined : adviseOn({ ...status, launch });
+  return {
+    ...status,
+    ...(latencyMs === undefined ? {} : { latencyMs: Math.round(latencyMs * 10) / 10 }),
+    ...(advice === undefined ? {} : { advice }),
+  };
 }
 
-async function show(file: string, checked: readonly Checked[], gateway: RunningGateway): Promise<void> {
+/** What is odd in the config was told when it was read; `unmatched` is the rest. */
+async function show({ file, servers, collisions }: Report, unmatched: readonly ConfigIssue[]): Promise<void> {
   const head = ["server", "state", "era", "revision", "tools", "start", "latency", "it says it is"];
-  await print(`${toRows([head, ...checked.map(toRow)]).join("\n")}\n`);
-  for (const { name, trouble, said = "" } of checked) {
-    if (trouble === undefined) continue;
-    const advice = adviseOn(trouble);
-    const quoted = said === "" ? "" : `\n  It wrote:\n${tail(said).replaceAll(/^/gm, "    ")}`;
-    await print(
-      toSafeText(`\n${name}: ${trouble}.${quoted}\n${advice === undefined ? "" : `  ${advice}\n`}`),
-    );
-  }
-  for (const status of checked) await print(toSafeText(describeFaults(status)));
-  for (const { key, owner, others } of gateway.collisions()) {
+  await print(`${toRows([head, ...servers.map(toRow)]).join("\n")}\n`);
+  for (const server of servers)
+    if (server.trouble !== undefined || server.stray !== undefined)
+      await print(`\n${toSafeText(describeTrouble(server))}\n`);
+  for (const server of servers) await print(toSafeText(describeFaults(server)));
+  for (const { key, owner, others } of collisions) {
     const text = `\n${key} is offered by ${owner} and ${others.join(", ")}; ${owner} has it. Give the others a prefix, or rename or hide theirs.\n`;
     await print(toSafeText(text));
   }
-  const up = checked.filter(({ trouble }) => trouble === undefined).length;
-  await note(`${file}: ${up} of ${checked.length} servers are fine\n`);
+  for (const { path, message } of unmatched) await print(toSafeText(`\nwarning: ${path}: ${message}\n`));
+  const fine = servers.filter(({ trouble }) => trouble === undefined).length;
+  await note(`${file}: ${fine} of ${servers.length} servers are fine\n`);
 }
 
 function toRow(status: Checked): readonly string[] {
   const { name, era = "–", revision = "–", tools, connectMs, latencyMs, says = "" } = status;
   const ms = (value: number | undefined): string => (value === undefined ? "–" : `${value} ms`);
   return [name, status.status, era, revision, String(tools), ms(connectMs), ms(latencyMs), says];
-}
-
-function tail(text: string): string {
-  return text.split("\n").slice(-10).join("\n");
 }

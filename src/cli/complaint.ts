@@ -2,12 +2,15 @@ import { BindError } from "../errors/bind-error.ts";
 import { ClosedError } from "../errors/closed-error.ts";
 import { ConfigError } from "../errors/config-error.ts";
 import { ConnectError } from "../errors/connect-error.ts";
+import { failureCodeOf, systemCodeOf } from "../errors/failure-code.ts";
 import { HttpError } from "../errors/http-error.ts";
 import { RpcError } from "../errors/rpc-error.ts";
 import { TimeoutError } from "../errors/timeout-error.ts";
 import { ValidationError } from "../errors/validation-error.ts";
 import { describeIssues } from "../tools/issue.ts";
+import { findVariable } from "./advice.ts";
 import { Interrupt } from "./interrupt.ts";
+import { ServerTrouble } from "./server-trouble.ts";
 import { toSafeText } from "./terminal-text.ts";
 import { UsageError } from "./usage-error.ts";
 
@@ -40,6 +43,7 @@ function isAboutArguments(error: unknown): error is ValidationError {
 
 function describe(error: unknown): string {
   if (error instanceof ConfigError) return describeConfig(error);
+  if (error instanceof ServerTrouble) return error.message;
   if (error instanceof TimeoutError) return describeTimeout(error);
   if (error instanceof HttpError) return describeStatus(error);
   if (isAboutArguments(error)) return describeArguments(error);
@@ -57,22 +61,56 @@ function describeConfig({ issues, message }: ConfigError): string {
   return issues.length === 1 ? message : `${issues.length} mistakes\n${message.replaceAll(/^/gm, "  ")}`;
 }
 
+/** What went wrong on the way to a server, and what to write instead. What a child wrote comes last. */
 function describeLoss(error: ConnectError | ClosedError): string {
-  const said = error.message.replace(/\.$/, "");
-  const cause = error.cause as NodeJS.ErrnoException | undefined;
-  // A firewall can refuse a socket with the same code.
-  if (cause?.code === "EACCES" && cause.syscall?.startsWith("spawn") === true)
-    return `${cause.path ?? said} may not be run: it is a folder, or a file that is not executable (chmod +x makes it so)`;
-  switch (cause?.code) {
-    case "ECONNREFUSED":
-      return `${said}; start the server, or name another with --server URL or -- COMMAND`;
-    case "ENOTFOUND":
-      return `${said}; there is no such host, check the URL`;
-    default: {
-      const isLate = error instanceof ConnectError && error.message.includes(" ms");
-      return isLate ? `${error.message}; --timeout SECONDS waits longer` : error.message;
-    }
+  const [first = "", ...rest] = error.message.split("\n");
+  const advice = adviseOnLoss(error);
+  const head = advice === undefined ? first : `${first.replace(/\.$/, "")}; ${advice}`;
+  return [head, ...rest].join("\n");
+}
+
+function adviseOnLoss(error: ConnectError | ClosedError): string | undefined {
+  if (error instanceof ConnectError && error.stray !== "") return strayAdvice;
+  switch (failureCodeOf(error)) {
+    case "refused":
+      return "start the server, or name another with --server URL or -- COMMAND";
+    case "no_host":
+      return "there is no such host, check the URL";
+    case "unreachable":
+      return "check the URL, and a VPN or firewall on the way";
+    case "certificate":
+      return "if you trust it, NODE_EXTRA_CA_CERTS=FILE names a file with its certificate";
+    case "no_tls":
+      return "it may speak plain HTTP: write http://, or correct the port";
+    case "no_program":
+      return "install it, or write its whole path";
+    case "not_executable":
+      return "chmod +x makes a file executable";
+    case "exited":
+      return error instanceof ConnectError ? adviseOnEnd(error) : undefined;
+    case "no_answer":
+      return "--timeout SECONDS waits longer";
+    case "lost":
+      // Of a server that was there before, only its own words can tell.
+      return isFirstContact(error) ? "if it wants TLS, write https://" : undefined;
+    default:
+      return undefined;
   }
+}
+
+const strayAdvice =
+  "this program writes other text to its standard output: it must write only MCP messages there";
+
+function adviseOnEnd({ stderr }: ConnectError): string {
+  const variable = findVariable(stderr, {});
+  return variable === undefined
+    ? "run it by hand to see why it ends"
+    : `a variable that it misses is passed on with --env ${variable}`;
+}
+
+/** A plain HTTP request that the other side hung up on, as servers do that speak TLS. */
+function isFirstContact({ message, cause }: Error): boolean {
+  return message.includes("http://") && systemCodeOf(cause) === "UND_ERR_SOCKET";
 }
 
 function describeArguments({ tool, issues }: ValidationError): string {
@@ -92,16 +130,18 @@ function toArgumentName(pointer: string): string {
 
 function describeTimeout({ kind, timeoutMs }: TimeoutError): string {
   const limit = `${timeoutMs / 1000} s`;
-  const what = kind === "idle" ? `nothing came for ${limit}` : `the call was not done after ${limit}`;
+  const what = kind === "idle" ? `nothing came for ${limit}` : `it was not done after ${limit}`;
   return `${what}, so it was cancelled; --timeout SECONDS waits longer`;
 }
 
-function describeStatus({ status, url, message }: HttpError): string {
+function describeStatus(error: HttpError): string {
+  const { status, url, message } = error;
   if (status === 401) return `${url} wants authentication: --header "Authorization: Bearer KEY"`;
   if (status === 403) return `${message}; credentials go in --header "Authorization: Bearer KEY"`;
   if (status === 429) return `${url} has had too many requests (429); try again later`;
   if (status >= 500) return `${message}; that is a fault of the server: see its log, or try again later`;
   if (status >= 300 && status < 400)
     return `${url} redirects (${status}), which is not followed because headers may hold keys; use the address it leads to`;
+  if (failureCodeOf(error) === "no_endpoint") return `${message}; most end in /mcp or /sse`;
   return message;
 }

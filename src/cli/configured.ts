@@ -1,33 +1,105 @@
 import { nearest } from "../errors/nearest.ts";
+import { mayOwn } from "../gateway/catalog/public-name.ts";
 import type { GatewayConfig, ServerConfig } from "../gateway/config/config.ts";
-import { startGateway } from "../gateway/gateway.ts";
+import { type RunningGateway, startGateway } from "../gateway/gateway.ts";
+import { createHide, hideInData } from "../gateway/safe-log.ts";
+import { defaultNaming, type Naming, prefixOf } from "../tools/namespace.ts";
+import { adviseOn } from "./advice.ts";
 import { readConfigFile } from "./config-file.ts";
+import type { Deadline } from "./deadline.ts";
 import type { Destination } from "./destination.ts";
+import { toPatient } from "./patience.ts";
 import { note } from "./print.ts";
+import { describeTrouble, ServerTrouble } from "./server-trouble.ts";
 import { toSafeLine } from "./terminal-text.ts";
 import { UsageError } from "./usage-error.ts";
 
-/** How long the servers of a config are waited for when a command needs their tools. */
-const firstListMs = 30_000;
+/** What of a config is wanted: one server by its name, the servers that may have a tool, or all of them. */
+export interface Wanted {
+  readonly server?: string | undefined;
+  readonly tool?: string | undefined;
+}
 
-/** One server of a config, or all of them behind a gateway in this process. */
+/** One server of a config, or several behind a gateway in this process. Those that are not wanted are not started. */
 export async function openConfigured(
   file: string,
-  named: string | undefined,
-  timeoutMs: number | undefined,
+  { server, tool }: Wanted,
+  deadline: Deadline | undefined,
 ): Promise<Destination> {
   const { config } = await readConfigFile(file);
-  if (named !== undefined) return toDestination(findServer(config, named, file), timeoutMs);
-  const gateway = await startGateway(config, {
-    file,
-    firstListMs: timeoutMs ?? firstListMs,
-    unnamed: "trusted",
-  });
+  if (server !== undefined) return toDestination(findServer(config, server, file), config, deadline);
+  const wanted = tool === undefined ? config.servers : findOwners(config, tool, file);
+  const { servers, firstListMs } = toPatient(wanted, deadline?.timeoutMs);
+  const gateway = await startGateway({ ...config, servers }, { file, firstListMs, unnamed: "trusted" });
   await gateway.ready;
-  for (const { name, trouble } of gateway.status())
-    if (trouble !== undefined)
-      await note(`junctor: warning: ${toSafeLine(`${name} is missing: ${trouble}`)}\n`);
-  return { target: { server: gateway.server }, headers: {}, timeoutMs, [Symbol.asyncDispose]: gateway.close };
+  try {
+    await tellTrouble(gateway, config, tool !== undefined);
+  } catch (error) {
+    await gateway.close();
+    throw error;
+  }
+  return {
+    target: { server: gateway.server },
+    headers: {},
+    // Who lists everything has waited long enough, and is shown what there is: that takes no time.
+    deadline: tool === undefined ? undefined : deadline,
+    [Symbol.asyncDispose]: async () => {
+      deadline?.[Symbol.dispose]();
+      await gateway.close();
+    },
+  };
+}
+
+/** The servers that may have a tool of this name; the others need not be started to call it. */
+function findOwners(
+  { servers, separator }: GatewayConfig,
+  tool: string,
+  file: string,
+): readonly ServerConfig[] {
+  const naming: Naming = { ...defaultNaming, separator };
+  const owners = servers.filter((server) => mayOwn(server, tool, naming));
+  if (owners.length > 0) return owners;
+  const begins = servers.flatMap(({ prefix }) => (prefix === false ? [] : prefixOf(prefix, naming)));
+  const [word = "", ...rest] = tool.split(separator);
+  const meant = nearest(
+    word,
+    begins.map((begin) => begin.slice(0, -separator.length)),
+  );
+  const some = begins.length > 8 ? [...begins.slice(0, 8), "…"] : begins;
+  const hint =
+    meant === undefined || rest.length === 0
+      ? `names of its tools begin with ${some.join(", ") || "nothing, because it has no servers"}; junctor tools --config ${file} lists them`
+      : `did you mean ${[meant, ...rest].join(separator)}?`;
+  throw new UsageError(`no server of ${file} can have a tool ${JSON.stringify(tool)}; ${hint}`);
+}
+
+/** Says which servers are missing. Throws when nobody is left to be asked: then the reason is all that matters. */
+async function tellTrouble(
+  gateway: RunningGateway,
+  { servers, secrets }: GatewayConfig,
+  isOneWanted: boolean,
+): Promise<void> {
+  const statuses = gateway.status();
+  const troubled = statuses.filter(({ trouble }) => trouble !== undefined);
+  const isHopeless =
+    isOneWanted && statuses.every(({ trouble, tools }) => trouble !== undefined && tools === 0);
+  if (!isHopeless) {
+    for (const { name, reason, trouble = "" } of troubled)
+      await note(`junctor: warning: ${toSafeLine(`${name} is missing: ${reason ?? trouble}`)}\n`);
+    return;
+  }
+  const blocks = troubled.map((status) => {
+    const launch = servers.find(({ name }) => name === status.name)?.launch;
+    const advice = launch === undefined ? undefined : adviseOn({ ...status, launch });
+    const diagnosis = { ...status, ...(advice === undefined ? {} : { advice }) };
+    return describeTrouble(
+      hideInData(
+        diagnosis,
+        createHide(() => secrets),
+      ),
+    );
+  });
+  throw new ServerTrouble(blocks.join("\n"));
 }
 
 function findServer({ servers, disabled }: GatewayConfig, name: string, file: string): ServerConfig {
@@ -41,9 +113,16 @@ function findServer({ servers, disabled }: GatewayConfig, name: string, file: st
   throw new UsageError(`${file} has no server ${JSON.stringify(name)}; ${hint}`);
 }
 
-function toDestination({ launch }: ServerConfig, timeoutMs: number | undefined): Destination {
-  const rest = { timeoutMs, [Symbol.asyncDispose]: async () => {} };
-  if (launch.kind === "http") return { target: launch.url, headers: launch.headers, ...rest };
+function toDestination(
+  { name, launch }: ServerConfig,
+  { secrets }: GatewayConfig,
+  deadline: Deadline | undefined,
+): Destination {
+  const hide = createHide(() => secrets);
+  const server = { name, launch, hide: <T>(data: T): T => hideInData(data, hide) };
+  const rest = { deadline, server, [Symbol.asyncDispose]: async () => deadline?.[Symbol.dispose]() };
+  if (launch.kind === "http")
+    return { target: launch.url, headers: launch.headers, transport: launch.transport, ...rest };
   const { command, args, env, cwd } = launch;
   return { target: { command, args, env, ...(cwd === undefined ? {} : { cwd }) }, headers: {}, ...rest };
 }

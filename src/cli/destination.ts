@@ -1,8 +1,23 @@
 import type { Target } from "../client/connect.ts";
+import type { ServerLaunch } from "../gateway/config/config.ts";
+import type { Deadline } from "./deadline.ts";
 
 /** The server a command line means, and how to reach it. Dispose it when it is no longer needed. */
 export interface Destination extends AsyncDisposable {
   readonly target: Target;
   readonly headers: { readonly [name: string]: string };
-  readonly timeoutMs: number | undefined;
+  /** `sse` speaks HTTP+SSE of 2024-11-05 and nothing else. */
+  readonly transport?: "auto" | "sse";
+  /** When the command is to give up, if the person said so. */
+  readonly deadline: Deadline | undefined;
+  /** The server of a config that was named. */
+  readonly server?: NamedServer;
+}
+
+/** One server of a config, by itself. */
+export interface NamedServer {
+  readonly name: string;
+  readonly launch: ServerLaunch;
+  /** Takes the secrets of the config out of data. */
+  hide<T>(data: T): T;
 }

@@ -1,5 +1,7 @@
 import type { Flags, Parsed } from "./command.ts";
 import { configFlag } from "./config-flag.ts";
+import type { Wanted } from "./configured.ts";
+import { type Deadline, startDeadline } from "./deadline.ts";
 import type { Destination } from "./destination.ts";
 import { UsageError } from "./usage-error.ts";
 
@@ -8,7 +10,7 @@ const defaultUrl = "http://127.0.0.1:7780/mcp";
 
 /** The flags of every command that talks to a server. */
 export const targetFlags: Flags = {
-  config: { ...configFlag, help: "a config: all its servers, or the one that is named" },
+  config: { ...configFlag, help: "a config: the servers of it that are needed, or the one that is named" },
   header: { value: "NAME:VALUE", help: "a header for every HTTP request; may be repeated" },
   env: {
     value: "NAME[=VALUE]",
@@ -16,24 +18,29 @@ export const targetFlags: Flags = {
   },
   timeout: {
     value: "SECONDS",
-    help: "give up after this long (default: 30 to connect, 60 without a sign of life, 600 in all)",
+    help: "give up after this long in all, connecting included (default: 30 to connect, 60 without a sign of life, 600 for a call)",
   },
 };
 
-/** Finds out which server is meant. `named` is its URL, or its name in the config, if one was given. */
-export async function parseDestination(parsed: Parsed, named: string | undefined): Promise<Destination> {
+/**
+ * Finds out which server is meant: by its URL or its name in the config, if one was given, or by the tool that is wanted of
+ * a config. The time for the command runs from here.
+ */
+export async function parseDestination(parsed: Parsed, wanted: Wanted): Promise<Destination> {
   const file = parsed.valueOf("config");
-  if (file === undefined) return parseTarget(parsed, named);
+  if (file === undefined) return parseTarget(parsed, wanted.server);
   if (parsed.command !== undefined) throw new UsageError("name the servers once: with --config or after --");
   const stray = ["header", "env"].find((flag) => parsed.has(flag));
   if (stray !== undefined)
     throw new UsageError(`--${stray} is not for servers of a config: write it there, or leave out --config`);
-  const timeout = parsed.valueOf("timeout");
-  const timeoutMs = timeout === undefined ? undefined : toMs(timeout);
-  return (await import("./configured.ts")).openConfigured(file, named, timeoutMs);
+  const deadline = parseDeadline(parsed);
+  return (await import("./configured.ts")).openConfigured(file, wanted, deadline);
 }
 
-const nothingToClose = { [Symbol.asyncDispose]: async () => {} };
+function parseDeadline(parsed: Parsed): Deadline | undefined {
+  const timeout = parsed.valueOf("timeout");
+  return timeout === undefined ? undefined : startDeadline(toMs(timeout));
+}
 
 /** The same without a config. */
 export function parseTarget(parsed: Parsed, named: string | undefined): Destination {
@@ -42,23 +49,21 @@ export function parseTarget(parsed: Parsed, named: string | undefined): Destinat
     const [first = "COMMAND"] = command;
     throw new UsageError(`name one server: ${JSON.stringify(named)} or the command ${first}, not both`);
   }
-  const timeout = parsed.valueOf("timeout");
-  const rest = {
-    headers: parseHeaders(parsed),
-    timeoutMs: timeout === undefined ? undefined : toMs(timeout),
-  };
+  const headers = parseHeaders(parsed);
+  const deadline = parseDeadline(parsed);
+  const rest = { headers, deadline, [Symbol.asyncDispose]: async () => deadline?.[Symbol.dispose]() };
   const env = parseEnv(parsed.valuesOf("env"));
   if (command === undefined) {
     if (parsed.has("env"))
       throw new UsageError("--env is for servers that are started here: put their command after --");
-    return { target: parseUrl(named ?? defaultUrl), ...rest, ...nothingToClose };
+    return { target: parseUrl(named ?? defaultUrl), ...rest };
   }
   const [program, ...args] = command;
   if (program === undefined)
     throw new UsageError("after -- comes the command of a server, such as -- node server.mjs");
   if (parsed.has("header"))
     throw new UsageError("--header is for HTTP servers; a server that is started here takes --env");
-  return { target: { command: program, args, env }, ...rest, ...nothingToClose };
+  return { target: { command: program, args, env }, ...rest };
 }
 
 function parseUrl(text: string): string {

@@ -34,7 +34,7 @@ export const tools: Command = {
       );
     if (url !== undefined && parsed.has("server"))
       throw new UsageError("name the server once: as the operand or with --server");
-    await using destination = await parseDestination(parsed, url ?? parsed.valueOf("server"));
+    await using destination = await parseDestination(parsed, { server: url ?? parsed.valueOf("server") });
     using interruption = watchInterrupt();
     await withClient(destination, interruption, { onWarning: warn }, async (client) => {
       const listed = await client.listTools();

@@ -108,8 +108,9 @@ describe("the server a command line means", () => {
     ["1.5", 1500],
     ["250ms", 250],
     ["5m", 300_000],
-  ])("is waited for %s", (text, timeoutMs) => {
-    expect(destinationOf("--timeout", text).timeoutMs).toBe(timeoutMs);
+  ])("is waited for %s", async (text, timeoutMs) => {
+    await using destination = destinationOf("--timeout", text);
+    expect(destination.deadline?.timeoutMs).toBe(timeoutMs);
   });
 });
 

@@ -1,46 +1,76 @@
+import { unlessAborted } from "../async/unless-aborted.ts";
 import type { Client } from "../client/client.ts";
-import { connect, type ConnectOptions } from "../client/connect.ts";
+import { connect, type ConnectOptions, type Target } from "../client/connect.ts";
 import { ClosedError } from "../errors/closed-error.ts";
+import { ConnectError } from "../errors/connect-error.ts";
+import { failureCodeOf } from "../errors/failure-code.ts";
+import { TimeoutError } from "../errors/timeout-error.ts";
+import { toReason } from "../gateway/upstream/to-reason.ts";
+import { describeCommand } from "../transports/child-command.ts";
 import { TextTail } from "../transports/text-tail.ts";
-import type { Destination } from "./destination.ts";
+import { adviseOn } from "./advice.ts";
+import type { Destination, NamedServer } from "./destination.ts";
 import type { Interruption } from "./interrupt.ts";
 import { note } from "./print.ts";
+import { describeTrouble, ServerTrouble } from "./server-trouble.ts";
 import { toSafeText } from "./terminal-text.ts";
 import { readVersion } from "./version.ts";
 
+/** Something to do with a client. The signal aborts when the person interrupts, or the time is over. */
+export type Work<T> = (client: Client, signal: AbortSignal) => Promise<T>;
+
 /**
- * Connects, does something with the client, and closes it, also when interrupted. What the server's command wrote to its
- * standard error stream is shown only when something went wrong, because most of them chatter.
+ * Connects, does something with the client, and closes it, also when interrupted or too late. What the server's command
+ * wrote to its standard error stream is shown only when something went wrong, because most of them chatter.
  */
 export async function withClient<T>(
   destination: Destination,
-  { signal }: Interruption,
+  interruption: Interruption,
   options: ConnectOptions,
-  work: (client: Client) => Promise<T>,
+  work: Work<T>,
 ): Promise<T> {
-  const { target, headers, timeoutMs } = destination;
+  const { target, headers, deadline, transport = "auto", server } = destination;
   const tail = new TextTail(4096);
-  const limits = timeoutMs === undefined ? {} : toLimits(timeoutMs);
+  const signal =
+    deadline === undefined ? interruption.signal : AbortSignal.any([interruption.signal, deadline.signal]);
+  let stray = "";
+  let isConnected = false;
   try {
     await using client = await connect(target, {
       clientInfo: { name: "junctor", title: "Junctor command line", version: readVersion() },
       headers,
+      transport,
       signal,
       onStderr: (chunk) => tail.push(chunk),
-      ...limits,
+      onStray: (line) => {
+        stray = line;
+      },
+      ...(deadline === undefined ? {} : toLimits(deadline.timeoutMs)),
       ...options,
     });
-    return await unlessAborted(work(client), signal);
+    isConnected = true;
+    return await unlessAborted(work(client, signal), signal);
   } catch (error) {
-    signal.throwIfAborted(); // Whatever else failed then, failed because of it.
-    const said = toSafeText(tail.text).trim();
-    // Why a server went away is something only it can tell.
-    if (error instanceof ClosedError && said !== "")
-      await note(`The server wrote:\n${said.replaceAll(/^/gm, "  ")}\n`);
-    throw error;
+    interruption.signal.throwIfAborted(); // Whatever else failed then, failed because of it.
+    const said = tail.text.trim();
+    const isLate = deadline?.signal.aborted === true;
+    if (isConnected) {
+      // Why a server went away is something only it can tell.
+      if (error instanceof ClosedError && said !== "") await note(`The server wrote:\n${indent(said)}\n`);
+      throw isLate ? new TimeoutError("total", deadline.timeoutMs) : error;
+    }
+    const failure = isLate
+      ? new ConnectError(describeTarget(target), `it did not answer within ${deadline.timeoutMs} ms`, {
+          kind: "no_answer",
+          stderr: said,
+          stray,
+        })
+      : error;
+    throw server === undefined ? failure : toTrouble(server, failure, stray);
   }
 }
 
+/** No limit of the client's own may end a command before its deadline does. */
 function toLimits(timeoutMs: number): ConnectOptions {
   // A silent child is first probed and then greeted the old way; both must fit.
   const probeTimeoutMs = Math.min(3000, timeoutMs / 2);
@@ -53,12 +83,28 @@ function toLimits(timeoutMs: number): ConnectOptions {
   };
 }
 
-/** Waits no longer than somebody wants it. */
-function unlessAborted<T>(promise: Promise<T>, signal: AbortSignal): Promise<T> {
-  return new Promise((resolve, reject) => {
-    const onAbort = (): void => reject(signal.reason);
-    if (signal.aborted) return onAbort();
-    signal.addEventListener("abort", onAbort, { once: true });
-    promise.then(resolve, reject).finally(() => signal.removeEventListener("abort", onAbort));
-  });
+/** The same failure in the words of a config. Unlike an error, it does not repeat the command, which may hold a key. */
+function toTrouble({ name, launch, hide }: NamedServer, failure: unknown, stray: string): ServerTrouble {
+  const said = failure instanceof ConnectError ? failure.stderr.trim() : "";
+  const patient = {
+    name,
+    launch,
+    code: failureCodeOf(failure),
+    reason: toReason(failure),
+    ...(said === "" ? {} : { said }),
+    ...(stray === "" ? {} : { stray }),
+  };
+  const advice = adviseOn(patient);
+  return new ServerTrouble(
+    describeTrouble(hide({ ...patient, ...(advice === undefined ? {} : { advice }) })),
+  );
+}
+
+function describeTarget(target: Target): string {
+  if (typeof target === "string" || target instanceof URL) return String(target);
+  return "command" in target ? describeCommand(target) : "the servers of the config";
+}
+
+function indent(text: string): string {
+  return toSafeText(text).replaceAll(/^/gm, "  ");
 }

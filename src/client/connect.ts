@@ -16,6 +16,7 @@ import { type ChildOptions, spawnChild } from "../transports/child.ts";
 import type { Guardian } from "../transports/guardian.ts";
 import type { HeaderSource } from "../transports/http/client-way.ts";
 import { connectInMemory } from "../transports/memory.ts";
+import type { ServeOptions } from "../transports/serve-channel.ts";
 import { createStreamChannel } from "../transports/stream-channel.ts";
 import { clientOptionKeys, type ClientOptions } from "./client-options.ts";
 import { type Client, type ClientWays, createClient } from "./client.ts";
@@ -30,7 +31,7 @@ export type Target =
   | URL
   | ChildCommand
   | { readonly readable: Readable; readonly writable: Writable }
-  | { readonly server: Server };
+  | { readonly server: Server; /** Who is calling, as the tools see it. */ readonly caller?: string };
 
 export interface ConnectOptions extends ClientOptions {
   /** Headers for HTTP servers, such as `authorization`; a function is asked before every request. */
@@ -101,7 +102,7 @@ function toWays(target: Target, url: URL | undefined, options: ConnectOptions): 
   if ("command" in target) return childWays(target, options);
   if ("server" in target)
     return pipeWays("a server in this process", undefined, () =>
-      Promise.resolve(connectInMemory(target.server)),
+      Promise.resolve(connectInMemory(target.server, toServing(target.caller))),
     );
   let isUsed = false;
   return pipeWays("a pair of streams", undefined, () => {
@@ -112,6 +113,10 @@ function toWays(target: Target, url: URL | undefined, options: ConnectOptions): 
     isUsed = true;
     return Promise.resolve(createStreamChannel(target.readable, target.writable));
   });
+}
+
+function toServing(caller: string | undefined): ServeOptions {
+  return caller === undefined ? {} : { caller };
 }
 
 function pipeWays(

@@ -1,54 +1,4 @@
-import type { AbortedError } from "./aborted-error.ts";
-import type { AuditError } from "./audit-error.ts";
-import type { BindError } from "./bind-error.ts";
-import type { ClosedError } from "./closed-error.ts";
-import type { ConfigError } from "./config-error.ts";
-import type { ConnectError } from "./connect-error.ts";
-import type { HttpError } from "./http-error.ts";
-import type { JsonError } from "./json-error.ts";
-import type { NotFoundError } from "./not-found-error.ts";
-import type { RpcError } from "./rpc-error.ts";
-import type { SchemaError } from "./schema-error.ts";
-import type { SealError } from "./seal-error.ts";
-import type { SessionExpiredError } from "./session-expired-error.ts";
-import type { TimeoutError } from "./timeout-error.ts";
-import type { ToolError } from "./tool-error.ts";
-import type { UpstreamError } from "./upstream-error.ts";
-import type { UriTemplateError } from "./uri-template-error.ts";
-import type { ValidationError } from "./validation-error.ts";
-
-/** Every error there is, by its class. */
-interface Errors {
-  readonly AbortedError: AbortedError;
-  readonly AuditError: AuditError;
-  readonly BindError: BindError;
-  readonly ClosedError: ClosedError;
-  readonly ConfigError: ConfigError;
-  readonly ConnectError: ConnectError;
-  readonly HttpError: HttpError;
-  readonly JsonError: JsonError;
-  readonly NotFoundError: NotFoundError;
-  readonly RpcError: RpcError;
-  readonly SchemaError: SchemaError;
-  readonly SealError: SealError;
-  readonly SessionExpiredError: SessionExpiredError;
-  readonly TimeoutError: TimeoutError;
-  readonly ToolError: ToolError;
-  readonly UpstreamError: UpstreamError;
-  readonly UriTemplateError: UriTemplateError;
-  readonly ValidationError: ValidationError;
-}
-
-/** What an error means, and what to do about it. */
-export interface CatalogueEntry {
-  readonly meaning: string;
-  readonly advice: string;
-}
-
-/** A code that is missing here, or that no class has, does not compile. */
-type Catalogue = {
-  readonly [Name in keyof Errors]: { readonly [Code in Errors[Name]["code"]]: CatalogueEntry };
-};
+import type { Catalogue } from "./catalogue-shape.ts";
 
 /** Every code of every error, for people who look one up. `docs/errors.md` is made from it. */
 export const errorCatalogue: Catalogue = {
@@ -102,6 +52,18 @@ export const errorCatalogue: Catalogue = {
     "tool.failed": {
       meaning: "A tool ran and failed, and says so to the model.",
       advice: "Read the message; it is the tool's own. Throw one yourself to tell the model what to try.",
+    },
+    "tool.refused": {
+      meaning: "A middleware refused a call, and says why to the model. The tool was not run.",
+      advice: "Read the message; it is the middleware's own.",
+    },
+    "tool.rate_limited": {
+      meaning: "A caller called too often. The tool was not run.",
+      advice: "The message says when to try again, and which limit it is.",
+    },
+    "tool.invalid_arguments": {
+      meaning: "The arguments do not fit the tool's schema. The tool was not run.",
+      advice: "The message says where and what was expected.",
     },
   },
   NotFoundError: {

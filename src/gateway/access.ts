@@ -4,7 +4,7 @@ import { createGlobs } from "../middleware/glob.ts";
 import type { Hearer } from "../tools/provider.ts";
 import type { Authenticate } from "../transports/http/handler.ts";
 import type { Catalog, Snapshot } from "./catalog/catalog.ts";
-import { createView, type Policy, type View } from "./catalog/view.ts";
+import { createView, type Owner, type Policy, type View } from "./catalog/view.ts";
 import type { GatewayConfig } from "./config/config.ts";
 
 /** Who may come in, and what they may see and use. */
@@ -14,6 +14,8 @@ export interface Access {
   /** Tells a caller by its key; undefined when there are no keys, and everybody may come in. */
   readonly authenticate: Authenticate | undefined;
   viewFor(context: Hearer): View;
+  /** Whose a tool is, also one that the caller may not use: for those who write down what was refused. */
+  ownerOf(tool: string, context: Hearer): Owner | undefined;
   /** Callers that came in by what the other access let in, and this one does not; undefined for those without a name. */
   revokedSince(earlier: Access): readonly (string | undefined)[];
 }
@@ -34,20 +36,22 @@ export function createAccess(config: GatewayConfig, catalog: Catalog, unnamed: U
   );
   if (keys.length === 0 || unnamed === "trusted") policies.set(undefined, general);
   const views = new WeakMap<Snapshot, Map<Policy, View>>();
+  const viewUnder = (policy: Policy, { capabilities, revision }: Hearer): View => {
+    const snapshot = catalog.snapshotFor(toRelayable(capabilities, revision).key);
+    let own = views.get(snapshot);
+    if (own === undefined) views.set(snapshot, (own = new Map<Policy, View>()));
+    let view = own.get(policy);
+    if (view === undefined) own.set(policy, (view = createView(snapshot, policy, separator)));
+    return view;
+  };
   return {
     callers,
     // A digest is looked up, never compared piece by piece, so how long it takes tells nothing of a key.
     authenticate:
       keys.length === 0 ? undefined : (header) => callers.get(digestOf(bearerOf(header("authorization")))),
-    viewFor: ({ caller, capabilities, revision }) => {
-      const policy = policies.get(keys.length === 0 ? undefined : caller) ?? nothing;
-      const snapshot = catalog.snapshotFor(toRelayable(capabilities, revision).key);
-      let own = views.get(snapshot);
-      if (own === undefined) views.set(snapshot, (own = new Map<Policy, View>()));
-      let view = own.get(policy);
-      if (view === undefined) own.set(policy, (view = createView(snapshot, policy, separator)));
-      return view;
-    },
+    viewFor: (context) =>
+      viewUnder(policies.get(keys.length === 0 ? undefined : context.caller) ?? nothing, context),
+    ownerOf: (tool, context) => viewUnder(everything, context).toolOwner(tool),
     revokedSince: ({ callers: before }) => {
       const gone = [...before].filter(([hash, name]) => callers.get(hash) !== name).map(([, name]) => name);
       // Without keys everybody came in.
@@ -60,6 +64,7 @@ const orAll = (allow: readonly string[]): readonly string[] | undefined =>
   allow.length === 0 ? undefined : allow;
 
 const nothing: Policy = () => false;
+const everything: Policy = () => true;
 
 function bearerOf(header: string | undefined): string {
   return /^Bearer +([^ ]+) *$/i.exec(header ?? "")?.[1] ?? "";

@@ -11,7 +11,7 @@ import type { ServerConfig } from "./config/config.ts";
 import { parseConfigValue } from "./config/parse-config.ts";
 import type { ListMemory } from "./list-memory.ts";
 import { createFaultLog } from "./log-faults.ts";
-import { logHealth } from "./log-health.ts";
+import { createHealthLog, type HealthLog } from "./log-health.ts";
 import type { GatewayLog } from "./log.ts";
 import { createOpenServer } from "./open-server.ts";
 import { ServerWords, type Words } from "./server-words.ts";
@@ -50,11 +50,13 @@ export class Fleet implements AsyncDisposable {
   readonly #slots: StartSlots;
   readonly #words = new Map<string, ServerWords>();
   readonly #logFaults: ReturnType<typeof createFaultLog>;
+  readonly #logHealth: HealthLog;
 
   constructor(options: FleetOptions) {
     this.#options = options;
     const { clock, log } = options;
     this.#logFaults = createFaultLog(log);
+    this.#logHealth = createHealthLog(log, clock);
     this.#guardian = createGuardian({ clock, onWarning: (text) => log.warn({}, text) });
     const { maxStarts = Math.max(4, 2 * availableParallelism()) } = options;
     this.#slots = new StartSlots({ clock, maxStarts });
@@ -154,10 +156,10 @@ export class Fleet implements AsyncDisposable {
   }
 
   #heard(name: string, change: UpstreamChange): void {
-    const { catalog, log, memory, onChange, onListed } = this.#options;
+    const { catalog, memory, onChange, onListed } = this.#options;
     if (change.kind === "resource") return onChange({ ...change, origin: name });
     catalog.outdated();
-    if (change.kind === "health") return logHealth(log, name, change.health);
+    if (change.kind === "health") return this.#logHealth(name, change.health);
     const upstream = this.#upstreams.get(name);
     if (upstream !== undefined) {
       const listed = upstream.listedFor("");
@@ -198,5 +200,5 @@ function runsTheSame(one: ServerConfig | undefined, other: ServerConfig): boolea
 /** Configs are plain data, written in the same order each time. */
 function toRun(server: ServerConfig): object {
   const inLists = { prefix: undefined, allow: undefined, deny: undefined, tools: undefined };
-  return { ...server, ...inLists, onlyTools: undefined, withoutTools: undefined };
+  return { ...server, ...inLists, onlyTools: undefined, withoutTools: undefined, audit: undefined };
 }

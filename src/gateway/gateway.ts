@@ -1,12 +1,13 @@
 import { andThen, type Awaitable } from "../async/awaitable.ts";
-import { type Clock, systemClock } from "../async/clock.ts";
+import { systemClock } from "../async/clock.ts";
 import { ClosedError } from "../errors/closed-error.ts";
 import { ConfigError } from "../errors/config-error.ts";
-import { assertKnownKeys, type KeysOf } from "../errors/known-keys.ts";
+import { assertKnownKeys } from "../errors/known-keys.ts";
 import { newestModernRevision } from "../mcp/revision.ts";
-import { createSeal, type Seal } from "../mcp/seal.ts";
+import { createSeal } from "../mcp/seal.ts";
 import type { Server } from "../mcp/server.ts";
-import type { Implementation, Tool } from "../mcp/types.ts";
+import type { Tool } from "../mcp/types.ts";
+import type { OwnerOf } from "../middleware/audit-log.ts";
 import { createServer } from "../server/server.ts";
 import { createChangeSource } from "../tools/changes.ts";
 import type { CallContext } from "../tools/context.ts";
@@ -14,8 +15,8 @@ import { withMiddleware } from "../tools/middleware.ts";
 import type { Naming } from "../tools/namespace.ts";
 import type { Provider } from "../tools/provider.ts";
 import { anybody, type Authenticate } from "../transports/http/handler.ts";
-import { createAccess, type Unnamed } from "./access.ts";
-import { Parking, type ParkingOptions } from "./bridge/parking.ts";
+import { createAccess } from "./access.ts";
+import { Parking } from "./bridge/parking.ts";
 import { Catalog } from "./catalog/catalog.ts";
 import type { Collision } from "./catalog/merge.ts";
 import type { ConfigIssue, GatewayConfig } from "./config/config.ts";
@@ -23,6 +24,7 @@ import { parseConfigValue } from "./config/parse-config.ts";
 import { readSmallFile } from "./config/read-config.ts";
 import { describeDisabled, logDisabled } from "./disabled.ts";
 import { Fleet } from "./fleet.ts";
+import { type GatewayOptions, gatewayOptionKeys } from "./gateway-options.ts";
 import { createGatewayProvider } from "./gateway-provider.ts";
 import { joinInstructions } from "./instructions.ts";
 import { openListMemory } from "./list-memory.ts";
@@ -32,45 +34,6 @@ import { RuleWatch } from "./rule-watch.ts";
 import { createHide, createSafeLog, hideInData } from "./safe-log.ts";
 import { describeStatus, type ServerStatus } from "./status.ts";
 import { findUnmatchedRules } from "./unmatched-rules.ts";
-
-export interface GatewayOptions {
-  /** Providers of this process, by name, as if they were servers; their tools keep their names, up to 64 characters, unless the config says otherwise. */
-  readonly local?: { readonly [name: string]: Provider };
-  readonly log?: GatewayLog;
-  /** Seals what callers carry between rounds. Share its secret between replicas. */
-  readonly seal?: Seal;
-  /** What callers without a name may do where the config has keys: `trusted` is for stdio, where there are no keys. */
-  readonly unnamed?: Unnamed;
-  /** Who the gateway says it is. */
-  readonly info?: Implementation;
-  /** How long the first lists wait for servers that are starting, instead of what the config says. */
-  readonly firstListMs?: number;
-  /** The folder in which the gateway remembers what each server listed last. Without one it remembers nothing. */
-  readonly memoryFolder?: string;
-  readonly parking?: Omit<ParkingOptions, "clock">;
-  /** Where `${VAR}` comes from; the environment of this process. */
-  readonly env?: { readonly [name: string]: string | undefined };
-  /** What relative paths in the config are relative to; the current folder. */
-  readonly folder?: string;
-  /** The file the config came from, for messages. */
-  readonly file?: string;
-  readonly clock?: Clock;
-}
-
-const optionKeys: KeysOf<GatewayOptions> = {
-  local: true,
-  log: true,
-  seal: true,
-  unnamed: true,
-  info: true,
-  firstListMs: true,
-  memoryFolder: true,
-  parking: true,
-  env: true,
-  folder: true,
-  file: true,
-  clock: true,
-};
 
 /**
  * Servers behind one endpoint. Disposing it gives up parked calls, ends every server and, with it, every process it
@@ -105,7 +68,7 @@ export interface Gateway extends AsyncDisposable {
  * await using listener = await listenHttp(gateway.server, { authenticate: gateway.authenticate });
  */
 export async function createGateway(config: object, options: GatewayOptions = {}): Promise<Gateway> {
-  assertKnownKeys("createGateway", options, optionKeys);
+  assertKnownKeys("createGateway", options, gatewayOptionKeys);
   return startGateway(parse(config, options), options);
 }
 
@@ -148,7 +111,8 @@ export async function startGateway(
     log.warn({ name: key, owner, others }, text);
   });
   let access = createAccess(config, catalog, unnamed);
-  let chain = await createMiddlewareChain(config, file, clock, log);
+  const ownerOf: OwnerOf = (tool, context) => access.ownerOf(tool, context);
+  let chain = await createMiddlewareChain(config, { file, clock, log, ownerOf, hide });
   logDisabled(log, first.disabled, []);
   const unmatched = (): readonly ConfigIssue[] => findUnmatchedRules(config, catalog.sources);
   const rules = new RuleWatch(unmatched, log);
@@ -215,7 +179,7 @@ export async function startGateway(
   let closing: Promise<void> | undefined;
   const apply = async (next: GatewayConfig): Promise<void> => {
     // Whatever can fail comes before anything is changed.
-    const nextChain = await createMiddlewareChain(next, file, clock, log, chain);
+    const nextChain = await createMiddlewareChain(next, { file, clock, log, ownerOf, hide, earlier: chain });
     if (closing !== undefined) {
       await nextChain[Symbol.asyncDispose]();
       throw new ClosedError("not_sent", "the gateway is closed");

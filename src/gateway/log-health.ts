@@ -1,32 +1,101 @@
+import type { Clock } from "../async/clock.ts";
 import type { GatewayLog } from "./log.ts";
+import { Repeats } from "./repeats.ts";
 import type { Health } from "./upstream/health.ts";
 
-/** Logs how a server is now: what people want to know as it happens, what is wrong with all there is to say. */
-export function logHealth(log: GatewayLog, server: string, health: Health): void {
-  switch (health.kind) {
-    case "up": {
-      const { mode } = health.agreement;
-      return log.info({ server, revision: mode.revision, connectMs: health.connectMs }, `${server} is up`);
+/** Takes the health of each server, at every change. */
+export type HealthLog = (server: string, health: Health) => void;
+
+type Down = Extract<Health, { readonly kind: "down" }>;
+type Up = Extract<Health, { readonly kind: "up" }>;
+
+/** A server that was up for less than this has not recovered. */
+const stableMs = 10_000;
+
+/** The time from a server's first failure until it has recovered. */
+interface Outage {
+  readonly repeats: Repeats;
+  failures: number;
+  /** When it came up last, if it did. */
+  upAt: number | undefined;
+  /** Whether the last line that is not a debug line said that it is up. */
+  isToldUp: boolean;
+  stopTimer: () => void;
+}
+
+/**
+ * Logs how servers are, each change once: that a server is down and why, each further reason, and that it is up again. What
+ * repeats during an outage is summed up at growing intervals, and is a debug line otherwise.
+ */
+export function createHealthLog(log: GatewayLog, clock: Clock): HealthLog {
+  const outages = new Map<string, Outage>();
+
+  const heardDown = (server: string, health: Down): void => {
+    let outage = outages.get(server);
+    outage?.stopTimer();
+    const hasRecovered = outage?.upAt !== undefined && health.since - outage.upAt >= stableMs;
+    if (outage === undefined || hasRecovered)
+      outage = {
+        repeats: new Repeats({ clock }),
+        failures: 0,
+        upAt: undefined,
+        isToldUp: true,
+        stopTimer: () => {},
+      };
+    outages.set(server, outage);
+    outage.failures++;
+    outage.upAt = undefined;
+    const isTold = outage.repeats.note(health.reason) !== undefined || outage.isToldUp;
+    if (isTold) outage.isToldUp = false;
+    const facts = toFacts(server, health, outage.failures);
+    const isFirst = outage.failures === 1;
+    const text = isFirst ? `${server} is down` : `${server} is still down after ${outage.failures} tries`;
+    if (isTold) log.warn(facts, text);
+    else log.debug(facts, text);
+  };
+
+  const heardUp = (server: string, health: Up): void => {
+    const { mode } = health.agreement;
+    const facts = { server, revision: mode.revision, connectMs: health.connectMs };
+    const outage = outages.get(server);
+    const tell = (): void => {
+      if (outage !== undefined) outage.isToldUp = true;
+      log.info(facts, `${server} is up`);
+    };
+    if (outage === undefined) return tell();
+    outage.upAt = health.since;
+    if (outage.repeats.note("") !== undefined) return tell();
+    log.debug(facts, `${server} is up`);
+    // It came up before and did not last. If it does now, the last word must not be that it is down.
+    outage.stopTimer = clock.timer(stableMs, tell);
+  };
+
+  /** It is not tried again by itself, or by another process: what comes next is new. */
+  const forget = (server: string): void => {
+    outages.get(server)?.stopTimer();
+    outages.delete(server);
+  };
+
+  return (server, health) => {
+    switch (health.kind) {
+      case "up":
+        return heardUp(server, health);
+      case "down":
+        return heardDown(server, health);
+      case "starting":
+        if (health.after === undefined) forget(server);
+        return log.debug({ server }, `${server} is starting`);
+      case "idle":
+      case "stopped":
+        forget(server);
+        return log.debug({ server }, `${server} is ${health.kind}`);
     }
-    case "down": {
-      // Not the whole error: it names the command, whose arguments may hold a key.
-      const { isBroken } = health;
-      const inMs = Math.max(0, Math.round(health.nextTryAt - health.since));
-      return log.warn(
-        {
-          server,
-          code: health.code,
-          reason: health.reason,
-          ...(health.said === "" ? {} : { stderr: health.said }),
-          inMs,
-          isBroken,
-        },
-        `${server} is down`,
-      );
-    }
-    case "idle":
-    case "starting":
-    case "stopped":
-      return log.debug({ server }, `${server} is ${health.kind}`);
-  }
+  };
+}
+
+/** Not the whole error: it names the command, whose arguments may hold a key. */
+function toFacts(server: string, health: Down, tries: number): object {
+  const { code, reason, said, isBroken } = health;
+  const inMs = Math.max(0, Math.round(health.nextTryAt - health.since));
+  return { server, code, reason, ...(said === "" ? {} : { stderr: said }), inMs, isBroken, tries };
 }

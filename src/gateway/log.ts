@@ -4,7 +4,11 @@ export interface GatewayLog {
   info(facts: object, text: string): void;
   warn(facts: object, text: string): void;
   error(facts: object, text: string): void;
+  /** Whether lines of a level are written at all. Where it is missing, all are; else nothing is made ready in vain. */
+  isLevelEnabled?(level: LogLevel): boolean;
 }
+
+export type LogLevel = "debug" | "info" | "warn" | "error";
 
 /** Says nothing. */
 export const silentLog: GatewayLog = {
@@ -12,4 +16,5 @@ export const silentLog: GatewayLog = {
   info: () => {},
   warn: () => {},
   error: () => {},
+  isLevelEnabled: () => false,
 };

@@ -21,13 +21,28 @@ afterAll(async () => {
 });
 
 const toConfig = (config: Partial<GatewayConfig>): GatewayConfig =>
-  ({ middleware: [], audit: undefined, limits: {}, redact: [], ...config }) as unknown as GatewayConfig;
+  ({
+    middleware: [],
+    audit: undefined,
+    limits: {},
+    redact: [],
+    servers: [],
+    ...config,
+  }) as unknown as GatewayConfig;
 
 const make = (
   config: Partial<GatewayConfig>,
   clock = systemClock,
   earlier?: MiddlewareChain,
-): Promise<MiddlewareChain> => createMiddlewareChain(toConfig(config), "mcp.json", clock, silentLog, earlier);
+): Promise<MiddlewareChain> =>
+  createMiddlewareChain(toConfig(config), {
+    file: "mcp.json",
+    clock,
+    log: silentLog,
+    ownerOf: () => undefined,
+    hide: (json) => json,
+    ...(earlier === undefined ? {} : { earlier }),
+  });
 
 const call: ToolCall = { name: "echo", arguments: RawJson.fromText('{"text":"sk-abc"}') };
 

@@ -1,20 +1,36 @@
 import type { Clock } from "../async/clock.ts";
 import { type AuditFile, openAuditFile } from "../audit/audit-file.ts";
 import type { AuditSink } from "../audit/audit.ts";
-import { auditLog } from "../middleware/audit-log.ts";
+import { auditLog, type OwnerOf } from "../middleware/audit-log.ts";
 import { createRateLimit, type RateLimit } from "../middleware/rate-limit.ts";
-import { redact } from "../middleware/redact.ts";
+import { redact, type RedactOptions } from "../middleware/redact.ts";
+import { createScrubber } from "../middleware/scrub.ts";
 import { limitTime } from "../middleware/time-limit.ts";
 import type { Middleware } from "../tools/middleware.ts";
 import type { GatewayConfig } from "./config/config.ts";
+import { given } from "./config/given.ts";
 import { toRedaction } from "./config/redaction.ts";
+import { logCalls } from "./log-calls.ts";
 import type { GatewayLog } from "./log.ts";
+import { hideInData } from "./safe-log.ts";
 import { loadMiddleware } from "./user-middleware.ts";
 
 /** What a config wants done around every call; disposing it closes the audit file. */
 export interface MiddlewareChain extends AsyncDisposable {
   readonly middlewares: readonly Middleware[];
   readonly rateLimit: RateLimit | undefined;
+}
+
+export interface MiddlewareChainOptions {
+  /** The file of the config, for messages. */
+  readonly file: string;
+  readonly clock: Clock;
+  readonly log: GatewayLog;
+  readonly ownerOf: OwnerOf;
+  /** Takes the secrets of the config out of JSON text. */
+  readonly hide: (json: string) => string;
+  /** The chain of the config before an edit. */
+  readonly earlier?: MiddlewareChain;
 }
 
 /**
@@ -24,18 +40,17 @@ export interface MiddlewareChain extends AsyncDisposable {
  */
 export async function createMiddlewareChain(
   config: GatewayConfig,
-  file: string,
-  clock: Clock,
-  log: GatewayLog,
-  earlier?: MiddlewareChain,
+  options: MiddlewareChainOptions,
 ): Promise<MiddlewareChain> {
+  const { file, clock, log, ownerOf, earlier } = options;
   const { limits, audit } = config;
   const own = await Promise.all(config.middleware.map((path) => loadMiddleware(path, file)));
   const auditFile = audit === undefined ? undefined : await openAudit(audit);
   const patterns = config.redact.map(toRedaction);
   const rate = rateLimit(limits, clock, earlier?.rateLimit);
   const middlewares = [
-    ...(auditFile === undefined ? [] : [createAudited(auditFile.sink, clock, log)]),
+    ...(log.isLevelEnabled?.("debug") === false ? [] : [logCalls({ log, clock, ownerOf })]),
+    ...(auditFile === undefined ? [] : [createAudited(auditFile.sink, config, patterns, options)]),
     ...(rate === undefined ? [] : [rate.middleware]),
     ...timeLimit(limits),
     ...own,
@@ -50,15 +65,27 @@ export async function createMiddlewareChain(
 
 type Limits = GatewayConfig["limits"];
 
-function openAudit({ file, ...rest }: NonNullable<GatewayConfig["audit"]>): Promise<AuditFile> {
-  return openAuditFile({ path: file, ...rest });
+function openAudit(audit: NonNullable<GatewayConfig["audit"]>): Promise<AuditFile> {
+  const { file, maxBytes, keep } = audit;
+  return openAuditFile({ path: file, ...given({ maxBytes, keep }) });
 }
 
-function createAudited(record: AuditSink, clock: Clock, log: GatewayLog): Middleware {
+/** Records name the server of a tool; of a name that no server has, the gateway. */
+function createAudited(
+  record: AuditSink,
+  { audit, servers }: GatewayConfig,
+  patterns: RedactOptions["patterns"],
+  { clock, log, ownerOf, hide }: MiddlewareChainOptions,
+): Middleware {
+  const scrub = createScrubber({ patterns });
+  const wanted = new Map(servers.map((server) => [server.name, server.audit.arguments]));
   return auditLog({
     record,
     server: "gateway",
     clock,
+    ownerOf,
+    recordsArguments: (server) => wanted.get(server) ?? audit?.arguments ?? false,
+    redact: (args) => hideInData(args, (json) => hide(scrub(json))),
     onDropped: (count) => log.error({ count }, "audit records were dropped: the file is too slow"),
     onFailed: (error) => log.error({ error: String(error) }, "an audit record could not be written"),
   });

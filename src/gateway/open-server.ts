@@ -1,9 +1,10 @@
-import type { Clock } from "../async/clock.ts";
+import { type Clock, systemClock } from "../async/clock.ts";
 import type { Client } from "../client/client.ts";
 import { connect, type ConnectOptions } from "../client/connect.ts";
 import type { Guardian } from "../transports/guardian.ts";
 import type { ServerConfig } from "./config/config.ts";
 import type { GatewayLog } from "./log.ts";
+import { Repeats } from "./repeats.ts";
 import type { ServerWords } from "./server-words.ts";
 import { createStderrLog } from "./stderr-log.ts";
 
@@ -19,11 +20,17 @@ export interface OpenServerOptions {
 /** Opens a way to a server as its config says. What it prints and complains about goes to the log, under its name. */
 export function createOpenServer(
   { name, launch }: ServerConfig,
-  { log, clock, guardian, words }: OpenServerOptions,
+  { log, clock = systemClock, guardian, words }: OpenServerOptions,
 ): (options: ConnectOptions) => Promise<Client> {
+  // Shared by all lines of the server: a dead one breaks the streams of all, again and again.
+  const warnings = new Repeats({ clock });
   const shared = {
     clientInfo: { name: "junctor", version: "0.1.0" },
-    onWarning: (text: string) => log.warn({ server: name }, text),
+    onWarning: (text: string) => {
+      const times = warnings.note(text);
+      if (times === undefined) log.debug({ server: name }, text);
+      else log.warn({ server: name, ...(times === 1 ? {} : { times }) }, text);
+    },
     // The gateway tells these once for each server, not once for each line to it.
     onListFault: () => {},
     onLog: ({ level, data }: { readonly level: string; readonly data: unknown }) =>

@@ -1,15 +1,23 @@
 import { rewriteStrings } from "../json/rewrite-strings.ts";
-import type { GatewayLog } from "./log.ts";
+import type { GatewayLog, LogLevel } from "./log.ts";
 
 /** A log that never says a secret, wherever in what is logged it turns up. */
 export function createSafeLog(log: GatewayLog, hide: (json: string) => string): GatewayLog {
+  const isEnabled = (level: LogLevel): boolean => log.isLevelEnabled?.(level) ?? true;
   const safely =
-    (level: keyof GatewayLog) =>
+    (level: LogLevel) =>
     (facts: object, text: string): void => {
+      if (!isEnabled(level)) return;
       const [shownFacts, shownText] = hideInData([facts, text] as const, hide);
       log[level](shownFacts, shownText);
     };
-  return { debug: safely("debug"), info: safely("info"), warn: safely("warn"), error: safely("error") };
+  return {
+    debug: safely("debug"),
+    info: safely("info"),
+    warn: safely("warn"),
+    error: safely("error"),
+    isLevelEnabled: isEnabled,
+  };
 }
 
 /** Takes secrets out of the strings of JSON text; of a secret of several lines, each line. */

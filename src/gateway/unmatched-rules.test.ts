@@ -17,18 +17,18 @@ describe("rules of one server", () => {
   });
 
   test.each([
-    [{ deny: ["writ_file"] }, 'deny: "writ_file" matches none of its 3 tools: did you mean write_file?'],
-    [{ deny: ["delet_*"] }, 'deny: "delet_*" matches none of its 3 tools: did you mean delete_file?'],
+    [{ deny: ["writ_file"] }, 'deny: "writ_file" matches none of its tools: did you mean write_file?'],
+    [{ deny: ["delet_*"] }, 'deny: "delet_*" matches none of its tools: did you mean delete_file?'],
     [
       { deny: ["files__write_file"] },
-      'deny: "files__write_file" matches none of its 3 tools: did you mean write_file?',
+      'deny: "files__write_file" matches none of its tools: did you mean write_file?',
     ],
-    [{ allow: ["*_folder"] }, 'allow: "*_folder" matches none of its 3 tools: correct or remove it'],
+    [{ allow: ["*_folder"] }, 'allow: "*_folder" matches none of its tools: correct or remove it'],
     [
       { tools: { raed_file: { name: "read" } } },
-      "tools.raed_file: names none of its 3 tools: did you mean read_file?",
+      "tools.raed_file: names none of its tools: did you mean read_file?",
     ],
-    [{ tools: { "a b": { hide: true } } }, 'tools["a b"]: names none of its 3 tools: correct or remove it'],
+    [{ tools: { "a b": { hide: true } } }, 'tools["a b"]: names none of its tools: correct or remove it'],
   ])("that match nothing are told with the name that was meant: %j", (rules, message) => {
     expect(messages(none, [createSource("files", { tools }, rules)])).toEqual([
       `junctor.servers.files.${message}`,

@@ -53,13 +53,13 @@ function unmatchedOf(source: Source, naming: Naming): readonly ConfigIssue[] {
       .filter((glob) => !fitsAny(glob, own))
       .map((glob) => ({
         path: `${path}.${key}`,
-        message: `${JSON.stringify(glob)} matches none of its ${own.length} tools${hint(glob)}`,
+        message: `${JSON.stringify(glob)} matches none of its tools${hint(glob)}`,
       }));
   const ofTools = Object.keys(tools)
     .filter((ownName) => !own.includes(ownName))
     .map((ownName) => ({
       path: joinPath(`${path}.tools`, ownName),
-      message: `names none of its ${own.length} tools${hint(ownName)}`,
+      message: `names none of its tools${hint(ownName)}`,
     }));
   return [...ofGlobs("allow", allow), ...ofGlobs("deny", deny), ...ofTools];
 }

@@ -225,14 +225,14 @@ describe("work", () => {
     }
   });
 
-  test("10,000 hostile URIs are all answered", () => {
+  test("2,000 hostile URIs are all answered", () => {
     const parsed = templates.map(parseUriTemplate);
     const answer = (round: number): void => {
       const length = round % 250 === 0 ? 8_190 : (round * 7) % 400;
       const uri = uriOf(units[round % units.length] ?? "a", length).slice(0, length + (round % 2));
       parsed[round % parsed.length]?.match(uri);
     };
-    expect(() => Array.from({ length: 10_000 }, (_, round) => answer(round))).not.toThrow();
+    expect(() => Array.from({ length: 2_000 }, (_, round) => answer(round))).not.toThrow();
   });
 });
 

@@ -13,6 +13,8 @@ import type { Provider } from "../tools/provider.ts";
 import { createRegistry } from "../tools/registry.ts";
 import { allowTools } from "./allow-list.ts";
 import { auditLog, type AuditLogOptions } from "./audit-log.ts";
+import { limitRate } from "./rate-limit.ts";
+import { redact } from "./redact.ts";
 import { limitTime } from "./time-limit.ts";
 
 const startMs = Date.parse("2026-01-02T03:04:05Z");
@@ -30,6 +32,14 @@ function audited(options: Partial<AuditLogOptions> = {}, inner: readonly Middlew
   registry.register("refuse", {}, () => {
     throw new RpcError("rpc.invalid_params", "no");
   });
+  registry.register("throw", {}, () => {
+    throw new RpcError("rpc.other", "odd", { rpcCode: 7 });
+  });
+  registry.register(
+    "strict",
+    { input: { type: "object", properties: { count: { type: "integer" } }, required: ["count"] } },
+    () => "fine",
+  );
   registry.register("hang", {}, () => new Promise<string>(() => {}));
   const provider = withMiddleware(registry, [auditLog({ record, clock, ...options }), ...inner], { clock });
   return { clock, records, provider };
@@ -66,6 +76,10 @@ describe("auditLog", () => {
     expect(records[0]?.bytesReceived).toBeGreaterThan(20);
   });
 
+  const refused = { outcome: "refused", delivery: "not_sent", bytesSent: 0 } as const;
+  const refusingLater: Middleware = {
+    beforeCall: () => Promise.reject(new RpcError("rpc.missing_capability", "no")),
+  };
   const refusing: Middleware = {
     beforeCall: () => {
       throw new ToolError("not today");
@@ -75,14 +89,64 @@ describe("auditLog", () => {
     ["fail", [], { outcome: "tool_error", delivery: undefined }],
     ["ask", [], { outcome: "input_required", delivery: undefined }],
     ["refuse", [], { outcome: "rpc.invalid_params", delivery: "answered" }],
-    ["nothing", [], { outcome: "provider.not_found", bytesReceived: 0 }],
-    ["echo", [refusing], { outcome: "tool.failed" }],
-    ["echo", [allowTools({ deny: ["echo"] })], { outcome: "provider.not_found" }],
+    ["throw", [], { outcome: "rpc.other", code: "rpc.other", delivery: "answered" }],
+    // Those that were not called.
+    ["nothing", [], { ...refused, code: "provider.not_found" }],
+    ["echo", [refusing], { ...refused, code: "tool.refused" }],
+    ["echo", [{}, refusingLater], { ...refused, code: "rpc.missing_capability" }],
+    ["echo", [allowTools({ deny: ["echo"] })], { ...refused, code: "provider.not_found" }],
+    ["strict", [], { ...refused, code: "tool.invalid_arguments" }],
+    [
+      "strict",
+      [redact({ patterns: [/n/], maxSearchMs: 60_000 })],
+      { ...refused, code: "tool.invalid_arguments" },
+    ],
   ])("writes one record of a call of %s", async (name, inner, expected) => {
     const { provider, records } = audited({}, inner);
     await call(provider, name).catch(() => {});
     expect(records).toHaveLength(1);
     expect(records[0]).toMatchObject({ tool: name, ...expected });
+  });
+
+  test("writes that a call too many was refused", async () => {
+    const { provider, records } = audited({}, [limitRate({ callsPerMinute: 1 })]);
+    await call(provider, "echo");
+    await call(provider, "echo").catch(() => {});
+    expect(records).toMatchObject([{ outcome: "ok" }, { ...refused, code: "tool.rate_limited" }]);
+  });
+
+  test("names the server of a tool, and what the server calls it", async () => {
+    const owners = new Map([["echo", { server: "one", ownName: "say" }]]);
+    const { provider, records } = audited({ server: "all", ownerOf: (tool) => owners.get(tool) });
+    await call(provider, "echo");
+    await call(provider, "nothing").catch(() => {});
+    expect(records).toMatchObject([
+      { server: "one", tool: "echo", ownName: "say" },
+      { server: "all", tool: "nothing", ownName: undefined },
+    ]);
+  });
+
+  test("writes no more of a made-up name than a name may have", async () => {
+    const { provider, records } = audited();
+    await call(provider, "x".repeat(100_000)).catch(() => {});
+    expect(records[0]?.tool).toHaveLength(256);
+  });
+
+  test("writes the arguments for the servers it is told, and none that are too large", async () => {
+    const { provider, records } = audited({
+      redact: (args) => args,
+      maxArgumentBytes: 20,
+      ownerOf: (tool) => ({ server: tool, ownName: tool }),
+      recordsArguments: (server) => server === "echo",
+    });
+    await call(provider, "echo", '{"key":"a"}');
+    await call(provider, "strict", '{"count":1}');
+    await call(provider, "echo", '{"key":"0123456789012"}');
+    expect(records.map((record) => record.arguments)).toEqual([
+      { key: "a" },
+      undefined,
+      "[23 bytes, not recorded]",
+    ]);
   });
 
   test("writes that a call ran out of time, whatever the model is told", async () => {

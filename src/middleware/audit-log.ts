@@ -12,8 +12,21 @@ export interface AuditLogOptions extends Omit<AuditOptions, "sink"> {
   readonly record: AuditSink;
   /** What the records call this server; `local` when left out. */
   readonly server?: string;
+  /** Finds the server of a tool by the tool's name, for a provider that has its tools from several. */
+  readonly ownerOf?: OwnerOf;
+  /** Of which servers the arguments are recorded, with `redact`; of all when left out. */
+  readonly recordsArguments?: (server: string) => boolean;
   readonly clock?: Clock;
 }
+
+/** The server of a tool, and what it calls the tool; undefined where that is not known. */
+export type OwnerOf = (
+  tool: string,
+  context: CallContext,
+) => { readonly server: string; readonly ownName: string } | undefined;
+
+/** A name that was made up may be as long as a request; no more of it than this is recorded. */
+const maxNameLength = 256;
 
 /**
  * Writes a record of each call, whichever way it ends: one for every round of a call that asks something. Put it first,
@@ -25,32 +38,37 @@ export interface AuditLogOptions extends Omit<AuditOptions, "sink"> {
  * withMiddleware(provider, [auditLog({ record: file.sink })]);
  */
 export function auditLog(options: AuditLogOptions): Middleware {
-  const { record, server = "local", clock = systemClock, ...rest } = options;
+  const { record, server = "local", ownerOf, recordsArguments, clock = systemClock, ...rest } = options;
   const audit = createAudit({ ...rest, sink: record }, clock);
-  const startedAt = new WeakMap<ToolCall, number>();
+  const started = new WeakMap<ToolCall, { readonly at: number; readonly owner: ReturnType<OwnerOf> }>();
   return {
-    beforeCall: (call) => {
+    beforeCall: (call, context) => {
       // An object of this call's own, by which it is known again when it ends.
       const own = { ...call };
-      startedAt.set(own, clock.now());
+      started.set(own, { at: clock.now(), owner: ownerOf?.(call.name, context) });
       return own;
     },
-    afterCall: (call, end, context) => {
+    afterCall: (call, ended, context) => {
       const now = clock.now();
-      const began = startedAt.get(call) ?? now;
+      const { at: began = now, owner: known } = started.get(call) ?? {};
+      // Its server may have been listed meanwhile.
+      const owner = known ?? ownerOf?.(call.name, context);
+      const end = describeEnd(ended);
+      const isWanted = recordsArguments?.(owner?.server ?? server);
       return audit.record({
         time: new Date(began).toISOString(),
         call: randomUUID(),
         trace: traceOf(context),
         caller: context.caller,
-        server,
-        tool: call.name,
+        server: owner?.server ?? server,
+        tool: call.name.slice(0, maxNameLength),
+        ownName: owner?.ownName,
         era: isModernRevision(context.revision) ? "modern" : "legacy",
         revision: context.revision,
-        ...audit.describeArguments(call.arguments, call.name),
-        ...describeEnd(end),
-        bytesSent: call.arguments.byteLength,
-        bytesReceived: end.kind === "complete" ? end.result.byteLength : 0,
+        ...audit.describeArguments(call.arguments, call.name, isWanted),
+        ...end,
+        bytesSent: end.delivery === "not_sent" ? 0 : call.arguments.byteLength,
+        bytesReceived: ended.kind === "complete" ? ended.result.byteLength : 0,
         durationMs: now - began,
       });
     },

@@ -98,7 +98,9 @@ function assertRoom(bucket: Bucket, now: number): void {
   const waitMs = bucket.waitMs(now);
   if (waitMs === 0) return;
   const seconds = Math.ceil(waitMs / 1000);
-  throw new ToolError(`No more than ${bucket.rule.words} are allowed. Try again in ${seconds} s.`);
+  throw new ToolError(`No more than ${bucket.rule.words} are allowed. Try again in ${seconds} s.`, {
+    code: "tool.rate_limited",
+  });
 }
 
 /** What one caller may still call under one rule. It fills by the time that went by, so nothing has to run. */

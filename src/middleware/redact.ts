@@ -51,13 +51,13 @@ function scrubEnd(end: CallEnd, scrub: Scrub): CallEnd {
     case "complete": {
       const { text, isForeign } = end.result;
       const scrubbed = scrub(text);
-      return scrubbed === text ? end : { kind: "complete", result: RawJson.fromText(scrubbed, isForeign) };
+      return scrubbed === text ? end : { ...end, result: RawJson.fromText(scrubbed, isForeign) };
     }
     case "input_required":
       // The state comes back to us alone, and sealed.
       return { ...end, asks: scrubValue(end.asks, scrub) };
     case "failed":
-      return { kind: "failed", error: scrubError(end.error, scrub) };
+      return { ...end, error: scrubError(end.error, scrub) };
   }
 }
 
@@ -74,7 +74,9 @@ function scrubEvent(event: CallEvent, scrub: Scrub): CallEvent {
 function scrubError(error: unknown, scrub: Scrub): unknown {
   if (error instanceof ToolError) {
     const message = scrubValue(error.message, scrub);
-    return message === error.message ? error : new ToolError(message, { cause: error.cause });
+    return message === error.message
+      ? error
+      : new ToolError(message, { cause: error.cause, code: error.code });
   }
   if (error instanceof RpcError) {
     const { code, rpcCode, cause } = error;

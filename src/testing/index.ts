@@ -1,1 +1,15 @@
-export {};
+/** The public names of `junctor/testing`, by hand: what is not here is not promised. */
+
+export {
+  accepted,
+  cancelled,
+  declined,
+  type QuestionParams,
+  sampled,
+  type Script,
+  type TestAnswers,
+  type TestQuestion,
+} from "./answers.ts";
+export { createAskingRegistry } from "./asking-registry.ts";
+export { connectForTest, type TestClient, type TestOptions } from "./connect-for-test.ts";
+export { createVirtualClock, type VirtualClock } from "./virtual-clock.ts";

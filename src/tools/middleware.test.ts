@@ -131,7 +131,7 @@ describe("filterTools", () => {
     const audit: Middleware = { afterCall: (_, end) => void ends.push(end) };
     const provider = withMiddleware(createTools(), [audit, filter]);
     await expect(call(provider, "secret")).rejects.toBeInstanceOf(NotFoundError);
-    expect(ends).toEqual([{ kind: "failed", error: new NotFoundError("tool", "secret") }]);
+    expect(ends).toEqual([{ kind: "failed", error: new NotFoundError("tool", "secret"), isRefused: true }]);
   });
 
   test("keeps its middleware's own beforeCall from seeing hidden tools", async () => {

@@ -8,7 +8,14 @@ import { createFilteredList } from "./filtered-list.ts";
 import type { Provider, ToolCall, ToolOutcome } from "./provider.ts";
 
 /** How a call ended, as `afterCall` sees it. */
-export type CallEnd = ToolOutcome | { readonly kind: "failed"; readonly error: unknown };
+export type CallEnd =
+  | ToolOutcome
+  | {
+      readonly kind: "failed";
+      readonly error: unknown;
+      /** A filter or a `beforeCall` further in threw the error: the provider was not called. */
+      readonly isRefused?: boolean;
+    };
 
 /**
  * Three optional hooks around a provider's tools. Several middlewares nest: the first in the list is the outermost, so
@@ -77,18 +84,19 @@ export function withMiddleware(
     const middleware = chain[index];
     if (middleware === undefined) return callUnder(terms, provider, call, context, clock);
     const isJudgedHere = !isVisible && middleware.filterTools !== undefined;
-    const judged = isJudgedHere ? judge(call.name, context) : undefined;
-    const before = andThen(judged, () => settled(middleware.beforeCall?.(call, context)));
-    return andThen(before, (replacement) => {
-      const made = replacement ?? call;
-      const isRenamed = made.name !== call.name;
-      const isKnown = isVisible || isJudgedHere || isRenamed;
-      return andThen(isRenamed ? judge(made.name, context) : undefined, () => {
-        const madeTerms = addTerms(terms, made);
-        const next = (): Awaitable<ToolOutcome> =>
-          callFrom(index + 1, withoutTerms(made), madeTerms, isKnown, context);
-        return middleware.afterCall === undefined ? next() : endWith(middleware, made, context, next);
-      });
+    const admit = (): Awaitable<ToolCall> =>
+      andThen(isJudgedHere ? judge(call.name, context) : undefined, () =>
+        andThen(settled(middleware.beforeCall?.(call, context)), (replacement) => {
+          const made = replacement ?? call;
+          return andThen(made.name === call.name ? undefined : judge(made.name, context), () => made);
+        }),
+      );
+    return andThen(recover(admit, refuse), (made) => {
+      const isKnown = isVisible || isJudgedHere || made.name !== call.name;
+      const madeTerms = addTerms(terms, made);
+      const next = (): Awaitable<ToolOutcome> =>
+        callFrom(index + 1, withoutTerms(made), madeTerms, isKnown, context);
+      return middleware.afterCall === undefined ? next() : endWith(middleware, made, context, next);
     });
   };
 
@@ -116,7 +124,8 @@ export function withMiddleware(
           const terms = addTerms(noTerms, resolved);
           return callFrom(0, withoutTerms(resolved), terms, !hasFilters, context);
         });
-      return recover(work, (error) => {
+      return recover(work, (thrown) => {
+        const error = thrown instanceof Refusal ? thrown.error : thrown;
         // The caller is told about the name it used.
         const isMissing = error instanceof NotFoundError && error.what === "tool" && error.id === name;
         return reject(isMissing ? new NotFoundError("tool", call.name) : error);
@@ -132,14 +141,33 @@ function endWith(
   context: CallContext,
   next: () => Awaitable<ToolOutcome>,
 ): Awaitable<ToolOutcome> {
-  const ended = recover<CallEnd>(next, (error) => ({ kind: "failed", error }));
+  const ended = recover<CallEnd>(next, (error) =>
+    error instanceof Refusal
+      ? { kind: "failed", error: error.error, isRefused: true }
+      : { kind: "failed", error },
+  );
   return andThen(ended, (end) =>
     andThen(settled(middleware.afterCall?.(call, end, context)), (replacement) => {
       const final = replacement ?? end;
-      if (final.kind === "failed") throw final.error;
-      return final;
+      if (final.kind !== "failed") return final;
+      if (final.isRefused === true) refuse(final.error);
+      throw final.error;
     }),
   );
+}
+
+/** What a filter or a `beforeCall` threw, on its way through the chain: outer middlewares can tell it from a failed call. */
+class Refusal {
+  readonly error: unknown;
+
+  constructor(error: unknown) {
+    this.error = error;
+  }
+}
+
+function refuse(error: unknown): never {
+  // oxlint-disable-next-line only-throw-error -- It never leaves this file.
+  throw new Refusal(error);
 }
 
 /** Whoever calls a provider may count on a rejection, and need not look out for what is thrown as well. */

@@ -1,4 +1,5 @@
 import type { Awaitable } from "../async/awaitable.ts";
+import type { ToolErrorCode } from "../errors/tool-error.ts";
 import type { RawJson } from "../json/raw.ts";
 import type {
   Ask,
@@ -56,7 +57,14 @@ export interface InputRequired {
 }
 
 /** How a request to a provider ends, short of failing. `result` has the shape the protocol gives it. */
-export type Outcome = { readonly kind: "complete"; readonly result: RawJson } | InputRequired;
+export type Outcome =
+  | {
+      readonly kind: "complete";
+      readonly result: RawJson;
+      /** Set on a result that says why a tool was not run. For audits; it does not cross the wire. */
+      readonly refusal?: ToolErrorCode;
+    }
+  | InputRequired;
 export type ToolOutcome = Outcome;
 
 /** Something about a provider changed. */

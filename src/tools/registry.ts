@@ -83,7 +83,8 @@ export function createRegistry(options: RegistryOptions = {}): Registry {
 
   const run = (entry: Entry, call: ToolCall, context: CallContext): Awaitable<ToolOutcome> =>
     andThen(entry.input.check(freshArguments(call)), (checked) => {
-      if (!checked.ok) return complete(failure(describeIssues(checked.issues)));
+      if (!checked.ok)
+        return { ...complete(failure(describeIssues(checked.issues))), refusal: "tool.invalid_arguments" };
       const returned = entry.handler(checked.value as never, new HandlerContext(call, context));
       if (isEventStream(returned)) return runStream(entry, returned, context);
       return andThen(settled(returned), (value) => toOutcome(entry, value, []));
@@ -160,7 +161,7 @@ function toTextResult(value: string): RawJson {
   return RawJson.fromWritten({ content: [text(value)] }, json);
 }
 
-function complete(result: ToolResult): ToolOutcome {
+function complete(result: ToolResult): Extract<ToolOutcome, { readonly kind: "complete" }> {
   return { kind: "complete", result: RawJson.fromValue(result) };
 }
 

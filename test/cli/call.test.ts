@@ -136,7 +136,10 @@ test("a server that dies during a call is a failure of the connection, with its 
 test("a call that takes too long is given up", async () => {
   const { code, stderr } = await call(["slow", "--timeout", "800ms"]);
   expect(code).toBe(3);
-  expect(stderr).toMatch(/^junctor: .* 0\.8 s, so it was cancelled; --timeout SECONDS waits longer\n$/m);
+  // On a busy machine the time may be over before the server has answered at all.
+  expect(stderr).toMatch(
+    /^junctor: .*( 0\.8 s, so it was cancelled| within 800 ms); --timeout SECONDS waits longer\n$/m,
+  );
 });
 
 test("the server's command sees only the variables it is given", async () => {

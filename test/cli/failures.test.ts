@@ -40,7 +40,7 @@ test.skipIf(process.platform === "win32")("the program may not be run", async ()
   expect({ code, stdout, stderr }).toEqual({
     code: 3,
     stdout: "",
-    stderr: `junctor: ${program} may not be run: it is a folder, or a file that is not executable (chmod +x makes it so)\n`,
+    stderr: `junctor: Could not connect to ${program} now: ${JSON.stringify(program)} may not be run: it is a folder, or a file that is not executable; chmod +x makes a file executable\n`,
   });
 });
 

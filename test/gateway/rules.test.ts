@@ -18,7 +18,7 @@ test("a rule that matches nothing is a warning, told once", async () => {
   });
   await gateway.ready;
   const told = [
-    'junctor.servers.demo.deny: "ecoh" matches none of its 4 tools: did you mean echo?',
+    'junctor.servers.demo.deny: "ecoh" matches none of its tools: did you mean echo?',
     'junctor.deny: "demo__archive" matches nothing that a server lists: correct or remove it',
   ];
   await expect.poll(() => warnings).toEqual(told);

@@ -161,7 +161,7 @@ describe.each(ways)("a %s mock server over %s", (era, way) => {
     expect(records.map(({ tool, outcome, era: spoken }) => [tool, outcome, spoken])).toEqual([
       ["example-tool", "ok", era],
       ["second", "tool_error", era],
-      ["example-tool", "client.validation", era],
+      ["example-tool", "refused", era],
     ]);
   });
 });

@@ -53,6 +53,8 @@ export interface ServerConfig {
   readonly allow: readonly string[];
   readonly deny: readonly string[];
   readonly tools: { readonly [ownName: string]: ToolRule };
+  /** Whether the audit has the arguments of its calls; as the audit's own setting says when left out. */
+  readonly audit: { readonly arguments?: boolean };
   /** Exact names of tools, from `enabledTools` and its like in the entry; undefined means all. */
   readonly onlyTools: readonly string[] | undefined;
   /** Exact names of tools, from `disabledTools` and its like in the entry. */
@@ -96,7 +98,15 @@ export interface GatewayConfig {
   readonly deny: readonly string[];
   /** Paths of modules. */
   readonly middleware: readonly string[];
-  readonly audit: { readonly file: string; readonly maxBytes?: number; readonly keep?: number } | undefined;
+  readonly audit:
+    | {
+        readonly file: string;
+        readonly maxBytes?: number;
+        readonly keep?: number;
+        /** Whether arguments are recorded, redacted; no. */
+        readonly arguments?: boolean;
+      }
+    | undefined;
   readonly limits: CallLimits & { readonly tools?: { readonly [glob: string]: CallLimits } };
   /** Names of presets, or regular expressions written `/…/flags`. */
   readonly redact: readonly string[];

@@ -93,12 +93,13 @@ function readAudit(part: Part): GatewayConfig["audit"] {
     const file = typeof part.value === "string" ? readPath(part) : undefined;
     return file === undefined ? undefined : { file };
   }
-  const isAllKnown = refuseUnknownKeys(group, ["file", "maxBytes", "keep"]);
+  const isAllKnown = refuseUnknownKeys(group, ["file", "maxBytes", "keep", "arguments"]);
   if (!group.has("file") && isAllKnown) reading.issue(path, `has no file: write ${auditExample}`);
   const file = readPath(group.get("file"));
   const rest = given({
     maxBytes: readNumber(group.get("maxBytes"), { min: 1024, max: 2 ** 40, example: 67_108_864 }),
     keep: readNumber(group.get("keep"), { min: 0, max: 1000, example: 5 }),
+    arguments: readFlag(group.get("arguments")),
   });
   return file === undefined ? undefined : { file, ...rest };
 }

@@ -176,6 +176,7 @@ test("what is left out is filled in", () => {
         tools: {},
         onlyTools: undefined,
         withoutTools: [],
+        audit: {},
       },
     ],
     disabled: [],
@@ -211,13 +212,14 @@ test("everything that may be said is taken", () => {
     allow: ["read_*"],
     deny: ["read_x"],
     tools: { read_y: { name: "y", description: "Reads y.", hide: false }, constructor: { hide: true } },
+    audit: { arguments: false },
   };
   const junctor = {
     separator: ".",
     allow: ["a.*"],
     deny: ["a.z"],
     middleware: ["./m.mjs"],
-    audit: { file: "audit.jsonl", maxBytes: 2048, keep: 0 },
+    audit: { file: "audit.jsonl", maxBytes: 2048, keep: 0, arguments: true },
     limits: { callsPerMinute: 60, tools: { "a.*": { callTimeoutMs: 1000 } } },
     redact: ["email", "/sk-\\w+/gi"],
     http: {
@@ -248,6 +250,18 @@ test("everything that may be said is taken", () => {
     secrets: [key],
     warnings: [],
   });
+});
+
+test("what a server's audit wants is not used while there is no audit", () => {
+  const servers = { a: { audit: { arguments: true } } };
+  const { warnings } = fromValue({ mcpServers: { a }, junctor: { servers } });
+  expect(warnings).toEqual([
+    {
+      path: "junctor.servers.a.audit",
+      message: 'is not used while there is no audit: write "junctor": { "audit": "audit.jsonl" }',
+    },
+  ]);
+  expect(fromValue({ mcpServers: { a }, junctor: { servers, audit: "a.jsonl" } }).warnings).toEqual([]);
 });
 
 test("variables may stand in the junctor section, for numbers too", () => {

@@ -40,6 +40,7 @@ function toConfig(value: unknown, reading: Reading): GatewayConfig {
   const section = readGroupOrEmpty(top.get("junctor"), '"junctor": { "separator": "__" }');
   const settings = readGatewaySettings(section);
   const servers = readServers(entries, section, settings.separator);
+  warnOfUnusedAudits(section);
   const { issues, warnings, source } = reading;
   if (issues.length > 0) throw new ConfigError(source.file, issues);
   return { ...servers, ...settings, secrets: reading.secrets(), warnings };
@@ -97,6 +98,17 @@ function readServers(
     );
   }
   return { servers, disabled };
+}
+
+/** A server's audit setting says what is recorded of it; whether anything is, and where, is said of the gateway. */
+function warnOfUnusedAudits(section: Group): void {
+  if (section.has("audit")) return;
+  for (const [, part] of toGroup(section.get("servers"))?.entries() ?? []) {
+    const group = toGroup(part);
+    if (group?.has("audit") !== true) continue;
+    const advice = 'is not used while there is no audit: write "junctor": { "audit": "audit.jsonl" }';
+    section.reading.warn(group.get("audit").path, advice);
+  }
 }
 
 function checkPrefix(prefix: string, separator: Separator, path: string, reading: Reading): void {

@@ -1,10 +1,12 @@
 import { nearest } from "../../errors/nearest.ts";
 import type { ServerConfig } from "./config.ts";
+import { given } from "./given.ts";
 import type { Group, Part } from "./part.ts";
 import {
   readAllowed,
   readAnyText,
   readChoice,
+  readFlag,
   readGroupOrEmpty,
   readNumber,
   readTexts,
@@ -35,6 +37,7 @@ export const settingKeys: readonly string[] = [
   "allow",
   "deny",
   "tools",
+  "audit",
 ];
 
 /** Settings that make sense for one server only: two servers with one prefix, or one renamed tool each, would collide. */
@@ -61,6 +64,7 @@ const usual: ServerSettings = {
   allow: [],
   deny: [],
   tools: {},
+  audit: {},
 };
 
 /** Refuses settings of servers that do not exist. */
@@ -111,7 +115,14 @@ function readSettings(group: Group, base: ServerSettings): ServerSettings {
     allow: group.has("allow") ? readAllowed(group.get("allow"), '"allow": ["read_*"]') : allow,
     deny: group.has("deny") ? readTexts(group.get("deny"), '"deny": ["delete_*"]') : deny,
     tools: group.has("tools") ? readToolRules(group.get("tools")) : tools,
+    audit: group.has("audit") ? readServerAudit(group.get("audit")) : base.audit,
   };
+}
+
+function readServerAudit(part: Part): ServerSettings["audit"] {
+  const group = readGroupOrEmpty(part, '{ "arguments": true }');
+  refuseUnknownKeys(group, ["arguments"]);
+  return given({ arguments: readFlag(group.get("arguments")) });
 }
 
 function readPrefix(part: Part): string | false | undefined {

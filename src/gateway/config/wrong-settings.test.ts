@@ -48,7 +48,7 @@ describe("the junctor section", () => {
     ],
     [
       section('{ "defaults": { "strat": "lazy" } }'),
-      "junctor.defaults.strat: is not known here: did you mean start? (There may be start, sharing, startTimeoutMs, maxStartMs, timeoutMs, maxTotalMs, maxConnections, idleStopMs, allow, deny.)",
+      "junctor.defaults.strat: is not known here: did you mean start? (There may be start, sharing, startTimeoutMs, maxStartMs, timeoutMs, maxTotalMs, maxConnections, idleStopMs, allow, deny, audit.)",
     ],
     [
       section('{ "defaults": { "timeoutMs": 0 } }'),
@@ -105,7 +105,7 @@ describe("the junctor section", () => {
     ],
     [
       section('{ "audit": { "path": "a", "file": "a" } }'),
-      "junctor.audit.path: is not known here: write one of file, maxBytes, keep",
+      "junctor.audit.path: is not known here: write one of file, maxBytes, keep, arguments",
     ],
     [
       section('{ "limits": 5 }'),
@@ -153,7 +153,7 @@ describe("the junctor section", () => {
     ],
     [
       section('{ "audit": { "flie": "a" } }'),
-      "junctor.audit.flie: is not known here: did you mean file? (There may be file, maxBytes, keep.)",
+      "junctor.audit.flie: is not known here: did you mean file? (There may be file, maxBytes, keep, arguments.)",
     ],
     [
       section('{ "redact": ["sk-.*+"] }'),
@@ -209,6 +209,22 @@ describe("the junctor section", () => {
 });
 
 describe("a server's settings", () => {
+  test("an audit that is no object, or records something else", () => {
+    const complain = (audit: string): string =>
+      complaintOf(
+        `{ "mcpServers": { "x": { "command": "a" } }, "junctor": { "servers": { "x": { "audit": ${audit} } } } }`,
+      );
+    expect(complain("true")).toBe(
+      'junctor.servers.x.audit: must be an object, not a boolean: write { "arguments": true }',
+    );
+    expect(complain('{ "arguments": "yes" }')).toBe(
+      "junctor.servers.x.audit.arguments: must be true or false, not a string: write true",
+    );
+    expect(complain('{ "results": true }')).toBe(
+      "junctor.servers.x.audit.results: is not known here: write one of arguments",
+    );
+  });
+
   test.each([
     [section('{ "servers": { "y": {} } }'), "junctor.servers.y: is not the name of a server: write one of x"],
     [
@@ -226,11 +242,11 @@ describe("a server's settings", () => {
     [settings("[]"), 'junctor.servers.x: must be an object, not an array: write { "start": "lazy" }'],
     [
       settings('{ "strat": "lazy" }'),
-      "junctor.servers.x.strat: is not known here: did you mean start? (There may be start, sharing, prefix, startTimeoutMs, maxStartMs, timeoutMs, maxTotalMs, maxConnections, idleStopMs, allow, deny, tools.)",
+      "junctor.servers.x.strat: is not known here: did you mean start? (There may be start, sharing, prefix, startTimeoutMs, maxStartMs, timeoutMs, maxTotalMs, maxConnections, idleStopMs, allow, deny, tools, audit.)",
     ],
     [
       settings('{ "command": "a" }'),
-      "junctor.servers.x.command: is not known here: write one of start, sharing, prefix, startTimeoutMs, maxStartMs, timeoutMs, maxTotalMs, maxConnections, idleStopMs, allow, deny, tools",
+      "junctor.servers.x.command: is not known here: write one of start, sharing, prefix, startTimeoutMs, maxStartMs, timeoutMs, maxTotalMs, maxConnections, idleStopMs, allow, deny, tools, audit",
     ],
     [
       settings('{ "start": "lasy" }'),

@@ -108,9 +108,9 @@ export class ListKeeper {
     return this.#firsts.get(part)?.promise;
   }
 
-  /** Whether its tools were ever listed, and nothing is being listed now. */
+  /** Whether its tools were listed since it was started, and nothing is being listed now. */
   get isSettled(): boolean {
-    return this.#isListed && (this.#listing?.underway.size ?? 0) === 0;
+    return !this.#unconfirmed.has("tools") && (this.#listing?.underway.size ?? 0) === 0;
   }
 
   /** A server came up: everything is listed. Resolves when that is done, for better or worse. */

@@ -22,9 +22,11 @@ export function toReason(cause: unknown): string {
     case "not_executable":
       return "its command may not be run: it is a folder, or a file that is not executable";
     case "refused":
+      return `nothing listens at its address (${systemCodeOf(cause)})`;
     case "no_host":
+      return `there is no host as its address says (${systemCodeOf(cause)})`;
     case "unreachable":
-      return `it cannot be started or reached (${systemCodeOf(cause)})`;
+      return `it cannot be reached (${systemCodeOf(cause)})`;
     case "certificate":
       return `its certificate is not trusted (${systemCodeOf(cause)})`;
     case "no_tls":

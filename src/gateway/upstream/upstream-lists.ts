@@ -57,7 +57,7 @@ export class UpstreamLists implements AsyncDisposable {
     return this.#common.first(part);
   }
 
-  /** Whether its tools were ever listed, and nothing is being listed now. */
+  /** Whether its tools were listed since it was started, and nothing is being listed now. */
   get isSettled(): boolean {
     return this.#common.isSettled;
   }

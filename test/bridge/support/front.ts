@@ -4,7 +4,8 @@ import type { Client } from "../../../src/client/client.ts";
 import { connect } from "../../../src/client/connect.ts";
 import { createEraCache } from "../../../src/client/era-cache.ts";
 import type { AskHandlers } from "../../../src/client/handlers.ts";
-import { createGateway, type Gateway, type GatewayOptions } from "../../../src/gateway/gateway.ts";
+import type { GatewayOptions } from "../../../src/gateway/gateway-options.ts";
+import { createGateway, type Gateway } from "../../../src/gateway/gateway.ts";
 import { type HttpListener, listenHttp } from "../../../src/transports/http/node.ts";
 import { createFolder, type EraName, fixture, type Way } from "./upstream.ts";
 

@@ -1,4 +1,5 @@
-import { createGateway, type Gateway, type GatewayOptions } from "../../../src/gateway/gateway.ts";
+import type { GatewayOptions } from "../../../src/gateway/gateway-options.ts";
+import { createGateway, type Gateway } from "../../../src/gateway/gateway.ts";
 import type { GatewayLog } from "../../../src/gateway/log.ts";
 import { type HttpListener, listenHttp, type ListenHttpOptions } from "../../../src/transports/http/node.ts";
 

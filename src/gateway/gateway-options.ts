@@ -1,0 +1,48 @@
+import type { Clock } from "../async/clock.ts";
+import type { KeysOf } from "../errors/known-keys.ts";
+import type { Seal } from "../mcp/seal.ts";
+import type { Implementation } from "../mcp/types.ts";
+import type { Provider } from "../tools/provider.ts";
+import type { Unnamed } from "./access.ts";
+import type { ParkingOptions } from "./bridge/parking.ts";
+import type { GatewayLog } from "./log.ts";
+
+export interface GatewayOptions {
+  /** Providers of this process, by name, as if they were servers; their tools keep their names, up to 64 characters, unless the config says otherwise. */
+  readonly local?: { readonly [name: string]: Provider };
+  readonly log?: GatewayLog;
+  /** Seals what callers carry between rounds. Share its secret between replicas. */
+  readonly seal?: Seal;
+  /** What callers without a name may do where the config has keys: `trusted` is for stdio, where there are no keys. */
+  readonly unnamed?: Unnamed;
+  /** Who the gateway says it is. */
+  readonly info?: Implementation;
+  /** How long the first lists wait for servers that are starting, instead of what the config says. */
+  readonly firstListMs?: number;
+  /** The folder in which the gateway remembers what each server listed last. Without one it remembers nothing. */
+  readonly memoryFolder?: string;
+  readonly parking?: Omit<ParkingOptions, "clock">;
+  /** Where `${VAR}` comes from; the environment of this process. */
+  readonly env?: { readonly [name: string]: string | undefined };
+  /** What relative paths in the config are relative to; the current folder. */
+  readonly folder?: string;
+  /** The file the config came from, for messages. */
+  readonly file?: string;
+  readonly clock?: Clock;
+}
+
+/** The keys of the options, to refuse those that are misspelt. */
+export const gatewayOptionKeys: KeysOf<GatewayOptions> = {
+  local: true,
+  log: true,
+  seal: true,
+  unnamed: true,
+  info: true,
+  firstListMs: true,
+  memoryFolder: true,
+  parking: true,
+  env: true,
+  folder: true,
+  file: true,
+  clock: true,
+};

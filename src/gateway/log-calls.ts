@@ -1,0 +1,46 @@
+import type { Clock } from "../async/clock.ts";
+import { describeEnd } from "../audit/call-end.ts";
+import { isModernRevision } from "../mcp/revision.ts";
+import type { OwnerOf } from "../middleware/audit-log.ts";
+import type { Middleware } from "../tools/middleware.ts";
+import type { ToolCall } from "../tools/provider.ts";
+import type { GatewayLog } from "./log.ts";
+
+export interface LogCallsOptions {
+  readonly log: GatewayLog;
+  readonly clock: Clock;
+  readonly ownerOf: OwnerOf;
+}
+
+/** A name that was made up may be as long as a request; no more of it than this is logged. */
+const maxNameLength = 256;
+
+/** Logs each call when it has ended, at `debug`. Not to be put around calls where that level is not written: it costs a little. */
+export function logCalls({ log, clock, ownerOf }: LogCallsOptions): Middleware {
+  const startedAt = new WeakMap<ToolCall, number>();
+  return {
+    beforeCall: (call) => {
+      // An object of this call's own, by which it is known again when it ends.
+      const own = { ...call };
+      startedAt.set(own, clock.now());
+      return own;
+    },
+    afterCall: (call, end, context) => {
+      const now = clock.now();
+      const tool = call.name.slice(0, maxNameLength);
+      const { outcome, code, delivery } = describeEnd(end);
+      const facts = {
+        tool,
+        server: ownerOf(call.name, context)?.server,
+        caller: context.caller,
+        era: isModernRevision(context.revision) ? "modern" : "legacy",
+        revision: context.revision,
+        outcome,
+        code,
+        delivery,
+        ms: now - (startedAt.get(call) ?? now),
+      };
+      log.debug(facts, `call of ${tool}: ${outcome}`);
+    },
+  };
+}

@@ -1,0 +1,177 @@
+import { once } from "node:events";
+import { createServer as createHttpServer } from "node:http";
+import type { AddressInfo } from "node:net";
+import { expect, test } from "vitest";
+import { cliServer, makeConfigFolder } from "../support/config-file.ts";
+import { junctor } from "../support/junctor-bin.ts";
+
+interface Report {
+  readonly file: string;
+  readonly servers: readonly {
+    readonly name: string;
+    readonly trouble?: string;
+    readonly code?: string;
+    readonly advice?: string;
+    readonly stray?: string;
+  }[];
+  readonly collisions: readonly object[];
+  readonly warnings: readonly object[];
+}
+
+/** Checks a config with `--json` and whatever else is given. */
+async function report(
+  config: object,
+  ...flags: readonly string[]
+): Promise<Report & { readonly code: unknown }> {
+  await using folder = await makeConfigFolder();
+  const { code, stdout } = await junctor([
+    "check",
+    "--config",
+    await folder.write(config),
+    "--json",
+    ...flags,
+  ]);
+  return { code, ...(JSON.parse(stdout) as Report) };
+}
+
+test("a server that lacks optional methods is fine", async () => {
+  const capabilities = { tools: {}, resources: {}, prompts: {} };
+  const { code, servers } = await report({ mcpServers: { a: cliServer({ tools: ["x"], capabilities }) } });
+  expect({ code, servers }).toMatchObject({ code: 0, servers: [{ status: "up", tools: 1, resources: 0 }] });
+  expect(servers[0]).not.toHaveProperty("trouble");
+});
+
+test("one that declares tools and cannot list them is not", async () => {
+  const { code, servers } = await report({
+    mcpServers: { a: { command: process.execPath, args: ["-e", toolless] } },
+  });
+  expect({ code, servers }).toMatchObject({ code: 1, servers: [{ status: "up", code: "not_listed" }] });
+});
+
+const toolless = `require("node:readline").createInterface({ input: process.stdin }).on("line", (line) => {
+  const { id, method, params } = JSON.parse(line);
+  if (id === undefined) return;
+  const result = { protocolVersion: params?.protocolVersion, capabilities: { tools: {} }, serverInfo: { name: "a", version: "1" } };
+  const outcome = method === "initialize" ? { result } : { error: { code: -32601, message: "no" } };
+  console.log(JSON.stringify({ jsonrpc: "2.0", id, ...outcome }));
+});`;
+
+test("a server that works and writes other text between its messages is told, and fine", async () => {
+  await using folder = await makeConfigFolder();
+  const file = await folder.write({ mcpServers: { a: cliServer({ tools: ["x"], stdout: "Welcome!" }) } });
+  const { code, stdout } = await junctor(["check", "--config", file]);
+  expect(code).toBe(0);
+  expect(stdout).toContain("a: it works.\n  It wrote to its standard output");
+  expect(stdout).toContain("    Welcome!\n");
+});
+
+test("--timeout is how long a server may take, whatever its startTimeoutMs is", async () => {
+  const config = {
+    mcpServers: { a: cliServer({ tools: ["x"] }) },
+    junctor: { servers: { a: { startTimeoutMs: 1 } } },
+  };
+  const { code, servers } = await report(config, "--timeout", "1m");
+  expect({ code, servers }).toMatchObject({ code: 0, servers: [{ status: "up", tools: 1 }] });
+});
+
+test("a program and a folder that do not exist are told apart", async () => {
+  const { servers } = await report({
+    mcpServers: {
+      program: { command: "no-such-program" },
+      folder: { ...cliServer(), cwd: "/no/such/folder" },
+    },
+  });
+  expect(servers).toMatchObject([
+    { code: "no_program", advice: 'Install "no-such-program", or write its whole path as "command".' },
+    { code: "no_folder", advice: 'Its "cwd" is "/no/such/folder": create that folder, or correct it.' },
+  ]);
+});
+
+test("a server that ends says what to do, by what it wrote", async () => {
+  const ends = (code: string): object => ({ command: process.execPath, args: ["-e", code] });
+  const { servers } = await report({
+    mcpServers: {
+      usage: ends("console.log('Usage: x [options]'); process.exitCode = 2"),
+      variable: ends("console.error('Error: API_TOKEN is not set'); process.exitCode = 1"),
+      silent: ends("process.exitCode = 3"),
+    },
+  });
+  expect(servers).toMatchObject([
+    {
+      code: "exited",
+      stray: "Usage: x [options]",
+      advice: expect.stringContaining("only MCP messages") as string,
+    },
+    { code: "exited", advice: expect.stringContaining('"env": { "API_TOKEN": "${API_TOKEN}" }') as string },
+    { code: "exited", advice: "Run its command by hand to see why it ends." },
+  ]);
+});
+
+test("a URL that is no MCP endpoint says what to do, by how it answers", async () => {
+  const web = createHttpServer((request, response) => {
+    const status = Number(request.url?.slice(1));
+    response.writeHead(status, { "content-type": "text/html" }).end("<!doctype html><title>Hi</title>");
+  });
+  web.listen(0, "127.0.0.1");
+  await once(web, "listening");
+  const { port } = web.address() as AddressInfo;
+  const at = (path: string): object => ({ url: `http://127.0.0.1:${port}/${path}` });
+  const { servers } = await report({
+    mcpServers: {
+      page: at("200"),
+      closed: at("401"),
+      nothing: at("404"),
+      moved: at("301"),
+      broken: at("500"),
+      refused: { url: "http://127.0.0.1:9/mcp" },
+      tls: { url: `https://127.0.0.1:${port}/mcp` },
+    },
+  });
+  web.close();
+  expect(Object.fromEntries(servers.map(({ name, code }) => [name, code]))).toEqual({
+    page: "not_mcp",
+    closed: "unauthorized",
+    nothing: "no_endpoint",
+    moved: "redirected",
+    broken: "server_fault",
+    refused: "refused",
+    tls: "no_tls",
+  });
+  expect(servers.filter(({ advice }) => advice === undefined)).toEqual([]);
+  expect(servers.filter(({ trouble }) => trouble?.includes("127.0.0.1"))).toEqual([]);
+});
+
+const odd = {
+  mcpServers: { a: cliServer({ tools: ["x", "y"] }), b: cliServer({ tools: ["x"] }) },
+  junctor: {
+    deny: ["z*"],
+    servers: {
+      a: { prefix: false, deny: ["yy"], timeoutMs: 60_000, maxTotalMs: 1000 },
+      b: { prefix: false },
+    },
+  },
+};
+
+test("--json has the collisions and the warnings too", async () => {
+  const { code, file, collisions, warnings } = await report(odd);
+  expect({ code, file, collisions }).toEqual({
+    code: 0,
+    file: expect.stringMatching(/mcp\.json$/) as string,
+    collisions: [{ key: "x", owner: "a", others: ["b"] }],
+  });
+  expect(warnings).toEqual([
+    { path: "junctor.servers.a.timeoutMs", message: expect.stringContaining("never reached") as string },
+    { path: "junctor.servers.a.deny", message: '"yy" matches none of its tools: did you mean y?' },
+    { path: "junctor.deny", message: '"z*" matches nothing that a server lists: correct or remove it' },
+  ]);
+});
+
+test("a person is told the same, each thing once", async () => {
+  await using folder = await makeConfigFolder();
+  const { code, stdout, stderr } = await junctor(["check", "--config", await folder.write(odd)]);
+  expect(code).toBe(0);
+  expect(stdout).toContain("x is offered by a and b; a has it.");
+  expect(stdout.match(/warning: /g)).toHaveLength(2);
+  expect(stdout).toContain('\nwarning: junctor.servers.a.deny: "yy" matches none');
+  expect(stderr.match(/warning: /g)).toHaveLength(1);
+});

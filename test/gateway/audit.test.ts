@@ -1,0 +1,206 @@
+// What a gateway writes down about calls: in its audit file, and in its log.
+
+import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import type { AuditRecord } from "../../src/audit/audit.ts";
+import { createGateway } from "../../src/gateway/gateway.ts";
+import type { GatewayLog } from "../../src/gateway/log.ts";
+import { RawJson } from "../../src/json/raw.ts";
+import { createCallContext } from "../../src/tools/context.ts";
+import { createRegistry } from "../../src/tools/registry.ts";
+import { startTestGateway } from "./support/gateway.ts";
+import { deadServer, statefulServer } from "./support/servers.ts";
+
+let folder = "";
+beforeEach(async () => {
+  folder = await mkdtemp(join(tmpdir(), "junctor-audit-"));
+});
+afterEach(() => rm(folder, { recursive: true, force: true }));
+
+type Call = (name: string, args?: string, caller?: string) => Promise<void>;
+
+/** Runs calls through a gateway, and gives back what its audit file has when the gateway is closed. */
+async function record(config: object, work: (call: Call) => Promise<void>): Promise<readonly AuditRecord[]> {
+  const { junctor = {}, ...rest } = config as { readonly junctor?: object };
+  const at = await startTestGateway({ ...rest, junctor: { audit: "audit.jsonl", ...junctor } }, { folder });
+  await work(async (name, args = "{}", caller) => {
+    const context = createCallContext(caller === undefined ? {} : { caller });
+    const call = { name, arguments: RawJson.fromText(args) };
+    await Promise.resolve(at.gateway.provider.callTool(call, context)).catch(() => {});
+  });
+  await at[Symbol.asyncDispose]();
+  const lines = (await readFile(join(folder, "audit.jsonl"), "utf8")).split("\n");
+  return lines.filter((line) => line !== "").map((line) => JSON.parse(line) as AuditRecord);
+}
+
+const refused = { outcome: "refused", delivery: "not_sent", bytesSent: 0 };
+const mcpServers = { child: statefulServer() };
+
+describe("the audit of a gateway", () => {
+  test("names the server of a tool, and both names of the tool", async () => {
+    const servers = { child: { tools: { echo: { name: "say" } } } };
+    const records = await record({ mcpServers, junctor: { servers } }, async (call) => {
+      await call("say", '{"text":"hi"}');
+      await call("child__count");
+    });
+    expect(records).toMatchObject([
+      { server: "child", tool: "say", ownName: "echo", outcome: "ok" },
+      { server: "child", tool: "child__count", ownName: "count", outcome: "ok" },
+    ]);
+  });
+
+  test("has every call that was refused, as refused", async () => {
+    await writeFile(
+      join(folder, "mine.mjs"),
+      `export default () => ({
+         filterTools: (tools) => tools.filter(({ name }) => name !== "child__die"),
+         beforeCall: ({ name }) => { if (name === "child__count") throw new Error("not on Sundays"); },
+       });`,
+    );
+    const sha256 = "0".repeat(64);
+    const records = await record(
+      {
+        mcpServers,
+        junctor: {
+          deny: ["child__chat"],
+          keys: { alice: { sha256, deny: ["child__hold"] } },
+          servers: { child: { tools: { grow: { hide: true } } } },
+          limits: { tools: { child__echo: { callsPerMinute: 1 } } },
+          middleware: ["./mine.mjs"],
+        },
+      },
+      async (call) => {
+        await call("child__nothing", "{}", "alice");
+        await call("child__grow", "{}", "alice");
+        await call("child__chat", "{}", "alice");
+        await call("child__hold", "{}", "alice");
+        await call("child__echo", '{"text":"hi"}', "mallory");
+        await call("child__die", "{}", "alice");
+        await call("child__count", "{}", "alice");
+        await call("child__echo", '{"text":"hi"}', "alice");
+        await call("child__echo", '{"text":"hi"}', "alice");
+      },
+    );
+    const unknown = { ...refused, code: "provider.not_found" };
+    expect(records).toMatchObject([
+      { tool: "child__nothing", server: "gateway", ...unknown },
+      { tool: "child__grow", server: "gateway", ...unknown },
+      { tool: "child__chat", server: "child", ...unknown },
+      { tool: "child__hold", server: "child", ...unknown },
+      { tool: "child__echo", server: "child", caller: "mallory", ...unknown },
+      { tool: "child__die", server: "child", ...unknown },
+      { tool: "child__count", server: "child", ...refused, code: "unknown" },
+      { tool: "child__echo", server: "child", outcome: "ok" },
+      { tool: "child__echo", server: "child", ...refused, code: "tool.rate_limited" },
+    ]);
+    expect(records).toHaveLength(9);
+  });
+
+  test("tells a server that is down from a call that was refused", async () => {
+    const records = await record({ mcpServers: { child: statefulServer() } }, async (call) => {
+      await call("child__die");
+      await call("child__die");
+    });
+    expect(records[0]).toMatchObject({
+      server: "child",
+      outcome: "upstream.lost",
+      delivery: "outcome_unknown",
+    });
+  });
+
+  test("has arguments for the servers that want it, without secrets, and else none", async () => {
+    const args = '{"text":"mail ada@example.com","n":1}';
+    const records = await record(
+      {
+        mcpServers: { ...mcpServers, other: statefulServer() },
+        junctor: { servers: { child: { audit: { arguments: true } } }, redact: ["email"] },
+      },
+      async (call) => {
+        await call("child__echo", args);
+        await call("other__echo", args);
+        await call("child__echo", JSON.stringify({ text: "x".repeat(20_000) }));
+      },
+    );
+    expect(records.map((each) => each.arguments)).toEqual([
+      { text: "mail [redacted]", n: 1 },
+      undefined,
+      "[20011 bytes, not recorded]",
+    ]);
+  });
+
+  test("has arguments for all servers but those that do not want it", async () => {
+    const records = await record(
+      {
+        mcpServers: { ...mcpServers, other: statefulServer() },
+        junctor: {
+          audit: { file: "audit.jsonl", arguments: true },
+          servers: { other: { audit: { arguments: false } } },
+        },
+      },
+      async (call) => {
+        await call("child__echo", '{"text":"hi"}');
+        await call("other__echo", '{"text":"hi"}');
+      },
+    );
+    expect(records.map((each) => each.arguments)).toEqual([{ text: "hi" }, undefined]);
+  });
+
+  test("never has a secret of the config among the arguments", async () => {
+    const secret = "a-secret-of-the-config";
+    const entry = { ...statefulServer(), env: { KEY: secret } };
+    const records = await record(
+      { mcpServers: { child: entry }, junctor: { audit: { file: "audit.jsonl", arguments: true } } },
+      async (call) => call("child__echo", JSON.stringify({ text: secret })),
+    );
+    expect(records[0]?.arguments).toEqual({ text: "[secret]" });
+  });
+});
+
+describe("the log of a gateway", () => {
+  test("has a line at debug for each call, with all that is known of its end", async () => {
+    await using at = await startTestGateway({ mcpServers: { child: statefulServer(), dead: deadServer } });
+    const call = (name: string): Promise<unknown> =>
+      Promise.resolve(
+        at.gateway.provider.callTool(
+          { name, arguments: RawJson.fromText('{"text":"hi"}') },
+          createCallContext({ caller: "ada" }),
+        ),
+      ).catch(() => {});
+    await call("child__echo");
+    await call("child__nothing");
+    await call("child__die");
+    const lines = at.log.filter(({ text }) => text.startsWith("call of "));
+    const known = { caller: "ada", era: "modern", revision: "2026-07-28", ms: expect.any(Number) as number };
+    expect(lines).toMatchObject([
+      {
+        level: "debug",
+        text: "call of child__echo: ok",
+        facts: { ...known, tool: "child__echo", server: "child", outcome: "ok" },
+      },
+      { level: "debug", facts: { ...known, outcome: "refused", code: "provider.not_found" } },
+      {
+        level: "debug",
+        facts: { ...known, server: "child", outcome: "upstream.lost", delivery: "outcome_unknown" },
+      },
+    ]);
+  });
+
+  test("has nothing of calls where debug is not written", async () => {
+    const lines: string[] = [];
+    const write = (_: object, text: string): void => void lines.push(text);
+    const log: GatewayLog = {
+      debug: write,
+      info: () => {},
+      warn: write,
+      error: write,
+      isLevelEnabled: (level) => level !== "debug",
+    };
+    await using gateway = await createGateway({ mcpServers: {} }, { log, local: { own: createRegistry() } });
+    await gateway.ready;
+    const call = { name: "nothing", arguments: RawJson.fromText("{}") };
+    await expect(gateway.provider.callTool(call, createCallContext())).rejects.toThrow("not found");
+    expect(lines).toEqual([]);
+  });
+});
