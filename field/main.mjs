@@ -69,6 +69,7 @@ async function runField(options) {
   } finally {
     endAll(world);
     if (faults.length === 0 && !options.keepsLogs) world.remove();
+    world.removeOld();
   }
   return faults.length === 0 ? 0 : 1;
 }
@@ -138,19 +139,19 @@ async function lookAtServers(world, { file, config, first, problems }) {
   progress("junctor check");
   const checked = await runCheck(world, { config: file, timeoutSeconds: checkSeconds });
   if (checked.problem !== undefined) problems.push(`junctor check: ${checked.problem}`);
-  else if (checked.exitCode !== 0) problems.push(`junctor check ended with ${checked.exitCode}`);
   problems.push(...(await leftBehind(world, "junctor check")));
   return names.map((name) => {
     const said = checked.servers.find((server) => server.name === name);
-    const problem = own.get(name)?.problem ?? said?.trouble;
+    const { problem, ...row } = bareRow(name, config, first);
     return {
-      ...bareRow(name, config, first),
+      ...row,
       own: own.get(name)?.names.length ?? 0,
       revision: said?.revision,
       mended: said?.mended ?? 0,
       leftOut: said?.leftOut ?? [],
       warmMs: said?.connectMs,
-      problem,
+      trouble: said?.trouble,
+      problem: problem ?? own.get(name)?.problem ?? (said?.status === "up" ? undefined : said?.trouble),
     };
   });
 }
@@ -170,6 +171,7 @@ function bareRow(name, config, first) {
     coldMs: start?.upMs,
     downs: start?.downs ?? 0,
     warmMs: undefined,
+    trouble: undefined,
     problem: listed > 0 ? undefined : "it did not come up",
   };
 }

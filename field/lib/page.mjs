@@ -20,6 +20,7 @@ export function renderPage(report) {
     serversText(report),
     serverTable(report),
     ...leftOutOf(report),
+    ...troubleOf(report),
     "## Clients",
     clientsText(report),
     cellTable(report),
@@ -105,6 +106,14 @@ function leftOutOf({ servers }) {
     .filter(({ leftOut }) => leftOut.length > 0)
     .map(({ name, leftOut }) => `- ${name}: ${leftOut.map(toLine).join("; ")}`);
   return lines.length === 0 ? [] : ["Left out:", lines.join("\n")];
+}
+
+/** @param {Report} report @returns {string[]} */
+function troubleOf({ servers }) {
+  const lines = servers.flatMap(({ name, trouble }) =>
+    trouble === undefined ? [] : [`- ${name}: ${toLine(trouble)}`],
+  );
+  return lines.length === 0 ? [] : ["What else `junctor check` says is wrong with them:", lines.join("\n")];
 }
 
 /** @param {Report} report */

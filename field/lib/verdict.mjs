@@ -11,7 +11,8 @@
  * @property {number | undefined} coldMs when it was up, after the start of a gateway that had all servers to install
  * @property {number} downs how often it went down before
  * @property {number | undefined} warmMs how long it took to connect, once installed, by `junctor check`
- * @property {string | undefined} problem
+ * @property {string | undefined} trouble what `junctor check` says is wrong with it, which may not concern its tools
+ * @property {string | undefined} problem why its tools are not listed
  */
 /**
  * @typedef {object} Report

@@ -1,6 +1,6 @@
 import { spawnSync } from "node:child_process";
 import { randomUUID } from "node:crypto";
-import { existsSync, mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, mkdtempSync, renameSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { homedir, tmpdir } from "node:os";
 import { delimiter, dirname, join } from "node:path";
 import { folder } from "./install.mjs";
@@ -17,7 +17,8 @@ const passed = ["HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "NODE_EXTRA_CA_CERTS", 
  * @property {string} run the folder of this run
  * @property {string} desk the current folder of gateways and servers: some files, and a git repository
  * @property {(cache: string) => Record<string, string>} env the environment; `cache` names the folder of remembered lists
- * @property {() => void} emptyNpx removes what npx installed; what npm downloaded stays
+ * @property {() => void} emptyNpx sets aside what npx installed; what npm downloaded stays
+ * @property {() => void} removeOld removes what was set aside, which takes a minute
  * @property {() => void} remove
  */
 
@@ -28,6 +29,7 @@ export function createWorld() {
   // Outside the repository: npx looks into the node_modules of the folders above.
   const run = mkdtempSync(join(tmpdir(), "junctor-field-"));
   const desk = join(run, "desk");
+  const old = join(folder, ".cache/old-npx");
   mkdirSync(home, { recursive: true });
   linkNpmrc(home);
   layDesk(desk);
@@ -47,9 +49,18 @@ export function createWorld() {
       XDG_CONFIG_HOME: join(run, "config"),
       JUNCTOR_FIELD_RUN: id,
     }),
-    emptyNpx: () => rmSync(join(home, ".npm/_npx"), { recursive: true, force: true }),
+    emptyNpx: () => setAside(join(home, ".npm/_npx"), old),
+    // By a program, because Node needs far longer for so many files.
+    removeOld: () => void spawnSync("rm", ["-rf", old]),
     remove: () => rmSync(run, { recursive: true, force: true }),
   };
+}
+
+/** @param {string} from @param {string} to */
+function setAside(from, to) {
+  if (!existsSync(from)) return;
+  mkdirSync(to, { recursive: true });
+  renameSync(from, join(to, randomUUID()));
 }
 
 /** Settings of npm, such as the registry, are the user's. @param {string} home */
