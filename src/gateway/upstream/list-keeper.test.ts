@@ -12,7 +12,7 @@ import { RpcError } from "../../errors/rpc-error.ts";
 import type { Tool } from "../../mcp/types.ts";
 import { createVirtualClock, type VirtualClock } from "../../testing/virtual-clock.ts";
 import type { ListFault, ListPart } from "../../tools/fit/list-fault.ts";
-import { ListKeeper, type ListKind } from "./list-keeper.ts";
+import { type Listed, ListKeeper, type ListKind } from "./list-keeper.ts";
 
 interface Made {
   readonly keeper: ListKeeper;
@@ -22,7 +22,7 @@ interface Made {
   readonly toolNames: () => readonly string[];
 }
 
-function make(): Made {
+function make({ known }: { readonly known?: Listed } = {}): Made {
   const clock = createVirtualClock(1_000_000);
   const told: (readonly ListKind[])[] = [];
   const resources: string[] = [];
@@ -33,6 +33,7 @@ function make(): Made {
       if (changed.length > 0) told.push(changed);
     },
     onResource: (uri) => resources.push(uri),
+    known,
   });
   return { keeper, clock, told, resources, toolNames: () => keeper.listed.tools.map(({ name }) => name) };
 }
@@ -139,6 +140,31 @@ describe("when a list fails", () => {
     );
     expect(toolNames()).toEqual(["a"]);
     expect(keeper.listed.problems).toHaveLength(1);
+  });
+
+  test("a list that never came leaves nothing unconfirmed, unless it is that of the tools", async () => {
+    const refuse = (): Promise<never> => Promise.reject(new RpcError("rpc.internal", "no database"));
+    const { keeper } = make();
+    await keeper.begin(createFakeClient({ ...offering("a"), resources: refuse }).client);
+    expect(keeper.listed).toMatchObject({
+      isConfirmed: true,
+      problems: [expect.stringContaining("resources")],
+    });
+
+    const { keeper: other } = make();
+    await other.begin(createFakeClient({ tools: refuse }).client);
+    expect(other.listed.isConfirmed).toBe(false);
+  });
+
+  test("a list that is known from before and cannot be had now is not confirmed", async () => {
+    const { keeper: first } = make();
+    const resources = (): Promise<readonly [{ name: string; uri: string }]> =>
+      Promise.resolve([{ name: "r", uri: "x:r" }]);
+    await first.begin(createFakeClient({ ...offering("a"), resources }).client);
+    const { keeper } = make({ known: first.listed });
+    const refuse = (): Promise<never> => Promise.reject(new RpcError("rpc.internal", "no database"));
+    await keeper.begin(createFakeClient({ ...offering("a"), resources: refuse }).client);
+    expect(keeper.listed).toMatchObject({ isConfirmed: false, resources: [{ uri: "x:r" }] });
   });
 
   test("a server whose tools were never listed is not listed", async () => {

@@ -193,9 +193,11 @@ export class ListKeeper {
     if (this.#listing !== listing) return;
     if (problem === undefined) this.#problems.delete(part);
     else this.#problems.set(part, problem);
-    if (problem === undefined) this.#unconfirmed.delete(part);
-    if (part === "tools" && problem === undefined) this.#isListed = true;
     const last = this.#listed[part];
+    // A list that never came holds nothing that the server would have to confirm. Without the tools, too little is known.
+    const hasNothing = part !== "tools" && last.length === 0;
+    if (problem === undefined || hasNothing) this.#unconfirmed.delete(part);
+    if (part === "tools" && problem === undefined) this.#isListed = true;
     const isChanged = items !== undefined && !isSame(items, last);
     const { faults } = this.#listed;
     this.#listed = {
