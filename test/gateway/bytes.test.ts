@@ -41,7 +41,7 @@ beforeAll(async () => {
     "http-legacy": { url: await listenToEcho() },
     "http-modern": { url: await listenToEcho("--era=modern") },
   };
-  gateway = await createGateway({ mcpServers }, { readyMs: 60_000 });
+  gateway = await createGateway({ mcpServers }, { firstListMs: 60_000 });
   listener = await listenHttp(gateway.server, { port: 0 });
   await gateway.ready;
 }, 90_000);
