@@ -19,7 +19,7 @@ export function listLaunches(text: string): readonly WrittenLaunch[] {
   const top = toFields(parseJsonc(text, createReading({ file: "", env: {} })));
   const servers = ["mcpServers", "servers"].flatMap((section) => Object.entries(toFields(top[section])));
   const { middleware } = toFields(top["junctor"]);
-  const modules = Array.isArray(middleware) ? middleware : [];
+  const modules: readonly unknown[] = Array.isArray(middleware) ? middleware : [];
   return [
     ...servers.map(([name, entry]) => ({ name, text: describe(toFields(entry)) })),
     ...modules.map((path) => ({ name: "(module)", text: toWord(path) })),
@@ -30,7 +30,8 @@ type Fields = { readonly [key: string]: unknown };
 
 function describe(entry: Fields): string {
   const { command, args, cwd, envFile, env, headers } = entry;
-  const words = [command, ...(Array.isArray(args) ? args : args === undefined ? [] : [args])];
+  const given: readonly unknown[] = Array.isArray(args) ? args : args === undefined ? [] : [args];
+  const words = [command, ...given];
   const launch = command === undefined ? urlKeys.flatMap((key) => entry[key] ?? []) : words;
   const notes = [
     cwd === undefined ? "" : `in ${toWord(cwd)}`,
