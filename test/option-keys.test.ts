@@ -48,8 +48,10 @@ describe("an option that does not exist is refused, with the one that is likely 
   });
 
   test("createGateway", async () => {
-    // @ts-expect-error -- it is "readyMs"
-    const starting = createGateway({ mcpServers: {} }, { readyMS: 3 });
-    await expect(starting).rejects.toThrow('createGateway has no option "readyMS"; did you mean "readyMs"?');
+    // @ts-expect-error -- it is "firstListMs"
+    const starting = createGateway({ mcpServers: {} }, { firstListMS: 3 });
+    await expect(starting).rejects.toThrow(
+      'createGateway has no option "firstListMS"; did you mean "firstListMs"?',
+    );
   });
 });

@@ -11,8 +11,10 @@ type Code = NonNullable<ServerStatus["code"]>;
 /** What usually helps against each kind of trouble, in the words of a config. */
 const advice: { readonly [C in Code]?: (patient: Patient) => string } = {
   no_program: ({ launch }) => `Install ${programOf(launch)}, or write its whole path as "command".`,
-  no_folder: ({ launch }) => `Its "cwd" is ${folderOf(launch)}: create that folder, or correct it.`,
-  not_executable: ({ launch }) => `Make ${programOf(launch)} executable (chmod +x), or correct "command".`,
+  no_folder: ({ launch }) =>
+    `Its "cwd" is ${folderOf(launch)}, which is no folder: create it, or correct "cwd".`,
+  not_executable: ({ launch }) =>
+    `"command" is ${programOf(launch)}: write the path of a program; a script must be executable (chmod +x).`,
   exited: adviseOnEnd,
   lost: (patient) =>
     patient.launch.kind === "http"

@@ -33,7 +33,7 @@ export async function findConfigFile(parsed: Parsed, mayAsk = true): Promise<Con
   // What was agreed to is what is used: the file is read once.
   const text = readConfigText(file);
   const found = await toConfigFile(file, text, false);
-  await assertAgreed({ file, text, config: found.config }, mayAsk);
+  await assertAgreed({ file, text }, mayAsk);
   return found;
 }
 

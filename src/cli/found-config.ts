@@ -1,6 +1,5 @@
 import { resolve } from "node:path";
-import type { GatewayConfig, ServerConfig } from "../gateway/config/config.ts";
-import { createHide, hideInData } from "../gateway/safe-log.ts";
+import { listLaunches } from "../gateway/config/as-written.ts";
 import { guardVariable } from "../transports/guardian.ts";
 import { isAgreed, rememberAgreement } from "./agreements.ts";
 import { describeError } from "./describe-error.ts";
@@ -15,7 +14,6 @@ import { UsageError } from "./usage-error.ts";
 export interface FoundConfig {
   readonly file: string;
   readonly text: string;
-  readonly config: GatewayConfig;
 }
 
 /**
@@ -51,28 +49,10 @@ async function isAccepted(): Promise<boolean> {
   return /^y(es)?$/i.test(answer?.trim() ?? "");
 }
 
-/** What the config would run or reach, without its secrets. */
-function describe({ file, config }: FoundConfig): string {
-  const rows = [
-    ...config.servers.map((server) => [server.name, describeLaunch(server)]),
-    ...config.middleware.map((path) => ["(module)", path]),
-  ];
-  const shown = hideInData(
-    rows,
-    createHide(() => config.secrets),
-  );
-  const lines = toRows(shown.map((row) => row.map(toSafeLine))).map((row) => `  ${row}`);
+/** What the config would run or reach, as the file writes it. */
+function describe({ file, text }: FoundConfig): string {
+  const rows = listLaunches(text).map((launch) => [launch.name, launch.text].map(toSafeLine));
+  const lines = toRows(rows).map((row) => `  ${row}`);
   const head = `Found ${toSafeLine(resolve(file))}, which you have not used like this before. It names:`;
   return [head, "", ...(lines.length === 0 ? ["  no servers"] : lines), "", ""].join("\n");
-}
-
-function describeLaunch({ launch }: ServerConfig): string {
-  if (launch.kind === "http") return launch.url;
-  const { command, args, env, cwd } = launch;
-  const words = [command, ...args].map((word) =>
-    /^[\w@%+=:,./-]+$/.test(word) ? word : JSON.stringify(word),
-  );
-  const names = Object.keys(env);
-  const withEnv = names.length === 0 ? "" : ` (sets ${names.join(", ")})`;
-  return `${words.join(" ")}${cwd === undefined ? "" : ` (in ${cwd})`}${withEnv}`;
 }

@@ -95,7 +95,8 @@ export function describeGateway(url: string, { count, key, file, isFollowed }: G
 export function describeServers(servers: readonly ServerStatus[]): string {
   if (servers.length === 0) return "";
   const up = servers.filter(({ status }) => status === "up").length;
-  const head = `${up} of ${servers.length} ${servers.length === 1 ? "server is" : "servers are"} up:`;
+  const used = servers.filter(({ status }) => status !== "disabled").length;
+  const head = `${up} of ${used} ${used === 1 ? "server is" : "servers are"} up:`;
   return ["", head, "", ...toRows(servers.map(describeServer)).map((row) => `  ${row}`), "", ""].join("\n");
 }
 

@@ -36,8 +36,8 @@ describe("JUNCTOR_SECRET", () => {
   });
 
   test("that is too short is refused", () => {
-    expect(() => createSeal({ secrets: read({ JUNCTOR_SECRET: `${young},short` }).secrets })).toThrow(
-      "The secret has 5 characters and needs 32",
+    expect(() => read({ JUNCTOR_SECRET: `${young},short` })).toThrow(
+      "JUNCTOR_SECRET, part 2 of 2 between commas, needs 32 characters or more",
     );
   });
 });

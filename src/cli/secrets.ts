@@ -2,6 +2,7 @@ import { createHmac, randomBytes } from "node:crypto";
 import { statSync } from "node:fs";
 import { join } from "node:path";
 import { createPrivateFile, readPrivateFile, stateFolder } from "../gateway/user-files.ts";
+import { UsageError } from "./usage-error.ts";
 
 export interface SecretsOptions {
   readonly env: { readonly [name: string]: string | undefined };
@@ -10,6 +11,9 @@ export interface SecretsOptions {
   /** Told why sessions will not outlive this process, and what to do about it. */
   readonly onWarning: (text: string) => void;
 }
+
+/** Shorter secrets could be guessed. */
+const minLength = 32;
 
 /**
  * The secrets of sessions and states: the first seals, all of them open. They come from `JUNCTOR_SECRET`, with commas between
@@ -21,7 +25,15 @@ export function readSecrets({ env, served, onWarning }: SecretsOptions): readonl
     .split(",")
     .map((secret) => secret.trim())
     .filter((secret) => secret !== "");
+  const short = given.findIndex((secret) => secret.length < minLength);
+  if (short !== -1) {
+    const which = given.length === 1 ? "" : `, part ${short + 1} of ${given.length} between commas,`;
+    throw new UsageError(
+      `JUNCTOR_SECRET${which} needs ${minLength} characters or more: openssl rand -hex 32 makes one`,
+    );
+  }
   if (given.length > 0) return given;
+  if ((env["JUNCTOR_SECRET"] ?? "") !== "") onWarning("JUNCTOR_SECRET holds no secret, and is not used");
   const path = join(stateFolder(env), "secret");
   const kept = keep(path);
   if (kept.ok) return [createHmac("sha256", kept.secret).update(served).digest("base64url")];
@@ -40,7 +52,7 @@ function keep(path: string): Kept {
     if (kept !== undefined) return kept;
     createPrivateFile(path, `${newSecret()}\n`);
     // Another process may have been first; then its secret is ours too.
-    return readKept(path) ?? { ok: false, problem: "is removed as soon as it is made: see why" };
+    return readKept(path) ?? { ok: false, problem: "leads nowhere: remove the link" };
   } catch (error) {
     const { code = "why is not known" } = error as NodeJS.ErrnoException;
     return { ok: false, problem: `cannot be made (${code}): make its folder writable` };
@@ -51,6 +63,7 @@ function keep(path: string): Kept {
 function readKept(path: string): Kept | undefined {
   const stats = statSync(path, { throwIfNoEntry: false });
   if (stats === undefined) return undefined;
+  if (!stats.isFile()) return { ok: false, problem: "is no file: remove it" };
   if (process.platform !== "win32" && (stats.mode & 0o077) !== 0)
     return { ok: false, problem: "may be read or written by other users: remove it" };
   const secret = readPrivateFile(path, 1024)?.trim();

@@ -24,13 +24,14 @@ export function createOpenServer(
 ): (options: ConnectOptions) => Promise<Client> {
   // Shared by all lines of the server: a dead one breaks the streams of all, again and again.
   const warnings = new Repeats({ clock });
+  const warnStill = (text: string, facts: object = {}): void => {
+    const times = warnings.note(text);
+    if (times === undefined) log.debug({ server: name, ...facts }, text);
+    else log.warn({ server: name, ...facts, ...(times === 1 ? {} : { times }) }, text);
+  };
   const shared = {
     clientInfo: { name: "junctor", version: "0.1.0" },
-    onWarning: (text: string) => {
-      const times = warnings.note(text);
-      if (times === undefined) log.debug({ server: name }, text);
-      else log.warn({ server: name, ...(times === 1 ? {} : { times }) }, text);
-    },
+    onWarning: (text: string) => warnStill(text),
     // The gateway tells these once for each server, not once for each line to it.
     onListFault: () => {},
     onLog: ({ level, data }: { readonly level: string; readonly data: unknown }) =>
@@ -44,10 +45,8 @@ export function createOpenServer(
   const target = { command, args, env, ...(cwd === undefined ? {} : { cwd }) };
   const onStray = (line: string): void => {
     words.hearStray(line);
-    log.warn(
-      { server: name, stdout: line },
-      `${name} writes other text than MCP messages to its standard output`,
-    );
+    const text = `${name} writes other text than MCP messages to its standard output`;
+    warnStill(text, { stdout: line });
   };
   const own = { ...shared, onStray, ...(guardian === undefined ? {} : { guardian }) };
   return (options) => {

@@ -1,6 +1,7 @@
 import { randomBytes } from "node:crypto";
 import {
   closeSync,
+  constants,
   fstatSync,
   linkSync,
   mkdirSync,
@@ -96,14 +97,17 @@ export function createPrivateFile(path: string, text: string): boolean {
 export function readPrivateFile(path: string, maxBytes: number): string | undefined {
   let descriptor: number;
   try {
-    descriptor = openSync(path, "r");
+    // A pipe would keep us waiting for a writer.
+    descriptor = openSync(path, constants.O_RDONLY | (constants.O_NONBLOCK ?? 0));
   } catch (error) {
     if (["ENOENT", "ENOTDIR", "EACCES"].includes((error as NodeJS.ErrnoException).code ?? ""))
       return undefined;
     throw error;
   }
   try {
-    const { size, mode, uid } = fstatSync(descriptor);
+    const stats = fstatSync(descriptor);
+    const { size, mode, uid } = stats;
+    if (!stats.isFile()) return undefined;
     const isOurs = process.getuid === undefined || (uid === process.getuid() && (mode & 0o022) === 0);
     return isOurs && size <= maxBytes ? readFileSync(descriptor, "utf8") : undefined;
   } finally {

@@ -83,7 +83,10 @@ test("a program and a folder that do not exist are told apart", async () => {
   });
   expect(servers).toMatchObject([
     { code: "no_program", advice: 'Install "no-such-program", or write its whole path as "command".' },
-    { code: "no_folder", advice: 'Its "cwd" is "/no/such/folder": create that folder, or correct it.' },
+    {
+      code: "no_folder",
+      advice: 'Its "cwd" is "/no/such/folder", which is no folder: create it, or correct "cwd".',
+    },
   ]);
 });
 

@@ -19,7 +19,8 @@ function write(name: string, mark = "started"): void {
   const script = `require("node:fs").writeFileSync(${JSON.stringify(join(cwd, mark))}, "");
     require("node:child_process").spawn(process.execPath, ${JSON.stringify(demo)}, { stdio: "inherit", cwd: "/" });`;
   const tokens = { TOKEN: "${TOKEN_OF_FOUND:-a token that is not shown}" };
-  const mcpServers = { mine: { command: node, args: ["-e", script], env: tokens } };
+  const off = { command: "sh", args: ["-c", "echo off"], env: { NEEDED: "${NOT_SET_IN_TESTS}" } };
+  const mcpServers = { mine: { command: node, args: ["-e", script], env: tokens }, off };
   writeFileSync(join(cwd, name), JSON.stringify({ mcpServers }));
 }
 const isStarted = (mark = "started"): boolean => existsSync(join(cwd, mark));
@@ -46,14 +47,15 @@ describe("without a terminal", () => {
     expect(inner.stderr).toContain("mcp.json was found here by a gateway that another gateway started");
     expect([inner.code, isStarted()]).toEqual([2, false]);
     const outer = await junctor(["check"], { cwd });
-    expect([outer.code, isStarted()]).toEqual([0, true]);
+    expect([outer.code, isStarted()]).toEqual([1, true]);
   });
 
   test("--config is agreement", async () => {
     write("mcp.json");
     const { code, stdout } = await junctor(["check", "--config", "mcp.json"], { cwd });
     expect(stdout).toMatch(/^mine +up /m);
-    expect(code).toBe(0);
+    // One of its servers is off, because a variable is not set.
+    expect(code).toBe(1);
   });
 
   test("serve without a config has the demo tools, and check says what it looked for", async () => {
@@ -94,7 +96,9 @@ describe.runIf(hasScript)("at a terminal", () => {
     expect(asked.stdout).toMatch(/mine {2}\S*node -e .*\(sets TOKEN\)/);
     expect(asked.stdout).not.toContain("a token that is not shown");
     expect(asked.stdout).toMatch(/^mine +up /m);
-    expect(asked.code).toBe(0);
+    // A variable that is set later would start this one too.
+    expect(asked.stdout).toContain('off   sh -c "echo off" (sets NEEDED)');
+    expect(asked.code).toBe(1);
 
     const served = await run(["serve", "--port", "0"], "no question is expected");
     expect(served.stdout).not.toContain("(y/N)");

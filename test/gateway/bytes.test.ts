@@ -35,17 +35,16 @@ async function listenToEcho(...args: readonly string[]): Promise<string> {
 
 beforeAll(async () => {
   const command = process.execPath;
-  gateway = await createGateway({
-    mcpServers: {
-      "pipe-legacy": { command, args: [fixture] },
-      "pipe-modern": { command, args: [fixture, "--era=modern"] },
-      "http-legacy": { url: await listenToEcho() },
-      "http-modern": { url: await listenToEcho("--era=modern") },
-    },
-  });
+  const mcpServers = {
+    "pipe-legacy": { command, args: [fixture] },
+    "pipe-modern": { command, args: [fixture, "--era=modern"] },
+    "http-legacy": { url: await listenToEcho() },
+    "http-modern": { url: await listenToEcho("--era=modern") },
+  };
+  gateway = await createGateway({ mcpServers }, { firstListMs: 60_000 });
   listener = await listenHttp(gateway.server, { port: 0 });
   await gateway.ready;
-});
+}, 90_000);
 
 afterAll(async () => {
   await listener?.close();

@@ -6,7 +6,11 @@ import { type GatewayLog, silentLog } from "../../src/gateway/log.ts";
 
 test("a rule that matches nothing is a warning, told once", async () => {
   const warnings: string[] = [];
-  const log: GatewayLog = { ...silentLog, warn: (_facts, text) => void warnings.push(text) };
+  const log: GatewayLog = {
+    ...silentLog,
+    isLevelEnabled: () => true,
+    warn: (_facts, text) => void warnings.push(text),
+  };
   const config = (deny: readonly string[]): object => ({
     mcpServers: { demo: { command: "unused" } },
     junctor: { deny, servers: { demo: { deny: ["ecoh"], tools: { add: { name: "plus" } } } } },

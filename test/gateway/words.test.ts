@@ -8,7 +8,11 @@ const secret = "s3cret-s3cret";
 
 test("a server that hangs shows what it wrote so far, also to its standard output, without secrets", async () => {
   const warnings: object[] = [];
-  const log: GatewayLog = { ...silentLog, warn: (facts, text) => void warnings.push({ ...facts, text }) };
+  const log: GatewayLog = {
+    ...silentLog,
+    isLevelEnabled: () => true,
+    warn: (facts, text) => void warnings.push({ ...facts, text }),
+  };
   const told = { silent: "all", stderr: `waiting for ${secret}`, stdout: `Listening as ${secret}` };
   const mcpServers = { a: { ...cliServer(told), env: { KEY: secret } } };
   await using gateway = await createGateway({ mcpServers }, { log });
@@ -24,4 +28,21 @@ test("a server that hangs shows what it wrote so far, also to its standard outpu
       text: "a writes other text than MCP messages to its standard output",
     },
   ]);
+});
+
+test("a server that ends again and again is told once that it writes other text", async () => {
+  const warnings: string[] = [];
+  const debugged: string[] = [];
+  const log: GatewayLog = {
+    ...silentLog,
+    isLevelEnabled: () => true,
+    debug: (_, text) => void debugged.push(text),
+    warn: (_, text) => void warnings.push(text),
+  };
+  const script = "console.log('Serving'); process.exit(1)";
+  const mcpServers = { a: { command: process.execPath, args: ["-e", script] } };
+  await using _gateway = await createGateway({ mcpServers }, { log });
+  const told = "a writes other text than MCP messages to its standard output";
+  await expect.poll(() => debugged.filter((text) => text === told).length).toBeGreaterThanOrEqual(2);
+  expect(warnings.filter((text) => text === told)).toHaveLength(1);
 });

@@ -149,7 +149,10 @@ describe.each(ways)("a %s mock server over %s", (era, way) => {
   test("the time a tool may take is configurable, for all and for one", async () => {
     const { client } = await meet(era, way, { timeoutMs: 20 });
     await expect(client.callTool("third")).rejects.toMatchObject({ timeoutMs: 20 });
-    await expect(client.callTool("third", {}, { timeoutMs: 10 })).rejects.toMatchObject({ timeoutMs: 10 });
+    // The list of tools, which is fetched first, has the time of all; on a busy machine it may need more than one try.
+    const late = (): Promise<unknown> =>
+      client.callTool("third", {}, { timeoutMs: 10 }).catch((error: unknown) => error);
+    await expect.poll(late).toMatchObject({ timeoutMs: 10 });
   });
 
   test("use of tools is written down", async () => {
