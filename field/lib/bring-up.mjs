@@ -24,8 +24,10 @@ export async function bringUp(world, { config, servers, limitMs, progress }) {
     while (missing.length > 0 && performance.now() - begun < limitMs) {
       list = await listRaw(gateway.url);
       const counts = countByServer(list.names);
-      missing = servers.filter((server) => !counts.has(server));
-      progress(`${list.names.length} tools; ${missing.length} servers are missing`);
+      const still = servers.filter((server) => !counts.has(server));
+      if (still.length < missing.length)
+        progress(`${servers.length - still.length} of ${servers.length} servers, ${list.names.length} tools`);
+      missing = still;
       if (missing.length > 0) await new Promise((resolve) => setTimeout(resolve, pauseMs));
     }
     const seconds = Math.round((performance.now() - begun) / 1000);

@@ -14,7 +14,7 @@ import { runClient } from "./run-client.mjs";
  * @property {"cold" | "warm"} cache
  * @property {ClientReport} report
  * @property {string[]} missing tools that must be listed and are not
- * @property {string[]} extra tools that are listed and must not be
+ * @property {string[]} extra tools that are listed for this client only: some servers have tools for clients that can do more
  * @property {number} left processes that were there after the gateway's end
  */
 /** @typedef {{ config: string, wanted: readonly string[], calls: readonly Call[], clients: readonly string[], progress: (text: string) => void }} CellOptions */

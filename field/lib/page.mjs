@@ -121,7 +121,8 @@ function clientsText({ wanted }) {
   return `*First list* is how many of the ${wanted.length} tools the first list had, and how long after the client's start it came. *Listed* is
 how many there were in the end: a client lists again until it has all, for at most three minutes, but with a warm cache the first list has
 to be complete. Seconds are those of the whole visit, with connecting, calls and hanging up; over HTTP ten clients share two cores with
-the starting servers. *Left* counts processes after the gateway's end.`;
+the starting servers. *Left* counts processes after the gateway's end. A tool that is named has been listed beside the others: a server may
+have tools for clients that can do more.`;
 }
 
 /** @param {Report} report */
@@ -136,7 +137,7 @@ function cellTable(report) {
         cell.transport,
         cell.cache,
         `${cell.report.firstListed ?? 0} (${toSeconds(cell.report.firstListMs)})`,
-        `${wanted.length - cell.missing.length} of ${wanted.length}`,
+        `${wanted.length - cell.missing.length} of ${wanted.length}${toExtra(cell.extra)}`,
         `${cell.report.calls.filter(({ ok }) => ok).length} of ${calls.length}`,
         toSeconds(cell.report.totalMs),
         String(cell.left),
@@ -162,6 +163,11 @@ function clientTable({ clients }) {
 /** @param {Cell} cell @param {Report} report */
 function isFine(cell, report) {
   return findFaults({ ...report, problems: [], servers: [], cells: [cell], left: 0 }).length === 0;
+}
+
+/** @param {readonly string[]} extra */
+function toExtra(extra) {
+  return extra.length === 0 ? "" : `, and ${extra.map((name) => `\`${name}\``).join(", ")}`;
 }
 
 /** @param {number | undefined} ms */

@@ -60,11 +60,10 @@ function faultsOfServer({ name, own, listed, leftOut, problem }) {
 }
 
 /** @param {Cell} cell @param {number} calls @returns {string[]} */
-function faultsOfCell({ client, transport, cache, report, missing, extra, left }, calls) {
+function faultsOfCell({ client, transport, cache, report, missing, left }, calls) {
   const faults = [];
   if (report.problem !== undefined) faults.push(report.problem);
   if (missing.length > 0) faults.push(`${missing.length} tools are not listed (${some(missing)})`);
-  if (extra.length > 0) faults.push(`${extra.length} tools are listed that must not be (${some(extra)})`);
   // With nothing remembered the first list waits only so long; with something remembered it must be complete.
   if (cache === "warm" && report.lists > 1)
     faults.push(`its first list had only ${report.firstListed} tools`);
