@@ -20,6 +20,8 @@ import type { ToolSpec } from "./tool-spec.ts";
 // not, and vitest runs the same lines.
 
 const output = z.object({ celsius: z.number(), unit: z.enum(["c", "f"]).default("c") });
+const strict = z.strictObject({ celsius: z.number() });
+const more = { celsius: 3, sky: "blue" };
 const sources = {
   valibot: toStandardJsonSchema(v.object({ celsius: v.number() })),
   arktype: type({ celsius: "number" }),
@@ -121,6 +123,29 @@ describe("with `output`, the run shows whether it fits:", () => {
       yield { type: "error", message: "no thermometer" };
     });
     expect(await resultOf(registry)).toMatchObject({ isError: true, content: [{ text: "no thermometer" }] });
+  });
+
+  test.each<[what: string, register: (registry: Registry) => void, result: object]>([
+    [
+      "dropped by zod",
+      (r) => r.register("x", { output }, () => more),
+      { structuredContent: { celsius: 3, unit: "c" } },
+    ],
+    [
+      "a failure for a strict object",
+      (r) => r.register("x", { output: strict }, () => more),
+      { isError: true },
+    ],
+    [
+      "kept by JSON Schema",
+      (r) => r.register("x", { output: jsonSchema }, () => more),
+      { structuredContent: more },
+    ],
+  ])("members that the schema does not have are %s", async (_, register, result) => {
+    const registry = createRegistry();
+    register(registry);
+    const { structuredContent, isError } = (await resultOf(registry)) as ToolResult;
+    expect(isError === true ? { isError } : { structuredContent }).toEqual(result);
   });
 
   test("a whole result of elsewhere that does not fit", async () => {
