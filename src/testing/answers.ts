@@ -1,6 +1,7 @@
 import type { AskHandlers } from "../client/handlers.ts";
 import type { Elicited, Root, Sampled } from "../tools/ask.ts";
 import { text } from "../tools/content.ts";
+import { createUnanswered } from "./fail-unanswered.ts";
 
 /** What a question holds: `message` and `requestedSchema` of a form, `messages` of a sampling request. */
 export type QuestionParams = { readonly [key: string]: unknown };
@@ -69,11 +70,10 @@ export function sampled(written: string, more: Partial<Sampled> = {}): Sampled {
   return { role: "assistant", content: text(written), model: "test-model", stopReason: "endTurn", ...more };
 }
 
-/** Handlers that answer by the script and tell of every question. `onMissing` hears of one that has no answer. */
+/** Handlers that answer by the script and tell of every question. A question without an answer fails the call. */
 export function toHandlers(
   { elicit, elicitUrl, sample, roots }: TestAnswers,
   onQuestion: (question: TestQuestion) => void,
-  onMissing: (error: Error) => void,
 ): AskHandlers {
   const play = <Answer extends object>(
     kind: Exclude<TestQuestion["kind"], "roots">,
@@ -85,11 +85,7 @@ export function toHandlers(
       const answer = await answerOf(script, turn++, params, signal);
       onQuestion({ kind, params, ...(answer === undefined ? {} : { answer }) } as TestQuestion);
       if (answer !== undefined) return answer;
-      const error = new Error(
-        `The script has ${turn - 1} answers for ${kind}, but was asked once more: ${JSON.stringify(params)}`,
-      );
-      onMissing(error);
-      throw error;
+      throw createUnanswered(describeMissing(kind, script, params));
     };
   };
   return withoutUndefined({
@@ -114,6 +110,13 @@ async function answerOf<Answer extends object>(
 ): Promise<Answer | undefined> {
   if (typeof script === "function") return script(params, signal);
   return Array.isArray(script) ? (script as readonly Answer[])[turn] : (script as Answer);
+}
+
+function describeMissing(kind: string, script: unknown, params: QuestionParams): string {
+  const asked = JSON.stringify(params);
+  if (!Array.isArray(script)) return `The function for ${kind} gave no answer to ${asked}`;
+  const count = script.length === 1 ? "1 answer" : `${script.length} answers`;
+  return `The script has ${count} for ${kind}, but was asked once more: ${asked}`;
 }
 
 function withoutUndefined(handlers: {

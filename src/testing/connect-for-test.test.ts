@@ -3,11 +3,14 @@ import { z } from "zod";
 import { createDeferred } from "../async/deferred.ts";
 import type { Revision } from "../mcp/revision.ts";
 import { createServer } from "../server/server.ts";
-import { elicit, inputRequired } from "../tools/ask.ts";
+import { type AnswerReader, elicit, type Elicited, inputRequired } from "../tools/ask.ts";
+import { createPromptRegistry } from "../tools/prompts.ts";
+import type { InputRequired } from "../tools/provider.ts";
 import { createRegistry, type Registry } from "../tools/registry.ts";
-import { accepted, cancelled, declined, sampled } from "./answers.ts";
+import { createResourceRegistry } from "../tools/resources.ts";
+import { accepted, cancelled, declined, sampled, type Script } from "./answers.ts";
 import { createAskingRegistry } from "./asking-registry.ts";
-import { connectForTest } from "./connect-for-test.ts";
+import { connectForTest, type TestClient } from "./connect-for-test.ts";
 import { createVirtualClock } from "./virtual-clock.ts";
 
 const revisions: readonly Revision[] = ["2026-07-28", "2025-11-25", "2025-06-18"];
@@ -51,6 +54,53 @@ describe.each(revisions)("in %s", (revision) => {
       'The script has 3 answers for elicit, but was asked once more: {"message":"Which size?"',
     );
     expect(app.questions.map(({ answer }) => answer)).toEqual([...elicitAnswers, undefined]);
+  });
+
+  describe("a question without an answer fails its own call and no other:", () => {
+    const missing = "The script has 0 answers for elicit";
+
+    test("of a stream", async () => {
+      await using app = await connectForTest(asking(), { revision, answers: { elicit: [] } });
+      const drained = (async () => {
+        for await (const part of app.streamTool("size")) expect(part).not.toHaveProperty("result");
+      })();
+      await expect(drained).rejects.toThrow(missing);
+      expect(await app.callTool("plain")).toMatchObject({ content: [{ text: "plain" }] });
+    });
+
+    test.each<[what: string, read: (app: TestClient) => Promise<unknown>]>([
+      ["a prompt", (app) => app.getPrompt("size")],
+      ["a resource", (app) => app.readResource("test:size")],
+    ])("of %s", async (_, read) => {
+      await using app = await connectForTest(asking(), { revision, answers: { elicit: [] } });
+      await expect(read(app)).rejects.toThrow(missing);
+      expect(await app.callTool("plain")).toMatchObject({ content: [{ text: "plain" }] });
+    });
+
+    test("of one of two calls at the same time", async () => {
+      const both = createDeferred<void>();
+      let asked = 0;
+      const elicitAnswer: Script<Elicited> = async ({ message }) => {
+        if (++asked === 2) both.resolve();
+        await both.promise;
+        return message === "Which size?" ? accepted({ size: 3 }) : (undefined as never);
+      };
+      await using app = await connectForTest(asking(), { revision, answers: { elicit: elicitAnswer } });
+      const [size, colour] = await Promise.allSettled([app.callTool("size"), app.callTool("colour")]);
+      expect(size).toMatchObject({ status: "fulfilled", value: { content: [{ text: "accept" }] } });
+      expect(colour).toMatchObject({ status: "rejected" });
+      expect(String(colour.status === "rejected" && colour.reason)).toContain(
+        'The function for elicit gave no answer to {"message":"Which colour?"',
+      );
+    });
+
+    test("each time it is asked, with the number of answers there are", async () => {
+      await using app = await connectForTest(asking(), { revision, answers: { elicit: [declined()] } });
+      await app.callTool("size");
+      for (let round = 0; round < 2; round += 1) {
+        await expect(app.callTool("size")).rejects.toThrow("The script has 1 answer for elicit, but");
+      }
+    });
   });
 
   test("a function answers by what it is asked", async () => {
@@ -126,11 +176,18 @@ test("an option that does not exist is refused", async () => {
   );
 });
 
+/** The tools `size` and `colour`, the prompt `size` and the resource `test:size` ask; the tool `plain` does not. */
 function asking(): Registry {
-  const registry = createRegistry();
-  registry.register("size", {}, (_, { answers }) => {
-    const size = answers.elicited("size");
-    return size?.action ?? inputRequired({ size: elicit("Which size?", { size: { type: "number" } }) });
-  });
+  const ask = (what: string, answers: AnswerReader): string | InputRequired =>
+    answers.elicited(what)?.action ??
+    inputRequired({ [what]: elicit(`Which ${what}?`, { [what]: { type: "number" } }) });
+  const prompts = createPromptRegistry();
+  prompts.register("size", {}, (_, { answers }) => ask("size", answers));
+  const resources = createResourceRegistry();
+  resources.register("test:size", { name: "size" }, ({ answers }) => ask("size", answers));
+  const registry = createRegistry({ prompts, resources });
+  registry.register("size", {}, (_, { answers }) => ask("size", answers));
+  registry.register("colour", {}, (_, { answers }) => ask("colour", answers));
+  registry.register("plain", {}, () => "plain");
   return registry;
 }

@@ -9,6 +9,7 @@ import { createServer } from "../server/server.ts";
 import type { CallContext, CallEvent } from "../tools/context.ts";
 import type { Change, Provider, ToolCall } from "../tools/provider.ts";
 import { type TestAnswers, type TestQuestion, toHandlers } from "./answers.ts";
+import { failUnanswered } from "./fail-unanswered.ts";
 
 /** How a test talks to what it tests. */
 export interface TestOptions {
@@ -55,16 +56,12 @@ export async function connectForTest(
   const questions: TestQuestion[] = [];
   const events: CallEvent[] = [];
   const changes: Change[] = [];
-  const unanswered: Error[] = [];
   const hear = (event: CallEvent): void => void events.push(event);
 
   const server = isServer(target) ? target : createServer(target, { name: "test", version: "0.0.0" }, time);
-  const client = await connect(caller === undefined ? { server } : { server, caller }, {
-    handlers: toHandlers(
-      answers,
-      (question) => questions.push(question),
-      (error) => unanswered.push(error),
-    ),
+  const tested = { server: failUnanswered(server) };
+  const client = await connect(caller === undefined ? tested : { ...tested, caller }, {
+    handlers: toHandlers(answers, (question) => questions.push(question)),
     onLog: hear,
     ...time,
     ...(revision === undefined ? {} : { revision }),
@@ -83,16 +80,9 @@ export async function connectForTest(
       given.onEvent?.(event);
     },
   });
-  /** A legacy server learns no more than that the client failed, so the reason is told here. */
-  const unlessMissing = async <T>(called: Promise<T>): Promise<T> => {
-    await called.catch(() => {});
-    const error = unanswered.shift();
-    if (error !== undefined) throw error;
-    return called;
-  };
   const callTool = (first: string | ToolCall, second?: object, third?: CallOptions): Promise<unknown> =>
     typeof first === "string"
-      ? unlessMissing(client.callTool(first, second, observed(third)))
+      ? client.callTool(first, second, observed(third))
       : client.callTool(first, second as CallContext);
   const close = async (): Promise<void> => {
     stop?.();

@@ -117,6 +117,41 @@ describe("a generator that yields", () => {
     },
   );
 
+  test.each<[event: object, sentence: string]>([
+    [
+      { type: "progress", progress: 1, totl: 2 },
+      'of type "progress" with the member "totl", which it does not have; did you mean "total"?',
+    ],
+    [
+      { type: "error", msg: "x" },
+      'with the member "msg", which it does not have; its members are type, message',
+    ],
+    [{ type: "error" }, 'whose "message" is missing; it must be a string'],
+    [
+      { type: "content", content: { type: "txt" } },
+      'whose "content" is object; it must be a string or a content',
+    ],
+    [{ type: "toolUse", tool: "x" }, 'with the member "tool", which it does not have'],
+    [{ type: "toolUse" }, 'whose "name" is missing; it must be a string'],
+    [
+      { type: "log", level: "warn", data: 1 },
+      'whose "level" is string "warn"; it must be one of debug, info',
+    ],
+    [{ type: "log", level: "info" }, 'whose "data" is missing'],
+    [{ type: "progress", progress: "1" }, 'whose "progress" is string "1"; it must be a number'],
+    [{ type: "complete", value: 1 }, 'with the member "value", which it does not have; its members are type'],
+    [{ type: "toString" }, 'an event of type "toString", which is no event'],
+  ])("%j, a badly shaped event, has it end with an error that says so", async (event, sentence) => {
+    const drained = drain(() => yielding("part", event as ToolEvent));
+    await expect(drained).rejects.toThrow(sentence);
+  });
+
+  test("a member that is undefined has it ignored", async () => {
+    const event = { type: "progress", progress: 1, total: undefined } as unknown as ToolEvent;
+    const { emitted } = await drain(() => yielding(event));
+    expect(emitted).toEqual([{ kind: "progress", progress: 1 }]);
+  });
+
   test("and throws has its error passed on", async () => {
     const error = new Error("boom");
     const drained = drain(async function* () {

@@ -1,8 +1,7 @@
-import { nearest } from "../errors/nearest.ts";
 import type { Content, LogLevel, ToolResult } from "../mcp/types.ts";
-import { type FailedResult, isContent, type StructuredResult, text } from "./content.ts";
+import { type FailedResult, type StructuredResult, text } from "./content.ts";
 import type { CallEvent } from "./context.ts";
-import { describeValue } from "./issue.ts";
+import { assertEvent } from "./event-check.ts";
 import type { InputRequired } from "./provider.ts";
 
 /** What a streaming tool yields. A plain string is short for a `content` event with that text. */
@@ -26,17 +25,18 @@ export type ToolEvent =
 
 /**
  * A value that goes out as `structuredContent`, to the compiler. A generator, a Map or bytes are none: they have an
- * iterator, and JSON has no such thing.
+ * iterator, and JSON has no such thing. A function is none either.
  */
 export type StructuredValue =
-  | (object & NoIterator)
-  | (NoIterator & { readonly [key: string]: unknown })
+  | (object & JsonObject)
+  | (JsonObject & { readonly [key: string]: unknown })
   | readonly unknown[]
   | number
   | boolean
   | null;
 
-interface NoIterator {
+interface JsonObject {
+  readonly [Symbol.hasInstance]?: never;
   readonly [Symbol.iterator]?: never;
   readonly [Symbol.asyncIterator]?: never;
 }
@@ -82,6 +82,8 @@ export async function drainEvents(
       if (step.done === true) return { kind: "returned", value: step.value, streamed: joinText(streamed) };
       const event =
         typeof step.value === "string" ? ({ type: "content", content: step.value } as const) : step.value;
+      // A plain string, of which most streams are made, needs no check.
+      if (event === step.value) assertEvent(event);
       switch (event.type) {
         case "content": {
           const block = typeof event.content === "string" ? text(event.content) : event.content;
@@ -106,32 +108,11 @@ export async function drainEvents(
           return { kind: "failed", message: event.message };
         case "complete":
           return { kind: "returned", value: undefined, streamed: joinText(streamed) };
-        default:
-          throw new TypeError(describeMistake(event satisfies never));
       }
     }
   } finally {
     await events.return(undefined);
   }
-}
-
-const eventTypes = ["content", "toolUse", "progress", "log", "error", "complete"];
-
-/** Says what is wrong with something that was yielded, and what to yield instead. */
-function describeMistake(event: unknown): string {
-  if (isContent(event)) return describeAs("a content block", 'write { type: "content", content: block }');
-  const { type } = (typeof event === "object" && event !== null ? event : {}) as { readonly type?: unknown };
-  const likely = typeof type === "string" ? nearest(type, eventTypes) : undefined;
-  const found =
-    type === undefined
-      ? `${describeValue(event)} without a type`
-      : `an event of type ${JSON.stringify(type)}`;
-  const hint = likely === undefined ? `the types are ${eventTypes.join(", ")}` : `did you mean "${likely}"?`;
-  return describeAs(found, hint);
-}
-
-function describeAs(found: string, hint: string): string {
-  return `A streaming tool yielded ${found}, which is no event; ${hint}`;
 }
 
 /** Does something and waits for it, but not past an abort: a transport that is stuck must not hold up `finally`. */

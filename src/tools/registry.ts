@@ -11,14 +11,29 @@ import { type Catalog, createCatalog } from "./catalog.ts";
 import { failure, text } from "./content.ts";
 import type { CallContext } from "./context.ts";
 import { drainEvents, type EventStream, type HandlerResult } from "./event.ts";
-import { HandlerContext, isEventStream, toFailureText, type ToolHandler } from "./handler.ts";
+import {
+  HandlerContext,
+  isEventStream,
+  toFailureText,
+  type ToolContext,
+  type ToolHandler,
+} from "./handler.ts";
 import { describeIssues } from "./issue.ts";
 import type { PromptRegistry } from "./prompts.ts";
 import type { Change, CompletionProvider, Provider, ToolCall, ToolOutcome } from "./provider.ts";
 import type { ResourceRegistry } from "./resources.ts";
 import { checkOutput, toToolResult } from "./result.ts";
-import { assertObjectRoot, type InferredOutput, type Schema, type SchemaSource, toSchema } from "./schema.ts";
-import { assertToolSpec, type ResultFor, type SoundSchemas, type ToolSpec } from "./tool-spec.ts";
+import { type InferredOutput, type Schema, type SchemaSource, toObjectRoot, toSchema } from "./schema.ts";
+import {
+  assertToolSpec,
+  type CheckedLater,
+  type Handled,
+  type ObjectSource,
+  type ResultFor,
+  type SoundOutput,
+  type SoundSchemas,
+  type ToolSpec,
+} from "./tool-spec.ts";
 
 export interface RegistryOptions {
   readonly resources?: ResourceRegistry;
@@ -53,6 +68,22 @@ export interface Registry extends Provider {
    * @example
    * registry.register("add", { input: z.object({ a: z.number(), b: z.number() }) }, ({ a, b }) => a + b);
    */
+  register<const Input extends ObjectSource = NoInput, const Output extends SchemaSource = never>(
+    name: string,
+    spec: ToolSpec<Input, Output> & { readonly output?: SoundOutput<Output> },
+    handler: NoInfer<ToolHandler<InferredOutput<Input>, ResultFor<Output>>>,
+  ): void;
+  /** Adds a tool whose result is checked against `output` only when it is there: one that another tool gave. */
+  register<
+    const Input extends ObjectSource = NoInput,
+    const Output extends SchemaSource = never,
+    Returned extends Handled<Output> = never,
+  >(
+    name: string,
+    spec: ToolSpec<Input, Output> & { readonly output: SoundOutput<Output> } & CheckedLater<Returned, Output>,
+    handler: (args: NoInfer<InferredOutput<Input>>, context: ToolContext) => Returned,
+  ): void;
+  /** Adds a tool whose schemas are known when the program runs. The compiler shows the error of this one. */
   register<const Input extends SchemaSource = NoInput, const Output extends SchemaSource = never>(
     name: string,
     spec: ToolSpec<Input, Output> & SoundSchemas<Input, Output>,
@@ -91,7 +122,8 @@ export function createRegistry(options: RegistryOptions = {}): Registry {
     });
 
   return {
-    register: (name, spec, handler) => catalog.add(name, toEntry(name, spec, handler as ToolHandler<never>)),
+    register: (name: string, spec: ToolSpec<SchemaSource>, handler: unknown) =>
+      catalog.add(name, toEntry(name, spec, handler as ToolHandler<never>)),
     unregister: (name) => catalog.remove(name),
     listTools: () => catalog.list(),
     callTool: (call, context) => {
@@ -119,8 +151,8 @@ function toEntry(name: string, spec: ToolSpec<SchemaSource>, handler: ToolHandle
   assertToolSpec(name, spec, handler);
   const { input: inputSource = noInput, output: outputSource, ...shown } = spec;
   const what = `Tool ${JSON.stringify(name)}`;
-  const input = toSchema(inputSource, { limits: trusted, what: `${what}: input` });
-  assertObjectRoot(input, `${what}: input`);
+  const given = toSchema(inputSource, { limits: trusted, what: `${what}: input` });
+  const input = toObjectRoot(given, `${what}: input`);
   const output =
     outputSource === undefined
       ? undefined

@@ -3,12 +3,12 @@ import { z } from "zod";
 import { SchemaError } from "../errors/schema-error.ts";
 import { describeIssues } from "./issue.ts";
 import {
-  assertObjectRoot,
   type Checked,
   type InferredInput,
   type InferredOutput,
   type JsonSchema,
   type SchemaSource,
+  toObjectRoot,
   toSchema,
 } from "./schema.ts";
 
@@ -137,12 +137,59 @@ describe("a JSON Schema", () => {
 
 describe("an object root", () => {
   test("is asked for", () => {
-    expect(() => assertObjectRoot(toSchema(weather), "Tool")).not.toThrow();
-    expect(() => assertObjectRoot(toSchema(z.object({})), "Tool")).not.toThrow();
-    expect(() => assertObjectRoot(toSchema({}), 'Tool "x": input')).toThrow('Tool "x": input must be');
-    expect(() => assertObjectRoot(toSchema({ type: ["object"] }), "Tool")).toThrow(SchemaError);
-    expect(() => assertObjectRoot(toSchema(z.string()), "Tool")).toThrow('type "string"');
+    expect(() => toObjectRoot(toSchema(weather), "Tool")).not.toThrow();
+    expect(() => toObjectRoot(toSchema(z.object({})), "Tool")).not.toThrow();
+    expect(() => toObjectRoot(toSchema({}), 'Tool "x": input')).toThrow('Tool "x": input must be');
+    expect(() => toObjectRoot(toSchema({ type: ["object"] }), "Tool")).toThrow(SchemaError);
+    expect(() => toObjectRoot(toSchema(z.string()), "Tool")).toThrow('type "string"');
   });
+});
+
+describe("a union of objects", () => {
+  const a = z.object({ kind: z.literal("a"), n: z.number() });
+  const b = z.object({ kind: z.literal("b") });
+
+  test.each<[what: string, source: SchemaSource]>([
+    ["z.union", z.union([a, b])],
+    ["z.discriminatedUnion", z.discriminatedUnion("kind", [a, b])],
+    ["z.union in z.union", z.union([a, z.union([b, a])])],
+    [
+      "z.intersection",
+      z.intersection(z.object({ kind: z.string() }), z.object({ n: z.number().optional() })),
+    ],
+    [
+      "anyOf",
+      {
+        anyOf: [
+          { type: "object", required: ["kind"] },
+          { type: "object", required: ["b"] },
+        ],
+      },
+    ],
+  ])("as %s has an object root, and is checked as before", async (_, source) => {
+    const schema = toObjectRoot(toSchema(source), "Tool");
+    expect(schema.json).toMatchObject({ ...toSchema(source).json, type: "object" });
+    expect(await schema.check({ kind: "b" })).toMatchObject({ ok: true });
+    expect(await schema.check({})).toMatchObject({ ok: false });
+  });
+
+  test("with something else beside it has none", () => {
+    const source = z.union([a, z.string()]);
+    expect(() => toObjectRoot(toSchema(source), "Tool")).toThrow("but has no type. Wrap it in an object");
+  });
+});
+
+test.each<[source: JsonSchema, sentence: string]>([
+  [{ type: "object", properties: { a: z.string() } }, "holds a zod schema at /properties/a. Write all of it"],
+  [{ type: "object", properties: { a: { items: z.string() } } }, "at /properties/a/items"],
+  [{ anyOf: [z.string()] }, "at /anyOf/0"],
+])("a JSON Schema that holds a schema of a library is refused", (source, sentence) => {
+  expect(() => toSchema(source, { what: "Tool" })).toThrow(sentence);
+});
+
+test("a property that is called ~standard is a property", () => {
+  const properties = { "~standard": { type: "string" } };
+  expect(() => toSchema({ type: "object", properties })).not.toThrow();
 });
 
 describe("types", () => {

@@ -1,6 +1,7 @@
 import type { StandardSchemaV1 } from "@standard-schema/spec";
 import { SchemaError } from "../errors/schema-error.ts";
 import { fromJsonSchema } from "./ajv-schema.ts";
+import { toPointer } from "./issue.ts";
 import type { JsonSchema, Schema } from "./json-schema.ts";
 import { defaultSchemaLimits, type SchemaLimits } from "./schema-limits.ts";
 import { fromStandardSchema } from "./standard-schema.ts";
@@ -52,15 +53,35 @@ export function toSchema(source: SchemaSource, options: SchemaOptions = {}): Sch
 
 /** A plain object of schemas is no schema: as a JSON Schema it would allow everything. */
 function assertNoRawShape(source: JsonSchema, what: string): void {
-  if (typeof source !== "object" || source === null) return;
-  const member = Object.entries(source).find(([, value]) => isStandardSchema(value));
-  if (member === undefined) return;
-  const { vendor } = (member[1] as StandardSchemaV1)["~standard"];
+  const found = findLibrarySchema(source);
+  if (found === undefined) return;
+  const [keys, { vendor }] = found;
   const wrap = wrappers[vendor] ?? "the library's own object({ … })";
-  throw new SchemaError(
-    "schema.invalid",
-    `${what} is a plain object whose member ${JSON.stringify(member[0])} is a ${vendor} schema. Wrap it: ${wrap}.`,
-  );
+  const fault =
+    keys.length === 1
+      ? `is a plain object whose member ${JSON.stringify(keys[0])} is a ${vendor} schema. Wrap it: ${wrap}.`
+      : `is a JSON Schema that holds a ${vendor} schema at ${toPointer(keys)}. ` +
+        `Write all of it with ${vendor}, ${wrap}, or all of it as JSON.`;
+  throw new SchemaError("schema.invalid", `${what} ${fault}`);
+}
+
+/** More values than people write by hand; what is larger was made by a program. */
+const maxLookedAt = 10_000;
+
+/** The first schema of a library inside a document, and the keys that lead to it. */
+function findLibrarySchema(
+  source: unknown,
+): readonly [keys: readonly string[], schema: StandardSchemaV1.Props] | undefined {
+  const open: (readonly [readonly string[], unknown])[] = [[[], source]];
+  for (let index = 0; index < open.length && index < maxLookedAt; index += 1) {
+    const [keys, value] = open[index] ?? [[], undefined];
+    // JSON has no functions, so a property that is called "~standard" is not taken for one.
+    if (isStandardSchema(value) && typeof value["~standard"]?.validate === "function")
+      return [keys, value["~standard"]];
+    if (typeof value !== "object" || value === null) continue;
+    for (const [key, member] of Object.entries(value)) open.push([[...keys, key], member]);
+  }
+  return undefined;
 }
 
 /** How libraries make a schema from a plain object of schemas. */
@@ -71,19 +92,33 @@ const wrappers: { readonly [vendor: string]: string } = {
 };
 
 /**
- * Insists on `type: "object"` at the root, which the protocol wants of every `inputSchema`.
+ * The schema with `type: "object"` at its root, which the protocol wants of every `inputSchema`. A union of objects gets
+ * it beside its alternatives, where it changes nothing.
  *
  * @throws {@link SchemaError} `schema.not_object`, naming `what` (such as `Tool "weather": input`).
  */
-export function assertObjectRoot(schema: Schema, what: string): void {
-  const type = schema.json["type"];
-  if (type === "object") return;
+export function toObjectRoot(schema: Schema, what: string): Schema {
+  const { json } = schema;
+  const { type } = json;
+  if (type === "object") return schema;
+  if (type === undefined && takesObjectsOnly(json))
+    return { json: { type: "object", ...json }, check: (value) => schema.check(value) };
   const found = type === undefined ? "no type" : `type ${JSON.stringify(type)}`;
   throw new SchemaError(
     "schema.not_object",
     `${what} must be a schema with type "object" at its root, but has ${found}. ` +
       'Wrap it in an object with a name for the value: z.object({ value: … }), or { type: "object", properties: … }.',
   );
+}
+
+function takesObjectsOnly(json: unknown): boolean {
+  if (typeof json !== "object" || json === null) return false;
+  const { type, anyOf, oneOf, allOf } = json as JsonSchema;
+  if (type !== undefined) return type === "object";
+  const areObjects = [anyOf, oneOf].some(
+    (parts) => Array.isArray(parts) && parts.length > 0 && parts.every(takesObjectsOnly),
+  );
+  return areObjects || (Array.isArray(allOf) && allOf.some(takesObjectsOnly));
 }
 
 function isStandardSchema(source: unknown): source is StandardSchemaV1 {

@@ -1,7 +1,7 @@
 import type { StandardSchemaV1 } from "@standard-schema/spec";
 import { assertKnownKeys, type KeysOf } from "../errors/known-keys.ts";
-import type { Icon, Meta, ToolAnnotations } from "../mcp/types.ts";
-import type { HandlerResult, OutputResult, StructuredValue } from "./event.ts";
+import type { Icon, Meta, ToolAnnotations, ToolResult } from "../mcp/types.ts";
+import type { EventStream, HandlerResult, OutputResult, StructuredValue } from "./event.ts";
 import { describeValue } from "./issue.ts";
 import type { InferredInput, SchemaSource } from "./schema.ts";
 import { assertToolName } from "./tool-name.ts";
@@ -23,7 +23,55 @@ export interface ToolSpec<Input extends SchemaSource, Output extends SchemaSourc
 export type ResultFor<Output> = [Output] extends [never] ? HandlerResult : OutputResult<ValueOf<Output>>;
 
 /** What a handler returns is checked before the transforms of its schema, so its input side is what counts. */
-type ValueOf<Output> = Output extends StandardSchemaV1 ? InferredInput<Output> : StructuredValue;
+type ValueOf<Output> = Output extends StandardSchemaV1
+  ? InferredInput<Output>
+  : Output extends { readonly type: NoString }
+    ? StructuredValue
+    : StructuredValue | string;
+
+/** The types of JSON Schema of which no string is. */
+type NoString = "object" | "array" | "number" | "integer" | "boolean" | "null";
+
+/** What a handler may give back where only its run shows whether that fits `output`. */
+export type Handled<Output> =
+  | ResultFor<Output>
+  | ToolResult
+  | Promise<ResultFor<Output> | ToolResult>
+  | EventStream<ResultFor<Output> | ToolResult | void>;
+
+/**
+ * Lets through two things that are checked when the handler ran: a whole `ToolResult`, such as that of another tool, and
+ * a stream that may fail by an event and return nothing. For anything else it is `never`.
+ */
+export type CheckedLater<Returned, Output> = Returned extends
+  | Generator<infer Event, infer End>
+  | AsyncGenerator<infer Event, infer End>
+  ? EndsLater<End, ResultFor<Output>, Extract<Event, { readonly type: "error" }>>
+  : EndsLater<Awaited<Returned>, ResultFor<Output>, never>;
+
+type EndsLater<End, Result, Failure> = ToolResult extends End
+  ? unknown
+  : [Failure] extends [never]
+    ? never
+    : [End] extends [Result | void]
+      ? unknown
+      : never;
+
+/** Sources whose type tells that they describe an object, also where that type is a parameter of a function around. */
+export type ObjectSource =
+  | StandardSchemaV1<ArgumentsObject | undefined>
+  | {
+      readonly type: "object";
+      readonly properties?: { readonly [name: string]: NoLibrarySchema | boolean };
+      readonly "~standard"?: never;
+    };
+
+/** A list is no object of arguments. */
+type ArgumentsObject = object & { readonly [Symbol.iterator]?: never };
+
+interface NoLibrarySchema {
+  readonly "~standard"?: never;
+}
 
 /**
  * Lets through schemas that can be used. In place of any other stands a sentence, to which no schema is assignable: the
@@ -36,10 +84,13 @@ export interface SoundSchemas<Input, Output> {
         Input,
         "This is no schema: write z.object({ … }), or a JSON Schema with type: 'object'"
       >;
-  readonly output?: Output extends StandardSchemaV1
-    ? Output
-    : JsonSchemaOr<Output, "This is no schema: write z.object({ … }), or a JSON Schema">;
+  readonly output?: SoundOutput<Output>;
 }
+
+/** Lets through an `output` that can be used. */
+export type SoundOutput<Output> = Output extends StandardSchemaV1
+  ? Output
+  : JsonSchemaOr<Output, "This is no schema: write z.object({ … }), or a JSON Schema">;
 
 /** By what comes out where anything may go in, as with `z.preprocess`. One that is any schema is checked when registered. */
 type ObjectOr<Input extends StandardSchemaV1, Mistake> = StandardSchemaV1 extends Input
@@ -48,9 +99,10 @@ type ObjectOr<Input extends StandardSchemaV1, Mistake> = StandardSchemaV1 extend
     ? IfObject<StandardSchemaV1.InferOutput<Input>, Input, Mistake>
     : IfObject<StandardSchemaV1.InferInput<Input>, Input, Mistake>;
 
-type IfObject<Value, Input, Mistake> = [Value] extends [readonly unknown[]]
+/** A schema with a default takes `undefined` too; callers send an object all the same. */
+type IfObject<Value, Input, Mistake> = [Value] extends [readonly unknown[] | undefined]
   ? Mistake
-  : [Value] extends [object]
+  : [Value] extends [object | undefined]
     ? Input
     : Mistake;
 
@@ -59,16 +111,20 @@ type ObjectJsonSchemaOr<Input, Mistake> = string extends keyof Input
   ? Input
   : Input extends { readonly type: infer Type extends string }
     ? "object" extends Type
-      ? Input
+      ? JsonSchemaOr<Input, Mistake>
       : Mistake
     : Mistake;
 
-/** No keyword of JSON Schema holds a schema of a library. */
+/** No keyword of JSON Schema holds a schema of a library, and no property of an object is one. */
 type JsonSchemaOr<Source, Mistake> = string extends keyof Source
   ? Source
-  : [Extract<Source[keyof Source], StandardSchemaV1>] extends [never]
+  : [Extract<Source[keyof Source] | PropertyOf<Source>, StandardSchemaV1>] extends [never]
     ? Source
     : Mistake;
+
+type PropertyOf<Source> = Source extends { readonly properties: infer Properties }
+  ? Properties[keyof Properties]
+  : never;
 
 const specKeys: KeysOf<ToolSpec<SchemaSource>> = {
   title: true,

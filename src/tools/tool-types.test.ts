@@ -4,20 +4,24 @@ import * as v from "valibot";
 import { describe, expect, expectTypeOf, test } from "vitest";
 import { z } from "zod";
 import { RawJson } from "../json/raw.ts";
+import type { ToolResult } from "../mcp/types.ts";
 import { elicit, inputRequired } from "./ask.ts";
 import { failure, structured, text } from "./content.ts";
 import { createCallContext } from "./context.ts";
 import type { HandlerResult } from "./event.ts";
+import type { ToolHandler } from "./handler.ts";
 import { createPromptRegistry } from "./prompts.ts";
 import { createRegistry, type Registry } from "./registry.ts";
 import { createResourceRegistry } from "./resources.ts";
-import type { SchemaSource } from "./schema.ts";
+import type { InferredOutput, SchemaSource } from "./schema.ts";
 import type { ToolSpec } from "./tool-spec.ts";
 
 // These tests run twice: `tsc` fails for a mistake that compiles (an unused @ts-expect-error) and for sound code that does
 // not, and vitest runs the same lines.
 
 const output = z.object({ celsius: z.number(), unit: z.enum(["c", "f"]).default("c") });
+const strict = z.strictObject({ celsius: z.number() });
+const more = { celsius: 3, sky: "blue" };
 const sources = {
   valibot: toStandardJsonSchema(v.object({ celsius: v.number() })),
   arktype: type({ celsius: "number" }),
@@ -82,6 +86,71 @@ describe("with `output`, a handler may return", () => {
     expect(await registry.callTool(call, createCallContext())).toMatchObject({ kind: "input_required" });
     registry.unregister("x");
     registry.register("x", { output }, () => ({ content: [text("no thermometer")], isError: true }));
+    expect(await resultOf(registry)).toMatchObject({ isError: true });
+  });
+});
+
+describe("with `output`, the run shows whether it fits:", () => {
+  test.each<[what: string, register: (registry: Registry) => void]>([
+    ["a string, by JSON Schema", (r) => r.register("x", { output: { type: "string" } }, () => "warm")],
+    [
+      "one of several types, by JSON Schema",
+      (r) => r.register("x", { output: { anyOf: [{ type: "string" }, { type: "null" }] } }, () => "warm"),
+    ],
+    ["a whole result of elsewhere", (r) => r.register("x", { output: z.string() }, () => wholeResult())],
+    [
+      "a whole result of elsewhere, awaited",
+      (r) => r.register("x", { output: z.string() }, async () => await wholeResult()),
+    ],
+    [
+      "a whole result at the end of a stream",
+      (r) =>
+        r.register("x", { output: z.string() }, async function* () {
+          yield "part";
+          return await wholeResult();
+        }),
+    ],
+  ])("%s", async (_, register) => {
+    const registry = createRegistry();
+    register(registry);
+    expect(await resultOf(registry)).toMatchObject({ structuredContent: "warm" });
+  });
+
+  test("a stream that fails and returns nothing", async () => {
+    const registry = createRegistry();
+    registry.register("x", { output }, async function* () {
+      yield "part";
+      yield { type: "error", message: "no thermometer" };
+    });
+    expect(await resultOf(registry)).toMatchObject({ isError: true, content: [{ text: "no thermometer" }] });
+  });
+
+  test.each<[what: string, register: (registry: Registry) => void, result: object]>([
+    [
+      "dropped by zod",
+      (r) => r.register("x", { output }, () => more),
+      { structuredContent: { celsius: 3, unit: "c" } },
+    ],
+    [
+      "a failure for a strict object",
+      (r) => r.register("x", { output: strict }, () => more),
+      { isError: true },
+    ],
+    [
+      "kept by JSON Schema",
+      (r) => r.register("x", { output: jsonSchema }, () => more),
+      { structuredContent: more },
+    ],
+  ])("members that the schema does not have are %s", async (_, register, result) => {
+    const registry = createRegistry();
+    register(registry);
+    const { structuredContent, isError } = (await resultOf(registry)) as ToolResult;
+    expect(isError === true ? { isError } : { structuredContent }).toEqual(result);
+  });
+
+  test("a whole result of elsewhere that does not fit", async () => {
+    const registry = createRegistry();
+    registry.register("x", { output }, () => wholeResult());
     expect(await resultOf(registry)).toMatchObject({ isError: true });
   });
 });
@@ -244,6 +313,18 @@ describe("what fails to compile is refused at registration:", () => {
       'Tool "x": output is a plain object whose member "a" is a valibot schema. Wrap it',
     ],
     [
+      "a raw shape inside of a JSON Schema",
+      // @ts-expect-error -- the error says what to write
+      (r) => r.register("x", { input: { type: "object", properties: { a: z.string() } } }, () => ""),
+      'Tool "x": input is a JSON Schema that holds a zod schema at /properties/a. Write all of it with zod',
+    ],
+    [
+      "a raw shape inside of the JSON Schema of an output",
+      // @ts-expect-error -- the error says what to write
+      (r) => r.register("x", { output: { type: "object", properties: { a: z.string() } } }, () => null),
+      'Tool "x": output is a JSON Schema that holds a zod schema at /properties/a',
+    ],
+    [
       "no handler",
       // @ts-expect-error -- the handler is missing
       (r) => r.register("x", { description: "Does nothing" }),
@@ -343,6 +424,24 @@ describe("an input may be", () => {
       "a JSON Schema in a variable",
       (r) => r.register("x", { input: jsonSchema }, (args) => args["celsius"] ?? 0),
     ],
+    [
+      "an object that may be left out",
+      (r) =>
+        r.register("x", { input: z.object({ a: z.number().optional() }).optional() }, (args) => args?.a ?? 0),
+    ],
+    [
+      "an object with a default",
+      (r) =>
+        r.register("x", { input: z.object({ a: z.number().default(1) }).default({ a: 2 }) }, ({ a }) => a),
+    ],
+    [
+      "a union of objects",
+      (r) => r.register("x", { input: z.union([z.object({ a: z.number() }), z.object({})]) }, (args) => args),
+    ],
+    [
+      "given by a generic function",
+      (r) => addGeneric(r, z.object({ a: z.number().default(1) }), ({ a }) => a),
+    ],
     ["a document from elsewhere", (r) => r.register("x", { input: toDocument() }, () => "")],
     ["a schema known only as one", (r) => r.register("x", toSpec(), () => "")],
   ])("%s", async (_, register) => {
@@ -366,6 +465,13 @@ test("a generator is no value that a handler may return", () => {
   expectTypeOf<{ next: string }>().toExtend<HandlerResult>();
 });
 
+test("a function is no value that a handler may return", async () => {
+  const registry = createRegistry({ onError: () => {} });
+  // @ts-expect-error -- a function has no JSON
+  registry.register("x", {}, () => () => 1);
+  expect(await resultOf(registry)).toMatchObject({ isError: true });
+});
+
 const jsonSchema = { type: "object", properties: { celsius: { type: "number" } } };
 
 function toDocument(): { readonly [keyword: string]: unknown } {
@@ -374,6 +480,18 @@ function toDocument(): { readonly [keyword: string]: unknown } {
 
 function toSpec(): ToolSpec<SchemaSource> {
   return { input: z.object({}) };
+}
+
+function wholeResult(): Promise<ToolResult> {
+  return Promise.resolve({ content: [text("warm")], structuredContent: "warm" });
+}
+
+function addGeneric<Input extends z.ZodObject>(
+  registry: Registry,
+  input: Input,
+  handler: ToolHandler<InferredOutput<Input>>,
+): void {
+  registry.register("x", { input }, handler);
 }
 
 async function resultOf(registry: Registry): Promise<unknown> {
