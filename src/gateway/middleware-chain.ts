@@ -12,7 +12,7 @@ import { given } from "./config/given.ts";
 import { toRedaction } from "./config/redaction.ts";
 import { logCalls } from "./log-calls.ts";
 import type { GatewayLog } from "./log.ts";
-import { hideInData } from "./safe-log.ts";
+import { hideEverywhere } from "./safe-log.ts";
 import { loadMiddleware } from "./user-middleware.ts";
 
 /** What a config wants done around every call; disposing it closes the audit file. */
@@ -85,7 +85,7 @@ function createAudited(
     clock,
     ownerOf,
     recordsArguments: (server) => wanted.get(server) ?? audit?.arguments ?? false,
-    redact: (args) => hideInData(args, (json) => hide(scrub(json))),
+    redact: (_args, _tool, text) => hideEverywhere(text, (json) => hide(scrub(json))),
     onDropped: (count) => log.error({ count }, "audit records were dropped: the file is too slow"),
     onFailed: (error) => log.error({ error: String(error) }, "an audit record could not be written"),
   });

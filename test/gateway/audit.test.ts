@@ -156,6 +156,36 @@ describe("the audit of a gateway", () => {
     );
     expect(records[0]?.arguments).toEqual({ text: "[secret]" });
   });
+
+  test("has no secret among keys and numbers either, and loses no value by that", async () => {
+    const entry = { ...statefulServer(), env: { KEY: "a-secret-of-the-config", PIN: "987654321" } };
+    const records = await record(
+      {
+        mcpServers: { child: entry },
+        junctor: {
+          servers: { child: { audit: { arguments: true } } },
+          redact: ["email", "credit-card"],
+        },
+      },
+      async (call) => {
+        await call(
+          "child__echo",
+          `{"text":"hi","a-secret-of-the-config":1,"ada@example.com":2,"bob@example.com":{"n":3},
+            "card":4111111111111111,"long":[6304000000000012344],"exponent":4.111111111111111e15,"pin":987654321}`,
+        );
+      },
+    );
+    expect(records[0]?.arguments).toEqual({
+      text: "hi",
+      "[secret]": 1,
+      "[redacted]": 2,
+      "[redacted] (2)": { n: 3 },
+      card: "[redacted]",
+      long: ["[redacted]"],
+      exponent: "[redacted]",
+      pin: "[secret]",
+    });
+  });
 });
 
 describe("the log of a gateway", () => {
