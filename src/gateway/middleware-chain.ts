@@ -70,15 +70,15 @@ function openAudit(audit: NonNullable<GatewayConfig["audit"]>): Promise<AuditFil
   return openAuditFile({ path: file, ...given({ maxBytes, keep }) });
 }
 
-/** Records name the server of a tool; of a name that no server has, the gateway. */
+/** Records name the server of a tool, or that a name speaks of; of any other name, the gateway. */
 function createAudited(
   record: AuditSink,
-  { audit, servers }: GatewayConfig,
+  { audit, servers, disabled }: GatewayConfig,
   patterns: RedactOptions["patterns"],
   { clock, log, ownerOf, hide }: MiddlewareChainOptions,
 ): Middleware {
   const scrub = createScrubber({ patterns });
-  const wanted = new Map(servers.map((server) => [server.name, server.audit.arguments]));
+  const wanted = new Map([...servers, ...disabled].map((server) => [server.name, server.audit.arguments]));
   return auditLog({
     record,
     server: "gateway",
