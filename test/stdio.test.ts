@@ -129,6 +129,17 @@ describe.concurrent("a server on standard streams ends with code 0", () => {
     await expect(child.exited).resolves.toEqual({ code: 0, signal: null });
     expect(child.stderr()).toBe("");
   });
+
+  test("on SIGTERM after the end of its input, and answers a request that it gives up", async () => {
+    await using child = demo();
+    child.send({ jsonrpc: "2.0", ...call(1, "countdown", { from: 100 }, { progressToken: 1 }) });
+    await expect(child.take()).resolves.toMatchObject({ method: "notifications/progress" });
+    child.process.stdin.end();
+    child.process.kill("SIGTERM");
+    await expect(child.exited).resolves.toEqual({ code: 0, signal: null });
+    const data = { code: "channel.closed", delivery: "outcome_unknown" };
+    expect(child.frames.at(-1)).toMatchObject({ id: 1, error: { code: -32603, data } });
+  });
 });
 
 /** A line that is not right, and what it is answered with; nothing if it looks like a response or a notification. */

@@ -40,8 +40,8 @@ export type AuditSink = (record: AuditRecord) => void | Promise<void>;
 
 export interface AuditOptions {
   readonly sink: AuditSink;
-  /** Given, the arguments are recorded too, after this changed them. */
-  readonly redact?: (args: unknown, tool: string) => unknown;
+  /** Given, the arguments are recorded too, after this changed them. `text` is their JSON as it came, with exact numbers. */
+  readonly redact?: (args: unknown, tool: string, text: string) => unknown;
   /** Arguments with more bytes are not recorded, only how many there were; 16 KiB. */
   readonly maxArgumentBytes?: number;
   /** How long a call may wait for the sink. */
@@ -109,7 +109,7 @@ function tell<T>(listener: ((told: T) => void) | undefined, told: T): void {
 /** A redaction that fails says so in the record: it must neither leak the arguments nor fail the call. */
 function redacted(redact: NonNullable<AuditOptions["redact"]>, args: RawJson, tool: string): unknown {
   try {
-    return redact(args.value, tool);
+    return redact(args.value, tool, args.text);
   } catch {
     return "[redaction failed]";
   }

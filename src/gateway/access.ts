@@ -1,10 +1,11 @@
 import { createHash } from "node:crypto";
 import { toRelayable } from "../mcp/project/capabilities.ts";
+import type { OwnerOf } from "../middleware/audit-log.ts";
 import { createGlobs } from "../middleware/glob.ts";
 import type { Hearer } from "../tools/provider.ts";
 import type { Authenticate } from "../transports/http/handler.ts";
 import type { Catalog, Snapshot } from "./catalog/catalog.ts";
-import { createView, type Owner, type Policy, type View } from "./catalog/view.ts";
+import { createView, type Policy, type View } from "./catalog/view.ts";
 import type { GatewayConfig } from "./config/config.ts";
 
 /** Who may come in, and what they may see and use. */
@@ -14,8 +15,8 @@ export interface Access {
   /** Tells a caller by its key; undefined when there are no keys, and everybody may come in. */
   readonly authenticate: Authenticate | undefined;
   viewFor(context: Hearer): View;
-  /** Whose a tool is, also one that the caller may not use: for those who write down what was refused. */
-  ownerOf(tool: string, context: Hearer): Owner | undefined;
+  /** Whose a tool is, also one that the caller may not use or the config takes away: for those who write down what was refused. */
+  ownerOf: OwnerOf;
   /** Callers that came in by what the other access let in, and this one does not; undefined for those without a name. */
   revokedSince(earlier: Access): readonly (string | undefined)[];
 }
@@ -36,13 +37,20 @@ export function createAccess(config: GatewayConfig, catalog: Catalog, unnamed: U
   );
   if (keys.length === 0 || unnamed === "trusted") policies.set(undefined, general);
   const views = new WeakMap<Snapshot, Map<Policy, View>>();
-  const viewUnder = (policy: Policy, { capabilities, revision }: Hearer): View => {
-    const snapshot = catalog.snapshotFor(toRelayable(capabilities, revision).key);
+  const snapshotFor = ({ capabilities, revision }: Hearer): Snapshot =>
+    catalog.snapshotFor(toRelayable(capabilities, revision).key);
+  const viewUnder = (policy: Policy, context: Hearer): View => {
+    const snapshot = snapshotFor(context);
     let own = views.get(snapshot);
     if (own === undefined) views.set(snapshot, (own = new Map<Policy, View>()));
     let view = own.get(policy);
     if (view === undefined) own.set(policy, (view = createView(snapshot, policy, separator)));
     return view;
+  };
+  /** The server that a name speaks of, though it lists no such tool or is disabled. */
+  const namedOwner = (tool: string): ReturnType<OwnerOf> => {
+    const named = [...config.servers, ...config.disabled].find((server) => catalog.isNamedFor(server, tool));
+    return named === undefined ? undefined : { server: named.name };
   };
   return {
     callers,
@@ -51,7 +59,10 @@ export function createAccess(config: GatewayConfig, catalog: Catalog, unnamed: U
       keys.length === 0 ? undefined : (header) => callers.get(digestOf(bearerOf(header("authorization")))),
     viewFor: (context) =>
       viewUnder(policies.get(keys.length === 0 ? undefined : context.caller) ?? nothing, context),
-    ownerOf: (tool, context) => viewUnder(everything, context).toolOwner(tool),
+    ownerOf: (tool, context) =>
+      viewUnder(everything, context).toolOwner(tool) ??
+      snapshotFor(context).withheld(tool) ??
+      namedOwner(tool),
     revokedSince: ({ callers: before }) => {
       const gone = [...before].filter(([hash, name]) => callers.get(hash) !== name).map(([, name]) => name);
       // Without keys everybody came in.

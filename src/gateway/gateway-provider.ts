@@ -10,8 +10,9 @@ import type { Hearer, Outcome, Provider, Resumption, ToolOutcome } from "../tool
 import { abandonedCall, notParked } from "./bridge/abandoned.ts";
 import { isParkedState } from "./bridge/parking.ts";
 import type { Catalog } from "./catalog/catalog.ts";
+import type { Owner } from "./catalog/merge.ts";
 import { missingServers } from "./catalog/missing.ts";
-import type { Owner, View } from "./catalog/view.ts";
+import type { View } from "./catalog/view.ts";
 import type { DisabledServer } from "./config/config.ts";
 import { hideInData } from "./safe-log.ts";
 import type { Upstream } from "./upstream/upstream.ts";

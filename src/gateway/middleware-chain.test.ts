@@ -27,6 +27,7 @@ const toConfig = (config: Partial<GatewayConfig>): GatewayConfig =>
     limits: {},
     redact: [],
     servers: [],
+    disabled: [],
     ...config,
   }) as unknown as GatewayConfig;
 

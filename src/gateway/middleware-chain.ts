@@ -12,7 +12,7 @@ import { given } from "./config/given.ts";
 import { toRedaction } from "./config/redaction.ts";
 import { logCalls } from "./log-calls.ts";
 import type { GatewayLog } from "./log.ts";
-import { hideInData } from "./safe-log.ts";
+import { hideEverywhere } from "./safe-log.ts";
 import { loadMiddleware } from "./user-middleware.ts";
 
 /** What a config wants done around every call; disposing it closes the audit file. */
@@ -70,22 +70,22 @@ function openAudit(audit: NonNullable<GatewayConfig["audit"]>): Promise<AuditFil
   return openAuditFile({ path: file, ...given({ maxBytes, keep }) });
 }
 
-/** Records name the server of a tool; of a name that no server has, the gateway. */
+/** Records name the server of a tool, or that a name speaks of; of any other name, the gateway. */
 function createAudited(
   record: AuditSink,
-  { audit, servers }: GatewayConfig,
+  { audit, servers, disabled }: GatewayConfig,
   patterns: RedactOptions["patterns"],
   { clock, log, ownerOf, hide }: MiddlewareChainOptions,
 ): Middleware {
   const scrub = createScrubber({ patterns });
-  const wanted = new Map(servers.map((server) => [server.name, server.audit.arguments]));
+  const wanted = new Map([...servers, ...disabled].map((server) => [server.name, server.audit.arguments]));
   return auditLog({
     record,
     server: "gateway",
     clock,
     ownerOf,
     recordsArguments: (server) => wanted.get(server) ?? audit?.arguments ?? false,
-    redact: (args) => hideInData(args, (json) => hide(scrub(json))),
+    redact: (_args, _tool, text) => hideEverywhere(text, (json) => hide(scrub(json))),
     onDropped: (count) => log.error({ count }, "audit records were dropped: the file is too slow"),
     onFailed: (error) => log.error({ error: String(error) }, "an audit record could not be written"),
   });

@@ -1,4 +1,5 @@
 import { rewriteStrings } from "../json/rewrite-strings.ts";
+import { rewriteTexts } from "../json/rewrite-texts.ts";
 import type { GatewayLog, LogLevel } from "./log.ts";
 
 /** A log that never says a secret, wherever in what is logged it turns up. */
@@ -8,7 +9,7 @@ export function createSafeLog(log: GatewayLog, hide: (json: string) => string): 
     (level: LogLevel) =>
     (facts: object, text: string): void => {
       if (!isEnabled(level)) return;
-      const [shownFacts, shownText] = hideInData([facts, text] as const, hide);
+      const [shownFacts, shownText] = hideEverywhere(JSON.stringify([facts, text]), hide) as [object, string];
       log[level](shownFacts, shownText);
     };
   return {
@@ -33,7 +34,13 @@ export function createHide(secrets: () => readonly string[]): (json: string) => 
 /** Shorter pieces would hide half of what is said. */
 const minLength = 6;
 
-/** The same data without secrets. */
+/** What a JSON text says, without secrets: in its strings, its keys and its numbers. For what is written down. */
+export function hideEverywhere(json: string, hide: (json: string) => string): unknown {
+  const hideAll = (texts: readonly string[]): string[] => JSON.parse(hide(JSON.stringify(texts))) as string[];
+  return JSON.parse(rewriteTexts(json, hideAll));
+}
+
+/** The same data without secrets in its strings. */
 export function hideInData<T>(data: T, hide: (json: string) => string): T {
   return data === undefined ? data : (JSON.parse(hide(JSON.stringify(data))) as T);
 }

@@ -74,7 +74,7 @@ export class Inbound {
 
   /** Runs the handler and gives its outcome to `answer`; to `cancelled` instead, if the request was cancelled meanwhile. */
   serve(request: Request, answer: Answer, cancelled?: () => void): void {
-    const task = new Task(this.#channel, request);
+    const task = new Task(this.#channel, request, answer);
     this.#running.set(request.id, task);
     this.#busy++;
     this.#heldBytes += task.bytes;
@@ -122,8 +122,13 @@ export class Inbound {
     if (!task.isOpen) return;
     task.isOpen = false;
     if (this.#running.get(task.id) === task) this.#running.delete(task.id);
+    if (task.isGivenUp) return this.#ended(task);
     if (task.isCancelled) cancelled?.();
     else answer(response);
+    this.#ended(task);
+  }
+
+  #ended(task: Task): void {
     this.#heldBytes -= task.bytes;
     if (--this.#busy === 0) this.#onIdle?.();
   }
@@ -147,9 +152,12 @@ export class Inbound {
     task?.cancel(reason);
   }
 
-  /** Aborts everything. */
-  abort(reason: unknown): void {
-    for (const task of this.#running.values()) task.cancel(reason);
+  /** Aborts everything. Each request is answered with `answer`, if there is one: only its client knows that it wants none. */
+  abort(reason: unknown, answer?: RpcError): void {
+    for (const task of this.#running.values()) {
+      if (answer !== undefined) task.giveUp(toErrorBody(answer));
+      task.cancel(reason);
+    }
     this.#running.clear();
   }
 }
@@ -160,10 +168,14 @@ class Task implements PeerContext {
   readonly bytes: number;
   readonly #channel: Pick<Channel, "send">;
   readonly #abort = new LazyAbort();
+  readonly #answer: Answer;
   isOpen = true;
+  /** It is answered already, by us instead of its handler. */
+  isGivenUp = false;
 
-  constructor(channel: Pick<Channel, "send">, { id, params }: Request) {
+  constructor(channel: Pick<Channel, "send">, { id, params }: Request, answer: Answer) {
     this.#channel = channel;
+    this.#answer = answer;
     this.id = id;
     this.bytes = params?.byteLength ?? 0;
   }
@@ -190,6 +202,13 @@ class Task implements PeerContext {
       if (!(error instanceof ClosedError)) throw error;
       this.cancel(error);
     }
+  }
+
+  /** Answers the request before its handler ends, unless its caller is gone. */
+  giveUp(error: ErrorBody): void {
+    if (this.isCancelled) return;
+    this.isGivenUp = true;
+    this.#answer({ kind: "error", id: this.id, error });
   }
 
   cancel(reason: unknown): void {

@@ -73,10 +73,14 @@ export class Peer {
     this.#inbound.stop();
   }
 
-  /** Aborts every request that is being worked on, and refuses more; nothing will be sent for any of them. */
-  abort(): void {
+  /**
+   * Aborts every request that is being worked on, and refuses more. They are answered with `answer` if it is given, and
+   * nothing else will be sent for any of them.
+   */
+  abort(answer?: RpcError): void {
     this.#inbound.stop();
-    this.#inbound.abort(new ClosedError("outcome_unknown", "the other side is gone"));
+    const reason = answer === undefined ? "the other side is gone" : "the server stopped";
+    this.#inbound.abort(new ClosedError("outcome_unknown", reason), answer);
   }
 
   /** Resolves when every request that was being worked on has ended, and its answer is taken. */

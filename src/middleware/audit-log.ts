@@ -19,11 +19,11 @@ export interface AuditLogOptions extends Omit<AuditOptions, "sink"> {
   readonly clock?: Clock;
 }
 
-/** The server of a tool, and what it calls the tool; undefined where that is not known. */
+/** The server of a tool, and what it calls the tool as far as that is known; undefined where the server is not known. */
 export type OwnerOf = (
   tool: string,
   context: CallContext,
-) => { readonly server: string; readonly ownName: string } | undefined;
+) => { readonly server: string; readonly ownName?: string } | undefined;
 
 /** A name that was made up may be as long as a request; no more of it than this is recorded. */
 const maxNameLength = 256;
@@ -52,7 +52,7 @@ export function auditLog(options: AuditLogOptions): Middleware {
       const now = clock.now();
       const { at: began = now, owner: known } = started.get(call) ?? {};
       // Its server may have been listed meanwhile.
-      const owner = known ?? ownerOf?.(call.name, context);
+      const owner = known?.ownName === undefined ? (ownerOf?.(call.name, context) ?? known) : known;
       const end = describeEnd(ended);
       const isWanted = recordsArguments?.(owner?.server ?? server);
       return audit.record({

@@ -53,6 +53,13 @@ async function serveOne(): Promise<Serving> {
   };
 }
 
+/** What a request is answered with that was given up. */
+const givenUp = {
+  code: -32603,
+  message: expect.stringContaining("may have been carried out") as string,
+  data: { code: "channel.closed", delivery: "outcome_unknown" },
+};
+
 describe.each([
   ["the input ends", ({ wire }: Serving) => wire.end()],
   ["the server is told to stop", ({ stopping }: Serving) => stopping.abort()],
@@ -67,7 +74,7 @@ describe.each([
     expect(serving.clock.now()).toBe(249);
   });
 
-  test("a request that takes too long is aborted, and not answered when it winds down", async () => {
+  test("a request that takes too long is aborted and answered with an error, once", async () => {
     const serving = await serveOne();
     stop(serving);
     await serving.clock.advance(249);
@@ -76,6 +83,18 @@ describe.each([
     expect(serving.signal().aborted).toBe(true);
     expect(serving.isOver()).toBe(false);
     serving.finish();
+    await expect.poll(serving.isOver, { interval: 1 }).toBe(true);
+    expect(serving.wire.lines.map((line) => JSON.parse(line) as object)).toEqual([
+      { jsonrpc: "2.0", id: 1, error: givenUp },
+    ]);
+  });
+
+  test("a request that its client cancelled is not answered", async () => {
+    const serving = await serveOne();
+    serving.wire.send({ jsonrpc: "2.0", method: "notifications/cancelled", params: { requestId: 1 } });
+    await expect.poll(() => serving.signal().aborted, { interval: 1 }).toBe(true);
+    stop(serving);
+    await serving.clock.advance(2250);
     await expect.poll(serving.isOver, { interval: 1 }).toBe(true);
     expect(serving.wire.lines).toEqual([]);
   });
@@ -88,6 +107,7 @@ describe.each([
     await serving.clock.advance(1);
     await expect.poll(serving.isOver, { interval: 1 }).toBe(true);
     expect(serving.clock.sleeping).toBe(0);
+    await expect(serving.wire.take()).resolves.toMatchObject({ id: 1, error: givenUp });
   });
 });
 

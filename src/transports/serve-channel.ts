@@ -4,6 +4,7 @@ import { createDeferred } from "../async/deferred.ts";
 import { LazyAbort } from "../async/lazy-abort.ts";
 import { ClosedError } from "../errors/closed-error.ts";
 import type { KeysOf } from "../errors/known-keys.ts";
+import { RpcError } from "../errors/rpc-error.ts";
 import type { RawJson } from "../json/raw.ts";
 import type { Channel } from "../jsonrpc/channel.ts";
 import type { Handler, PeerContext } from "../jsonrpc/inbound.ts";
@@ -17,7 +18,7 @@ import { createAnnouncer } from "./announcer.ts";
 export interface ServeOptions {
   /** Who is at the other end, where the transport knows. */
   readonly caller?: string;
-  /** Aborting stops serving: requests in flight have `stopMs` to end, then they are aborted. */
+  /** Aborting stops serving: requests in flight have `stopMs` to end, then they are aborted and answered with an error. */
   readonly signal?: AbortSignal;
   /** Aborting refuses requests from now on, and stops serving when those in flight are answered. */
   readonly drain?: AbortSignal;
@@ -118,7 +119,7 @@ export async function serveChannel(
     const idle = peer.idle();
     await settlesWithin(Promise.race([idle, stopped.promise]), lingerMs, clock);
     if (isStopped) await settlesWithin(idle, stopMs, clock);
-    peer.abort();
+    peer.abort(givenUp());
     await settlesWithin(idle, graceMs, clock);
   } finally {
     signal?.removeEventListener("abort", stop);
@@ -126,6 +127,13 @@ export async function serveChannel(
     detach?.();
     await channel[Symbol.asyncDispose]();
   }
+}
+
+/** How a request is answered that had not ended when serving did. */
+function givenUp(): RpcError {
+  const { code, delivery } = new ClosedError("outcome_unknown", "the server stopped");
+  const message = "The server stopped before the request was answered; it may have been carried out";
+  return new RpcError("rpc.internal", message, { data: { code, delivery } });
 }
 
 /** What is the same for every request on a channel. */

@@ -85,8 +85,8 @@ describe("the audit of a gateway", () => {
     );
     const unknown = { ...refused, code: "provider.not_found" };
     expect(records).toMatchObject([
-      { tool: "child__nothing", server: "gateway", ...unknown },
-      { tool: "child__grow", server: "gateway", ...unknown },
+      { tool: "child__nothing", server: "child", ...unknown },
+      { tool: "child__grow", server: "child", ownName: "grow", ...unknown },
       { tool: "child__chat", server: "child", ...unknown },
       { tool: "child__hold", server: "child", ...unknown },
       { tool: "child__echo", server: "child", caller: "mallory", ...unknown },
@@ -96,6 +96,56 @@ describe("the audit of a gateway", () => {
       { tool: "child__echo", server: "child", ...refused, code: "tool.rate_limited" },
     ]);
     expect(records).toHaveLength(9);
+    expect(records[0]).not.toHaveProperty("ownName");
+  });
+
+  test("names the server of a tool that the config takes away, and does with its arguments as that server says", async () => {
+    const audit = { arguments: true };
+    const records = await record(
+      {
+        mcpServers: {
+          child: { ...statefulServer(), disabledTools: ["chat"] },
+          bare: statefulServer(),
+          off: { command: "no-such-server", env: { TOKEN: "${NOT_SET_HERE}" } },
+          quiet: statefulServer(),
+        },
+        junctor: {
+          servers: {
+            child: {
+              audit,
+              deny: ["count"],
+              tools: { grow: { hide: true }, hold: { hide: true, name: "wait" } },
+            },
+            bare: { prefix: false, deny: ["count"] },
+            off: { audit, tools: { find: { name: "search" } } },
+          },
+        },
+      },
+      async (call) => {
+        await call("child__count", '{"n":1}');
+        await call("child__chat", '{"n":2}');
+        await call("child__grow", '{"n":3}');
+        await call("wait", '{"n":4}');
+        await call("child__nothing", '{"n":5}');
+        await call("count", '{"n":6}');
+        await call("off__anything", '{"n":7}');
+        await call("search", '{"n":8}');
+        await call("quiet__nothing", '{"n":9}');
+        await call("nothing", '{"n":10}');
+      },
+    );
+    expect(records.map((each) => [each.server, each.ownName, each.arguments])).toEqual([
+      ["child", "count", { n: 1 }],
+      ["child", "chat", { n: 2 }],
+      ["child", "grow", { n: 3 }],
+      ["child", "hold", { n: 4 }],
+      ["child", undefined, { n: 5 }],
+      ["bare", "count", undefined],
+      ["off", undefined, { n: 7 }],
+      ["off", undefined, { n: 8 }],
+      ["quiet", undefined, undefined],
+      ["gateway", undefined, undefined],
+    ]);
   });
 
   test("tells a server that is down from a call that was refused", async () => {
@@ -156,6 +206,36 @@ describe("the audit of a gateway", () => {
     );
     expect(records[0]?.arguments).toEqual({ text: "[secret]" });
   });
+
+  test("has no secret among keys and numbers either, and loses no value by that", async () => {
+    const entry = { ...statefulServer(), env: { KEY: "a-secret-of-the-config", PIN: "987654321" } };
+    const records = await record(
+      {
+        mcpServers: { child: entry },
+        junctor: {
+          servers: { child: { audit: { arguments: true } } },
+          redact: ["email", "credit-card"],
+        },
+      },
+      async (call) => {
+        await call(
+          "child__echo",
+          `{"text":"hi","a-secret-of-the-config":1,"ada@example.com":2,"bob@example.com":{"n":3},
+            "card":4111111111111111,"long":[6304000000000012344],"exponent":4.111111111111111e15,"pin":987654321}`,
+        );
+      },
+    );
+    expect(records[0]?.arguments).toEqual({
+      text: "hi",
+      "[secret]": 1,
+      "[redacted]": 2,
+      "[redacted] (2)": { n: 3 },
+      card: "[redacted]",
+      long: ["[redacted]"],
+      exponent: "[redacted]",
+      pin: "[secret]",
+    });
+  });
 });
 
 describe("the log of a gateway", () => {
@@ -179,7 +259,10 @@ describe("the log of a gateway", () => {
         text: "call of child__echo: ok",
         facts: { ...known, tool: "child__echo", server: "child", outcome: "ok" },
       },
-      { level: "debug", facts: { ...known, outcome: "refused", code: "provider.not_found" } },
+      {
+        level: "debug",
+        facts: { ...known, server: "child", outcome: "refused", code: "provider.not_found" },
+      },
       {
         level: "debug",
         facts: { ...known, server: "child", outcome: "upstream.lost", delivery: "outcome_unknown" },

@@ -6,9 +6,10 @@ import type { ServerConfig } from "../config/config.ts";
 import type { Health } from "../upstream/health.ts";
 import type { Listed } from "../upstream/list-keeper.ts";
 import { claimFaults } from "./faults.ts";
-import { type Claim, type Collision, merge, type Merged } from "./merge.ts";
+import { type Claim, type Collision, merge, type Merged, type Owner } from "./merge.ts";
 import { createToolNames } from "./names.ts";
-import { mayOwn, toPublicName } from "./public-name.ts";
+import { isNamedFor, mayOwn, type NamesConfig, toPublicName } from "./public-name.ts";
+import { createWithheld, type ListedSource } from "./withheld.ts";
 
 /** A server as the catalog sees it. */
 export interface Source {
@@ -30,6 +31,8 @@ export interface Snapshot {
   readonly collisions: readonly Collision[];
   /** What was mended or left out, under the name it has or would have here. */
   readonly faults: readonly Claim<ListFault>[];
+  /** Whose tool a rule of the config takes away that would have this name. */
+  withheld(name: string): Owner | undefined;
 }
 
 /** The kinds of things in a catalog. */
@@ -40,9 +43,6 @@ interface Items {
   readonly resources: Resource;
   readonly templates: ResourceTemplate;
 }
-
-/** A source, and what it lists for the callers in question. */
-type ListedSource = Pick<Source, "config"> & { readonly listed: Listed };
 
 /** The catalog as callers of one kind see it. */
 interface Edition {
@@ -102,6 +102,11 @@ export class Catalog {
     return mayOwn(config, name, this.#naming);
   }
 
+  /** Whether a name says by itself that it is a server's, whatever that server lists. */
+  isNamedFor(config: NamesConfig, name: string): boolean {
+    return isNamedFor(config, name, this.#naming);
+  }
+
   /** From now on an owner keeps what it has, also when a server that comes first in the config turns up late. */
   settle(): void {
     this.#isSettled = true;
@@ -155,6 +160,7 @@ export class Catalog {
       templates: templates.contested,
       collisions,
       faults: sources.flatMap(({ config, listed }) => claimFaults(config, listed.faults, this.#naming)),
+      withheld: createWithheld(sources, this.#naming),
     };
   }
 

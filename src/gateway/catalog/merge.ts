@@ -1,12 +1,14 @@
+/** Whose something is, and what its owner calls it. */
+export interface Owner {
+  readonly server: string;
+  readonly ownName: string;
+}
+
 /** One server's thing, and what it is called by everybody else. */
-export interface Claim<T> {
+export interface Claim<T> extends Owner {
   /** What callers know it by: a name or a URI. */
   readonly key: string;
   readonly item: T;
-  /** The server it belongs to. */
-  readonly server: string;
-  /** What its server calls it. */
-  readonly ownName: string;
 }
 
 /** Something that several servers claim under one name. */

@@ -4,14 +4,8 @@ import { parseUriTemplate, type UriTemplate } from "../../mcp/uri-template.ts";
 import type { ListFault } from "../../tools/fit/list-fault.ts";
 import type { ServerConfig } from "../config/config.ts";
 import type { Snapshot } from "./catalog.ts";
-import type { Claim } from "./merge.ts";
+import type { Claim, Owner } from "./merge.ts";
 import { spellingsOf } from "./uri-spellings.ts";
-
-/** Whose something is, and what its owner calls it. */
-export interface Owner {
-  readonly server: string;
-  readonly ownName: string;
-}
 
 /** What one caller may see and use: the lists, and the only way from a name to its owner. */
 export interface View {

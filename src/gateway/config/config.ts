@@ -65,6 +65,8 @@ export interface ServerConfig {
 export interface DisabledServer {
   readonly name: string;
   readonly prefix: string | false;
+  readonly tools: ServerConfig["tools"];
+  readonly audit: ServerConfig["audit"];
   /** What is missing, and what to do about it, for those who run the gateway. */
   readonly reason: string;
 }

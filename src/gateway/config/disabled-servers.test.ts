@@ -34,7 +34,7 @@ describe("a server that needs a variable without a value is disabled:", () => {
   ])("%j", (entry, reason) => {
     const config = parse({ one: fine, two: entry, three: fine });
     expect(config.servers.map(({ name }) => name)).toEqual(["one", "three"]);
-    expect(config.disabled).toEqual([{ name: "two", prefix: "two", reason }]);
+    expect(config.disabled).toEqual([{ name: "two", prefix: "two", tools: {}, audit: {}, reason }]);
   });
 });
 

@@ -85,7 +85,8 @@ function readServers(
     const { prefix: own, ...settings } = readServerSettings(part, defaults);
     if (typeof own === "string") checkPrefix(own, separator, `${part.path}.prefix`, group.reading);
     const prefix = own ?? toPrefix(name, separator);
-    if (reason !== undefined) disabled.push({ name, prefix, reason });
+    const { tools: rules, audit } = settings;
+    if (reason !== undefined) disabled.push({ name, prefix, tools: rules, audit, reason });
     else if (launch !== undefined) servers.push({ name, launch, ...settings, ...tools, prefix });
   }
   // Disabled ones too: whether a config is right does not depend on the variables that are set.
