@@ -48,8 +48,8 @@ What the words mean here:
 - **Warm, of a client:** the gateway was started and stopped once with the same cache folder, and remembers what its servers listed.
 - **The config** is [field/servers.json](../field/servers.json). It sets \`firstListMs\` to 55 s: so many servers need longer than the default of
   20 s on two cores, and most clients wait 60 s for an answer.
-- **Over HTTP** all clients come at once, as soon as the port of a gateway that has just been started is open. **Over stdio** each
-  client starts a gateway of its own, one client after another.`;
+- **Over HTTP** two clients come at once, as soon as the port of a gateway that has just been started is open; the next two have a gateway
+  of their own. **Over stdio** each client starts a gateway.`;
 }
 
 /** @param {Report} report @param {readonly string[]} faults */
@@ -120,8 +120,8 @@ function troubleOf({ servers }) {
 function clientsText({ wanted }) {
   return `*First list* is how many of the ${wanted.length} tools the first list had, and how long after the client's start it came. *Listed* is
 how many there were in the end: a client lists again until it has all, for at most three minutes, but with a warm cache the first list has
-to be complete. Seconds are those of the whole visit, with connecting, calls and hanging up; over HTTP ten clients share two cores with
-the starting servers. *Left* counts processes after the gateway's end. A tool that is named has been listed beside the others: a server may
+to be complete. Seconds are those of the whole visit, with connecting, calls and hanging up. Clients share the cores with the
+starting servers. *Left* counts processes after the gateway's end. A tool that is named has been listed beside the others: a server may
 have tools for clients that can do more.`;
 }
 
