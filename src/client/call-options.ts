@@ -17,6 +17,8 @@ export interface CallOptions {
   readonly validate?: boolean;
   /** Whether a result with `isError` is thrown as a `ToolError`; false. */
   readonly throwOnToolError?: boolean;
+  /** More members of the call's `_meta`, such as trace context: `{ traceparent: "00-…" }`. What the client puts there itself wins. */
+  readonly meta?: { readonly [key: string]: unknown };
   /** Who makes the call, for the audit. */
   readonly caller?: string;
 }

@@ -2,6 +2,7 @@ import { randomUUID } from "node:crypto";
 import type { Awaitable } from "../async/awaitable.ts";
 import type { Clock } from "../async/clock.ts";
 import type { Audit } from "../audit/audit.ts";
+import { bounded } from "../audit/bounded.ts";
 import { describeEnd } from "../audit/call-end.ts";
 import type { RawJson } from "../json/raw.ts";
 import type { CallEnd } from "../tools/middleware.ts";
@@ -53,7 +54,7 @@ export function createRecorded({ audit, target, clock, agreement }: RecordedOpti
         trace: trace?.(),
         caller,
         server: target,
-        tool,
+        tool: bounded(tool),
         era: mode?.kind,
         revision: mode?.revision,
         ...audit.describeArguments(args, tool),

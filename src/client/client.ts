@@ -1,8 +1,9 @@
 import { systemClock } from "../async/clock.ts";
+import type { Deadline } from "../async/deadline.ts";
 import { unlessAborted } from "../async/unless-aborted.ts";
 import { createAudit } from "../audit/audit.ts";
 import { SessionExpiredError } from "../errors/session-expired-error.ts";
-import { RawJson } from "../json/raw.ts";
+import type { RawJson } from "../json/raw.ts";
 import type { Link, LinkEvents } from "../mcp/link.ts";
 import { everythingRelayable } from "../mcp/project/capabilities.ts";
 import type { Implementation, Prompt, Resource, ResourceTemplate, Tool, ToolResult } from "../mcp/types.ts";
@@ -24,6 +25,7 @@ import { createLists, type PlainRequest } from "./lists.ts";
 import { negotiate, type OpenLink } from "./negotiate.ts";
 import { toNotSent } from "./not-sent.ts";
 import { answerBy, createOnBehalf, toSpec } from "./on-behalf.ts";
+import { splitMeta } from "./own-meta.ts";
 import { createReads, type Reads } from "./reads.ts";
 import { streamCall, type StreamedCall } from "./stream-call.ts";
 import { createToolCalls, type Send } from "./tool-calls.ts";
@@ -56,7 +58,7 @@ export interface Client extends Provider, Reads, AsyncDisposable {
   readonly listFaults: readonly ListFault[];
   /** The same as disposing it, for those whose JavaScript has no `await using`. */
   close(): Promise<void>;
-  /** Sends any request; for methods that have no function here. */
+  /** Sends any request; for methods that have no function here. What `params._meta` has goes with what the client puts there. */
   request(
     method: string,
     params?: object,
@@ -255,8 +257,12 @@ export async function createClient(ways: ClientWays, options: ClientOptions = {}
     listResources: () => lists.resources.get(),
     listResourceTemplates: () => lists.templates.get(),
     listPrompts: () => lists.prompts.get(),
-    request: async (method, params, limits) =>
-      (await plain(method, params === undefined ? undefined : RawJson.fromValue(params), limits)).value,
+    request: async (method, given, limits = {}) => {
+      const { params, meta } = splitMeta(given);
+      const work = (deadline: Deadline): Promise<RawJson> =>
+        send(method, params, { ...toSpec(deadline), meta });
+      return (await deadlines.run(limits, work)).value;
+    },
     onChange: (listener: (change: Change) => void) => watcher.onChange(listener),
     close,
     [Symbol.asyncDispose]: close,

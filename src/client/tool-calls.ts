@@ -3,6 +3,7 @@ import type { Cancellation } from "../async/cancellation.ts";
 import type { Clock } from "../async/clock.ts";
 import type { Deadline } from "../async/deadline.ts";
 import { unlessAborted } from "../async/unless-aborted.ts";
+import { toTrace } from "../audit/bounded.ts";
 import { RpcError, rpcCodes } from "../errors/rpc-error.ts";
 import { ToolError } from "../errors/tool-error.ts";
 import { RawJson } from "../json/raw.ts";
@@ -19,6 +20,7 @@ import type { Lists } from "./lists.ts";
 import { toMirroredHeaders } from "./mirrored.ts";
 import { toNotSent } from "./not-sent.ts";
 import type { OnBehalf } from "./on-behalf.ts";
+import { toMetaMembers } from "./own-meta.ts";
 import { toRoundOutcome, toRoundParams } from "./round.ts";
 import type { ToolCheck } from "./tool-check.ts";
 
@@ -122,15 +124,16 @@ export function createToolCalls(options: ToolCallsOptions): ToolCalls {
     call: async (name, args, given) => {
       const shouldCheck = given.validate ?? options.validate;
       const raw = RawJson.fromValue(args);
-      const subject = { tool: name, args: raw, caller: given.caller };
+      const { logLevel, caller } = given;
+      const meta = toMetaMembers(given.meta, logLevel);
+      const trace = (): string | undefined => toTrace(given.meta?.["traceparent"]);
+      const subject = { tool: name, args: raw, caller, trace };
       const work = (tally: Tally): Promise<ToolOutcome> =>
         deadlines.run(given, async (underway) => {
           const needsTool = shouldCheck || options.isMirroring();
           const tool = needsTool ? await findTool(name, underway.stop) : undefined;
           if (shouldCheck && tool !== undefined) await check.checkArguments(tool, raw.value);
-          const { logLevel } = given;
-          const plain = toSpec(underway, raw, tally, given.onEvent);
-          const spec = logLevel === undefined ? plain : { ...plain, logLevel };
+          const spec = { ...toSpec(underway, raw, tally, given.onEvent), logLevel, meta };
           const result = await fulfil(
             (resumption) => round({ name, arguments: raw, resumption }, tool, spec),
             (asks) => answer(asks, underway),
@@ -151,7 +154,12 @@ export function createToolCalls(options: ToolCallsOptions): ToolCalls {
     forward: (call, context) => {
       if (recorded === undefined) return forward(call, context);
       const { name, arguments: args } = call;
-      const subject = { tool: name, args, caller: context.caller, trace: () => traceOf(context) };
+      const subject = {
+        tool: name,
+        args,
+        caller: context.caller,
+        trace: () => toTrace(context.meta?.at("traceparent")?.value),
+      };
       return recorded(subject, async (tally) => {
         tally.bytesSent = args.byteLength;
         const outcome = await forward(call, context);
@@ -172,11 +180,6 @@ function toolsByName(tools: readonly Tool[]): ReadonlyMap<string, Tool> {
     known.set(tools, byName);
   }
   return byName;
-}
-
-function traceOf({ meta }: CallContext): string | undefined {
-  const trace = meta?.at("traceparent")?.value;
-  return typeof trace === "string" ? trace : undefined;
 }
 
 /** What callers get. A legacy server may leave `content` out. */

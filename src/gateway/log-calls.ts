@@ -1,4 +1,5 @@
 import type { Clock } from "../async/clock.ts";
+import { bounded } from "../audit/bounded.ts";
 import { describeEnd } from "../audit/call-end.ts";
 import { isModernRevision } from "../mcp/revision.ts";
 import type { OwnerOf } from "../middleware/audit-log.ts";
@@ -12,9 +13,6 @@ export interface LogCallsOptions {
   readonly ownerOf: OwnerOf;
 }
 
-/** A name that was made up may be as long as a request; no more of it than this is logged. */
-const maxNameLength = 256;
-
 /** Logs each call when it has ended, at `debug`. Not to be put around calls where that level is not written: it costs a little. */
 export function logCalls({ log, clock, ownerOf }: LogCallsOptions): Middleware {
   const startedAt = new WeakMap<ToolCall, number>();
@@ -27,7 +25,7 @@ export function logCalls({ log, clock, ownerOf }: LogCallsOptions): Middleware {
     },
     afterCall: (call, end, context) => {
       const now = clock.now();
-      const tool = call.name.slice(0, maxNameLength);
+      const tool = bounded(call.name);
       const { outcome, code, delivery } = describeEnd(end);
       const facts = {
         tool,

@@ -132,6 +132,14 @@ describe("auditLog", () => {
     expect(records[0]?.tool).toHaveLength(256);
   });
 
+  test("writes no half of a character, and no more of a trace than of a name", async () => {
+    const { provider, records } = audited();
+    const meta = RawJson.fromValue({ traceparent: "0".repeat(100_000) });
+    const made = { name: `${"x".repeat(255)}😀`, arguments: RawJson.fromText("{}") };
+    await Promise.resolve(provider.callTool(made, createCallContext({ meta }))).catch(() => {});
+    expect(records).toMatchObject([{ tool: "x".repeat(255), trace: "0".repeat(256) }]);
+  });
+
   test("writes the arguments for the servers it is told, and none that are too large", async () => {
     const { provider, records } = audited({
       redact: (args) => args,

@@ -1,6 +1,7 @@
 import { randomUUID } from "node:crypto";
 import { type Clock, systemClock } from "../async/clock.ts";
 import { type AuditOptions, type AuditSink, createAudit } from "../audit/audit.ts";
+import { bounded, toTrace } from "../audit/bounded.ts";
 import { describeEnd } from "../audit/call-end.ts";
 import { isModernRevision } from "../mcp/revision.ts";
 import type { CallContext } from "../tools/context.ts";
@@ -24,9 +25,6 @@ export type OwnerOf = (
   tool: string,
   context: CallContext,
 ) => { readonly server: string; readonly ownName?: string } | undefined;
-
-/** A name that was made up may be as long as a request; no more of it than this is recorded. */
-const maxNameLength = 256;
 
 /**
  * Writes a record of each call, whichever way it ends: one for every round of a call that asks something. Put it first,
@@ -58,10 +56,10 @@ export function auditLog(options: AuditLogOptions): Middleware {
       return audit.record({
         time: new Date(began).toISOString(),
         call: randomUUID(),
-        trace: traceOf(context),
+        trace: toTrace(context.meta?.at("traceparent")?.value),
         caller: context.caller,
         server: owner?.server ?? server,
-        tool: call.name.slice(0, maxNameLength),
+        tool: bounded(call.name),
         ownName: owner?.ownName,
         era: isModernRevision(context.revision) ? "modern" : "legacy",
         revision: context.revision,
@@ -73,9 +71,4 @@ export function auditLog(options: AuditLogOptions): Middleware {
       });
     },
   };
-}
-
-function traceOf({ meta }: CallContext): string | undefined {
-  const trace = meta?.at("traceparent")?.value;
-  return typeof trace === "string" ? trace : undefined;
 }
