@@ -39,12 +39,16 @@ export function createGatewayProvider(options: GatewayProviderOptions): Provider
   const untilListed = (context: CallContext, part: ListPart): Promise<unknown> | undefined => {
     const waits = [...upstreams.values()].flatMap((upstream) => {
       const wait = upstream.looked(context, part);
-      return wait === undefined ? [] : [{ name: upstream.name, isFirst: !upstream.isListed, wait }];
+      return wait === undefined ? [] : [{ upstream, isFirst: !upstream.isListed, wait }];
     });
     if (waits.length === 0) return undefined;
     const first = waits.filter(({ isFirst }) => isFirst);
-    if (first.length > 0) onWaiting(first.map(({ name }) => name));
-    return Promise.all(waits.map(({ wait }) => wait));
+    if (first.length > 0) onWaiting(first.map(({ upstream }) => upstream.name));
+    return Promise.all(waits.map(({ wait }) => wait)).then(() => {
+      const isReplaced = waits.some(({ upstream }) => upstreams.get(upstream.name) !== upstream);
+      // An edit of the config put another in its place, which has the rest of the time.
+      return isReplaced ? untilListed(context, part) : undefined;
+    });
   };
 
   const list = <Part extends ListPart>(context: CallContext, part: Part): Awaitable<View[Part]> =>
@@ -71,13 +75,11 @@ export function createGatewayProvider(options: GatewayProviderOptions): Provider
   const upstreamOf = (owner: Owner | undefined): Upstream | undefined =>
     owner === undefined ? undefined : upstreams.get(owner.server);
 
-  /** Servers that may turn out to have this name, if the caller may use it: nothing is known of what they offer. */
+  /** Servers that may turn out to have this name, if the caller may use it: they have not listed since they were started. */
   const mayHave = (name: string, context: CallContext): readonly Upstream[] => {
     if (!viewFor(context).allows(name)) return [];
-    const unlisted = [...upstreams.values()].filter(({ isListed }) => !isListed);
-    const able = unlisted.filter(({ config }) => catalog.mayName(config, name));
-    // Those with a prefix first: the name says that it is theirs.
-    return able.toSorted((a, b) => Number(a.config.prefix === false) - Number(b.config.prefix === false));
+    const unlisted = [...upstreams.values()].filter((each) => !each.listedFor("").areToolsConfirmed);
+    return unlisted.filter(({ config }) => catalog.mayName(config, name));
   };
 
   /** What a name stands for. Where that may be something of a server that is starting, it waits for that server. */
@@ -98,16 +100,21 @@ export function createGatewayProvider(options: GatewayProviderOptions): Provider
     { part, context }: { readonly part: ListPart; readonly context: CallContext },
     lookUp: () => T | undefined,
   ): Promise<T | undefined> => {
-    for (const upstream of servers) {
+    const waits = servers.flatMap((upstream) => {
       const wait = upstream.untilListed(part, context.signal);
-      if (wait === undefined) continue;
-      onWaiting([upstream.name]);
+      if (wait !== undefined) onWaiting([upstream.name]);
+      return wait ?? [];
+    });
+    // Until one of them turns out to have it, or none does.
+    const none = Promise.all(waits).then(() => {});
+    const found = waits.map(async (wait) => {
       await wait;
-      const found = lookUp();
-      if (found !== undefined) return found;
-    }
-    waited.add(context);
-    return undefined;
+      if (lookUp() === undefined) await none;
+    });
+    await Promise.race([none, ...found]);
+    const late = lookUp();
+    if (late === undefined) waited.add(context);
+    return late;
   };
 
   const find = <T>(
@@ -128,7 +135,9 @@ export function createGatewayProvider(options: GatewayProviderOptions): Provider
     return andThen(whenKnown(named, lookUp), (late) => {
       const upstream = upstreamOf(late);
       if (late !== undefined && upstream !== undefined) return use(upstream, late.ownName);
-      const unlisted = mayHave(name, context).find(({ config }) => config.prefix !== false);
+      const unlisted = mayHave(name, context).find(
+        ({ config, isListed }) => !isListed && config.prefix !== false,
+      );
       throw unlisted?.unavailable() ?? toMissing(things[part], name, undefined);
     });
   };

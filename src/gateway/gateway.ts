@@ -118,14 +118,17 @@ export async function startGateway(
   const rules = new RuleWatch(unmatched, log);
   const onListed = (): void => rules.look();
   const remembers = folder !== undefined && first.remembersLists;
-  const memory = remembers ? openListMemory({ folder, hide, log, clock }) : undefined;
+  const hideStrong = createHide(() => config.secrets.filter(isStrongSecret));
+  const memory = remembers ? openListMemory({ folder, hide: hideStrong, log, clock }) : undefined;
   const { maxStarts } = first;
   const shared = { catalog, parking, log, hide, clock };
   const fleet = new Fleet({ ...shared, local, memory, maxStarts, onChange: changes.report, onListed });
 
   const { startsWhen } = options;
   const have = (): Promise<void> => fleet.have(config.servers, firstListMs);
+  let isReady = false;
   const ready = (startsWhen === undefined ? have() : startsWhen.then(have)).then(() => {
+    isReady = true;
     catalog.settle();
     catalog.outdated();
   });
@@ -194,7 +197,7 @@ export async function startGateway(
     access = createAccess(next, catalog, unnamed);
     for (const caller of access.revokedSince(lastAccess)) for (const tell of revoked) tell(caller);
     guarded = withMiddleware(base, nextChain.middlewares);
-    const had = fleet.have(next.servers, Math.min(firstListMs, addedListMs));
+    const had = fleet.have(next.servers, isReady ? Math.min(firstListMs, addedListMs) : firstListMs);
     for (const kind of ["tools", "prompts", "resources"] as const) changes.report({ kind });
     rules.look();
     await Promise.all([had, lastChain[Symbol.asyncDispose]()]);
@@ -238,6 +241,14 @@ export async function startGateway(
     close,
     [Symbol.asyncDispose]: close,
   };
+}
+
+/**
+ * Every value of `env` counts as a secret in the log, also a path or a word such as "issues". Such a value may well be part of
+ * a name or a URI in a list, and must stay there.
+ */
+function isStrongSecret(value: string): boolean {
+  return value.length >= 8 && /\d/.test(value) && /[A-Za-z]/.test(value) && !/[/\\\s]/.test(value);
 }
 
 /** Others have lists already, which must not wait long for a server that an edit of the config added. */

@@ -53,7 +53,7 @@ const launch = (env: { readonly [name: string]: string } = {}): Partial<ServerCo
 const files = toServerConfig("files", launch());
 
 const filesIn = (folder: string): readonly string[] =>
-  readdirSync(folder).filter((name) => name.endsWith(".json"));
+  readdirSync(folder).filter((name) => name.endsWith(".lists"));
 
 describe("what was kept", () => {
   test("is recalled by the next process, byte for byte, and is not confirmed", async () => {
@@ -89,7 +89,9 @@ describe("what was kept", () => {
     const [name = ""] = filesIn(folder);
     const text = readFileSync(join(folder, name), "utf8");
     expect(text).not.toContain("s3cret");
-    expect(JSON.parse(text)).toMatchObject({ tools: [{ description: "signs in with [secret]" }] });
+    expect(JSON.parse(text.slice(text.indexOf("\n")))).toMatchObject({
+      tools: [{ description: "signs in with [secret]" }],
+    });
     expect(statSync(join(folder, name)).mode & 0o777).toBe(0o600);
     expect(statSync(join(folder, "salt")).mode & 0o777).toBe(0o600);
   });
@@ -103,10 +105,37 @@ describe("what was kept", () => {
     expect(memory.recall(toServerConfig("files", launch({ TOKEN: "other" })))).toBeUndefined();
   });
 
+  test("is that of a folder: the same words may be another program elsewhere", async () => {
+    const { open } = at(newFolder());
+    const memory = open();
+    memory.keep(files, toListed({ prompts: [{ name: "p" }] }));
+    await memory.flush();
+    const before = process.cwd();
+    try {
+      process.chdir(root);
+      expect(memory.recall(files)).toBeUndefined();
+    } finally {
+      process.chdir(before);
+    }
+    expect(memory.recall(files)).toBeDefined();
+  });
+
+  test("lacks items that are not the same without a secret", async () => {
+    const { open } = at(newFolder(), ["s3cret-token"]);
+    const memory = open();
+    const resources = [
+      { uri: "https://x/?key=s3cret-token", name: "a" },
+      { uri: "https://x/", name: "b" },
+    ];
+    memory.keep(files, toListed({ resources }));
+    await memory.flush();
+    expect(memory.recall(files)?.resources).toEqual([{ uri: "https://x/", name: "b" }]);
+  });
+
   test("is not replaced by what was not confirmed", async () => {
     const { open } = at(newFolder());
     const memory = open();
-    memory.keep(files, toListed({ isConfirmed: false }));
+    memory.keep(files, toListed({ areToolsConfirmed: false }));
     await memory.flush();
     expect(memory.recall(files)).toBeUndefined();
   });
@@ -114,15 +143,17 @@ describe("what was kept", () => {
 
 describe("a file that is not as it was written", () => {
   test.each([
-    ["is cut short", '{"version":1,"tools":[{"name":'],
-    ["is of another version", '{"version":2,"tools":[]}'],
-    ["is something else", "[1,2,3]"],
-  ])("is as good as none when it %s", async (_, text) => {
+    ["is cut short", (text: string) => text.slice(0, -10)],
+    ["was edited", (text: string) => text.replace('"p"', '"q"')],
+    ["is something else", () => '{"version":1,"tools":[{"name":"a"}]}'],
+    ["is empty", () => ""],
+  ])("is as good as none when it %s", async (_, change) => {
     const { folder, open, warnings } = at(newFolder());
     const memory = open();
-    memory.keep(files, toListed());
+    memory.keep(files, toListed({ prompts: [{ name: "p" }] }));
     await memory.flush();
-    writeFileSync(join(folder, filesIn(folder)[0] ?? ""), text);
+    const path = join(folder, filesIn(folder)[0] ?? "");
+    writeFileSync(path, change(readFileSync(path, "utf8")));
     expect(open().recall(files)).toBeUndefined();
     expect(warnings).toEqual([]);
   });
@@ -134,16 +165,6 @@ describe("a file that is not as it was written", () => {
     await memory.flush();
     chmodSync(join(folder, filesIn(folder)[0] ?? ""), 0o666);
     expect(open().recall(files)).toBeUndefined();
-  });
-
-  test("loses what makes no sense in it, and keeps the rest", async () => {
-    const { folder, open } = at(newFolder());
-    const memory = open();
-    memory.keep(files, toListed());
-    await memory.flush();
-    const prompts = [{ name: "p" }, { nome: "q" }, 7];
-    writeFileSync(join(folder, filesIn(folder)[0] ?? ""), JSON.stringify({ version: 1, prompts }));
-    expect(open().recall(files)).toMatchObject({ prompts: [{ name: "p" }], tools: [] });
   });
 });
 
@@ -160,6 +181,19 @@ test("there are no more files than allowed: the oldest are removed", async () =>
   await memory.flush();
   expect(filesIn(folder)).toHaveLength(2);
   expect(memory.recall(oldest)).toBeDefined();
+});
+
+test("what a killed process left half written is removed after a while", async () => {
+  const { folder, open } = at(newFolder());
+  const memory = open();
+  memory.keep(files, toListed());
+  await memory.flush();
+  const leftOver = join(folder, "x.lists.abc.tmp");
+  writeFileSync(leftOver, "half");
+  utimesSync(leftOver, 1000, 1000);
+  memory.keep(toServerConfig("other", launch({ A: "1" })), toListed());
+  await memory.flush();
+  expect(readdirSync(folder)).not.toContain("x.lists.abc.tmp");
 });
 
 test("a folder that cannot be written is told once, and nothing else fails", async () => {

@@ -1,16 +1,18 @@
 import { Buffer } from "node:buffer";
 import { createHmac, randomBytes } from "node:crypto";
+import type { Stats } from "node:fs";
 import { readdir, rm, stat } from "node:fs/promises";
 import { join } from "node:path";
 import { type Clock, systemClock } from "../async/clock.ts";
 import { RawJson } from "../json/raw.ts";
 import { scanElements } from "../json/scan.ts";
-import { definitionOf, fromDefinition } from "../tools/definition.ts";
+import { definitionOf, fromDefinition, withMembers } from "../tools/definition.ts";
 import type { ListPart } from "../tools/fit/list-fault.ts";
 import type { ServerConfig } from "./config/config.ts";
 import type { GatewayLog } from "./log.ts";
-import type { Listed } from "./upstream/list-keeper.ts";
-import { readPrivateFile, writePrivateFile, writePrivateFileAsync } from "./user-files.ts";
+import { hideInData } from "./safe-log.ts";
+import { type Listed, listParts } from "./upstream/list-keeper.ts";
+import { createPrivateFile, readPrivateFile, writePrivateFileAsync } from "./user-files.ts";
 
 export interface ListMemoryOptions {
   /** Where the files are; it is made when it is first needed. */
@@ -40,8 +42,16 @@ const maxBytes = 8 * 1024 * 1024;
 const firstWriteMs = 500;
 const nextWriteMs = 30_000;
 
-/** Files of another format are ignored. */
-const version = 1;
+/** The oldest files are removed when all of them together are larger. */
+const maxTotalBytes = 64 * 1024 * 1024;
+
+/** A file that is being written is moved to its place within moments. */
+const leftOverMs = 60 * 60_000;
+
+/** Files of another version are ignored. Count it up when the checks of listed things, or the format, change. */
+const version = 2;
+
+const extension = ".lists";
 
 /** A list that is to be written. */
 interface Pending {
@@ -69,18 +79,18 @@ export function openListMemory(options: ListMemoryOptions): ListMemory {
   };
   const pathOf = (server: ServerConfig): string => {
     salt ??= readSalt(folder);
-    const name = createHmac("sha256", salt).update(JSON.stringify(server.launch)).digest("hex");
-    return join(folder, `${name}.json`);
+    return join(folder, `${macOf(describeLaunch(server), salt)}${extension}`);
   };
   const write = async (path: string): Promise<void> => {
     const { listed, stopTimer } = pending.get(path) ?? {};
     stopTimer?.();
     pending.delete(path);
     if (listed === undefined) return;
-    const text = hide(toText(listed));
-    if (written.get(path) === text || text.length > maxBytes) return;
+    const text = toText(listed, hide);
+    if (written.get(path) === text) return;
+    if (text.length > maxBytes) return rm(path, { force: true });
+    await writePrivateFileAsync(path, `${macOf(text, salt ?? "")}\n${text}`);
     written.set(path, text);
-    await writePrivateFileAsync(path, text);
     await prune(folder, maxFiles);
   };
   const writeNext = (path: string): Promise<void> => (writing = writing.then(() => write(path)).catch(warn));
@@ -88,15 +98,19 @@ export function openListMemory(options: ListMemoryOptions): ListMemory {
   return {
     recall: (server) => {
       try {
-        const text = readPrivateFile(pathOf(server), maxBytes);
-        return text === undefined ? undefined : fromText(text);
+        const path = pathOf(server);
+        const file = readPrivateFile(path, maxBytes + 100) ?? "";
+        const at = file.indexOf("\n");
+        const text = file.slice(at + 1);
+        // A file that somebody changed, or that another version wrote, was not checked as ours are.
+        return file.slice(0, at) === macOf(text, salt ?? "") ? fromText(text) : undefined;
       } catch (error) {
         warn(error);
         return undefined;
       }
     },
     keep: (server, listed) => {
-      if (!listed.isConfirmed) return;
+      if (!listed.areToolsConfirmed) return;
       try {
         const path = pathOf(server);
         const waiting = pending.get(path);
@@ -119,35 +133,45 @@ function readSalt(folder: string): string {
   const path = join(folder, "salt");
   const known = readPrivateFile(path, 100);
   if (known !== undefined && known.length >= 32) return known;
-  writePrivateFile(path, randomBytes(32).toString("hex"));
-  return readPrivateFile(path, 100) ?? "";
+  createPrivateFile(path, randomBytes(32).toString("hex"));
+  const made = readPrivateFile(path, 100) ?? "";
+  if (made.length < 32) throw new Error(`${path} holds no key of ours: remove it`);
+  return made;
 }
 
-/** The members without which an item of a list makes no sense. What was written had been checked in full. */
-const required: { readonly [P in ListPart]: readonly string[] } = {
-  tools: ["name"],
-  resources: ["uri", "name"],
-  templates: ["uriTemplate", "name"],
-  prompts: ["name"],
-};
+/** Tells files of this version, and those nobody changed, from others. */
+function macOf(text: string, salt: string): string {
+  return createHmac("sha256", salt).update(`${version}\n${text}`).digest("hex");
+}
 
-function toText(listed: Listed): string {
-  const parts = Object.keys(required).map((part) => {
-    const items = listed[part as ListPart].map((item) => definitionOf(item).text);
-    return `,${JSON.stringify(part)}:[${items.join(",")}]`;
+/** A command without a folder of its own runs in ours, where the same words may be another program. */
+function describeLaunch({ launch }: ServerConfig): string {
+  return JSON.stringify(launch.kind === "command" ? { ...launch, cwd: launch.cwd ?? process.cwd() } : launch);
+}
+
+function toText(listed: Listed, hide: (json: string) => string): string {
+  const parts = listParts.map((part) => {
+    const items = listed[part].flatMap((item) => toSafeDefinition(item, hide) ?? []);
+    return `${JSON.stringify(part)}:[${items.join(",")}]`;
   });
-  return `{"version":${version}${parts.join("")}}`;
+  return `{${parts.join(",")}}`;
 }
 
-/** Undefined when the file is not one of ours, or of another version. */
-function fromText(text: string): Listed | undefined {
-  let raw: RawJson;
-  try {
-    raw = RawJson.parse(Buffer.from(text));
-  } catch {
-    return undefined;
-  }
-  if (raw.kind !== "object" || raw.at("version")?.value !== version) return undefined;
+/** Secrets are taken out of a description. An item that has one elsewhere would be another item without it, and is left out. */
+function toSafeDefinition(
+  item: object & { readonly description?: string },
+  hide: (json: string) => string,
+): string | undefined {
+  const { text } = definitionOf(item);
+  if (hide(text) === text) return text;
+  const description = hideInData(item.description, hide);
+  const safe = definitionOf(withMembers(item, { description })).text;
+  return hide(safe) === safe ? safe : undefined;
+}
+
+/** The lists in a text that {@link toText} wrote. */
+function fromText(text: string): Listed {
+  const raw = RawJson.parse(Buffer.from(text));
   const read = <P extends ListPart>(part: P): Listed[P] => {
     const array = raw.at(part);
     if (array?.kind !== "array") return [];
@@ -155,8 +179,7 @@ function fromText(text: string): Listed | undefined {
     const items = scanElements(bytes).map(({ start, end }) =>
       RawJson.fromChecked(bytes.subarray(start, end)),
     );
-    const sound = items.filter((item) => required[part].every((key) => item.at(key)?.kind === "string"));
-    return sound.map((item) => fromDefinition(item)) as unknown as Listed[P];
+    return items.map((item) => fromDefinition(item)) as unknown as Listed[P];
   };
   return {
     tools: read("tools"),
@@ -167,16 +190,31 @@ function fromText(text: string): Listed | undefined {
     problems: [],
     faults: [],
     isConfirmed: false,
+    areToolsConfirmed: false,
   };
 }
 
-/** Removes the files that were not written for longest. */
+/** Removes the files that were not written for longest, and what a process that was killed left half written. */
 async function prune(folder: string, maxFiles: number): Promise<void> {
-  const names = (await readdir(folder)).filter((name) => name.endsWith(".json"));
-  if (names.length <= maxFiles) return;
-  const dated = await Promise.all(
-    names.map(async (name) => ({ name, at: (await stat(join(folder, name))).mtimeMs })),
+  const names = await readdir(folder);
+  const found = await Promise.all(
+    names.map(async (name) => ({ name, stats: await lookAt(join(folder, name)) })),
   );
-  const oldest = dated.toSorted((a, b) => a.at - b.at).slice(0, names.length - maxFiles);
-  await Promise.all(oldest.map(({ name }) => rm(join(folder, name), { force: true })));
+  const dated = found.flatMap(({ name, stats }) =>
+    stats === undefined || name === "salt" ? [] : [{ name, at: stats.mtimeMs, bytes: stats.size }],
+  );
+  let keptFiles = 0;
+  let keptBytes = 0;
+  for (const { name, at, bytes } of dated.toSorted((a, b) => b.at - a.at)) {
+    const isLeftOver = !name.endsWith(extension) && at < Date.now() - leftOverMs;
+    keptFiles++;
+    keptBytes += bytes;
+    if (isLeftOver || keptFiles > maxFiles || keptBytes > maxTotalBytes)
+      await rm(join(folder, name), { force: true });
+  }
+}
+
+/** Undefined for a file that another process removed meanwhile. */
+function lookAt(path: string): Promise<Stats | undefined> {
+  return stat(path).catch(() => undefined);
 }

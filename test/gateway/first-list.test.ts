@@ -120,6 +120,34 @@ describe("with nothing remembered", () => {
     });
   });
 
+  test("a call waits for all servers that may have its name at once, and for a list that hangs not again", async () => {
+    const hanging = quick("--hang=tools/list");
+    const own = { prefix: false, startTimeoutMs: 1000 } as const;
+    const clock = createVirtualClock(Date.now());
+    await using gateway = await createGateway(
+      { mcpServers: { a: hanging, b: hanging }, junctor: { servers: { a: own, b: own } } },
+      { clock },
+    );
+    await expect.poll(() => gateway.status().map(({ status }) => status)).toEqual(["up", "up"]);
+    const refused = expect(call(gateway, "unknown")).rejects.toMatchObject({ code: "provider.not_found" });
+    await clock.advance(1000);
+    await refused;
+    // Nothing waits here: the clock stands still.
+    await expect(call(gateway, "unknown")).rejects.toMatchObject({ code: "provider.not_found" });
+  });
+
+  test("a list waits for the server that an edit puts in the place of one that is starting", async () => {
+    const slow = gated();
+    await using gateway = await createGateway({ mcpServers: { a: slow.entry } });
+    const listed = namesOf(gateway);
+    await expect.poll(() => gateway.status()[0]?.status).toBe("starting");
+    const edited = gated("--tools=edited");
+    const updated = gateway.update({ mcpServers: { a: edited.entry } });
+    edited.letGo();
+    await expect(listed).resolves.toEqual(["a__edited"]);
+    await updated;
+  });
+
   test("a call that its caller may not make does not wait, and tells nothing of the server", async () => {
     const slow = gated();
     await using gateway = await createGateway(
@@ -157,6 +185,36 @@ describe("what a server listed is remembered", () => {
     await expect.poll(() => namesOf(gateway)).toEqual(["slow__one", "slow__three"]);
     expect(changes).toContainEqual({ kind: "tools" });
     await expect.poll(() => metaOf(gateway)).toBeUndefined();
+  });
+
+  test("and a call of something that is new since then waits for a server that is starting", async () => {
+    const tools = join(folder, "tools-new");
+    writeFileSync(tools, "one");
+    const server = gated(`--tools-file=${tools}`);
+    const config = { mcpServers: { slow: server.entry } };
+    server.letGo();
+    {
+      await using gateway = await createGateway(config, { memoryFolder });
+      expect(await namesOf(gateway)).toEqual(["slow__one"]);
+    }
+    server.block();
+    writeFileSync(tools, "one,two");
+    await using gateway = await createGateway(config, { memoryFolder });
+    const called = call(gateway, "slow__two");
+    server.letGo();
+    await expect(called).resolves.toMatchObject({ kind: "complete" });
+    await expect(call(gateway, "slow__three")).rejects.toMatchObject({ code: "provider.not_found" });
+  });
+
+  test("although its prompts cannot be had, and with names that are values of its variables", async () => {
+    const entry = { ...quick("--tools=list_issues"), env: { TOOLSETS: "issues" } };
+    {
+      await using gateway = await createGateway({ mcpServers: { gh: entry } }, { memoryFolder });
+      expect(await namesOf(gateway)).toEqual(["gh__list_issues"]);
+    }
+    const clock = createVirtualClock(Date.now());
+    await using again = await createGateway({ mcpServers: { gh: entry } }, { memoryFolder, clock });
+    expect(again.provider.listTools(createCallContext())).toMatchObject([{ name: "gh__list_issues" }]);
   });
 
   test("and a lazy server that was listed once stays off until it is called", async () => {

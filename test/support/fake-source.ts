@@ -20,6 +20,7 @@ export function toListed(listed: Partial<Listed> = {}): Listed {
     hints: { ttlMs: 0, cacheScope: "private" },
     problems: [],
     isConfirmed: true,
+    areToolsConfirmed: true,
     faults: [],
     ...listed,
   };

@@ -2,7 +2,7 @@ import { type Clock, settlesWithin } from "../../async/clock.ts";
 import { createDeferred } from "../../async/deferred.ts";
 import type { ListPart } from "../../tools/fit/list-fault.ts";
 import type { Health } from "./health.ts";
-import { listParts } from "./list-keeper.ts";
+import { type ListKeeper, listParts } from "./list-keeper.ts";
 
 export interface FirstListsOptions {
   readonly clock: Clock;
@@ -10,8 +10,7 @@ export interface FirstListsOptions {
   readonly firstListMs: number;
   /** How long a call waits that names something which may be the server's. */
   readonly startTimeoutMs: number;
-  /** Settles when a list came for the first time, or could not be had; undefined when that is so. */
-  readonly first: (part: ListPart) => Promise<void> | undefined;
+  readonly lists: Pick<ListKeeper, "first" | "fresh">;
 }
 
 /**
@@ -22,6 +21,8 @@ export class FirstLists {
   readonly #options: FirstListsOptions;
   #health: Health = { kind: "idle" };
   #startedAt = 0;
+  /** Whether it was told to start and is not at rest again. */
+  #hasBegun = false;
   /** Settles when the server fails; made anew each time it is up. */
   #failure = createDeferred<void>();
 
@@ -32,40 +33,49 @@ export class FirstLists {
   /** The server is about to be started. */
   begin(): void {
     this.#startedAt = this.#options.clock.now();
+    this.#hasBegun = true;
   }
 
   /** The health of the server changed. */
   note(health: Health): void {
     this.#health = health;
+    if (health.kind === "idle") this.#hasBegun = false;
     if (health.kind === "up") this.#failure = createDeferred();
     if (health.kind === "down" || health.kind === "stopped") this.#failure.resolve();
   }
 
   /** Resolves when every list came or could not be had, or the server failed. */
   async all(): Promise<void> {
-    await Promise.all(listParts.flatMap((part) => this.#of(part) ?? []));
+    await Promise.all(listParts.flatMap((part) => this.#orFailure(this.#options.lists.first(part)) ?? []));
   }
 
   /** For a list request: undefined when there is nothing to wait for. */
   forList(part: ListPart): Promise<boolean> | undefined {
     const { clock, firstListMs } = this.#options;
     const leftMs = this.#startedAt + firstListMs - clock.now();
-    const first = leftMs > 0 ? this.#of(part) : undefined;
+    const first = leftMs > 0 ? this.#orFailure(this.#options.lists.first(part)) : undefined;
     return first && settlesWithin(first, leftMs, clock);
   }
 
-  /** For a call: undefined when there is nothing to wait for. Rejects with the signal's reason when it aborts first. */
+  /**
+   * For a call of something that is in no list: undefined when there is nothing to wait for. A list that is only remembered is
+   * waited for too, because the server may have more by now. Rejects with the signal's reason when it aborts first.
+   */
   forCall(part: ListPart, signal: AbortSignal): Promise<boolean> | undefined {
     const { clock, startTimeoutMs } = this.#options;
-    const first = this.#of(part);
-    return first && settlesWithin(first, startTimeoutMs, clock, signal);
+    const now = clock.now();
+    // One that is up and does not list is waited for once, and not by each call anew.
+    const since = this.#health.kind === "up" ? this.#health.since : now;
+    const leftMs = since + startTimeoutMs - now;
+    const isComing = this.#hasBegun || this.#health.kind === "starting" || this.#health.kind === "up";
+    const fresh = isComing && leftMs > 0 ? this.#orFailure(this.#options.lists.fresh(part)) : undefined;
+    return fresh && settlesWithin(fresh, leftMs, clock, signal);
   }
 
-  #of(part: ListPart): Promise<void> | undefined {
+  #orFailure(listed: Promise<void> | undefined): Promise<void> | undefined {
     const health = this.#health;
     const hasFailed = health.kind === "down" || (health.kind === "starting" && health.after !== undefined);
-    const first = this.#options.first(part);
-    if (first === undefined || hasFailed || health.kind === "stopped") return undefined;
-    return Promise.race([first, this.#failure.promise]);
+    if (listed === undefined || hasFailed || health.kind === "stopped") return undefined;
+    return Promise.race([listed, this.#failure.promise]);
   }
 }

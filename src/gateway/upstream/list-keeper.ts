@@ -19,6 +19,8 @@ export interface Listed {
   readonly problems: readonly string[];
   /** Whether the server that runs now listed all of this; else some of it is known from before. */
   readonly isConfirmed: boolean;
+  /** The same of its tools alone. */
+  readonly areToolsConfirmed: boolean;
   /** What clients would refuse: things that were mended, and things that were left out. */
   readonly faults: readonly ListFault[];
 }
@@ -54,6 +56,7 @@ const nothing: Listed = {
   hints: { ttlMs: 0, cacheScope: "private" },
   problems: [],
   isConfirmed: false,
+  areToolsConfirmed: false,
   faults: [],
 };
 
@@ -87,10 +90,8 @@ export class ListKeeper {
   constructor(options: ListKeeperOptions) {
     this.#options = options;
     if (options.known !== undefined) {
-      this.#listed = { ...options.known, isConfirmed: false };
+      this.#listed = { ...options.known, isConfirmed: false, areToolsConfirmed: false };
       this.#isListed = true;
-      for (const first of this.#firsts.values()) first.resolve();
-      this.#firsts.clear();
     }
   }
 
@@ -103,9 +104,14 @@ export class ListKeeper {
     return this.#isListed;
   }
 
-  /** Settles when a list came for the first time, or could not be had; undefined when that is so. */
-  first(part: ListPart): Promise<void> | undefined {
+  /** Settles when a list came for the first time since the start, or could not be had; undefined when that is so. */
+  fresh(part: ListPart): Promise<void> | undefined {
     return this.#firsts.get(part)?.promise;
+  }
+
+  /** The same, but also undefined when the list is known from before. */
+  first(part: ListPart): Promise<void> | undefined {
+    return this.#options.known === undefined ? this.fresh(part) : undefined;
   }
 
   /** Whether its tools were listed since it was started, and nothing is being listed now. */
@@ -207,6 +213,7 @@ export class ListKeeper {
       hints: client.cacheHints ?? nothing.hints,
       problems: listParts.flatMap((each) => this.#problems.get(each) ?? []),
       isConfirmed: this.#unconfirmed.size === 0,
+      areToolsConfirmed: !this.#unconfirmed.has("tools"),
     };
     this.#firsts.get(part)?.resolve();
     this.#firsts.delete(part);

@@ -52,7 +52,12 @@ export class UpstreamLists implements AsyncDisposable {
     return this.#common.isListed;
   }
 
-  /** Settles when a list came for the first time, or could not be had; undefined when that is so. */
+  /** Settles when a list came for the first time since the start, or could not be had; undefined when that is so. */
+  fresh(part: ListPart): Promise<void> | undefined {
+    return this.#common.fresh(part);
+  }
+
+  /** The same, but also undefined when the list is known from before. */
   first(part: ListPart): Promise<void> | undefined {
     return this.#common.first(part);
   }

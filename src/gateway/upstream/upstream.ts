@@ -89,12 +89,8 @@ export class Upstream implements AsyncDisposable {
       onListed: (changed) => onChange({ kind: "listed", changed }),
       onResource,
     });
-    this.#firstLists = new FirstLists({
-      clock,
-      firstListMs,
-      startTimeoutMs: config.startTimeoutMs,
-      first: (part) => this.#lists.first(part),
-    });
+    const { startTimeoutMs } = config;
+    this.#firstLists = new FirstLists({ clock, firstListMs, startTimeoutMs, lists: this.#lists });
     // Whoever watches a resource goes on watching, whatever became of its server.
     this.#watches = predecessor === undefined ? new Watches(onResource) : predecessor.#watches;
     this.#watches.onMissed = onResource;
@@ -163,7 +159,10 @@ export class Upstream implements AsyncDisposable {
    */
   untilListed(part: ListPart, signal: AbortSignal): Promise<unknown> | undefined {
     if (this.health.kind === "idle" && !this.isListed) void this.start();
-    return this.#firstLists.forCall(part, signal);
+    const wait = this.#firstLists.forCall(part, signal);
+    // A server that a call waits for is started before the others.
+    if (wait !== undefined) void this.#base.whenUp(signal).catch(() => {});
+    return wait;
   }
 
   /** Why a call that may have been for it was not sent: nothing is known of what it offers. */
