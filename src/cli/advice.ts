@@ -34,7 +34,7 @@ const advice: { readonly [C in Code]?: (patient: Patient) => string } = {
     'Write the address that it leads to as "url": redirects are not followed, because headers may hold keys.',
   too_many: () => "It had too many requests: try again later.",
   server_fault: () => "The server itself has a fault; see its own log.",
-  not_listed: () => "The server is up and refuses that list; its other parts work.",
+  not_listed: () => "The server is up and does not give that list; its other parts work.",
 };
 
 const noEndpoint = 'The "url" is not the address of an MCP endpoint; most end in /mcp or /sse.';

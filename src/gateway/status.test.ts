@@ -31,6 +31,23 @@ test("one that cannot list everything says what", () => {
   });
 });
 
+test("one that has not listed its tools says so, and what its process wrote", () => {
+  const source = createSource("a", { isConfirmed: false });
+  source.isListed = false;
+  expect(describeStatus(source, 3000, { said: "waiting for the database", stray: "" })).toMatchObject({
+    status: "up",
+    trouble: "its tools are still being listed, since 3 s",
+    code: "not_listed",
+    said: "waiting for the database",
+  });
+});
+
+test("one that has listed its tools, and not all the rest yet, is in no trouble", () => {
+  const source = createSource("a", { tools: toTools("x"), isConfirmed: false });
+  source.isSettled = false;
+  expect(describeStatus(source, 3000)).not.toHaveProperty("trouble");
+});
+
 test("one that was never needed has no trouble", () => {
   const source = createSource("a");
   source.health = { kind: "idle" };

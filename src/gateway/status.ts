@@ -2,7 +2,7 @@ import type { FailureCode } from "../errors/failure-code.ts";
 import type { ListFault } from "../tools/fit/list-fault.ts";
 import type { Source } from "./catalog/catalog.ts";
 import type { Words } from "./server-words.ts";
-import { describeHealth } from "./upstream/health.ts";
+import { describeHealth, toSeconds } from "./upstream/health.ts";
 
 /** How one server is, for people and for `junctor check`. */
 export interface ServerStatus {
@@ -26,7 +26,7 @@ export interface ServerStatus {
   readonly reason?: string;
   /** The same for programs: why it failed, that it is `starting`, or that not everything could be `not_listed`. */
   readonly code?: FailureCode | "starting" | "not_listed";
-  /** The end of what its process wrote to its standard error stream, when it failed or is still starting. */
+  /** The end of what its process wrote to its standard error stream, when it failed, is still starting, or has not listed its tools. */
   readonly said?: string;
   /** The first line that its process wrote to its standard output and that is no MCP message. */
   readonly stray?: string;
@@ -78,17 +78,27 @@ export function describeStatus(source: Source, now: number, words: Words = noWor
       };
     case "up": {
       const { mode, serverInfo } = health.agreement;
-      const isWhole = listed.problems.length === 0;
       return {
         ...shared,
         era: mode.kind,
         revision: mode.revision,
         ...(serverInfo === undefined ? {} : { says: `${serverInfo.name} ${serverInfo.version}` }),
         connectMs: health.connectMs,
-        ...(isWhole ? {} : { trouble: listed.problems.join("; "), code: "not_listed" as const }),
+        ...describeListing(source, now),
+        ...(source.isListed ? {} : toSaid(words.said)),
       };
     }
   }
+}
+
+/** What a server that is up could not list, or has not listed so far. Without its tools it is of no use yet. */
+function describeListing(source: Source, now: number): Pick<ServerStatus, "trouble" | "code"> {
+  const { health, isListed } = source;
+  const { problems } = source.listedFor("");
+  if (problems.length > 0) return { trouble: problems.join("; "), code: "not_listed" };
+  if (isListed || health.kind !== "up") return {};
+  const trouble = `its tools are still being listed, since ${toSeconds(now - health.since)}`;
+  return { trouble, code: "not_listed" };
 }
 
 /** The first of these texts that says something. */

@@ -56,6 +56,30 @@ const toolless = `require("node:readline").createInterface({ input: process.stdi
   console.log(JSON.stringify({ jsonrpc: "2.0", id, ...outcome }));
 });`;
 
+const endless = `console.error("waiting for the database");
+require("node:readline").createInterface({ input: process.stdin }).on("line", (line) => {
+  const { id, method, params } = JSON.parse(line);
+  if (id === undefined) return;
+  const result = { protocolVersion: params?.protocolVersion, capabilities: { tools: {} }, serverInfo: { name: "a", version: "1" } };
+  const page = { tools: [], nextCursor: String(id) };
+  const answer = () => console.log(JSON.stringify({ jsonrpc: "2.0", id, result: method === "tools/list" ? page : result }));
+  setTimeout(answer, method === "tools/list" ? 100 : 0);
+});`;
+
+test.each([
+  ["answers nothing", cliServer({ silent: ["tools/list"], stderr: "waiting for the database" })],
+  ["never ends", { command: process.execPath, args: ["-e", endless] }],
+])("one whose list of tools %s is not fine either", async (_what, hanging) => {
+  await using folder = await makeConfigFolder();
+  const file = await folder.write({ mcpServers: { good: cliServer({ tools: ["x"] }), hanging } });
+  const { code, stdout, stderr } = await junctor(["check", "--config", file, "--timeout", "5"]);
+  // On a busy machine the time may be over before a server is up.
+  expect(stdout).toMatch(/\nhanging: (its tools are still being listed|it is still starting|it did not)/);
+  expect(stdout).toContain("  It wrote:\n    waiting for the database\n");
+  expect(stderr).toMatch(/: [01] of 2 servers are fine\n$/);
+  expect(code).toBe(1);
+});
+
 test("a server that works and writes other text between its messages is told, and fine", async () => {
   await using folder = await makeConfigFolder();
   const file = await folder.write({ mcpServers: { a: cliServer({ tools: ["x"], stdout: "Welcome!" }) } });

@@ -54,6 +54,19 @@ test("all tools of a config are listed as far as they are known when the time is
   expect(stderr).toContain("b is missing: it is still starting");
 });
 
+test("a server that is up and does not list its tools is said to be missing", async () => {
+  await using folder = await makeConfigFolder();
+  const file = await folder.write({
+    mcpServers: { a: cliServer({ tools: ["x"] }), b: cliServer({ silent: ["tools/list"] }) },
+  });
+  const { code, stderr } = await junctor(["tools", "--config", file, "--timeout", "5"]);
+  expect(code).toBe(0);
+  // On a busy machine the time may be over before it is up.
+  expect(stderr).toMatch(
+    /warning: b is missing: (its tools are still being listed|it is still starting|it did not)/,
+  );
+});
+
 test("one server of a config that does not start is told without its command", async () => {
   await using folder = await makeConfigFolder();
   const script = "console.error('the key s3cret-s3cret is wrong'); process.exitCode = 1; 's3cret-s3cret'";

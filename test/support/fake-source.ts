@@ -39,6 +39,7 @@ export function toServerConfig(name: string, config: Partial<ServerConfig> = {})
 /** A server as the catalog sees it; its lists and health may be changed. */
 export interface FakeSource extends Source {
   health: Health;
+  isListed: boolean;
   isSettled: boolean;
   listed: Listed;
   /** What it lists for callers of another kind. */
@@ -53,6 +54,7 @@ export function createSource(
   const source: FakeSource = {
     config: toServerConfig(name, config),
     health: up,
+    isListed: true,
     isSettled: true,
     listed: toListed(listed),
     special: new Map(),

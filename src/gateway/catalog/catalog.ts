@@ -15,6 +15,8 @@ import { createWithheld, type ListedSource } from "./withheld.ts";
 export interface Source {
   readonly config: ServerConfig;
   readonly health: Health;
+  /** Whether its tools were ever listed. */
+  readonly isListed: boolean;
   /** Whether everything it lists is known, as it was last listed. */
   readonly isSettled: boolean;
   /** What it lists for callers who can be asked for what `key` says; see `toRelayable`. */

@@ -45,6 +45,7 @@ export function describeHealth(health: Health, now: number): string {
   }
 }
 
-function toSeconds(ms: number): string {
+/** A duration as people are told it: in whole seconds, never too short. */
+export function toSeconds(ms: number): string {
   return `${Math.ceil(ms / 1000)} s`;
 }
