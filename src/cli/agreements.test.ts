@@ -1,4 +1,4 @@
-import { mkdtempSync, readFileSync, symlinkSync, writeFileSync } from "node:fs";
+import { mkdirSync, mkdtempSync, readFileSync, symlinkSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { beforeEach, expect, test, vi } from "vitest";
@@ -51,4 +51,9 @@ test.each(["{", "[]", '{"agreed":1}', '{"agreed":[null,{"path":1}]}'])("%s holds
   expect(isAgreed(file, "text")).toBe(false);
   rememberAgreement(file, "text");
   expect(isAgreed(file, "text")).toBe(true);
+});
+
+test("a folder in the place of the agreements holds none", () => {
+  mkdirSync(store, { recursive: true });
+  expect(isAgreed(write("file"), "text")).toBe(false);
 });

@@ -10,7 +10,7 @@ import { findConfigFile, usualFiles } from "./config-file.ts";
 import { configFlag } from "./config-flag.ts";
 import { watchInterrupt } from "./interrupt.ts";
 import { describeFaults } from "./list-faults.ts";
-import { toPatient } from "./patience.ts";
+import { toMeasureMs, toPatient } from "./patience.ts";
 import { note, print } from "./print.ts";
 import { toRows } from "./rows.ts";
 import { describeTrouble } from "./server-trouble.ts";
@@ -65,18 +65,29 @@ export const check: Command = {
     const timeout = parsed.valueOf("timeout");
     const timeoutMs = timeout === undefined ? undefined : toMs(timeout);
     const { servers, firstListMs } = toPatient(config.servers, timeoutMs);
+    const startedAt = performance.now();
     using interruption = watchInterrupt();
     await using gateway = await startGateway({ ...config, servers, audit: undefined }, { file, firstListMs });
     await unlessAborted(gateway.ready, interruption.signal);
-    const report = await examine(file, config, gateway);
+    const measureMs = toMeasureMs(timeoutMs, performance.now() - startedAt);
+    const report = await examine(found, gateway, measureMs);
     if (parsed.has("json")) await print(`${JSON.stringify(report, undefined, 2)}\n`);
     else await show(report, report.warnings.slice(config.warnings.length));
     return report.servers.every(({ trouble }) => trouble === undefined) ? 0 : 1;
   },
 };
 
-async function examine(file: string, config: GatewayConfig, gateway: RunningGateway): Promise<Report> {
-  const servers = await Promise.all(gateway.status().map((status) => checkServer(status, config, gateway)));
+async function examine(
+  { file, config }: { readonly file: string; readonly config: GatewayConfig },
+  gateway: RunningGateway,
+  measureMs: number,
+): Promise<Report> {
+  const servers = await Promise.all(
+    gateway.status().map(async (status) => {
+      const latencyMs = await gateway.measure(status.name, measureMs);
+      return toChecked(status, config, latencyMs);
+    }),
+  );
   const report = {
     servers,
     collisions: gateway.collisions(),
@@ -91,12 +102,7 @@ async function examine(file: string, config: GatewayConfig, gateway: RunningGate
   };
 }
 
-async function checkServer(
-  status: ServerStatus,
-  { servers }: GatewayConfig,
-  gateway: RunningGateway,
-): Promise<Checked> {
-  const latencyMs = await gateway.measure(status.name);
+function toChecked(status: ServerStatus, { servers }: GatewayConfig, latencyMs: number | undefined): Checked {
   const launch = servers.find(({ name }) => name === status.name)?.launch;
   const advice = launch === undefined ? undefined : adviseOn({ ...status, launch });
   return {

@@ -1,5 +1,5 @@
 import { nearest } from "../errors/nearest.ts";
-import { mayOwn } from "../gateway/catalog/public-name.ts";
+import { isNamedFor } from "../gateway/catalog/public-name.ts";
 import type { GatewayConfig, ServerConfig } from "../gateway/config/config.ts";
 import { type RunningGateway, startGateway } from "../gateway/gateway.ts";
 import { createHide, hideInData } from "../gateway/safe-log.ts";
@@ -50,15 +50,20 @@ export async function openConfigured(
   };
 }
 
-/** The servers that may have a tool of this name; the others need not be started to call it. */
+/**
+ * The servers that may have a tool of this name; the others need not be started to call it. Servers without a prefix may have
+ * any name: they are asked only when the name is not that of another server.
+ */
 function findOwners(
   { servers, separator }: GatewayConfig,
   tool: string,
   file: string,
 ): readonly ServerConfig[] {
   const naming: Naming = { ...defaultNaming, separator };
-  const owners = servers.filter((server) => mayOwn(server, tool, naming));
-  if (owners.length > 0) return owners;
+  const named = servers.filter((server) => isNamedFor(server, tool, naming));
+  if (named.length > 0) return named;
+  const unprefixed = servers.filter(({ prefix }) => prefix === false);
+  if (unprefixed.length > 0) return unprefixed;
   const begins = servers.flatMap(({ prefix }) => (prefix === false ? [] : prefixOf(prefix, naming)));
   const [word = "", ...rest] = tool.split(separator);
   const meant = nearest(

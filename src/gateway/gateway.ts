@@ -50,8 +50,11 @@ export interface Gateway extends AsyncDisposable {
   readonly ready: Promise<void>;
   /** How every server is. */
   status(): readonly ServerStatus[];
-  /** How long a server takes to answer a request that gives it no work; undefined when it cannot be asked now. */
-  measure(server: string): Promise<number | undefined>;
+  /**
+   * How long a server takes to answer a request that gives it no work; undefined when it cannot be asked now, or does not
+   * answer within `timeoutMs` (5 s).
+   */
+  measure(server: string, timeoutMs?: number): Promise<number | undefined>;
   /** Names that several servers claim, and who has them. */
   collisions(): readonly Collision[];
   /** Takes another config: only servers that are new, gone or changed are touched. Rejects, and changes nothing, if it is wrong. */
@@ -228,7 +231,7 @@ export async function startGateway(
         ],
         hide,
       ),
-    measure: async (name) => fleet.upstreams.get(name)?.measure(),
+    measure: async (name, timeoutMs) => fleet.upstreams.get(name)?.measure(timeoutMs),
     unmatchedRules: unmatched,
     collisions: () => catalog.snapshotFor("").collisions,
     update: async (given) => {

@@ -24,6 +24,8 @@ test.each([
   ["a__x", {}],
   ["y", { a: { tools: { x: { name: "y" } } } }],
   ["x", { a: { prefix: false } }],
+  ["a__x", { other: { prefix: false } }],
+  ["y", { a: { tools: { x: { name: "y" } } }, other: { prefix: false } }],
 ])("a call of %s starts only the servers that may have it", async (name, settings) => {
   const run = await callBeside(name, settings);
   expect(run).toEqual({ code: 0, stdout: "x {}\n", stderr: "", isOtherStarted: false });

@@ -163,7 +163,8 @@ test("`junctor check` shows it, in words and as JSON, and finds the server fine"
     );
     expect(shown.stdout).toMatch(/ {2}and \d+ more reasons; --json has all\n/);
     const { stdout } = await junctor(["check", "--config", file, "--timeout", "120", "--json"]);
-    const [status] = JSON.parse(stdout) as [{ leftOut: unknown[]; mended: unknown[] }];
+    const report = JSON.parse(stdout) as { servers: [{ leftOut: unknown[]; mended: unknown[] }] };
+    const [status] = report.servers;
     expect(status.leftOut).toHaveLength(12);
     expect(status.mended).toHaveLength(21);
     expect(status.leftOut[4]).toEqual({

@@ -197,13 +197,13 @@ export class Upstream implements AsyncDisposable {
     });
   }
 
-  /** How long it takes to answer a request that gives it no work. */
-  async measure(): Promise<number | undefined> {
+  /** How long it takes to answer a request that gives it no work; undefined when it does not within `timeoutMs`. */
+  async measure(timeoutMs = 5000): Promise<number | undefined> {
     const { client } = this.#base;
     if (client === undefined) return undefined;
     const startedAt = performance.now();
     const method = this.#isModern ? "server/discover" : "ping";
-    const limits = { timeoutMs: 5000, maxTotalMs: 5000 };
+    const limits = { timeoutMs, maxTotalMs: timeoutMs };
     return client.request(method, undefined, limits).then(
       () => performance.now() - startedAt,
       () => undefined,
