@@ -19,7 +19,7 @@ export function processesOf(world) {
     const command = read(`/proc/${pid}/cmdline`);
     const isOurs =
       hasOurVariables(pid, world) ||
-      isWithin(currentFolder(pid), world.run) ||
+      isWithin(currentFolder(pid), world.desk) ||
       command.includes(`${world.home}/.npm/_npx`);
     return isOurs ? [{ pid, command: command.replaceAll("\0", " ").trim().slice(0, 200) }] : [];
   });
