@@ -33,7 +33,7 @@ export function leastCostOf(run: () => unknown): number {
   return Math.min(...Array.from({ length: maxRounds }, () => costOf(run)));
 }
 
-const maxRounds = 8;
+const maxRounds = 24;
 const minCostMs = 2;
 
 /** What one run takes of the processor, in ms. */

@@ -44,9 +44,9 @@ export class FirstLists {
     if (health.kind === "down" || health.kind === "stopped") this.#failure.resolve();
   }
 
-  /** Resolves when every list came or could not be had, or the server failed. */
+  /** Resolves when every list came since the start or could not be had, or the server failed. */
   async all(): Promise<void> {
-    await Promise.all(listParts.flatMap((part) => this.#orFailure(this.#options.lists.first(part)) ?? []));
+    await Promise.all(listParts.flatMap((part) => this.#orFailure(this.#options.lists.fresh(part)) ?? []));
   }
 
   /** For a list request: undefined when there is nothing to wait for. */
