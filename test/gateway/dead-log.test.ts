@@ -45,7 +45,7 @@ test.each(["v1", "v2"] as const)(
     // One for the server, and one for each way in which its stream of changes failed.
     expect(told.filter((line) => line.startsWith("dead is "))).toEqual([
       "dead is up",
-      "dead is down it cannot be started or reached (ECONNREFUSED)",
+      "dead is down nothing listens at its address (ECONNREFUSED)",
     ]);
     expect(new Set(told).size).toBe(told.length);
     expect(told.length).toBeLessThanOrEqual(4);
