@@ -43,10 +43,10 @@ test.each(["v1", "v2"] as const)(
     expect(await callUntilTried(started, "dead__echo", 4)).toBeGreaterThan(0);
     const told = toldBy(started);
     // One for the server, and one for each way in which its stream of changes failed.
-    expect(told.filter((line) => line.startsWith("dead is "))).toEqual([
-      "dead is up",
-      "dead is down nothing listens at its address (ECONNREFUSED)",
-    ]);
+    // How the first call failed depends on the moment of the kill: its socket was closed, or nothing listens any more.
+    const [up, ...down] = told.filter((line) => line.startsWith("dead is "));
+    expect(up).toBe("dead is up");
+    expect(down).toContain("dead is down nothing listens at its address (ECONNREFUSED)");
     expect(new Set(told).size).toBe(told.length);
     expect(told.length).toBeLessThanOrEqual(4);
   },
