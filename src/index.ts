@@ -129,9 +129,9 @@ export {
   type ResourceReader,
   type ResourceRegistry,
 } from "./tools/resources.ts";
-export type { Issue } from "./tools/issue.ts";
-export type { InferredInput, InferredOutput, JsonSchema, SchemaSource } from "./tools/schema.ts";
-export { withJsonSchema } from "./tools/standard-schema.ts";
+export type { Issue } from "./schema/issue.ts";
+export type { InferredInput, InferredOutput, JsonSchema, SchemaSource } from "./schema/schema.ts";
+export { withJsonSchema } from "./schema/standard-schema.ts";
 export type { ToolSpec } from "./tools/tool-spec.ts";
 
 export { allowTools, type AllowToolsOptions } from "./middleware/allow-list.ts";
@@ -166,16 +166,16 @@ export type { ListFault, ListPart } from "./tools/fit/list-fault.ts";
 
 export type { ChildCommand } from "./transports/child-command.ts";
 export { createGuardian, type Guardian, type GuardianOptions } from "./transports/guardian.ts";
-export type { HeaderSource } from "./transports/http/client-way.ts";
+export type { HeaderSource } from "./transports/http/client/http-way.ts";
 export {
   createMemoryEventStore,
   type EventStore,
   type MemoryEventStoreOptions,
   type StoredEvent,
-} from "./transports/http/event-store.ts";
-export { type FetchHandler, type FetchOptions, toFetchHandler } from "./transports/http/fetch.ts";
-export { anybody, type Authenticate, type HttpOptions } from "./transports/http/handler.ts";
-export { type HttpListener, listenHttp, type ListenHttpOptions } from "./transports/http/node.ts";
+} from "./transports/http/legacy/event-store.ts";
+export { type FetchHandler, type FetchOptions, toFetchHandler } from "./transports/http/server/fetch.ts";
+export { anybody, type Authenticate, type HttpOptions } from "./transports/http/server/handler.ts";
+export { type HttpListener, listenHttp, type ListenHttpOptions } from "./transports/http/server/node.ts";
 export { connectInMemory, createMemoryPair } from "./transports/memory.ts";
 export { serveChannel, type ServeOptions } from "./transports/serve-channel.ts";
 export { serveStdio } from "./transports/stdio.ts";

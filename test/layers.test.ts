@@ -6,19 +6,29 @@ import { findCycle, parseImports, readSourceGraph, root, type SourceGraph } from
 // The layer table of docs/architecture.md: each folder of src/ and the folders it may import.
 const base = ["errors", "async"];
 const belowTools = [...base, "json", "jsonrpc", "mcp"];
-const belowGateway = [...belowTools, "tools", "audit", "middleware", "server", "client", "transports"];
+const belowGateway = [
+  ...belowTools,
+  "schema",
+  "tools",
+  "audit",
+  "middleware",
+  "server",
+  "client",
+  "transports",
+];
 const layers: Readonly<Record<string, readonly string[]>> = {
   errors: [],
   async: ["errors"],
   json: base,
   jsonrpc: [...base, "json"],
   mcp: [...base, "json", "jsonrpc"],
-  tools: belowTools,
+  schema: belowTools,
+  tools: [...belowTools, "schema"],
   transports: belowTools,
-  audit: [...belowTools, "tools"],
-  middleware: [...belowTools, "tools", "audit"],
-  server: [...belowTools, "tools"],
-  client: [...belowTools, "tools", "audit", "transports"],
+  audit: [...belowTools, "schema", "tools"],
+  middleware: [...belowTools, "schema", "tools", "audit"],
+  server: [...belowTools, "schema", "tools"],
+  client: [...belowTools, "schema", "tools", "audit", "transports"],
   gateway: belowGateway,
   testing: [...belowGateway, "gateway"],
   cli: [...belowGateway, "gateway", "testing"],
@@ -26,7 +36,7 @@ const layers: Readonly<Record<string, readonly string[]>> = {
 };
 
 // Folders that open no socket, file or process, and the parts of Node that cannot open one either.
-const pureLayers = ["errors", "async", "json", "jsonrpc", "mcp", "tools"];
+const pureLayers = ["errors", "async", "json", "jsonrpc", "mcp", "schema", "tools"];
 const pureBuiltins = ["node:async_hooks", "node:buffer", "node:crypto", "node:util", "node:vm"];
 
 describe("the layer table holds for src/", () => {
@@ -78,8 +88,8 @@ describe("the check", () => {
     ["json/scan.ts", "node:fs"],
     ["tools/registry.ts", "node:net"],
     ["mcp/era.ts", "node:child_process"],
-    ["tools/schema.ts", "zod"],
-    ["tools/schema.ts", "@scope/other/deep.js"],
+    ["schema/schema.ts", "zod"],
+    ["schema/schema.ts", "@scope/other/deep.js"],
     ["tools/registry.ts", "tools/missing.ts"],
     ["tools/registry.ts", "tools/tool.js"],
   ])("refuses %s importing %s", (file, imported) => {
@@ -93,8 +103,8 @@ describe("the check", () => {
     ["gateway/upstream.ts", "tools/tool.ts"],
     ["tools/seal.ts", "node:crypto"],
     ["transports/stdio.ts", "node:child_process"],
-    ["tools/schema.ts", "ajv/dist/2020.js"],
-    ["tools/schema.ts", "@scope/dependency/deep.js"],
+    ["schema/schema.ts", "ajv/dist/2020.js"],
+    ["schema/schema.ts", "@scope/dependency/deep.js"],
   ])("allows %s importing %s", (file, imported) => {
     expect(check(file, imported)).toEqual([]);
   });

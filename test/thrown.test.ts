@@ -9,7 +9,7 @@ import type { Server } from "../src/mcp/server.ts";
 import { createServer } from "../src/server/server.ts";
 import type { Provider } from "../src/tools/provider.ts";
 import { createRegistry } from "../src/tools/registry.ts";
-import { type FetchHandler, toFetchHandler } from "../src/transports/http/fetch.ts";
+import { type FetchHandler, toFetchHandler } from "../src/transports/http/server/fetch.ts";
 import { talkLegacy, talkModern } from "./support/conversation.ts";
 import { both, initializeOf, json, mirrored, modern, toPairs } from "./support/http-wire.ts";
 import { assertValidFrame, type Frame } from "./support/wire-schema.ts";

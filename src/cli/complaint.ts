@@ -7,7 +7,7 @@ import { HttpError } from "../errors/http-error.ts";
 import { RpcError } from "../errors/rpc-error.ts";
 import { TimeoutError } from "../errors/timeout-error.ts";
 import { ValidationError } from "../errors/validation-error.ts";
-import { describeIssues } from "../tools/issue.ts";
+import { describeIssues } from "../schema/issue.ts";
 import { findVariable } from "./advice.ts";
 import { Interrupt } from "./interrupt.ts";
 import { ServerTrouble } from "./server-trouble.ts";

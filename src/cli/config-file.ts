@@ -1,6 +1,6 @@
 import { existsSync } from "node:fs";
+import { parseConfigFile, readConfigText } from "../gateway/config/config-file.ts";
 import type { GatewayConfig } from "../gateway/config/config.ts";
-import { parseConfigFile, readConfigText } from "../gateway/config/read-config.ts";
 import type { Parsed } from "./command.ts";
 import { assertAgreed } from "./found-config.ts";
 import { note } from "./print.ts";

@@ -2,8 +2,8 @@ import { mkdtempSync, renameSync, rmSync, utimesSync, writeFileSync } from "node
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, expect, test } from "vitest";
+import { readConfig } from "../gateway/config/config-file.ts";
 import type { GatewayConfig } from "../gateway/config/config.ts";
-import { readConfig } from "../gateway/config/read-config.ts";
 import { rememberAgreement } from "./agreements.ts";
 import { createReload } from "./follow-config.ts";
 

@@ -1,7 +1,7 @@
 import { statSync } from "node:fs";
 import { BindError } from "../errors/bind-error.ts";
+import { parseConfigFile, readConfigText } from "../gateway/config/config-file.ts";
 import type { GatewayConfig } from "../gateway/config/config.ts";
-import { parseConfigFile, readConfigText } from "../gateway/config/read-config.ts";
 import type { RunningGateway } from "../gateway/gateway.ts";
 import type { GatewayLog } from "../gateway/log.ts";
 import { watchConfig } from "../gateway/watch-config.ts";

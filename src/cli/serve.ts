@@ -6,7 +6,7 @@ import { type RunningGateway, startGateway } from "../gateway/gateway.ts";
 import type { GatewayLog } from "../gateway/log.ts";
 import { cacheFolder } from "../gateway/user-files.ts";
 import { createSeal, type Seal } from "../mcp/seal.ts";
-import { listenHttp } from "../transports/http/node.ts";
+import { listenHttp } from "../transports/http/server/node.ts";
 import { isLoopback } from "../transports/loopback.ts";
 import { serveStdio } from "../transports/stdio.ts";
 import { listenTcp } from "../transports/tcp.ts";

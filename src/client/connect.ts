@@ -14,7 +14,7 @@ import { createChannelLink } from "../transports/channel-link.ts";
 import { type ChildCommand, describeCommand } from "../transports/child-command.ts";
 import { type ChildOptions, spawnChild } from "../transports/child.ts";
 import type { Guardian } from "../transports/guardian.ts";
-import type { HeaderSource } from "../transports/http/client-way.ts";
+import type { HeaderSource } from "../transports/http/client/http-way.ts";
 import { connectInMemory } from "../transports/memory.ts";
 import type { ServeOptions } from "../transports/serve-channel.ts";
 import { createStreamChannel } from "../transports/stream-channel.ts";
@@ -220,7 +220,7 @@ async function connectHttp(url: URL, options: ConnectOptions): Promise<Client> {
     isHttp: true,
     open: async (events: LinkEvents): Promise<Link> => {
       // undici takes 80 ms to load, which a program that reaches nobody over HTTP should not pay for.
-      const { HttpLink } = await import("../transports/http/client-link.ts");
+      const { HttpLink } = await import("../transports/http/client/http-link.ts");
       return new HttpLink(url, { events, headers, maxResponseBytes, clock, onWarning });
     },
   };
@@ -237,7 +237,7 @@ async function connectHttp(url: URL, options: ConnectOptions): Promise<Client> {
 
   function connectSse(): Promise<Client> {
     const sse = pipeWays(target, undefined, async () => {
-      const { connectHttpSse } = await import("../transports/http/client-sse.ts");
+      const { connectHttpSse } = await import("../transports/http/client/http-sse-channel.ts");
       return connectHttpSse(url, { headers, clock, timeoutMs, maxEventBytes: maxResponseBytes });
     });
     // Nothing there speaks the modern revision, so there is nothing to probe for.

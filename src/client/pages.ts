@@ -3,7 +3,7 @@ import { joinJson } from "../json/join.ts";
 import { RawJson } from "../json/raw.ts";
 import { scanElements } from "../json/scan.ts";
 import type { CacheHints } from "../mcp/types.ts";
-import { describeValue } from "../tools/issue.ts";
+import { describeValue } from "../schema/issue.ts";
 
 /** A list that was walked to its end. */
 export interface Walked {

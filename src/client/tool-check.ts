@@ -1,8 +1,8 @@
 import { SchemaError } from "../errors/schema-error.ts";
 import { ValidationError } from "../errors/validation-error.ts";
 import type { Tool } from "../mcp/types.ts";
-import { describeIssues } from "../tools/issue.ts";
-import { type Schema, toSchema } from "../tools/schema.ts";
+import { describeIssues } from "../schema/issue.ts";
+import { type Schema, toSchema } from "../schema/schema.ts";
 
 /** Checks what goes to tools and comes back, by the schemas they list. */
 export interface ToolCheck {

@@ -3,7 +3,7 @@ import { toRelayable } from "../mcp/project/capabilities.ts";
 import type { OwnerOf } from "../middleware/audit-log.ts";
 import { createGlobs } from "../middleware/glob.ts";
 import type { Hearer } from "../tools/provider.ts";
-import type { Authenticate } from "../transports/http/handler.ts";
+import type { Authenticate } from "../transports/http/server/handler.ts";
 import type { Catalog, Snapshot } from "./catalog/catalog.ts";
 import { createView, type Policy, type View } from "./catalog/view.ts";
 import type { GatewayConfig } from "./config/config.ts";

@@ -8,7 +8,7 @@ import { createScrubber } from "../middleware/scrub.ts";
 import { limitTime } from "../middleware/time-limit.ts";
 import type { Middleware } from "../tools/middleware.ts";
 import type { GatewayConfig } from "./config/config.ts";
-import { given } from "./config/given.ts";
+import { given } from "./config/defined-fields.ts";
 import { toRedaction } from "./config/redaction.ts";
 import { logCalls } from "./log-calls.ts";
 import type { GatewayLog } from "./log.ts";

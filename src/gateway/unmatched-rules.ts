@@ -3,8 +3,8 @@ import { createGlob } from "../middleware/glob.ts";
 import { defaultNaming, type Naming, prefixOf } from "../tools/namespace.ts";
 import type { Source } from "./catalog/catalog.ts";
 import { toPublicName } from "./catalog/public-name.ts";
+import { joinPath } from "./config/config-value.ts";
 import type { ConfigIssue, GatewayConfig, ServerConfig } from "./config/config.ts";
-import { joinPath } from "./config/part.ts";
 
 type RuleConfig = Pick<GatewayConfig, "separator" | "allow" | "deny" | "keys" | "limits">;
 

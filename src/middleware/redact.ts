@@ -1,9 +1,9 @@
 import { RpcError } from "../errors/rpc-error.ts";
 import { ToolError } from "../errors/tool-error.ts";
 import { RawJson } from "../json/raw.ts";
+import { ExhaustedError } from "../schema/time-box.ts";
 import type { CallEvent } from "../tools/context.ts";
 import type { CallEnd, Middleware } from "../tools/middleware.ts";
-import { ExhaustedError } from "../tools/time-box.ts";
 import { createScrubber, type ScrubberOptions, type Scrub } from "./scrub.ts";
 
 export type RedactOptions = ScrubberOptions;

@@ -1,6 +1,6 @@
 import { nearest } from "../errors/nearest.ts";
 import { rewriteStrings } from "../json/rewrite-strings.ts";
-import { withinTime } from "../tools/time-box.ts";
+import { withinTime } from "../schema/time-box.ts";
 import { hideAll, type SecretKind, secrets } from "./secret-kinds.ts";
 
 export interface ScrubberOptions {

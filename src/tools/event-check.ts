@@ -1,7 +1,7 @@
 import { nearest } from "../errors/nearest.ts";
 import { isLogLevel, logLevels } from "../mcp/types.ts";
+import { describeValue } from "../schema/issue.ts";
 import { isContent } from "./content.ts";
-import { describeValue } from "./issue.ts";
 
 /** What one member of an event must be. */
 interface Member {

@@ -5,6 +5,7 @@ import { NotFoundError } from "../errors/not-found-error.ts";
 import { RpcError } from "../errors/rpc-error.ts";
 import { ToolError } from "../errors/tool-error.ts";
 import { RawJson } from "../json/raw.ts";
+import type { SchemaSource } from "../schema/schema.ts";
 import { elicit, inputRequired } from "./ask.ts";
 import { failure, image, structured, text } from "./content.ts";
 import { type CallContext, type CallEvent, createCallContext } from "./context.ts";
@@ -12,7 +13,6 @@ import type { HandlerResult } from "./event.ts";
 import type { ToolHandler } from "./handler.ts";
 import type { Resumption } from "./provider.ts";
 import { createRegistry, type RegistryOptions } from "./registry.ts";
-import type { SchemaSource } from "./schema.ts";
 import type { ToolSpec } from "./tool-spec.ts";
 
 interface Case {

@@ -6,6 +6,14 @@ import { ToolError } from "../errors/tool-error.ts";
 import { RawJson } from "../json/raw.ts";
 import { parseText } from "../json/value.ts";
 import type { CacheHints, Content, Tool, ToolResult } from "../mcp/types.ts";
+import { describeIssues } from "../schema/issue.ts";
+import {
+  type InferredOutput,
+  type Schema,
+  type SchemaSource,
+  toObjectRoot,
+  toSchema,
+} from "../schema/schema.ts";
 import { isInputRequired } from "./ask.ts";
 import { type Catalog, createCatalog } from "./catalog.ts";
 import { failure, text } from "./content.ts";
@@ -18,12 +26,10 @@ import {
   type ToolContext,
   type ToolHandler,
 } from "./handler.ts";
-import { describeIssues } from "./issue.ts";
 import type { PromptRegistry } from "./prompts.ts";
 import type { Change, CompletionProvider, Provider, ToolCall, ToolOutcome } from "./provider.ts";
 import type { ResourceRegistry } from "./resources.ts";
 import { checkOutput, toToolResult } from "./result.ts";
-import { type InferredOutput, type Schema, type SchemaSource, toObjectRoot, toSchema } from "./schema.ts";
 import {
   assertToolSpec,
   type CheckedLater,

@@ -1,8 +1,8 @@
 import { describe, expect, test } from "vitest";
 import type { ToolResult } from "../mcp/types.ts";
+import { toSchema } from "../schema/schema.ts";
 import { embedResource, failure, structured, text } from "./content.ts";
 import { checkOutput, toToolResult } from "./result.ts";
-import { toSchema } from "./schema.ts";
 
 describe("what a handler returned", () => {
   test("as a string is text", () => {

@@ -1,9 +1,9 @@
 import { andThen, type Awaitable } from "../async/awaitable.ts";
 import type { Content, ToolResult } from "../mcp/types.ts";
+import { describeIssues } from "../schema/issue.ts";
+import type { Schema } from "../schema/schema.ts";
 import { failure, isContent, structured, text } from "./content.ts";
 import type { HandlerResult } from "./event.ts";
-import { describeIssues } from "./issue.ts";
-import type { Schema } from "./schema.ts";
 
 /**
  * The result a handler meant: a string is text, content is content, a result is itself, and any other value is

@@ -1,9 +1,9 @@
 import type { StandardSchemaV1 } from "@standard-schema/spec";
 import { assertKnownKeys, type KeysOf } from "../errors/known-keys.ts";
 import type { Icon, Meta, ToolAnnotations, ToolResult } from "../mcp/types.ts";
+import { describeValue } from "../schema/issue.ts";
+import type { InferredInput, SchemaSource } from "../schema/schema.ts";
 import type { EventStream, HandlerResult, OutputResult, StructuredValue } from "./event.ts";
-import { describeValue } from "./issue.ts";
-import type { InferredInput, SchemaSource } from "./schema.ts";
 import { assertToolName } from "./tool-name.ts";
 
 /** What a tool says about itself. */

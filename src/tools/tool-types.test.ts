@@ -5,6 +5,7 @@ import { describe, expect, expectTypeOf, test } from "vitest";
 import { z } from "zod";
 import { RawJson } from "../json/raw.ts";
 import type { ToolResult } from "../mcp/types.ts";
+import type { InferredOutput, SchemaSource } from "../schema/schema.ts";
 import { elicit, inputRequired } from "./ask.ts";
 import { failure, structured, text } from "./content.ts";
 import { createCallContext } from "./context.ts";
@@ -13,7 +14,6 @@ import type { ToolHandler } from "./handler.ts";
 import { createPromptRegistry } from "./prompts.ts";
 import { createRegistry, type Registry } from "./registry.ts";
 import { createResourceRegistry } from "./resources.ts";
-import type { InferredOutput, SchemaSource } from "./schema.ts";
 import type { ToolSpec } from "./tool-spec.ts";
 
 // These tests run twice: `tsc` fails for a mistake that compiles (an unused @ts-expect-error) and for sound code that does

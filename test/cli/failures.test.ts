@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { createDemoRegistry } from "../../src/cli/demo.ts";
 import { createServer } from "../../src/server/server.ts";
-import { type HttpListener, listenHttp } from "../../src/transports/http/node.ts";
+import { type HttpListener, listenHttp } from "../../src/transports/http/server/node.ts";
 import { demoServer, junctor } from "../support/junctor-bin.ts";
 
 // A server that cannot be used ends every command with code 3 and one line that says what to do.

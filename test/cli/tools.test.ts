@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { createDemoRegistry } from "../../src/cli/demo.ts";
 import { createServer } from "../../src/server/server.ts";
-import { type HttpListener, listenHttp } from "../../src/transports/http/node.ts";
+import { type HttpListener, listenHttp } from "../../src/transports/http/server/node.ts";
 import { listenTcp } from "../../src/transports/tcp.ts";
 import { demoServer, junctor, junctorOnTerminal } from "../support/junctor-bin.ts";
 import { createOddRegistry } from "../support/odd-tools.ts";

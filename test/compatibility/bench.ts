@@ -8,7 +8,7 @@ import { createEraCache } from "../../src/client/era-cache.ts";
 import type { AskHandlers } from "../../src/client/handlers.ts";
 import { createGateway } from "../../src/gateway/gateway.ts";
 import type { Revision } from "../../src/mcp/revision.ts";
-import { listenHttp } from "../../src/transports/http/node.ts";
+import { listenHttp } from "../../src/transports/http/server/node.ts";
 import { createFolder, type EraName, fixture } from "../bridge/support/upstream.ts";
 import { type CuttingProxy, startCuttingProxy } from "../support/cutting-proxy.ts";
 import { bin } from "../support/junctor-bin.ts";

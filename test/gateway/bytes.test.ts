@@ -5,7 +5,7 @@ import { fileURLToPath } from "node:url";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { createGateway, type Gateway } from "../../src/gateway/gateway.ts";
 import { seededJsonTexts } from "../../src/testing/seeded-json.ts";
-import { type HttpListener, listenHttp } from "../../src/transports/http/node.ts";
+import { type HttpListener, listenHttp } from "../../src/transports/http/server/node.ts";
 import { both, initializeOf, json, postOf, sse } from "../support/http-wire.ts";
 import { type RawReply, RawSocket } from "../support/raw-http.ts";
 

@@ -6,7 +6,7 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { afterEach, describe, expect, test } from "vitest";
 import { createGateway, type Gateway } from "../../src/gateway/gateway.ts";
-import { listenHttp } from "../../src/transports/http/node.ts";
+import { listenHttp } from "../../src/transports/http/server/node.ts";
 import {
   both,
   initializeOf,

@@ -6,7 +6,7 @@ import { parseConfigValue } from "../../src/gateway/config/parse-config.ts";
 import { startGateway } from "../../src/gateway/gateway.ts";
 import { createRegistry } from "../../src/tools/registry.ts";
 import { createResourceRegistry } from "../../src/tools/resources.ts";
-import { listenHttp } from "../../src/transports/http/node.ts";
+import { listenHttp } from "../../src/transports/http/server/node.ts";
 import {
   connectLegacy,
   HttpWire,

@@ -3,7 +3,7 @@ import { once } from "node:events";
 import { fileURLToPath } from "node:url";
 import { afterEach, expect, test } from "vitest";
 import { createGateway } from "../../src/gateway/gateway.ts";
-import { type HttpListener, listenHttp } from "../../src/transports/http/node.ts";
+import { type HttpListener, listenHttp } from "../../src/transports/http/server/node.ts";
 import { initializeOf, legacyCall, mirrored, modernCall, modernMeta, postOf } from "../support/http-wire.ts";
 import { type Message, type RawReply, RawSocket } from "../support/raw-http.ts";
 import type { Frame } from "../support/wire-schema.ts";

@@ -3,7 +3,7 @@ import { createSeal } from "../../src/mcp/seal.ts";
 import { createServer } from "../../src/server/server.ts";
 import { createVirtualClock } from "../../src/testing/virtual-clock.ts";
 import { createRegistry } from "../../src/tools/registry.ts";
-import { listenHttp } from "../../src/transports/http/node.ts";
+import { listenHttp } from "../../src/transports/http/server/node.ts";
 
 const info = { name: "test", version: "1.0.0" };
 const headers = { "content-type": "application/json", accept: "application/json, text/event-stream" };

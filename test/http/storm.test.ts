@@ -2,7 +2,7 @@ import { expect, test } from "vitest";
 import { createServer } from "../../src/server/server.ts";
 import { inputRequired, listRoots } from "../../src/tools/ask.ts";
 import { createRegistry } from "../../src/tools/registry.ts";
-import { type HttpListener, listenHttp } from "../../src/transports/http/node.ts";
+import { type HttpListener, listenHttp } from "../../src/transports/http/server/node.ts";
 import { initializeOf, legacyCall, mirrored, modernCall, modernMeta, postOf } from "../support/http-wire.ts";
 import { type Message, type RawReply, RawSocket } from "../support/raw-http.ts";
 import type { Frame } from "../support/wire-schema.ts";

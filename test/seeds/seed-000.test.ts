@@ -3,7 +3,7 @@ import { ToolError } from "../../src/errors/tool-error.ts";
 import { createServer } from "../../src/server/server.ts";
 import { compose } from "../../src/tools/composite.ts";
 import { createRegistry } from "../../src/tools/registry.ts";
-import { type HttpListener, listenHttp } from "../../src/transports/http/node.ts";
+import { type HttpListener, listenHttp } from "../../src/transports/http/server/node.ts";
 import { both, connectLegacy, type HttpWire, legacyCall, postOf } from "../support/http-wire.ts";
 import { exchange } from "../support/raw-http.ts";
 

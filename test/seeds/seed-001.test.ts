@@ -2,7 +2,7 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { createServer } from "../../src/server/server.ts";
 import { compose } from "../../src/tools/composite.ts";
 import { createRegistry } from "../../src/tools/registry.ts";
-import { type HttpListener, listenHttp } from "../../src/transports/http/node.ts";
+import { type HttpListener, listenHttp } from "../../src/transports/http/server/node.ts";
 import { connectLegacy, type HttpWire, legacyCall } from "../support/http-wire.ts";
 import type { Message, RawReply } from "../support/raw-http.ts";
 import { createSteps, type Steps } from "../support/steps.ts";

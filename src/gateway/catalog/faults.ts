@@ -1,5 +1,5 @@
+import { clip } from "../../schema/issue.ts";
 import type { ListFault } from "../../tools/fit/list-fault.ts";
-import { clip } from "../../tools/issue.ts";
 import type { Naming } from "../../tools/namespace.ts";
 import type { ServerConfig } from "../config/config.ts";
 import type { Claim } from "./merge.ts";

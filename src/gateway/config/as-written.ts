@@ -1,6 +1,6 @@
+import { createReading } from "./findings.ts";
 import { urlKeys } from "./http-launch.ts";
 import { parseJsonc } from "./jsonc.ts";
-import { createReading } from "./reading.ts";
 
 /** A server or module that a config names. */
 export interface WrittenLaunch {

@@ -1,8 +1,8 @@
 import { resolve } from "node:path";
+import type { Group, Part } from "./config-value.ts";
 import type { ServerLaunch } from "./config.ts";
 import { readEnvFile } from "./env-file.ts";
-import type { Group, Part } from "./part.ts";
-import { readAnyText, readGroup, readList, readText } from "./read.ts";
+import { readAnyText, readGroup, readList, readText } from "./value-readers.ts";
 
 const argsExample = '"args": ["--port", "1"]';
 const envExample = '"env": { "NAME": "value" }';

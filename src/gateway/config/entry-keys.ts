@@ -1,6 +1,6 @@
 import { nearest } from "../../errors/nearest.ts";
+import type { Group } from "./config-value.ts";
 import { entryToolKeys } from "./entry-tools.ts";
-import type { Group } from "./part.ts";
 
 /** What an entry may say and we act on. */
 const used = [

@@ -1,4 +1,4 @@
-import type { Group, Part } from "./part.ts";
+import type { Group, Part } from "./config-value.ts";
 
 /** Which tools of a server another client's file leaves, by their exact names. */
 export interface EntryTools {

@@ -1,6 +1,6 @@
 import { resolve } from "node:path";
-import { type Part } from "./part.ts";
-import { readText } from "./read.ts";
+import { type Part } from "./config-value.ts";
+import { readText } from "./value-readers.ts";
 
 interface Texts {
   readonly [name: string]: string;

@@ -1,5 +1,5 @@
 import { basename, dirname, sep } from "node:path";
-import type { ConfigSource } from "./source.ts";
+import type { ConfigSource } from "./config-source.ts";
 
 /** A text with its variables filled in. */
 export interface Expansion {

@@ -1,6 +1,6 @@
+import type { Group, Part } from "./config-value.ts";
 import type { ServerLaunch } from "./config.ts";
-import type { Group, Part } from "./part.ts";
-import { readAnyText, readGroup, readText } from "./read.ts";
+import { readAnyText, readGroup, readText } from "./value-readers.ts";
 
 /** Where the URL may stand: clients disagree. */
 export const urlKeys: readonly string[] = ["url", "serverUrl", "httpUrl"];

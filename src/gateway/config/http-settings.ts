@@ -1,8 +1,8 @@
+import type { Part } from "./config-value.ts";
 import type { GatewayConfig } from "./config.ts";
-import { given } from "./given.ts";
-import type { Part } from "./part.ts";
-import { readGroupOrEmpty, readList, readNumber, readText } from "./read.ts";
+import { given } from "./defined-fields.ts";
 import { refuseUnknownKeys } from "./unknown-keys.ts";
+import { readGroupOrEmpty, readList, readNumber, readText } from "./value-readers.ts";
 
 const hostExample = '"127.0.0.1"';
 const servedExample = '"mcp.example.com"';

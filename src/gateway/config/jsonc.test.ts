@@ -1,8 +1,8 @@
 import * as fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { ConfigError, type ConfigIssue } from "../../errors/config-error.ts";
+import { createReading, type Reading } from "./findings.ts";
 import { parseJsonc } from "./jsonc.ts";
-import { createReading, type Reading } from "./reading.ts";
 
 const read = (): Reading => createReading({ file: "f", env: {} });
 const parse = (text: string): unknown => parseJsonc(text, read());

@@ -1,7 +1,7 @@
 import { ConfigError } from "../../errors/config-error.ts";
+import { joinPath } from "./config-value.ts";
+import type { Reading } from "./findings.ts";
 import { describeFound } from "./jsonc-found.ts";
-import { joinPath } from "./part.ts";
-import type { Reading } from "./reading.ts";
 
 const maxDepth = 64;
 const blank = /(?:[ \t\r\n]+|\/\/[^\r\n]*|\/\*[^]*?\*\/)*/y;

@@ -1,9 +1,12 @@
 import { resolve } from "node:path";
+import { type Group, type Part, toGroup } from "./config-value.ts";
 import type { CallLimits, GatewayConfig } from "./config.ts";
-import { given } from "./given.ts";
+import { given } from "./defined-fields.ts";
 import { readHttpSettings } from "./http-settings.ts";
 import { readKeys } from "./key-settings.ts";
-import { type Group, type Part, toGroup } from "./part.ts";
+import { readRedaction } from "./redaction.ts";
+import { defaultKeys, settingKeys } from "./server-settings.ts";
+import { type KeyHints, refuseUnknownKeys } from "./unknown-keys.ts";
 import {
   readAllowed,
   readChoice,
@@ -15,10 +18,7 @@ import {
   readText,
   readTexts,
   timeRange,
-} from "./read.ts";
-import { readRedaction } from "./redaction.ts";
-import { defaultKeys, settingKeys } from "./server-settings.ts";
-import { type KeyHints, refuseUnknownKeys } from "./unknown-keys.ts";
+} from "./value-readers.ts";
 
 /** What the `junctor` section says of the gateway as a whole. */
 export type GatewaySettings = Omit<GatewayConfig, "servers" | "disabled" | "secrets" | "warnings">;

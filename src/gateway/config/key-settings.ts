@@ -1,8 +1,8 @@
 import { createHash } from "node:crypto";
+import type { Group, Part } from "./config-value.ts";
 import type { KeyConfig } from "./config.ts";
-import type { Group, Part } from "./part.ts";
-import { readAllowed, readGroup, readText, readTexts } from "./read.ts";
 import { type KeyHints, refuseUnknownKeys } from "./unknown-keys.ts";
+import { readAllowed, readGroup, readText, readTexts } from "./value-readers.ts";
 
 const example = '{ "env": "NAME_OF_A_VARIABLE" }';
 const minLength = 16;

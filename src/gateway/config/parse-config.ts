@@ -1,18 +1,18 @@
 import { ConfigError } from "../../errors/config-error.ts";
 import { nearest } from "../../errors/nearest.ts";
 import type { Separator } from "../../tools/namespace.ts";
+import type { ConfigSource } from "./config-source.ts";
+import { emptyGroup, type Group, type Part, toGroup } from "./config-value.ts";
 import type { DisabledServer, GatewayConfig, ServerConfig } from "./config.ts";
+import { createReading, type Reading } from "./findings.ts";
 import { parseJsonc } from "./jsonc.ts";
 import { readGatewaySettings } from "./junctor-section.ts";
-import { emptyGroup, type Group, type Part, toGroup } from "./part.ts";
 import { describePrefixRule, findSamePrefixes, isPrefix, toPrefix } from "./prefix.ts";
-import { readGroupOrEmpty } from "./read.ts";
-import { createReading, type Reading } from "./reading.ts";
 import { readServerEntries, type ServerEntry } from "./server-entry.ts";
 import { checkServerNames, readDefaults, readServerSettings } from "./server-settings.ts";
-import type { ConfigSource } from "./source.ts";
+import { readGroupOrEmpty } from "./value-readers.ts";
 
-export type { ConfigSource } from "./source.ts";
+export type { ConfigSource } from "./config-source.ts";
 
 const sections = ["mcpServers", "servers", "junctor", "inputs"];
 const example = '{ "mcpServers": { "NAME": { "command": "npx", "args": ["-y", "a-server"] } } }';

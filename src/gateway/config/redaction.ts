@@ -1,7 +1,7 @@
 import { nearest } from "../../errors/nearest.ts";
 import { type SecretKind, secrets } from "../../middleware/secret-kinds.ts";
-import type { Part } from "./part.ts";
-import { readText } from "./read.ts";
+import type { Part } from "./config-value.ts";
+import { readText } from "./value-readers.ts";
 
 const example = '"/sk-[a-z0-9]+/i"';
 const kinds = Object.keys(secrets);

@@ -1,11 +1,11 @@
 import { readCommandLaunch } from "./command-launch.ts";
+import { type Group, type Part, toGroup } from "./config-value.ts";
 import type { ServerLaunch } from "./config.ts";
 import { checkEntryKeys } from "./entry-keys.ts";
 import { allTools, type EntryTools, readEntryTools } from "./entry-tools.ts";
+import type { Unset } from "./findings.ts";
 import { readHttpLaunch, urlKeys } from "./http-launch.ts";
-import { type Group, type Part, toGroup } from "./part.ts";
-import { readChoice, readFlag, readGroup } from "./read.ts";
-import type { Unset } from "./reading.ts";
+import { readChoice, readFlag, readGroup } from "./value-readers.ts";
 
 /** One server of the file, used or not. */
 export interface ServerEntry {

@@ -1,7 +1,9 @@
 import { nearest } from "../../errors/nearest.ts";
+import type { Group, Part } from "./config-value.ts";
 import type { ServerConfig } from "./config.ts";
-import { given } from "./given.ts";
-import type { Group, Part } from "./part.ts";
+import { given } from "./defined-fields.ts";
+import { readToolRules } from "./tool-rules.ts";
+import { type KeyHints, refuseUnknownKeys } from "./unknown-keys.ts";
 import {
   readAllowed,
   readAnyText,
@@ -11,9 +13,7 @@ import {
   readNumber,
   readTexts,
   timeRange,
-} from "./read.ts";
-import { readToolRules } from "./tool-rules.ts";
-import { type KeyHints, refuseUnknownKeys } from "./unknown-keys.ts";
+} from "./value-readers.ts";
 
 /** What `junctor.servers.NAME` says. A prefix that is not given depends on the server's name. */
 export type ServerSettings = Omit<

@@ -1,8 +1,8 @@
+import type { Part } from "./config-value.ts";
 import type { ToolRule } from "./config.ts";
-import { given } from "./given.ts";
-import type { Part } from "./part.ts";
-import { readAnyText, readFlag, readGroup, readGroupOrEmpty, readText } from "./read.ts";
+import { given } from "./defined-fields.ts";
 import { refuseUnknownKeys } from "./unknown-keys.ts";
+import { readAnyText, readFlag, readGroup, readGroupOrEmpty, readText } from "./value-readers.ts";
 
 const example = '{ "name": "find" }, { "hide": true } or { "description": "…" }';
 

@@ -1,5 +1,5 @@
 import { nearest } from "../../errors/nearest.ts";
-import type { Group } from "./part.ts";
+import type { Group } from "./config-value.ts";
 
 /** For what is ours alone: every key that is not known is an issue. Gives whether all were known. */
 export function refuseUnknownKeys(group: Group, known: readonly string[], hints: KeyHints = {}): boolean {

@@ -1,4 +1,4 @@
-import { describeValue } from "../issue.ts";
+import { describeValue } from "../../schema/issue.ts";
 
 /** What was changed at one place of a definition, and why. */
 export interface Note {

@@ -2,12 +2,12 @@ import { createHash } from "node:crypto";
 import type { Ajv } from "ajv";
 import { projectTool } from "../../mcp/project/listed.ts";
 import type { Tool } from "../../mcp/types.ts";
-import { type Dialect, dialectOf, loadAjv } from "../dialect.ts";
-import { clip } from "../issue.ts";
-import type { JsonSchema } from "../json-schema.ts";
-import { defaultSchemaLimits } from "../schema-limits.ts";
-import { surveySchema } from "../schema-survey.ts";
-import { withinTime } from "../time-box.ts";
+import { type Dialect, dialectOf, loadAjv } from "../../schema/dialect.ts";
+import { clip } from "../../schema/issue.ts";
+import type { JsonSchema } from "../../schema/json-schema.ts";
+import { defaultSchemaLimits } from "../../schema/limits.ts";
+import { surveySchema } from "../../schema/survey.ts";
+import { withinTime } from "../../schema/time-box.ts";
 import { isPlainSchema } from "./plain-schema.ts";
 
 /** How long compiling one schema may take. Clients would need as long, for each list. */

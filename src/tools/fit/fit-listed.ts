@@ -1,8 +1,8 @@
 import type { RawJson } from "../../json/raw.ts";
 import { mirroringFault } from "../../mcp/mirrored-params.ts";
 import type { Prompt, Resource, ResourceTemplate, Tool } from "../../mcp/types.ts";
+import { describeValue } from "../../schema/issue.ts";
 import { fromDefinition, withMembers } from "../definition.ts";
-import { describeValue } from "../issue.ts";
 import {
   arrayOf,
   boolean,

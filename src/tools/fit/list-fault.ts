@@ -1,4 +1,4 @@
-import { clip } from "../issue.ts";
+import { clip } from "../../schema/issue.ts";
 import type { Note } from "./check.ts";
 
 /** The lists a server has. */

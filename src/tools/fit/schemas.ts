@@ -1,4 +1,4 @@
-import { describeValue } from "../issue.ts";
+import { describeValue } from "../../schema/issue.ts";
 import {
   type Check,
   checkMembers,

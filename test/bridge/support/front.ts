@@ -6,7 +6,7 @@ import { createEraCache } from "../../../src/client/era-cache.ts";
 import type { AskHandlers } from "../../../src/client/handlers.ts";
 import type { GatewayOptions } from "../../../src/gateway/gateway-options.ts";
 import { createGateway, type Gateway } from "../../../src/gateway/gateway.ts";
-import { type HttpListener, listenHttp } from "../../../src/transports/http/node.ts";
+import { type HttpListener, listenHttp } from "../../../src/transports/http/server/node.ts";
 import { createFolder, type EraName, fixture, type Way } from "./upstream.ts";
 
 /** A gateway and the way to it. */

@@ -1,7 +1,11 @@
 import type { GatewayOptions } from "../../../src/gateway/gateway-options.ts";
 import { createGateway, type Gateway } from "../../../src/gateway/gateway.ts";
 import type { GatewayLog } from "../../../src/gateway/log.ts";
-import { type HttpListener, listenHttp, type ListenHttpOptions } from "../../../src/transports/http/node.ts";
+import {
+  type HttpListener,
+  listenHttp,
+  type ListenHttpOptions,
+} from "../../../src/transports/http/server/node.ts";
 
 /** Something the gateway logged. */
 export interface LogLine {

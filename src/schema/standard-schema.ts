@@ -1,0 +1,92 @@
+import type { StandardJSONSchemaV1, StandardSchemaV1 } from "@standard-schema/spec";
+import { andThen, settled } from "../async/awaitable.ts";
+import { SchemaError } from "../errors/schema-error.ts";
+import { inspectJsonSchema } from "./ajv-schema.ts";
+import { type Issue, maxIssues, toPointer } from "./issue.ts";
+import type { Checked, JsonSchema, Schema } from "./json-schema.ts";
+import type { SchemaLimits } from "./limits.ts";
+import { convertCoercing } from "./zod-coercion.ts";
+
+/**
+ * Gives a Standard Schema the JSON Schema to list for it, for libraries that cannot say it themselves or say it wrong.
+ * Values are still checked by the library.
+ *
+ * @example
+ * const input = withJsonSchema(v.object({ city: v.string() }), {
+ *   type: "object",
+ *   properties: { city: { type: "string" } },
+ *   required: ["city"],
+ * });
+ */
+export function withJsonSchema<Input, Output>(
+  schema: StandardSchemaV1<Input, Output>,
+  json: JsonSchema,
+): StandardSchemaV1<Input, Output> & StandardJSONSchemaV1<Input, Output> {
+  const { version, vendor, validate } = schema["~standard"];
+  const convert = (): Record<string, unknown> => json;
+  return { "~standard": { version, vendor, validate, jsonSchema: { input: convert, output: convert } } };
+}
+
+/**
+ * A schema checked by the library it was written with. Its JSON Schema is made once, here.
+ *
+ * @throws {@link SchemaError} `schema.no_json_schema` when the library cannot convert it; other codes when what it
+ * converts to breaks a limit.
+ */
+export function fromStandardSchema(
+  source: StandardSchemaV1,
+  side: "input" | "output",
+  limits: SchemaLimits,
+): Schema {
+  const json = convert(source, side);
+  inspectJsonSchema(json, limits);
+  const standard = source["~standard"];
+  return {
+    json,
+    check(value) {
+      const result = standard.validate(value);
+      return andThen(settled(result), toChecked);
+    },
+  };
+}
+
+function convert(source: StandardSchemaV1, side: "input" | "output"): JsonSchema {
+  const standard: StandardSchemaV1.Props & Partial<StandardJSONSchemaV1.Props> = source["~standard"];
+  const { vendor, jsonSchema } = standard;
+  if (jsonSchema === undefined) throw new SchemaError("schema.no_json_schema", howToConvert(vendor));
+  try {
+    const target = "draft-2020-12";
+    if (vendor !== "zod" || side === "output") return jsonSchema[side]({ target });
+    return convertCoercing((libraryOptions) => jsonSchema.input({ target, libraryOptions }));
+  } catch (cause) {
+    const reason = cause instanceof Error ? cause.message : String(cause);
+    throw new SchemaError(
+      "schema.no_json_schema",
+      `The ${vendor} schema has no JSON Schema for its ${side}: ${reason}. ` +
+        "Change the part it names, or give the JSON Schema yourself: withJsonSchema(schema, { … }).",
+      { cause },
+    );
+  }
+}
+
+function howToConvert(vendor: string): string {
+  const byHand = "withJsonSchema(schema, { … })";
+  return vendor === "valibot"
+    ? "A valibot schema cannot say its own JSON Schema. Install @valibot/to-json-schema (1.5 or later) and wrap it: " +
+        'import { toStandardJsonSchema } from "@valibot/to-json-schema"; … toStandardJsonSchema(schema). ' +
+        `Or give the JSON Schema yourself: ${byHand}.`
+    : `This ${vendor} schema cannot say its own JSON Schema. Use a version of ${vendor} that implements Standard JSON ` +
+        `Schema (zod 4.2, arktype 2.1.28 or later), or give the JSON Schema yourself: ${byHand}.`;
+}
+
+function toChecked(result: StandardSchemaV1.Result<unknown>): Checked {
+  if (result.issues === undefined) return { ok: true, value: result.value };
+  return { ok: false, issues: result.issues.slice(0, maxIssues).map(toIssue) };
+}
+
+function toIssue(issue: StandardSchemaV1.Issue): Issue {
+  const keys = (issue.path ?? []).map((segment) => (typeof segment === "object" ? segment.key : segment));
+  // arktype's messages repeat the path; its `problem` is the rest.
+  const hasProblem = "problem" in issue && typeof issue.problem === "string";
+  return { path: toPointer(keys), message: hasProblem ? String(issue.problem) : issue.message };
+}

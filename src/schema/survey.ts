@@ -1,0 +1,125 @@
+import { SchemaError } from "../errors/schema-error.ts";
+import { toPointer } from "./issue.ts";
+import type { JsonSchema } from "./json-schema.ts";
+import type { SchemaLimits } from "./limits.ts";
+import { type Position, positionOf } from "./position.ts";
+
+/** One subschema that references are resolved from, or that can be referred to. */
+export interface Subschema {
+  readonly node: JsonSchema;
+  readonly path: string;
+  /** The nearest enclosing subschema, or undefined for the root. */
+  readonly parent: Subschema | undefined;
+}
+
+/** What one walk through a schema document learns. */
+export interface Survey {
+  /** Every subschema that names itself or refers to another; the root is always the first. */
+  readonly subschemas: readonly Subschema[];
+  /** Whether the time to check a value grows no faster than the value, as far as a glance can tell. */
+  readonly isLinear: boolean;
+}
+
+const namingKeywords = ["$id", "$anchor", "$dynamicAnchor", "$ref", "$dynamicRef", "$recursiveRef"];
+// Backtracking, pairwise comparison, and recursion through both branches of an anyOf: all can be exponential.
+const costlyKeywords = [
+  "pattern",
+  "patternProperties",
+  "uniqueItems",
+  "$ref",
+  "$dynamicRef",
+  "$recursiveRef",
+];
+const maxLinearNodes = 200;
+
+/**
+ * Walks a document once, holding it to its limits. The walk itself is limited, so that a cyclic object or one that
+ * shares a part a million times ends it early too.
+ *
+ * @throws {@link SchemaError} `schema.too_deep`, `schema.too_complex`, `schema.too_large`, `schema.invalid`.
+ */
+export function surveySchema(schema: JsonSchema, limits: SchemaLimits): Survey {
+  const subschemas: Subschema[] = [];
+  const keys: PropertyKey[] = [];
+  let nodes = 0;
+  let isLinear = true;
+
+  const fail = (code: "schema.too_deep" | "schema.too_complex", limit: number, what: string): never => {
+    throw new SchemaError(code, `The schema ${what}, at ${toPointer(keys) || "/"}. The limit is ${limit}.`, {
+      path: toPointer(keys),
+      limit,
+    });
+  };
+
+  const checkPattern = (pattern: string): void => {
+    if (pattern.length > limits.maxPatternLength) {
+      fail("schema.too_complex", limits.maxPatternLength, `has a pattern of ${pattern.length} characters`);
+    }
+  };
+
+  const visit = (value: unknown, position: Position, parent: Subschema | undefined): void => {
+    if (typeof value !== "object" || value === null) return;
+    if (keys.length >= limits.maxDepth) fail("schema.too_deep", limits.maxDepth, "is nested too deeply");
+    if (Array.isArray(value)) {
+      for (const [index, item] of value.entries()) visitMember(item, index, position, parent);
+      return;
+    }
+    nodes += 1;
+    if (nodes > limits.maxSubschemas)
+      fail("schema.too_complex", limits.maxSubschemas, "has too many subschemas");
+
+    const node = value as JsonSchema;
+    let self = parent;
+    if (position === "schema") {
+      if (typeof node["pattern"] === "string") checkPattern(node["pattern"]);
+      if (isObject(node["patternProperties"])) Object.keys(node["patternProperties"]).forEach(checkPattern);
+      if (costlyKeywords.some((keyword) => Object.hasOwn(node, keyword))) isLinear = false;
+      if (parent === undefined || namingKeywords.some((keyword) => Object.hasOwn(node, keyword))) {
+        self = { node, path: toPointer(keys), parent };
+        subschemas.push(self);
+      }
+    }
+    for (const [key, member] of Object.entries(node))
+      visitMember(member, key, positionOf(position, key), self);
+  };
+
+  const visitMember = (
+    value: unknown,
+    key: PropertyKey,
+    position: Position,
+    parent: Subschema | undefined,
+  ): void => {
+    keys.push(key);
+    visit(value, position, parent);
+    keys.pop();
+  };
+
+  visit(schema, "schema", undefined);
+  checkSize(schema, limits.maxBytes);
+  return { subschemas, isLinear: isLinear && nodes <= maxLinearNodes };
+}
+
+function checkSize(schema: JsonSchema, maxBytes: number): void {
+  let text: string;
+  try {
+    text = JSON.stringify(schema);
+  } catch (cause) {
+    throw new SchemaError("schema.invalid", "The schema cannot be written as JSON.", { cause });
+  }
+  // No character takes more than three bytes per UTF-16 unit, so most documents need no second look.
+  if (text.length * 3 <= maxBytes) return;
+  const bytes = new TextEncoder().encode(text).length;
+  if (bytes > maxBytes) {
+    throw new SchemaError(
+      "schema.too_large",
+      `The schema is ${bytes} bytes of JSON. The limit is ${maxBytes}.`,
+      {
+        limit: maxBytes,
+      },
+    );
+  }
+}
+
+function isObject(value: unknown): value is Record<string, unknown> {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
+}

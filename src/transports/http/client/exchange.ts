@@ -1,0 +1,170 @@
+import type { IncomingHttpHeaders } from "node:http";
+import type { Dispatcher } from "undici";
+import type { Cancellation } from "../../../async/cancellation.ts";
+import { type Clock, systemClock } from "../../../async/clock.ts";
+import { toClosed } from "./failure.ts";
+
+/** Where requests go. Taking a URL apart for each of them would cost more than a small answer takes to read. */
+export interface HttpTarget {
+  readonly url: URL;
+  readonly origin: string;
+  readonly path: string;
+}
+
+export function toTarget(url: URL): HttpTarget {
+  return { url, origin: url.origin, path: `${url.pathname}${url.search}` };
+}
+
+/** One HTTP request of a client. Header names and values take turns. */
+export interface HttpRequest {
+  readonly to: HttpTarget;
+  readonly method: "POST" | "GET" | "DELETE";
+  readonly headers: string[];
+  readonly body?: string | Uint8Array | undefined;
+  readonly stop?: Cancellation | undefined;
+  /** Called when the first byte is about to leave; until then the request was not sent. */
+  readonly onSent?: (() => void) | undefined;
+}
+
+/** Takes a response as it comes, without a stream in between. What it throws ends the exchange with that error. */
+export interface ReplySink {
+  head(status: number, headers: IncomingHttpHeaders): void;
+  /** Returns true when nothing more is wanted: the exchange is over then, whatever else comes. */
+  chunk(bytes: Uint8Array): boolean;
+}
+
+/** How long the rest of a response may take whose beginning was enough; then its socket is closed. */
+const restMs = 1000;
+
+/**
+ * One request and its response, straight on undici's dispatcher: the streams of its friendlier functions cost more than
+ * everything else about a small call. Redirects are not followed: the headers may hold credentials.
+ */
+export class Exchange implements Dispatcher.DispatchHandler {
+  /**
+   * Resolves when the sink has what it wants or the response has ended. Rejects with a `ClosedError`, what the sink
+   * threw, or the reason it was aborted with.
+   */
+  readonly ended: Promise<void>;
+  /** Its number among those underway, for whoever began it. */
+  number = 0;
+  readonly #request: HttpRequest;
+  readonly #sink: ReplySink;
+  readonly #clock: Clock;
+  readonly #onOver: ((exchange: Exchange) => void) | undefined;
+  #settle!: { resolve: () => void; reject: (reason: unknown) => void };
+  #controller: Dispatcher.DispatchController | undefined;
+  #isSent = false;
+  #isOver = false;
+  #stopRest: (() => void) | undefined;
+
+  /** `onOver` is told when nothing more is wanted of it, before `ended` settles. */
+  constructor(
+    dispatcher: Dispatcher,
+    request: HttpRequest,
+    sink: ReplySink,
+    clock: Clock = systemClock,
+    onOver?: (exchange: Exchange) => void,
+  ) {
+    this.#request = request;
+    this.#sink = sink;
+    this.#clock = clock;
+    this.#onOver = onOver;
+    this.ended = new Promise((resolve, reject) => {
+      this.#settle = { resolve, reject };
+    });
+    const { to, method, headers, body, stop } = request;
+    if (stop?.isAborted === true) {
+      this.abort(stop.reason);
+      return;
+    }
+    stop?.onAbort(this.#giveUp);
+    const { origin, path } = to;
+    try {
+      dispatcher.dispatch(
+        // Deadlines are the caller's; a silent stream is not a dead one.
+        { origin, path, method, headers, body: body ?? null, headersTimeout: 0, bodyTimeout: 0 },
+        this,
+      );
+    } catch (error) {
+      this.#fail(error);
+    }
+  }
+
+  /** Whether nothing more is wanted of it; the response may still be on its way. */
+  get isOver(): boolean {
+    return this.#isOver;
+  }
+
+  /** Ends it with this error; closes the socket if the response has not ended. */
+  abort(reason: unknown): void {
+    this.#over();
+    this.#settle.reject(reason);
+    this.#controller?.abort(toError(reason));
+  }
+
+  onRequestStart(controller: Dispatcher.DispatchController): void {
+    this.#controller = controller;
+    if (this.#isOver) return controller.abort(toError(this.#request.stop?.reason));
+    this.#isSent = true;
+    this.#request.onSent?.();
+  }
+
+  onResponseStart(
+    _controller: Dispatcher.DispatchController,
+    status: number,
+    headers: IncomingHttpHeaders,
+  ): void {
+    if (status < 200 || this.#isOver) return;
+    try {
+      this.#sink.head(status, headers);
+    } catch (error) {
+      this.abort(error);
+    }
+  }
+
+  onResponseData(_controller: Dispatcher.DispatchController, bytes: Uint8Array): void {
+    if (this.#isOver) return;
+    try {
+      if (this.#sink.chunk(bytes)) this.#enough();
+    } catch (error) {
+      this.abort(error);
+    }
+  }
+
+  onResponseEnd(): void {
+    this.#stopRest?.();
+    this.#over();
+    this.#settle.resolve();
+  }
+
+  onResponseError(_controller: Dispatcher.DispatchController, error: Error): void {
+    this.#stopRest?.();
+    if (!this.#isOver) this.#fail(error);
+  }
+
+  /** The rest is read and thrown away, so that the socket can be used again. */
+  #enough(): void {
+    this.#over();
+    this.#settle.resolve();
+    this.#stopRest = this.#clock.timer(restMs, () => this.#controller?.abort(toError(undefined)));
+  }
+
+  #fail(error: unknown): void {
+    this.#over();
+    this.#settle.reject(toClosed(error, this.#request.to.url, this.#isSent));
+  }
+
+  #over(): void {
+    if (this.#isOver) return;
+    this.#isOver = true;
+    this.#request.stop?.offAbort(this.#giveUp);
+    this.#onOver?.(this);
+  }
+
+  readonly #giveUp = (): void => this.abort(this.#request.stop?.reason);
+}
+
+function toError(reason: unknown): Error {
+  return reason instanceof Error ? reason : new DOMException("The request was given up", "AbortError");
+}

@@ -1,0 +1,144 @@
+import { Agent, type Dispatcher } from "undici";
+import type { Clock } from "../../../async/clock.ts";
+import { createDeferred } from "../../../async/deferred.ts";
+import { LazyAbort } from "../../../async/lazy-abort.ts";
+import { BoundedQueue } from "../../../async/queue.ts";
+import { ClosedError } from "../../../errors/closed-error.ts";
+import { ConnectError } from "../../../errors/connect-error.ts";
+import { SessionExpiredError } from "../../../errors/session-expired-error.ts";
+import type { Channel, Incoming } from "../../../jsonrpc/channel.ts";
+import { encodeMessage } from "../../../jsonrpc/message.ts";
+import { parseMessage } from "../../../jsonrpc/parse.ts";
+import { messageShape } from "../../../mcp/shape.ts";
+import { Exchange, type ReplySink, toTarget } from "./exchange.ts";
+import { httpErrorOf } from "./failure.ts";
+import type { HeaderSource } from "./http-way.ts";
+import { SseReader } from "./sse-reader.ts";
+import { fetchWhole, mediaTypeOf, WholeReply } from "./whole-reply.ts";
+
+export interface HttpSseOptions {
+  readonly headers?: HeaderSource | undefined;
+  readonly clock: Clock;
+  /** How long the server may take to name its endpoint. */
+  readonly timeoutMs: number;
+  readonly maxEventBytes?: number | undefined;
+}
+
+/** Most messages that wait to be looked at; nobody is slower than that but a client that hangs. */
+const maxWaiting = 10_000;
+
+/**
+ * Connects to a server of 2024-11-05: a stream that brings everything, and a URL, named in its first event, that takes
+ * everything. Rejects when the first event is something else, which is how it is told from other servers.
+ */
+export async function connectHttpSse(url: URL, options: HttpSseOptions): Promise<Channel> {
+  const { clock, timeoutMs } = options;
+  const dispatcher: Dispatcher = new Agent({ connections: 16 });
+  const target = `${url.origin}${url.pathname}`;
+  const closing = new LazyAbort();
+  const toHeaders = async (...own: readonly string[]): Promise<string[]> => {
+    const { headers = {} } = options;
+    return [...Object.entries(typeof headers === "function" ? await headers() : headers).flat(), ...own];
+  };
+
+  const stop = clock.timer(timeoutMs, () =>
+    closing.abort(
+      new ConnectError(target, `it named no endpoint within ${timeoutMs} ms`, { kind: "no_answer" }),
+    ),
+  );
+  const stream = new EndpointStream(url, options.maxEventBytes ?? 64 * 1024 * 1024);
+  try {
+    const headers = await toHeaders("accept", "text/event-stream");
+    const { ended } = new Exchange(
+      dispatcher,
+      { to: toTarget(url), method: "GET", headers, stop: closing },
+      stream,
+      clock,
+    );
+    ended.then(
+      () => stream.ended(),
+      (error: unknown) => stream.ended(error),
+    );
+    await stream.endpoint;
+  } catch (error) {
+    await dispatcher.destroy();
+    throw error;
+  } finally {
+    stop();
+  }
+  const endpoint = await stream.endpoint;
+  const to = toTarget(endpoint);
+  return {
+    send: async (message) => {
+      const { text: body } = encodeMessage(message);
+      const headers = await toHeaders("content-type", "application/json");
+      const reply = await fetchWhole(dispatcher, { to, method: "POST", headers, body });
+      if (reply.status === 404) throw new SessionExpiredError();
+      if (reply.status >= 300) throw httpErrorOf(reply.status, endpoint, reply.body);
+    },
+    [Symbol.asyncIterator]: () => stream.messages[Symbol.asyncIterator](),
+    [Symbol.asyncDispose]: async () => {
+      closing.abort(new ClosedError("outcome_unknown", "the client was closed"));
+      stream.messages.close();
+      await dispatcher.destroy();
+    },
+  };
+}
+
+/** The stream that brings everything; the first event names the endpoint. */
+class EndpointStream implements ReplySink {
+  readonly messages: BoundedQueue<readonly Incoming[]> = new BoundedQueue(maxWaiting);
+  readonly #url: URL;
+  readonly #endpoint = createDeferred<URL>();
+  readonly #events: SseReader;
+  readonly #refusal = new WholeReply(64 * 1024);
+  #isStream = false;
+  #isNamed = false;
+
+  constructor(url: URL, maxEventBytes: number) {
+    this.#url = url;
+    this.#events = new SseReader(maxEventBytes);
+    this.#endpoint.promise.catch(() => {}); // Whoever connects hears of it.
+  }
+
+  get endpoint(): Promise<URL> {
+    return this.#endpoint.promise;
+  }
+
+  head(...[status, headers]: Parameters<ReplySink["head"]>): void {
+    this.#isStream = status === 200 && mediaTypeOf(headers) === "text/event-stream";
+    this.#refusal.head(status, headers);
+  }
+
+  chunk(bytes: Uint8Array): boolean {
+    if (!this.#isStream) return this.#refusal.chunk(bytes);
+    const messages: Incoming[] = [];
+    for (const { event, data } of this.#events.read(bytes)) {
+      if (!this.#isNamed) this.#name(event, new TextDecoder().decode(data));
+      else if ((event === undefined || event === "message") && data.length > 0)
+        messages.push(parseMessage(data, { shape: messageShape }));
+    }
+    if (messages.length > 0) void this.messages.push(messages);
+    return false;
+  }
+
+  ended(error?: unknown): void {
+    const { status, body } = this.#refusal;
+    const refused = this.#isStream
+      ? new ConnectError(this.#url.href, "the stream ended before it named an endpoint")
+      : httpErrorOf(status, this.#url, body);
+    this.#endpoint.reject(error ?? refused);
+    this.messages.close();
+  }
+
+  #name(event: string | undefined, data: string): void {
+    const { origin, href } = this.#url;
+    if (event !== "endpoint") throw new ConnectError(href, "the stream does not begin with an endpoint");
+    const endpoint = new URL(data, this.#url);
+    // Credentials go to the origin they were meant for and nowhere else.
+    if (endpoint.origin !== origin)
+      throw new ConnectError(href, `it names an endpoint elsewhere, ${endpoint.origin}`);
+    this.#isNamed = true;
+    this.#endpoint.resolve(endpoint);
+  }
+}

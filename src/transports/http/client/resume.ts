@@ -1,0 +1,134 @@
+import { createBackoff } from "../../../async/backoff.ts";
+import type { Cancellation } from "../../../async/cancellation.ts";
+import { sleep } from "../../../async/clock.ts";
+import { ClosedError } from "../../../errors/closed-error.ts";
+import { RpcError, rpcCodes } from "../../../errors/rpc-error.ts";
+import { SessionExpiredError } from "../../../errors/session-expired-error.ts";
+import type { Incoming } from "../../../jsonrpc/channel.ts";
+import type { RequestId, Response } from "../../../jsonrpc/message.ts";
+import type { AnswerReader } from "./answer-reader.ts";
+import { httpErrorOf, isRefused } from "./failure.ts";
+import type { HttpWay } from "./http-way.ts";
+import { mediaTypeOf } from "./whole-reply.ts";
+
+/** A server may make us wait, but not for good. */
+export const maxRetryMs: number = 5 * 60_000;
+
+/** How often a broken legacy stream is resumed without a new event in between. */
+const maxResumes = 5;
+
+/**
+ * Waits for the answer to a request that was posted, over as many responses as that takes where a legacy server numbers
+ * its events. Rejects at once when it cannot come any more.
+ */
+export function awaitAnswer(
+  way: HttpWay,
+  posted: Promise<void>,
+  reader: AnswerReader,
+  id: RequestId,
+  stop: Cancellation,
+): Promise<Response> {
+  return posted.then(
+    () => (reader.isStream ? awaitStreamed(way, undefined, reader, stop) : toAnswer(way, reader, id)),
+    (error: unknown) => {
+      if (!reader.isStream || !isBroken(error)) throw error;
+      return awaitStreamed(way, error, reader, stop);
+    },
+  );
+}
+
+/** Waits for an answer that comes on a stream, which may be `failed` already, and resumes it where that can be. */
+async function awaitStreamed(
+  way: HttpWay,
+  failed: unknown,
+  reader: AnswerReader,
+  stop: Cancellation,
+): Promise<Response> {
+  let broken = failed;
+  const backoff = createBackoff();
+  for (let failures = broken === undefined ? 0 : 1; reader.answer === undefined;) {
+    const { lastEventId, retryMs, events } = reader;
+    // What cannot stand in a header cannot be asked for.
+    const isResumable = /^[\x20-\xff]+$/.test(lastEventId ?? "") && way.mode.kind === "legacy";
+    if (!isResumable || failures > maxResumes || isRefused(broken)) throw lost(way, broken);
+    // A stream that broke is asked for again at once; a server that ended it wants us to wait.
+    const waitMs = broken !== undefined && failures === 1 ? 0 : backoff.next();
+    await sleep(Math.max(Math.min(retryMs ?? 0, maxRetryMs), waitMs), way.clock, stop.signal);
+    broken = await resume(way, reader, lastEventId ?? "", stop);
+    if (reader.events > events || reader.lastEventId !== lastEventId) {
+      failures = 0;
+      backoff.reset();
+    }
+    // Who says when to come back may send us away as often as they like; the deadline is the caller's.
+    if (broken !== undefined || reader.retryMs === undefined) failures++;
+  }
+  return reader.answer;
+}
+
+/** Resolves with what went wrong, if that may be better next time. */
+async function resume(
+  way: HttpWay,
+  reader: AnswerReader,
+  lastEventId: string,
+  stop: Cancellation,
+): Promise<unknown> {
+  reader.rewind();
+  try {
+    await way.get(reader, { stop, headers: ["last-event-id", lastEventId] });
+  } catch (error) {
+    if (isBroken(error)) return error;
+    throw error;
+  }
+  if (reader.isStream) return undefined;
+  const refused = httpErrorOf(reader.status, way.url, reader.body);
+  if (reader.status >= 500) return refused;
+  throw lost(way, refused);
+}
+
+/** A failure of the network, which another request may not meet. */
+function isBroken(error: unknown): boolean {
+  return error instanceof ClosedError;
+}
+
+/** The request was sent; nobody will tell us what became of it. */
+function lost({ target }: HttpWay, cause: unknown): ClosedError {
+  return new ClosedError("outcome_unknown", `${target} ended the stream before the answer`, { cause });
+}
+
+/** The answer in a JSON body, or the error that says why there is none. */
+function toAnswer(way: HttpWay, reader: AnswerReader, id: RequestId): Response {
+  const { status } = reader;
+  const message = reader.parse();
+  const isForUs = message.kind === "result" || message.kind === "error" ? message.id === id : false;
+  const isForgotten =
+    (status === 404 && !(isForUs && isUnknownMethod(message))) ||
+    (status === 400 && !isForUs && isNoSession(message));
+  if (isForgotten && way.session !== undefined) {
+    way.isSessionOver = true;
+    throw new SessionExpiredError();
+  }
+  if (message.kind === "result" && isForUs && status < 300) return message;
+  // Authorization is between the client and HTTP, whatever the body says.
+  if (status === 401 || status === 403) throw httpErrorOf(status, way.url, reader.body);
+  // An error without an id is about the only request there was.
+  if (message.kind === "error" && (isForUs || message.id === undefined)) return message;
+  if (status < 300) throw notMcp(way, reader);
+  throw httpErrorOf(status, way.url, reader.body);
+}
+
+/** A web page, or whatever else a URL that is no MCP endpoint answers with. */
+function notMcp({ target, url }: HttpWay, { status, headers, body }: AnswerReader): RpcError {
+  const isPage = mediaTypeOf(headers) === "text/html";
+  const what = isPage ? "a web page" : "something that is no answer to the request";
+  const text = `${target} answered ${status} with ${what}: is this the URL of an MCP endpoint?`;
+  return new RpcError("rpc.other", text, { cause: httpErrorOf(status, url, body) });
+}
+
+/** How the official servers say that they do not know a session, where 404 would be the protocol's way. */
+function isNoSession(message: Incoming): boolean {
+  return message.kind === "error" && message.error.code === -32_000;
+}
+
+function isUnknownMethod(message: Incoming): boolean {
+  return message.kind === "error" && message.error.code === rpcCodes["rpc.method_not_found"];
+}

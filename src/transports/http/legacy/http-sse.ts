@@ -1,0 +1,171 @@
+import { randomBytes } from "node:crypto";
+import { BoundedQueue } from "../../../async/queue.ts";
+import { ClosedError } from "../../../errors/closed-error.ts";
+import { RpcError } from "../../../errors/rpc-error.ts";
+import type { Channel, Incoming } from "../../../jsonrpc/channel.ts";
+import type { Message } from "../../../jsonrpc/message.ts";
+import { parseMessage } from "../../../jsonrpc/parse.ts";
+import { messageShape } from "../../../mcp/shape.ts";
+import { serveChannel } from "../../serve-channel.ts";
+import type { Admitted } from "../server/admissions.ts";
+import type { Endpoint } from "../server/endpoint.ts";
+import { stoppingError } from "../server/post.ts";
+import type { FrameSink, HttpRequest, Reply } from "../server/reply.ts";
+import { sendError, toData } from "../server/send-json.ts";
+import { sseHeaders, toFrame } from "../sse.ts";
+
+interface Conversation {
+  readonly caller: string | undefined;
+  readonly inbox: BoundedQueue<readonly Incoming[]>;
+  /** Posts that wait for room in the inbox. */
+  waiting: number;
+}
+
+/** The two routes of revision 2024-11-05: a stream that stays open, and a place to post to. */
+export interface HttpSse {
+  open(reply: Reply, caller: string | undefined): Promise<void>;
+  post(http: HttpRequest, body: Uint8Array, reply: Reply, caller: string | undefined): Promise<void>;
+  /** Ends each stream as soon as its requests are answered, and takes no new ones. */
+  drain(): void;
+  /** Ends every stream now. */
+  close(): void;
+}
+
+const maxWaiting = 64;
+
+/**
+ * Most characters that wait for a slow reader before it is cut. Answers have more room: calls that know nothing of each
+ * other may end together, and a reader that is given much at once is not slow yet.
+ */
+const maxQueued = 1024 * 1024;
+const maxQueuedAnswers = 16 * 1024 * 1024;
+
+/** Goes through an inbox last: all requests that were accepted are before it. */
+const farewell: readonly Incoming[] = [];
+
+/** Each open stream is a channel of its own, served like any other; it ends when the client leaves. */
+export function createHttpSse(endpoint: Endpoint, messagesPath: string, maxConversations: number): HttpSse {
+  const conversations = new Map<string, Conversation>();
+  let isDrained = false;
+  return {
+    open: async (reply, caller) => {
+      if (endpoint.isDraining) return sendError(reply, 503, stoppingError());
+      if (conversations.size >= maxConversations) {
+        return sendError(
+          reply,
+          503,
+          new RpcError("rpc.internal", `Too many streams; at most ${maxConversations} at once`),
+        );
+      }
+      const id = randomBytes(24).toString("base64url");
+      const inbox = new BoundedQueue<readonly Incoming[]>(maxWaiting);
+      conversations.set(id, { caller, inbox, waiting: 0 });
+      reply.onHangUp(() => inbox.close());
+      const sink = endpoint.openSink(reply, sseHeaders);
+      const draining = new AbortController();
+      const admitted: Admitted = {
+        caller,
+        revoke: () => {
+          sink.end();
+          inbox.close();
+        },
+      };
+      const number = endpoint.admissions.add(admitted);
+      try {
+        await sink.write(`event: endpoint\ndata: ${messagesPath}?sessionId=${id}\n\n`);
+        await serveChannel(endpoint.server, toChannel(inbox, sink, draining), {
+          clock: endpoint.clock,
+          drain: draining.signal,
+          ...(caller === undefined ? {} : { caller }),
+        });
+      } finally {
+        endpoint.admissions.delete(number);
+        conversations.delete(id);
+      }
+    },
+    post: async (http, body, reply, caller) => {
+      const id = http.query.get("sessionId");
+      if (id === null)
+        return sendError(
+          reply,
+          400,
+          new RpcError("rpc.invalid_request", "The query parameter sessionId is missing"),
+        );
+      const conversation = conversations.get(id);
+      if (conversation === undefined || conversation.caller !== caller || conversation.inbox.isClosed) {
+        return sendError(
+          reply,
+          404,
+          new RpcError("rpc.invalid_request", "Session not found; open the stream again"),
+        );
+      }
+      const incoming = parseMessage(body, { shape: messageShape });
+      if (incoming.kind === "invalid" && incoming.error.code === "rpc.parse")
+        return sendError(reply, 400, incoming.error);
+      if (conversation.waiting >= maxWaiting) {
+        return sendError(reply, 503, new RpcError("rpc.internal", "Too many messages wait; try again later"));
+      }
+      if (endpoint.isDraining && hasRequest(incoming)) {
+        const requestId = incoming.kind === "request" ? incoming.id : undefined;
+        return sendError(reply, 503, stoppingError(), requestId);
+      }
+      conversation.waiting++;
+      await conversation.inbox.push([incoming]);
+      conversation.waiting--;
+      reply.send(202, { "content-type": "text/plain" }, "Accepted");
+    },
+    drain: () => {
+      if (!isDrained) conversations.forEach(({ inbox }) => void inbox.push(farewell));
+      isDrained = true;
+    },
+    close: () => conversations.forEach(({ inbox }) => inbox.close()),
+  };
+}
+
+/** What comes in by posts and goes out on the stream. Aborts `draining` when the farewell has come through. */
+function toChannel(
+  inbox: BoundedQueue<readonly Incoming[]>,
+  sink: FrameSink,
+  draining: AbortController,
+): Channel {
+  // One after the other: answers to calls that know nothing of each other must not overrun the reader together.
+  let tail: Promise<void> = Promise.resolve();
+  const queued = { events: 0, answers: 0 };
+  return {
+    send: async (message) => {
+      const items = Array.isArray(message) ? (message as readonly Message[]) : [message as Message];
+      const frames = items.map((item) => toFrame(toData(item))).join("");
+      if (queued.events > maxQueued || queued.events + queued.answers > maxQueuedAnswers)
+        sink.cut(`the reader is slow: ${queued.events + queued.answers} characters wait for it`);
+      if (!sink.isOpen) throw new ClosedError("not_sent", "the client closed its stream");
+      const kind = items.some(isAnswer) ? "answers" : "events";
+      queued[kind] += frames.length;
+      tail = tail.then(() => {
+        queued[kind] -= frames.length;
+        return sink.write(frames);
+      });
+      await tail;
+    },
+    async *[Symbol.asyncIterator]() {
+      for await (const messages of inbox) {
+        if (messages === farewell) draining.abort();
+        else yield messages;
+      }
+    },
+    [Symbol.asyncDispose]: () => {
+      inbox.close();
+      sink.end();
+      return Promise.resolve();
+    },
+  };
+}
+
+function isAnswer({ kind }: Message): boolean {
+  return kind === "result" || kind === "error";
+}
+
+function hasRequest(incoming: Incoming): boolean {
+  return incoming.kind === "batch"
+    ? incoming.items.some(({ kind }) => kind === "request")
+    : incoming.kind === "request";
+}

@@ -1,0 +1,165 @@
+import { type Awaitable, isPromise } from "../../../async/awaitable.ts";
+import type { Cancellation } from "../../../async/cancellation.ts";
+import { LazyAbort } from "../../../async/lazy-abort.ts";
+import { ClosedError } from "../../../errors/closed-error.ts";
+import { RpcError } from "../../../errors/rpc-error.ts";
+import { ToolError } from "../../../errors/tool-error.ts";
+import type { RawJson } from "../../../json/raw.ts";
+import type { Message, Request, Response } from "../../../jsonrpc/message.ts";
+import type { LegacyEra } from "../../../mcp/era.ts";
+import { isAtLeast } from "../../../mcp/revision.ts";
+import type { WireContext } from "../../../mcp/server.ts";
+import type { Endpoint } from "../server/endpoint.ts";
+import { toErrorResponse } from "../server/send-json.ts";
+import type { CallStream } from "./call-stream.ts";
+import type { LiveSession } from "./session-table.ts";
+
+/** Most requests of one session worked on at once. They outlive their connections, so those do not limit them. */
+const maxInFlight = 1024;
+
+/**
+ * Runs one request of a legacy session. Undefined when it was cancelled: nothing is sent for it any more. A client that
+ * hangs up has not cancelled.
+ */
+export function runLegacyCall(
+  request: Request,
+  live: LiveSession,
+  out: CallStream,
+  canAsk: boolean,
+  endpoint: Endpoint,
+): Awaitable<Response | undefined> {
+  const { id } = request;
+  const refusal = refusalOf(request, live);
+  if (refusal !== undefined) return toErrorResponse(refusal, id);
+  const call = new LegacyCall(live, out, canAsk);
+  try {
+    const result = endpoint.server.handle(request, call);
+    if (isPromise(result)) return underway(request, call, result, live, endpoint);
+    // What is answered at once cannot be cancelled, and its id cannot be used twice.
+    call.end();
+    return { kind: "result", id, result };
+  } catch (error) {
+    call.end();
+    return toFailure(error, request, endpoint);
+  }
+}
+
+/** Waits for the end of a call, which may be that its client gives it up. */
+function underway(
+  request: Request,
+  call: LegacyCall,
+  result: Promise<RawJson>,
+  live: LiveSession,
+  endpoint: Endpoint,
+): Promise<Response | undefined> {
+  const { id } = request;
+  live.running.set(id, call);
+  return new Promise((resolve) => {
+    const end = (response: Response | undefined): void => {
+      if (call.isOver) return;
+      call.end();
+      if (live.running.get(id) === call) live.running.delete(id);
+      live.usedAt = endpoint.clock.now(); // The client has yet to come for the answer if it lost its connection.
+      resolve(response);
+    };
+    result.then(
+      (value) => end({ kind: "result", id, result: value }),
+      (error: unknown) => end(toFailure(error, request, endpoint)),
+    );
+    // Who gives a call up does not wait for a handler that does not care.
+    call.onAborted((reason) => {
+      const isGone = reason instanceof ClosedError;
+      end(isGone ? toErrorResponse(new RpcError("rpc.internal", reason.message), id) : undefined);
+    });
+  });
+}
+
+function toFailure(error: unknown, { id, method }: Request, endpoint: Endpoint): Response {
+  if (error instanceof RpcError) return toErrorResponse(error, id);
+  endpoint.onWarning(`Serving ${method} failed`, error);
+  return toErrorResponse(new RpcError("rpc.internal", "Internal error"), id);
+}
+
+function refusalOf({ id }: Request, { running }: LiveSession): RpcError | undefined {
+  if (running.has(id)) {
+    return new RpcError("rpc.invalid_request", `The id ${id} is already in use by a request in flight`);
+  }
+  if (running.size < maxInFlight) return undefined;
+  return new RpcError("rpc.internal", `Too many requests in flight; at most ${maxInFlight} at once`);
+}
+
+/** What is known about a legacy request, and where what it says goes. */
+class LegacyCall implements WireContext {
+  readonly era: LegacyEra;
+  readonly #live: LiveSession;
+  readonly #canAsk: boolean;
+  readonly #abort = new LazyAbort();
+  /** Where what it says goes, as long as it says anything. */
+  #out: CallStream | undefined;
+  #onAborted: (() => void) | undefined;
+
+  constructor(live: LiveSession, out: CallStream, canAsk: boolean) {
+    this.era = { kind: "legacy", session: live.session };
+    this.#live = live;
+    this.#out = out;
+    this.#canAsk = canAsk;
+  }
+
+  get caller(): string | undefined {
+    return this.#live.caller;
+  }
+
+  get signal(): AbortSignal {
+    return this.#abort.signal;
+  }
+
+  get cancellation(): Cancellation {
+    return this.#abort;
+  }
+
+  get isOver(): boolean {
+    return this.#out === undefined;
+  }
+
+  /** Nothing is said any more. Lets go of all it held: the table of a session's calls may hold on to it for a while. */
+  end(): void {
+    this.#out = undefined;
+    if (this.#onAborted !== undefined) this.#abort.offAbort(this.#onAborted);
+    this.#onAborted = undefined;
+  }
+
+  /** Calls back with the reason when the call is given up before its end. */
+  onAborted(callback: (reason: unknown) => void): void {
+    if (this.#abort.isAborted) return callback(this.#abort.reason);
+    this.#onAborted = () => callback(this.#abort.reason);
+    this.#abort.onAbort(this.#onAborted);
+  }
+
+  abort(reason: unknown): void {
+    this.#abort.abort(reason);
+  }
+
+  notify(method: string, params: RawJson): Awaitable<void> {
+    return this.#send({ kind: "notification", method, params });
+  }
+
+  ask(method: string, params: RawJson | undefined, signal: AbortSignal): Promise<RawJson> {
+    if (!this.#canAsk) {
+      throw new ToolError(`This needs ${method}, and the client accepts no event stream to be asked on.`);
+    }
+    // Past `#send`, which is silent once the call is cancelled: the client must hear that it is no longer asked.
+    const via = {
+      send: async (message: Message | readonly Message[]) => this.#out?.send(message as Message),
+    };
+    return this.#live.asks.request(method, params, { signal: AbortSignal.any([signal, this.signal]), via });
+  }
+
+  async release(): Promise<void> {
+    const canLeave = isAtLeast(this.#live.session.handshake.revision, "2025-11-25");
+    if (canLeave) await this.#out?.release();
+  }
+
+  #send(message: Message): Awaitable<void> {
+    if (!this.#abort.isAborted) return this.#out?.send(message);
+  }
+}

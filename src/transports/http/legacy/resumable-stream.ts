@@ -1,0 +1,116 @@
+import { andThen, type Awaitable, isPromise, settled } from "../../../async/awaitable.ts";
+import type { FrameSink } from "../server/reply.ts";
+import { toFrame, toPrimingFrame } from "../sse.ts";
+import type { EventStore } from "./event-store.ts";
+
+/** Most characters that wait for a slow reader, as they do for any other; beyond that it is cut, and may come back. */
+const maxQueued = 1024 * 1024;
+
+/**
+ * A legacy event stream that outlives its connection. Events are stored before they are written, and everything about
+ * a stream happens one after the other, so a replay that races a live event neither repeats nor loses one.
+ */
+export class ResumableStream {
+  readonly id: string;
+  readonly #store: EventStore;
+  #sink: FrameSink | undefined;
+  #isEnded = false;
+  /** What is underway, or waits; undefined when nothing does. */
+  #tail: Promise<void> | undefined;
+  /** Characters of events that were sent and have not had their turn. */
+  #queued = 0;
+  /** When the last event was sent or the stream was last attached to. */
+  usedAt: number;
+
+  constructor(id: string, store: EventStore, now: number) {
+    this.id = id;
+    this.#store = store;
+    this.usedAt = now;
+  }
+
+  get isConnected(): boolean {
+    return this.#sink?.isOpen === true;
+  }
+
+  get isEnded(): boolean {
+    return this.#isEnded;
+  }
+
+  /** Begins on a fresh connection; `retryMs` makes it one the client may be sent away from. */
+  open(sink: FrameSink, retryMs: number | undefined): Awaitable<void> {
+    this.#sink = sink; // At once: who asks next whether somebody is connected must be told.
+    if (retryMs === undefined) return;
+    return this.#inTurn(() =>
+      andThen(settled(this.#store.append(this.id, "")), (id) => sink.write(toPrimingFrame(id, retryMs))),
+    );
+  }
+
+  /**
+   * Goes on over a new connection with what came after an event. When that is no longer known, the connection is cut. An
+   * older connection that is still there goes first: a reader that vanished without a word may hold up a write on it.
+   */
+  resume(sink: FrameSink, lastEventId: string, now: number): Awaitable<void> {
+    this.#sink?.cut("it went on over another connection");
+    return this.#inTurn(async () => {
+      const missed = await this.#store.after(lastEventId);
+      if (missed === undefined) return sink.cut("what it missed is no longer kept");
+      this.usedAt = now;
+      this.#sink?.cut("it went on over another connection");
+      this.#sink = sink;
+      for (const { id, data } of missed) if (data !== "") await sink.write(toFrame(data, id));
+      if (this.#isEnded) sink.end();
+    });
+  }
+
+  /** Stores an event and, when somebody is connected, writes it. Waits until it was taken. */
+  send(data: string, now: number): Awaitable<void> {
+    if (this.#queued > maxQueued) this.#sink?.cut(`the reader is slow: ${this.#queued} bytes wait for it`);
+    this.#queued += data.length;
+    return this.#inTurn(() => {
+      this.#queued -= data.length;
+      if (this.#isEnded) return;
+      this.usedAt = now;
+      return andThen(settled(this.#store.append(this.id, data)), (id) =>
+        this.#sink?.write(toFrame(data, id)),
+      );
+    });
+  }
+
+  /** Lets the connection go; the client comes back for the rest. */
+  release(): Awaitable<void> {
+    return this.#inTurn(() => {
+      this.#sink?.end();
+      this.#sink = undefined;
+    });
+  }
+
+  /** No more events will come. What was stored can still be fetched until the stream is forgotten. */
+  end(): Awaitable<void> {
+    return this.#inTurn(() => {
+      this.#isEnded = true;
+      this.#sink?.end();
+      this.#sink = undefined;
+    });
+  }
+
+  /** Ends it, and drops what was stored. */
+  forget(): Awaitable<void> {
+    return this.#inTurn(() => {
+      this.#isEnded = true;
+      this.#sink?.end();
+      return settled(this.#store.forget(this.id));
+    });
+  }
+
+  /** Acts at once when nothing is underway, else when it is this act's turn. */
+  #inTurn(act: () => Awaitable<void>): Awaitable<void> {
+    const acted = this.#tail === undefined ? act() : this.#tail.then(act, act);
+    if (!isPromise(acted)) return acted;
+    this.#tail = acted;
+    const isDone = (): void => {
+      if (this.#tail === acted) this.#tail = undefined;
+    };
+    acted.then(isDone, isDone);
+    return acted;
+  }
+}

@@ -1,0 +1,213 @@
+import { randomBytes } from "node:crypto";
+import type { Clock } from "../../../async/clock.ts";
+import type { LazyAbort } from "../../../async/lazy-abort.ts";
+import { ClosedError } from "../../../errors/closed-error.ts";
+import { RpcError } from "../../../errors/rpc-error.ts";
+import type { RequestId } from "../../../jsonrpc/message.ts";
+import { Outbound } from "../../../jsonrpc/outbound.ts";
+import type { Seal } from "../../../mcp/seal.ts";
+import { createSession, type Handshake, type Session } from "../../../mcp/session.ts";
+import type { Implementation } from "../../../mcp/types.ts";
+import type { ResumableStream } from "./resumable-stream.ts";
+
+/** What is live of one legacy session in this process. It can be dropped and made anew from the session id. */
+export interface LiveSession {
+  /** The session id as clients present it. */
+  readonly token: string;
+  readonly caller: string | undefined;
+  readonly session: Session;
+  /** Requests being worked on, to be found by `notifications/cancelled`. */
+  readonly running: Map<RequestId, Pick<LazyAbort, "abort">>;
+  /** Questions to the client that wait for an answer. */
+  readonly asks: Outbound;
+  readonly streams: Map<string, ResumableStream>;
+  /** Announcements nobody could be told yet, merged. */
+  readonly unannounced: Map<string, string>;
+  /** The stream of things unrelated to any call. */
+  standalone: ResumableStream | undefined;
+  /** Stops announcements and ends subscriptions. */
+  detach: () => void;
+  /** When a request came in, or a call ended, last. */
+  usedAt: number;
+}
+
+export interface SessionTableOptions {
+  readonly seal: Seal;
+  readonly clock: Clock;
+  /** How long a session id is good for. */
+  readonly ttlMs: number;
+  /** How long an unused session, or a stream that ended, is kept in memory. */
+  readonly idleMs: number;
+  readonly maxLive: number;
+  /** Deleted ids remembered; beyond that the oldest is forgotten, and good again until it expires. 100,000 by default. */
+  readonly maxDeleted?: number;
+  /** Called when a session comes to life, also again. */
+  readonly onLive: (live: LiveSession) => void;
+  /** Drops what is stored of a stream. */
+  readonly forget: (stream: ResumableStream) => void;
+}
+
+interface Sealed extends Handshake {
+  readonly nonce: string;
+}
+
+const maxTokenLength = 4096;
+const sweepEveryMs = 30_000;
+
+/** The legacy sessions of one endpoint. Ids are sealed, so nothing needs to be remembered to recognise one. */
+export class SessionTable {
+  readonly #options: SessionTableOptions;
+  /** By the ends of their ids: hashing a whole one for every request would take longer than all else here. */
+  readonly #live = new Map<string, LiveSession>();
+  /** Ends of ids that were deleted, until they would have expired anyway. */
+  readonly #deleted = new Map<string, number>();
+  #sweptAt = 0;
+
+  constructor(options: SessionTableOptions) {
+    this.#options = options;
+  }
+
+  /** How many sessions are in memory. */
+  get size(): number {
+    return this.#live.size;
+  }
+
+  /** Starts a session and gives it an id. Throws an `RpcError` when there are too many, all of them busy. */
+  begin(handshake: Handshake, caller: string | undefined): LiveSession {
+    const nonce = randomBytes(16).toString("base64url");
+    const slim = { ...handshake, clientInfo: toSlim(handshake.clientInfo) };
+    const token = this.#options.seal.seal({ ...slim, nonce }, toBinding(caller), this.#options.ttlMs);
+    if (token.length > maxTokenLength) {
+      throw new RpcError(
+        "rpc.invalid_params",
+        "Invalid params: the capabilities are too large for a session",
+      );
+    }
+    const live = this.#enliven(token, slim, caller);
+    if (live !== undefined) return live;
+    const { maxLive } = this.#options;
+    throw new RpcError(
+      "rpc.internal",
+      `Too many sessions are busy; at most ${maxLive} at once. Try again later`,
+    );
+  }
+
+  /**
+   * The session with this id, if it is one of ours, is alive, and belongs to this caller. `full` says that it is, but that
+   * there is no room for it right now.
+   */
+  find(token: string, caller: string | undefined): LiveSession | "unknown" | "full" {
+    const known = this.#live.get(endOf(token));
+    const live = known?.token === token ? known : undefined;
+    if (live !== undefined && live.caller !== caller) return "unknown";
+    const now = this.#options.clock.now();
+    // Before the sweep, which would take it for idle.
+    if (live !== undefined) live.usedAt = now;
+    this.#sweep(now);
+    if (live !== undefined) return live;
+    if (token.length > maxTokenLength || this.#deleted.has(endOf(token))) return "unknown";
+    const opened = this.#options.seal.open(token, toBinding(caller));
+    if (!opened.ok) return "unknown";
+    const { nonce: _, ...handshake } = opened.payload as Sealed;
+    return this.#enliven(token, handshake, caller) ?? "full";
+  }
+
+  /** Ends a session for good. */
+  delete(live: LiveSession): void {
+    this.#deleted.set(endOf(live.token), this.#options.clock.now() + this.#options.ttlMs);
+    const { maxDeleted = 100_000 } = this.#options;
+    const [oldest] = this.#deleted.keys();
+    if (this.#deleted.size > maxDeleted && oldest !== undefined) this.#deleted.delete(oldest);
+    this.#drop(live, "the session was deleted");
+  }
+
+  /** Ends every session of a caller who may no longer come in. */
+  revoke(caller: string | undefined): void {
+    for (const live of this.#live.values()) if (live.caller === caller) this.delete(live);
+  }
+
+  /** Drops everything that is live; ids stay good for another process with the same secret. */
+  close(): void {
+    for (const live of this.#live.values()) this.#drop(live, "the server is stopping");
+  }
+
+  #enliven(token: string, handshake: Handshake, caller: string | undefined): LiveSession | undefined {
+    if (this.#live.size >= this.#options.maxLive) this.#evict();
+    if (this.#live.size >= this.#options.maxLive) return undefined;
+    const live: LiveSession = {
+      token,
+      caller,
+      session: createSession(handshake),
+      running: new Map(),
+      asks: new Outbound(
+        {
+          send: () =>
+            Promise.reject(new ClosedError("not_sent", "a question goes on the stream of its call")),
+        },
+        "random",
+      ),
+      streams: new Map(),
+      unannounced: new Map(),
+      standalone: undefined,
+      detach: () => {},
+      usedAt: this.#options.clock.now(),
+    };
+    this.#live.set(endOf(token), live);
+    this.#options.onLive(live);
+    return live;
+  }
+
+  /** Makes room by dropping what was used longest ago; its id stays good. */
+  #evict(): void {
+    const idle = [...this.#live.values()].filter(isIdle).toSorted((a, b) => a.usedAt - b.usedAt);
+    for (const live of idle.slice(0, Math.ceil(this.#options.maxLive / 10)))
+      this.#drop(live, "too many sessions");
+  }
+
+  #sweep(now: number): void {
+    if (now - this.#sweptAt < sweepEveryMs) return;
+    this.#sweptAt = now;
+    const tooOld = now - this.#options.idleMs;
+    for (const live of this.#live.values()) {
+      for (const stream of live.streams.values())
+        if (stream.isEnded && stream.usedAt < tooOld) this.#forget(live, stream);
+      const isForgettable =
+        isIdle(live) && live.unannounced.size === 0 && live.session.subscriptions.size === 0;
+      if (live.usedAt < tooOld && isForgettable) this.#drop(live, "the session was idle");
+    }
+    for (const [token, expiresAt] of this.#deleted) if (expiresAt < now) this.#deleted.delete(token);
+  }
+
+  #drop(live: LiveSession, reason: string): void {
+    this.#live.delete(endOf(live.token));
+    const closed = new ClosedError("outcome_unknown", reason);
+    for (const controller of live.running.values()) controller.abort(closed);
+    live.asks.close(closed);
+    live.detach();
+    for (const stream of live.streams.values()) this.#options.forget(stream);
+    if (live.standalone !== undefined) this.#options.forget(live.standalone);
+  }
+
+  #forget(live: LiveSession, stream: ResumableStream): void {
+    live.streams.delete(stream.id);
+    this.#options.forget(stream);
+  }
+}
+
+/** As good as the whole id, which may be long: it holds the tag of the seal, which nobody can choose. */
+function endOf(token: string): string {
+  return token.slice(-32);
+}
+
+/** Icons and the like may be larger than any header; a session needs to know whom it is with, not what they look like. */
+function toSlim({ name, version, title }: Implementation): Implementation {
+  return title === undefined ? { name, version } : { name, version, title };
+}
+
+function isIdle(live: LiveSession): boolean {
+  return live.running.size === 0 && live.standalone?.isConnected !== true;
+}
+
+function toBinding(caller: string | undefined): string {
+  return JSON.stringify(["session", caller ?? null]);
+}

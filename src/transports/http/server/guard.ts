@@ -1,0 +1,50 @@
+import { isLoopback } from "../../loopback.ts";
+import type { HttpRequest } from "./reply.ts";
+
+export interface GuardOptions {
+  /** The address that was bound, where the runtime knows it. */
+  readonly host?: string;
+  /** More values of `Host` to serve, such as `mcp.example.com` or `mcp.example.com:8443`. */
+  readonly allowedHosts?: readonly string[];
+  /** More values of `Origin` to serve, such as `https://app.example.com`. */
+  readonly allowedOrigins?: readonly string[];
+}
+
+/** Says why a request must not be served, or undefined. */
+export type Guard = (request: HttpRequest) => string | undefined;
+
+/**
+ * Refuses requests that a web page on another site could have made (DNS rebinding: CVE-2025-66414 and its kin). A page
+ * that tricks a browser into talking to us cannot forge `Host` and `Origin`. Names are compared exactly, with their port.
+ */
+export function createGuard({ host, allowedHosts = [], allowedOrigins = [] }: GuardOptions): Guard {
+  const origins = new Set(allowedOrigins.map((origin) => origin.toLowerCase()));
+  const hosts = new Set(allowedHosts.map((name) => name.toLowerCase()));
+  const isOwn = host === undefined || isLoopback(host) || host === "0.0.0.0" || host === "::";
+  const ownNames = new Set(isOwn ? ["localhost", "127.0.0.1", "[::1]"] : []);
+  if (host !== undefined) ownNames.add((host.includes(":") ? `[${host}]` : host).toLowerCase());
+
+  // Nothing is remembered by port: where the URL of a request says which it is, that is the client's choice.
+  const isServed = (name: string, port: number | undefined): boolean => {
+    if (hosts.has(name)) return true;
+    if (port === undefined) return false;
+    if ((port === 80 || port === 443) && ownNames.has(name)) return true;
+    const end = `:${port}`;
+    return name.endsWith(end) && ownNames.has(name.slice(0, -end.length));
+  };
+
+  return ({ header, hostCount, localPort }) => {
+    const asked = header("host")?.toLowerCase() ?? "";
+    if (hostCount !== 1 || !isServed(asked, localPort)) {
+      return `The Host ${JSON.stringify(asked)} is not served here; add it to allowedHosts if it should be.`;
+    }
+    const origin = header("origin")?.toLowerCase();
+    if (origin === undefined || origins.has(origin)) return undefined;
+    const isOwn =
+      (origin.startsWith("http://") || origin.startsWith("https://")) &&
+      isServed(origin.slice(origin.indexOf("//") + 2), localPort);
+    return isOwn
+      ? undefined
+      : `The Origin ${JSON.stringify(origin)} is not served here; add it to allowedOrigins if it should be.`;
+  };
+}

@@ -1,0 +1,235 @@
+import {
+  createServer as createNodeServer,
+  type IncomingMessage,
+  type Server as NodeServer,
+  type ServerResponse,
+} from "node:http";
+import type { AddressInfo, Socket } from "node:net";
+import { type Awaitable, isPromise } from "../../../async/awaitable.ts";
+import { settlesWithin, systemClock } from "../../../async/clock.ts";
+import { BindError } from "../../../errors/bind-error.ts";
+import { assertKnownKeys, type KeysOf } from "../../../errors/known-keys.ts";
+import { RpcError } from "../../../errors/rpc-error.ts";
+import type { Server } from "../../../mcp/server.ts";
+import { isLoopback } from "../../loopback.ts";
+import type { OnWarning } from "./endpoint.ts";
+import {
+  createHttpHandler,
+  type HttpHandler,
+  httpOptionKeys,
+  type HttpOptions,
+  writeWarning,
+} from "./handler.ts";
+import { NodeReply, NodeRequest } from "./node-reply.ts";
+import type { SinkLimits } from "./node-sink.ts";
+import { sendError } from "./send-json.ts";
+
+export interface ListenHttpOptions extends HttpOptions {
+  readonly port?: number;
+  /** Beyond loopback, `authenticate` must be given. */
+  readonly host?: string;
+  readonly maxBufferBytes?: number;
+  readonly stallMs?: number;
+  /** How long a client may take to send its headers. */
+  readonly headersTimeoutMs?: number;
+  /** How long a client may take to send its whole request. */
+  readonly requestTimeoutMs?: number;
+  readonly maxConnections?: number;
+  /** How long calls in flight may take when the listener is disposed. */
+  readonly graceMs?: number;
+}
+
+const optionKeys: KeysOf<ListenHttpOptions> = {
+  ...httpOptionKeys,
+  port: true,
+  maxBufferBytes: true,
+  stallMs: true,
+  headersTimeoutMs: true,
+  requestTimeoutMs: true,
+  maxConnections: true,
+  graceMs: true,
+};
+
+/**
+ * An HTTP endpoint that is up. Disposing it refuses new calls and says so on `/health`, lets those in flight finish, ends
+ * streams properly, and closes it.
+ */
+export interface HttpListener extends AsyncDisposable {
+  readonly host: string;
+  readonly port: number;
+  /** Where clients connect. */
+  readonly url: string;
+  /** The same as disposing it, for those whose JavaScript has no `await using`. */
+  close(): Promise<void>;
+}
+
+/**
+ * Serves MCP over HTTP, every revision on one URL.
+ *
+ * @example
+ * await using listener = await listenHttp(server, { port: 7780 });
+ * console.error(`listening on ${listener.url}`);
+ */
+export async function listenHttp(server: Server, options: ListenHttpOptions = {}): Promise<HttpListener> {
+  assertKnownKeys("listenHttp", options, optionKeys);
+  const {
+    host = "127.0.0.1",
+    port = 7780,
+    path = "/mcp",
+    graceMs = 10_000,
+    onWarning = writeWarning,
+  } = options;
+  if (!isLoopback(host) && options.authenticate === undefined)
+    throw new BindError(host, "no authentication is set up");
+  const handler = createHttpHandler(server, { ...options, host });
+  const limits: SinkLimits = {
+    maxBufferBytes: options.maxBufferBytes ?? 1024 * 1024,
+    stallMs: options.stallMs ?? 60_000,
+    onCut: (reason) => onWarning(`A client was cut off: ${reason}`),
+  };
+  const activity: Activity = { running: 0, isStopping: false, onIdle: undefined, newest: new Map() };
+  const listener = createListener(handler, limits, activity, options, onWarning);
+  await new Promise<void>((resolve, reject) => {
+    listener.once("error", reject);
+    listener.listen({ port, host, backlog: maxUnaccepted }, resolve);
+  });
+  const stop = async (): Promise<void> => {
+    const startedAt = systemClock.now();
+    const leftMs = (): number => Math.max(0, startedAt + graceMs - systemClock.now());
+    activity.isStopping = true;
+    handler.drain();
+    server.drain();
+    // Still listening: calls that wait for an answer to a question get it by a request of its own.
+    await settlesWithin(untilIdle(activity), leftMs(), systemClock);
+    handler.close();
+    // What is answered has yet to reach its reader.
+    await settlesWithin(
+      untilSent(activity, () => true),
+      Math.max(leftMs(), 500),
+      systemClock,
+    );
+    const closed = new Promise<void>((resolve) => listener.close(() => resolve()));
+    listener.closeIdleConnections();
+    if (!(await settlesWithin(closed, 500, systemClock))) listener.closeAllConnections();
+    await closed;
+  };
+  let stopped: Promise<void> | undefined;
+  const close = (): Promise<void> => (stopped ??= stop());
+  const bound = listener.address() as AddressInfo;
+  const name = host.includes(":") ? `[${host}]` : host;
+  return {
+    host,
+    port: bound.port,
+    url: `http://${name}:${bound.port}${path}`,
+    close,
+    [Symbol.asyncDispose]: close,
+  };
+}
+
+/**
+ * Connections the system holds until we come to accept them. With Node's 511, a thousand clients that connect at once
+ * leave some that believe they are connected, wait for seconds, and are reset.
+ */
+const maxUnaccepted = 4096;
+
+/** What a listener is busy with. */
+interface Activity {
+  running: number;
+  isStopping: boolean;
+  onIdle: (() => void) | undefined;
+  /** The newest answer on each socket. */
+  readonly newest: Map<Socket, ServerResponse>;
+}
+
+/** Resolves when every call has been answered. Streams that were asked for by GET go on for as long as they are let. */
+async function untilIdle(activity: Activity): Promise<void> {
+  const isCall = (response: ServerResponse): boolean => response.req.method === "POST";
+  for (;;) {
+    await untilSent(activity, isCall);
+    if (activity.running > 0) {
+      await new Promise<void>((resolve) => {
+        activity.onIdle = resolve;
+      });
+    }
+    if (![...activity.newest.values()].some((response) => isCall(response) && !isOver(response))) return;
+  }
+}
+
+async function untilSent({ newest }: Activity, which: (response: ServerResponse) => boolean): Promise<void> {
+  const unsent = [...newest.values()].filter((response) => which(response) && !isOver(response));
+  await Promise.all(unsent.map((response) => new Promise((resolve) => response.once("close", resolve))));
+}
+
+function isOver(response: ServerResponse): boolean {
+  return response.writableFinished || response.destroyed;
+}
+
+function createListener(
+  handler: HttpHandler,
+  limits: SinkLimits,
+  activity: Activity,
+  options: ListenHttpOptions,
+  onWarning: OnWarning,
+): NodeServer {
+  const done = (): void => {
+    if (--activity.running === 0) activity.onIdle?.();
+  };
+  const serve = (incoming: IncomingMessage, response: ServerResponse, onRead?: () => void): void => {
+    const reply = new NodeReply(response, limits);
+    const fail = (error: unknown): void => {
+      onWarning(`Serving ${http.method} ${http.path} failed`, error);
+      if (response.headersSent) response.destroy();
+      else sendError(reply, 500, new RpcError("rpc.internal", "Internal error"));
+    };
+    const run = (work: () => Awaitable<void>): void => {
+      try {
+        const worked = work();
+        if (!isPromise(worked)) return;
+        activity.running++;
+        worked.then(done, (error: unknown) => {
+          fail(error);
+          done();
+        });
+      } catch (error) {
+        fail(error);
+      }
+    };
+    const http = new NodeRequest(incoming, run, onRead);
+    if (activity.isStopping) response.shouldKeepAlive = false;
+    run(() => handler.handle(http, reply));
+  };
+
+  /**
+   * One request of a socket at a time. Node would start all that a client sends ahead, and tell none of them but the
+   * first when the client is gone.
+   */
+  const inTurn = (incoming: IncomingMessage, response: ServerResponse, onRead?: () => void): void => {
+    const { socket } = incoming;
+    const before = activity.newest.get(socket);
+    activity.newest.set(socket, response);
+    if (before === undefined) socket.once("close", () => activity.newest.delete(socket));
+    if (before === undefined || isOver(before)) return serve(incoming, response, onRead);
+    before.once("close", () => {
+      if (!socket.destroyed) serve(incoming, response, onRead);
+    });
+  };
+
+  const { headersTimeoutMs = 10_000, requestTimeoutMs = 30_000, maxConnections = 16_384 } = options;
+  const listener = createNodeServer({
+    headersTimeout: headersTimeoutMs,
+    requestTimeout: requestTimeoutMs,
+    keepAliveTimeout: 65_000,
+    // Node looks for late clients every 30 s unless told; a limit of 10 s would be one of 40.
+    connectionsCheckingInterval: Math.min(headersTimeoutMs, requestTimeoutMs, 1000),
+    noDelay: true,
+  });
+  listener.on("request", (incoming, response) => inTurn(incoming, response));
+  // Nobody is told to go on before it is known that they may.
+  listener.on("checkContinue", (incoming: IncomingMessage, response: ServerResponse) =>
+    inTurn(incoming, response, () => response.writeContinue()),
+  );
+  listener.maxConnections = maxConnections;
+  // Their size is limited; beyond a number, Node would drop some silently, and among them an Origin.
+  listener.maxHeadersCount = 0;
+  return listener;
+}

@@ -1,0 +1,110 @@
+import { Buffer } from "node:buffer";
+import type { Clock } from "../../../async/clock.ts";
+import { createDeferred, type Deferred } from "../../../async/deferred.ts";
+import type { FrameSink } from "./reply.ts";
+
+export interface WebSinkOptions {
+  /** Most bytes that wait for one client; one more frame and it is cut. */
+  readonly maxBufferBytes: number;
+  /** How long a client may take nothing while something waits for it. */
+  readonly stallMs: number;
+  readonly clock: Clock;
+  /** Told why a client was cut. */
+  readonly onCut: (reason: string) => void;
+}
+
+/** A body that comes in pieces, and the web's stream it comes by. */
+export interface WebSink extends FrameSink {
+  readonly body: ReadableStream<Uint8Array>;
+  /** Ends it because the client is gone: what waits is dropped. */
+  abandon(): void;
+}
+
+// The default strategy counts chunks, so a limit on bytes would never be met.
+const strategy = new ByteLengthQueuingStrategy({ highWaterMark: 16 * 1024 });
+
+/**
+ * Starts a body that comes in pieces. Calls back when it ended, was cut, or its reader cancelled it; `isWhole` says
+ * whether it ended as it should.
+ */
+export function createWebSink(options: WebSinkOptions, onClosed: (isWhole: boolean) => void): WebSink {
+  const { maxBufferBytes, stallMs, clock, onCut } = options;
+  let controller!: ReadableStreamDefaultController<Uint8Array>;
+  let isOpen = true;
+  let given = 0;
+  let room: Deferred<void> | undefined;
+  let stopTimer: (() => void) | undefined;
+
+  const waiting = (): number => strategy.highWaterMark - (controller.desiredSize ?? 0);
+  const makeRoom = (): void => {
+    stopTimer?.();
+    stopTimer = undefined;
+    room?.resolve();
+    room = undefined;
+  };
+  const close = (isWhole: boolean): void => {
+    if (!isOpen) return;
+    isOpen = false;
+    makeRoom();
+    onClosed(isWhole);
+  };
+  const body = new ReadableStream<Uint8Array>(
+    {
+      start: (created) => {
+        controller = created;
+      },
+      pull: makeRoom,
+      cancel: () => close(false),
+    },
+    strategy,
+  );
+  const fail = (reason: string): void => {
+    controller.error(new Error(reason));
+    close(false);
+  };
+  const cut = (reason: string): void => {
+    if (!isOpen) return;
+    onCut(reason);
+    fail(reason);
+  };
+  /** What the reader takes does not show until most of it is taken, so it is measured each time. */
+  const watch = (): void => {
+    const taken = given - waiting();
+    stopTimer = clock.timer(stallMs, () => {
+      if (given - waiting() > taken) watch();
+      else cut(`the reader took nothing for ${stallMs} ms`);
+    });
+  };
+
+  return {
+    body,
+    get isOpen() {
+      return isOpen;
+    },
+    write: (text) => {
+      if (!isOpen) return undefined;
+      const bytes = Buffer.from(text);
+      // Only a reader that is behind is cut: to one that keeps up, a frame may be as large as it is.
+      if (room !== undefined && waiting() + bytes.length > maxBufferBytes) {
+        cut(`the reader is slow: ${waiting()} bytes wait for it`);
+        return undefined;
+      }
+      given += bytes.length;
+      controller.enqueue(bytes);
+      if ((controller.desiredSize ?? 0) > 0) return undefined;
+      if (room === undefined) {
+        room = createDeferred();
+        watch();
+      }
+      return room.promise;
+    },
+    end: () => {
+      if (isOpen) controller.close();
+      close(true);
+    },
+    cut,
+    abandon: () => {
+      if (isOpen) fail("the client is gone");
+    },
+  };
+}
