@@ -91,7 +91,7 @@ export {
   type CallContext,
   type CallEvent,
   createCallContext,
-  deriveContext,
+  withContext,
 } from "./tools/context.ts";
 export type { EventStream, HandlerResult, OutputResult, StructuredValue, ToolEvent } from "./tools/event.ts";
 export type { ToolContext, ToolHandler } from "./tools/handler.ts";

@@ -1,6 +1,5 @@
 import type { RawJson } from "../json/raw.ts";
-import { encodeHeaderValue } from "../mcp/header-value.ts";
-import { mirroredParams } from "../mcp/mirrored-params.ts";
+import { encodeHeaderValue, mirroredParams } from "../mcp/mirrored-headers.ts";
 import type { Tool } from "../mcp/types.ts";
 
 /**

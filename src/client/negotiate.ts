@@ -5,7 +5,6 @@ import { ClosedError } from "../errors/closed-error.ts";
 import { ConnectError } from "../errors/connect-error.ts";
 import { RpcError } from "../errors/rpc-error.ts";
 import type { RawJson } from "../json/raw.ts";
-import { isImplementation } from "../mcp/envelope.ts";
 import type { Link } from "../mcp/link.ts";
 import { metaKeys } from "../mcp/meta-keys.ts";
 import {
@@ -15,6 +14,7 @@ import {
   newestModernRevision,
   type Revision,
 } from "../mcp/revision.ts";
+import { isImplementation } from "../mcp/types.ts";
 import type { ClientCapabilities, Implementation, ServerCapabilities } from "../mcp/types.ts";
 import type { Agreement } from "./agreement.ts";
 import { createModernEnvelope } from "./envelope.ts";

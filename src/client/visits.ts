@@ -2,7 +2,7 @@ import { RpcError } from "../errors/rpc-error.ts";
 import type { Notification } from "../jsonrpc/message.ts";
 import { urlElicitationRequired } from "../mcp/project/ask.ts";
 import type { Ask } from "../mcp/types.ts";
-import { type CallContext, deriveContext } from "../tools/context.ts";
+import { type CallContext, withContext } from "../tools/context.ts";
 import type { OnBehalf } from "./on-behalf.ts";
 
 /** Who was sent to a page. */
@@ -33,7 +33,7 @@ export class Visits {
         this.#sent(question.params, visitor);
         return ask(question, signal);
       };
-      return onBehalf(deriveContext(context, { ask: heeding }), work).catch((error: unknown) => {
+      return onBehalf(withContext(context, { ask: heeding }), work).catch((error: unknown) => {
         for (const page of pagesOf(error)) this.#sent(page, visitor);
         throw error;
       });

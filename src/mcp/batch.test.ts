@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import type { Batch } from "../jsonrpc/channel.ts";
 import { parseMessage } from "../jsonrpc/parse.ts";
-import { isLegalBatch } from "./batch.ts";
+import { isLegalBatch } from "./era.ts";
 import { type LegacyRevision, legacyRevisions } from "./revision.ts";
 import { createSession, type Session } from "./session.ts";
 

@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import type { RawJson } from "../json/raw.ts";
 import { parseMessage } from "../jsonrpc/parse.ts";
-import { type Envelope, parseEnvelope } from "./envelope.ts";
+import { type Envelope, metaOf, parseEnvelope } from "./era.ts";
 import { messageShape } from "./shape.ts";
 
 // A cached envelope is the same object, so identity counts the hits.
@@ -33,7 +33,7 @@ test("a traced and a plain call of one client share the envelope, whichever came
 
 test("clients that say something else of themselves have envelopes of their own", () => {
   const traced = ["one", "two"].map((name) => read({ ...sender(name), ...trace(1) }));
-  expect(traced.map(({ clientInfo }) => clientInfo?.name)).toEqual(["one", "two"]);
+  expect(traced.map(({ era }) => era?.clientInfo?.name)).toEqual(["one", "two"]);
 });
 
 test("a member that is missing is not taken from a call that looks alike", () => {
@@ -58,7 +58,7 @@ function trace(n: number): Meta {
 }
 
 function read(meta: Meta): Envelope {
-  return parseEnvelope(paramsOf({ name: "echo", arguments: {}, _meta: meta }));
+  return parseEnvelope(metaOf(paramsOf({ name: "echo", arguments: {}, _meta: meta })));
 }
 
 /** As a transport reads them: found by the one scan of the message. */

@@ -1,14 +1,28 @@
 import { RpcError } from "../errors/rpc-error.ts";
+import type { RawJson } from "../json/raw.ts";
+import type { Batch } from "../jsonrpc/channel.ts";
 import type { Notification, Request } from "../jsonrpc/message.ts";
-import { type Envelope, hasClaim, parseClaim, parseEnvelope } from "./envelope.ts";
-import { decodeHeaderValue } from "./header-value.ts";
+import { metaKeys } from "./meta-keys.ts";
+import { assertMirrored, type HeaderLookup, mismatch } from "./mirrored-headers.ts";
 import { isLegacyRevision, isModernRevision, type ModernRevision, modernRevisions } from "./revision.ts";
 import type { Session } from "./session.ts";
+import {
+  type ClientCapabilities,
+  type Implementation,
+  isImplementation,
+  isLogLevel,
+  type LogLevel,
+} from "./types.ts";
 
-/** A request that describes itself; nothing is remembered from an earlier one. */
-export interface ModernEra extends Omit<Envelope, "protocolVersion"> {
+export type { HeaderLookup } from "./mirrored-headers.ts";
+
+/** A request that describes itself. What it says of its sender holds for that request only and is never remembered. */
+export interface ModernEra {
   readonly kind: "modern";
   readonly revision: ModernRevision;
+  readonly capabilities: ClientCapabilities;
+  readonly clientInfo: Implementation | undefined;
+  readonly logLevel: LogLevel | undefined;
 }
 
 /** A message of a legacy conversation; there is no session yet for `initialize` and for a `ping` before it. */
@@ -21,9 +35,6 @@ export type Era = ModernEra | LegacyEra;
 
 /** The answer to "which protocol is this message written in?" */
 export type EraDecision = Era | { readonly kind: "refused"; readonly error: RpcError };
-
-/** Finds an HTTP header by its lower-case name. */
-export type HeaderLookup = (name: string) => string | undefined;
 
 export interface EraFacts {
   /** The legacy session the message came in, if there is one. */
@@ -46,12 +57,13 @@ export function decideEra(message: Request | Notification, facts: EraFacts = {})
     return isForeign ? refusedHeader(header) : decideLegacy(message, session);
   }
   try {
-    if (hasClaim(message.params)) {
-      const envelope = readEnvelope(message);
+    const meta = metaOf(message.params);
+    if (meta?.has(metaKeys.protocolVersion) === true) {
+      const envelope = readEnvelope(message, meta);
       if (envelope !== undefined) return decideModern(message, envelope, header, facts.headers);
     } else if (header !== undefined && !isLegacyRevision(header)) {
-      if (message.kind === "request") refuseUnclaimed(message, header);
-      return toModern({ protocolVersion: header, ...anonymous });
+      if (message.kind === "request") refuseUnclaimed(message, meta, header);
+      return toModern(header, anonymous) ?? refuseVersion(header);
     }
     if (serves === "modern") refuseLegacy(message);
   } catch (error) {
@@ -61,14 +73,26 @@ export function decideEra(message: Request | Notification, facts: EraFacts = {})
   return decideLegacy(message, session);
 }
 
+/** Whether the params claim a protocol revision, which is what makes a message modern. */
+function hasClaim(params: RawJson | undefined): boolean {
+  return metaOf(params)?.has(metaKeys.protocolVersion) === true;
+}
+
+/** The `_meta` member, where it is an object. */
+export function metaOf(params: RawJson | undefined): RawJson | undefined {
+  const meta = params?.at("_meta");
+  return meta?.kind === "object" ? meta : undefined;
+}
+
 /**
  * Undefined for a handshake that merely carries modern-looking `_meta`: that is a legacy client being careful. Of a
- * notification nothing but the revision is wanted.
+ * notification nothing but the revision is read.
  */
-function readEnvelope(message: Request | Notification): Envelope | undefined {
+function readEnvelope(message: Request | Notification, meta: RawJson): Envelope | undefined {
   try {
-    if (message.kind === "notification") return { protocolVersion: parseClaim(message.params), ...anonymous };
-    return parseEnvelope(message.params);
+    if (message.kind === "request") return parseEnvelope(meta);
+    const protocolVersion = parseClaim(meta);
+    return { protocolVersion, era: toModern(protocolVersion, anonymous) };
   } catch (error) {
     if (message.method === "initialize") return undefined;
     throw error;
@@ -79,59 +103,33 @@ const anonymous = { capabilities: Object.freeze({}), clientInfo: undefined, logL
 
 function decideModern(
   message: Request | Notification,
-  envelope: Envelope,
+  { protocolVersion, era }: Envelope,
   header: string | undefined,
   headers: HeaderLookup | undefined,
 ): ModernEra {
-  const { protocolVersion } = envelope;
-  if (header !== undefined && header !== protocolVersion) {
+  if (header !== undefined && header !== protocolVersion)
     throw mismatch("MCP-Protocol-Version", header, protocolVersion);
-  }
-  const era = toModern(envelope);
-  if (headers !== undefined && message.kind === "request") checkHeaders(message, header, headers);
+  if (era === undefined) return refuseVersion(protocolVersion);
+  if (headers !== undefined && message.kind === "request") assertMirrored(message, header, headers);
   return era;
 }
 
-function toModern({ protocolVersion, capabilities, clientInfo, logLevel }: Envelope): ModernEra {
-  if (!isModernRevision(protocolVersion)) throw unsupportedVersion(protocolVersion);
-  return { kind: "modern", revision: protocolVersion, capabilities, clientInfo, logLevel };
+/** Undefined for a revision we do not serve. */
+function toModern(revision: string, sender: Omit<ModernEra, "kind" | "revision">): ModernEra | undefined {
+  return isModernRevision(revision) ? { kind: "modern", revision, ...sender } : undefined;
 }
 
-/** The three headers every modern request repeats. `Mcp-Param-*` needs the tool's schema and is checked by the server. */
-function checkHeaders(request: Request, version: string | undefined, headers: HeaderLookup): void {
-  if (version === undefined) throw missing("MCP-Protocol-Version");
-  const method = headers("mcp-method")?.trim();
-  if (method === undefined) throw missing("Mcp-Method");
-  if (method !== request.method) throw mismatch("Mcp-Method", method, request.method);
-  const member = namedBy[request.method];
-  if (member === undefined) return;
-  const expected = request.params?.at(member)?.value;
-  if (typeof expected !== "string") return; // The method itself refuses params without it.
-  const name = headers("mcp-name")?.trim();
-  if (name === undefined) throw missing("Mcp-Name");
-  if (decodeHeaderValue(name) !== expected) throw mismatch("Mcp-Name", name, expected);
-}
-
-/** Which member of the params the header `Mcp-Name` mirrors. */
-export const namedBy: { readonly [method: string]: "name" | "uri" | undefined } = {
-  "tools/call": "name",
-  "prompts/get": "name",
-  "resources/read": "uri",
-};
-
-function refuseUnclaimed(message: Request, header: string): void {
+function refuseUnclaimed(message: Request, meta: RawJson | undefined, header: string): void {
   if (message.method === "initialize") throw mismatch("MCP-Protocol-Version", header, "a legacy handshake");
-  parseEnvelope(message.params);
+  parseEnvelope(meta);
 }
 
 function refuseLegacy(message: Request | Notification): void {
-  if (message.method === "initialize") throw unsupportedVersion(requestedVersion(message));
-  if (message.kind === "request") parseEnvelope(message.params);
-}
-
-function requestedVersion(message: Request | Notification): string {
-  const requested = message.params?.at("protocolVersion")?.value;
-  return typeof requested === "string" ? requested : "unknown";
+  if (message.method === "initialize") {
+    const requested = message.params?.at("protocolVersion")?.value;
+    refuseVersion(typeof requested === "string" ? requested : "unknown");
+  }
+  if (message.kind === "request") parseEnvelope(metaOf(message.params));
 }
 
 function decideLegacy(message: Request | Notification, session: Session | undefined): EraDecision {
@@ -148,16 +146,128 @@ function refusedHeader(header: string): EraDecision {
   return { kind: "refused", error: new RpcError("rpc.invalid_request", text) };
 }
 
-function unsupportedVersion(requested: string): RpcError {
+function refuseVersion(requested: string): never {
   const text = `Unsupported protocol version: ${requested}; supported: ${modernRevisions.join(", ")}`;
-  return new RpcError("rpc.unsupported_version", text, { data: { supported: modernRevisions, requested } });
+  throw new RpcError("rpc.unsupported_version", text, { data: { supported: modernRevisions, requested } });
 }
 
-function missing(header: string): RpcError {
-  return new RpcError("rpc.header_mismatch", `Header mismatch: the header ${header} is missing`);
+/**
+ * Whether a batch is legal in a session. Only 2025-03-26 has them, and it keeps the handshake out of them; a message
+ * that says it is modern belongs to a revision without batches.
+ */
+export function isLegalBatch(batch: Batch, session: Session | undefined): boolean {
+  if (session?.handshake.revision !== "2025-03-26") return false;
+  return batch.items.every((item) => {
+    if (item.kind !== "request" && item.kind !== "notification") return true;
+    return item.method !== "initialize" && !hasClaim(item.params);
+  });
 }
 
-function mismatch(header: string, got: string, expected: string): RpcError {
-  const text = `Header mismatch: ${header} is ${JSON.stringify(got)} but the body says ${JSON.stringify(expected)}`;
-  return new RpcError("rpc.header_mismatch", text);
+/** The part of a modern request that describes its sender. */
+export interface Envelope {
+  readonly protocolVersion: string;
+  /** Undefined when we do not serve that revision. */
+  readonly era: ModernEra | undefined;
+}
+
+/**
+ * Envelopes by how they were spelled: a client says the same of itself in every request, and parsing it is half the work.
+ * An envelope is found by the members it is made from; where `_meta` holds nothing else, also by the text of all of it,
+ * which is quicker. A trace or a progress token, which differs from call to call, is part of neither.
+ */
+const known = new Map<string, Envelope>();
+const maxKnown = 256;
+const maxKnownLength = 2048;
+
+/** Reads the envelope of a modern request. Throws `-32602` naming the key that is missing or malformed. */
+export function parseEnvelope(meta: RawJson | undefined): Envelope {
+  const text = meta?.has("progressToken") === false ? meta.text : undefined;
+  const same = text === undefined ? undefined : known.get(text);
+  if (same !== undefined) return same;
+  const spelling = spell(meta);
+  let envelope = known.get(spelling);
+  if (envelope === undefined) {
+    envelope = toEnvelope(meta);
+    keep(spelling, envelope);
+  }
+  if (meta !== undefined && text?.length === bareLength(meta, spelling)) keep(text, envelope);
+  return envelope;
+}
+
+function keep(spelling: string, envelope: Envelope): void {
+  if (spelling.length > maxKnownLength) return;
+  if (known.size >= maxKnown) known.clear();
+  known.set(spelling, envelope);
+}
+
+/** The members an envelope is made from, as they were spelled. No JSON begins with a comma, so this is no whole `_meta`. */
+function spell(meta: RawJson | undefined): string {
+  return envelopeKeys.reduce((spelling, key) => `${spelling},${meta?.textOf(key) ?? ""}`, "");
+}
+
+/** How long `_meta` is when it holds the members of its envelope, no white space and nothing else. */
+function bareLength(meta: RawJson, spelling: string): number {
+  // The spelling has a comma for each key, and the text one character more for its two braces.
+  const valuesAndBraces = spelling.length - envelopeKeys.length + 1;
+  return envelopeKeys.reduce(
+    (length, key) => (meta.has(key) ? length + key.length + '"":,'.length : length),
+    valuesAndBraces,
+  );
+}
+
+const envelopeKeys = [
+  metaKeys.protocolVersion,
+  metaKeys.clientCapabilities,
+  metaKeys.clientInfo,
+  metaKeys.logLevel,
+];
+
+function toEnvelope(meta: RawJson | undefined): Envelope {
+  const protocolVersion = parseClaim(meta);
+  const capabilities = required(meta, metaKeys.clientCapabilities);
+  if (capabilities.kind !== "object") throw malformed(metaKeys.clientCapabilities, "an object; {} says none");
+  const clientInfo = meta?.at(metaKeys.clientInfo);
+  if (clientInfo !== undefined && !isImplementation(clientInfo.value)) {
+    throw malformed(metaKeys.clientInfo, "an object with the strings name and version");
+  }
+  const logLevel = meta?.at(metaKeys.logLevel)?.value;
+  if (logLevel !== undefined && !isLogLevel(logLevel))
+    throw malformed(metaKeys.logLevel, "a log level such as info");
+  const era = toModern(protocolVersion, {
+    capabilities: capabilities.value as ClientCapabilities,
+    clientInfo: clientInfo?.value as Implementation | undefined,
+    logLevel,
+  });
+  // Deeply frozen: all senders that describe themselves alike share it.
+  return deepFreeze({ protocolVersion, era });
+}
+
+function deepFreeze<T>(value: T): T {
+  if (typeof value === "object" && value !== null) {
+    Object.values(value).forEach(deepFreeze);
+    Object.freeze(value);
+  }
+  return value;
+}
+
+/** The revision a modern message says it is written in. Throws `-32602` when it says none, or not as a string. */
+function parseClaim(meta: RawJson | undefined): string {
+  const version = required(meta, metaKeys.protocolVersion);
+  if (version.kind !== "string") throw malformed(metaKeys.protocolVersion, "a string such as 2026-07-28");
+  return version.value as string;
+}
+
+function required(meta: RawJson | undefined, key: string): RawJson {
+  const value = meta?.at(key);
+  if (value === undefined) {
+    throw new RpcError(
+      "rpc.invalid_params",
+      `Invalid params: _meta["${key}"] is missing; modern requests carry it`,
+    );
+  }
+  return value;
+}
+
+function malformed(key: string, expected: string): RpcError {
+  return new RpcError("rpc.invalid_params", `Invalid params: _meta["${key}"] must be ${expected}`);
 }

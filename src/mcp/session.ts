@@ -1,9 +1,17 @@
 import { RpcError } from "../errors/rpc-error.ts";
 import { RawJson } from "../json/raw.ts";
-import { isImplementation } from "./envelope.ts";
 import { projectImplementation } from "./project/listed.ts";
 import { isLegacyRevision, type LegacyRevision, newestLegacyRevision } from "./revision.ts";
-import type { ClientCapabilities, Implementation, LogLevel, ServerCapabilities } from "./types.ts";
+import {
+  type ClientCapabilities,
+  type Implementation,
+  isImplementation,
+  type LogLevel,
+  type ServerCapabilities,
+} from "./types.ts";
+
+/** The HTTP header that names a legacy session. */
+export const sessionHeader = "mcp-session-id";
 
 /** What a legacy client settled with `initialize`. Plain data, so that it can be sealed into a session id. */
 export interface Handshake {

@@ -20,6 +20,13 @@ export interface Implementation {
   readonly websiteUrl?: string;
 }
 
+/** Whether a value is an object with the strings `name` and `version`. */
+export function isImplementation(value: unknown): value is Implementation {
+  if (typeof value !== "object" || value === null) return false;
+  const { name, version } = value as Record<string, unknown>;
+  return typeof name === "string" && typeof version === "string";
+}
+
 export type Meta = { readonly [key: string]: unknown };
 
 export interface Annotations {

@@ -19,11 +19,18 @@ export function withinTime<T>(limitMs: number, run: () => T): T {
   try {
     return limitMs === Number.POSITIVE_INFINITY ? run() : runTimed(limitMs, run);
   } catch (cause) {
-    if (isTimeout(cause)) throw new ExhaustedError(`took longer than ${limitMs} ms`, { cause });
-    // A schema that refers to itself without consuming any of the value recurses until the stack ends.
-    if (cause instanceof RangeError) throw new ExhaustedError("needed more stack than there is", { cause });
-    throw cause;
+    throw toExhausted(cause, limitMs) ?? cause;
   }
+}
+
+/** Undefined for an error that says nothing of time or stack. */
+export function toExhausted(cause: unknown, limitMs: number): ExhaustedError | undefined {
+  if (cause instanceof ExhaustedError) return cause;
+  if (isTimeout(cause)) return new ExhaustedError(`took longer than ${limitMs} ms`, { cause });
+  // A schema that refers to itself without consuming any of the value recurses until the stack ends.
+  return cause instanceof RangeError
+    ? new ExhaustedError("needed more stack than there is", { cause })
+    : undefined;
 }
 
 function runTimed<T>(limitMs: number, run: () => T): T {

@@ -1,13 +1,12 @@
 import type { Awaitable } from "../async/awaitable.ts";
+import { fromSignal } from "../async/cancellation.ts";
 import { RawJson } from "../json/raw.ts";
 import type { Request } from "../jsonrpc/message.ts";
-import { metaOf } from "../mcp/envelope.ts";
-import type { Era, ModernEra } from "../mcp/era.ts";
+import { type Era, metaOf } from "../mcp/era.ts";
 import { newestLegacyRevision, type Revision } from "../mcp/revision.ts";
 import type { WireContext } from "../mcp/server.ts";
-import type { Handshake } from "../mcp/session.ts";
 import { type LogLevel, logLevels } from "../mcp/types.ts";
-import type { CallContext, CallEvent } from "../tools/context.ts";
+import { type CallContext, type CallEvent, Context, nothing } from "../tools/context.ts";
 import { createAsk, createVisited } from "./ask.ts";
 
 /** The revision a caller reads its results in. */
@@ -15,96 +14,46 @@ export function revisionOf(era: Era): Revision {
   return era.kind === "modern" ? era.revision : (era.session?.handshake.revision ?? newestLegacyRevision);
 }
 
-/**
- * What a provider gets to know of a request, whatever its era. Nothing is worked out before it is asked for: most tools
- * look at none of it.
- */
-export class ServedContext implements CallContext {
-  // Not #private: `deriveContext` makes objects that inherit from this one.
-  private readonly request: Request;
-  private readonly wire: WireContext;
-  private readonly mintsTokens: boolean;
-  private knownMeta: RawJson | undefined;
-  private sendProgress: ((event: Progress) => Awaitable<void>) | undefined;
-
-  constructor(request: Request, wire: WireContext, mintsTokens: boolean) {
-    this.request = request;
-    this.wire = wire;
-    this.mintsTokens = mintsTokens;
-  }
-
-  get signal(): AbortSignal {
-    return this.wire.signal;
-  }
-  get cancellation(): CallContext["cancellation"] {
-    return this.wire.cancellation;
-  }
-  get caller(): string | undefined {
-    return this.wire.caller;
-  }
-  get headers(): CallContext["headers"] {
-    return this.wire.headers;
-  }
-  get revision(): Revision {
-    return revisionOf(this.wire.era);
-  }
-  get capabilities(): CallContext["capabilities"] {
-    return factsOf(this.wire.era)?.capabilities ?? {};
-  }
-  get clientInfo(): CallContext["clientInfo"] {
-    return factsOf(this.wire.era)?.clientInfo;
-  }
-  get meta(): RawJson | undefined {
-    this.knownMeta ??= metaOf(this.request.params);
-    return this.knownMeta;
-  }
-  get wantsProgress(): boolean {
-    return this.mintsTokens || this.meta?.has("progressToken") === true;
-  }
-  get logLevel(): LogLevel | undefined {
-    return wantedLevel(this.wire.era);
-  }
-  get session(): object | undefined {
-    return this.wire.era.kind === "legacy" ? this.wire.era.session : undefined;
-  }
-  get ask(): CallContext["ask"] {
-    return createAsk(this.wire);
-  }
-  get visited(): CallContext["visited"] {
-    return createVisited(this.wire);
-  }
-
-  // Getters, so that what is taken out of the context still works.
-  get release(): CallContext["release"] {
-    return async () => this.wire.release?.();
-  }
-  get emit(): CallContext["emit"] {
-    return (event) => {
-      const told = this.tell(event);
-      // A tool that does not wait for this must not end the process when it fails; one that waits still hears of it.
-      told.catch(() => {});
-      return told;
-    };
-  }
-
-  private async tell(event: CallEvent): Promise<void> {
-    if (event.kind === "log") {
-      if (!wantsLog(this.wire.era, event.level)) return;
-      return this.wire.notify("notifications/message", toLogParams(event));
-    }
-    this.sendProgress ??= this.createSender();
-    return this.sendProgress(event);
-  }
-
-  /** Callers that sent no token want no progress, unless the server is told to send it anyway. */
-  private createSender(): (event: Progress) => Awaitable<void> {
-    const token = tokenOf(this.meta) ?? (this.mintsTokens ? mintToken() : undefined);
-    return token === undefined ? () => {} : createProgress(this.wire, token);
-  }
+/** The context of a request, whatever its era. */
+export function createContext(request: Request, wire: WireContext, mintsTokens: boolean): CallContext {
+  const { era } = wire;
+  const sender = era.kind === "modern" ? era : era.session?.handshake;
+  const meta = metaOf(request.params);
+  return new Context({
+    cancellation: wire.cancellation ?? fromSignal(wire.signal),
+    caller: wire.caller,
+    revision: revisionOf(era),
+    capabilities: sender?.capabilities ?? {},
+    clientInfo: sender?.clientInfo,
+    meta,
+    headers: wire.headers,
+    wantsProgress: mintsTokens || meta?.has("progressToken") === true,
+    logLevel: wantedLevel(era),
+    session: era.kind === "modern" ? undefined : era.session,
+    ask: era.kind === "modern" ? undefined : createAsk(wire),
+    visited: era.kind === "modern" ? undefined : createVisited(wire),
+    emit: createEmit(wire, meta, mintsTokens),
+    release: wire.release === undefined ? nothing : async () => wire.release?.(),
+  });
 }
 
-function factsOf(era: Era): ModernEra | Handshake | undefined {
-  return era.kind === "modern" ? era : era.session?.handshake;
+function createEmit(wire: WireContext, meta: RawJson | undefined, mintsTokens: boolean): CallContext["emit"] {
+  let sendProgress: ((event: Progress) => Awaitable<void>) | undefined;
+  const tell = async (event: CallEvent): Promise<void> => {
+    if (event.kind === "log") {
+      if (wantsLog(wire.era, event.level)) await wire.notify("notifications/message", toLogParams(event));
+      return;
+    }
+    // Callers that sent no token want no progress, unless the server is told to send it anyway.
+    sendProgress ??= createProgress(wire, tokenOf(meta) ?? (mintsTokens ? mintToken() : undefined));
+    await sendProgress(event);
+  };
+  return (event) => {
+    const told = tell(event);
+    // A tool that does not wait for this must not end the process when it fails; one that waits still hears of it.
+    told.catch(() => {});
+    return told;
+  };
 }
 
 type Progress = Extract<CallEvent, { kind: "progress" }>;
@@ -125,7 +74,8 @@ function nudge(progress: number): number {
  * Progress must grow with every notification. Events without a number count on; one that does not grow is nudged if it
  * has something to say, and dropped if not.
  */
-function createProgress(wire: WireContext, token: string): (event: Progress) => Awaitable<void> {
+function createProgress(wire: WireContext, token: string | undefined): (event: Progress) => Awaitable<void> {
+  if (token === undefined) return () => {};
   let last: number | undefined;
   let isExplicit = false;
   const next = (event: Progress): number | undefined => {

@@ -2,8 +2,7 @@ import { RpcError } from "../errors/rpc-error.ts";
 import { RawJson } from "../json/raw.ts";
 import type { CompletionRef } from "../mcp/types.ts";
 import type { CompletionProvider } from "../tools/provider.ts";
-import type { Finish } from "./finish.ts";
-import { type Method, objectParam, stringParam, stringsParam } from "./method.ts";
+import { type Finish, type Method, objectParam, stringParam, stringsParam } from "./method.ts";
 
 /** `completion/complete`. */
 export function createCompletionMethod(completion: CompletionProvider, finish: Finish): Method {

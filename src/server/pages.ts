@@ -1,11 +1,13 @@
 import { Buffer } from "node:buffer";
 import { RpcError } from "../errors/rpc-error.ts";
-import { joinJson } from "../json/join.ts";
+import { joinJson, prependMembers } from "../json/join.ts";
 import { RawJson } from "../json/raw.ts";
 import type { Era } from "../mcp/era.ts";
 import type { Revision } from "../mcp/revision.ts";
 import { definitionOf } from "../tools/definition.ts";
+import type { Provider } from "../tools/provider.ts";
 import { revisionOf } from "./call-context.ts";
+import { type Finish, hintsOf } from "./method.ts";
 
 /** How one kind of list goes on the wire. */
 export interface PagerOptions<T> {
@@ -74,4 +76,13 @@ function startAfter<T>(items: readonly T[], cursor: RawJson, keyOf: (item: T) =>
   if (index === -1)
     throw new RpcError("rpc.invalid_params", "Invalid params: unknown cursor; list again from the start");
   return index + 1;
+}
+
+/** Makes the pages of a provider's lists ready: with how long they may be kept, and what it says about them. */
+export function createFinishPage(provider: Provider, finish: Finish): FinishPage {
+  return (page, era, items) => {
+    const meta = provider.listMeta?.(items);
+    const noted = meta === undefined ? page : prependMembers(`"_meta":${JSON.stringify(meta)}`, page);
+    return finish(noted, era, hintsOf(provider));
+  };
 }

@@ -2,9 +2,8 @@ import { projectPrompt } from "../mcp/project/listed.ts";
 import { projectPromptResult } from "../mcp/project/result.ts";
 import type { Prompt } from "../mcp/types.ts";
 import type { PromptProvider } from "../tools/provider.ts";
-import type { Finish } from "./finish.ts";
 import { interact, type InteractionOptions } from "./interaction.ts";
-import { type Method, stringParam, stringsParam } from "./method.ts";
+import { type Finish, type Method, stringParam, stringsParam } from "./method.ts";
 import { createPager, type FinishPage } from "./pages.ts";
 
 export interface PromptMethodOptions {

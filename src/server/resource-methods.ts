@@ -2,9 +2,8 @@ import { RawJson } from "../json/raw.ts";
 import { projectListed } from "../mcp/project/listed.ts";
 import type { CacheHints, Resource, ResourceTemplate } from "../mcp/types.ts";
 import type { ResourceProvider } from "../tools/provider.ts";
-import type { Finish } from "./finish.ts";
 import { interact, type InteractionOptions } from "./interaction.ts";
-import { type Method, stringParam } from "./method.ts";
+import { type Finish, type Method, stringParam } from "./method.ts";
 import { createPager, type FinishPage } from "./pages.ts";
 
 export interface ResourceMethodOptions {

@@ -10,10 +10,10 @@ import type { Server, WireContext } from "../mcp/server.ts";
 import { parseInitialize, toInitializeResult } from "../mcp/session.ts";
 import { type Implementation, isLogLevel, type ServerCapabilities } from "../mcp/types.ts";
 import type { Provider } from "../tools/provider.ts";
-import { ServedContext } from "./call-context.ts";
+import { createContext } from "./call-context.ts";
 import { createCompletionMethod } from "./completion-method.ts";
-import { createFinish, createFinishPage, type Finish, hintsOf } from "./finish.ts";
-import { type Method, type MethodTable, stringParam } from "./method.ts";
+import { createFinish, type Finish, hintsOf, type Method, type MethodTable, stringParam } from "./method.ts";
+import { createFinishPage } from "./pages.ts";
 import { createPromptMethods } from "./prompt-methods.ts";
 import { createResourceMethods } from "./resource-methods.ts";
 import { createSubscriptions } from "./subscriptions.ts";
@@ -128,7 +128,7 @@ export function createServer(provider: Provider, info: ServerInfo, options: Serv
       if (method === undefined) {
         return fail(new RpcError("rpc.method_not_found", `Method not found: ${request.method}`));
       }
-      const context = new ServedContext(request, wire, mintsTokens);
+      const context = createContext(request, wire, mintsTokens);
       return tryThen(() => method({ request, params: request.params, wire, context }), written, fail);
     },
     attach: subscriptions.attach,

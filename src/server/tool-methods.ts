@@ -2,17 +2,16 @@ import { andThen, type Awaitable, settled, tryThen } from "../async/awaitable.ts
 import { NotFoundError } from "../errors/not-found-error.ts";
 import { ToolError } from "../errors/tool-error.ts";
 import { RawJson } from "../json/raw.ts";
+import { assertParamHeaders } from "../mcp/mirrored-headers.ts";
 import { hasObjectRoot, projectTool } from "../mcp/project/listed.ts";
 import { projectToolResult } from "../mcp/project/result.ts";
 import type { Tool } from "../mcp/types.ts";
 import { failure } from "../tools/content.ts";
 import type { CallContext } from "../tools/context.ts";
 import type { Provider } from "../tools/provider.ts";
-import { assertObject, type Finish } from "./finish.ts";
 import { type Attempt, interact, type InteractionOptions } from "./interaction.ts";
-import { type Method, objectParam, type Served, stringParam } from "./method.ts";
+import { assertObject, type Finish, type Method, objectParam, type Served, stringParam } from "./method.ts";
 import { createPager, type FinishPage } from "./pages.ts";
-import { assertParamHeaders, mirroringTools } from "./param-headers.ts";
 import type { UnknownTool } from "./to-rpc-error.ts";
 
 export interface ToolMethodOptions {
@@ -41,13 +40,7 @@ export function createToolMethods(
 
   const findTool = (name: string, context: CallContext): Awaitable<Tool | undefined> =>
     provider.toolNamed === undefined
-      ? andThen(settled(provider.listTools(context)), (tools) => tools.find((tool) => tool.name === name))
-      : settled(provider.toolNamed(name, context));
-
-  /** The tool, if it wants arguments repeated in headers; few lists have any such. */
-  const findMirroring = (name: string, context: CallContext): Awaitable<Tool | undefined> =>
-    provider.toolNamed === undefined
-      ? andThen(settled(provider.listTools(context)), (tools) => mirroringTools(tools).get(name))
+      ? andThen(settled(provider.listTools(context)), (tools) => byName(tools).get(name))
       : settled(provider.toolNamed(name, context));
 
   const isWrapped = (name: string, { context }: Served): Awaitable<boolean> =>
@@ -94,12 +87,24 @@ export function createToolMethods(
       const args = objectParam(params, "arguments") ?? noArguments;
       const { headers } = wire;
       if (headers === undefined || wire.era.kind === "legacy") return call(name, args, served);
-      return andThen(findMirroring(name, context), (tool) => {
+      return andThen(findTool(name, context), (tool) => {
         assertParamHeaders(tool, args, headers);
         return call(name, args, served);
       });
     },
   };
+}
+
+const named = new WeakMap<readonly Tool[], ReadonlyMap<string, Tool>>();
+
+/** The tools of a list by name, kept for a list that cannot change. */
+function byName(tools: readonly Tool[]): ReadonlyMap<string, Tool> {
+  let found = named.get(tools);
+  if (found === undefined) {
+    found = new Map(tools.map((tool) => [tool.name, tool]));
+    if (Object.isFrozen(tools)) named.set(tools, found);
+  }
+  return found;
 }
 
 /** What the model is told about a failed call; undefined when the client is told instead. */

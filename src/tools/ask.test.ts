@@ -7,6 +7,7 @@ import {
   inputRequired,
   isInputRequired,
   listRoots,
+  noAnswers,
   readAnswers,
   sample,
 } from "./ask.ts";
@@ -52,7 +53,7 @@ describe("answers", () => {
     readAnswers({ answers: { key: RawJson.fromText(answer) }, state: undefined });
 
   test("are undefined while the question was not answered", () => {
-    for (const answers of [readAnswers(undefined), readAnswers({ answers: {}, state: 1 })]) {
+    for (const answers of [noAnswers, readAnswers({ answers: {}, state: 1 })]) {
       expect([answers.elicited("key"), answers.sampled("key"), answers.roots("key")]).toEqual([
         undefined,
         undefined,

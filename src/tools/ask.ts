@@ -83,12 +83,17 @@ export interface AnswerReader {
   roots(key: string): readonly Root[] | undefined;
 }
 
+/** The answers of a call that asked nothing yet. */
+export const noAnswers: AnswerReader = {
+  elicited: () => undefined,
+  sampled: () => undefined,
+  roots: () => undefined,
+};
+
 /** Reads answers. One of the wrong shape counts as not given, so the handler asks again and never trusts it. */
-export function readAnswers(resumption: Resumption | undefined): AnswerReader {
+export function readAnswers({ answers }: Resumption): AnswerReader {
   const answer = (key: string): { readonly [field: string]: unknown } | undefined => {
-    const answers = resumption?.answers;
-    const raw: RawJson | undefined =
-      answers !== undefined && Object.hasOwn(answers, key) ? answers[key] : undefined;
+    const raw: RawJson | undefined = Object.hasOwn(answers, key) ? answers[key] : undefined;
     return raw?.kind === "object" ? (raw.value as { readonly [field: string]: unknown }) : undefined;
   };
   return {

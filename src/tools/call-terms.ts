@@ -1,7 +1,8 @@
 import { type Awaitable, isPromise, settled } from "../async/awaitable.ts";
+import { fromSignal } from "../async/cancellation.ts";
 import type { Clock } from "../async/clock.ts";
 import { unlessAborted } from "../async/unless-aborted.ts";
-import { type AskCaller, type CallContext, deriveContext } from "./context.ts";
+import { type AskCaller, type CallContext, withContext } from "./context.ts";
 import type { Provider, ToolCall, ToolOutcome } from "./provider.ts";
 import { TimeLimit } from "./time-limit.ts";
 
@@ -40,11 +41,11 @@ export function callUnder(
   const { timeoutMs = Infinity, mapEvent } = terms;
   const mapped = mapEvent === undefined ? context : withMappedEvents(context, mapEvent);
   if (timeoutMs === Infinity) return settled(provider.callTool(call, mapped));
-  const limit = new TimeLimit(timeoutMs, () => context.signal, clock);
+  const limit = new TimeLimit(timeoutMs, context.cancellation ?? fromSignal(context.signal), clock);
   const outcome = settled(provider.callTool(call, withLimit(mapped, limit)));
   if (!isPromise(outcome)) return outcome;
   limit.watch();
-  return unlessAborted(outcome, limit.signal).finally(() => limit.stop());
+  return unlessAborted(outcome, limit.cancellation.signal).finally(() => limit.stop());
 }
 
 function hasTerms({ timeoutMs, mapEvent }: ToolCall): boolean {
@@ -66,20 +67,16 @@ function withMappedEvents(context: CallContext, mapEvent: MapEvent): CallContext
     const mapped = mapEvent(event);
     if (mapped !== undefined) await context.emit(mapped);
   };
-  return deriveContext(context, { emit: handled(tell) });
+  return withContext(context, { emit: handled(tell) });
 }
 
-/** The same context, stopped by the limit: what a provider that does not heed its signal says later reaches nobody. */
+/** The same context, stopped by the limit: what a provider that does not heed its signal says later is dropped. */
 function withLimit(context: CallContext, limit: TimeLimit): CallContext {
-  const limited = deriveContext(context, {
-    emit: handled(async (event) => (limit.isAborted ? undefined : context.emit(event))),
+  const { cancellation } = limit;
+  return withContext(context, {
+    cancellation,
+    emit: handled(async (event) => (cancellation.isAborted ? undefined : context.emit(event))),
     ask: context.ask === undefined ? undefined : withoutTime(context.ask, limit),
-  });
-  // Made when it is looked at, which deriveContext would do here.
-  return Object.defineProperties(limited, {
-    signal: { get: () => limit.signal },
-    // The caller's own wish is part of the limit's.
-    cancellation: { value: undefined },
   });
 }
 

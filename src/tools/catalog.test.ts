@@ -9,8 +9,12 @@ test("entries are kept under their names, in the order they came", () => {
   catalog.add("b", 1);
   catalog.add("a", 2);
   catalog.add("__proto__", 3);
-  expect([catalog.get("a"), catalog.get("__proto__"), catalog.get("constructor")]).toEqual([2, 3, undefined]);
-  expect([...catalog.entries()]).toEqual([1, 2, 3]);
+  expect([
+    catalog.entries.get("a"),
+    catalog.entries.get("__proto__"),
+    catalog.entries.get("constructor"),
+  ]).toEqual([2, 3, undefined]);
+  expect([...catalog.entries.values()]).toEqual([1, 2, 3]);
   expect(catalog.list()).toEqual(["1", "2", "3"]);
 });
 
@@ -18,7 +22,7 @@ test("a name that is taken is refused, and what has it stays", () => {
   const catalog = create();
   catalog.add("a", 1);
   expect(() => catalog.add("a", 2)).toThrow('The tool "a" is registered already; unregister it first');
-  expect(catalog.get("a")).toBe(1);
+  expect(catalog.entries.get("a")).toBe(1);
 });
 
 test("removing tells whether there was anything", () => {

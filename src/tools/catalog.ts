@@ -7,8 +7,7 @@ export interface Catalog<Entry, Shown> extends Pick<ChangeSource, "onChange"> {
   add(name: string, entry: Entry): void;
   /** Removes an entry; false when there was none. */
   remove(name: string): boolean;
-  get(name: string): Entry | undefined;
-  entries(): Iterable<Entry>;
+  readonly entries: ReadonlyMap<string, Entry>;
   /** The same array until something is added or removed. */
   list(): readonly Shown[];
 }
@@ -38,8 +37,7 @@ export function createCatalog<Entry, Shown>(
       if (existed) changed();
       return existed;
     },
-    get: (name) => entries.get(name),
-    entries: () => entries.values(),
+    entries,
     list: () => (shown ??= Object.freeze(Array.from(entries.values(), toShown))),
     onChange: source.onChange,
   };

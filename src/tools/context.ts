@@ -1,4 +1,5 @@
-import type { Cancellation } from "../async/cancellation.ts";
+import { type Cancellation, fromSignal } from "../async/cancellation.ts";
+import { LazyAbort } from "../async/lazy-abort.ts";
 import type { RawJson } from "../json/raw.ts";
 import type { HeaderLookup } from "../mcp/era.ts";
 import { newestModernRevision, type Revision } from "../mcp/revision.ts";
@@ -15,14 +16,17 @@ export type CallEvent =
     }
   | { readonly kind: "log"; readonly level: LogLevel; readonly data: unknown; readonly logger?: string };
 
-/** Asks whoever made a call. Aborting withdraws the question. */
+/** Asks the caller. Aborting withdraws the question. */
 export type AskCaller = (ask: Ask, signal: AbortSignal) => Promise<RawJson>;
 
-/** What a provider knows about the call it serves, whatever the era and transport it came by. */
+/**
+ * What a provider knows about the call it serves, whatever the era and transport it came by. Immutable. To change some of
+ * it, use {@link withContext}.
+ */
 export interface CallContext {
   /** Aborted when the caller gives up or is gone. Stop the work, not just the waiting. */
   readonly signal: AbortSignal;
-  /** The same wish, cheaper to listen to; not there where only the signal is known. */
+  /** The same wish, cheaper to listen to; missing in a context that was made from a signal. */
   readonly cancellation?: Cancellation | undefined;
   /** Who is calling, as established by the transport; undefined when it is not known. */
   readonly caller: string | undefined;
@@ -35,15 +39,15 @@ export interface CallContext {
   readonly meta: RawJson | undefined;
   /** Mirrored headers of a modern HTTP request. */
   readonly headers: HeaderLookup | undefined;
-  /** Whether the caller wants to hear of progress; what is emitted without that costs work for nobody. */
+  /** Whether the caller asked for progress. Without that, emitting progress is work for nothing. */
   readonly wantsProgress: boolean;
   /** The least important log messages the caller wants; undefined when it wants none. */
   readonly logLevel: LogLevel | undefined;
   /** Stands for the legacy conversation the call came in: the same object for all its calls, and for no other. */
   readonly session: object | undefined;
   /**
-   * Tells the caller something now. Resolves when the transport took it, which is the backpressure; events nobody asked
-   * for resolve at once.
+   * Tells the caller something now. Resolves when the transport took it, which is the backpressure; events the caller did
+   * not ask for resolve at once.
    */
   emit(event: CallEvent): Promise<void>;
   /**
@@ -63,27 +67,19 @@ export interface CallContext {
   readonly visited?: ((elicitationId: string) => void) | undefined;
 }
 
-/**
- * The same context with some things changed. A context is not a plain object (its signal is made when first asked for),
- * so spreading one loses most of it; this does not.
- */
-export function deriveContext<Extra extends object>(context: CallContext, extra: Extra): CallContext & Extra {
-  // Whoever replaces the signal means all of it.
-  const cancellation = "signal" in extra ? { cancellation: undefined } : {};
-  const own = {
-    ...cancellation,
-    emit: context.emit.bind(context),
-    release: context.release.bind(context),
-    ...extra,
-  };
-  // Defined, not assigned: what is inherited has getters without setters.
-  return Object.create(context, Object.getOwnPropertyDescriptors(own)) as CallContext & Extra;
+/** A context with some members changed or added: an ordinary copy. A `signal` that is given replaces the cancellation. */
+export function withContext<Changes extends object>(
+  context: CallContext,
+  changes: Changes,
+): CallContext & Changes {
+  return Object.assign(new Context(context), changes);
 }
 
 /** A context for calling a provider directly, without a wire: full capabilities are not assumed, nothing is emitted. */
 export function createCallContext(overrides: Partial<CallContext> = {}): CallContext {
-  return {
-    signal: new AbortController().signal,
+  const { signal, cancellation, ...rest } = overrides;
+  return new Context({
+    cancellation: cancellation ?? (signal === undefined ? new LazyAbort() : fromSignal(signal)),
     caller: undefined,
     revision: newestModernRevision,
     capabilities: {},
@@ -94,8 +90,62 @@ export function createCallContext(overrides: Partial<CallContext> = {}): CallCon
     logLevel: undefined,
     session: undefined,
     ask: undefined,
-    emit: () => Promise.resolve(),
-    release: () => Promise.resolve(),
-    ...overrides,
-  };
+    visited: undefined,
+    emit: nothing,
+    release: nothing,
+    ...rest,
+  });
+}
+
+/** Does nothing, which takes no time. */
+export const nothing = (): Promise<void> => Promise.resolve();
+
+/** The members of a context that are plain data or functions; the signal is made from the cancellation. */
+export type ContextFacts = Omit<CallContext, "signal" | "cancellation"> &
+  ({ readonly cancellation: Cancellation } | Pick<CallContext, "signal" | "cancellation">);
+
+/**
+ * A context: plain data, and one accessor. The signal is made when it is first looked at, because making one for every call
+ * was 9 % of a small call. So a spread copy (`{ ...context }`) has no signal; `withContext` copies keep it, and keep it lazy.
+ */
+export class Context implements CallContext {
+  cancellation: Cancellation;
+  readonly caller: CallContext["caller"];
+  readonly revision: CallContext["revision"];
+  readonly capabilities: CallContext["capabilities"];
+  readonly clientInfo: CallContext["clientInfo"];
+  readonly meta: CallContext["meta"];
+  readonly headers: CallContext["headers"];
+  readonly wantsProgress: CallContext["wantsProgress"];
+  readonly logLevel: CallContext["logLevel"];
+  readonly session: CallContext["session"];
+  readonly ask: CallContext["ask"];
+  readonly visited: CallContext["visited"];
+  readonly emit: CallContext["emit"];
+  readonly release: CallContext["release"];
+
+  constructor(facts: ContextFacts) {
+    this.cancellation = facts.cancellation ?? fromSignal((facts as CallContext).signal);
+    this.caller = facts.caller;
+    this.revision = facts.revision;
+    this.capabilities = facts.capabilities;
+    this.clientInfo = facts.clientInfo;
+    this.meta = facts.meta;
+    this.headers = facts.headers;
+    this.wantsProgress = facts.wantsProgress;
+    this.logLevel = facts.logLevel;
+    this.session = facts.session;
+    this.ask = facts.ask;
+    this.visited = facts.visited;
+    this.emit = facts.emit;
+    this.release = facts.release;
+  }
+
+  get signal(): AbortSignal {
+    return this.cancellation.signal;
+  }
+
+  set signal(signal: AbortSignal) {
+    this.cancellation = fromSignal(signal);
+  }
 }

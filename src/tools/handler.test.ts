@@ -2,14 +2,14 @@ import { describe, expect, test } from "vitest";
 import { ToolError } from "../errors/tool-error.ts";
 import { RawJson } from "../json/raw.ts";
 import { type CallEvent, createCallContext } from "./context.ts";
-import { HandlerContext, isEventStream, toFailureText } from "./handler.ts";
+import { isEventStream, toFailureText, toToolContext } from "./registry.ts";
 
 const noArguments = RawJson.fromText("{}");
 
 describe("a handler's context", () => {
   test("says what the call says, and has neither answers nor state on the first round", () => {
     const call = createCallContext({ caller: "ada", clientInfo: { name: "c", version: "1" } });
-    const context = new HandlerContext({ name: "t", arguments: noArguments }, call);
+    const context = toToolContext({ name: "t", arguments: noArguments }, call);
     expect(context).toMatchObject({
       caller: "ada",
       clientInfo: { name: "c", version: "1" },
@@ -21,10 +21,7 @@ describe("a handler's context", () => {
 
   test("has the answers and the state of earlier rounds", () => {
     const resumption = { answers: { sure: RawJson.fromText('{"action":"accept"}') }, state: { round: 1 } };
-    const context = new HandlerContext(
-      { name: "t", arguments: noArguments, resumption },
-      createCallContext(),
-    );
+    const context = toToolContext({ name: "t", arguments: noArguments, resumption }, createCallContext());
     expect(context.answers.elicited("sure")).toEqual({ action: "accept", content: {} });
     expect(context.state).toEqual({ round: 1 });
   });
@@ -32,7 +29,7 @@ describe("a handler's context", () => {
   test("emits progress and log entries with what was given and nothing else", async () => {
     const emitted: CallEvent[] = [];
     const call = createCallContext({ emit: async (event) => void emitted.push(event) });
-    const { progress, log, emit } = new HandlerContext({ name: "t", arguments: noArguments }, call);
+    const { progress, log, emit } = toToolContext({ name: "t", arguments: noArguments }, call);
     await progress(1);
     await progress(2, 4, "half");
     await log("info", { a: 1 });

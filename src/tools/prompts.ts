@@ -3,10 +3,10 @@ import { NotFoundError } from "../errors/not-found-error.ts";
 import { RpcError } from "../errors/rpc-error.ts";
 import { RawJson } from "../json/raw.ts";
 import type { Prompt, PromptMessage, PromptResult } from "../mcp/types.ts";
-import { type AnswerReader, isInputRequired, readAnswers } from "./ask.ts";
+import { type AnswerReader, isInputRequired, noAnswers, readAnswers } from "./ask.ts";
 import { createCatalog } from "./catalog.ts";
 import { text } from "./content.ts";
-import { type CallContext, deriveContext } from "./context.ts";
+import { type CallContext, withContext } from "./context.ts";
 import type { Change, InputRequired, Outcome, PromptProvider, PromptRequest } from "./provider.ts";
 import { assertHandler } from "./tool-spec.ts";
 
@@ -65,12 +65,12 @@ export function createPromptRegistry(): PromptRegistry {
     unregister: (name) => catalog.remove(name),
     listPrompts: () => Promise.resolve(catalog.list()),
     getPrompt: async (request: PromptRequest, context): Promise<Outcome> => {
-      const entry = catalog.get(request.name);
+      const entry = catalog.entries.get(request.name);
       if (entry === undefined) throw new NotFoundError("prompt", request.name);
       assertArguments(entry.prompt, request.arguments);
       const { resumption } = request;
-      const answers = readAnswers(resumption);
-      const own = deriveContext(context, { answers, state: resumption?.state });
+      const answers = resumption === undefined ? noAnswers : readAnswers(resumption);
+      const own = withContext(context, { answers, state: resumption?.state });
       const output = await entry.handler(request.arguments, own);
       if (isInputRequired(output)) return output;
       return { kind: "complete", result: RawJson.fromValue(toPromptResult(output, entry.prompt)) };

@@ -150,7 +150,7 @@ describe("changes", () => {
 
 test("a facet that was not given is not there", () => {
   expect(Object.keys(createRegistry()).toSorted()).toEqual(
-    ["callTool", "listTools", "onChange", "register", "unregister"].toSorted(),
+    ["callTool", "listTools", "onChange", "register", "toolNamed", "unregister"].toSorted(),
   );
   const prompts = createPromptRegistry();
   expect(createRegistry({ prompts }).prompts).toBe(prompts);

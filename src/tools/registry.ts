@@ -5,7 +5,7 @@ import { RpcError } from "../errors/rpc-error.ts";
 import { ToolError } from "../errors/tool-error.ts";
 import { RawJson } from "../json/raw.ts";
 import { parseText } from "../json/value.ts";
-import type { CacheHints, Content, Tool, ToolResult } from "../mcp/types.ts";
+import type { CacheHints, Content, LogLevel, Tool, ToolResult } from "../mcp/types.ts";
 import { describeIssues } from "../schema/issue.ts";
 import {
   type InferredOutput,
@@ -14,18 +14,12 @@ import {
   toObjectRoot,
   toSchema,
 } from "../schema/schema.ts";
-import { isInputRequired } from "./ask.ts";
+import { isInputRequired, noAnswers, readAnswers } from "./ask.ts";
 import { type Catalog, createCatalog } from "./catalog.ts";
-import { failure, text } from "./content.ts";
-import type { CallContext } from "./context.ts";
+import { failure } from "./content.ts";
+import { type CallContext, withContext } from "./context.ts";
 import { drainEvents, type EventStream, type HandlerResult } from "./event.ts";
-import {
-  HandlerContext,
-  isEventStream,
-  toFailureText,
-  type ToolContext,
-  type ToolHandler,
-} from "./handler.ts";
+import type { ToolContext, ToolHandler } from "./handler.ts";
 import type { PromptRegistry } from "./prompts.ts";
 import type { Change, CompletionProvider, Provider, ToolCall, ToolOutcome } from "./provider.ts";
 import type { ResourceRegistry } from "./resources.ts";
@@ -122,7 +116,7 @@ export function createRegistry(options: RegistryOptions = {}): Registry {
     andThen(entry.input.check(freshArguments(call)), (checked) => {
       if (!checked.ok)
         return { ...complete(failure(describeIssues(checked.issues))), refusal: "tool.invalid_arguments" };
-      const returned = entry.handler(checked.value as never, new HandlerContext(call, context));
+      const returned = entry.handler(checked.value as never, toToolContext(call, context));
       if (isEventStream(returned)) return runStream(entry, returned, context);
       return andThen(settled(returned), (value) => toOutcome(entry, value, []));
     });
@@ -132,8 +126,9 @@ export function createRegistry(options: RegistryOptions = {}): Registry {
       catalog.add(name, toEntry(name, spec, handler as ToolHandler<never>)),
     unregister: (name) => catalog.remove(name),
     listTools: () => catalog.list(),
+    toolNamed: (name) => catalog.entries.get(name)?.tool,
     callTool: (call, context) => {
-      const entry = catalog.get(call.name);
+      const entry = catalog.entries.get(call.name);
       if (entry === undefined) return Promise.reject(new NotFoundError("tool", call.name));
       const rescue = (error: unknown): ToolOutcome => {
         if (error instanceof RpcError || context.signal.aborted) throw error;
@@ -172,6 +167,34 @@ function toEntry(name: string, spec: ToolSpec<SchemaSource>, handler: ToolHandle
   return { tool: Object.freeze(tool), input, output, handler };
 }
 
+/** The context a handler gets: the call's own, with the answers of earlier rounds and two ways to emit. */
+export function toToolContext({ resumption }: ToolCall, context: CallContext): ToolContext {
+  return withContext(context, {
+    answers: resumption === undefined ? noAnswers : readAnswers(resumption),
+    state: resumption?.state,
+    progress: (progress: number, total?: number, message?: string) =>
+      context.emit({
+        kind: "progress",
+        progress,
+        ...(total === undefined ? {} : { total }),
+        ...(message === undefined ? {} : { message }),
+      }),
+    log: (level: LogLevel, data: unknown, logger?: string) =>
+      context.emit({ kind: "log", level, data, ...(logger === undefined ? {} : { logger }) }),
+  });
+}
+
+/** Whether a handler's return value is a stream of events: what `function*` and `async function*` give. */
+export function isEventStream(value: unknown): value is EventStream {
+  if (typeof value !== "object" || value === null || !("next" in value)) return false;
+  return (Symbol.asyncIterator in value || Symbol.iterator in value) && "return" in value;
+}
+
+/** What the model is told when a handler fails. Detail of errors that were not meant for it stays here. */
+export function toFailureText(error: unknown, tool: string): string {
+  return error instanceof ToolError ? error.message : `The tool ${tool} failed because of an internal error.`;
+}
+
 async function runStream(entry: Entry, events: EventStream, context: CallContext): Promise<ToolOutcome> {
   const end = await drainEvents(events, (event) => context.emit(event), context.signal);
   return end.kind === "failed" ? complete(failure(end.message)) : toOutcome(entry, end.value, end.streamed);
@@ -196,7 +219,7 @@ function freshArguments({ arguments: args }: ToolCall): unknown {
 /** Most tools answer with one string, which is quickly written by hand. */
 function toTextResult(value: string): RawJson {
   const json = `{"content":[{"type":"text","text":${JSON.stringify(value)}}]}`;
-  return RawJson.fromWritten({ content: [text(value)] }, json);
+  return RawJson.fromWritten({ content: [{ type: "text", text: value }] }, json);
 }
 
 function complete(result: ToolResult): Extract<ToolOutcome, { readonly kind: "complete" }> {

@@ -3,11 +3,11 @@ import { NotFoundError } from "../errors/not-found-error.ts";
 import { RawJson } from "../json/raw.ts";
 import type { Resource, ResourceContents, ResourceTemplate } from "../mcp/types.ts";
 import { parseUriTemplate, type UriTemplate } from "../mcp/uri-template.ts";
-import { type AnswerReader, isInputRequired, readAnswers } from "./ask.ts";
+import { type AnswerReader, isInputRequired, noAnswers, readAnswers } from "./ask.ts";
 import { createCatalog } from "./catalog.ts";
 import { createChangeSource } from "./changes.ts";
 import { toResourceContents } from "./content.ts";
-import { type CallContext, deriveContext } from "./context.ts";
+import { type CallContext, withContext } from "./context.ts";
 import type { Change, InputRequired, Outcome, ResourceProvider, ResourceRequest } from "./provider.ts";
 import { assertHandler } from "./tool-spec.ts";
 
@@ -78,9 +78,9 @@ export function createResourceRegistry(): ResourceRegistry {
   const find = (
     uri: string,
   ): { read: ResourceReader; variables: ReadContext["variables"]; mimeType?: string } => {
-    const entry = plain.get(uri);
+    const entry = plain.entries.get(uri);
     if (entry !== undefined) return { read: entry.read, variables: {}, ...mimeTypeOf(entry.resource) };
-    for (const { pattern, read, template } of templates.entries()) {
+    for (const { pattern, read, template } of templates.entries.values()) {
       const variables = pattern.match(uri);
       if (variables !== undefined) return { read, variables, ...mimeTypeOf(template) };
     }
@@ -107,8 +107,8 @@ export function createResourceRegistry(): ResourceRegistry {
     listTemplates: () => Promise.resolve(templates.list()),
     readResource: async ({ uri, resumption }: ResourceRequest, context): Promise<Outcome> => {
       const { read, variables, mimeType } = find(uri);
-      const answers = readAnswers(resumption);
-      const value = await read(deriveContext(context, { uri, variables, answers, state: resumption?.state }));
+      const answers = resumption === undefined ? noAnswers : readAnswers(resumption);
+      const value = await read(withContext(context, { uri, variables, answers, state: resumption?.state }));
       if (isInputRequired(value)) return value;
       return { kind: "complete", result: RawJson.fromValue({ contents: toContents(value, uri, mimeType) }) };
     },

@@ -8,7 +8,7 @@ import { PassThrough } from "node:stream";
 import { fileURLToPath } from "node:url";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { createGateway } from "../../src/gateway/gateway.ts";
-import { encodeHeaderValue } from "../../src/mcp/header-value.ts";
+import { encodeHeaderValue } from "../../src/mcp/mirrored-headers.ts";
 import { listenHttp } from "../../src/transports/http/server/node.ts";
 import { serveStream } from "../../src/transports/stream.ts";
 import { both, initializeOf, json } from "../support/http-wire.ts";

@@ -6,7 +6,7 @@ import { isAcceptable } from "../../mcp/acceptable.ts";
 import { lacking, notOffered } from "../../mcp/project/ask.ts";
 import type { Ask } from "../../mcp/types.ts";
 import { missingCapability } from "../../server/interaction.ts";
-import { type CallContext, type CallEvent, deriveContext } from "../../tools/context.ts";
+import { type CallContext, type CallEvent, withContext } from "../../tools/context.ts";
 import type { Answers, InputRequired, Outcome } from "../../tools/provider.ts";
 import { abandonedCall } from "./abandoned.ts";
 import { toModernAsk } from "./modern-ask.ts";
@@ -66,7 +66,7 @@ export class Flow {
 
   /** Makes the call. Resolves with its outcome, or with the first questions, which `toState` completes. */
   start(invoke: Invoke, context: CallContext, toState: () => unknown): Promise<Outcome> {
-    const inner = deriveContext(context, {
+    const inner = withContext(context, {
       signal: this.#working.signal,
       ask: (ask: Ask, signal: AbortSignal) => this.#ask(ask, context, signal),
       // Whoever comes back may want to hear of progress, though nobody did at first; a server can be told only now.

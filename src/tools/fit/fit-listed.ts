@@ -1,5 +1,5 @@
 import type { RawJson } from "../../json/raw.ts";
-import { mirroringFault } from "../../mcp/mirrored-params.ts";
+import { mirroringFault } from "../../mcp/mirrored-headers.ts";
 import type { Prompt, Resource, ResourceTemplate, Tool } from "../../mcp/types.ts";
 import { describeValue } from "../../schema/issue.ts";
 import { fromDefinition, withMembers } from "../definition.ts";

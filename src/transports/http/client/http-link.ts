@@ -12,10 +12,9 @@ import {
   type Response,
   toRequestId,
 } from "../../../jsonrpc/message.ts";
-import { namedBy } from "../../../mcp/era.ts";
-import { encodeHeaderValue } from "../../../mcp/header-value.ts";
 import type { Link, LinkEvents, LinkMode, LinkRequest } from "../../../mcp/link.ts";
-import { sessionHeader } from "../legacy/call-stream.ts";
+import { encodeHeaderValue, namedBy } from "../../../mcp/mirrored-headers.ts";
+import { sessionHeader } from "../../../mcp/session.ts";
 import { AnswerReader, type TakeMessage } from "./answer-reader.ts";
 import { httpErrorOf } from "./failure.ts";
 import { type HeaderPairs, type HttpLinkOptions, HttpWay } from "./http-way.ts";

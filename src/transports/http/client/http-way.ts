@@ -4,7 +4,7 @@ import { Numbered } from "../../../async/numbered.ts";
 import { ClosedError } from "../../../errors/closed-error.ts";
 import type { RawJson } from "../../../json/raw.ts";
 import type { LinkEvents, LinkMode } from "../../../mcp/link.ts";
-import { sessionHeader } from "../legacy/call-stream.ts";
+import { sessionHeader } from "../../../mcp/session.ts";
 import { Exchange, type HttpRequest, type HttpTarget, type ReplySink, toTarget } from "./exchange.ts";
 
 /** Headers to send with every request; a function is asked each time, so that tokens can be renewed. */

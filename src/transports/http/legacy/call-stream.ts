@@ -2,38 +2,39 @@ import { randomBytes } from "node:crypto";
 import { type Awaitable, recover } from "../../../async/awaitable.ts";
 import { encodeMessage, type Message, type Response } from "../../../jsonrpc/message.ts";
 import { isAtLeast } from "../../../mcp/revision.ts";
-import type { Accepted } from "../media-type.ts";
+import { sessionHeader } from "../../../mcp/session.ts";
 import type { Endpoint } from "../server/endpoint.ts";
-import type { Reply } from "../server/reply.ts";
-import { sendJson, toData } from "../server/send-json.ts";
+import { type Accepted, type Reply, sendJson, toData } from "../server/reply.ts";
 import { sseHeaders } from "../sse.ts";
 import { ResumableStream } from "./resumable-stream.ts";
 import type { LiveSession } from "./session-table.ts";
-
-/** The header that names a legacy session. */
-export const sessionHeader = "mcp-session-id";
 
 /**
  * Where the messages of one legacy POST go: nowhere until there is something to say, then onto a stream that outlives
  * the connection. Several requests of a batch share one.
  */
 export class CallStream {
-  readonly #live: LiveSession;
+  readonly live: LiveSession;
+  readonly endpoint: Endpoint;
   readonly #reply: Reply;
   readonly #accepted: Accepted;
-  readonly #endpoint: Endpoint;
   #stream: ResumableStream | undefined;
 
-  constructor(live: LiveSession, reply: Reply, accepted: Accepted, endpoint: Endpoint) {
-    this.#live = live;
+  constructor(live: LiveSession, accepted: Accepted, reply: Reply, endpoint: Endpoint) {
+    this.live = live;
+    this.endpoint = endpoint;
     this.#reply = reply;
     this.#accepted = accepted;
-    this.#endpoint = endpoint;
+  }
+
+  /** Whether the client can be asked something: it takes event streams. */
+  get canAsk(): boolean {
+    return this.#accepted.sse;
   }
 
   send(message: Message): Awaitable<void> {
     if (!this.#accepted.sse) return;
-    return this.#open().send(toData(message), this.#endpoint.clock.now());
+    return this.#open().send(toData(message), this.endpoint.clock.now());
   }
 
   /** Lets the connection go; see `WireContext.release`. */
@@ -47,28 +48,28 @@ export class CallStream {
     sendJson(this.#reply, 200, encodeMessage(responses));
   }
 
-  /** Ends the stream without an answer; false when there is none. */
-  async abandon(): Promise<boolean> {
-    await this.#stream?.end();
-    return this.#stream !== undefined;
+  /** Ends the POST without an answer: its requests were cancelled. */
+  async abandon(): Promise<void> {
+    if (this.#stream === undefined) this.#reply.send(202, {});
+    else await this.#stream.end();
   }
 
   async #end(responses: Response | readonly Response[]): Promise<void> {
     const out = this.#open();
     const items = Array.isArray(responses) ? (responses as readonly Response[]) : [responses as Response];
-    for (const response of items) await out.send(toData(response), this.#endpoint.clock.now());
+    for (const response of items) await out.send(toData(response), this.endpoint.clock.now());
     await out.end();
   }
 
   #open(): ResumableStream {
     if (this.#stream !== undefined) return this.#stream;
-    const { events, clock, retryMs } = this.#endpoint;
+    const { events, clock, retryMs } = this.endpoint;
     const stream = new ResumableStream(randomBytes(9).toString("base64url"), events, clock.now());
     this.#stream = stream;
-    keep(stream, this.#live, this.#endpoint);
-    const canLeave = isAtLeast(this.#live.session.handshake.revision, "2025-11-25");
-    const sink = this.#endpoint.openSink(this.#reply, { ...sseHeaders, [sessionHeader]: this.#live.token });
-    const failed = (error: unknown): void => this.#endpoint.onWarning("A stream cannot be resumed", error);
+    keep(stream, this.live, this.endpoint);
+    const canLeave = isAtLeast(this.live.session.handshake.revision, "2025-11-25");
+    const sink = this.endpoint.openSink(this.#reply, { ...sseHeaders, [sessionHeader]: this.live.token });
+    const failed = (error: unknown): void => this.endpoint.onWarning("A stream cannot be resumed", error);
     // Whatever is sent next waits for its turn behind this.
     void recover(() => stream.open(sink, canLeave ? retryMs : undefined), failed);
     return stream;

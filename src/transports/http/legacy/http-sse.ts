@@ -7,11 +7,8 @@ import type { Message } from "../../../jsonrpc/message.ts";
 import { parseMessage } from "../../../jsonrpc/parse.ts";
 import { messageShape } from "../../../mcp/shape.ts";
 import { serveChannel } from "../../serve-channel.ts";
-import type { Admitted } from "../server/admissions.ts";
-import type { Endpoint } from "../server/endpoint.ts";
-import { stoppingError } from "../server/post.ts";
-import type { FrameSink, HttpRequest, Reply } from "../server/reply.ts";
-import { sendError, toData } from "../server/send-json.ts";
+import type { Admission, Admitted, Endpoint } from "../server/endpoint.ts";
+import { type FrameSink, refuse, refuseStopping, sendError, toData } from "../server/reply.ts";
 import { sseHeaders, toFrame } from "../sse.ts";
 
 interface Conversation {
@@ -23,8 +20,8 @@ interface Conversation {
 
 /** The two routes of revision 2024-11-05: a stream that stays open, and a place to post to. */
 export interface HttpSse {
-  open(reply: Reply, caller: string | undefined): Promise<void>;
-  post(http: HttpRequest, body: Uint8Array, reply: Reply, caller: string | undefined): Promise<void>;
+  open(admission: Admission): Promise<void>;
+  post(body: Uint8Array, admission: Admission): Promise<void>;
   /** Ends each stream as soon as its requests are answered, and takes no new ones. */
   drain(): void;
   /** Ends every stream now. */
@@ -48,8 +45,8 @@ export function createHttpSse(endpoint: Endpoint, messagesPath: string, maxConve
   const conversations = new Map<string, Conversation>();
   let isDrained = false;
   return {
-    open: async (reply, caller) => {
-      if (endpoint.isDraining) return sendError(reply, 503, stoppingError());
+    open: async ({ reply, caller }) => {
+      if (endpoint.isDraining) return refuseStopping(reply);
       if (conversations.size >= maxConversations) {
         return sendError(
           reply,
@@ -83,21 +80,12 @@ export function createHttpSse(endpoint: Endpoint, messagesPath: string, maxConve
         conversations.delete(id);
       }
     },
-    post: async (http, body, reply, caller) => {
+    post: async (body, { http, reply, caller }) => {
       const id = http.query.get("sessionId");
-      if (id === null)
-        return sendError(
-          reply,
-          400,
-          new RpcError("rpc.invalid_request", "The query parameter sessionId is missing"),
-        );
+      if (id === null) return refuse(reply, 400, "The query parameter sessionId is missing");
       const conversation = conversations.get(id);
       if (conversation === undefined || conversation.caller !== caller || conversation.inbox.isClosed) {
-        return sendError(
-          reply,
-          404,
-          new RpcError("rpc.invalid_request", "Session not found; open the stream again"),
-        );
+        return refuse(reply, 404, "Session not found; open the stream again");
       }
       const incoming = parseMessage(body, { shape: messageShape });
       if (incoming.kind === "invalid" && incoming.error.code === "rpc.parse")
@@ -106,8 +94,7 @@ export function createHttpSse(endpoint: Endpoint, messagesPath: string, maxConve
         return sendError(reply, 503, new RpcError("rpc.internal", "Too many messages wait; try again later"));
       }
       if (endpoint.isDraining && hasRequest(incoming)) {
-        const requestId = incoming.kind === "request" ? incoming.id : undefined;
-        return sendError(reply, 503, stoppingError(), requestId);
+        return refuseStopping(reply, incoming.kind === "request" ? incoming.id : undefined);
       }
       conversation.waiting++;
       await conversation.inbox.push([incoming]);

@@ -10,7 +10,7 @@ import type { LegacyEra } from "../../../mcp/era.ts";
 import { isAtLeast } from "../../../mcp/revision.ts";
 import type { WireContext } from "../../../mcp/server.ts";
 import type { Endpoint } from "../server/endpoint.ts";
-import { toErrorResponse } from "../server/send-json.ts";
+import { toErrorResponse } from "../server/reply.ts";
 import type { CallStream } from "./call-stream.ts";
 import type { LiveSession } from "./session-table.ts";
 
@@ -21,26 +21,20 @@ const maxInFlight = 1024;
  * Runs one request of a legacy session. Undefined when it was cancelled: nothing is sent for it any more. A client that
  * hangs up has not cancelled.
  */
-export function runLegacyCall(
-  request: Request,
-  live: LiveSession,
-  out: CallStream,
-  canAsk: boolean,
-  endpoint: Endpoint,
-): Awaitable<Response | undefined> {
+export function runLegacyCall(request: Request, out: CallStream): Awaitable<Response | undefined> {
   const { id } = request;
-  const refusal = refusalOf(request, live);
+  const refusal = refusalOf(request, out.live);
   if (refusal !== undefined) return toErrorResponse(refusal, id);
-  const call = new LegacyCall(live, out, canAsk);
+  const call = new LegacyCall(out);
   try {
-    const result = endpoint.server.handle(request, call);
-    if (isPromise(result)) return underway(request, call, result, live, endpoint);
+    const result = out.endpoint.server.handle(request, call);
+    if (isPromise(result)) return underway(request, call, result, out);
     // What is answered at once cannot be cancelled, and its id cannot be used twice.
     call.end();
     return { kind: "result", id, result };
   } catch (error) {
     call.end();
-    return toFailure(error, request, endpoint);
+    return toFailure(error, request, out.endpoint);
   }
 }
 
@@ -49,8 +43,7 @@ function underway(
   request: Request,
   call: LegacyCall,
   result: Promise<RawJson>,
-  live: LiveSession,
-  endpoint: Endpoint,
+  { live, endpoint }: CallStream,
 ): Promise<Response | undefined> {
   const { id } = request;
   live.running.set(id, call);
@@ -92,17 +85,15 @@ function refusalOf({ id }: Request, { running }: LiveSession): RpcError | undefi
 class LegacyCall implements WireContext {
   readonly era: LegacyEra;
   readonly #live: LiveSession;
-  readonly #canAsk: boolean;
   readonly #abort = new LazyAbort();
-  /** Where what it says goes, as long as it says anything. */
+  /** Where its messages go, until it is over. */
   #out: CallStream | undefined;
   #onAborted: (() => void) | undefined;
 
-  constructor(live: LiveSession, out: CallStream, canAsk: boolean) {
-    this.era = { kind: "legacy", session: live.session };
-    this.#live = live;
+  constructor(out: CallStream) {
+    this.era = { kind: "legacy", session: out.live.session };
+    this.#live = out.live;
     this.#out = out;
-    this.#canAsk = canAsk;
   }
 
   get caller(): string | undefined {
@@ -144,7 +135,7 @@ class LegacyCall implements WireContext {
   }
 
   ask(method: string, params: RawJson | undefined, signal: AbortSignal): Promise<RawJson> {
-    if (!this.#canAsk) {
+    if (this.#out?.canAsk === false) {
       throw new ToolError(`This needs ${method}, and the client accepts no event stream to be asked on.`);
     }
     // Past `#send`, which is silent once the call is cancelled: the client must hear that it is no longer asked.

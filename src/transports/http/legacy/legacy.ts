@@ -1,19 +1,25 @@
 import { randomBytes } from "node:crypto";
 import { andThen, type Awaitable, recover } from "../../../async/awaitable.ts";
 import { RpcError } from "../../../errors/rpc-error.ts";
-import type { RawJson } from "../../../json/raw.ts";
 import type { Batch } from "../../../jsonrpc/channel.ts";
 import type { Notification, Request, Response } from "../../../jsonrpc/message.ts";
 import { encodeMessage } from "../../../jsonrpc/message.ts";
 import { toId } from "../../../jsonrpc/parse.ts";
-import { isLegalBatch } from "../../../mcp/batch.ts";
-import type { Handshake } from "../../../mcp/session.ts";
-import { type Accepted, parseAccept } from "../media-type.ts";
-import type { Endpoint } from "../server/endpoint.ts";
-import type { HttpRequest, Reply } from "../server/reply.ts";
-import { sendError, sendJson, toData } from "../server/send-json.ts";
+import { isLegalBatch } from "../../../mcp/era.ts";
+import { isLegacyRevision } from "../../../mcp/revision.ts";
+import { type Handshake, sessionHeader } from "../../../mcp/session.ts";
+import type { Admission, Endpoint } from "../server/endpoint.ts";
+import {
+  type HttpHeaders,
+  parseAccept,
+  refuse,
+  type Reply,
+  sendError,
+  sendJson,
+  toData,
+} from "../server/reply.ts";
 import { sseHeaders } from "../sse.ts";
-import { CallStream, sessionHeader } from "./call-stream.ts";
+import type { CallStream } from "./call-stream.ts";
 import { streamOf } from "./event-store.ts";
 import { runLegacyCall } from "./legacy-call.ts";
 import { ResumableStream } from "./resumable-stream.ts";
@@ -22,14 +28,12 @@ import type { LiveSession, SessionTable } from "./session-table.ts";
 /** Serves `initialize`, which alone needs no session, and tells the client the id of the one it began. */
 export async function serveInitialize(
   request: Request,
-  reply: Reply,
-  endpoint: Endpoint,
-  sessions: SessionTable,
-  caller: string | undefined,
+  { reply, caller }: Admission,
+  { server, sessions }: Endpoint,
 ): Promise<void> {
   let live: LiveSession | undefined;
   try {
-    const result = await endpoint.server.handle(request, {
+    const result = await server.handle(request, {
       era: { kind: "legacy", session: undefined },
       signal: new AbortController().signal,
       caller,
@@ -45,51 +49,33 @@ export async function serveInitialize(
     });
   } catch (error) {
     if (!(error instanceof RpcError)) throw error;
-    sendError(reply, error.code === "rpc.internal" ? 503 : 200, error, request.id);
+    sendError(reply, error.code === "rpc.internal" ? 503 : 200, error, request);
   }
 }
 
 /** Serves one request of a session. */
-export function serveLegacyRequest(
-  request: Request,
-  live: LiveSession,
-  reply: Reply,
-  accepted: Accepted,
-  endpoint: Endpoint,
-): Awaitable<void> {
-  const out = new CallStream(live, reply, accepted, endpoint);
-  return andThen(runLegacyCall(request, live, out, accepted.sse, endpoint), (response) =>
-    response === undefined ? abandon(out, reply) : out.finish(response),
+export function serveLegacyRequest(request: Request, out: CallStream): Awaitable<void> {
+  return andThen(runLegacyCall(request, out), (response) =>
+    response === undefined ? out.abandon() : out.finish(response),
   );
 }
 
-/** A cancelled request gets no answer, but its POST must end. */
-async function abandon(out: CallStream, reply: Reply): Promise<void> {
-  if (!(await out.abandon())) reply.send(202, {});
-}
-
 /** Serves a batch: every request at once, one answer for all. */
-export async function serveBatch(
-  batch: Batch,
-  live: LiveSession,
-  reply: Reply,
-  accepted: Accepted,
-  endpoint: Endpoint,
-): Promise<void> {
+export async function serveBatch(batch: Batch, reply: Reply, out: CallStream): Promise<void> {
+  const { live } = out;
   if (!isLegalBatch(batch, live.session)) {
     const text = "Batches exist in protocol revision 2025-03-26 only, without initialize and modern requests";
-    return sendError(reply, 400, new RpcError("rpc.invalid_request", text));
+    return refuse(reply, 400, text);
   }
   const invalid = batch.items.find((item) => item.kind === "invalid");
   if (invalid !== undefined) return sendError(reply, 400, invalid.error);
-  const out = new CallStream(live, reply, accepted, endpoint);
   const answers = await Promise.all(
     batch.items.map(async (item): Promise<Response | undefined> => {
       switch (item.kind) {
         case "request":
-          return runLegacyCall(item, live, out, accepted.sse, endpoint);
+          return runLegacyCall(item, out);
         case "notification":
-          takeNotification(item, live);
+          serveLegacyNotification(item, live);
           return undefined;
         case "result":
         case "error":
@@ -102,11 +88,11 @@ export async function serveBatch(
   );
   const responses = answers.filter((answer) => answer !== undefined);
   if (responses.length > 0) await out.finish(responses);
-  else await abandon(out, reply);
+  else await out.abandon();
 }
 
 /** The only notification that changes anything here is the one that cancels a request of the same session. */
-export function takeNotification(notification: Notification, live: LiveSession | undefined): void {
+export function serveLegacyNotification(notification: Notification, live: LiveSession | undefined): void {
   if (notification.method !== "notifications/cancelled") return;
   const text = notification.params?.at("requestId")?.text;
   const id = text === undefined ? undefined : toId(text);
@@ -115,29 +101,14 @@ export function takeNotification(notification: Notification, live: LiveSession |
 }
 
 /** `GET`: the stream of announcements, or what a broken stream did not deliver. */
-export async function serveGet(
-  http: HttpRequest,
-  reply: Reply,
-  live: LiveSession,
-  endpoint: Endpoint,
-): Promise<void> {
-  if (!parseAccept(http.header("accept")).sse) {
-    return sendError(
-      reply,
-      406,
-      new RpcError("rpc.invalid_request", "This answers with an event stream: accept text/event-stream"),
-    );
-  }
+export async function serveGet(admission: Admission, live: LiveSession, endpoint: Endpoint): Promise<void> {
+  const { http, reply } = admission;
+  if (!parseAccept(http.header("accept")).sse)
+    return refuse(reply, 406, "This answers with an event stream: accept text/event-stream");
   const lastEventId = http.header("last-event-id");
-  const headers = { ...sseHeaders, [sessionHeader]: live.token };
-  if (lastEventId !== undefined) return resume(lastEventId, reply, live, endpoint, headers);
-  if (live.standalone?.isConnected === true) {
-    return sendError(
-      reply,
-      409,
-      new RpcError("rpc.invalid_request", "This session has a stream open already"),
-    );
-  }
+  if (lastEventId !== undefined) return resume(lastEventId, reply, live, endpoint);
+  if (live.standalone?.isConnected === true)
+    return refuse(reply, 409, "This session has a stream open already");
   if (live.standalone !== undefined) endpoint.forget(live.standalone);
   const stream = new ResumableStream(
     randomBytes(9).toString("base64url"),
@@ -146,7 +117,7 @@ export async function serveGet(
   );
   live.standalone = stream;
   await stream.open(
-    endpoint.openSink(reply, headers, () => {
+    endpoint.openSink(reply, streamHeaders(live), () => {
       live.usedAt = endpoint.clock.now(); // It has as long to come back as if it had just been here.
     }),
     live.session.handshake.revision === "2025-11-25" ? endpoint.retryMs : undefined,
@@ -154,21 +125,24 @@ export async function serveGet(
   flushAnnouncements(live, endpoint);
 }
 
+function streamHeaders(live: LiveSession): HttpHeaders {
+  return { ...sseHeaders, [sessionHeader]: live.token };
+}
+
 async function resume(
   lastEventId: string,
   reply: Reply,
   live: LiveSession,
   endpoint: Endpoint,
-  headers: { readonly [name: string]: string },
 ): Promise<void> {
   const id = streamOf(lastEventId);
   const stream = live.standalone?.id === id ? live.standalone : live.streams.get(id);
   const isKnown = stream !== undefined && (await endpoint.events.after(lastEventId)) !== undefined;
   if (!isKnown) {
     const text = `The event ${JSON.stringify(lastEventId)} is not known here, or what followed it is no longer kept`;
-    return sendError(reply, 400, new RpcError("rpc.invalid_request", text));
+    return refuse(reply, 400, text);
   }
-  await stream.resume(endpoint.openSink(reply, headers), lastEventId, endpoint.clock.now());
+  await stream.resume(endpoint.openSink(reply, streamHeaders(live)), lastEventId, endpoint.clock.now());
   if (stream === live.standalone) flushAnnouncements(live, endpoint);
 }
 
@@ -179,14 +153,9 @@ const maxUnannounced = 1024;
  * Tells a session of a change, on its standalone stream. Without one the news waits: merged by what it is about, so it
  * takes no more room than there are things to change.
  */
-export function announce(
-  live: LiveSession,
-  endpoint: Endpoint,
-  method: string,
-  params: RawJson | undefined,
-): void {
-  const data = toData({ kind: "notification", method, params });
-  live.unannounced.set(params === undefined ? method : data, data);
+export function announce(news: Notification, live: LiveSession, endpoint: Endpoint): void {
+  const data = toData(news);
+  live.unannounced.set(news.params === undefined ? news.method : data, data);
   const [oldest] = live.unannounced.keys();
   if (live.unannounced.size > maxUnannounced && oldest !== undefined) live.unannounced.delete(oldest);
   flushAnnouncements(live, endpoint);
@@ -199,4 +168,42 @@ function flushAnnouncements(live: LiveSession, endpoint: Endpoint): void {
   for (const data of live.unannounced.values())
     void recover(() => standalone.send(data, endpoint.clock.now()), failed);
   live.unannounced.clear();
+}
+
+/**
+ * The session a request names. Answers 400 without a name, and for a revision no session speaks; 404 for a session that
+ * is not there, or not the caller's; 503 when there is no room for it.
+ */
+export function findSession(admission: Admission, sessions: SessionTable): LiveSession | undefined {
+  const { http, reply, caller } = admission;
+  const token = http.header(sessionHeader);
+  const revision = http.header("mcp-protocol-version")?.trim();
+  if (revision !== undefined && !isLegacyRevision(revision)) {
+    const text = `The header MCP-Protocol-Version names ${JSON.stringify(revision)}, which no session speaks`;
+    return refused(reply, 400, new RpcError("rpc.invalid_request", text));
+  }
+  if (token === undefined) return refused(reply, 400, sessionMissing());
+  const live = sessions.find(token, caller);
+  if (live === "unknown") return refused(reply, 404, sessionNotFound());
+  return live === "full" ? refused(reply, 503, sessionsFull()) : live;
+}
+
+function refused(reply: Reply, status: number, error: RpcError): undefined {
+  sendError(reply, status, error);
+  return undefined;
+}
+
+export function sessionMissing(): RpcError {
+  return new RpcError("rpc.invalid_request", "The header Mcp-Session-Id is missing; send initialize first");
+}
+
+export function sessionNotFound(): RpcError {
+  return new RpcError(
+    "rpc.invalid_request",
+    "Session not found or expired; send initialize again, without Mcp-Session-Id",
+  );
+}
+
+export function sessionsFull(): RpcError {
+  return new RpcError("rpc.internal", "Too many sessions are busy; try again later");
 }

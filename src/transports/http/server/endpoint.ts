@@ -1,28 +1,114 @@
 import type { Clock } from "../../../async/clock.ts";
+import { Numbered } from "../../../async/numbered.ts";
 import type { Server } from "../../../mcp/server.ts";
 import type { EventStore } from "../legacy/event-store.ts";
 import type { ResumableStream } from "../legacy/resumable-stream.ts";
-import type { Admissions } from "./admissions.ts";
-import type { FrameSink, HttpHeaders, Reply } from "./reply.ts";
+import type { SessionTable } from "../legacy/session-table.ts";
+import { keepAliveFrame } from "../sse.ts";
+import type { FrameSink, HttpHeaders, HttpRequest, Reply } from "./reply.ts";
 
-/** What every part of one HTTP endpoint shares. */
+/** Whether the answers are JSON or event streams: by what the call does, or always one of them. */
+export type Responses = "auto" | "json" | "sse";
+
+/** The parts and settings that all requests to one HTTP endpoint share. */
 export interface Endpoint {
   readonly server: Server;
   readonly admissions: Admissions;
+  readonly sessions: SessionTable;
   readonly clock: Clock;
   readonly events: EventStore;
+  readonly responses: Responses;
   /** How long a client that was sent away should wait before it comes back. */
   readonly retryMs: number;
   readonly maxBodyBytes: number;
-  /** Whether we are leaving: what runs may finish, and nothing new begins. */
+  /** Whether the endpoint is stopping: calls that run may finish, and no call begins. */
   readonly isDraining: boolean;
   /** Starts an event stream and keeps it alive. Calls back when it ended, was cut, or the client is gone. */
   openSink(reply: Reply, headers: HttpHeaders, onClosed?: () => void): FrameSink;
   /** Ends a stream and drops what is stored of it. */
   forget(stream: ResumableStream): void;
-  /** Tells of what went wrong without anybody to answer. */
   readonly onWarning: OnWarning;
 }
 
-/** Told what went wrong without anybody to answer: clients that were cut, faults of our own. */
+/** Told of failures that no request can be answered with: clients that were cut, faults of our own. */
 export type OnWarning = (text: string, error?: unknown) => void;
+
+/** A request that was let in. */
+export interface Admission {
+  readonly http: HttpRequest;
+  readonly reply: Reply;
+  readonly caller: string | undefined;
+  /** {@link Admissions.turn} when the caller was authenticated. */
+  readonly since: number;
+}
+
+/** Work that goes on for a caller, and ends when the caller's key is revoked. */
+export interface Admitted {
+  readonly caller: string | undefined;
+  /** Ends the work; its answer says why. */
+  revoke(): void;
+}
+
+/** The work that goes on for callers, and which callers had their key revoked. */
+export class Admissions {
+  readonly #open = new Numbered<Admitted>();
+  /** Logical time of each caller's last key revocation. Grows with the number of keys that were ever revoked. */
+  readonly #revoked = new Map<string | undefined, number>();
+  #turn = 0;
+
+  /** Logical time: the number of revocations so far. Read before a caller is authenticated. */
+  get turn(): number {
+    return this.#turn;
+  }
+
+  /** Whether a caller that was authenticated at a logical time still has its key. */
+  holds(caller: string | undefined, since: number): boolean {
+    return this.#turn === since || (this.#revoked.get(caller) ?? 0) <= since;
+  }
+
+  /** Adds work, and returns the number to delete it by. */
+  add(admitted: Admitted): number {
+    return this.#open.add(admitted);
+  }
+
+  delete(number: number): void {
+    this.#open.delete(number);
+  }
+
+  /** Ends the work of a caller. Requests it sent before, and whose body is still on its way, are refused by `holds`. */
+  revoke(caller: string | undefined): void {
+    this.#revoked.set(caller, ++this.#turn);
+    for (const admitted of this.#open.values()) if (admitted.caller === caller) admitted.revoke();
+  }
+}
+
+/** Writes a comment to every open stream now and then, so that no proxy takes a silent one for dead. */
+export interface KeepAlive {
+  /** Adds a stream, and returns the number to remove it by. */
+  add(sink: FrameSink): number;
+  remove(number: number): void;
+  stop(): void;
+}
+
+/** One timer for all streams: thousands of idle ones must cost next to nothing. */
+export function createKeepAlive(intervalMs: number): KeepAlive {
+  const sinks = new Numbered<FrameSink>();
+  let timer: ReturnType<typeof setInterval> | undefined;
+  const stop = (): void => {
+    clearInterval(timer);
+    timer = undefined;
+  };
+  const tick = (): void => {
+    for (const sink of sinks.values()) if (sink.isOpen) void sink.write(keepAliveFrame);
+    if (sinks.size === 0) stop();
+  };
+  return {
+    add: (sink) => {
+      timer ??= setInterval(tick, intervalMs);
+      timer.unref?.();
+      return sinks.add(sink);
+    },
+    remove: (number) => void sinks.delete(number),
+    stop,
+  };
+}

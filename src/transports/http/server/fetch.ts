@@ -1,13 +1,19 @@
 import { Buffer } from "node:buffer";
-import { andThen, recover } from "../../../async/awaitable.ts";
 import { settlesWithin, systemClock } from "../../../async/clock.ts";
 import { createDeferred } from "../../../async/deferred.ts";
 import { RpcError } from "../../../errors/rpc-error.ts";
 import type { Server } from "../../../mcp/server.ts";
 import { createHttpHandler, type HttpOptions, writeWarning } from "./handler.ts";
-import { stoppingError } from "./post.ts";
-import type { FrameSink, HttpHeaders, HttpRequest, Reply, ReplyBody } from "./reply.ts";
-import { sendError } from "./send-json.ts";
+import {
+  type Body,
+  type FrameSink,
+  type HttpHeaders,
+  type HttpRequest,
+  refuseStopping,
+  type Reply,
+  type ReplyBody,
+  sendError,
+} from "./reply.ts";
 import { createWebSink, type WebSink, type WebSinkOptions } from "./web-sink.ts";
 
 /** A function from a web-standard request to its response. Whoever made it closes it. */
@@ -52,22 +58,21 @@ export function toFetchHandler(server: Server, options: FetchOptions = {}): Fetc
     const http = fromWebRequest(request);
     const reply = new WebReply(request.signal, limits);
     if (isClosed) {
-      sendError(reply, 503, stoppingError(), undefined, { "retry-after": "1" });
+      refuseStopping(reply);
       return reply.response;
     }
-    const failed = (error: unknown): void => {
-      onWarning(`Serving ${http.method} ${http.path} failed`, error);
-      reply.fail();
+    const answer = async (): Promise<void> => {
+      try {
+        const wanted = await handler.handle(http, reply);
+        await wanted?.take(await readBody(request, wanted.maxBytes));
+      } catch (error) {
+        onWarning(`Serving ${http.method} ${http.path} failed`, error);
+        reply.fail();
+      }
+      reply.settle();
+      running.delete(reply);
     };
-    const served = andThen(
-      recover(() => handler.handle(http, reply), failed),
-      () => reply.settle(),
-    );
-    if (served instanceof Promise)
-      running.set(
-        reply,
-        served.finally(() => running.delete(reply)),
-      );
+    running.set(reply, answer());
     return reply.response;
   };
   const whenIdle = async (): Promise<void> => {
@@ -103,11 +108,10 @@ function fromWebRequest(request: Request): HttpRequest {
     header: (name) => request.headers.get(name) ?? (name === "host" ? url.host : undefined),
     hostCount: 1,
     localPort: port,
-    readBody: async (maxBytes, take) => take(await readBody(request, maxBytes)),
   };
 }
 
-async function readBody(request: Request, maxBytes: number): Promise<Uint8Array | "too_large" | "aborted"> {
+async function readBody(request: Request, maxBytes: number): Promise<Body> {
   if (Number(request.headers.get("content-length")) > maxBytes) return "too_large";
   const chunks: Uint8Array[] = [];
   let length = 0;
@@ -182,7 +186,7 @@ class WebReply implements Reply {
   stop(): void {
     if (this.#sink !== undefined) return this.#sink.cut("the server is stopping");
     this.#leave();
-    sendError(this, 503, stoppingError(), undefined, { "retry-after": "1" });
+    refuseStopping(this);
   }
 
   /** Looks out for the client leaving. Not for every request: most are answered at once. */

@@ -1,5 +1,5 @@
 import { isLoopback } from "../../loopback.ts";
-import type { HttpRequest } from "./reply.ts";
+import type { HttpHeaders, HttpRequest } from "./reply.ts";
 
 export interface GuardOptions {
   /** The address that was bound, where the runtime knows it. */
@@ -47,4 +47,27 @@ export function createGuard({ host, allowedHosts = [], allowedOrigins = [] }: Gu
       ? undefined
       : `The Origin ${JSON.stringify(origin)} is not served here; add it to allowedOrigins if it should be.`;
   };
+}
+
+/**
+ * Headers that let a page of a listed origin read the answer. For other pages they only say that the answer depends on
+ * the origin, so that no cache gives it to a page of a listed one.
+ */
+export function corsHeaders(http: HttpRequest, origins: readonly string[]): HttpHeaders {
+  const origin = http.header("origin");
+  if (origin === undefined || !origins.includes(origin)) return { vary: "origin" };
+  return {
+    "access-control-allow-origin": origin,
+    "access-control-allow-methods": "GET, POST, DELETE",
+    // A page may mirror any argument in a header of its own, so what it asks to send is what it may send.
+    "access-control-allow-headers": http.header("access-control-request-headers") ?? "content-type",
+    "access-control-expose-headers": "mcp-session-id, www-authenticate",
+    vary: "origin",
+  };
+}
+
+/** Whether a browser is asking what it may send. */
+export function isPreflight(http: HttpRequest, origins: readonly string[]): boolean {
+  if (http.method !== "OPTIONS" || origins.length === 0) return false;
+  return http.header("access-control-request-method") !== undefined;
 }

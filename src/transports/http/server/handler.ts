@@ -1,23 +1,25 @@
 import { andThen, type Awaitable, recover, settled } from "../../../async/awaitable.ts";
 import { type Clock, systemClock } from "../../../async/clock.ts";
 import type { KeysOf } from "../../../errors/known-keys.ts";
-import { RpcError } from "../../../errors/rpc-error.ts";
 import { RawJson } from "../../../json/raw.ts";
 import { createSeal, type Seal } from "../../../mcp/seal.ts";
 import type { Server } from "../../../mcp/server.ts";
 import { createMemoryEventStore, type EventStore } from "../legacy/event-store.ts";
-import { findSession } from "../legacy/find-session.ts";
 import { createHttpSse, type HttpSse } from "../legacy/http-sse.ts";
-import { announce, serveGet } from "../legacy/legacy.ts";
+import { announce, findSession, serveGet } from "../legacy/legacy.ts";
 import { SessionTable } from "../legacy/session-table.ts";
-import { Admissions } from "./admissions.ts";
-import { corsHeaders, isPreflight } from "./cors.ts";
-import type { Endpoint, OnWarning } from "./endpoint.ts";
-import { createGuard, type GuardOptions } from "./guard.ts";
-import { createKeepAlive, type KeepAlive } from "./keep-alive.ts";
-import { readJsonBody, type Responses, servePost } from "./post.ts";
-import type { HttpRequest, Reply } from "./reply.ts";
-import { refuseKey, sendError, sendJson } from "./send-json.ts";
+import {
+  type Admission,
+  Admissions,
+  createKeepAlive,
+  type Endpoint,
+  type KeepAlive,
+  type OnWarning,
+  type Responses,
+} from "./endpoint.ts";
+import { corsHeaders, createGuard, type GuardOptions, isPreflight } from "./guard.ts";
+import { servePost, type WantedBody, wantJson } from "./post.ts";
+import { type HttpHeaders, type HttpRequest, refuse, refuseKey, type Reply, sendJson } from "./reply.ts";
 
 /** Says who sent a request; undefined refuses it with 401, {@link anybody} lets it in without a name. */
 export type Authenticate = (
@@ -68,20 +70,22 @@ export const httpOptionKeys: KeysOf<HttpOptions> = {
   onWarning: true,
 };
 
+/** What is left to do for a request: nothing, when it was answered, or to read its body. */
+export type Handled = Awaitable<WantedBody | void>;
+
 /** An endpoint that any HTTP server can be put in front of. */
 export interface HttpHandler {
   /** Every path that is served, and the methods it takes. */
   readonly routes: { readonly [path: string]: readonly string[] };
-  /** Answers one request; resolves when the answer is complete. */
-  handle(http: HttpRequest, reply: Reply): Awaitable<void>;
+  /** Answers one request, or lets it in and wants its body. */
+  handle(http: HttpRequest, reply: Reply): Handled;
   /** From now on `GET /health` says that we are leaving, and no call begins; those that run may finish. */
   drain(): void;
   /** Ends every stream and forgets every session. */
   close(): void;
 }
 
-/** `since` is the moment the caller was let in. */
-type Route = (http: HttpRequest, reply: Reply, caller: string | undefined, since: number) => Awaitable<void>;
+type Route = (admission: Admission) => Handled;
 type Routes = { readonly [path: string]: { readonly [method: string]: Route } };
 
 /** The endpoint for a server: every revision on one path, and the two routes of 2024-11-05 beside it. */
@@ -92,44 +96,38 @@ export function createHttpHandler(server: Server, options: HttpOptions = {}): Ht
     allowedOrigins: [...(options.allowedOrigins ?? []), ...corsOrigins],
   });
   const keepAlive = createKeepAlive(options.keepAliveMs ?? 15_000);
-  const state = { isDraining: false };
-  const admissions = new Admissions();
-  const endpoint = createEndpoint(server, options, admissions, keepAlive, state);
-  const sessions = createSessions(endpoint, options);
+  const endpoint = createEndpoint(server, options, keepAlive);
+  const { admissions, sessions } = endpoint;
   const httpSse = createHttpSse(endpoint, "/messages", 1000);
-  const tellHealth: Route = (_http, reply) =>
-    sendJson(reply, state.isDraining ? 503 : 200, state.isDraining ? draining : healthy);
+  const tellHealth: Route = ({ reply }) =>
+    sendJson(reply, endpoint.isDraining ? 503 : 200, endpoint.isDraining ? draining : healthy);
   const routes: Routes = {
     [path]: {
-      POST: (http, reply, caller, since) =>
-        servePost({ http, reply, caller, since, endpoint, sessions, responses: options.responses ?? "auto" }),
-      ...(server.serves === "modern" ? {} : legacyMethods(endpoint, sessions)),
+      POST: (admission) => wantJson(admission, endpoint, servePost),
+      ...(server.serves === "modern" ? {} : legacyMethods(endpoint)),
     },
     "/health": { GET: tellHealth, HEAD: tellHealth },
     ...(server.serves === "modern" ? {} : httpSseRoutes(endpoint, httpSse)),
   };
 
-  const serve = (http: HttpRequest, reply: Reply): Awaitable<void> => {
+  const serve = (http: HttpRequest, reply: Reply): Handled => {
     const refusal = guard(http);
-    if (refusal !== undefined) return sendError(reply, 403, new RpcError("rpc.invalid_request", refusal));
+    if (refusal !== undefined) return refuse(reply, 403, refusal);
     const route = Object.hasOwn(routes, http.path) ? routes[http.path] : undefined;
-    if (route === undefined) {
-      const text = `Nothing is at ${http.path}; the endpoint is ${path}`;
-      return sendError(reply, 404, new RpcError("rpc.invalid_request", text));
-    }
+    if (route === undefined) return refuse(reply, 404, `Nothing is at ${http.path}; the endpoint is ${path}`);
     if (isPreflight(http, corsOrigins)) return reply.send(204, {});
     const method = Object.hasOwn(route, http.method) ? route[http.method] : undefined;
     if (method === undefined) {
       const allow = Object.keys(route).join(", ");
-      const error = new RpcError("rpc.invalid_request", `${http.path} takes ${allow}`);
-      return sendError(reply, 405, error, undefined, { allow });
+      return refuse(reply, 405, `${http.path} takes ${allow}`, { headers: { allow } });
     }
     const since = admissions.turn;
-    if (authenticate === undefined || http.path === "/health") return method(http, reply, undefined, since);
+    if (authenticate === undefined || http.path === "/health")
+      return method({ http, reply, caller: undefined, since });
     return andThen(settled(authenticate(http.header)), (known) => {
       if (known !== anybody && typeof known !== "string") return refuseKey(reply);
       const caller = known === anybody ? undefined : known;
-      return admissions.holds(caller, since) ? method(http, reply, caller, since) : refuseKey(reply);
+      return admissions.holds(caller, since) ? method({ http, reply, caller, since }) : refuseKey(reply);
     });
   };
   const stopHearing = server.onRevoked?.((caller) => {
@@ -140,11 +138,11 @@ export function createHttpHandler(server: Server, options: HttpOptions = {}): Ht
   return {
     routes: Object.fromEntries(Object.entries(routes).map(([at, methods]) => [at, Object.keys(methods)])),
     handle: (http, reply) => {
-      const extra = corsHeaders(http, corsOrigins);
-      return serve(http, extra === undefined ? reply : withHeaders(reply, extra));
+      if (corsOrigins.length === 0) return serve(http, reply);
+      return serve(http, withHeaders(reply, corsHeaders(http, corsOrigins)));
     },
     drain: () => {
-      state.isDraining = true;
+      endpoint.isDraining = true;
       httpSse.drain();
     },
     close: () => {
@@ -162,21 +160,38 @@ const draining = RawJson.fromText('{"status":"draining"}');
 function createEndpoint(
   server: Server,
   options: HttpOptions,
-  admissions: Admissions,
   keepAlive: KeepAlive,
-  state: { readonly isDraining: boolean },
-): Endpoint {
-  const { onWarning = writeWarning } = options;
-  return {
+): Endpoint & { isDraining: boolean } {
+  const { onWarning = writeWarning, clock = systemClock } = options;
+  const forget: Endpoint["forget"] = (stream) => {
+    const failed = (error: unknown): void => onWarning("The events of a stream were not dropped", error);
+    void recover(() => stream.forget(), failed);
+  };
+  const sessions = new SessionTable({
+    seal: options.seal ?? createSeal({ now: () => clock.now() }),
+    clock,
+    ttlMs: options.sessionTtlMs ?? 24 * 3_600_000,
+    idleMs: options.sessionIdleMs ?? 5 * 60_000,
+    maxLive: options.maxSessions ?? 10_000,
+    onLive: (live) => {
+      live.detach = server.attach(
+        live.session,
+        (method, params) => announce({ kind: "notification", method, params }, live, endpoint),
+        live.caller,
+      );
+    },
+    forget,
+  });
+  const endpoint: Endpoint & { isDraining: boolean } = {
     server,
-    admissions,
-    clock: options.clock ?? systemClock,
+    admissions: new Admissions(),
+    sessions,
+    clock,
     events: options.events ?? createMemoryEventStore(),
+    responses: options.responses ?? "auto",
     retryMs: options.retryMs ?? 1000,
     maxBodyBytes: options.maxBodyBytes ?? 4 * 1024 * 1024,
-    get isDraining() {
-      return state.isDraining;
-    },
+    isDraining: false,
     openSink: (reply, headers, onClosed) => {
       const sink = reply.stream(200, headers, () => {
         keepAlive.remove(number);
@@ -185,58 +200,38 @@ function createEndpoint(
       const number = keepAlive.add(sink);
       return sink;
     },
-    forget: (stream) => {
-      const failed = (error: unknown): void => onWarning("The events of a stream were not dropped", error);
-      void recover(() => stream.forget(), failed);
-    },
+    forget,
     onWarning,
   };
+  return endpoint;
 }
 
-function createSessions(endpoint: Endpoint, options: HttpOptions): SessionTable {
-  return new SessionTable({
-    seal: options.seal ?? createSeal({ now: () => endpoint.clock.now() }),
-    clock: endpoint.clock,
-    ttlMs: options.sessionTtlMs ?? 24 * 3_600_000,
-    idleMs: options.sessionIdleMs ?? 5 * 60_000,
-    maxLive: options.maxSessions ?? 10_000,
-    onLive: (live) => {
-      live.detach = endpoint.server.attach(
-        live.session,
-        (method, params) => announce(live, endpoint, method, params),
-        live.caller,
-      );
-    },
-    forget: (stream) => endpoint.forget(stream),
-  });
-}
-
-function legacyMethods(endpoint: Endpoint, sessions: SessionTable): Routes[string] {
+function legacyMethods(endpoint: Endpoint): Routes[string] {
+  const { sessions } = endpoint;
   return {
-    GET: async (http, reply, caller) => {
-      const live = findSession(http, reply, caller, sessions);
-      if (live !== undefined) await serveGet(http, reply, live, endpoint);
+    GET: (admission) => {
+      const live = findSession(admission, sessions);
+      return live === undefined ? undefined : serveGet(admission, live, endpoint);
     },
-    DELETE: (http, reply, caller) => {
-      const live = findSession(http, reply, caller, sessions);
+    DELETE: (admission) => {
+      const live = findSession(admission, sessions);
       if (live === undefined) return;
       sessions.delete(live);
-      reply.send(200, {});
+      admission.reply.send(200, {});
     },
   };
 }
 
 function httpSseRoutes(endpoint: Endpoint, httpSse: HttpSse): Routes {
   return {
-    "/sse": { GET: (_http, reply, caller) => httpSse.open(reply, caller) },
+    "/sse": { GET: (admission) => httpSse.open(admission) },
     "/messages": {
-      POST: (http, reply, caller) =>
-        readJsonBody(http, reply, endpoint.maxBodyBytes, (body) => httpSse.post(http, body, reply, caller)),
+      POST: (admission) => wantJson(admission, endpoint, (body) => httpSse.post(body, admission)),
     },
   };
 }
 
-function withHeaders(reply: Reply, extra: { readonly [name: string]: string }): Reply {
+function withHeaders(reply: Reply, extra: HttpHeaders): Reply {
   return {
     send: (status, headers, body) => reply.send(status, { ...headers, ...extra }, body),
     stream: (status, headers, onClosed) => reply.stream(status, { ...headers, ...extra }, onClosed),

@@ -1,8 +1,7 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
-import type { Awaitable } from "../../../async/awaitable.ts";
+import { createDeferred } from "../../../async/deferred.ts";
 import type { HeaderLookup } from "../../../mcp/era.ts";
-import { createNodeSink, cutIfStalled, type SinkLimits } from "./node-sink.ts";
-import type { Body, FrameSink, HttpHeaders, HttpRequest, Reply, ReplyBody } from "./reply.ts";
+import type { Body, FrameSink, HttpHeaders, HttpRequest, Reply, ReplyBody, SinkLimits } from "./reply.ts";
 
 /** A request of `node:http`. */
 export class NodeRequest implements HttpRequest {
@@ -11,22 +10,9 @@ export class NodeRequest implements HttpRequest {
   readonly path: string;
   readonly header: HeaderLookup;
 
-  readonly #run: (work: () => Awaitable<void>) => void;
-  readonly #onRead: (() => void) | undefined;
-
-  /**
-   * `run` does what is done with the body, and answers for it. `onRead` is called before the body is read, for a client
-   * that waits for leave to send it.
-   */
-  constructor(
-    incoming: IncomingMessage,
-    run: (work: () => Awaitable<void>) => void,
-    onRead: (() => void) | undefined,
-  ) {
+  constructor(incoming: IncomingMessage) {
     const { url = "/", headers } = incoming;
     this.#incoming = incoming;
-    this.#run = run;
-    this.#onRead = onRead;
     this.method = incoming.method ?? "GET";
     this.path = toPath(url);
     this.header = (name) => headers[name] as string | undefined;
@@ -37,7 +23,7 @@ export class NodeRequest implements HttpRequest {
     return new URLSearchParams(url.includes("?") ? url.slice(url.indexOf("?") + 1) : "");
   }
 
-  /** Node keeps the first of several `Host` headers and drops the others silently; somebody else may keep the last. */
+  /** Node keeps the first of several `Host` headers and drops the others silently; a proxy before us may keep the last. */
   get hostCount(): number {
     const { rawHeaders } = this.#incoming;
     let count = 0;
@@ -51,23 +37,17 @@ export class NodeRequest implements HttpRequest {
   get localPort(): number | undefined {
     return this.#incoming.socket.localPort;
   }
-
-  /** The body is handed over within the event that ends it: nothing is promised, and nothing is put off. */
-  readBody(maxBytes: number, take: (body: Body) => Awaitable<void>): void {
-    if (Number(this.#incoming.headers["content-length"] ?? 0) <= maxBytes) this.#onRead?.();
-    collectBody(this.#incoming, maxBytes, (body) => this.#run(() => take(body)));
-  }
 }
 
-/** A proxy names the whole URL (RFC 9112 §3.2.2); everybody else only the path. */
+/** A proxy sends the whole URL (RFC 9112 §3.2.2); other clients send the path only. */
 function toPath(url: string): string {
   const target = url.startsWith("/") || !URL.canParse(url) ? url : new URL(url).pathname;
   const queryAt = target.indexOf("?");
   return queryAt === -1 ? target : target.slice(0, queryAt);
 }
 
-/** Collects a body up to a limit, and gives it, or why there is none, once. */
-function collectBody(incoming: IncomingMessage, maxBytes: number, give: (body: Body) => void): void {
+/** Reads a body up to a limit, and gives it, or why there is none, once: within the event that ends it. */
+export function readNodeBody(incoming: IncomingMessage, maxBytes: number, give: (body: Body) => void): void {
   const chunks: Uint8Array[] = [];
   let length = 0;
   let isGiven = false;
@@ -76,7 +56,7 @@ function collectBody(incoming: IncomingMessage, maxBytes: number, give: (body: B
     isGiven = true;
     give(body);
   };
-  /** What is still on its way is read and dropped, so that our answer gets out. */
+  /** Reads and drops the rest of the body, so that the client reads our answer. */
   const refuse = (): void => {
     incoming.removeAllListeners("data");
     incoming.resume();
@@ -146,4 +126,93 @@ export class NodeReply implements Reply {
       if (!response.writableFinished) callback();
     });
   }
+}
+
+/** Starts an answer that comes in pieces. */
+export function createNodeSink(
+  response: ServerResponse,
+  status: number,
+  headers: HttpHeaders,
+  limits: SinkLimits,
+): FrameSink {
+  response.writeHead(status, headers as Record<string, string>);
+  response.flushHeaders();
+  const isOpen = (): boolean => !response.destroyed && !response.writableEnded;
+  const cut = (reason: string): void => {
+    if (!isOpen()) return;
+    limits.onCut(reason);
+    response.destroy();
+  };
+  let draining: Drain | undefined;
+  const onTaken = (): void => {
+    if (response.writableLength === 0) draining?.end();
+  };
+  return {
+    get isOpen() {
+      return isOpen();
+    },
+    write: (text) => {
+      if (!isOpen()) return undefined;
+      const waiting = response.writableLength;
+      // Only a reader that is behind is cut: to one that keeps up, a frame may be as large as it is.
+      if (draining !== undefined && waiting + text.length > limits.maxBufferBytes) {
+        cut(`the reader is slow: ${waiting} bytes wait for it`);
+        return undefined;
+      }
+      if (response.write(text, onTaken)) return undefined;
+      // One wait for all: a tool that does not await its events must not leave a listener for each.
+      draining ??= drain(response, limits.stallMs, cut, () => (draining = undefined));
+      return draining.ended;
+    },
+    end: () => void response.end(),
+    cut,
+  };
+}
+
+/** A wait for a client to take everything that waits for it. */
+interface Drain {
+  readonly ended: Promise<void>;
+  end(): void;
+}
+
+/**
+ * Waits until the client took everything, or is gone. The timer of the socket starts anew whenever some of it was taken,
+ * so a large frame may take its time. The event "drain" is not enough: in Node 22 a response that was corked while it was
+ * written to never emits it, so the sink also ends the wait when a write is out and nothing is left.
+ */
+function drain(
+  response: ServerResponse,
+  stallMs: number,
+  cut: (reason: string) => void,
+  onEnd: () => void,
+): Drain {
+  const { promise, resolve } = createDeferred<void>();
+  const stalled = (): void => cut(`the reader took nothing for ${stallMs} ms`);
+  const end = (): void => {
+    response.setTimeout(0);
+    response.off("timeout", stalled);
+    response.off("drain", end);
+    response.off("close", end);
+    onEnd();
+    resolve();
+  };
+  response.setTimeout(stallMs);
+  response.once("timeout", stalled);
+  response.once("drain", end);
+  response.once("close", end);
+  return { ended: promise, end };
+}
+
+/** Cuts a reader that takes nothing of an answer that is complete, but did not fit into what the system holds for it. */
+export function cutIfStalled(response: ServerResponse, { stallMs, onCut }: SinkLimits): void {
+  const { socket } = response;
+  if (socket === null || socket.writableLength === 0) return;
+  const stalled = (): void => {
+    onCut(`the reader took nothing for ${stallMs} ms`);
+    response.destroy();
+  };
+  response.setTimeout(stallMs);
+  response.once("timeout", stalled);
+  // When it is out, the server's own time-out for sockets in waiting is set again.
+  response.once("close", () => response.off("timeout", stalled));
 }

@@ -5,7 +5,7 @@ import {
   type ServerResponse,
 } from "node:http";
 import type { AddressInfo, Socket } from "node:net";
-import { type Awaitable, isPromise } from "../../../async/awaitable.ts";
+import { andThen, type Awaitable, isPromise } from "../../../async/awaitable.ts";
 import { settlesWithin, systemClock } from "../../../async/clock.ts";
 import { BindError } from "../../../errors/bind-error.ts";
 import { assertKnownKeys, type KeysOf } from "../../../errors/known-keys.ts";
@@ -20,9 +20,8 @@ import {
   type HttpOptions,
   writeWarning,
 } from "./handler.ts";
-import { NodeReply, NodeRequest } from "./node-reply.ts";
-import type { SinkLimits } from "./node-sink.ts";
-import { sendError } from "./send-json.ts";
+import { NodeReply, NodeRequest, readNodeBody } from "./node-reply.ts";
+import { sendError, type SinkLimits } from "./reply.ts";
 
 export interface ListenHttpOptions extends HttpOptions {
   readonly port?: number;
@@ -88,7 +87,7 @@ export async function listenHttp(server: Server, options: ListenHttpOptions = {}
     onCut: (reason) => onWarning(`A client was cut off: ${reason}`),
   };
   const activity: Activity = { running: 0, isStopping: false, onIdle: undefined, newest: new Map() };
-  const listener = createListener(handler, limits, activity, options, onWarning);
+  const listener = createListener({ ...options, handler, limits, activity, onWarning });
   await new Promise<void>((resolve, reject) => {
     listener.once("error", reject);
     listener.listen({ port, host, backlog: maxUnaccepted }, resolve);
@@ -132,7 +131,7 @@ export async function listenHttp(server: Server, options: ListenHttpOptions = {}
  */
 const maxUnaccepted = 4096;
 
-/** What a listener is busy with. */
+/** The work of a listener. */
 interface Activity {
   running: number;
   isStopping: boolean;
@@ -164,18 +163,24 @@ function isOver(response: ServerResponse): boolean {
   return response.writableFinished || response.destroyed;
 }
 
-function createListener(
-  handler: HttpHandler,
-  limits: SinkLimits,
-  activity: Activity,
-  options: ListenHttpOptions,
-  onWarning: OnWarning,
-): NodeServer {
+interface ListenerOptions extends ListenHttpOptions {
+  readonly handler: HttpHandler;
+  readonly limits: SinkLimits;
+  readonly activity: Activity;
+  readonly onWarning: OnWarning;
+}
+
+function createListener(options: ListenerOptions): NodeServer {
+  const { handler, limits, activity, onWarning } = options;
   const done = (): void => {
     if (--activity.running === 0) activity.onIdle?.();
   };
+
+  /** `onRead` is called before the body is read, for a client that waits for leave to send it. */
   const serve = (incoming: IncomingMessage, response: ServerResponse, onRead?: () => void): void => {
+    const http = new NodeRequest(incoming);
     const reply = new NodeReply(response, limits);
+    if (activity.isStopping) response.shouldKeepAlive = false;
     const fail = (error: unknown): void => {
       onWarning(`Serving ${http.method} ${http.path} failed`, error);
       if (response.headersSent) response.destroy();
@@ -194,9 +199,13 @@ function createListener(
         fail(error);
       }
     };
-    const http = new NodeRequest(incoming, run, onRead);
-    if (activity.isStopping) response.shouldKeepAlive = false;
-    run(() => handler.handle(http, reply));
+    run(() =>
+      andThen(handler.handle(http, reply), (wanted) => {
+        if (wanted === undefined) return;
+        if (Number(incoming.headers["content-length"] ?? 0) <= wanted.maxBytes) onRead?.();
+        readNodeBody(incoming, wanted.maxBytes, (body) => run(() => wanted.take(body)));
+      }),
+    );
   };
 
   /**

@@ -4,136 +4,139 @@ import type { Batch } from "../../../jsonrpc/channel.ts";
 import type { Notification, Request, Response } from "../../../jsonrpc/message.ts";
 import { parseMessage } from "../../../jsonrpc/parse.ts";
 import { decideEra } from "../../../mcp/era.ts";
+import { sessionHeader } from "../../../mcp/session.ts";
 import { messageShape } from "../../../mcp/shape.ts";
-import { sessionHeader } from "../legacy/call-stream.ts";
-import { findSession, sessionMissing, sessionNotFound, sessionsFull } from "../legacy/find-session.ts";
-import { serveBatch, serveInitialize, serveLegacyRequest, takeNotification } from "../legacy/legacy.ts";
-import type { SessionTable } from "../legacy/session-table.ts";
-import { type Accepted, isJson, parseAccept } from "../media-type.ts";
-import type { Endpoint } from "./endpoint.ts";
-import { serveModern } from "./modern.ts";
-import type { HttpRequest, Reply } from "./reply.ts";
-import { refuseKey, sendError } from "./send-json.ts";
+import { CallStream } from "../legacy/call-stream.ts";
+import {
+  findSession,
+  serveBatch,
+  serveInitialize,
+  serveLegacyNotification,
+  serveLegacyRequest,
+  sessionMissing,
+  sessionNotFound,
+  sessionsFull,
+} from "../legacy/legacy.ts";
+import type { Admission, Endpoint, Responses } from "./endpoint.ts";
+import { ModernCall } from "./modern.ts";
+import {
+  type Accepted,
+  type Body,
+  type HttpRequest,
+  isJson,
+  parseAccept,
+  refuse,
+  refuseKey,
+  refuseStopping,
+  sendError,
+} from "./reply.ts";
 
-/** Whether the answers are JSON or event streams: by what the call does, or always one of them. */
-export type Responses = "auto" | "json" | "sse";
-
-/** One POST to the endpoint. */
-export interface Post {
-  readonly http: HttpRequest;
-  readonly reply: Reply;
-  readonly caller: string | undefined;
-  /** The moment the caller was let in. */
-  readonly since: number;
-  readonly endpoint: Endpoint;
-  readonly sessions: SessionTable;
-  readonly responses: Responses;
+/** A request that was let in and is served when its body is there: the listener reads that, and calls `take` once. */
+export interface WantedBody {
+  readonly maxBytes: number;
+  take(body: Body): Awaitable<void>;
 }
 
-/** Serves a POST: reads it, and finds out what it is and which era it is of. */
-export function servePost(post: Post): Awaitable<void> {
-  const { http, reply, endpoint } = post;
-  return readJsonBody(http, reply, endpoint.maxBodyBytes, (body) => serveBody(body, post));
-}
+/** Serves the body of a request that was let in. */
+export type ServeBody = (body: Uint8Array, admission: Admission, endpoint: Endpoint) => Awaitable<void>;
 
-function serveBody(body: Uint8Array, post: Post): Awaitable<void> {
-  const { http, reply, endpoint } = post;
-  // Whoever takes its time to send may lose its key meanwhile.
-  if (!endpoint.admissions.holds(post.caller, post.since)) return refuseKey(reply);
-  const accepted = accept(http, post.responses);
-  if (!accepted.json && !accepted.sse) {
-    const error = new RpcError("rpc.invalid_request", "Accept application/json and text/event-stream");
-    return sendError(reply, 406, error);
+/** Wants the body of a request, which must be JSON; undefined when the request was refused for saying that it is not. */
+export function wantJson(admission: Admission, endpoint: Endpoint, serve: ServeBody): WantedBody | undefined {
+  const { http, reply } = admission;
+  if (!isJson(http.header("content-type"))) {
+    refuse(reply, 415, "The body must be application/json");
+    return undefined;
   }
+  const { maxBodyBytes } = endpoint;
+  return {
+    maxBytes: maxBodyBytes,
+    take: (body) => {
+      if (body === "aborted") return;
+      if (body !== "too_large") return serve(body, admission, endpoint);
+      refuse(reply, 413, `The body is larger than ${maxBodyBytes} bytes`);
+    },
+  };
+}
+
+/** Serves a POST: finds out what its body is and which era it is of. */
+export function servePost(body: Uint8Array, admission: Admission, endpoint: Endpoint): Awaitable<void> {
+  const { http, reply } = admission;
+  // The key of a caller that sends slowly may have been revoked meanwhile.
+  if (!endpoint.admissions.holds(admission.caller, admission.since)) return refuseKey(reply);
+  const accepted = accept(http, endpoint.responses);
+  if (!accepted.json && !accepted.sse)
+    return refuse(reply, 406, "Accept application/json and text/event-stream");
   const incoming = parseMessage(body, { shape: messageShape });
   switch (incoming.kind) {
     case "invalid":
-      return sendError(reply, 400, withCode(incoming.error, endpoint), incoming.id);
+      return sendError(reply, 400, withCode(incoming.error, endpoint), incoming);
     case "request":
     case "notification":
-      return serveSingle(incoming, accepted, post);
+      return serveSingle(incoming, accepted, admission, endpoint);
     case "batch":
     case "result":
     case "error":
-      return serveOther(incoming, accepted, post);
+      return serveOther(incoming, accepted, admission, endpoint);
   }
 }
 
-function serveSingle(message: Request | Notification, accepted: Accepted, post: Post): Awaitable<void> {
-  const { http, reply, caller, endpoint, sessions } = post;
+function serveSingle(
+  message: Request | Notification,
+  accepted: Accepted,
+  admission: Admission,
+  endpoint: Endpoint,
+): Awaitable<void> {
+  const { http, reply, caller } = admission;
   const { serves } = endpoint.server;
   const token = serves === "modern" ? undefined : http.header(sessionHeader);
-  const found = token === undefined ? "unknown" : sessions.find(token, caller);
+  const found = token === undefined ? "unknown" : endpoint.sessions.find(token, caller);
   const live = typeof found === "string" ? undefined : found;
   const era = decideEra(message, { session: live?.session, headers: http.header, serves });
   const id = message.kind === "request" ? message.id : undefined;
   if (found === "full" && era.kind !== "modern")
-    return sendError(reply, 503, sessionsFull(), id, { "retry-after": "1" });
+    return sendError(reply, 503, sessionsFull(), { id, headers: { "retry-after": "1" } });
   if (era.kind === "refused") {
-    // A session that is not there says more than that there is none; whatever else is wrong says more than both.
+    // An unknown session explains more than a missing handshake; any other fault explains more than both.
     const isLost = token !== undefined && era.error.code === "rpc.not_initialized";
-    return isLost ? sendError(reply, 404, sessionNotFound(), id) : sendError(reply, 400, era.error, id);
+    return isLost
+      ? sendError(reply, 404, sessionNotFound(), { id })
+      : sendError(reply, 400, era.error, { id });
   }
   if (era.kind === "legacy" && token !== undefined && live === undefined)
-    return sendError(reply, 404, sessionNotFound(), id);
+    return sendError(reply, 404, sessionNotFound(), { id });
   if (message.kind === "notification") {
     if (era.kind === "legacy") {
       if (live === undefined && serves !== "modern") return sendError(reply, 400, sessionMissing());
-      takeNotification(message, live);
+      serveLegacyNotification(message, live);
     }
     return reply.send(202, {});
   }
-  if (endpoint.isDraining) return sendError(reply, 503, stoppingError(), id, { "retry-after": "1" });
-  if (era.kind === "modern") return serveModern(message, era, http, reply, endpoint, accepted, caller);
-  if (live === undefined) return serveInitialize(message, reply, endpoint, sessions, caller);
-  if (message.method !== "initialize") return serveLegacyRequest(message, live, reply, accepted, endpoint);
-  return sendError(
-    reply,
-    400,
-    new RpcError("rpc.invalid_request", "This session is initialized already"),
-    id,
-  );
+  if (endpoint.isDraining) return refuseStopping(reply, message.id);
+  if (era.kind === "modern") return new ModernCall(era, accepted, admission, endpoint).serve(message);
+  if (live === undefined) return serveInitialize(message, admission, endpoint);
+  if (message.method === "initialize")
+    return refuse(reply, 400, "This session is initialized already", message);
+  return serveLegacyRequest(message, new CallStream(live, accepted, reply, endpoint));
 }
 
-/** What only legacy sessions send: batches, and answers to what we asked. */
-async function serveOther(incoming: Batch | Response, accepted: Accepted, post: Post): Promise<void> {
-  const { http, reply, caller, endpoint, sessions } = post;
-  if (endpoint.server.serves === "modern") {
-    const error = new RpcError("rpc.invalid_request", "Send one request, or one notification");
-    return sendError(reply, 400, error);
-  }
-  const live = findSession(http, reply, caller, sessions);
+/** Serves what only legacy sessions send: batches, and answers to our questions. */
+async function serveOther(
+  incoming: Batch | Response,
+  accepted: Accepted,
+  admission: Admission,
+  endpoint: Endpoint,
+): Promise<void> {
+  const { reply } = admission;
+  if (endpoint.server.serves === "modern") return refuse(reply, 400, "Send one request, or one notification");
+  const live = findSession(admission, endpoint.sessions);
   if (live === undefined) return;
   if (incoming.kind === "batch") {
     const isNew = incoming.items.some((item) => item.kind === "request");
-    if (isNew && endpoint.isDraining)
-      return sendError(reply, 503, stoppingError(), undefined, { "retry-after": "1" });
-    return serveBatch(incoming, live, reply, accepted, endpoint);
+    if (isNew && endpoint.isDraining) return refuseStopping(reply);
+    return serveBatch(incoming, reply, new CallStream(live, accepted, reply, endpoint));
   }
   live.asks.answered(incoming);
   reply.send(202, {});
-}
-
-/** Hands over the body of a request that must be JSON; one that is refused, or never came whole, is not. */
-export function readJsonBody(
-  http: HttpRequest,
-  reply: Reply,
-  maxBytes: number,
-  take: (body: Uint8Array) => Awaitable<void>,
-): Awaitable<void> {
-  if (!isJson(http.header("content-type"))) {
-    return sendError(reply, 415, new RpcError("rpc.invalid_request", "The body must be application/json"));
-  }
-  return http.readBody(maxBytes, (body) => {
-    if (body === "aborted") return;
-    if (body !== "too_large") return take(body);
-    sendError(reply, 413, new RpcError("rpc.invalid_request", `The body is larger than ${maxBytes} bytes`));
-  });
-}
-
-/** The answer to what comes after we began to leave. */
-export function stoppingError(): RpcError {
-  return new RpcError("rpc.internal", "The server is stopping; try again later, or elsewhere");
 }
 
 function accept(http: HttpRequest, responses: Responses): Accepted {

@@ -1,7 +1,13 @@
 import type { Awaitable } from "../../../async/awaitable.ts";
+import { NotFoundError } from "../../../errors/not-found-error.ts";
+import { RpcError } from "../../../errors/rpc-error.ts";
+import { toOneLine } from "../../../json/one-line.ts";
+import type { RawJson } from "../../../json/raw.ts";
+import { toErrorBody } from "../../../jsonrpc/error-body.ts";
+import { type ErrorResponse, encodeMessage, type Message, type RequestId } from "../../../jsonrpc/message.ts";
 import type { HeaderLookup } from "../../../mcp/era.ts";
 
-/** A request, whatever runtime it came by. */
+/** A request without its body, whatever runtime it came by. */
 export interface HttpRequest {
   readonly method: string;
   /** Without the query. */
@@ -12,8 +18,6 @@ export interface HttpRequest {
   readonly hostCount: number;
   /** The port the request came in on, where the runtime knows it. */
   readonly localPort: number | undefined;
-  /** Hands over the whole body, or why there is none; what that returns is waited for where somebody waits. */
-  readBody(maxBytes: number, take: (body: Body) => Awaitable<void>): Awaitable<void>;
 }
 
 /** A body that came whole, or why there is none. */
@@ -45,4 +49,116 @@ export interface FrameSink {
   /** Ends it without a proper end, so that the client notices. */
   cut(reason: string): void;
   readonly isOpen: boolean;
+}
+
+/** Limits of a streamed answer, and of a whole one that does not fit into what the system holds for its reader. */
+export interface SinkLimits {
+  /** Most bytes that wait for one client; one more frame and it is cut. */
+  readonly maxBufferBytes: number;
+  /** How long a client may take nothing while something waits for it. */
+  readonly stallMs: number;
+  /** Told why a client was cut. */
+  readonly onCut: (reason: string) => void;
+}
+
+/** Which of the two kinds of answer a client takes. */
+export interface Accepted {
+  readonly json: boolean;
+  readonly sse: boolean;
+}
+
+const both: Accepted = { json: true, sse: true };
+
+/** Reads an `Accept` header. Without one, a client takes anything. */
+export function parseAccept(header: string | undefined): Accepted {
+  if (header === undefined || header === "application/json, text/event-stream") return both;
+  const wanted = new Map<string, boolean>();
+  for (const range of header.split(",")) {
+    const [type = "", ...parameters] = range.split(";").map((part) => part.trim().toLowerCase());
+    const isWanted = !parameters.some((parameter) => /^q=0(?:\.0*)?$/.test(parameter));
+    wanted.set(type, isWanted || wanted.get(type) === true);
+  }
+  const takes = (...ranges: readonly string[]): boolean => {
+    // The range that says most about a type decides (RFC 9110, 12.5.1): a refusal by name beats a wildcard.
+    const named = ranges.find((range) => wanted.has(range));
+    return named !== undefined && wanted.get(named) === true;
+  };
+  return {
+    json: takes("application/json", "application/*", "*/*"),
+    sse: takes("text/event-stream", "text/*", "*/*"),
+  };
+}
+
+/** Whether a body is JSON by its `Content-Type`: the media type itself, not a substring of something else. */
+export function isJson(contentType: string | undefined): boolean {
+  if (contentType === "application/json") return true;
+  return contentType?.split(";", 1)[0]?.trim().toLowerCase() === "application/json";
+}
+
+const jsonHeaders: HttpHeaders = { "content-type": "application/json" };
+
+/** Answers with one JSON message. */
+export function sendJson(
+  reply: Reply,
+  status: number,
+  json: RawJson,
+  headers: HttpHeaders = jsonHeaders,
+): void {
+  reply.send(status, headers, json.prefersBytes ? json.pieces : json.text);
+}
+
+/** What an error answer says beside its error. */
+export interface ErrorDetails {
+  readonly id?: RequestId | undefined;
+  readonly headers?: HttpHeaders;
+}
+
+/** Answers with an error instead of serving. */
+export function sendError(reply: Reply, status: number, error: RpcError, details: ErrorDetails = {}): void {
+  const { id, headers } = details;
+  sendJson(reply, status, encodeMessage(toErrorResponse(error, id)), { ...jsonHeaders, ...headers });
+}
+
+/** Refuses a request with `-32600` and a text that says what to do. */
+export function refuse(reply: Reply, status: number, text: string, details?: ErrorDetails): void {
+  sendError(reply, status, new RpcError("rpc.invalid_request", text), details);
+}
+
+/** Refuses a caller without a valid key. */
+export function refuseKey(reply: Reply): void {
+  const text = "Send a valid key in the header Authorization: Bearer KEY";
+  refuse(reply, 401, text, { headers: { "www-authenticate": "Bearer" } });
+}
+
+/** Refuses a request that came after the endpoint began to stop. */
+export function refuseStopping(reply: Reply, id?: RequestId): void {
+  const error = new RpcError("rpc.internal", "The server is stopping; try again later, or elsewhere");
+  sendError(reply, 503, error, { id, headers: { "retry-after": "1" } });
+}
+
+export function toErrorResponse(error: RpcError, id: RequestId | undefined): ErrorResponse {
+  return { kind: "error", id, error: toErrorBody(error) };
+}
+
+/** A message as the data of an event. */
+export function toData(message: Message): string {
+  return toOneLine(encodeMessage(message)).text;
+}
+
+/**
+ * The HTTP status of an error response to a modern request. Errors about the request itself have one of their own; what a
+ * handler answers is 200, also when it is an error (the protocol leaves that open, and every client reads the body).
+ */
+export function toStatus(error: RpcError): number {
+  switch (error.code) {
+    case "rpc.header_mismatch":
+    case "rpc.unsupported_version":
+    case "rpc.missing_capability":
+      return 400;
+    case "rpc.method_not_found":
+      // A dialect answers an unknown *tool* with this code too; the method was served then.
+      return error.cause instanceof NotFoundError ? 200 : 404;
+    default:
+      return 200;
+  }
 }

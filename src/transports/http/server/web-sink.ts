@@ -1,16 +1,10 @@
 import { Buffer } from "node:buffer";
 import type { Clock } from "../../../async/clock.ts";
 import { createDeferred, type Deferred } from "../../../async/deferred.ts";
-import type { FrameSink } from "./reply.ts";
+import type { FrameSink, SinkLimits } from "./reply.ts";
 
-export interface WebSinkOptions {
-  /** Most bytes that wait for one client; one more frame and it is cut. */
-  readonly maxBufferBytes: number;
-  /** How long a client may take nothing while something waits for it. */
-  readonly stallMs: number;
+export interface WebSinkOptions extends SinkLimits {
   readonly clock: Clock;
-  /** Told why a client was cut. */
-  readonly onCut: (reason: string) => void;
 }
 
 /** A body that comes in pieces, and the web's stream it comes by. */

@@ -1,7 +1,7 @@
 import { createServer, type ServerResponse } from "node:http";
 import { type AddressInfo, connect, type Socket } from "node:net";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import { createNodeSink } from "./node-sink.ts";
+import { createNodeSink } from "./node-reply.ts";
 import type { FrameSink } from "./reply.ts";
 
 const mebibyte = 1024 * 1024;

@@ -1,6 +1,6 @@
 import * as fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { decodeHeaderValue, encodeHeaderValue } from "./header-value.ts";
+import { decodeHeaderValue, encodeHeaderValue } from "./mirrored-headers.ts";
 
 const wellFormed = fc.string({ unit: "binary" }).filter((text) => Buffer.from(text).toString() === text);
 const lookAlike = fc

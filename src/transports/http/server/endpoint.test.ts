@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
-import { createKeepAlive } from "./keep-alive.ts";
+import { createKeepAlive } from "./endpoint.ts";
 import type { FrameSink } from "./reply.ts";
 
 beforeEach(() => void vi.useFakeTimers());

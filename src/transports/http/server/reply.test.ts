@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { isJson, parseAccept } from "./media-type.ts";
+import { isJson, parseAccept } from "./reply.ts";
 
 describe("what a client accepts", () => {
   test.each<[string | undefined, boolean, boolean]>([
