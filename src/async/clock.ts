@@ -18,51 +18,63 @@ export const systemClock: Clock = {
   },
 };
 
+/** How long a promise is waited for. Without limits it is waited for until it settles. */
+export interface WaitLimits {
+  /** Aborting rejects with the signal's reason. */
+  readonly signal?: AbortSignal | undefined;
+  /** After this time the wait resolves with {@link timedOut}. */
+  readonly ms?: number | undefined;
+  readonly clock?: Clock;
+}
+
+/** The result of a wait whose time was over before the promise settled. */
+export const timedOut: unique symbol = Symbol("timed out");
+
+/**
+ * Settles as the promise does, unless a limit is reached first. Leaves no timer and no listener behind. The work behind the
+ * promise goes on; a rejection that comes after the limit is dropped.
+ */
+export function waitFor<T>(promise: Promise<T>, limits: Pick<WaitLimits, "signal">): Promise<T>;
+export function waitFor<T>(promise: Promise<T>, limits: WaitLimits): Promise<T | typeof timedOut>;
+export function waitFor<T>(promise: Promise<T>, limits: WaitLimits): Promise<T | typeof timedOut> {
+  return wait(promise, limits);
+}
+
 /** Resolves after a while; rejects with the signal's reason when it aborts first. Leaves no timer behind. */
-export function sleep(ms: number, clock: Clock, signal?: AbortSignal): Promise<void> {
+export async function sleep(ms: number, clock: Clock, signal?: AbortSignal): Promise<void> {
+  await wait(undefined, { ms, clock, signal });
+}
+
+function wait<T>(promise: Promise<T> | undefined, limits: WaitLimits): Promise<T | typeof timedOut> {
+  const { signal, ms, clock = systemClock } = limits;
   return new Promise((resolve, reject) => {
-    if (signal?.aborted === true) return reject(signal.reason);
-    const onAbort = (): void => {
-      stop();
-      reject(signal?.reason);
-    };
-    const stop = clock.timer(ms, () => {
+    let stopTimer: (() => void) | undefined;
+    const onAbort = (): void => end(() => reject(signal?.reason));
+    const end = (settle: () => void): void => {
+      stopTimer?.();
       signal?.removeEventListener("abort", onAbort);
-      resolve();
-    });
+      settle();
+    };
+    promise?.then(
+      (value) => end(() => resolve(value)),
+      (error: unknown) => end(() => reject(error)),
+    );
+    if (signal?.aborted === true) return onAbort();
     signal?.addEventListener("abort", onAbort, { once: true });
+    if (ms !== undefined) stopTimer = clock.timer(ms, () => end(() => resolve(timedOut)));
   });
 }
 
-/**
- * Waits for a promise, but not longer than `ms`; tells whether it settled. Rejects with the signal's reason when it aborts
- * first. Leaves no timer and no listener behind.
- */
-export function settlesWithin(
+/** Use {@link waitFor}: this counts a rejection as settled, and goes when nothing uses it any more. */
+export async function settlesWithin(
   promise: Promise<unknown>,
   ms: number,
   clock: Clock,
   signal?: AbortSignal,
 ): Promise<boolean> {
-  return new Promise((resolve, reject) => {
-    if (signal?.aborted === true) return reject(signal.reason);
-    const end = (): void => {
-      stop();
-      signal?.removeEventListener("abort", onAbort);
-    };
-    const onAbort = (): void => {
-      end();
-      reject(signal?.reason);
-    };
-    const settled = (): void => {
-      end();
-      resolve(true);
-    };
-    const stop = clock.timer(ms, () => {
-      end();
-      resolve(false);
-    });
-    signal?.addEventListener("abort", onAbort, { once: true });
-    promise.then(settled, settled);
-  });
+  const settled = promise.then(
+    () => {},
+    () => {},
+  );
+  return (await waitFor(settled, { ms, clock, signal })) !== timedOut;
 }

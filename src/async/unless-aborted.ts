@@ -1,12 +1,6 @@
-/** Waits for a promise, but not for longer than somebody wants it: rejects with the signal's reason when it aborts. */
+import { waitFor } from "./clock.ts";
+
+/** Use `waitFor`: this goes when nothing uses it any more. */
 export function unlessAborted<T>(promise: Promise<T>, signal: AbortSignal): Promise<T> {
-  return new Promise((resolve, reject) => {
-    const onAbort = (): void => reject(signal.reason);
-    if (signal.aborted) {
-      promise.catch(() => {}); // Nobody is left to be told.
-      return onAbort();
-    }
-    signal.addEventListener("abort", onAbort, { once: true });
-    promise.then(resolve, reject).finally(() => signal.removeEventListener("abort", onAbort));
-  });
+  return waitFor(promise, { signal });
 }

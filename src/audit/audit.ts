@@ -1,6 +1,6 @@
 import { createHash } from "node:crypto";
 import { type Awaitable, isPromise, recover, settled } from "../async/awaitable.ts";
-import { type Clock, settlesWithin } from "../async/clock.ts";
+import { type Clock, waitFor } from "../async/clock.ts";
 import type { Delivery } from "../errors/delivery.ts";
 import type { RawJson } from "../json/raw.ts";
 
@@ -80,7 +80,7 @@ export function createAudit(options: AuditOptions, clock: Clock): Audit {
       if (!isPromise(taken)) return;
       waiting++;
       const noted = taken.finally(() => waiting--);
-      return settlesWithin(noted, maxWaitMs, clock).then(() => {});
+      return waitFor(noted, { ms: maxWaitMs, clock }).then(() => {});
     },
     describeArguments: (args, tool, isWanted = true) => {
       const argumentsDigest = digestOf(args);

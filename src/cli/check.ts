@@ -1,4 +1,4 @@
-import { unlessAborted } from "../async/unless-aborted.ts";
+import { waitFor } from "../async/clock.ts";
 import type { Collision } from "../gateway/catalog/merge.ts";
 import type { ConfigIssue, GatewayConfig } from "../gateway/config/config.ts";
 import { type RunningGateway, startGateway } from "../gateway/gateway.ts";
@@ -68,7 +68,7 @@ export const check: Command = {
     const startedAt = performance.now();
     using interruption = watchInterrupt();
     await using gateway = await startGateway({ ...config, servers, audit: undefined }, { file, firstListMs });
-    await unlessAborted(gateway.ready, interruption.signal);
+    await waitFor(gateway.ready, interruption);
     const measureMs = toMeasureMs(timeoutMs, performance.now() - startedAt);
     const report = await examine(found, gateway, measureMs);
     if (parsed.has("json")) await print(`${JSON.stringify(report, undefined, 2)}\n`);

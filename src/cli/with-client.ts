@@ -1,4 +1,4 @@
-import { unlessAborted } from "../async/unless-aborted.ts";
+import { waitFor } from "../async/clock.ts";
 import type { Client } from "../client/client.ts";
 import { connect, type ConnectOptions, type Target } from "../client/connect.ts";
 import { ClosedError } from "../errors/closed-error.ts";
@@ -49,7 +49,7 @@ export async function withClient<T>(
       ...options,
     });
     isConnected = true;
-    return await unlessAborted(work(client, signal), signal);
+    return await waitFor(work(client, signal), { signal });
   } catch (error) {
     interruption.signal.throwIfAborted(); // Whatever else failed then, failed because of it.
     const said = tail.text.trim();

@@ -1,6 +1,5 @@
-import { systemClock } from "../async/clock.ts";
+import { systemClock, waitFor } from "../async/clock.ts";
 import type { Deadline } from "../async/deadline.ts";
-import { unlessAborted } from "../async/unless-aborted.ts";
 import { createAudit } from "../audit/audit.ts";
 import { SessionExpiredError } from "../errors/session-expired-error.ts";
 import type { RawJson } from "../json/raw.ts";
@@ -155,7 +154,7 @@ export async function createClient(ways: ClientWays, options: ClientOptions = {}
   const converse = (): Promise<Conversation> => conversations.get();
   const converseFor = async (signal: AbortSignal): Promise<Conversation> => {
     try {
-      return await unlessAborted(converse(), signal);
+      return await waitFor(converse(), { signal });
     } catch (error) {
       throw toNotSent(error);
     }
@@ -240,8 +239,7 @@ export async function createClient(ways: ClientWays, options: ClientOptions = {}
     ...facets,
     ...createReads({ facets, handlers, capabilities, maxRounds, clock }),
     agreement: async () => (await converse()).agreement,
-    listTools: (context) =>
-      context === undefined ? lists.tools.get() : unlessAborted(lists.tools.get(), context.signal),
+    listTools: (context) => (context === undefined ? lists.tools.get() : waitFor(lists.tools.get(), context)),
     callTool: ((first: string | ToolCall, second?: object, third?: CallOptions) =>
       typeof first === "string"
         ? call(first, second, third)
@@ -275,8 +273,7 @@ async function firstAgreement(
   signal: AbortSignal | undefined,
 ): Promise<Agreement> {
   try {
-    const conversation = conversations.get();
-    return (await (signal === undefined ? conversation : unlessAborted(conversation, signal))).agreement;
+    return (await waitFor(conversations.get(), { signal })).agreement;
   } catch (error) {
     await conversations[Symbol.asyncDispose]();
     throw error;

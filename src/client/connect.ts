@@ -1,7 +1,7 @@
 import { createHash } from "node:crypto";
 import { connect as connectSocket, type Socket } from "node:net";
 import type { Readable, Writable } from "node:stream";
-import { settlesWithin, systemClock } from "../async/clock.ts";
+import { systemClock, timedOut, waitFor } from "../async/clock.ts";
 import { ClosedError } from "../errors/closed-error.ts";
 import { ConnectError } from "../errors/connect-error.ts";
 import { assertKnownKeys, type KeysOf } from "../errors/known-keys.ts";
@@ -155,7 +155,8 @@ function childWays(command: ChildCommand, options: ConnectOptions): ClientWays {
         explain: async (failure) => {
           if (failure instanceof RpcError) return failure;
           const isOver =
-            failure instanceof ClosedError && (await settlesWithin(child.ended, lastWordsMs, clock));
+            failure instanceof ClosedError &&
+            (await waitFor(child.ended, { ms: lastWordsMs, clock })) !== timedOut;
           const reason = isOver ? await child.exited : toReason(failure);
           const kind = isOver ? "exited" : failure instanceof ConnectError ? failure.kind : undefined;
           const { stderr, stray } = child;

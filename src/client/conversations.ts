@@ -1,5 +1,6 @@
 import { type Backoff, createBackoff } from "../async/backoff.ts";
 import { type Clock, sleep } from "../async/clock.ts";
+import { ClosingSet } from "../async/closing-set.ts";
 import { ClosedError } from "../errors/closed-error.ts";
 import type { Agreement } from "./agreement.ts";
 import type { Conversation } from "./conversation.ts";
@@ -25,8 +26,7 @@ export class Conversations implements AsyncDisposable {
   readonly #options: ConversationsOptions;
   readonly #backoff: Backoff;
   readonly #closing = new AbortController();
-  /** Those that are over and not quite closed. */
-  readonly #over = new Set<Conversation>();
+  readonly #over = new ClosingSet();
   #current: Promise<Conversation> | undefined;
   #live: Conversation | undefined;
   #agreement: Agreement | undefined;
@@ -59,22 +59,15 @@ export class Conversations implements AsyncDisposable {
     if (this.#live !== over) return;
     this.#live = undefined;
     this.#current = undefined;
-    this.#over.add(over);
-    void over.idle().then(() => this.#close(over));
+    this.#over.closeWhenIdle(over.link, over.idle());
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
     this.#closing.abort(new ClosedError("not_sent", "the client is closed"));
     const current = await this.#current?.catch(() => undefined);
     this.#live = undefined;
-    const all = current === undefined ? [...this.#over] : [current, ...this.#over];
-    await Promise.all(all.map((conversation) => this.#close(conversation)));
-  }
-
-  async #close(conversation: Conversation): Promise<void> {
-    this.#over.add(conversation);
-    await conversation.link[Symbol.asyncDispose]();
-    this.#over.delete(conversation);
+    if (current !== undefined) void this.#over.close(current.link);
+    await this.#over[Symbol.asyncDispose]();
   }
 
   async #start(): Promise<Conversation> {
@@ -109,6 +102,6 @@ export class Conversations implements AsyncDisposable {
       this.#live = undefined;
       this.#current = undefined;
     }
-    await this.#close(conversation);
+    void this.#over.close(conversation.link);
   }
 }

@@ -1,6 +1,5 @@
 import type { Awaitable } from "../async/awaitable.ts";
-import { type Clock, sleep } from "../async/clock.ts";
-import { unlessAborted } from "../async/unless-aborted.ts";
+import { type Clock, sleep, waitFor } from "../async/clock.ts";
 import { RpcError } from "../errors/rpc-error.ts";
 import type { RawJson } from "../json/raw.ts";
 import type { Ask } from "../mcp/types.ts";
@@ -35,5 +34,5 @@ export async function answerAll(
   const entries = Object.entries(asks);
   if (entries.length === 0) await sleep(pauseMs, clock, signal);
   const answers = entries.map(async ([key, ask]) => [key, await answerAsk(ask, handlers, signal)] as const);
-  return Object.fromEntries(await unlessAborted(Promise.all(answers), signal));
+  return Object.fromEntries(await waitFor(Promise.all(answers), { signal }));
 }

@@ -1,6 +1,5 @@
-import type { Clock } from "../async/clock.ts";
+import { type Clock, waitFor } from "../async/clock.ts";
 import { LazyAbort } from "../async/lazy-abort.ts";
-import { unlessAborted } from "../async/unless-aborted.ts";
 import { ConnectError } from "../errors/connect-error.ts";
 import { RawJson } from "../json/raw.ts";
 import type { Link } from "../mcp/link.ts";
@@ -24,25 +23,23 @@ export interface InitializeOptions {
 
 /** The handshake of the legacy revisions. A link on which it failed is good for nothing but disposing. */
 export async function initialize(link: Link, options: InitializeOptions): Promise<Agreement> {
-  const { capabilities, clientInfo, signal } = options;
+  const { capabilities, clientInfo } = options;
   const asked = isLegacyRevision(options.revision) ? options.revision : newestLegacyRevision;
-  signal.throwIfAborted();
+  options.signal.throwIfAborted();
   link.use({ kind: "legacy", revision: undefined });
   const tooLate = new AbortController();
   const stop = watchStart(link, options, (reason) => tooLate.abort(reason));
-  const onAbort = (): void => tooLate.abort(signal.reason);
-  signal.addEventListener("abort", onAbort, { once: true });
+  const signal = AbortSignal.any([options.signal, tooLate.signal]);
   try {
     const params = RawJson.fromValue({ protocolVersion: asked, capabilities, clientInfo });
     // Nobody aborts the request: initialize is not cancelled, its link is closed.
     const request = { method: "initialize", params, stop: new LazyAbort() };
-    const agreement = toAgreement(await unlessAborted(link.request(request), tooLate.signal), link, options);
+    const agreement = toAgreement(await waitFor(link.request(request), { signal }), link, options);
     link.use(agreement.mode);
-    await unlessAborted(link.notify("notifications/initialized", undefined), tooLate.signal);
+    await waitFor(link.notify("notifications/initialized", undefined), { signal });
     return agreement;
   } finally {
     stop();
-    signal.removeEventListener("abort", onAbort);
   }
 }
 

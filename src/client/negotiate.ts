@@ -183,19 +183,16 @@ class Attempt {
     const stop = clock.timer(limitMs, () =>
       controller.abort(noAnswer(link.target, `no answer within ${limitMs} ms`)),
     );
-    const onAbort = (): void => controller.abort(signal.reason);
-    signal.addEventListener("abort", onAbort, { once: true });
     try {
       const result = await link.request({
         method: "server/discover",
         params: createModernEnvelope(revision, clientInfo, capabilities)(undefined, {}),
-        stop: fromSignal(controller.signal),
+        stop: fromSignal(AbortSignal.any([controller.signal, signal])),
         id: `probe-${randomBytes(6).toString("hex")}`,
       });
       return toProbed(result, revision);
     } finally {
       stop();
-      signal.removeEventListener("abort", onAbort);
     }
   }
 }

@@ -1,8 +1,7 @@
 import { type Awaitable, isPromise } from "../async/awaitable.ts";
 import type { Cancellation } from "../async/cancellation.ts";
-import type { Clock } from "../async/clock.ts";
+import { type Clock, waitFor } from "../async/clock.ts";
 import type { Deadline } from "../async/deadline.ts";
-import { unlessAborted } from "../async/unless-aborted.ts";
 import { toTrace } from "../audit/bounded.ts";
 import { RpcError, rpcCodes } from "../errors/rpc-error.ts";
 import { ToolError } from "../errors/tool-error.ts";
@@ -61,7 +60,7 @@ export function createToolCalls(options: ToolCallsOptions): ToolCalls {
   const findTool = (name: string, stop: Cancellation): Awaitable<Tool | undefined> => {
     const { last } = lists.tools;
     if (last !== undefined) return toolsByName(last).get(name);
-    return unlessAborted(lists.tools.get(), stop.signal).then(
+    return waitFor(lists.tools.get(), stop).then(
       (tools) => toolsByName(tools).get(name),
       (error: unknown) => {
         throw toNotSent(error);
@@ -81,7 +80,7 @@ export function createToolCalls(options: ToolCallsOptions): ToolCalls {
     attempt(call, tool, spec).then(toRoundOutcome, async (error: unknown) => {
       if (!(error instanceof RpcError) || error.rpcCode !== rpcCodes["rpc.header_mismatch"]) throw error;
       lists.tools.invalidate();
-      const renewed = await unlessAborted(lists.tools.get(), spec.stop.signal);
+      const renewed = await waitFor(lists.tools.get(), spec.stop);
       const known = renewed.find(({ name }) => name === call.name);
       return toRoundOutcome(await attempt(call, known, spec));
     });

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { settlesWithin, sleep } from "../async/clock.ts";
+import { sleep } from "../async/clock.ts";
 import { createVirtualClock } from "./virtual-clock.ts";
 
 test("a sleep ends when its time has come, and not before", async () => {
@@ -30,14 +30,5 @@ test("aborting ends a sleep with the signal's reason and leaves nothing behind",
   const slept = sleep(10, clock, controller.signal);
   controller.abort(new Error("enough"));
   await expect(slept).rejects.toThrow("enough");
-  expect(clock.sleeping).toBe(0);
-});
-
-test("settlesWithin tells whether a promise was quick enough, and leaves no timer behind", async () => {
-  const clock = createVirtualClock();
-  await expect(settlesWithin(Promise.reject(new Error("fails, but in time")), 10, clock)).resolves.toBe(true);
-  const never = settlesWithin(new Promise(() => {}), 10, clock);
-  await clock.advance(10);
-  await expect(never).resolves.toBe(false);
   expect(clock.sleeping).toBe(0);
 });

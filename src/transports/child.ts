@@ -1,6 +1,6 @@
 import { Buffer } from "node:buffer";
 import { type ChildProcess, spawn as spawnProcess } from "node:child_process";
-import { type Clock, settlesWithin, systemClock } from "../async/clock.ts";
+import { type Clock, systemClock, timedOut, waitFor } from "../async/clock.ts";
 import { ConnectError } from "../errors/connect-error.ts";
 import type { Channel } from "../jsonrpc/channel.ts";
 import type { StartProgress } from "../mcp/link.ts";
@@ -99,15 +99,16 @@ export async function spawnChild(command: ChildCommand, options: ChildOptions = 
   };
   const channel = createStreamChannel(stdout, stdin, { ...options, onStray });
 
+  const staysOn = async (): Promise<boolean> => (await waitFor(exited, { ms: stageMs, clock })) === timedOut;
   const close = async (): Promise<void> => {
     // A child that does not read keeps us here no longer than one that does not leave.
     void channel.endOutput();
-    if (!(await settlesWithin(exited, stageMs, clock))) {
+    if (await staysOn()) {
       killTree(child.pid, "SIGTERM");
-      if (!(await settlesWithin(exited, stageMs, clock))) killTree(child.pid, "SIGKILL");
+      if (await staysOn()) killTree(child.pid, "SIGKILL");
     }
     // Nothing survives KILL but what the kernel holds on to; that is not waited for.
-    await settlesWithin(exited, stageMs, clock);
+    await staysOn();
     stdout.destroy();
     stderr.destroy();
     stdin.destroy();

@@ -1,4 +1,5 @@
 import type { Clock } from "../async/clock.ts";
+import { LeakyBucket } from "../async/leaky-bucket.ts";
 import type { RawJson } from "../json/raw.ts";
 import type { Incoming } from "../jsonrpc/channel.ts";
 
@@ -20,7 +21,7 @@ const pieceLength = 10;
 
 type Received = IteratorResult<readonly Incoming[], undefined>;
 
-export interface PacedReaderOptions {
+interface PacedReaderOptions {
   /** Whether an answer was waited for; each time it says so, one fewer is. */
   readonly isAsked: () => boolean;
   readonly pause: Pause;
@@ -40,11 +41,11 @@ export class PacedReader implements AsyncIterableIterator<readonly Incoming[]> {
   #pieces: (readonly Incoming[])[] = [];
   #pauseMs = 0;
   #owesPause = false;
-  /** When everything so far is paid for. */
-  #paidAt = 0;
+  readonly #bucket: LeakyBucket;
 
   constructor(channel: AsyncIterable<readonly Incoming[]>, options: PacedReaderOptions) {
     this.#options = options;
+    this.#bucket = new LeakyBucket(options.clock, patienceMs);
     this.#source = channel[Symbol.asyncIterator]();
   }
 
@@ -67,28 +68,18 @@ export class PacedReader implements AsyncIterableIterator<readonly Incoming[]> {
     }
     const received = await this.#source.next();
     if (received.done === true) return { done: true, value: undefined };
-    if (this.#isPaid(received.value)) return { done: false, value: filter(received.value) };
-    this.#divide(received.value);
+    const { isAsked } = this.#options;
+    const waitMs = this.#bucket.charge(received.value.reduce((sum, each) => sum + costOf(each, isAsked), 0));
+    if (waitMs === 0) return { done: false, value: filter(received.value) };
+    for (let start = 0; start < received.value.length; start += pieceLength)
+      this.#pieces.push(received.value.slice(start, start + pieceLength));
+    this.#pauseMs = waitMs / this.#pieces.length;
     return this.next();
   }
 
   async return(): Promise<Received> {
     await this.#source.return?.();
     return { done: true, value: undefined };
-  }
-
-  #isPaid(messages: readonly Incoming[]): boolean {
-    const { clock, isAsked } = this.#options;
-    const costMs = messages.reduce((sum, message) => sum + costOf(message, isAsked), 0);
-    const now = clock.now();
-    if (costMs > 0) this.#paidAt = Math.max(this.#paidAt, now - patienceMs) + costMs;
-    return this.#paidAt <= now;
-  }
-
-  #divide(messages: readonly Incoming[]): void {
-    for (let start = 0; start < messages.length; start += pieceLength)
-      this.#pieces.push(messages.slice(start, start + pieceLength));
-    this.#pauseMs = (this.#paidAt - this.#options.clock.now()) / this.#pieces.length;
   }
 }
 

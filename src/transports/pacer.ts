@@ -1,6 +1,7 @@
 import type { Clock } from "../async/clock.ts";
+import { LeakyBucket } from "../async/leaky-bucket.ts";
 
-export interface PacerOptions {
+interface PacerOptions {
   /** How much may come at once. */
   readonly burstBytes: number;
   readonly bytesPerSecond: number;
@@ -12,13 +13,14 @@ export interface PacerOptions {
 /** Lets a stream come as it likes up to an amount, and beyond that no faster than a rate: whoever floods has to wait. */
 export class Pacer {
   readonly #options: PacerOptions;
-  /** When all that came is paid for. */
-  #paidAt = 0;
+  readonly #bucket: LeakyBucket;
   #stopTimer: (() => void) | undefined;
   #isFree = false;
 
   constructor(options: PacerOptions) {
+    const { burstBytes, bytesPerSecond, clock } = options;
     this.#options = options;
+    this.#bucket = new LeakyBucket(clock, (burstBytes / bytesPerSecond) * 1000);
   }
 
   /** Whether the stream has to wait. */
@@ -28,13 +30,11 @@ export class Pacer {
 
   /** So much came. */
   charge(bytes: number): void {
-    const { burstBytes, bytesPerSecond, clock, pause } = this.#options;
-    const now = clock.now();
-    const burstMs = (burstBytes / bytesPerSecond) * 1000;
-    this.#paidAt = Math.max(this.#paidAt, now - burstMs) + (bytes / bytesPerSecond) * 1000;
-    if (this.#paidAt <= now || this.#isFree || this.isPausing) return;
+    const { bytesPerSecond, clock, pause } = this.#options;
+    const waitMs = this.#bucket.charge((bytes / bytesPerSecond) * 1000);
+    if (waitMs === 0 || this.#isFree || this.isPausing) return;
     pause();
-    this.#stopTimer = clock.timer(this.#paidAt - now, () => this.#goOn());
+    this.#stopTimer = clock.timer(waitMs, () => this.#goOn());
   }
 
   /** From now on everything may come: what is left, of somebody who has gone. */

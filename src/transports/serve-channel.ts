@@ -1,5 +1,5 @@
 import type { Awaitable } from "../async/awaitable.ts";
-import { type Clock, settlesWithin, systemClock } from "../async/clock.ts";
+import { type Clock, systemClock, waitFor } from "../async/clock.ts";
 import { createDeferred } from "../async/deferred.ts";
 import { LazyAbort } from "../async/lazy-abort.ts";
 import { ClosedError } from "../errors/closed-error.ts";
@@ -116,10 +116,10 @@ export async function serveChannel(
     peer.stop();
     inputEnd.abort(new ClosedError("not_sent", "the client sends nothing more"));
     const idle = peer.idle();
-    await settlesWithin(Promise.race([idle, stopped.promise]), lingerMs, clock);
-    if (isStopped) await settlesWithin(idle, stopMs, clock);
+    await waitFor(Promise.race([idle, stopped.promise]), { ms: lingerMs, clock });
+    if (isStopped) await waitFor(idle, { ms: stopMs, clock });
     peer.abort(givenUp());
-    await settlesWithin(idle, graceMs, clock);
+    await waitFor(idle, { ms: graceMs, clock });
   } finally {
     signal?.removeEventListener("abort", stop);
     drain?.removeEventListener("abort", stopWhenIdle);

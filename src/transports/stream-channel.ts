@@ -1,5 +1,5 @@
 import type { Readable, Writable } from "node:stream";
-import { type Clock, settlesWithin, systemClock } from "../async/clock.ts";
+import { type Clock, systemClock, waitFor } from "../async/clock.ts";
 import { RpcError } from "../errors/rpc-error.ts";
 import type { Channel, Incoming, Invalid } from "../jsonrpc/channel.ts";
 import { encodeMessage } from "../jsonrpc/message.ts";
@@ -45,7 +45,7 @@ export function createStreamChannel(
     endOutput: () => writer.end(),
     [Symbol.asyncIterator]: () => receive(readable, options),
     [Symbol.asyncDispose]: async () => {
-      await settlesWithin(writer.end(), closeMs, clock);
+      await waitFor(writer.end(), { ms: closeMs, clock });
       writable.destroy();
       readable.destroy();
     },

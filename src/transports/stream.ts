@@ -1,6 +1,5 @@
 import type { Readable, Writable } from "node:stream";
-import { settlesWithin, systemClock } from "../async/clock.ts";
-import { unlessAborted } from "../async/unless-aborted.ts";
+import { systemClock, waitFor } from "../async/clock.ts";
 import type { Channel } from "../jsonrpc/channel.ts";
 import type { Server } from "../mcp/server.ts";
 import { serveChannel, type ServeOptions } from "./serve-channel.ts";
@@ -41,7 +40,8 @@ export async function serveStream(
       [Symbol.asyncIterator]: () => stream[Symbol.asyncIterator](),
       [Symbol.asyncDispose]: async () => {
         // The last answers leave at the pace of their reader, unless we are told to stop.
-        await settlesWithin(unlessAborted(stream.endOutput(), stopping.signal), lingerMs, clock);
+        const limits = { signal: stopping.signal, ms: lingerMs, clock };
+        await waitFor(stream.endOutput(), limits).catch(() => {});
         await stream[Symbol.asyncDispose]();
       },
     };

@@ -1,4 +1,4 @@
-import { settlesWithin } from "../../../async/clock.ts";
+import { waitFor } from "../../../async/clock.ts";
 import { LazyAbort } from "../../../async/lazy-abort.ts";
 import type { ClosedError } from "../../../errors/closed-error.ts";
 import { RpcError } from "../../../errors/rpc-error.ts";
@@ -111,7 +111,7 @@ export class HttpLink implements Link {
 
   async #close(): Promise<void> {
     // What is on its way, such as the news that nobody will answer, is let arrive.
-    await settlesWithin(Promise.allSettled(this.#delivering), farewellMs, this.#way.clock);
+    await waitFor(Promise.allSettled(this.#delivering), { ms: farewellMs, clock: this.#way.clock });
     this.#closing.abort();
     for (const asking of this.#asked.values()) asking.abort();
     this.#way.close();

@@ -1,0 +1,31 @@
+import { expect, test } from "vitest";
+import { createVirtualClock } from "../testing/virtual-clock.ts";
+import { timedOut, waitFor } from "./clock.ts";
+
+const never = (): Promise<never> => new Promise(() => {});
+
+test("a wait settles as the promise does, and leaves no timer behind", async () => {
+  const clock = createVirtualClock();
+  await expect(waitFor(Promise.resolve(7), { ms: 10, clock })).resolves.toBe(7);
+  await expect(waitFor(Promise.reject(new Error("no")), { ms: 10, clock })).rejects.toThrow("no");
+  expect(clock.sleeping).toBe(0);
+});
+
+test("a wait whose time is over says so, and leaves no timer behind", async () => {
+  const clock = createVirtualClock();
+  const waited = waitFor(never(), { ms: 10, clock });
+  await clock.advance(10);
+  await expect(waited).resolves.toBe(timedOut);
+  expect(clock.sleeping).toBe(0);
+});
+
+test("a signal ends a wait with its reason, before it begins too", async () => {
+  const clock = createVirtualClock();
+  const controller = new AbortController();
+  const waited = waitFor(never(), { signal: controller.signal, ms: 10, clock });
+  controller.abort(new Error("enough"));
+  await expect(waited).rejects.toThrow("enough");
+  const dropped = Promise.reject(new Error("nothing hears of this"));
+  await expect(waitFor(dropped, controller)).rejects.toThrow("enough");
+  expect(clock.sleeping).toBe(0);
+});
