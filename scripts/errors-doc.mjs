@@ -1,4 +1,4 @@
-// Writes docs/errors.md from the catalogue in src/errors/catalogue.ts.
+// Writes docs/errors.md from the catalogue in scripts/error-catalogue.ts.
 //
 //   node scripts/errors-doc.mjs           writes the page
 //   node scripts/errors-doc.mjs --check   exit code 1 when the page is not what it would write
@@ -8,10 +8,10 @@ import { join } from "node:path";
 import { runnerImport } from "vite";
 import { root } from "./setup.mjs";
 
-const { errorCatalogue } = await importSource("errors/catalogue.ts");
-const { rpcCodes } = await importSource("errors/rpc-error.ts");
+const { errorCatalogue } = await importSource("scripts/error-catalogue.ts");
+const { rpcCodes } = await importSource("src/errors/rpc-error.ts");
 
-const head = `<!-- Made by scripts/errors-doc.mjs from src/errors/catalogue.ts. Change that, then run the script. -->
+const head = `<!-- Made by scripts/errors-doc.mjs from scripts/error-catalogue.ts. Change that, then run the script. -->
 
 # Errors
 
@@ -41,9 +41,9 @@ else if (readFileSync(page, "utf8") !== text) {
   process.exitCode = 1;
 }
 
-/** What a file of src exports, which Node 20 cannot load itself. */
+/** The exports of a TypeScript file, which Node 20 cannot load itself. */
 async function importSource(file) {
-  return (await runnerImport(join(root, "src", file), { configFile: false, logLevel: "error" })).module;
+  return (await runnerImport(join(root, file), { configFile: false, logLevel: "error" })).module;
 }
 
 function describe() {

@@ -2,7 +2,7 @@ import { spawnSync } from "node:child_process";
 import { readdirSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
-import { errorCatalogue } from "../src/errors/catalogue.ts";
+import { errorCatalogue } from "../scripts/error-catalogue.ts";
 import { root } from "./source-graph.ts";
 
 test("every class in src/errors is in the catalogue", async () => {

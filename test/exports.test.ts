@@ -1,7 +1,7 @@
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
-import { errorCatalogue } from "../src/errors/catalogue.ts";
+import { errorCatalogue } from "../scripts/error-catalogue.ts";
 import { hasSource, parseExports, readSource, root } from "./source-graph.ts";
 
 // Every public name, types included, sorted. A change here is a change of the public interface: it belongs in

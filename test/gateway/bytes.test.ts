@@ -4,10 +4,10 @@ import { once } from "node:events";
 import { fileURLToPath } from "node:url";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { createGateway, type Gateway } from "../../src/gateway/gateway.ts";
-import { seededJsonTexts } from "../../src/testing/seeded-json.ts";
 import { type HttpListener, listenHttp } from "../../src/transports/http/server/node.ts";
 import { both, initializeOf, json, postOf, sse } from "../support/http-wire.ts";
 import { type RawReply, RawSocket } from "../support/raw-http.ts";
+import { seededJsonTexts } from "../support/seeded-json.ts";
 
 // Invariant 2: what was authorised is what was sent. Documents no parser could write again are put through the gateway,
 // and what arrives at either end is compared as text. Where a message has to be a line, a line break between tokens

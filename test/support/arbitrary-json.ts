@@ -1,6 +1,6 @@
 import * as fc from "fast-check";
 
-export { seededCallTexts, seededJsonTexts } from "../../src/testing/seeded-json.ts";
+export { seededCallTexts, seededJsonTexts } from "./seeded-json.ts";
 
 /**
  * JSON text, not values: random white space, numbers no double can hold, escapes where none are needed,

@@ -1,4 +1,24 @@
-import type { Catalogue } from "./catalogue-shape.ts";
+/** What an error means, and what to do about it. */
+interface CatalogueEntry {
+  readonly meaning: string;
+  readonly advice: string;
+}
+
+type PublicNames = typeof import("../src/index.ts");
+
+/** The codes of an error class; never for anything else. */
+type CodesOf<Value> = Value extends abstract new (...args: never) => infer Thrown
+  ? Thrown extends Error & { readonly code: infer Code extends string }
+    ? Code
+    : never
+  : never;
+
+/** An entry for each code of each error class: one that is missing, or that no class has, does not compile. */
+type Catalogue = {
+  readonly [Name in keyof PublicNames as [CodesOf<PublicNames[Name]>] extends [never] ? never : Name]: {
+    readonly [Code in CodesOf<PublicNames[Name]>]: CatalogueEntry;
+  };
+};
 
 /** Every code of every error, for people who look one up. `docs/errors.md` is made from it. */
 export const errorCatalogue: Catalogue = {
