@@ -4,7 +4,7 @@ import { describe, expect, test } from "vitest";
 import { findCycle, parseImports, readSourceGraph, root, type SourceGraph } from "./source-graph.ts";
 
 // The layer table of docs/architecture.md: each folder of src/ and the folders it may import.
-const base = ["errors", "async"];
+const base = ["errors", "options", "async"];
 const belowTools = [...base, "json", "jsonrpc", "mcp"];
 const belowGateway = [
   ...belowTools,
@@ -18,6 +18,7 @@ const belowGateway = [
 ];
 const layers: Readonly<Record<string, readonly string[]>> = {
   errors: [],
+  options: [],
   async: ["errors"],
   json: base,
   jsonrpc: [...base, "json"],
@@ -36,7 +37,7 @@ const layers: Readonly<Record<string, readonly string[]>> = {
 };
 
 // Folders that open no socket, file or process, and the parts of Node that cannot open one either.
-const pureLayers = ["errors", "async", "json", "jsonrpc", "mcp", "schema", "tools"];
+const pureLayers = ["errors", "options", "async", "json", "jsonrpc", "mcp", "schema", "tools"];
 const pureBuiltins = ["node:async_hooks", "node:buffer", "node:crypto", "node:util", "node:vm"];
 
 describe("the layer table holds for src/", () => {

@@ -1,7 +1,7 @@
 import { text as readText } from "node:stream/consumers";
 import type { Client } from "../client/client.ts";
-import { nearest } from "../errors/nearest.ts";
 import type { Tool } from "../mcp/types.ts";
+import { nearest } from "../options/nearest.ts";
 import { createCallView } from "./call-view.ts";
 import type { Command, Parsed } from "./command.ts";
 import { watchInterrupt } from "./interrupt.ts";

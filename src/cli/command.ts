@@ -1,5 +1,5 @@
 import { parseArgs } from "node:util";
-import { nearest } from "../errors/nearest.ts";
+import { nearest } from "../options/nearest.ts";
 import { UsageError } from "./usage-error.ts";
 
 /** A flag as the help shows it; one with a `value` takes one. */

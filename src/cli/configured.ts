@@ -1,8 +1,8 @@
-import { nearest } from "../errors/nearest.ts";
 import { isNamedFor } from "../gateway/catalog/public-name.ts";
 import type { GatewayConfig, ServerConfig } from "../gateway/config/config.ts";
 import { type RunningGateway, startGateway } from "../gateway/gateway.ts";
 import { createHide, hideInData } from "../gateway/safe-log.ts";
+import { nearest } from "../options/nearest.ts";
 import { defaultNaming, type Naming, prefixOf } from "../tools/namespace.ts";
 import { adviseOn } from "./advice.ts";
 import { readConfigFile } from "./config-file.ts";

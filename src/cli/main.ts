@@ -1,5 +1,5 @@
 #!/usr/bin/env node
-import { nearest } from "../errors/nearest.ts";
+import { nearest } from "../options/nearest.ts";
 import { type Command, commonFlags, parseCommandLine, parseInfoFlag } from "./command.ts";
 import { toComplaint } from "./complaint.ts";
 import { describeCommand, describeProgram } from "./help.ts";

@@ -1,5 +1,5 @@
-import { nearest } from "../errors/nearest.ts";
 import type { Tool } from "../mcp/types.ts";
+import { nearest } from "../options/nearest.ts";
 import { toSafeLine } from "./terminal-text.ts";
 import { UsageError } from "./usage-error.ts";
 import { describeType, parseValue, toValueType, type ValueType } from "./value-type.ts";

@@ -1,4 +1,4 @@
-import { nearest } from "../errors/nearest.ts";
+import { nearest } from "../options/nearest.ts";
 
 type JsonSchema = { readonly [keyword: string]: unknown };
 

@@ -1,9 +1,9 @@
 import type { Clock } from "../async/clock.ts";
 import type { AuditOptions } from "../audit/audit.ts";
 import type { ClosedError } from "../errors/closed-error.ts";
-import type { KeysOf } from "../errors/known-keys.ts";
 import type { Revision } from "../mcp/revision.ts";
 import type { ClientCapabilities, Implementation } from "../mcp/types.ts";
+import type { KeysOf } from "../options/known-keys.ts";
 import type { CallEvent } from "../tools/context.ts";
 import type { ListFault } from "../tools/fit/list-fault.ts";
 import type { EraCache } from "./era-cache.ts";

@@ -1,7 +1,7 @@
 import type { Clock } from "../async/clock.ts";
-import type { KeysOf } from "../errors/known-keys.ts";
 import type { Seal } from "../mcp/seal.ts";
 import type { Implementation } from "../mcp/types.ts";
+import type { KeysOf } from "../options/known-keys.ts";
 import type { Provider } from "../tools/provider.ts";
 import type { Unnamed } from "./access.ts";
 import type { ParkingOptions } from "./bridge/parking.ts";

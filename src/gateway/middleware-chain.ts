@@ -6,9 +6,9 @@ import { createRateLimit, type RateLimit } from "../middleware/rate-limit.ts";
 import { redact, type RedactOptions } from "../middleware/redact.ts";
 import { createScrubber } from "../middleware/scrub.ts";
 import { limitTime } from "../middleware/time-limit.ts";
+import { defined } from "../options/defined.ts";
 import type { Middleware } from "../tools/middleware.ts";
 import type { GatewayConfig } from "./config/config.ts";
-import { given } from "./config/defined-fields.ts";
 import { toRedaction } from "./config/redaction.ts";
 import { logCalls } from "./log-calls.ts";
 import type { GatewayLog } from "./log.ts";
@@ -67,7 +67,7 @@ type Limits = GatewayConfig["limits"];
 
 function openAudit(audit: NonNullable<GatewayConfig["audit"]>): Promise<AuditFile> {
   const { file, maxBytes, keep } = audit;
-  return openAuditFile({ path: file, ...given({ maxBytes, keep }) });
+  return openAuditFile({ path: file, ...defined({ maxBytes, keep }) });
 }
 
 /** Records name the server of a tool, or that a name speaks of; of any other name, the gateway. */

@@ -1,5 +1,5 @@
-import { nearest } from "../errors/nearest.ts";
 import { createGlob } from "../middleware/glob.ts";
+import { nearest } from "../options/nearest.ts";
 import { defaultNaming, type Naming, prefixOf } from "../tools/namespace.ts";
 import type { Source } from "./catalog/catalog.ts";
 import { toPublicName } from "./catalog/public-name.ts";

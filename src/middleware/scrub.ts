@@ -1,5 +1,5 @@
-import { nearest } from "../errors/nearest.ts";
 import { rewriteStrings } from "../json/rewrite-strings.ts";
+import { nearest } from "../options/nearest.ts";
 import { withinTime } from "../schema/time-box.ts";
 import { hideAll, type SecretKind, secrets } from "./secret-kinds.ts";
 

@@ -1,6 +1,5 @@
 import { tryThen } from "../async/awaitable.ts";
 import { systemClock, type Clock } from "../async/clock.ts";
-import { assertKnownKeys, type KeysOf } from "../errors/known-keys.ts";
 import { RpcError, rpcCodes } from "../errors/rpc-error.ts";
 import { RawJson } from "../json/raw.ts";
 import type { Request } from "../jsonrpc/message.ts";
@@ -9,6 +8,7 @@ import { createSeal, type Seal } from "../mcp/seal.ts";
 import type { Server, WireContext } from "../mcp/server.ts";
 import { parseInitialize, toInitializeResult } from "../mcp/session.ts";
 import { type Implementation, isLogLevel, type ServerCapabilities } from "../mcp/types.ts";
+import { assertKnownKeys, type KeysOf } from "../options/known-keys.ts";
 import type { Provider } from "../tools/provider.ts";
 import { createContext } from "./call-context.ts";
 import { createCompletionMethod } from "./completion-method.ts";

@@ -1,6 +1,6 @@
-import { assertKnownKeys, type KeysOf } from "../errors/known-keys.ts";
 import { NotFoundError } from "../errors/not-found-error.ts";
 import { RpcError } from "../errors/rpc-error.ts";
+import { assertKnownKeys, type KeysOf } from "../options/known-keys.ts";
 import { createChangeSource } from "./changes.ts";
 import { toCompletion, toPrompts, toResources } from "./composite-facets.ts";
 import type { CallContext } from "./context.ts";

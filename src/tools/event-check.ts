@@ -1,5 +1,5 @@
-import { nearest } from "../errors/nearest.ts";
 import { isLogLevel, logLevels } from "../mcp/types.ts";
+import { nearest } from "../options/nearest.ts";
 import { describeValue } from "../schema/issue.ts";
 import { isContent } from "./content.ts";
 

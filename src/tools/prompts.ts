@@ -1,4 +1,4 @@
-import { assertKnownKeys, type KeysOf } from "../errors/known-keys.ts";
+import { assertKnownKeys, type KeysOf } from "../options/known-keys.ts";
 import { NotFoundError } from "../errors/not-found-error.ts";
 import { RpcError } from "../errors/rpc-error.ts";
 import { RawJson } from "../json/raw.ts";

@@ -1,5 +1,5 @@
 import { andThen, type Awaitable, recover, settled } from "../async/awaitable.ts";
-import { assertKnownKeys, type KeysOf } from "../errors/known-keys.ts";
+import { assertKnownKeys, type KeysOf } from "../options/known-keys.ts";
 import { NotFoundError } from "../errors/not-found-error.ts";
 import { RpcError } from "../errors/rpc-error.ts";
 import { ToolError } from "../errors/tool-error.ts";

@@ -1,6 +1,6 @@
 import type { StandardSchemaV1 } from "@standard-schema/spec";
-import { assertKnownKeys, type KeysOf } from "../errors/known-keys.ts";
 import type { Icon, Meta, ToolAnnotations, ToolResult } from "../mcp/types.ts";
+import { assertKnownKeys, type KeysOf } from "../options/known-keys.ts";
 import { describeValue } from "../schema/issue.ts";
 import type { InferredInput, SchemaSource } from "../schema/schema.ts";
 import type { EventStream, HandlerResult, OutputResult, StructuredValue } from "./event.ts";

@@ -3,7 +3,6 @@ import { type Clock, systemClock, waitFor } from "../async/clock.ts";
 import { createDeferred } from "../async/deferred.ts";
 import { LazyAbort } from "../async/lazy-abort.ts";
 import { ClosedError } from "../errors/closed-error.ts";
-import type { KeysOf } from "../errors/known-keys.ts";
 import { RpcError } from "../errors/rpc-error.ts";
 import type { RawJson } from "../json/raw.ts";
 import type { Channel } from "../jsonrpc/channel.ts";
@@ -12,6 +11,7 @@ import { Peer } from "../jsonrpc/peer.ts";
 import { decideEra, type Era, isLegalBatch } from "../mcp/era.ts";
 import type { Server, WireContext } from "../mcp/server.ts";
 import { createSession, type Handshake, type Session } from "../mcp/session.ts";
+import type { KeysOf } from "../options/known-keys.ts";
 import { createAnnouncer } from "./announcer.ts";
 
 export interface ServeOptions {

@@ -1,6 +1,6 @@
 import { Writable } from "node:stream";
-import { assertKnownKeys, type KeysOf } from "../errors/known-keys.ts";
 import type { Server } from "../mcp/server.ts";
+import { assertKnownKeys, type KeysOf } from "../options/known-keys.ts";
 import { serveOptionKeys } from "./serve-channel.ts";
 import { serveStream, type ServeStreamOptions } from "./stream.ts";
 

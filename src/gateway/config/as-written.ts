@@ -1,4 +1,4 @@
-import { createReading } from "./findings.ts";
+import { createFindings } from "./findings.ts";
 import { urlKeys } from "./http-launch.ts";
 import { parseJsonc } from "./jsonc.ts";
 
@@ -16,7 +16,7 @@ export interface WrittenLaunch {
  * because a person is to decide by it. The text must have been parsed before.
  */
 export function listLaunches(text: string): readonly WrittenLaunch[] {
-  const top = toFields(parseJsonc(text, createReading({ file: "", env: {} })));
+  const top = toFields(parseJsonc(text, createFindings({ file: "", env: {} })));
   const servers = ["mcpServers", "servers"].flatMap((section) => Object.entries(toFields(top[section])));
   const { middleware } = toFields(top["junctor"]);
   const modules: readonly unknown[] = Array.isArray(middleware) ? middleware : [];

@@ -1,32 +1,36 @@
-import type { Reading } from "./findings.ts";
+import type { Findings } from "./findings.ts";
 
 /** A value inside a config, and where it stands. */
-export interface Part {
+export interface ConfigValue {
   readonly value: unknown;
   readonly path: string;
-  readonly reading: Reading;
+  readonly findings: Findings;
 }
 
 /** An object inside a config. */
-export interface Group {
+export interface ConfigObject {
   readonly path: string;
-  readonly reading: Reading;
-  readonly keys: readonly string[];
-  entries(): readonly (readonly [key: string, part: Part])[];
+  readonly findings: Findings;
+  entries(): readonly (readonly [key: string, value: ConfigValue])[];
   /** Whether there is something else than null. */
   has(key: string): boolean;
-  get(key: string): Part;
+  get(key: string): ConfigValue;
 }
 
-/** The part as an object. Anything else is no object here, arrays included. */
-export function toGroup({ value, path, reading }: Part): Group | undefined {
+/** The value as an object. Anything else is no object here, arrays included. */
+export function toObject({ value, path, findings }: ConfigValue): ConfigObject | undefined {
   if (typeof value !== "object" || value === null || Array.isArray(value)) return undefined;
-  return createGroup(value as { readonly [key: string]: unknown }, path, reading);
-}
-
-/** An object with nothing in it, for a part that is absent. */
-export function emptyGroup({ path, reading }: Part): Group {
-  return createGroup({}, path, reading);
+  const fields = value as { readonly [key: string]: unknown };
+  // Only what was written: a server may be called `constructor`.
+  const read = (key: string): unknown => (Object.hasOwn(fields, key) ? fields[key] : undefined);
+  const get = (key: string): ConfigValue => ({ value: read(key), path: joinPath(path, key), findings });
+  return {
+    path,
+    findings,
+    entries: () => Object.keys(fields).map((key) => [key, get(key)] as const),
+    has: (key) => read(key) !== undefined && read(key) !== null,
+    get,
+  };
 }
 
 /** `mcpServers` and `github` give `mcpServers.github`, `args` and `0` give `args[0]`. */
@@ -36,17 +40,12 @@ export function joinPath(path: string, key: string | number): string {
   return path === "" ? key : `${path}.${key}`;
 }
 
-function createGroup(fields: { readonly [key: string]: unknown }, path: string, reading: Reading): Group {
-  // Only what was written: a server may be called `constructor`.
-  const read = (key: string): unknown => (Object.hasOwn(fields, key) ? fields[key] : undefined);
-  const keys = Object.keys(fields);
-  const get = (key: string): Part => ({ value: read(key), path: joinPath(path, key), reading });
-  return {
-    path,
-    reading,
-    keys,
-    entries: () => keys.map((key) => [key, get(key)] as const),
-    has: (key) => read(key) !== undefined && read(key) !== null,
-    get,
-  };
+/** Reports a mistake. Gives undefined, as readers do for what is wrong. */
+export function refuse({ path, findings }: Omit<ConfigValue, "value">, message: string): undefined {
+  findings.issue(path, message);
+}
+
+/** Reports what is odd and not wrong. */
+export function warn({ path, findings }: Omit<ConfigValue, "value">, message: string): void {
+  findings.warn(path, message);
 }

@@ -1,5 +1,5 @@
 import { resolve } from "node:path";
-import { type Part } from "./config-value.ts";
+import { type ConfigValue, refuse } from "./config-value.ts";
 import { readText } from "./value-readers.ts";
 
 interface Texts {
@@ -10,22 +10,17 @@ const line = /^(?:export\s+)?([A-Za-z_][\w.-]*)\s*=\s*(.*)$/;
 const quoted = /^(?:"((?:[^"\\]|\\.)*)"|'([^']*)'|`([^`]*)`)\s*(?:#.*)?$/;
 
 /** The variables in the file that an `envFile` names. Values are taken as they stand: no variable is filled in. */
-export function readEnvFile(part: Part): Texts {
-  const { path, reading } = part;
-  const { folder, readText: read } = reading.source;
-  const file = readText(part, '"./.env"');
+export function readEnvFile(given: ConfigValue): Texts {
+  const { folder, readText: read } = given.findings.source;
+  const file = readText(given, '"./.env"');
   if (file === undefined) return {};
-  if (read === undefined) {
-    reading.issue(path, "cannot be read here: write its variables into env");
-    return {};
-  }
+  if (read === undefined) return refuse(given, "cannot be read here: write its variables into env") ?? {};
   try {
     return parseEnvFile(read(folder === undefined ? file : resolve(folder, file)), (number, why) =>
-      reading.issue(path, `line ${number} of the file ${why}`),
+      refuse(given, `line ${number} of the file ${why}`),
     );
   } catch (error) {
-    reading.issue(path, `cannot be read (${explain(error)}): create the file, or remove envFile`);
-    return {};
+    return refuse(given, `cannot be read (${explain(error)}): create the file, or remove envFile`) ?? {};
   }
 }
 

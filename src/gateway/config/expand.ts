@@ -1,5 +1,15 @@
 import { basename, dirname, sep } from "node:path";
-import type { ConfigSource } from "./config-source.ts";
+
+/** Where a config comes from, and what its variables and relative paths mean. */
+export interface ConfigSource {
+  /** For messages; `config` when it came from code. */
+  readonly file: string;
+  readonly env: { readonly [name: string]: string | undefined };
+  /** What relative paths are resolved against, and `${workspaceFolder}` stands for. */
+  readonly folder?: string;
+  /** Reads the text of an `envFile`. Without it, an `envFile` is an issue. */
+  readonly readText?: (file: string) => string;
+}
 
 /** A text with its variables filled in. */
 export interface Expansion {

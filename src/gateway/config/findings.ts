@@ -1,9 +1,8 @@
 import type { ConfigIssue } from "../../errors/config-error.ts";
-import type { ConfigSource } from "./config-source.ts";
-import { expand, type Fault } from "./expand.ts";
+import { type ConfigSource, expand, type Fault } from "./expand.ts";
 
 /** One pass over a config: what was found wrong on the way, and what must not be shown. */
-export interface Reading {
+export interface Findings {
   readonly source: ConfigSource;
   readonly issues: readonly ConfigIssue[];
   readonly warnings: readonly ConfigIssue[];
@@ -11,11 +10,11 @@ export interface Reading {
   warn(path: string, message: string): void;
   /** The text with its variables filled in; undefined when one cannot be, which has been reported then. */
   expand(text: string, path: string): string | undefined;
-  /** The same reading, but variables without a value are no issue: they are told to `onUnset`, each once. */
-  withUnset(onUnset: (fault: Unset) => void): Reading;
+  /** The same findings, but variables without a value are no issue: they are told to `onUnset`, each once. */
+  withUnset(onUnset: (fault: Unset) => void): Findings;
   /** Notes a value that must never be shown. */
   hide(value: string): void;
-  /** What must not be shown, longest first: a part of a secret that is replaced first leaves the rest readable. */
+  /** What must not be shown, longest first: a given of a secret that is replaced first leaves the rest readable. */
   secrets(): readonly string[];
 }
 
@@ -24,7 +23,7 @@ export type Unset = Exclude<Fault, { readonly kind: "malformed" }>;
 
 const minSecretLength = 6;
 
-export function createReading(source: ConfigSource): Reading {
+export function createFindings(source: ConfigSource): Findings {
   const issues: ConfigIssue[] = [];
   const warnings: ConfigIssue[] = [];
   const secrets = new Set<string>();
@@ -32,7 +31,7 @@ export function createReading(source: ConfigSource): Reading {
     if (value.length >= minSecretLength) secrets.add(value);
   };
   const expandWith =
-    (onUnset: (fault: Unset, path: string) => void): Reading["expand"] =>
+    (onUnset: (fault: Unset, path: string) => void): Findings["expand"] =>
     (text, path) => {
       const { text: filled, values, faults } = expand(text, source);
       values.forEach(hide);
@@ -44,18 +43,18 @@ export function createReading(source: ConfigSource): Reading {
       }
       return faults.length === 0 ? filled : undefined;
     };
-  const reading: Reading = {
+  const findings: Findings = {
     source,
     issues,
     warnings,
     issue: (path, message) => void issues.push({ path, message }),
     warn: (path, message) => void warnings.push({ path, message }),
     expand: expandWith(once(({ message }, path) => void issues.push({ path, message }))),
-    withUnset: (onUnset) => ({ ...reading, expand: expandWith(once(onUnset)) }),
+    withUnset: (onUnset) => ({ ...findings, expand: expandWith(once(onUnset)) }),
     hide,
     secrets: () => [...secrets].toSorted((a, b) => b.length - a.length),
   };
-  return reading;
+  return findings;
 }
 
 /** A variable is told once, however often it is used. */

@@ -1,36 +1,30 @@
-import type { Group, Part } from "./config-value.ts";
+import { type ConfigObject, type ConfigValue, refuse, warn } from "./config-value.ts";
 import type { ServerLaunch } from "./config.ts";
-import { readAnyText, readGroup, readText } from "./value-readers.ts";
+import { readAnyText, readObject, readText } from "./value-readers.ts";
 
 /** Where the URL may stand: clients disagree. */
 export const urlKeys: readonly string[] = ["url", "serverUrl", "httpUrl"];
 const urlExample = '"https://example.com/mcp"';
 
 /** A server that is reached by HTTP. */
-export function readHttpLaunch(entry: Group, transport: "auto" | "sse"): ServerLaunch | undefined {
+export function readHttpLaunch(entry: ConfigObject, transport: "auto" | "sse"): ServerLaunch | undefined {
   const [key = "url", other] = urlKeys.filter((key) => entry.has(key));
-  if (other !== undefined)
-    entry.reading.issue(entry.get(other).path, `names the URL again: keep ${key} or ${other}`);
-  for (const unused of ["args", "env", "envFile", "cwd"]) {
-    if (entry.has(unused))
-      entry.reading.warn(entry.get(unused).path, "is not used: it is for servers with a command");
-  }
+  if (other !== undefined) refuse(entry.get(other), `names the URL again: keep ${key} or ${other}`);
+  for (const unused of ["args", "env", "envFile", "cwd"])
+    if (entry.has(unused)) warn(entry.get(unused), "is not used: it is for servers with a command");
   const url = readUrl(entry.get(key));
   const headers = entry.has("headers") ? readHeaders(entry.get("headers")) : {};
   return url === undefined ? undefined : { kind: "http", url, headers, transport };
 }
 
-function readUrl(part: Part): string | undefined {
-  const text = readText(part, urlExample);
+function readUrl(given: ConfigValue): string | undefined {
+  const text = readText(given, urlExample);
   if (text === undefined) return undefined;
   const problem = findUrlProblem(text);
-  if (problem === undefined) {
-    // Some services take their key there: ?apiKey=…
-    for (const value of new URL(text).searchParams.values()) part.reading.hide(value);
-    return text;
-  }
-  part.reading.issue(part.path, problem);
-  return undefined;
+  if (problem !== undefined) return refuse(given, problem);
+  // Some services take their key there: ?apiKey=…
+  for (const value of new URL(text).searchParams.values()) given.findings.hide(value);
+  return text;
 }
 
 /** Says nothing of the URL itself: it may hold a key. */
@@ -42,23 +36,21 @@ function findUrlProblem(text: string): string | undefined {
   return 'has a name or password in it, which is not sent: write "headers": { "Authorization": "Bearer ${TOKEN}" }';
 }
 
-function readHeaders(part: Part): { readonly [name: string]: string } {
-  const { reading } = part;
-  const group = readGroup(part, '"headers": { "Authorization": "Bearer ${TOKEN}" }');
+function readHeaders(given: ConfigValue): { readonly [name: string]: string } {
+  const object = readObject(given, '"headers": { "Authorization": "Bearer ${TOKEN}" }');
   const headers: [string, string][] = [];
   const seen = new Set<string>();
-  for (const [name, at] of group?.entries() ?? []) {
-    if (!/^[!#$%&'*+.^_`|~\w-]+$/.test(name)) {
-      reading.issue(at.path, "is not the name of a header: use letters, digits and -");
-    } else if (seen.has(name.toLowerCase())) {
-      reading.issue(at.path, "is written twice, in upper and lower case: keep one of them");
-    }
+  for (const [name, at] of object?.entries() ?? []) {
+    if (!/^[!#$%&'*+.^_`|~\w-]+$/.test(name))
+      refuse(at, "is not the name of a header: use letters, digits and -");
+    else if (seen.has(name.toLowerCase()))
+      refuse(at, "is written twice, in upper and lower case: keep one of them");
     seen.add(name.toLowerCase());
     const value = readAnyText(at, '"Bearer ${TOKEN}"');
     if (value === undefined) continue;
-    hideHeader(value, reading.hide);
+    hideHeader(value, at.findings.hide);
     if (/^[\t\u0020-\u007e\u0080-\u00ff]*$/.test(value)) headers.push([name, value]);
-    else reading.issue(at.path, "has a line break or a character no header can carry: remove it");
+    else refuse(at, "has a line break or a character no header can carry: remove it");
   }
   return Object.fromEntries(headers);
 }

@@ -1,10 +1,10 @@
 import * as fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { ConfigError, type ConfigIssue } from "../../errors/config-error.ts";
-import { createReading, type Reading } from "./findings.ts";
+import { createFindings, type Findings } from "./findings.ts";
 import { parseJsonc } from "./jsonc.ts";
 
-const read = (): Reading => createReading({ file: "f", env: {} });
+const read = (): Findings => createFindings({ file: "f", env: {} });
 const parse = (text: string): unknown => parseJsonc(text, read());
 
 describe("what people write", () => {
@@ -29,9 +29,9 @@ describe("what people write", () => {
   });
 
   test("a key that is written twice is an issue at every level, and the rest is read", () => {
-    const reading = read();
-    parseJsonc('{ "a": [{ "b c": 1,\n "b c": 2 }],\n\n "a": 3, "d": 4 }', reading);
-    expect(reading.issues).toEqual([
+    const findings = read();
+    parseJsonc('{ "a": [{ "b c": 1,\n "b c": 2 }],\n\n "a": 3, "d": 4 }', findings);
+    expect(findings.issues).toEqual([
       { path: 'a[0]["b c"]', message: "is written twice, in lines 1 and 2: keep one of them" },
       { path: "a", message: "is written twice, in lines 1 and 4: keep one of them" },
     ]);

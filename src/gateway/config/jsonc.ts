@@ -1,7 +1,6 @@
 import { ConfigError } from "../../errors/config-error.ts";
 import { joinPath } from "./config-value.ts";
-import type { Reading } from "./findings.ts";
-import { describeFound } from "./jsonc-found.ts";
+import type { Findings } from "./findings.ts";
 
 const maxDepth = 64;
 const blank = /(?:[ \t\r\n]+|\/\/[^\r\n]*|\/\*[^]*?\*\/)*/y;
@@ -17,7 +16,7 @@ const escape = /^\\./;
 interface Cursor {
   readonly text: string;
   at: number;
-  readonly reading: Reading;
+  readonly findings: Findings;
 }
 
 /**
@@ -25,8 +24,8 @@ interface Cursor {
  * written twice is an issue, because programs disagree on which of the two counts. Throws a `ConfigError` with the line
  * and column of a syntax error. Nothing at all gives undefined.
  */
-export function parseJsonc(text: string, reading: Reading): unknown {
-  const cursor: Cursor = { text, at: text.startsWith("\uFEFF") ? 1 : 0, reading };
+export function parseJsonc(text: string, findings: Findings): unknown {
+  const cursor: Cursor = { text, at: text.startsWith("\uFEFF") ? 1 : 0, findings };
   skipBlank(cursor);
   if (cursor.at === text.length) return undefined;
   const value = parseValue(cursor, "", 0);
@@ -78,10 +77,10 @@ function parseObject(cursor: Cursor, path: string, depth: number): unknown {
   return Object.fromEntries(entries);
 }
 
-function refuseTwice({ text, reading }: Cursor, path: string, first: number, second: number): void {
+function refuseTwice({ text, findings }: Cursor, path: string, first: number, second: number): void {
   const [one, two] = [position(text, first).line, position(text, second).line];
   const lines = one === two ? `line ${one}` : `lines ${one} and ${two}`;
-  reading.issue(path, `is written twice, in ${lines}: keep one of them`);
+  findings.issue(path, `is written twice, in ${lines}: keep one of them`);
 }
 
 function parseArray(cursor: Cursor, path: string, depth: number): unknown {
@@ -143,11 +142,58 @@ function unexpected(cursor: Cursor, wanted: string): ConfigError {
 
 function failed(cursor: Cursor, message: string): ConfigError {
   const { line, column } = position(cursor.text, cursor.at);
-  const { source, issues } = cursor.reading;
+  const { source, issues } = cursor.findings;
   return new ConfigError(source.file, [...issues, { path: `line ${line}, column ${column}`, message }]);
 }
 
 function position(text: string, at: number): { readonly line: number; readonly column: number } {
   const lines = text.slice(text.startsWith("\uFEFF") ? 1 : 0, at).split(/\r\n|\r|\n/);
   return { line: lines.length, column: (lines.at(-1)?.length ?? 0) + 1 };
+}
+
+/** What stands at a place where something else was expected, and what that probably means. */
+function describeFound(text: string, at: number): string {
+  const character = text[at];
+  if (character === undefined) return "the end of the file: is a bracket not closed?";
+  // A longer word, or one with digits, may be a key that somebody forgot to quote.
+  const [word] = /[A-Za-z]{1,20}(?!\w)/y.exec(text.slice(at, at + 22)) ?? [];
+  if (word !== undefined) return word + adviceOnWord(word);
+  switch (character) {
+    case '"':
+      return "a string: is a comma missing before it?";
+    case "'":
+    case "‘":
+    case "’":
+    case "“":
+    case "”":
+      return `${character} (write plain double quotes: ")`;
+    case "#":
+      return "# (a comment begins with //)";
+    default:
+      return /[!-~]/.test(character) ? JSON.stringify(character) : toCodePoint(text, at);
+  }
+}
+
+function adviceOnWord(word: string): string {
+  switch (word) {
+    case "True":
+    case "False":
+    case "Null":
+      return ` (write ${word.toLowerCase()})`;
+    case "None":
+    case "undefined":
+      return " (write null)";
+    case "true":
+    case "false":
+    case "null":
+      return "";
+    default:
+      return " (write texts and names in double quotes)";
+  }
+}
+
+/** Characters that cannot be seen, or look like others, by their number. */
+function toCodePoint(text: string, at: number): string {
+  const number = text.codePointAt(at)?.toString(16).toUpperCase().padStart(4, "0");
+  return `the character U+${number}: remove it`;
 }

@@ -1,45 +1,33 @@
 import { resolve } from "node:path";
-import { type Group, type Part, toGroup } from "./config-value.ts";
+import { defined } from "../../options/defined.ts";
+import { type ConfigObject, type ConfigValue, refuse, toObject } from "./config-value.ts";
 import type { CallLimits, GatewayConfig } from "./config.ts";
-import { given } from "./defined-fields.ts";
 import { readHttpSettings } from "./http-settings.ts";
 import { readKeys } from "./key-settings.ts";
 import { readRedaction } from "./redaction.ts";
 import { defaultKeys, settingKeys } from "./server-settings.ts";
-import { type KeyHints, refuseUnknownKeys } from "./unknown-keys.ts";
 import {
+  type KeyHints,
   readAllowed,
   readChoice,
   readFlag,
-  readGroup,
-  readGroupOrEmpty,
+  readObject,
+  readObjectOrEmpty,
   readList,
   readNumber,
   readText,
   readTexts,
+  refuseUnknownKeys,
   timeRange,
 } from "./value-readers.ts";
 
 /** What the `junctor` section says of the gateway as a whole. */
-export type GatewaySettings = Omit<GatewayConfig, "servers" | "disabled" | "secrets" | "warnings">;
+type GatewaySettings = Omit<GatewayConfig, "servers" | "disabled" | "secrets" | "warnings">;
 
-const keys = [
-  "servers",
-  "defaults",
-  "separator",
-  "keys",
-  "allow",
-  "deny",
-  "middleware",
-  "audit",
-  "limits",
-  "redact",
-  "http",
-  "log",
-  "firstListMs",
-  "maxStarts",
-  "remember",
-];
+const keys: readonly string[] =
+  "servers defaults separator keys allow deny middleware audit limits redact http log firstListMs maxStarts remember".split(
+    " ",
+  );
 const levels = ["trace", "debug", "info", "warn", "error", "silent"] as const;
 /** A cold `npx` takes seconds; many clients list once and never again. */
 const usualFirstListMs = 20_000;
@@ -57,7 +45,7 @@ function adviseOn(key: string): string {
 }
 
 /** Reads the section, but for its `servers` and their `defaults`. */
-export function readGatewaySettings(section: Group): GatewaySettings {
+export function readGatewaySettings(section: ConfigObject): GatewaySettings {
   refuseUnknownKeys(section, keys, ofServers);
   return {
     separator: readChoice(section.get("separator"), ["__", "_", "-", ".", "/"]) ?? "__",
@@ -79,54 +67,56 @@ export function readGatewaySettings(section: Group): GatewaySettings {
 }
 
 /** A path, resolved against the folder of the config. */
-function readPath(part: Part): string | undefined {
-  const file = readText(part, '"./file"');
-  const { folder } = part.reading.source;
+function readPath(given: ConfigValue): string | undefined {
+  const file = readText(given, '"./file"');
+  const { folder } = given.findings.source;
   return file === undefined || folder === undefined ? file : resolve(folder, file);
 }
 
-function readAudit(part: Part): GatewayConfig["audit"] {
-  const { reading, path } = part;
-  const group = toGroup(part);
-  if (group === undefined) {
-    if (typeof part.value !== "string") readGroup(part, auditExample);
-    const file = typeof part.value === "string" ? readPath(part) : undefined;
+function readAudit(given: ConfigValue): GatewayConfig["audit"] {
+  const object = toObject(given);
+  if (object === undefined) {
+    if (typeof given.value !== "string") readObject(given, auditExample);
+    const file = typeof given.value === "string" ? readPath(given) : undefined;
     return file === undefined ? undefined : { file };
   }
-  const isAllKnown = refuseUnknownKeys(group, ["file", "maxBytes", "keep", "arguments"]);
-  if (!group.has("file") && isAllKnown) reading.issue(path, `has no file: write ${auditExample}`);
-  const file = readPath(group.get("file"));
-  const rest = given({
-    maxBytes: readNumber(group.get("maxBytes"), { min: 1024, max: 2 ** 40, example: 67_108_864 }),
-    keep: readNumber(group.get("keep"), { min: 0, max: 1000, example: 5 }),
-    arguments: readFlag(group.get("arguments")),
+  const isAllKnown = refuseUnknownKeys(object, ["file", "maxBytes", "keep", "arguments"]);
+  if (!object.has("file") && isAllKnown) refuse(given, `has no file: write ${auditExample}`);
+  const file = readPath(object.get("file"));
+  const rest = defined({
+    maxBytes: readNumber(object.get("maxBytes"), { min: 1024, max: 2 ** 40, example: 67_108_864 }),
+    keep: readNumber(object.get("keep"), { min: 0, max: 1000, example: 5 }),
+    arguments: readFlag(object.get("arguments")),
   });
   return file === undefined ? undefined : { file, ...rest };
 }
 
-function readLimits(part: Part): GatewayConfig["limits"] {
-  const group = readGroupOrEmpty(part, '"limits": { "callsPerMinute": 60 }');
-  refuseUnknownKeys(group, ["callsPerMinute", "callTimeoutMs", "tools"]);
-  const tools = readGroup(group.get("tools"), '"tools": { "github__*": { "callsPerMinute": 60 } }');
+function readLimits(given: ConfigValue): GatewayConfig["limits"] {
+  const object = readObjectOrEmpty(given, '"limits": { "callsPerMinute": 60 }');
+  refuseUnknownKeys(object, ["callsPerMinute", "callTimeoutMs", "tools"]);
+  const tools = readObject(object.get("tools"), '"tools": { "github__*": { "callsPerMinute": 60 } }');
   const entries = (tools?.entries() ?? []).map(([glob, at]) => [glob, readToolLimits(at)] as const);
-  return { ...readCallLimits(group), ...(tools === undefined ? {} : { tools: Object.fromEntries(entries) }) };
+  return {
+    ...readCallLimits(object),
+    ...(tools === undefined ? {} : { tools: Object.fromEntries(entries) }),
+  };
 }
 
-function readToolLimits(part: Part): CallLimits {
-  const group = readGroupOrEmpty(part, '{ "callsPerMinute": 60 }');
-  refuseUnknownKeys(group, ["callsPerMinute", "callTimeoutMs"]);
-  return readCallLimits(group);
+function readToolLimits(given: ConfigValue): CallLimits {
+  const object = readObjectOrEmpty(given, '{ "callsPerMinute": 60 }');
+  refuseUnknownKeys(object, ["callsPerMinute", "callTimeoutMs"]);
+  return readCallLimits(object);
 }
 
-function readCallLimits(group: Group): CallLimits {
-  return given({
-    callsPerMinute: readNumber(group.get("callsPerMinute"), { min: 1, max: 1_000_000, example: 60 }),
-    callTimeoutMs: readNumber(group.get("callTimeoutMs"), timeRange(60_000)),
+function readCallLimits(object: ConfigObject): CallLimits {
+  return defined({
+    callsPerMinute: readNumber(object.get("callsPerMinute"), { min: 1, max: 1_000_000, example: 60 }),
+    callTimeoutMs: readNumber(object.get("callTimeoutMs"), timeRange(60_000)),
   });
 }
 
-function readLevel(part: Part): (typeof levels)[number] | undefined {
-  const group = readGroupOrEmpty(part, '"log": { "level": "debug" }');
-  refuseUnknownKeys(group, ["level"]);
-  return readChoice(group.get("level"), levels);
+function readLevel(given: ConfigValue): (typeof levels)[number] | undefined {
+  const object = readObjectOrEmpty(given, '"log": { "level": "debug" }');
+  refuseUnknownKeys(object, ["level"]);
+  return readChoice(object.get("level"), levels);
 }

@@ -1,18 +1,18 @@
 import { ConfigError } from "../../errors/config-error.ts";
-import { nearest } from "../../errors/nearest.ts";
+import { nearest } from "../../options/nearest.ts";
 import type { Separator } from "../../tools/namespace.ts";
-import type { ConfigSource } from "./config-source.ts";
-import { emptyGroup, type Group, type Part, toGroup } from "./config-value.ts";
+import { type ConfigObject, type ConfigValue, refuse, toObject, warn } from "./config-value.ts";
 import type { DisabledServer, GatewayConfig, ServerConfig } from "./config.ts";
-import { createReading, type Reading } from "./findings.ts";
+import type { ConfigSource } from "./expand.ts";
+import { createFindings, type Findings } from "./findings.ts";
 import { parseJsonc } from "./jsonc.ts";
 import { readGatewaySettings } from "./junctor-section.ts";
 import { describePrefixRule, findSamePrefixes, isPrefix, toPrefix } from "./prefix.ts";
 import { readServerEntries, type ServerEntry } from "./server-entry.ts";
 import { checkServerNames, readDefaults, readServerSettings } from "./server-settings.ts";
-import { readGroupOrEmpty } from "./value-readers.ts";
+import { readObjectOrEmpty } from "./value-readers.ts";
 
-export type { ConfigSource } from "./config-source.ts";
+export type { ConfigSource } from "./expand.ts";
 
 const sections = ["mcpServers", "servers", "junctor", "inputs"];
 const example = '{ "mcpServers": { "NAME": { "command": "npx", "args": ["-y", "a-server"] } } }';
@@ -25,54 +25,54 @@ const example = '{ "mcpServers": { "NAME": { "command": "npx", "args": ["-y", "a
  * const config = parseConfig(text, { file: "mcp.json", env: process.env, folder: "." });
  */
 export function parseConfig(text: string, source: ConfigSource): GatewayConfig {
-  const reading = createReading(source);
-  return toConfig(parseJsonc(text, reading), reading);
+  const findings = createFindings(source);
+  return toConfig(parseJsonc(text, findings), findings);
 }
 
 /** Like {@link parseConfig}, of a config that was written as an object. */
 export function parseConfigValue(value: unknown, source: ConfigSource): GatewayConfig {
-  return toConfig(value, createReading(source));
+  return toConfig(value, createFindings(source));
 }
 
-function toConfig(value: unknown, reading: Reading): GatewayConfig {
-  const top = readTop({ value, path: "", reading });
+function toConfig(value: unknown, findings: Findings): GatewayConfig {
+  const top = readTop({ value, path: "", findings });
   const entries = readServerEntries(top);
-  const section = readGroupOrEmpty(top.get("junctor"), '"junctor": { "separator": "__" }');
+  const section = readObjectOrEmpty(top.get("junctor"), '"junctor": { "separator": "__" }');
   const settings = readGatewaySettings(section);
   const servers = readServers(entries, section, settings.separator);
   warnOfUnusedAudits(section);
-  const { issues, warnings, source } = reading;
+  const { issues, warnings, source } = findings;
   if (issues.length > 0) throw new ConfigError(source.file, issues);
-  return { ...servers, ...settings, secrets: reading.secrets(), warnings };
+  return { ...servers, ...settings, secrets: findings.secrets(), warnings };
 }
 
 /** The top level. What else stands there is the business of other programs, unless it is one of ours misspelt. */
-function readTop(part: Part): Group {
-  const { reading } = part;
-  const top = toGroup(part);
+function readTop(given: ConfigValue): ConfigObject {
+  const { findings } = given;
+  const top = toObject(given);
   if (top === undefined) {
-    reading.issue("", `is ${part.value === undefined ? "empty" : "not an object"}: write ${example}`);
-    return emptyGroup(part);
+    refuse(given, `is ${given.value === undefined ? "empty" : "not an object"}: write ${example}`);
+    return readObjectOrEmpty({ ...given, value: undefined }, example);
   }
-  const issuesBefore = reading.issues.length;
-  for (const [key, { path }] of top.entries()) {
+  const issuesBefore = findings.issues.length;
+  for (const [key, at] of top.entries()) {
     const near = sections.includes(key) ? undefined : nearest(key, sections);
-    if (near !== undefined) reading.issue(path, `is not known here: did you mean ${near}?`);
+    if (near !== undefined) refuse(at, `is not known here: did you mean ${near}?`);
   }
-  const hasServers = top.has("mcpServers") || top.has("servers") || reading.issues.length > issuesBefore;
+  const hasServers = top.has("mcpServers") || top.has("servers") || findings.issues.length > issuesBefore;
   // Without servers, and with nothing of ours, it is most likely another program's file.
-  if (!hasServers && !top.has("junctor")) reading.issue("", `has no servers: write ${example}`);
+  if (!hasServers && !top.has("junctor")) refuse(given, `has no servers: write ${example}`);
   return top;
 }
 
 function readServers(
   entries: readonly ServerEntry[],
-  section: Group,
+  section: ConfigObject,
   separator: Separator,
 ): Pick<GatewayConfig, "servers" | "disabled"> {
-  const group = readGroupOrEmpty(section.get("servers"), '"servers": { "NAME": { "start": "lazy" } }');
+  const object = readObjectOrEmpty(section.get("servers"), '"servers": { "NAME": { "start": "lazy" } }');
   checkServerNames(
-    group,
+    object,
     entries.map(({ name }) => name),
   );
   const defaults = readDefaults(section.get("defaults"));
@@ -80,10 +80,13 @@ function readServers(
   const servers: ServerConfig[] = [];
   const disabled: DisabledServer[] = [];
   for (const { name, launch, disabled: reason, tools } of entries) {
-    const part = group.get(name);
+    const given = object.get(name);
     // Read for every server: what is wrong with the settings of one that is off is said together with the rest.
-    const { prefix: own, ...settings } = readServerSettings(part, defaults);
-    if (typeof own === "string") checkPrefix(own, separator, `${part.path}.prefix`, group.reading);
+    const { prefix: own, ...settings } = readServerSettings(given, defaults);
+    if (typeof own === "string" && !isPrefix(own, separator)) {
+      const rule = own === "" ? "write false for none" : describePrefixRule(separator);
+      object.findings.issue(`${given.path}.prefix`, `cannot be a prefix: ${rule}`);
+    }
     const prefix = own ?? toPrefix(name, separator);
     const { tools: rules, audit } = settings;
     if (reason !== undefined) disabled.push({ name, prefix, tools: rules, audit, reason });
@@ -93,7 +96,7 @@ function readServers(
   const prefixes = new Map([...servers, ...disabled].map(({ name, prefix }) => [name, prefix]));
   for (const [first, second] of findSamePrefixes(prefixes, separator)) {
     const advice = `write "junctor": { "servers": { ${JSON.stringify(second)}: { "prefix": "…" } } }`;
-    group.reading.issue(
+    object.findings.issue(
       paths.get(second) ?? "",
       `has the same prefix as ${JSON.stringify(first)}: ${advice}`,
     );
@@ -102,18 +105,12 @@ function readServers(
 }
 
 /** A server's audit setting says what is recorded of it; whether anything is, and where, is said of the gateway. */
-function warnOfUnusedAudits(section: Group): void {
+function warnOfUnusedAudits(section: ConfigObject): void {
   if (section.has("audit")) return;
-  for (const [, part] of toGroup(section.get("servers"))?.entries() ?? []) {
-    const group = toGroup(part);
-    if (group?.has("audit") !== true) continue;
+  for (const [, given] of toObject(section.get("servers"))?.entries() ?? []) {
+    const object = toObject(given);
+    if (object?.has("audit") !== true) continue;
     const advice = 'is not used while there is no audit: write "junctor": { "audit": "audit.jsonl" }';
-    section.reading.warn(group.get("audit").path, advice);
+    warn(object.get("audit"), advice);
   }
-}
-
-function checkPrefix(prefix: string, separator: Separator, path: string, reading: Reading): void {
-  if (isPrefix(prefix, separator)) return;
-  const rule = prefix === "" ? "write false for none" : describePrefixRule(separator);
-  reading.issue(path, `cannot be a prefix: ${rule}`);
 }

@@ -1,19 +1,17 @@
-import { nearest } from "../../errors/nearest.ts";
 import { type SecretKind, secrets } from "../../middleware/secret-kinds.ts";
-import type { Part } from "./config-value.ts";
+import { nearest } from "../../options/nearest.ts";
+import { type ConfigValue, refuse } from "./config-value.ts";
 import { readText } from "./value-readers.ts";
 
 const example = '"/sk-[a-z0-9]+/i"';
 const kinds = Object.keys(secrets);
 
 /** The name of a kind of secret, or a regular expression written `/…/flags`. */
-export function readRedaction(part: Part): string | undefined {
-  const text = readText(part, example);
+export function readRedaction(given: ConfigValue): string | undefined {
+  const text = readText(given, example);
   if (text === undefined) return undefined;
   const problem = text.startsWith("/") ? findPatternProblem(text) : findNameProblem(text);
-  if (problem === undefined) return text;
-  part.reading.issue(part.path, problem);
-  return undefined;
+  return problem === undefined ? text : refuse(given, problem);
 }
 
 /** What a redaction of a config stands for. */

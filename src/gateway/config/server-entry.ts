@@ -1,11 +1,10 @@
 import { readCommandLaunch } from "./command-launch.ts";
-import { type Group, type Part, toGroup } from "./config-value.ts";
+import { type ConfigObject, type ConfigValue, refuse, toObject } from "./config-value.ts";
 import type { ServerLaunch } from "./config.ts";
-import { checkEntryKeys } from "./entry-keys.ts";
-import { allTools, type EntryTools, readEntryTools } from "./entry-tools.ts";
+import { allTools, checkEntryKeys, type EntryTools, readEntryTools } from "./entry-keys.ts";
 import type { Unset } from "./findings.ts";
 import { readHttpLaunch, urlKeys } from "./http-launch.ts";
-import { readChoice, readFlag, readGroup } from "./value-readers.ts";
+import { readChoice, readFlag, readObject } from "./value-readers.ts";
 
 /** One server of the file, used or not. */
 export interface ServerEntry {
@@ -32,35 +31,30 @@ const aliases = new Map<unknown, Way>([
 ]);
 
 /** The servers of both sections, `mcpServers`, as most clients have it, and VS Code's `servers`, in the file's order. */
-export function readServerEntries(top: Group): readonly ServerEntry[] {
-  const entries = top.entries().flatMap(([section, part]) => {
+export function readServerEntries(top: ConfigObject): readonly ServerEntry[] {
+  const entries = top.entries().flatMap(([section, given]) => {
     if (section !== "mcpServers" && section !== "servers") return [];
-    return readGroup(part, `"${section}": { "NAME": { "command": "npx" } }`)?.entries() ?? [];
+    return readObject(given, `"${section}": { "NAME": { "command": "npx" } }`)?.entries() ?? [];
   });
   const paths = new Map<string, string>();
-  return entries.flatMap(([name, part]) => {
-    const { path, reading } = part;
+  return entries.flatMap(([name, given]) => {
+    const { path } = given;
     const other = paths.get(name);
-    if (other !== undefined) {
-      reading.issue(path, `has the name of ${other}: rename or remove one of them`);
-      return [];
-    }
+    if (other !== undefined)
+      return refuse(given, `has the name of ${other}: rename or remove one of them`) ?? [];
     paths.set(name, path);
-    if (name.trim() === "") reading.issue(path, "has no name: write one between the quotes");
-    return [{ name, path, ...readEntry(part) }];
+    if (name.trim() === "") refuse(given, "has no name: write one between the quotes");
+    return [{ name, path, ...readEntry(given) }];
   });
 }
 
 const unused = { launch: undefined, disabled: undefined, tools: allTools };
 
-function readEntry(part: Part): Pick<ServerEntry, "launch" | "disabled" | "tools"> {
+function readEntry(given: ConfigValue): Pick<ServerEntry, "launch" | "disabled" | "tools"> {
   const unset: Unset[] = [];
-  const reading = part.reading.withUnset((fault) => void unset.push(fault));
-  const entry = toGroup({ ...part, reading });
-  if (entry === undefined) {
-    part.reading.issue(part.path, `must be an object: write ${example}`);
-    return unused;
-  }
+  const findings = given.findings.withUnset((fault) => void unset.push(fault));
+  const entry = toObject({ ...given, findings });
+  if (entry === undefined) return refuse(given, `must be an object: write ${example}`) ?? unused;
   // Mistakes in a server that is not used do no harm.
   const isOff = readFlag(entry.get("disabled")) === true || readFlag(entry.get("enabled")) === false;
   if (isOff) return unused;
@@ -78,7 +72,7 @@ function describeUnset(unset: readonly Unset[]): string {
   return `${isOne ? "a variable it needs is" : "variables it needs are"} not set: ${advice.join("; ")}`;
 }
 
-function readLaunch(entry: Group): ServerLaunch | undefined {
+function readLaunch(entry: ConfigObject): ServerLaunch | undefined {
   const misspelt = checkEntryKeys(entry);
   const way = readWay(entry, misspelt);
   if (way !== undefined) return way === "stdio" ? readCommandLaunch(entry) : readHttpLaunch(entry, way);
@@ -89,37 +83,34 @@ function readLaunch(entry: Group): ServerLaunch | undefined {
 }
 
 /** Undefined when that is not clear, which has been reported then. */
-function readWay(entry: Group, misspelt: ReadonlySet<string>): "stdio" | "auto" | "sse" | undefined {
-  const { path, reading } = entry;
+function readWay(entry: ConfigObject, misspelt: ReadonlySet<string>): "stdio" | "auto" | "sse" | undefined {
   const urlKey = urlKeys.find((key) => entry.has(key));
   const hasCommand = entry.has("command");
-  if (hasCommand && urlKey !== undefined) {
-    reading.issue(path, `has both command and ${urlKey}: keep the one the server is reached by`);
-    return undefined;
-  }
+  if (hasCommand && urlKey !== undefined)
+    return refuse(entry, `has both command and ${urlKey}: keep the one the server is reached by`);
   if (!hasCommand && urlKey === undefined) {
     // One that is misspelt has been reported.
-    if (!misspelt.has("command") && !urlKeys.some((key) => misspelt.has(key)))
-      reading.issue(path, `has neither command nor url: write ${example}`);
-    return undefined;
+    const isReported = misspelt.has("command") || urlKeys.some((key) => misspelt.has(key));
+    return isReported ? undefined : refuse(entry, `has neither command nor url: write ${example}`);
   }
   const said = readSaid(entry);
   if (said === "wrong") return undefined;
   if (said !== undefined && (said.way === "stdio") !== hasCommand) {
     const [has, right] = hasCommand ? ["command", "stdio"] : ["url", "http"];
-    reading.issue(said.path, `does not fit a server with a ${has}: write "${right}", or leave it out`);
-    return undefined;
+    return refuse(said.given, `does not fit a server with a ${has}: write "${right}", or leave it out`);
   }
   if (hasCommand) return "stdio";
   return said?.way === "sse" ? "sse" : "auto";
 }
 
 /** What `type` says, or `transport`, its other name. */
-function readSaid(entry: Group): { readonly way: Way; readonly path: string } | "wrong" | undefined {
+function readSaid(
+  entry: ConfigObject,
+): { readonly way: Way; readonly given: ConfigValue } | "wrong" | undefined {
   // Some clients have an object there, for themselves.
   const key = entry.has("type") ? "type" : "transport";
-  const part = entry.get(key);
-  if (!entry.has(key) || (key === "transport" && typeof part.value !== "string")) return undefined;
-  const way = aliases.get(part.value) ?? readChoice(part, ways);
-  return way === undefined ? "wrong" : { way, path: part.path };
+  const given = entry.get(key);
+  if (!entry.has(key) || (key === "transport" && typeof given.value !== "string")) return undefined;
+  const way = aliases.get(given.value) ?? readChoice(given, ways);
+  return way === undefined ? "wrong" : { way, given };
 }

@@ -1,54 +1,45 @@
-import { nearest } from "../../errors/nearest.ts";
-import type { Group, Part } from "./config-value.ts";
+import { defined } from "../../options/defined.ts";
+import { nearest } from "../../options/nearest.ts";
+import { type ConfigObject, type ConfigValue, refuse, warn } from "./config-value.ts";
 import type { ServerConfig } from "./config.ts";
-import { given } from "./defined-fields.ts";
 import { readToolRules } from "./tool-rules.ts";
-import { type KeyHints, refuseUnknownKeys } from "./unknown-keys.ts";
 import {
+  type KeyHints,
   readAllowed,
   readAnyText,
   readChoice,
   readFlag,
-  readGroupOrEmpty,
   readNumber,
+  readObjectOrEmpty,
   readTexts,
+  refuseUnknownKeys,
   timeRange,
 } from "./value-readers.ts";
 
 /** What `junctor.servers.NAME` says. A prefix that is not given depends on the server's name. */
-export type ServerSettings = Omit<
-  ServerConfig,
-  "name" | "launch" | "prefix" | "onlyTools" | "withoutTools"
-> & {
+type ServerSettings = Omit<ServerConfig, "name" | "launch" | "prefix" | "onlyTools" | "withoutTools"> & {
   readonly prefix: string | false | undefined;
 };
 
-/** The keys of a server's settings. */
-export const settingKeys: readonly string[] = [
-  "start",
-  "sharing",
-  "prefix",
-  "startTimeoutMs",
-  "maxStartMs",
-  "timeoutMs",
-  "maxTotalMs",
-  "maxConnections",
-  "idleStopMs",
-  "allow",
-  "deny",
-  "tools",
-  "audit",
-];
+type SettingReaders = {
+  readonly [Key in keyof ServerSettings]: (given: ConfigValue) => ServerSettings[Key] | undefined;
+};
 
-/** Settings that make sense for one server only: two servers with one prefix, or one renamed tool each, would collide. */
-const ownKeys: readonly string[] = ["prefix", "tools"];
-
-/** The keys of `junctor.defaults`. */
-export const defaultKeys: readonly string[] = settingKeys.filter((key) => !ownKeys.includes(key));
-
-const ofOneServer: KeyHints = Object.fromEntries(
-  ownKeys.map((key) => [key, `it is said of one server: write "servers": { "NAME": { "${key}": … } }`]),
-);
+const readers: SettingReaders = {
+  start: (given) => readChoice(given, ["eager", "lazy"]),
+  sharing: (given) => readChoice(given, ["shared", "perSession", "exclusive"]),
+  prefix: (given) => (given.value === false ? false : readAnyText(given, '"gh", or false for none')),
+  startTimeoutMs: (given) => readNumber(given, timeRange(30_000)),
+  maxStartMs: (given) => readNumber(given, timeRange(600_000)),
+  timeoutMs: (given) => readNumber(given, timeRange(300_000)),
+  maxTotalMs: (given) => readNumber(given, timeRange(1_800_000)),
+  maxConnections: (given) => readNumber(given, { min: 1, max: 1000, example: 8 }),
+  idleStopMs: (given) => readNumber(given, timeRange(600_000)),
+  allow: (given) => readAllowed(given, '"allow": ["read_*"]'),
+  deny: (given) => readTexts(given, '"deny": ["delete_*"]'),
+  tools: readToolRules,
+  audit: readServerAudit,
+};
 
 /** The settings of a server of which the config says nothing. */
 const usual: ServerSettings = {
@@ -67,89 +58,75 @@ const usual: ServerSettings = {
   audit: {},
 };
 
+/** The keys of a server's settings. */
+export const settingKeys: readonly string[] = Object.keys(readers);
+
+/** Settings that make sense for one server only: two servers with one prefix, or one renamed tool each, would collide. */
+const ownKeys: readonly string[] = ["prefix", "tools"];
+
+/** The keys of `junctor.defaults`. */
+export const defaultKeys: readonly string[] = settingKeys.filter((key) => !ownKeys.includes(key));
+
+const ofOneServer: KeyHints = Object.fromEntries(
+  ownKeys.map((key) => [key, `it is said of one server: write "servers": { "NAME": { "${key}": … } }`]),
+);
+
 /** Refuses settings of servers that do not exist. */
-export function checkServerNames(servers: Group, names: readonly string[]): void {
-  for (const [name, { path, reading }] of servers.entries()) {
+export function checkServerNames(servers: ConfigObject, names: readonly string[]): void {
+  for (const [name, given] of servers.entries()) {
     if (names.includes(name)) continue;
     const near = nearest(name, names);
     const list = names.length === 0 ? "there is none" : `write one of ${names.join(", ")}`;
-    reading.issue(
-      path,
-      `is not the name of a server: ${near === undefined ? list : `did you mean ${near}?`}`,
-    );
+    refuse(given, `is not the name of a server: ${near === undefined ? list : `did you mean ${near}?`}`);
   }
 }
 
 /** What `junctor.defaults` says of every server that does not say otherwise. */
-export function readDefaults(part: Part): ServerSettings {
-  const group = readGroupOrEmpty(part, '"defaults": { "startTimeoutMs": 120000 }');
-  refuseUnknownKeys(group, defaultKeys, ofOneServer);
-  const settings = readSettings(group, usual);
-  checkTimes(group, settings);
+export function readDefaults(given: ConfigValue): ServerSettings {
+  const object = readObjectOrEmpty(given, '"defaults": { "startTimeoutMs": 120000 }');
+  refuseUnknownKeys(object, defaultKeys, ofOneServer);
+  const settings = readSettings(object, usual);
+  checkTimes(object, settings);
   return settings;
 }
 
 /** The settings of one server; what it leaves out comes from the defaults. */
-export function readServerSettings(part: Part, defaults: ServerSettings): ServerSettings {
-  const group = readGroupOrEmpty(part, '{ "start": "lazy" }');
-  refuseUnknownKeys(group, settingKeys);
-  const settings = readSettings(group, defaults);
-  checkTogether(group, settings);
+export function readServerSettings(given: ConfigValue, defaults: ServerSettings): ServerSettings {
+  const object = readObjectOrEmpty(given, '{ "start": "lazy" }');
+  refuseUnknownKeys(object, settingKeys);
+  const settings = readSettings(object, defaults);
+  checkTogether(object, settings);
   // A default that is for lazy servers says nothing of an eager one.
   return settings.start === "eager" ? { ...settings, idleStopMs: undefined } : settings;
 }
 
-function readSettings(group: Group, base: ServerSettings): ServerSettings {
-  const { allow, deny, tools } = base;
-  return {
-    start: readChoice(group.get("start"), ["eager", "lazy"]) ?? base.start,
-    sharing: readChoice(group.get("sharing"), ["shared", "perSession", "exclusive"]) ?? base.sharing,
-    prefix: readPrefix(group.get("prefix")),
-    startTimeoutMs: readNumber(group.get("startTimeoutMs"), timeRange(30_000)) ?? base.startTimeoutMs,
-    maxStartMs: readNumber(group.get("maxStartMs"), timeRange(600_000)) ?? base.maxStartMs,
-    timeoutMs: readNumber(group.get("timeoutMs"), timeRange(300_000)) ?? base.timeoutMs,
-    maxTotalMs: readNumber(group.get("maxTotalMs"), timeRange(1_800_000)) ?? base.maxTotalMs,
-    maxConnections:
-      readNumber(group.get("maxConnections"), { min: 1, max: 1000, example: 8 }) ?? base.maxConnections,
-    idleStopMs: readNumber(group.get("idleStopMs"), timeRange(600_000)) ?? base.idleStopMs,
-    allow: group.has("allow") ? readAllowed(group.get("allow"), '"allow": ["read_*"]') : allow,
-    deny: group.has("deny") ? readTexts(group.get("deny"), '"deny": ["delete_*"]') : deny,
-    tools: group.has("tools") ? readToolRules(group.get("tools")) : tools,
-    audit: group.has("audit") ? readServerAudit(group.get("audit")) : base.audit,
-  };
+function readSettings(object: ConfigObject, base: ServerSettings): ServerSettings {
+  const read = <Key extends keyof ServerSettings>(key: Key): ServerSettings[Key] =>
+    object.has(key) ? (readers[key](object.get(key)) ?? base[key]) : base[key];
+  const keys = Object.keys(readers) as (keyof ServerSettings)[];
+  return Object.fromEntries(keys.map((key) => [key, read(key)])) as unknown as ServerSettings;
 }
 
-function readServerAudit(part: Part): ServerSettings["audit"] {
-  const group = readGroupOrEmpty(part, '{ "arguments": true }');
-  refuseUnknownKeys(group, ["arguments"]);
-  return given({ arguments: readFlag(group.get("arguments")) });
-}
-
-function readPrefix(part: Part): string | false | undefined {
-  if (part.value === false) return false;
-  return readAnyText(part, '"gh", or false for none');
+function readServerAudit(given: ConfigValue): ServerSettings["audit"] {
+  const object = readObjectOrEmpty(given, '{ "arguments": true }');
+  refuseUnknownKeys(object, ["arguments"]);
+  return defined({ arguments: readFlag(object.get("arguments")) });
 }
 
 /** What is right by itself and not beside the rest. Only what the server says itself is told: defaults are for others too. */
-function checkTogether(group: Group, settings: ServerSettings): void {
-  const { reading } = group;
-  if (group.has("idleStopMs") && settings.start === "eager")
-    reading.issue(
-      group.get("idleStopMs").path,
+function checkTogether(object: ConfigObject, settings: ServerSettings): void {
+  const { start, sharing } = settings;
+  if (object.has("idleStopMs") && start === "eager")
+    refuse(
+      object.get("idleStopMs"),
       'is for servers that start with their first use: write "start": "lazy" too',
     );
-  if (group.has("maxConnections") && settings.sharing === "shared")
-    reading.warn(
-      group.get("maxConnections").path,
-      'is not used while "sharing" is "shared", which has one connection',
-    );
-  checkTimes(group, settings);
+  if (object.has("maxConnections") && sharing === "shared")
+    warn(object.get("maxConnections"), 'is not used while "sharing" is "shared", which has one connection');
+  checkTimes(object, settings);
 }
 
-function checkTimes(group: Group, { timeoutMs, maxTotalMs }: ServerSettings): void {
-  if (timeoutMs <= maxTotalMs || !(group.has("timeoutMs") || group.has("maxTotalMs"))) return;
-  group.reading.warn(
-    group.get("timeoutMs").path,
-    `is never reached: maxTotalMs is ${maxTotalMs}, which is less`,
-  );
+function checkTimes(object: ConfigObject, { timeoutMs, maxTotalMs }: ServerSettings): void {
+  if (timeoutMs <= maxTotalMs || !(object.has("timeoutMs") || object.has("maxTotalMs"))) return;
+  warn(object.get("timeoutMs"), `is never reached: maxTotalMs is ${maxTotalMs}, which is less`);
 }

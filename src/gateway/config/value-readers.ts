@@ -1,79 +1,98 @@
-import { nearest } from "../../errors/nearest.ts";
-import { emptyGroup, type Group, joinPath, type Part, toGroup } from "./config-value.ts";
+import { nearest } from "../../options/nearest.ts";
+import { type ConfigObject, type ConfigValue, joinPath, refuse, toObject } from "./config-value.ts";
 
 // Each of these gives undefined for what is absent (null is), and for what is wrong, which has been reported then. So a
 // mistake is one issue, and the rest of the config is still looked at.
 
 /** An object; `example` is one that may stand there. */
-export function readGroup(part: Part, example: string): Group | undefined {
-  const group = toGroup(part);
-  if (group === undefined) refuseKind(part, "an object", example);
-  return group;
+export function readObject(given: ConfigValue, example: string): ConfigObject | undefined {
+  return toObject(given) ?? refuseKind(given, "an object", example);
 }
 
 /** An object, empty when there is none. */
-export function readGroupOrEmpty(part: Part, example: string): Group {
-  return readGroup(part, example) ?? emptyGroup(part);
+export function readObjectOrEmpty(given: ConfigValue, example: string): ConfigObject {
+  return readObject(given, example) ?? (toObject({ ...given, value: {} }) as ConfigObject);
+}
+
+/** What to say of a key that is often tried. */
+export interface KeyHints {
+  readonly [key: string]: string;
+}
+
+/** For what is ours alone: every key that is not known is an issue. Gives whether all were known. */
+export function refuseUnknownKeys(
+  object: ConfigObject,
+  known: readonly string[],
+  hints: KeyHints = {},
+): boolean {
+  const unknown = object.entries().filter(([key]) => !known.includes(key));
+  const list = known.join(", ");
+  for (const [key, given] of unknown) {
+    const near = nearest(key, known);
+    if (Object.hasOwn(hints, key)) refuse(given, `does not belong here: ${hints[key]}`);
+    else if (near === undefined) refuse(given, `is not known here: write one of ${list}`);
+    else refuse(given, `is not known here: did you mean ${near}? (There may be ${list}.)`);
+  }
+  return unknown.length === 0;
 }
 
 /** A text with its variables filled in, possibly empty. */
-export function readAnyText(part: Part, example: string): string | undefined {
-  const { value, path, reading } = part;
-  if (typeof value === "string") return reading.expand(value, path);
-  refuseKind(part, "a string", example);
-  return undefined;
+export function readAnyText(given: ConfigValue, example: string): string | undefined {
+  const { value, path, findings } = given;
+  return typeof value === "string" ? findings.expand(value, path) : refuseKind(given, "a string", example);
 }
 
 /** A text that must not be empty. */
-export function readText(part: Part, example: string): string | undefined {
-  const text = readAnyText(part, example);
-  if (text?.trim() !== "") return text;
-  part.reading.issue(part.path, `is empty: write ${example}`);
-  return undefined;
+export function readText(given: ConfigValue, example: string): string | undefined {
+  const text = readAnyText(given, example);
+  return text?.trim() === "" ? refuse(given, `is empty: write ${example}`) : text;
+}
+
+/** A text that fits a pattern; `problem` says what is wrong with another. */
+export function readFitting(
+  given: ConfigValue,
+  example: string,
+  pattern: RegExp,
+  problem: string,
+): string | undefined {
+  const text = readText(given, example);
+  return text === undefined || pattern.test(text) ? text : refuse(given, problem);
 }
 
 /** A list. Items that are wrong are left out. */
 export function readList<Item>(
-  part: Part,
+  given: ConfigValue,
   example: string,
-  readItem: (part: Part) => Item | undefined,
+  readItem: (item: ConfigValue) => Item | undefined,
 ): readonly Item[] {
-  const { value, path, reading } = part;
-  if (!Array.isArray(value)) {
-    refuseKind(part, "an array of strings", example);
-    return [];
-  }
+  const { value, path, findings } = given;
+  if (!Array.isArray(value)) return refuseKind(given, "an array of strings", example) ?? [];
   return value
-    .map((item: unknown, index) => {
-      const at = { value: item, path: joinPath(path, index), reading };
-      if (item === null || item === undefined) reading.issue(at.path, `must be a string: write ${example}`);
-      return readItem(at);
+    .map((each: unknown, index) => {
+      const item = { value: each, path: joinPath(path, index), findings };
+      if (each === null || each === undefined) refuse(item, `must be a string: write ${example}`);
+      return readItem(item);
     })
     .filter((item) => item !== undefined);
 }
 
 /** A list of texts, none of them empty. */
-export function readTexts(part: Part, example: string): readonly string[] {
-  return readList(part, example, (item) => readText(item, example));
+export function readTexts(given: ConfigValue, example: string): readonly string[] {
+  return readList(given, example, (item) => readText(item, example));
 }
 
 /** A list of globs of which a name must fit one. Written empty, it is read by some as nothing and by others as all. */
-export function readAllowed(part: Part, example: string): readonly string[] {
-  if (Array.isArray(part.value) && part.value.length === 0)
-    part.reading.issue(
-      part.path,
-      'is empty: leave it out to allow all, or write "deny": ["*"] to allow nothing',
-    );
-  return readTexts(part, example);
+export function readAllowed(given: ConfigValue, example: string): readonly string[] {
+  if (Array.isArray(given.value) && given.value.length === 0)
+    refuse(given, 'is empty: leave it out to allow all, or write "deny": ["*"] to allow nothing');
+  return readTexts(given, example);
 }
 
-export function readFlag(part: Part): boolean | undefined {
-  if (typeof part.value === "boolean") return part.value;
-  refuseKind(part, "true or false", "true");
-  return undefined;
+export function readFlag(given: ConfigValue): boolean | undefined {
+  return typeof given.value === "boolean" ? given.value : refuseKind(given, "true or false", "true");
 }
 
-export interface Range {
+interface Range {
   readonly min: number;
   readonly max: number;
   readonly example: number;
@@ -83,46 +102,40 @@ export interface Range {
 export const timeRange = (example: number): Range => ({ min: 1, max: 2 ** 31 - 1, example });
 
 /** A whole number, or a variable that holds one. */
-export function readNumber(part: Part, { min, max, example }: Range): number | undefined {
-  const { path, reading } = part;
-  let { value } = part;
+export function readNumber(given: ConfigValue, { min, max, example }: Range): number | undefined {
+  let { value } = given;
   if (typeof value === "string" && value.includes("${")) {
-    const text = reading.expand(value, path);
+    const text = given.findings.expand(value, given.path);
     if (text === undefined) return undefined;
     value = /^\d+$/.test(text) ? Number(text) : Number.NaN;
   }
-  if (typeof value !== "number") {
-    refuseKind(part, "a number", String(example));
-    return undefined;
-  }
+  if (typeof value !== "number") return refuseKind(given, "a number", String(example));
   if (Number.isInteger(value) && value >= min && value <= max) return value;
-  reading.issue(path, `must be a whole number from ${min} to ${max}: write ${example}`);
-  return undefined;
+  return refuse(given, `must be a whole number from ${min} to ${max}: write ${example}`);
 }
 
 /** One of a few words. */
 export function readChoice<Choice extends string>(
-  part: Part,
+  given: ConfigValue,
   choices: readonly Choice[],
 ): Choice | undefined {
-  const list = choices.map((choice) => JSON.stringify(choice)).join(", ");
-  const text = readAnyText(part, JSON.stringify(choices[0]));
-  if (text === undefined) return undefined;
+  const text = readAnyText(given, JSON.stringify(choices[0]));
   const choice = choices.find((candidate) => candidate === text);
-  if (choice !== undefined) return choice;
+  if (text === undefined || choice !== undefined) return choice;
   const near = nearest(text, choices);
   const hint = near === undefined ? "" : `: did you mean ${JSON.stringify(near)}?`;
-  part.reading.issue(part.path, `must be one of ${list}${hint}`);
-  return undefined;
+  const list = choices.map((each) => JSON.stringify(each)).join(", ");
+  return refuse(given, `must be one of ${list}${hint}`);
 }
 
 /** Names what a value is by its kind alone: the value itself may be a secret. */
-function refuseKind({ value, path, reading }: Part, wanted: string, example: string): void {
+function refuseKind(given: ConfigValue, wanted: string, example: string): undefined {
+  const { value } = given;
   if (value === undefined || value === null) return;
   const kind = Array.isArray(value)
     ? "an array"
     : typeof value === "object"
       ? "an object"
       : `a ${typeof value}`;
-  reading.issue(path, `must be ${wanted}, not ${kind}: write ${example}`);
+  return refuse(given, `must be ${wanted}, not ${kind}: write ${example}`);
 }

@@ -1,6 +1,6 @@
 import { andThen, type Awaitable, recover, settled } from "../../../async/awaitable.ts";
 import { type Clock, systemClock } from "../../../async/clock.ts";
-import type { KeysOf } from "../../../errors/known-keys.ts";
+import type { KeysOf } from "../../../options/known-keys.ts";
 import { RawJson } from "../../../json/raw.ts";
 import { createSeal, type Seal } from "../../../mcp/seal.ts";
 import type { Server } from "../../../mcp/server.ts";

@@ -8,9 +8,9 @@ import type { AddressInfo, Socket } from "node:net";
 import { andThen, type Awaitable, isPromise } from "../../../async/awaitable.ts";
 import { settlesWithin, systemClock } from "../../../async/clock.ts";
 import { BindError } from "../../../errors/bind-error.ts";
-import { assertKnownKeys, type KeysOf } from "../../../errors/known-keys.ts";
 import { RpcError } from "../../../errors/rpc-error.ts";
 import type { Server } from "../../../mcp/server.ts";
+import { assertKnownKeys, type KeysOf } from "../../../options/known-keys.ts";
 import { isLoopback } from "../../loopback.ts";
 import type { OnWarning } from "./endpoint.ts";
 import {
