@@ -2,16 +2,14 @@ import { text as readText } from "node:stream/consumers";
 import type { Client } from "../client/client.ts";
 import type { Tool } from "../mcp/types.ts";
 import { nearest } from "../options/nearest.ts";
-import { createCallView } from "./call-view.ts";
-import type { Command, Parsed } from "./command.ts";
+import { createCallView, describeResult } from "./call-view.ts";
+import { type Command, type Parsed, UsageError } from "./command.ts";
 import { watchInterrupt } from "./interrupt.ts";
 import { note, print } from "./print.ts";
 import { createQuestions } from "./questions.ts";
-import { describeResult } from "./show-content.ts";
 import { parseDestination, targetFlags } from "./target.ts";
 import { toSafeLine, toSafeText } from "./terminal-text.ts";
 import { parseArgumentsJson, parseAssignments } from "./tool-arguments.ts";
-import { UsageError } from "./usage-error.ts";
 import { withClient } from "./with-client.ts";
 
 /** `junctor call` */

@@ -4,19 +4,14 @@ import type { ConfigIssue, GatewayConfig } from "../gateway/config/config.ts";
 import { type RunningGateway, startGateway } from "../gateway/gateway.ts";
 import { createHide, hideInData } from "../gateway/safe-log.ts";
 import type { ServerStatus } from "../gateway/status.ts";
-import { adviseOn } from "./advice.ts";
-import type { Command } from "./command.ts";
+import { type Command, UsageError, configFlag } from "./command.ts";
 import { findConfigFile, usualFiles } from "./config-file.ts";
-import { configFlag } from "./config-flag.ts";
 import { watchInterrupt } from "./interrupt.ts";
-import { describeFaults } from "./list-faults.ts";
 import { toMeasureMs, toPatient } from "./patience.ts";
 import { note, print } from "./print.ts";
-import { toRows } from "./rows.ts";
-import { describeTrouble } from "./server-trouble.ts";
+import { adviseOn, describeFaults, describeTrouble } from "./server-trouble.ts";
 import { toMs } from "./target.ts";
-import { toSafeText } from "./terminal-text.ts";
-import { UsageError } from "./usage-error.ts";
+import { toRows, toSafeText } from "./terminal-text.ts";
 
 /** A server, how long it takes to answer, and what to do if something is wrong with it. */
 interface Checked extends ServerStatus {

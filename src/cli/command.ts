@@ -1,9 +1,8 @@
 import { parseArgs } from "node:util";
 import { nearest } from "../options/nearest.ts";
-import { UsageError } from "./usage-error.ts";
 
 /** A flag as the help shows it; one with a `value` takes one. */
-export interface Flag {
+interface Flag {
   /** What stands for its value in the help, such as `PORT`; a flag without it is a switch. */
   readonly value?: string;
   readonly help: string;
@@ -129,4 +128,16 @@ export function parsePort(flag: string, value: string): number {
   const port = Number(value);
   if (/^[0-9]+$/.test(value) && port <= 65_535) return port;
   throw new UsageError(`--${flag} needs a port number from 0 to 65535, not ${JSON.stringify(value)}`);
+}
+
+/** How a config is named. */
+export const configFlag: Flag = {
+  value: "FILE",
+  help: "a file with mcpServers or servers, as Claude, Cursor or VS Code write it",
+};
+
+/** The person at the terminal wrote something we cannot do; one line, exit code 2. */
+export class UsageError extends Error {
+  override readonly name = "UsageError";
+  readonly code = "cli.usage";
 }

@@ -8,14 +8,13 @@ import { RpcError } from "../errors/rpc-error.ts";
 import { TimeoutError } from "../errors/timeout-error.ts";
 import { ValidationError } from "../errors/validation-error.ts";
 import { describeIssues } from "../schema/issue.ts";
-import { findVariable } from "./advice.ts";
+import { UsageError } from "./command.ts";
 import { Interrupt } from "./interrupt.ts";
-import { ServerTrouble } from "./server-trouble.ts";
+import { ServerTrouble, findVariable } from "./server-trouble.ts";
 import { toSafeText } from "./terminal-text.ts";
-import { UsageError } from "./usage-error.ts";
 
 /** What a command that failed says, and with what code it ends. */
-export interface Complaint {
+interface Complaint {
   readonly text: string;
   readonly exitCode: number;
 }

@@ -1,8 +1,8 @@
 import { existsSync } from "node:fs";
 import { parseConfigFile, readConfigText } from "../gateway/config/config-file.ts";
 import type { GatewayConfig } from "../gateway/config/config.ts";
+import { assertAgreed } from "./agreements.ts";
 import type { Parsed } from "./command.ts";
-import { assertAgreed } from "./found-config.ts";
 import { note } from "./print.ts";
 
 /** Where a config is looked for when none is named. */

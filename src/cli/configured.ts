@@ -3,16 +3,14 @@ import type { GatewayConfig, ServerConfig } from "../gateway/config/config.ts";
 import { type RunningGateway, startGateway } from "../gateway/gateway.ts";
 import { createHide, hideInData } from "../gateway/safe-log.ts";
 import { nearest } from "../options/nearest.ts";
-import { defaultNaming, type Naming, prefixOf } from "../tools/namespace.ts";
-import { adviseOn } from "./advice.ts";
+import { type Naming, defaultNaming, prefixOf } from "../tools/namespace.ts";
+import { UsageError } from "./command.ts";
 import { readConfigFile } from "./config-file.ts";
-import type { Deadline } from "./deadline.ts";
-import type { Destination } from "./destination.ts";
+import type { Deadline, Destination } from "./destination.ts";
 import { toPatient } from "./patience.ts";
 import { note } from "./print.ts";
-import { describeTrouble, ServerTrouble } from "./server-trouble.ts";
+import { ServerTrouble, adviseOn, describeTrouble } from "./server-trouble.ts";
 import { toSafeLine } from "./terminal-text.ts";
-import { UsageError } from "./usage-error.ts";
 
 /** What of a config is wanted: one server by its name, the servers that may have a tool, or all of them. */
 export interface Wanted {

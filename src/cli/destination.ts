@@ -1,6 +1,5 @@
 import type { Target } from "../client/connect.ts";
 import type { ServerLaunch } from "../gateway/config/config.ts";
-import type { Deadline } from "./deadline.ts";
 
 /** The server a command line means, and how to reach it. Dispose it when it is no longer needed. */
 export interface Destination extends AsyncDisposable {
@@ -20,4 +19,17 @@ export interface NamedServer {
   readonly launch: ServerLaunch;
   /** Takes the secrets of the config out of data. */
   hide<T>(data: T): T;
+}
+
+/** How long a command may take in all. Dispose it when the command is done. */
+export interface Deadline extends Disposable {
+  readonly timeoutMs: number;
+  /** Aborts when the time is over. */
+  readonly signal: AbortSignal;
+}
+
+export function startDeadline(timeoutMs: number): Deadline {
+  const controller = new AbortController();
+  const timer = setTimeout(() => controller.abort(), timeoutMs);
+  return { timeoutMs, signal: controller.signal, [Symbol.dispose]: () => clearTimeout(timer) };
 }

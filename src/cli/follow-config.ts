@@ -7,10 +7,10 @@ import type { GatewayLog } from "../gateway/log.ts";
 import { watchConfig } from "../gateway/watch-config.ts";
 import { isLoopback } from "../transports/loopback.ts";
 import { isAgreed } from "./agreements.ts";
-import { describeError } from "./describe-error.ts";
-import { UsageError } from "./usage-error.ts";
+import { UsageError } from "./command.ts";
+import { describeError } from "./print.ts";
 
-export interface FollowOptions {
+interface FollowOptions {
   readonly file: string;
   /** The config the gateway was started with. */
   readonly config: GatewayConfig;

@@ -1,7 +1,7 @@
 import type { ServerStatus } from "../gateway/status.ts";
 import { metaKeys } from "../mcp/meta-keys.ts";
 import { newestModernRevision } from "../mcp/revision.ts";
-import { toRows } from "./rows.ts";
+import { toRows } from "./terminal-text.ts";
 
 /** What a person sees when the demo is up over HTTP: the URL, something to try, something to paste. */
 export function describeHttp(url: string): string {
@@ -46,7 +46,7 @@ export function describeHttp(url: string): string {
 }
 
 /** What the greeting of a gateway says besides its URL. */
-export interface GatewayGreeting {
+interface GatewayGreeting {
   /** How many servers are being started. */
   readonly count: number;
   /** The name of a key that clients may present, if there are any. */

@@ -20,3 +20,8 @@ function writeAll(stream: NodeJS.WriteStream, text: string): Promise<void> {
     stream.write(text, () => resolve());
   });
 }
+
+/** What a log says of anything that was thrown. */
+export function describeError(error: unknown): string {
+  return error instanceof Error ? error.message : JSON.stringify(error);
+}

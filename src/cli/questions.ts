@@ -7,7 +7,7 @@ import { describeType, parseValue, toValueType, type ValueType } from "./value-t
 
 type Fields = { readonly [name: string]: unknown };
 
-export interface QuestionsOptions {
+interface QuestionsOptions {
   /** Whether there is somebody at a terminal to ask. */
   readonly isInteractive: boolean;
   /** Says something to the person, on a line of its own. */

@@ -2,9 +2,9 @@ import { createHmac, randomBytes } from "node:crypto";
 import { statSync } from "node:fs";
 import { join } from "node:path";
 import { createPrivateFile, readPrivateFile, stateFolder } from "../gateway/user-files.ts";
-import { UsageError } from "./usage-error.ts";
+import { UsageError } from "./command.ts";
 
-export interface SecretsOptions {
+interface SecretsOptions {
   readonly env: { readonly [name: string]: string | undefined };
   /** What is served, such as the path of the config: tokens that were made for another do not open. */
   readonly served: string;

@@ -2,27 +2,24 @@ import { join, resolve } from "node:path";
 import { createDeferred } from "../async/deferred.ts";
 import { BindError } from "../errors/bind-error.ts";
 import type { GatewayConfig } from "../gateway/config/config.ts";
+import { parseConfigValue } from "../gateway/config/parse-config.ts";
 import { type RunningGateway, startGateway } from "../gateway/gateway.ts";
 import type { GatewayLog } from "../gateway/log.ts";
 import { cacheFolder } from "../gateway/user-files.ts";
-import { createSeal, type Seal } from "../mcp/seal.ts";
+import { type Seal, createSeal } from "../mcp/seal.ts";
 import { listenHttp } from "../transports/http/server/node.ts";
 import { isLoopback } from "../transports/loopback.ts";
 import { serveStdio } from "../transports/stdio.ts";
 import { listenTcp } from "../transports/tcp.ts";
-import { type Command, type Parsed, parsePort } from "./command.ts";
+import { type Command, type Parsed, UsageError, configFlag, parsePort } from "./command.ts";
 import { type ConfigFile, findConfigFile } from "./config-file.ts";
-import { configFlag } from "./config-flag.ts";
 import { createDemoRegistry } from "./demo.ts";
-import { describeError } from "./describe-error.ts";
 import { followConfig } from "./follow-config.ts";
 import { describeGateway, describeHttp, describeServers, describeTcp } from "./greeting.ts";
+import { untilSignal } from "./interrupt.ts";
 import { createLog } from "./log.ts";
-import { noConfig } from "./no-config.ts";
-import { PortError } from "./port-error.ts";
+import { describeError } from "./print.ts";
 import { readSecrets } from "./secrets.ts";
-import { untilSignal } from "./until-signal.ts";
-import { UsageError } from "./usage-error.ts";
 import { readVersion } from "./version.ts";
 
 /** `junctor serve` */
@@ -234,3 +231,17 @@ function isPortTrouble(error: unknown): error is Error {
     error instanceof Error && "code" in error && (error.code === "EADDRINUSE" || error.code === "EACCES")
   );
 }
+
+/** A port is taken, or only for those with more rights. */
+class PortError extends Error {
+  override readonly name = "PortError";
+  readonly code = "cli.port";
+
+  /** `flag` is the one that chooses another. */
+  constructor(flag: string, cause: Error) {
+    super(`${cause.message}; choose another port with --${flag} PORT`, { cause });
+  }
+}
+
+/** What holds when there is no config. */
+const noConfig: GatewayConfig = parseConfigValue({ junctor: {} }, { file: "no config", env: {} });

@@ -1,7 +1,6 @@
 import { expect, test } from "vitest";
 import type { ServerLaunch } from "../gateway/config/config.ts";
-import { adviseOn, findVariable } from "./advice.ts";
-import { describeTrouble } from "./server-trouble.ts";
+import { adviseOn, describeTrouble, findVariable } from "./server-trouble.ts";
 
 const launch: ServerLaunch = {
   kind: "command",

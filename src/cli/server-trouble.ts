@@ -1,4 +1,6 @@
+import type { ServerLaunch } from "../gateway/config/config.ts";
 import type { ServerStatus } from "../gateway/status.ts";
+import type { ListFault, ListPart } from "../tools/fit/list-fault.ts";
 
 /** A server of a config that cannot be used, in words for a person. */
 export class ServerTrouble extends Error {
@@ -7,7 +9,7 @@ export class ServerTrouble extends Error {
 }
 
 /** How a server is, and what to do about it. */
-export type Diagnosis = Pick<ServerStatus, "name" | "trouble" | "reason" | "said" | "stray"> & {
+type Diagnosis = Pick<ServerStatus, "name" | "trouble" | "reason" | "said" | "stray"> & {
   readonly advice?: string;
 };
 
@@ -29,4 +31,131 @@ function indent(text: string): string {
 
 function tailOf(text: string): string {
   return text.split("\n").slice(-10).join("\n");
+}
+
+/** How a server of a config is, and how the config says to reach it. */
+interface Patient extends Pick<ServerStatus, "name" | "code" | "said" | "stray"> {
+  readonly launch: ServerLaunch;
+}
+
+type Code = NonNullable<ServerStatus["code"]>;
+
+/** What usually helps against each kind of trouble, in the words of a config. */
+const advice: { readonly [C in Code]?: (patient: Patient) => string } = {
+  no_program: ({ launch }) => `Install ${programOf(launch)}, or write its whole path as "command".`,
+  no_folder: ({ launch }) =>
+    `Its "cwd" is ${folderOf(launch)}, which is no folder: create it, or correct "cwd".`,
+  not_executable: ({ launch }) =>
+    `"command" is ${programOf(launch)}: write the path of a program; a script must be executable (chmod +x).`,
+  exited: adviseOnEnd,
+  lost: (patient) =>
+    patient.launch.kind === "http"
+      ? 'If it wants TLS, write https:// in its "url"; else see its own log.'
+      : adviseOnEnd(patient),
+  no_answer: adviseOnSilence,
+  starting: adviseOnSilence,
+  refused: () => 'Start that server, or correct the host and port of its "url".',
+  no_host: () => 'There is no such host: correct its "url".',
+  unreachable: () => 'The network does not lead there: check its "url", and a VPN or firewall on the way.',
+  certificate: () => "If you trust it, NODE_EXTRA_CA_CERTS=FILE names a file with its certificate.",
+  no_tls: () => 'It may speak plain HTTP: write http:// in its "url", or correct the port.',
+  unauthorized: () => 'Give it credentials: "headers": { "Authorization": "Bearer ${TOKEN}" }.',
+  no_endpoint: () => noEndpoint,
+  not_mcp: () => noEndpoint,
+  redirected: () =>
+    'Write the address that it leads to as "url": redirects are not followed, because headers may hold keys.',
+  too_many: () => "It had too many requests: try again later.",
+  server_fault: () => "The server itself has a fault; see its own log.",
+  not_listed: () => "The server is up and does not give that list; its other parts work.",
+};
+
+const noEndpoint = 'The "url" is not the address of an MCP endpoint; most end in /mcp or /sse.';
+
+/** What to do about a server's trouble; undefined when only its own words can help. */
+export function adviseOn(patient: Patient): string | undefined {
+  const { code, stray = "" } = patient;
+  if (code === undefined) return undefined;
+  const isSilent = code === "exited" || code === "no_answer" || code === "starting" || code === "lost";
+  if (stray !== "" && isSilent)
+    return "This program writes other text to its standard output: it must write only MCP messages there. It may need other arguments.";
+  return advice[code]?.(patient);
+}
+
+function adviseOnEnd({ launch, said = "" }: Patient): string {
+  const variable = launch.kind === "command" ? findVariable(said, launch.env) : undefined;
+  if (variable === undefined) return "Run its command by hand to see why it ends.";
+  return `It seems to miss a variable: write "env": { "${variable}": "\${${variable}}" }, and set ${variable}.`;
+}
+
+function adviseOnSilence({ name }: Patient): string {
+  return `It may need longer: --timeout SECONDS waits longer here, "startTimeoutMs" under junctor.servers.${name} does in the gateway.`;
+}
+
+/** A variable that a server complains of and is not given: servers get few of ours. */
+export function findVariable(said: string, given: { readonly [name: string]: string }): string | undefined {
+  return said
+    .split("\n")
+    .filter((line) => /\b(env\w*|variables?|no|not|needs?|set|missing|required|provided?)\b/i.test(line))
+    .flatMap((line) => line.match(/\b[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+\b/g) ?? [])
+    .find((name) => !name.startsWith("ERR_") && !Object.hasOwn(given, name));
+}
+
+function programOf(launch: ServerLaunch): string {
+  return launch.kind === "command" ? JSON.stringify(launch.command) : "it";
+}
+
+function folderOf(launch: ServerLaunch): string {
+  return launch.kind === "command" ? JSON.stringify(launch.cwd) : "";
+}
+
+const nouns: { readonly [Part in ListPart]: string } = {
+  tools: "tool",
+  resources: "resource",
+  templates: "resource template",
+  prompts: "prompt",
+};
+
+/** Most reasons that are shown, and most names of one reason; `--json` has all. */
+const maxShown = 10;
+
+/** What of a server's lists clients would refuse, and what the gateway made of it; empty if there is nothing. */
+export function describeFaults({ name, leftOut = [], mended = [] }: ServerStatus): string {
+  return describe(name, leftOut, "left out") + describe(name, mended, "mended");
+}
+
+function describe(server: string, faults: readonly ListFault[], done: string): string {
+  if (faults.length === 0) return "";
+  const parts = (Object.keys(nouns) as ListPart[]).flatMap((part) => {
+    const { length } = faults.filter((fault) => fault.part === part);
+    return length === 0 ? [] : [`${length} ${toNoun(part, length)}`];
+  });
+  const groups = groupByReason(faults);
+  const lines = groups.slice(0, maxShown).map((group) => `  ${toLine(group)}\n`);
+  const more = groups.length - lines.length;
+  const rest = more === 0 ? "" : `  and ${more} more reasons; --json has all\n`;
+  return `\n${server}: ${parts.join(", ")} ${done}, because clients would refuse the whole list:\n${lines.join("")}${rest}`;
+}
+
+/** Most servers make one mistake in all their tools. */
+function groupByReason(faults: readonly ListFault[]): readonly (readonly [ListFault, ...ListFault[]])[] {
+  const groups = new Map<string, [ListFault, ...ListFault[]]>();
+  for (const fault of faults) {
+    const key = `${fault.part} ${fault.reason}`;
+    const group = groups.get(key);
+    if (group === undefined) groups.set(key, [fault]);
+    else group.push(fault);
+  }
+  return [...groups.values()];
+}
+
+function toLine(group: readonly [ListFault, ...ListFault[]]): string {
+  const [{ part, reason }] = group;
+  const names = group.slice(0, maxShown).map(({ name }) => name);
+  const more = group.length - names.length;
+  const rest = more === 0 ? "" : ` and ${more} more`;
+  return `${toNoun(part, group.length)} ${names.join(", ")}${rest}: ${reason}`;
+}
+
+function toNoun(part: ListPart, count: number): string {
+  return count === 1 ? nouns[part] : `${nouns[part]}s`;
 }

@@ -1,9 +1,6 @@
-import type { Flags, Parsed } from "./command.ts";
-import { configFlag } from "./config-flag.ts";
+import { type Flags, type Parsed, UsageError, configFlag } from "./command.ts";
 import type { Wanted } from "./configured.ts";
-import { type Deadline, startDeadline } from "./deadline.ts";
-import type { Destination } from "./destination.ts";
-import { UsageError } from "./usage-error.ts";
+import { type Deadline, type Destination, startDeadline } from "./destination.ts";
 
 /** Where `npm start` and `junctor serve` listen. */
 const defaultUrl = "http://127.0.0.1:7780/mcp";

@@ -1,8 +1,8 @@
 import type { Tool } from "../mcp/types.ts";
 import { nearest } from "../options/nearest.ts";
+import { UsageError } from "./command.ts";
 import { toSafeLine } from "./terminal-text.ts";
-import { UsageError } from "./usage-error.ts";
-import { describeType, parseValue, toValueType, type ValueType } from "./value-type.ts";
+import { type ValueType, describeType, parseValue, toValueType } from "./value-type.ts";
 
 type Values = { readonly [name: string]: unknown };
 

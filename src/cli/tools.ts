@@ -1,10 +1,9 @@
-import type { Command } from "./command.ts";
+import { type Command, UsageError } from "./command.ts";
 import { watchInterrupt } from "./interrupt.ts";
 import { note, print } from "./print.ts";
 import { parseDestination, targetFlags } from "./target.ts";
 import { toSafeLine } from "./terminal-text.ts";
 import { toToolTable } from "./tool-table.ts";
-import { UsageError } from "./usage-error.ts";
 import { withClient } from "./with-client.ts";
 
 /** `junctor tools` */

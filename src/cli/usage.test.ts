@@ -1,10 +1,9 @@
 import { describe, expect, test } from "vitest";
 import { call } from "./call.ts";
-import { type Command, parseCommandLine } from "./command.ts";
-import { describeCommand } from "./help.ts";
+import { type Command, UsageError, parseCommandLine } from "./command.ts";
+import { describeCommand } from "./main.ts";
 import { parseTarget } from "./target.ts";
 import { tools } from "./tools.ts";
-import { UsageError } from "./usage-error.ts";
 
 const commands: { readonly [name: string]: Command } = { tools, call };
 

@@ -16,7 +16,7 @@ export interface ValueType {
 }
 
 /** A value, or what was wrong with its text. */
-export type ParsedValue =
+type ParsedValue =
   | { readonly ok: true; readonly value: unknown }
   | { readonly ok: false; readonly problem: string };
 

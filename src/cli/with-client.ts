@@ -1,6 +1,6 @@
 import { waitFor } from "../async/clock.ts";
 import type { Client } from "../client/client.ts";
-import { connect, type ConnectOptions, type Target } from "../client/connect.ts";
+import { type ConnectOptions, type Target, connect } from "../client/connect.ts";
 import { ClosedError } from "../errors/closed-error.ts";
 import { ConnectError } from "../errors/connect-error.ts";
 import { failureCodeOf } from "../errors/failure-code.ts";
@@ -8,11 +8,10 @@ import { TimeoutError } from "../errors/timeout-error.ts";
 import { toReason } from "../gateway/upstream/to-reason.ts";
 import { describeCommand } from "../transports/child-command.ts";
 import { TextTail } from "../transports/text-tail.ts";
-import { adviseOn } from "./advice.ts";
 import type { Destination, NamedServer } from "./destination.ts";
 import type { Interruption } from "./interrupt.ts";
 import { note } from "./print.ts";
-import { describeTrouble, ServerTrouble } from "./server-trouble.ts";
+import { ServerTrouble, adviseOn, describeTrouble } from "./server-trouble.ts";
 import { toSafeText } from "./terminal-text.ts";
 import { readVersion } from "./version.ts";
 

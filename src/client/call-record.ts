@@ -10,7 +10,7 @@ import type { ToolOutcome } from "../tools/provider.ts";
 import type { Agreement } from "./agreement.ts";
 
 /** A call, as far as it is known before it is made. */
-export interface CallSubject {
+interface CallSubject {
   readonly tool: string;
   readonly args: RawJson;
   readonly caller: string | undefined;
@@ -30,7 +30,7 @@ export type Recorded = (
   work: (tally: Tally) => Promise<ToolOutcome>,
 ) => Promise<ToolOutcome>;
 
-export interface RecordedOptions {
+interface RecordedOptions {
   readonly audit: Audit;
   readonly target: string;
   readonly clock: Clock;

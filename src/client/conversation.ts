@@ -39,7 +39,7 @@ export interface RequestSpec {
 }
 
 /** Who makes the requests. */
-export interface Speaker {
+interface Speaker {
   readonly info: Implementation;
   readonly capabilities: ClientCapabilities;
   readonly clock: Clock;

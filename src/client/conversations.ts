@@ -8,7 +8,7 @@ import type { Conversation } from "./conversation.ts";
 /** How long a conversation must have lasted for the next one to start without waiting. */
 const stableMs = 5000;
 
-export interface ConversationsOptions {
+interface ConversationsOptions {
   readonly begin: (signal: AbortSignal) => Promise<Conversation>;
   readonly clock: Clock;
   /** Whether another is begun after one was lost. */

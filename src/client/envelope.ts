@@ -5,7 +5,7 @@ import type { ModernRevision } from "../mcp/revision.ts";
 import type { ClientCapabilities, Implementation, LogLevel } from "../mcp/types.ts";
 
 /** What changes from one request to the next. */
-export interface EnvelopeExtras {
+interface EnvelopeExtras {
   readonly progressToken?: number | undefined;
   readonly logLevel?: LogLevel | undefined;
   /** Declared instead of the client's own, when the request is made for somebody else. */

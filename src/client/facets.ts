@@ -9,7 +9,7 @@ import { toRoundOutcome, toRoundParams } from "./round.ts";
 import type { Send } from "./tool-calls.ts";
 import type { Watcher } from "./watcher.ts";
 
-export interface FacetOptions {
+interface FacetOptions {
   readonly send: Send;
   readonly lists: Lists;
   readonly watcher: Watcher;

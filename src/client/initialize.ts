@@ -9,7 +9,7 @@ import type { ClientCapabilities, Implementation, ServerCapabilities } from "../
 import type { Agreement } from "./agreement.ts";
 import { watchStart } from "./start-patience.ts";
 
-export interface InitializeOptions {
+interface InitializeOptions {
   readonly clientInfo: Implementation;
   readonly capabilities: ClientCapabilities;
   readonly revision?: Revision | undefined;

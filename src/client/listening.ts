@@ -7,7 +7,7 @@ import { RpcError, rpcCodes } from "../errors/rpc-error.ts";
 import { RawJson } from "../json/raw.ts";
 import type { Conversation } from "./conversation.ts";
 
-export interface ListeningOptions {
+interface ListeningOptions {
   /** The resources to hear of, as of now. */
   readonly uris: () => readonly string[];
   /** The stream was down and is up again: anything may have changed. */

@@ -28,7 +28,7 @@ export interface Lists {
   invalidate(kind: Change["kind"]): void;
 }
 
-export interface ListsOptions extends WalkLimits {
+interface ListsOptions extends WalkLimits {
   readonly clock: Clock;
   /** Lists are kept at most this long, whatever the server says. */
   readonly maxTtlMs: number;

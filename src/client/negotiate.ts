@@ -22,7 +22,7 @@ import type { EraCache } from "./era-cache.ts";
 import { initialize, noAnswer } from "./initialize.ts";
 import { isNoVerdict, otherRevision } from "./verdict.ts";
 
-export interface NegotiateOptions {
+interface NegotiateOptions {
   readonly clientInfo: Implementation;
   readonly capabilities: ClientCapabilities;
   readonly eras: EraCache;
@@ -42,7 +42,7 @@ export interface NegotiateOptions {
 }
 
 /** A link on which the era is settled. */
-export interface Negotiated {
+interface Negotiated {
   readonly link: Link;
   readonly agreement: Agreement;
 }

@@ -6,7 +6,7 @@ import type { CacheHints } from "../mcp/types.ts";
 import { describeValue } from "../schema/issue.ts";
 
 /** A list that was walked to its end. */
-export interface Walked {
+interface Walked {
   readonly items: readonly RawJson[];
   /** The strictest any page gave. */
   readonly hints: CacheHints;

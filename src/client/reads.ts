@@ -35,7 +35,7 @@ export interface Reads {
   ): Promise<CompletionResult>;
 }
 
-export interface ReadsOptions {
+interface ReadsOptions {
   readonly facets: Pick<Provider, "resources" | "prompts" | "completion">;
   readonly handlers: AskHandlers;
   readonly capabilities: ClientCapabilities;

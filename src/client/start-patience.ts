@@ -2,7 +2,7 @@ import type { Clock } from "../async/clock.ts";
 import { ConnectError } from "../errors/connect-error.ts";
 import type { Link } from "../mcp/link.ts";
 
-export interface StartPatienceOptions {
+interface StartPatienceOptions {
   readonly clock: Clock;
   /** How long the server may go without a sign of progress. */
   readonly timeoutMs: number;

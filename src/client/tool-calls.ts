@@ -31,7 +31,7 @@ export type Send = (
   about?: string,
 ) => Promise<RawJson>;
 
-export interface ToolCallsOptions {
+interface ToolCallsOptions {
   readonly send: Send;
   readonly lists: Lists;
   readonly check: ToolCheck;
@@ -48,7 +48,7 @@ export interface ToolCallsOptions {
 }
 
 /** Calling tools, for people and for programs that compose providers. */
-export interface ToolCalls {
+interface ToolCalls {
   call(name: string, args: object, options: CallOptions): Promise<ToolResult>;
   forward(call: ToolCall, context: CallContext): Promise<ToolOutcome>;
 }

@@ -23,7 +23,7 @@ export interface Watcher {
   stop(): void;
 }
 
-export interface WatcherOptions {
+interface WatcherOptions {
   readonly converse: () => Promise<Conversation>;
   readonly request: PlainRequest;
   readonly onChanged: (change: Change) => void;

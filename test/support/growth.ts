@@ -27,12 +27,6 @@ export function growthOf({ small, large, work }: Growth, enough: number): number
   return leastLarge / least;
 }
 
-/** The least that one run takes of the processor in a few rounds, in ms. */
-export function leastCostOf(run: () => unknown): number {
-  run(); // To warm up.
-  return Math.min(...Array.from({ length: maxRounds }, () => costOf(run)));
-}
-
 const maxRounds = 24;
 const minCostMs = 2;
 
