@@ -1,7 +1,6 @@
 import { describe, expect, test } from "vitest";
 import { call } from "./call.ts";
-import { type Command, UsageError, parseCommandLine } from "./command.ts";
-import { describeCommand } from "./main.ts";
+import { type Command, describeCommand, parseCommandLine, UsageError } from "./command.ts";
 import { parseTarget } from "./target.ts";
 import { tools } from "./tools.ts";
 
