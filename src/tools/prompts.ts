@@ -1,8 +1,8 @@
-import { assertKnownKeys, type KeysOf } from "../options/known-keys.ts";
 import { NotFoundError } from "../errors/not-found-error.ts";
 import { RpcError } from "../errors/rpc-error.ts";
 import { RawJson } from "../json/raw.ts";
 import type { Prompt, PromptMessage, PromptResult } from "../mcp/types.ts";
+import { assertKnownKeys, type KeysOf } from "../options/known-keys.ts";
 import { type AnswerReader, isInputRequired, noAnswers, readAnswers } from "./ask.ts";
 import { createCatalog } from "./catalog.ts";
 import { text } from "./content.ts";

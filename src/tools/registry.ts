@@ -1,11 +1,11 @@
 import { andThen, type Awaitable, recover, settled } from "../async/awaitable.ts";
-import { assertKnownKeys, type KeysOf } from "../options/known-keys.ts";
 import { NotFoundError } from "../errors/not-found-error.ts";
 import { RpcError } from "../errors/rpc-error.ts";
 import { ToolError } from "../errors/tool-error.ts";
 import { RawJson } from "../json/raw.ts";
 import { parseText } from "../json/value.ts";
 import type { CacheHints, Content, LogLevel, Tool, ToolResult } from "../mcp/types.ts";
+import { assertKnownKeys, type KeysOf } from "../options/known-keys.ts";
 import { describeIssues } from "../schema/issue.ts";
 import {
   type InferredOutput,

@@ -1,8 +1,8 @@
-import { assertKnownKeys, type KeysOf } from "../options/known-keys.ts";
 import { NotFoundError } from "../errors/not-found-error.ts";
 import { RawJson } from "../json/raw.ts";
 import type { Resource, ResourceContents, ResourceTemplate } from "../mcp/types.ts";
 import { parseUriTemplate, type UriTemplate } from "../mcp/uri-template.ts";
+import { assertKnownKeys, type KeysOf } from "../options/known-keys.ts";
 import { type AnswerReader, isInputRequired, noAnswers, readAnswers } from "./ask.ts";
 import { createCatalog } from "./catalog.ts";
 import { createChangeSource } from "./changes.ts";

@@ -1,9 +1,9 @@
 import { andThen, type Awaitable, recover, settled } from "../../../async/awaitable.ts";
 import { type Clock, systemClock } from "../../../async/clock.ts";
-import type { KeysOf } from "../../../options/known-keys.ts";
 import { RawJson } from "../../../json/raw.ts";
 import { createSeal, type Seal } from "../../../mcp/seal.ts";
 import type { Server } from "../../../mcp/server.ts";
+import type { KeysOf } from "../../../options/known-keys.ts";
 import { createMemoryEventStore, type EventStore } from "../legacy/event-store.ts";
 import { createHttpSse, type HttpSse } from "../legacy/http-sse.ts";
 import { announce, findSession, serveGet } from "../legacy/legacy.ts";
