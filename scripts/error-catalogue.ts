@@ -1,10 +1,12 @@
+import type * as publicNames from "../src/index.ts";
+
 /** What an error means, and what to do about it. */
 interface CatalogueEntry {
   readonly meaning: string;
   readonly advice: string;
 }
 
-type PublicNames = typeof import("../src/index.ts");
+type PublicNames = typeof publicNames;
 
 /** The codes of an error class; never for anything else. */
 type CodesOf<Value> = Value extends abstract new (...args: never) => infer Thrown
