@@ -1,8 +1,8 @@
 // `npm test`: set-up, format, lint, types, every test. The last line is "N passed, M failed", where a static
 // check counts as one and a test as one.
 //
-//   npm test                    everything
-//   npm run check               the quick loop: leaves out the journeys and interop tests in test/
+//   npm test                    everything; the slow project comes last and alone
+//   npm run check               the quick loop: static checks and the unit project
 //   npm test -- src/json        only the tests whose path contains src/json (after all static checks)
 //   npm test -- --tests         without the static checks, which are the same for every version of Node
 
@@ -15,18 +15,20 @@ import { root, setup, SetupError } from "./setup.mjs";
 const isQuick = process.argv.includes("--quick");
 const isTestsOnly = process.argv.includes("--tests");
 const chosen = process.argv.slice(2).filter((argument) => argument !== "--quick" && argument !== "--tests");
-const quickTests = ["src/", "test/layers", "test/exports"];
 
-const total = { passed: 0, failed: 0 };
+const total = { passed: 0, failed: 0, tests: 0 };
 try {
   if (runSetup()) {
-    if (!isTestsOnly)
-      await Promise.all([
-        runCheck("format", "oxfmt/bin/oxfmt", ["--check"]),
-        runCheck("lint", "oxlint/bin/oxlint", []),
-        runCheck("types", "typescript/bin/tsc", ["-p", "tsconfig.json"]),
-      ]);
-    await runTests(chosen.length === 0 && isQuick ? quickTests : chosen);
+    const checks = [
+      () => runCheck("format", "oxfmt/bin/oxfmt", ["--check"]),
+      () => runCheck("lint", "oxlint/bin/oxlint", []),
+      () => runCheck("types", "typescript/bin/tsc", ["-p", "tsconfig.json"]),
+    ];
+    const projects = isQuick && chosen.length === 0 ? ["unit"] : ["unit", "journeys"];
+    await Promise.all([...(isTestsOnly ? [] : checks.map((check) => check())), runTests("tests", projects)]);
+    if (!isQuick) await runTests("slow", ["slow"]);
+    if (total.tests === 0)
+      report("tests", performance.now(), { passed: 0, failed: 1 }, "No test was found.\n");
   }
 } finally {
   console.log(`${total.passed} passed, ${total.failed} failed`);
@@ -53,14 +55,22 @@ async function runCheck(name, bin, args) {
   report(name, started, code === 0 ? { passed: 1, failed: 0 } : { passed: 0, failed: 1 }, output);
 }
 
-async function runTests(filters) {
+async function runTests(name, projects) {
   const started = performance.now();
   const folder = mkdtempSync(join(tmpdir(), "junctor-test-"));
   try {
     const file = join(folder, "result.json");
-    const args = ["run", "--reporter=default", "--reporter=json", `--outputFile.json=${file}`, ...filters];
-    const { code, output } = await runNode("vitest/vitest.mjs", args);
-    report("tests", started, countTests(code, file), output);
+    const reporters = ["--reporter=default", "--reporter=json", `--outputFile.json=${file}`];
+    const args = [
+      "run",
+      "--passWithNoTests",
+      ...reporters,
+      ...projects.map((project) => `--project=${project}`),
+    ];
+    const { code, output } = await runNode("vitest/vitest.mjs", [...args, ...chosen]);
+    const counts = countTests(code, file);
+    total.tests += counts.passed + counts.failed;
+    report(name, started, counts, output);
   } finally {
     rmSync(folder, { recursive: true, force: true });
   }
@@ -86,7 +96,7 @@ function report(name, started, { passed, failed }, output = "") {
   total.failed += failed;
   if (failed > 0) process.stdout.write(output.endsWith("\n") ? output : `${output}\n`);
   const seconds = ((performance.now() - started) / 1000).toFixed(1);
-  const counts = name === "tests" ? `  ${passed + failed} run` : "";
+  const counts = name === "tests" || name === "slow" ? `  ${passed + failed} run` : "";
   console.log(`${failed === 0 ? "ok    " : "FAILED"}  ${name.padEnd(6)}  ${seconds} s${counts}`);
 }
 

@@ -44,12 +44,12 @@ describe.runIf(process.platform === "linux")("npm start", () => {
       let output = "";
       for (const stream of [npm.stdout, npm.stderr])
         stream.setEncoding("utf8").on("data", (text: string) => (output += text));
-      await expect.poll(() => output, { timeout: 60_000 }).toContain("1 of 1 server is up");
+      await expect.poll(() => output).toContain("1 of 1 server is up");
       const family = familyOf(npm.pid!);
       const program = family.pids.find((pid) => isProgram(pid))!;
       process.kill(aim === "npm" ? npm.pid! : aim === "the program" ? program : -npm.pid!, signal);
       await exited;
-      await expect.poll(() => family.left(), { timeout: 20_000 }).toEqual([]);
+      await expect.poll(() => family.left()).toEqual([]);
       expect([npm.pid!, program].filter(isAlive)).toEqual([]);
     },
     90_000,

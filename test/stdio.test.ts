@@ -70,7 +70,7 @@ describe("a server on standard streams", () => {
     await standsStill(() => stdin.writableLength);
     expect(stdin.writableLength).toBeGreaterThan(24 * 1024 * 1024);
     stdout.resume();
-    await expect.poll(() => child.frames.length, { timeout: 60_000 }).toBe(total + 1);
+    await expect.poll(() => child.frames.length).toBe(total + 1);
     const ids = new Set(child.frames.map(({ id }) => id));
     expect(ids.size).toBe(total + 1);
   }, 90_000);

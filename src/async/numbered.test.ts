@@ -1,5 +1,6 @@
 import * as fc from "fast-check";
 import { expect, test } from "vitest";
+import { runs } from "../../test/support/runs.ts";
 import { Numbered } from "./numbered.ts";
 
 test("is a map that numbers its items, whatever comes and goes", () => {
@@ -32,7 +33,7 @@ test("is a map that numbers its items, whatever comes and goes", () => {
         for (const [number, item] of model) expect(numbered.get(number)).toBe(item);
       }
     }),
-    { numRuns: 300 },
+    { numRuns: runs(300) },
   );
 });
 

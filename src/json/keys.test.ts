@@ -2,6 +2,7 @@ import { Buffer } from "node:buffer";
 import * as fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { jsonText, seededCallTexts } from "../../test/support/arbitrary-json.ts";
+import { runs } from "../../test/support/runs.ts";
 import { JsonError } from "../errors/json-error.ts";
 import { type Index, scan } from "./scan.ts";
 import { defineShape, lenient, type Shape } from "./shape.ts";
@@ -211,7 +212,7 @@ describe("spans", () => {
         fc.pre(refusal(text) === undefined);
         expect(scanSpans(text)).toEqual(searchSpans(text));
       }),
-      { numRuns: 300 },
+      { numRuns: runs(300) },
     );
   });
 });

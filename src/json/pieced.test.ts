@@ -2,6 +2,7 @@ import { Buffer } from "node:buffer";
 import * as fc from "fast-check";
 import { expect, test } from "vitest";
 import { jsonText } from "../../test/support/arbitrary-json.ts";
+import { runs } from "../../test/support/runs.ts";
 import { prependMembers } from "./join.ts";
 import { inScratch, maxScratchBytes, Pieced } from "./pieced.ts";
 import { RawJson } from "./raw.ts";
@@ -67,7 +68,7 @@ test("JSON in pieces says what the same JSON in one says, whatever is asked of i
         for (const look of order) expect(looks[look]?.(other)).toEqual(looks[look]?.(one));
       }
     }),
-    { numRuns: 500 },
+    { numRuns: runs(500) },
   );
 });
 

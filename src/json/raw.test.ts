@@ -2,6 +2,7 @@ import { Buffer } from "node:buffer";
 import * as fc from "fast-check";
 import { describe, expect, test, vi } from "vitest";
 import { jsonText } from "../../test/support/arbitrary-json.ts";
+import { runs } from "../../test/support/runs.ts";
 import { JsonError } from "../errors/json-error.ts";
 import { RawJson } from "./raw.ts";
 import { scan } from "./scan.ts";
@@ -140,7 +141,7 @@ describe("at", () => {
         expect(rebuild(RawJson.fromValue(value))).toEqual(JSON.parse(JSON.stringify(value)));
         expect(raw.at(other) !== undefined).toBe(isObject(value) && Object.hasOwn(value, other));
       }),
-      { numRuns: 500 },
+      { numRuns: runs(500) },
     );
   });
 

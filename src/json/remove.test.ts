@@ -2,6 +2,7 @@ import { Buffer } from "node:buffer";
 import * as fc from "fast-check";
 import { expect, test } from "vitest";
 import { jsonText } from "../../test/support/arbitrary-json.ts";
+import { runs } from "../../test/support/runs.ts";
 import { RawJson } from "./raw.ts";
 import { withoutMembers } from "./remove.ts";
 import { scan } from "./scan.ts";
@@ -47,7 +48,7 @@ test("leaves out exactly what it is told, noted by a scan or not, in any object"
         expect(RawJson.parse(left.bytes).text).toBe(left.text);
       }
     }),
-    { numRuns: 500 },
+    { numRuns: runs(500) },
   );
 });
 

@@ -2,6 +2,7 @@ import { Buffer, isUtf8 } from "node:buffer";
 import * as fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { jsonText, seededJsonTexts } from "../../test/support/arbitrary-json.ts";
+import { runs } from "../../test/support/runs.ts";
 import { JsonError, type JsonErrorCode } from "../errors/json-error.ts";
 import { scan, scanElements } from "./scan.ts";
 import { defineShape } from "./shape.ts";
@@ -46,7 +47,7 @@ describe("scan accepts what JSON.parse accepts", () => {
         expect(isParsable(text)).toBe(true);
         expect(refusal(text)).toBeUndefined();
       }),
-      { numRuns: 1000 },
+      { numRuns: runs(1000) },
     );
   });
 
@@ -62,7 +63,7 @@ describe("scan accepts what JSON.parse accepts", () => {
         for (const { at, drop, add } of changes) mutated.splice(at % (mutated.length + 1), drop, ...add);
         expect(disagreement(Buffer.from(mutated))).toBeUndefined();
       }),
-      { numRuns: 5000 },
+      { numRuns: runs(5000) },
     );
   });
 
@@ -79,7 +80,7 @@ describe("scan accepts what JSON.parse accepts", () => {
       fc.property(soup, (text) => {
         expect(disagreement(text)).toBeUndefined();
       }),
-      { numRuns: 5000 },
+      { numRuns: runs(5000) },
     );
   });
 
@@ -161,7 +162,7 @@ describe("scan accepts what JSON.parse accepts", () => {
   });
 
   test("for a text cut off at any byte", () => {
-    for (const text of seededJsonTexts(7, 200)) {
+    for (const text of seededJsonTexts(7, runs(200))) {
       const bytes = Buffer.from(text);
       for (let end = 0; end < bytes.length; end++) {
         expect(disagreement(bytes.subarray(0, end))).toBeUndefined();

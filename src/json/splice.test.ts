@@ -2,6 +2,7 @@ import { Buffer } from "node:buffer";
 import * as fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { jsonText, seededCallTexts } from "../../test/support/arbitrary-json.ts";
+import { runs } from "../../test/support/runs.ts";
 import { RawJson } from "./raw.ts";
 import { scan } from "./scan.ts";
 import { defineShape } from "./shape.ts";
@@ -19,7 +20,7 @@ const setMember = (raw: RawJson, key: string, value: RawJson): RawJson =>
 describe("setting one member", () => {
   test("leaves every byte outside the name as it was, in 100,000 calls of any spelling", () => {
     const name = RawJson.fromValue("upstream tool");
-    for (const text of seededCallTexts(2026, 100_000)) {
+    for (const text of seededCallTexts(2026, runs(100_000))) {
       const bytes = Buffer.from(text);
       const index = scan(bytes, REQUEST);
       const start = index[NAME + 1]! - index[PARAMS + 1]!;
@@ -33,7 +34,7 @@ describe("setting one member", () => {
         Buffer.compare(renamed.subarray(tail), params.bytes.subarray(end)) === 0;
       if (!isSame) expect.fail(text);
     }
-  }, 15_000);
+  });
 
   test("finds the same place with and without a scan's help", () => {
     for (const text of seededCallTexts(3, 500)) {
@@ -96,7 +97,7 @@ describe("editMembers", () => {
         expect(copied.isValueOnly).toBe(true);
         expect(JSON.parse(copied.text)).toEqual(JSON.parse(JSON.stringify(Object.fromEntries(expected))));
       }),
-      { numRuns: 500 },
+      { numRuns: runs(500) },
     );
   });
 

@@ -1,5 +1,7 @@
 import * as fc from "fast-check";
 import { describe, expect, test } from "vitest";
+import { growthOf } from "../../test/support/growth.ts";
+import { runs } from "../../test/support/runs.ts";
 import type { JsonError } from "../errors/json-error.ts";
 import { Pieced } from "../json/pieced.ts";
 import { messageShape } from "../mcp/shape.ts";
@@ -185,10 +187,13 @@ describe("a batch", () => {
   });
 
   test("nested to the limit costs no more than its size", () => {
-    const text = `${"[".repeat(255)}"${"x".repeat(1024 * 1024)}"${"]".repeat(255)}`;
-    const started = performance.now();
-    expect((parse(text) as Batch).items).toMatchObject([{ kind: "invalid" }]);
-    expect(performance.now() - started).toBeLessThan(250);
+    const textOf = (depth: number): string =>
+      `${"[".repeat(depth)}"${"x".repeat(1024 * 1024)}"${"]".repeat(depth)}`;
+    const texts = new Map([1, 255].map((depth) => [depth, textOf(depth)]));
+    const work = (depth: number): unknown => parse(texts.get(depth)!);
+    expect((parse(textOf(255)) as Batch).items).toMatchObject([{ kind: "invalid" }]);
+    // If each level looked at the text again, it would be 255.
+    expect(growthOf({ small: 1, large: 255, work }, 8)).toBeLessThan(8);
   });
 });
 
@@ -198,7 +203,7 @@ describe("whatever comes", () => {
       fc.property(fc.uint8Array({ maxLength: 200 }), (bytes) => {
         expect(parseMessage(bytes).kind).toBe("invalid");
       }),
-      { numRuns: 2000 },
+      { numRuns: runs(2000) },
     );
   });
 
@@ -212,7 +217,7 @@ describe("whatever comes", () => {
         changed[place] = value;
         expect(["request", "notification", "invalid"]).toContain(parse(changed).kind);
       }),
-      { numRuns: 2000 },
+      { numRuns: runs(2000) },
     );
   });
 
@@ -250,7 +255,7 @@ test("bytes in pieces are read as the same bytes in one", () => {
       const options = { shape: messageShape };
       expect(shown(parsePieced(pieced, options))).toEqual(shown(parseMessage(bytes, options)));
     }),
-    { numRuns: 300 },
+    { numRuns: runs(300) },
   );
 });
 

@@ -1,5 +1,6 @@
 import * as fc from "fast-check";
 import { describe, expect, test } from "vitest";
+import { runs } from "../../test/support/runs.ts";
 import { decodeHeaderValue, encodeHeaderValue } from "./mirrored-headers.ts";
 
 const wellFormed = fc.string({ unit: "binary" }).filter((text) => Buffer.from(text).toString() === text);
@@ -17,7 +18,7 @@ describe("a header value", () => {
       fc.property(fc.oneof(wellFormed, fc.string(), lookAlike), (text) => {
         expect(decodeHeaderValue(encodeHeaderValue(text))).toBe(text);
       }),
-      { numRuns: 1000 },
+      { numRuns: runs(1000) },
     );
   });
 

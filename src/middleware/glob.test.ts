@@ -1,5 +1,6 @@
 import * as fc from "fast-check";
 import { describe, expect, test } from "vitest";
+import { runs } from "../../test/support/runs.ts";
 import { createGlob, createGlobs } from "./glob.ts";
 
 /** Tries everything, as slowly as one likes. */
@@ -40,7 +41,7 @@ describe("a glob", () => {
     const names = fc.string({ unit: fc.constantFrom("a", "b", "?"), maxLength: 12 });
     fc.assert(
       fc.property(globs, names, (glob, name) => createGlob(glob)(name) === naive(glob, name)),
-      { numRuns: 5000 },
+      { numRuns: runs(5000) },
     );
   });
 

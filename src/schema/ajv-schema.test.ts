@@ -157,10 +157,8 @@ describe("limits", () => {
     ["a reference to itself", { $ref: "#" }, 1],
     ["branches that double at every step", doubling(40), 1],
   ])("stop %s", async (_, schema, value) => {
-    const startedMs = performance.now();
     const checking = (async () => toSchema(schema, { limits: { maxCheckMs: 50 } }).check(value))();
     await expect(checking).rejects.toMatchObject({ code: "schema.exhausted" });
-    expect(performance.now() - startedMs).toBeLessThan(3_000);
   });
 
   test("a definition used many times is not compiled as many times", async () => {

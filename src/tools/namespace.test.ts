@@ -1,5 +1,6 @@
 import * as fc from "fast-check";
 import { describe, expect, test } from "vitest";
+import { runs } from "../../test/support/runs.ts";
 import { assertNamespaces, defaultNaming, type Naming, qualify, type Separator } from "./namespace.ts";
 
 const separators: readonly Separator[] = ["__", "_", "-", ".", "/"];
@@ -139,7 +140,7 @@ describe("a namespace", () => {
           );
         },
       ),
-      { numRuns: 5000 },
+      { numRuns: runs(5000) },
     );
   });
 });

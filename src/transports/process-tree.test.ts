@@ -5,18 +5,16 @@ import { processorMsOf } from "./process-tree.ts";
 
 describe.skipIf(process.platform !== "linux")("the processor time of a tree of processes", () => {
   test("grows while a grandchild works, and counts one that has ended", async () => {
-    const burn = "const until = process.cpuUsage().user + 300000; while (process.cpuUsage().user < until);";
+    const burn = "const until = process.cpuUsage().user + 100000; while (process.cpuUsage().user < until);";
     const parent = `require("node:child_process").spawnSync(process.execPath, ["-e", ${JSON.stringify(burn)}]); process.stdin.resume();`;
     const child = spawn(process.execPath, ["-e", parent], { stdio: ["pipe", "ignore", "ignore"] });
     const ended = once(child, "exit");
     try {
-      await expect
-        .poll(() => processorMsOf(child.pid ?? 0) ?? 0, { timeout: 60_000 })
-        .toBeGreaterThanOrEqual(300);
+      await expect.poll(() => processorMsOf(child.pid ?? 0) ?? 0).toBeGreaterThanOrEqual(100);
     } finally {
       child.stdin.end();
       await ended;
     }
     expect(processorMsOf(child.pid ?? 0)).toBeUndefined();
-  }, 60_000);
+  });
 });

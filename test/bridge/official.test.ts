@@ -75,7 +75,7 @@ describe.each(cells)(
       expect(await call("greet_here")).toBe("Hello, Ada!");
     });
 
-    test("several calls that ask at once are each answered", { timeout: 40_000 }, async () => {
+    test("several calls that ask at once are each answered", async () => {
       const call = await connectOfficial(client, front, await startOfficial(server, back));
       // By now it is known that this server asks without saying for which call.
       await call("greet");

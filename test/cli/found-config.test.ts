@@ -109,7 +109,7 @@ describe.runIf(hasScript)("at a terminal", () => {
     expect(again.stdout).toContain("junctor.json is not used; write --config junctor.json to use it");
     expect(again.code).toBe(2);
     expect(isStarted("edited")).toBe(false);
-  }, 30_000);
+  });
 
   test.each([
     ["an empty line", "\n", 2],

@@ -77,7 +77,7 @@ describe("a child", () => {
     process.kill(pid, "SIGKILL");
     await expect.poll(() => isAlive(pid)).toBe(false);
     const again = await expect
-      .poll(() => factsOf(client).catch(() => undefined), { timeout: 5000 })
+      .poll(() => factsOf(client).catch(() => undefined))
       .toBeDefined()
       .then(() => factsOf(client));
     expect(again.pid).not.toBe(pid);
@@ -156,32 +156,28 @@ describe("a child that does not start", () => {
 });
 
 describe("closing", () => {
-  /** Closes and says how long that took. */
-  async function close(client: Client): Promise<number> {
-    const started = performance.now();
-    await client[Symbol.asyncDispose]();
-    return performance.now() - started;
-  }
+  // Longer than any test may take: nothing but the end of its input ends the child.
+  const endless = { stageMs: 600_000 };
 
-  test("a child that ends with its input is quick", async () => {
-    const client = await start(fixture());
+  test("a child that ends with its input is not waited for longer", async () => {
+    const client = await start(fixture(), endless);
     const { pid } = await factsOf(client);
-    expect(await close(client)).toBeLessThan(1500);
+    await client[Symbol.asyncDispose]();
     expect(isAlive(pid)).toBe(false);
   });
 
-  test("a child that ignores the end of its input and SIGTERM ends all the same, in bounded time", async () => {
+  test("a child that ignores the end of its input and SIGTERM ends all the same", async () => {
     const client = await start(fixture("--ignore-eof", "--ignore-term"));
     const { pid } = await factsOf(client);
-    expect(await close(client)).toBeLessThan(1500);
+    await client[Symbol.asyncDispose]();
     expect(isAlive(pid)).toBe(false);
   });
 
   test("a child that hangs in a call is not waited for longer than another", async () => {
-    const client = await start(fixture());
+    const client = await start(fixture(), endless);
     await client.listTools();
     const call = client.callTool("hang").catch((error: unknown) => error);
-    expect(await close(client)).toBeLessThan(1500);
+    await client[Symbol.asyncDispose]();
     expect(await call).toMatchObject({ name: "ClosedError" });
   });
 
@@ -205,7 +201,7 @@ describe("closing", () => {
     const client = await start(command);
     const { pid, grandchild } = await factsOf(client);
     expect(isAlive(grandchild!)).toBe(true);
-    await close(client);
+    await client[Symbol.asyncDispose]();
     await expect.poll(() => [pid, grandchild!].filter(isAlive)).toEqual([]);
   });
 

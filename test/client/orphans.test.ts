@@ -196,7 +196,7 @@ describe.runIf(process.platform === "linux")("with a guardian", () => {
     process.kill(first!, "SIGKILL");
     await gone([first!]);
     await tell(parent, { start: stubborn });
-    await expect.poll(() => familyOf(parent).guardians, { timeout: 5000 }).toHaveLength(1);
+    await expect.poll(() => familyOf(parent).guardians).toHaveLength(1);
     const { guardians, children } = familyOf(parent);
     expect(guardians).not.toContain(first);
     expect(children).toHaveLength(2);

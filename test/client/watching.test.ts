@@ -253,8 +253,8 @@ test("a legacy stream of announcements that was cut is opened again, and then ev
   proxy.cut();
   server.registry.register("sprout", {}, () => "grown");
   const names = async (): Promise<readonly string[]> => (await client.listTools()).map(({ name }) => name);
-  await expect.poll(names, { timeout: 10_000 }).toContain("sprout");
-  await expect.poll(() => changes, { timeout: 10_000 }).toContainEqual({ kind: "tools" });
+  await expect.poll(names).toContain("sprout");
+  await expect.poll(() => changes).toContainEqual({ kind: "tools" });
 });
 
 test("nobody who listens is told of what was not announced", async () => {

@@ -26,7 +26,7 @@ async function callUntilTried({ gateway, log }: TestGateway, name: string, tries
   return failed;
 }
 
-test("a command that ends at once is one line", { timeout: 60_000 }, async () => {
+test("a command that ends at once is one line", async () => {
   await using started = await startTestGateway({ mcpServers: { dead: deadServer } });
   expect(await callUntilTried(started, "dead__any", 3)).toBeGreaterThan(0);
   expect(toldBy(started)).toEqual(["dead is down it exited with code 3"]);
@@ -34,7 +34,6 @@ test("a command that ends at once is one line", { timeout: 60_000 }, async () =>
 
 test.each(["v1", "v2"] as const)(
   "an HTTP server (%s) that is killed is a line for each thing that broke",
-  { timeout: 60_000 },
   async (generation) => {
     const server = await startSdkServer(generation);
     await using started = await startTestGateway({ mcpServers: { dead: server.entry } });

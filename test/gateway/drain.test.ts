@@ -48,7 +48,7 @@ async function holdOver(gateway: CliGateway): Promise<{
   return { port, family, socket, held };
 }
 async function isGone(family: Family): Promise<void> {
-  await expect.poll(() => family.left(), { timeout: 5000 }).toEqual([]);
+  await expect.poll(() => family.left()).toEqual([]);
 }
 
 describe.runIf(process.platform === "linux")("SIGTERM to a gateway over HTTP", () => {
@@ -79,13 +79,11 @@ describe.runIf(process.platform === "linux")("SIGTERM to a gateway over HTTP", (
     await using gateway = startCliGateway(config, "--port", "0");
     const { family, socket, held } = await holdOver(gateway);
     using _ = socket;
-    const startedAt = performance.now();
     gateway.process.kill("SIGTERM");
     expect(await gateway.exited).toEqual({ code: 0, signal: null });
-    expect(performance.now() - startedAt).toBeLessThan(20_000);
     await held.closed;
     await isGone(family);
-  }, 40_000);
+  });
 
   test("a second time ends it at once, and its children with it", async () => {
     write({ one: statefulServer() });
@@ -97,7 +95,7 @@ describe.runIf(process.platform === "linux")("SIGTERM to a gateway over HTTP", (
     gateway.process.kill("SIGTERM");
     expect(await gateway.exited).toEqual({ code: null, signal: "SIGTERM" });
     await isGone(family);
-  }, 30_000);
+  });
 });
 
 /** A gateway on its standard streams, with what it says. */

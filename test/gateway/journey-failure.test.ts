@@ -187,9 +187,9 @@ describe("a child that is killed in the middle of a call", () => {
     await rm(dead);
     const call = async (): Promise<string> =>
       client.call("child__echo", { text: "hi" }).then(textOf, () => "failed");
-    await expect.poll(call, { timeout: 14_000 }).toBe("hi");
+    await expect.poll(call).toBe("hi");
     expect((await listWhole(at.url, "tools/list"))._meta?.["junctor/servers"]).toBeUndefined();
-  }, 20_000);
+  });
 });
 
 describe.each(["v1", "v2"] as const)(
@@ -215,8 +215,8 @@ describe.each(["v1", "v2"] as const)(
       expect(back.port).toBe(http.port);
       const again = async (): Promise<string> =>
         client.call("http__echo", { message: "hi" }).then(textOf, () => "failed");
-      await expect.poll(again, { timeout: 14_000 }).toBe("hi");
-    }, 25_000);
+      await expect.poll(again).toBe("hi");
+    });
   },
 );
 
@@ -230,9 +230,9 @@ test("an idle HTTP server that restarted with other tools is listed anew and ann
   second.grow("sprout");
   // Whoever calls finds out that the session is gone, if nobody else did.
   await client.call("http__echo", { message: "hi" }).catch(() => {});
-  await expect.poll(() => client.changes, { timeout: 14_000 }).toContain("tools");
+  await expect.poll(() => client.changes).toContain("tools");
   expect((await client.listTools()).map(({ name }) => name)).toContain("http__sprout");
-}, 25_000);
+});
 
 test("a client of a new kind is no news to the others", async () => {
   await using at = await startTestGateway({ mcpServers: { child: statefulServer() } });
@@ -271,7 +271,7 @@ test("a client with a user is listed what is new after the line for such clients
   };
   await expect.poll(() => listed(other)).toContain("child__sprout");
   await expect.poll(() => listed(hers)).toContain("child__sprout");
-}, 30_000);
+});
 
 describe("closing a gateway", () => {
   test("leaves no process, whatever they are about", async () => {
@@ -306,15 +306,15 @@ describe("closing a gateway", () => {
   });
 
   test("does not wait for a server that never answers the handshake, nor start it again", async () => {
-    const at = await startTestGateway({ mcpServers: { mute: muteServer } }, { firstListMs: 0 });
+    // The handshake may take longer than this test.
+    const junctor = { servers: { mute: { startTimeoutMs: 300_000 } } };
+    const at = await startTestGateway({ mcpServers: { mute: muteServer }, junctor }, { firstListMs: 0 });
     await expect.poll(() => at.stderrOf("mute")).toContain("at initialize");
-    const startedAt = performance.now();
     await at.gateway.close();
-    expect(performance.now() - startedAt).toBeLessThan(5000);
     expect(at.pidsOf("mute")).toHaveLength(1);
     expect(at.pidsOf("mute").filter(isAlive)).toEqual([]);
     await at[Symbol.asyncDispose]();
-  }, 60_000);
+  });
 
   test("while servers are starting starts nothing more", async () => {
     const at = await startTestGateway(

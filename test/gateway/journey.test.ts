@@ -32,14 +32,14 @@ beforeAll(async () => {
     dialects.map(async ({ name, connect }) => [name, await connect(at.url)] as const),
   );
   clients = new Map(connected);
-}, 60_000);
+});
 
 afterAll(async () => {
   await Promise.all(Array.from(clients?.values() ?? [], (client) => client[Symbol.asyncDispose]()));
   await at?.[Symbol.asyncDispose]();
   await Promise.all([v1?.[Symbol.asyncDispose](), v2?.[Symbol.asyncDispose]()]);
   await rm(folder, { recursive: true });
-}, 30_000);
+});
 
 const serverOf = (name: "v1" | "v2"): SdkServer => (name === "v1" ? v1 : v2);
 const byName = (one: string, other: string): number => (one < other ? -1 : 1);
@@ -252,7 +252,7 @@ describe.each(dialects)("$name", ({ name: dialect, isModern, connect }) => {
       await client.call("child__chat", { words: `only for ${dialect}` }, { wantsLogs: true });
       return client.logs;
     };
-    await expect.poll(chat, { timeout: 12_000, interval: 500 }).toContain(`only for ${dialect}`);
+    await expect.poll(chat, { interval: 500 }).toContain(`only for ${dialect}`);
     for (const [name, other] of clients)
       if (name !== dialect) expect(other.logs).not.toContain(`only for ${dialect}`);
   });

@@ -131,7 +131,7 @@ describe("a server", () => {
       http.touch();
       return client.changes;
     };
-    await expect.poll(heard, { interval: 50, timeout: 5000 }).toContain("v1note://today");
+    await expect.poll(heard, { interval: 50 }).toContain("v1note://today");
   });
 });
 
@@ -296,7 +296,7 @@ describe("an update", () => {
     expect([...at.pidsOf("one"), ...at.pidsOf("two")].filter(isAlive)).toEqual([]);
     await expect(held).rejects.toThrow(/one/);
     await updated;
-  }, 30_000);
+  });
 });
 
 test("a server from npm is changed while the others go on", async () => {

@@ -208,7 +208,7 @@ describe("when a key may see less", () => {
     const heard = (): readonly string[] =>
       [...hers.changes, ...more.changes].filter((change) => change.startsWith("note:"));
     at.touch("note://secret");
-    await expect.poll(heard, { timeout: 5000 }).toContain("note://secret");
+    await expect.poll(heard).toContain("note://secret");
     await at.gateway.update(toConfig({ ada: { deny: ["notes__note://secret"] }, bob: {} }));
     const before = hers.changes.filter((change) => change === "note://secret").length;
     at.touch("note://secret");

@@ -9,6 +9,7 @@ import { RawJson } from "../../src/json/raw.ts";
 import type { ClientCapabilities } from "../../src/mcp/types.ts";
 import { createVirtualClock } from "../../src/testing/virtual-clock.ts";
 import { createCallContext } from "../../src/tools/context.ts";
+import { settlesAtOnce } from "../support/at-once.ts";
 import { isAlive } from "../support/processes.ts";
 
 const quickFile = fileURLToPath(new URL("../fixtures/children/quick.mjs", import.meta.url));
@@ -45,13 +46,6 @@ async function call({ provider }: Gateway, name: string): Promise<string> {
   return (outcome.result.value as { content: { text: string }[] }).content[0]?.text ?? "";
 }
 
-/** How long something takes. */
-async function timed(work: () => unknown): Promise<number> {
-  const started = performance.now();
-  await work();
-  return performance.now() - started;
-}
-
 const statusOf = (gateway: Gateway, server: string): string | undefined =>
   gateway.status().find(({ name }) => name === server)?.status;
 
@@ -72,9 +66,7 @@ describe("ten dead and ten slow servers among fifty", () => {
     await gateway.ready;
     // What is answered at once is no promise.
     expect(gateway.provider.listTools(createCallContext())).toBeInstanceOf(Array);
-    await expect
-      .poll(() => gateway.status().filter(({ status }) => status === "up").length, { timeout: 60_000 })
-      .toBe(30);
+    await expect.poll(() => gateway.status().filter(({ status }) => status === "up").length).toBe(30);
     // Each is listed right after it is up.
     await expect.poll(async () => (await namesOf(gateway)).length).toBe(30);
     const list = await gateway.provider.listTools(createCallContext());
@@ -167,7 +159,7 @@ describe("a server that hangs in tools/list", () => {
     await expect.poll(() => statusOf(gateway, "hanging")).toBe("up");
     await expect.poll(() => statusOf(gateway, "fine")).toBe("up");
     await expect.poll(() => namesOf(gateway)).toEqual(["fine__echo"]);
-    for (let count = 0; count < 20; count++) expect(await timed(() => namesOf(gateway))).toBeLessThan(250);
+    for (let count = 0; count < 20; count++) expect(await settlesAtOnce(namesOf(gateway))).toBe(true);
     await expect(call(gateway, "fine__echo")).resolves.toMatch(/^\d+$/);
   });
 
@@ -178,13 +170,15 @@ describe("a server that hangs in tools/list", () => {
     const capabilities = { elicitation: { form: {} } };
     await namesOf(gateway, capabilities);
     await expect.poll(() => namesOf(gateway, capabilities)).toEqual(["fine__echo"]);
-    expect(await timed(() => namesOf(gateway, capabilities))).toBeLessThan(500);
+    expect(await settlesAtOnce(namesOf(gateway, capabilities))).toBe(true);
   });
 
   test("does not hold up the end", async () => {
     const gateway = await createGateway(config, { firstListMs: 300 });
     await gateway.ready;
-    expect(await timed(() => gateway.close())).toBeLessThan(4000);
+    // It would take five minutes to answer.
+    await gateway.close();
+    expect(gateway.status().map(({ status }) => status)).not.toContain("up");
   });
 });
 
@@ -198,7 +192,7 @@ describe("a long call", () => {
     await expect.poll(() => namesOf(gateway)).toHaveLength(2);
     const long = call(gateway, "busy__wait");
     const others = Array.from({ length: 20 }, () => call(gateway, "busy__echo"));
-    expect(await timed(() => namesOf(gateway))).toBeLessThan(250);
+    expect(await settlesAtOnce(namesOf(gateway))).toBe(true);
     const [pid] = await pidsIn(starts);
     process.kill(pid ?? 0, "SIGUSR2");
     await expect(long).resolves.toBe(`${pid}`);

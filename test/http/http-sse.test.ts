@@ -173,7 +173,7 @@ describe("a reader that stalls", () => {
     await client.answer(initializeOf(revision));
     client.socket.socket.pause();
     await client.post(legacyCall(1, "gush", {}, { progressToken: 1 }));
-    await expect.poll(() => at.warnings, { timeout: 10_000 }).toHaveLength(1);
+    await expect.poll(() => at.warnings).toHaveLength(1);
     expect(at.warnings[0]).toMatch(/^A client was cut off: the reader is slow: \d+ characters wait for it$/);
     await expect.poll(() => isAborted).toBe(true);
     expect(sent).toBeLessThan(1600);
@@ -232,7 +232,7 @@ describe("a server that stops", () => {
       [legacyCall(1, "silent"), { jsonrpc: "2.0", id: 1, method: "ping" }],
     ],
   ])("lets a call finish %s", async (_, spoken, messages) => {
-    await using patient = await listen({ graceMs: 10_000 });
+    await using patient = await listen({ graceMs: 600_000 });
     using socket = new RawSocket(patient.port);
     const stream = socket.send({ method: "GET", path: "/sse" });
     const path = (await stream.event(1)).data!;
@@ -251,7 +251,7 @@ describe("a server that stops", () => {
   });
 
   test("answers a call that was accepted just before", async () => {
-    await using patient = await listen({ graceMs: 10_000 });
+    await using patient = await listen({ graceMs: 600_000 });
     using socket = new RawSocket(patient.port);
     const stream = socket.send({ method: "GET", path: "/sse" });
     const path = (await stream.event(1)).data!;
@@ -276,28 +276,26 @@ describe("a server that stops", () => {
   });
 
   test("does not wait for a client that leaves meanwhile", async () => {
-    await using patient = await listen({ graceMs: 10_000 });
+    await using patient = await listen({ graceMs: 600_000 });
     using socket = new RawSocket(patient.port);
     const stream = socket.send({ method: "GET", path: "/sse" });
     const path = (await stream.event(1)).data!;
     await exchange(patient.port, { ...postOf(initializeOf(revision)), path });
     await exchange(patient.port, { ...postOf(legacyCall(1, "silent")), path });
     await expect.poll(() => patient.waits.get("silent")).toBe("running");
-    const before = performance.now();
     const stopped = patient.listener[Symbol.asyncDispose]();
     socket.cut();
     await stopped;
     expect(patient.waits.get("silent")).toBe("aborted");
-    expect(performance.now() - before).toBeLessThan(5000);
   });
 
-  test("ends idle streams at once", async () => {
+  test("ends idle streams, however long calls may take", async () => {
+    await at[Symbol.asyncDispose]();
+    at = await listen({ graceMs: 600_000 });
     using client = new Conversation();
     await client.answer(initializeOf(revision));
-    const before = performance.now();
     await at.listener[Symbol.asyncDispose]();
     await client.stream.complete;
-    expect(performance.now() - before).toBeLessThan(3000);
   });
 });
 

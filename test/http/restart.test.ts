@@ -5,7 +5,6 @@ import { expect, test } from "vitest";
 import { createSeal } from "../../src/mcp/seal.ts";
 import { elicit, inputRequired } from "../../src/tools/ask.ts";
 import { startCli } from "../support/cli-child.ts";
-import { fastestOf } from "../support/fastest.ts";
 import { listen, type Listening, strings } from "../support/http-tools.ts";
 import { connectLegacy, HttpWire, legacyCall } from "../support/http-wire.ts";
 import { exchange } from "../support/raw-http.ts";
@@ -70,15 +69,12 @@ test("an answer to a question of before a restart is not taken for one of after 
   expect(reply.messages.at(-1)!.result).toMatchObject({ content: [{ text: "Pay 100 EUR? decline" }] });
 });
 
-test("a session of another secret is not there, and the answer comes at once", async () => {
+test("a session of another secret is not there", async () => {
   await using first = await listen();
   await using second = await listen();
   using before = await connectLegacy(first.port);
   using after = goOn(before, second.port);
-  const answerMs = await fastestOf(5, async () => {
-    expect((await after.post({ jsonrpc: "2.0", id: 1, method: "ping" })).status).toBe(404);
-  });
-  expect(answerMs).toBeLessThan(50);
+  expect((await after.post({ jsonrpc: "2.0", id: 1, method: "ping" })).status).toBe(404);
 });
 
 test("a session is bound to its caller in the other process too", async () => {

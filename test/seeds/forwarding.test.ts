@@ -117,7 +117,7 @@ test(`100,000 documents pass a composite and a forwarding provider byte for byte
   const other = new OtherServer();
   await using channel = connectInMemory(createGateway(other));
   expect(await forwardAll(channel, other, seededJsonTexts(seed, 100_000))).toBe(100_000);
-}, 60_000);
+});
 
 test(`5,000 documents do so over byte streams, where a line holds no line end (seed ${seed})`, async () => {
   const other = new OtherServer();
@@ -128,7 +128,7 @@ test(`5,000 documents do so over byte streams, where a line holds no line end (s
   expect(await forwardAll(channel, other, texts)).toBe(5_000);
   await channel[Symbol.asyncDispose]();
   await served;
-}, 30_000);
+});
 
 test.each([
   ["beyond 2^53", "12345678901234567890"],

@@ -1,4 +1,4 @@
-/** How many times as long the work takes for the large input as for the small one, in time of the processor. */
+/** A work that is done for inputs of two sizes. */
 export interface Growth {
   readonly small: number;
   readonly large: number;
@@ -6,37 +6,31 @@ export interface Growth {
 }
 
 /**
- * The least growth seen in a few rounds. Small and large inputs take turns, and each is repeated until it has used enough
- * of the processor to be measured, so other programs on the machine have little to do with it. Stops early once the growth
- * is below `enough`.
+ * How many times as long the work takes for the large input as for the small one: the shortest run of each, of those that
+ * take turns in a few rounds. A busy machine makes runs longer, and never all of them. Stops once the growth is below
+ * `enough`.
  */
 export function growthOf({ small, large, work }: Growth, enough: number): number {
   for (const size of [small, large]) work(size); // To warm up.
-  let [least, leastLarge] = [Infinity, Infinity];
+  let [leastSmall, leastLarge] = [Infinity, Infinity];
   for (let round = 0; round < maxRounds; round++) {
-    least = Math.min(
-      least,
-      costOf(() => work(small)),
-    );
-    leastLarge = Math.min(
-      leastLarge,
-      costOf(() => work(large)),
-    );
-    if (round > 0 && leastLarge / least < enough) break;
+    leastSmall = Math.min(leastSmall, costOf(work, small));
+    leastLarge = Math.min(leastLarge, costOf(work, large));
+    if (round > 0 && leastLarge / leastSmall < enough) break;
   }
-  return leastLarge / least;
+  return leastLarge / leastSmall;
 }
 
 const maxRounds = 24;
-const minCostMs = 2;
+/** Long beside what the clock resolves, short beside what the system gives a process at a time. */
+const minCostMs = 0.5;
 
-/** What one run takes of the processor, in ms. */
-function costOf(run: () => unknown): number {
-  const before = process.cpuUsage();
+/** How long one run takes, in ms; short ones are repeated. */
+export function costOf<T extends readonly unknown[]>(run: (...args: T) => unknown, ...args: T): number {
+  const startedAt = performance.now();
   for (let runs = 1; ; runs++) {
-    run();
-    const { user, system } = process.cpuUsage(before);
-    const ms = (user + system) / 1000;
+    run(...args);
+    const ms = performance.now() - startedAt;
     if (ms >= minCostMs) return ms / runs;
   }
 }

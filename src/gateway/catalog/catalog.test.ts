@@ -1,6 +1,7 @@
 import * as fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { createSource, type FakeSource, toListed, toTools } from "../../../test/support/fake-source.ts";
+import { runs } from "../../../test/support/runs.ts";
 import { RawJson } from "../../json/raw.ts";
 import type { Tool } from "../../mcp/types.ts";
 import { definitionOf, fromDefinition } from "../../tools/definition.ts";
@@ -284,6 +285,6 @@ test("whatever comes and goes in whatever order, names stay, owners stay, and lo
         }
       },
     ),
-    { numRuns: 200 },
+    { numRuns: runs(200) },
   );
 });

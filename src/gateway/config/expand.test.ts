@@ -1,6 +1,7 @@
 import { sep } from "node:path";
 import * as fc from "fast-check";
 import { describe, expect, test } from "vitest";
+import { runs } from "../../../test/support/runs.ts";
 import { expand } from "./expand.ts";
 
 const source = {
@@ -83,7 +84,7 @@ test("nothing makes it throw, and no fault repeats a value", () => {
       const { faults } = expand(given, { env });
       for (const { message } of faults) expect(message).not.toContain("s3cr3t-value");
     }),
-    { numRuns: 1000 },
+    { numRuns: runs(1000) },
   );
 });
 
@@ -96,7 +97,7 @@ test("a value is never expanded again, whatever it holds", () => {
       expect(expansion.text).toBe(names.map((variable) => env[variable]).join("|"));
       expect(expansion.faults).toEqual([]);
     }),
-    { numRuns: 500 },
+    { numRuns: runs(500) },
   );
 });
 
@@ -116,6 +117,6 @@ test("an escaped text comes out as it was", () => {
         faults: [],
       });
     }),
-    { numRuns: 500 },
+    { numRuns: runs(500) },
   );
 });

@@ -1,5 +1,6 @@
 import * as fc from "fast-check";
 import { expect, test } from "vitest";
+import { runs } from "../../../test/support/runs.ts";
 import type { Separator } from "../../tools/namespace.ts";
 import { findSamePrefixes, isPrefix, toPrefix } from "./prefix.ts";
 
@@ -35,7 +36,7 @@ test("every name has a prefix that can stand before every separator, always the 
         expect(toPrefix(prefix, separator)).toBe(prefix);
       },
     ),
-    { numRuns: 1000 },
+    { numRuns: runs(1000) },
   );
 });
 

@@ -1,6 +1,7 @@
 import * as fc from "fast-check";
 import { expect, test } from "vitest";
 import { createFakeOpener, turn } from "../../../test/support/fake-client.ts";
+import { runs } from "../../../test/support/runs.ts";
 import { createBackoff } from "../../async/backoff.ts";
 import { ClosedError } from "../../errors/closed-error.ts";
 import { createVirtualClock } from "../../testing/virtual-clock.ts";
@@ -121,6 +122,6 @@ test("whatever happens, one is opened at a time and six a minute, everybody hear
           6,
         );
     }),
-    { numRuns: 300 },
+    { numRuns: runs(300) },
   );
-}, 60_000);
+});

@@ -1,6 +1,7 @@
 import * as fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { turn } from "../../../test/support/fake-client.ts";
+import { runs } from "../../../test/support/runs.ts";
 import type { Client } from "../../client/client.ts";
 import { UpstreamError } from "../../errors/upstream-error.ts";
 import { createVirtualClock, type VirtualClock } from "../../testing/virtual-clock.ts";
@@ -336,6 +337,6 @@ test("whatever happens, nobody shares what is lent to one alone, the limit holds
         expect(clock.sleeping).toBe(0);
       },
     ),
-    { numRuns: 300 },
+    { numRuns: runs(300) },
   );
-}, 30_000);
+});

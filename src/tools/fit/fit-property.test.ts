@@ -11,6 +11,7 @@ import { Ajv2020 } from "ajv/dist/2020.js";
 import * as fc from "fast-check";
 import { expect, test } from "vitest";
 import { jsonText } from "../../../test/support/arbitrary-json.ts";
+import { runs } from "../../../test/support/runs.ts";
 import { RawJson } from "../../json/raw.ts";
 import { projectListed, projectPrompt, projectTool } from "../../mcp/project/listed.ts";
 import { isLegacyRevision, legacyRevisions, modernRevisions, type Revision } from "../../mcp/revision.ts";
@@ -265,7 +266,7 @@ test("a plain schema can be compiled, in every dialect", () => {
         ajv.compile(value);
       }
     }),
-    { numRuns: 500 },
+    { numRuns: runs(500) },
   );
   expect(plainCount).toBeGreaterThan(20);
 });

@@ -1,5 +1,6 @@
 import * as fc from "fast-check";
 import { describe, expect, test } from "vitest";
+import { runs } from "../../../../test/support/runs.ts";
 import type { FrameSink } from "../server/reply.ts";
 import { createMemoryEventStore, type EventStore } from "./event-store.ts";
 import { ResumableStream } from "./resumable-stream.ts";
@@ -179,7 +180,7 @@ describe("a stream that outlives its connection", () => {
           expect(readers.flatMap(dataOf)).toEqual(Array.from({ length: sent }, (_, index) => `${index}`));
         },
       ),
-      { numRuns: 300 },
+      { numRuns: runs(300) },
     );
   });
 });
