@@ -62,17 +62,16 @@ export type {
   ToolResult,
 } from "./mcp/types.ts";
 
+export { type AnswerReader, inputRequired } from "./tools/ask.ts";
 export {
-  type AnswerReader,
   elicit,
   type Elicited,
   elicitUrl,
-  inputRequired,
   listRoots,
   type Root,
   sample,
   type Sampled,
-} from "./tools/ask.ts";
+} from "./mcp/question.ts";
 export { type Completer, type CompletionRegistry, createCompletionRegistry } from "./tools/completion.ts";
 export { type Composite, compose, type ComposeOptions } from "./tools/composite.ts";
 export {
@@ -141,7 +140,7 @@ export { redact, type RedactOptions } from "./middleware/redact.ts";
 export type { SecretKind } from "./middleware/secret-kinds.ts";
 export { limitTime, type LimitTimeOptions } from "./middleware/time-limit.ts";
 
-export { missingCapability } from "./server/interaction.ts";
+export { missingCapability } from "./mcp/question.ts";
 export { createServer, type ServerInfo, type ServerOptions } from "./server/server.ts";
 export type { UnknownTool } from "./server/to-rpc-error.ts";
 

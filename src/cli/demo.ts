@@ -1,5 +1,6 @@
 import { setTimeout as sleep } from "node:timers/promises";
-import { elicit, inputRequired } from "../tools/ask.ts";
+import { elicit } from "../mcp/question.ts";
+import { inputRequired } from "../tools/ask.ts";
 import { createRegistry, type Registry } from "../tools/registry.ts";
 
 /** The tools served when nothing else is: enough to see a call, a stream and a question. */

@@ -1,6 +1,6 @@
 import type { AskHandlers } from "../client/handlers.ts";
+import type { Elicited } from "../mcp/question.ts";
 import { toSchema } from "../schema/schema.ts";
-import type { Elicited } from "../tools/ask.ts";
 import { type AskLine, withTerminal } from "./terminal-lines.ts";
 import { toSafeLine, toSafeText } from "./terminal-text.ts";
 import { describeType, parseValue, toValueType, type ValueType } from "./value-type.ts";

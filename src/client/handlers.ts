@@ -1,8 +1,8 @@
 import { RpcError } from "../errors/rpc-error.ts";
 import { RawJson } from "../json/raw.ts";
 import type { Request } from "../jsonrpc/message.ts";
+import { type Elicited, type Root, type Sampled, toAsk } from "../mcp/question.ts";
 import type { Ask, ClientCapabilities } from "../mcp/types.ts";
-import type { Elicited, Root, Sampled } from "../tools/ask.ts";
 
 type Params = { readonly [key: string]: unknown };
 
@@ -58,39 +58,9 @@ export async function answerRequest(
 ): Promise<RawJson> {
   const { method, params } = request;
   if (method === "ping") return RawJson.fromText("{}");
-  const ask = toAsk(method, params?.value as Params | undefined);
+  const ask = toAsk(method, params);
   if (ask === undefined) throw new RpcError("rpc.method_not_found", `Method not found: ${method}`);
   return answerAsk(ask, handlers, signal);
-}
-
-/** A legacy server's request as a question; undefined when it is none. */
-export function toAsk(method: string, params: Params | undefined): Ask | undefined {
-  switch (method) {
-    case "elicitation/create":
-    case "sampling/createMessage":
-      return { method, params: params ?? {} };
-    case "roots/list":
-      return { method };
-    default:
-      return undefined;
-  }
-}
-
-/** Reads the questions of an `input_required` result. Throws for one of a kind that does not exist. */
-export function parseAsks(requests: RawJson | undefined): { readonly [key: string]: Ask } {
-  const value = (requests?.kind === "object" ? requests.value : {}) as { readonly [key: string]: unknown };
-  return Object.fromEntries(
-    Object.entries(value).map(([key, item]) => {
-      const { method, params } = (item ?? {}) as { method?: unknown; params?: Params };
-      const ask = typeof method === "string" ? toAsk(method, params) : undefined;
-      if (ask === undefined)
-        throw new RpcError(
-          "rpc.other",
-          `The server asked for ${JSON.stringify(method)}, which no client answers`,
-        );
-      return [key, ask];
-    }),
-  );
 }
 
 /** An undeclared mode is a matter of the params (2025-11-25); without any mode there is no such method. */

@@ -4,14 +4,14 @@ import { RpcError } from "../errors/rpc-error.ts";
 import { ToolError } from "../errors/tool-error.ts";
 import { RawJson } from "../json/raw.ts";
 import type { Request } from "../jsonrpc/message.ts";
+import { toRelayable } from "../mcp/capabilities.ts";
 import { carriedMeta } from "../mcp/carried-meta.ts";
 import type { LinkEvents } from "../mcp/link.ts";
-import { toRelayable } from "../mcp/project/capabilities.ts";
+import { toAsk } from "../mcp/question.ts";
 import type { AskCaller, CallContext, CallEvent } from "../tools/context.ts";
 import type { AskRouter } from "./ask-router.ts";
 import type { RequestSpec } from "./conversation.ts";
 import type { Deadlines } from "./deadlines.ts";
-import { toAsk } from "./handlers.ts";
 
 /** Makes requests on behalf of others, who hear of progress and answer questions themselves. */
 export type OnBehalf = <T>(context: CallContext, work: (spec: RequestSpec) => Promise<T>) => Promise<T>;
@@ -87,10 +87,7 @@ async function askable<T>(
 /** Has a caller answer a legacy server's request. A ping is not the caller's affair. */
 export async function answerBy(ask: AskCaller, request: Request, signal: AbortSignal): Promise<RawJson> {
   if (request.method === "ping") return RawJson.fromText("{}");
-  const question = toAsk(
-    request.method,
-    request.params?.value as { readonly [key: string]: unknown } | undefined,
-  );
+  const question = toAsk(request.method, request.params);
   if (question === undefined)
     throw new RpcError("rpc.method_not_found", `Method not found: ${request.method}`);
   try {

@@ -1,8 +1,8 @@
 import { joinJson } from "../json/join.ts";
 import type { RawJson } from "../json/raw.ts";
+import { parseAsks } from "../mcp/question.ts";
 import type { Answers, Outcome, Resumption } from "../tools/provider.ts";
 import { resultTypeOf } from "./conversation.ts";
-import { parseAsks } from "./handlers.ts";
 
 /**
  * The params of one round of a request that may have to ask something. `head` is the object without its closing brace, in

@@ -1,6 +1,5 @@
-import { RpcError } from "../errors/rpc-error.ts";
 import type { Notification } from "../jsonrpc/message.ts";
-import { urlElicitationRequired } from "../mcp/project/ask.ts";
+import { pagesOf, visitedMethod, visitIdOf } from "../mcp/question.ts";
 import type { Ask } from "../mcp/types.ts";
 import { type CallContext, withContext } from "../tools/context.ts";
 import type { OnBehalf } from "./on-behalf.ts";
@@ -34,7 +33,7 @@ export class Visits {
         return ask(question, signal);
       };
       return onBehalf(withContext(context, { ask: heeding }), work).catch((error: unknown) => {
-        for (const page of pagesOf(error)) this.#sent(page, visitor);
+        for (const page of pagesOf(error) ?? []) this.#sent(page, visitor);
         throw error;
       });
     };
@@ -42,7 +41,7 @@ export class Visits {
 
   /** Takes a notification; true when it told of a page. */
   take({ method, params }: Notification): boolean {
-    if (method !== "notifications/elicitation/complete") return false;
+    if (method !== visitedMethod) return false;
     const id = params?.at("elicitationId")?.value;
     const visitor = typeof id === "string" ? this.#visitors.get(id) : undefined;
     if (typeof id !== "string" || visitor === undefined || visitor === "several") return true;
@@ -52,8 +51,8 @@ export class Visits {
   }
 
   #sent(page: unknown, visitor: Visitor): void {
-    const { mode, elicitationId: id } = (page ?? {}) as { readonly [member: string]: unknown };
-    if (mode !== "url" || typeof id !== "string" || id.length > maxIdLength) return;
+    const id = visitIdOf(page);
+    if (id === undefined || id.length > maxIdLength) return;
     const known = this.#visitors.get(id);
     const isOther = known !== undefined && (known === "several" || known.owner !== visitor.owner);
     this.#visitors.delete(id); // So that it counts as new.
@@ -61,10 +60,4 @@ export class Visits {
     const [oldest] = this.#visitors.keys();
     if (this.#visitors.size > maxPages && oldest !== undefined) this.#visitors.delete(oldest);
   }
-}
-
-function pagesOf(error: unknown): readonly unknown[] {
-  if (!(error instanceof RpcError) || error.rpcCode !== urlElicitationRequired) return [];
-  const { elicitations } = (error.data ?? {}) as { readonly elicitations?: unknown };
-  return Array.isArray(elicitations) ? (elicitations as readonly unknown[]) : [];
 }

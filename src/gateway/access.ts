@@ -1,5 +1,5 @@
 import { createHash } from "node:crypto";
-import { toRelayable } from "../mcp/project/capabilities.ts";
+import { toRelayable } from "../mcp/capabilities.ts";
 import type { OwnerOf } from "../middleware/audit-log.ts";
 import { createGlobs } from "../middleware/glob.ts";
 import type { Hearer } from "../tools/provider.ts";

@@ -1,6 +1,6 @@
 import { RpcError } from "../errors/rpc-error.ts";
 import { RawJson } from "../json/raw.ts";
-import { projectImplementation } from "./project/listed.ts";
+import { projectImplementation } from "./projection.ts";
 import { isLegacyRevision, type LegacyRevision, newestLegacyRevision } from "./revision.ts";
 import {
   type ClientCapabilities,

@@ -1,5 +1,5 @@
 /**
- * What MCP objects look like, in the shape of the newest revision. Older revisions have fewer fields; `project.ts`
+ * What MCP objects look like, in the shape of the newest revision. Older revisions have fewer fields; `projection.ts`
  * takes away what a revision lacks. Unknown members are legal everywhere and are kept.
  */
 

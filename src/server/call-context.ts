@@ -7,7 +7,7 @@ import { newestLegacyRevision, type Revision } from "../mcp/revision.ts";
 import type { WireContext } from "../mcp/server.ts";
 import { type LogLevel, logLevels } from "../mcp/types.ts";
 import { type CallContext, type CallEvent, Context, nothing } from "../tools/context.ts";
-import { createAsk, createVisited } from "./ask.ts";
+import { createAsk, createVisited } from "./interaction.ts";
 
 /** The revision a caller reads its results in. */
 export function revisionOf(era: Era): Revision {

@@ -1,11 +1,12 @@
 import { describe, expect, test } from "vitest";
 import { type Conversation, talkLegacy } from "../../test/support/conversation.ts";
 import type { Frame } from "../../test/support/wire-schema.ts";
+import { elicit, elicitUrl, listRoots, sample } from "../mcp/question.ts";
 import { type LegacyRevision, legacyRevisions } from "../mcp/revision.ts";
 import type { Server } from "../mcp/server.ts";
 import type { Ask } from "../mcp/types.ts";
 import { createVirtualClock } from "../testing/virtual-clock.ts";
-import { elicit, elicitUrl, inputRequired, listRoots, sample } from "../tools/ask.ts";
+import { inputRequired } from "../tools/ask.ts";
 import type { ToolHandler } from "../tools/handler.ts";
 import { createPromptRegistry } from "../tools/prompts.ts";
 import { createRegistry } from "../tools/registry.ts";

@@ -1,9 +1,10 @@
 import { describe, expect, test } from "vitest";
 import { type Conversation, talkModern } from "../../test/support/conversation.ts";
+import { elicit, elicitUrl, listRoots, sample } from "../mcp/question.ts";
 import { createSeal } from "../mcp/seal.ts";
 import type { Server } from "../mcp/server.ts";
 import { createVirtualClock } from "../testing/virtual-clock.ts";
-import { elicit, elicitUrl, inputRequired, listRoots, sample } from "../tools/ask.ts";
+import { inputRequired } from "../tools/ask.ts";
 import { createPromptRegistry } from "../tools/prompts.ts";
 import { createRegistry, type Registry } from "../tools/registry.ts";
 import { createResourceRegistry } from "../tools/resources.ts";

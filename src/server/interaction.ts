@@ -1,18 +1,29 @@
-import { andThen, type Awaitable, settled } from "../async/awaitable.ts";
+import { createHash } from "node:crypto";
+import { andThen, type Awaitable, recover, settled } from "../async/awaitable.ts";
 import { type Clock, sleep } from "../async/clock.ts";
+import { ClosedError } from "../errors/closed-error.ts";
 import { RpcError } from "../errors/rpc-error.ts";
 import { SealError } from "../errors/seal-error.ts";
 import { ToolError } from "../errors/tool-error.ts";
 import { RawJson } from "../json/raw.ts";
 import type { Request } from "../jsonrpc/message.ts";
-import { isAcceptable } from "../mcp/acceptable.ts";
-import { lacking } from "../mcp/project/ask.ts";
+import { toRelayable } from "../mcp/capabilities.ts";
+import {
+  closedForm,
+  isAcceptable,
+  lacking,
+  lackingAny,
+  missingCapability,
+  notOffered,
+  toLegacyAsk,
+  visitedMethod,
+} from "../mcp/question.ts";
+import { isAtLeast } from "../mcp/revision.ts";
 import type { Seal } from "../mcp/seal.ts";
 import type { WireContext } from "../mcp/server.ts";
-import type { Ask, ClientCapabilities } from "../mcp/types.ts";
+import type { Ask } from "../mcp/types.ts";
+import type { AskCaller, CallContext } from "../tools/context.ts";
 import type { Answers, InputRequired, Outcome, Resumption } from "../tools/provider.ts";
-import { askClient, cannotAsk, toAskable } from "./ask.ts";
-import { toBinding } from "./binding.ts";
 
 export interface InteractionOptions {
   readonly seal: Seal;
@@ -58,7 +69,8 @@ function interactModern(
   return andThen(settled(attempt(resumption)), (outcome) => {
     if (outcome.kind === "complete") return outcome;
     const { asks, state, keepsAnswers = true } = outcome;
-    assertAskable(asks, wire.era.kind === "modern" ? wire.era.capabilities : {});
+    const missing = lackingAny(asks, wire.era.kind === "modern" ? wire.era.capabilities : {});
+    if (missing !== undefined) throw missingCapability(missing);
     const given = keepsAnswers ? Object.entries(resumption?.answers ?? {}) : [];
     const answers = given.map(([key, raw]) => [key, raw.text] as const);
     const hasAsks = Object.keys(asks).length > 0;
@@ -177,25 +189,83 @@ async function askOne(ask: Ask, wire: WireContext, signal: AbortSignal): Promise
       throw new ToolError(`The client's answer to ${ask.method} does not fit the question.`);
   } catch (error) {
     if (!(error instanceof RpcError)) throw error;
-    if (ask.method === "elicitation/create") return RawJson.fromValue({ action: "cancel" });
+    const closed = closedForm(ask);
+    if (closed !== undefined) return closed;
     throw new ToolError(`The client refused ${ask.method}: ${error.message}`, { cause: error });
   }
   throw cannotAsk(ask);
 }
 
-function assertAskable(asks: InputRequired["asks"], capabilities: ClientCapabilities): void {
-  const required: { [name: string]: object } = {};
-  for (const missing of Object.values(asks).map((ask) => lacking(ask, capabilities) ?? {})) {
-    for (const [name, detail] of Object.entries(missing))
-      required[name] = { ...required[name], ...(detail as object) };
-  }
-  if (Object.keys(required).length > 0) throw missingCapability(required);
+/** How a legacy caller is asked in the middle of a call; undefined for callers that cannot be. */
+export function createAsk(wire: WireContext): AskCaller | undefined {
+  const { era } = wire;
+  if (era.kind === "modern" || era.session === undefined || wire.ask === undefined) return undefined;
+  return async (ask, signal) => {
+    const askable = toAskable(ask, wire);
+    const answer = await askClient(askable, wire, signal);
+    if (answer === undefined)
+      throw new RpcError("rpc.method_not_found", `The client does not offer ${askable.method}`);
+    return answer;
+  };
 }
 
-/** The error for a request that cannot be served without capabilities its sender did not declare. */
-export function missingCapability(required: ClientCapabilities): RpcError {
-  const names = Object.keys(required).join(", ");
-  return new RpcError("rpc.missing_capability", `This request needs the client capabilities: ${names}`, {
-    data: { requiredCapabilities: required },
-  });
+/** Sends a question as it is. Undefined when there is no way to; a `ToolError` when the client can no longer answer. */
+async function askClient(
+  { method, params }: Ask,
+  wire: WireContext,
+  signal: AbortSignal,
+): Promise<RawJson | undefined> {
+  try {
+    return await wire.ask?.(method, params === undefined ? undefined : RawJson.fromValue(params), signal);
+  } catch (error) {
+    if (!(error instanceof ClosedError)) throw error;
+    throw new ToolError(`The client left before it answered ${method}.`, { cause: error });
+  }
+}
+
+/** How a legacy caller is told that its user is done with a page; undefined for callers that know no such notice. */
+export function createVisited(wire: WireContext): CallContext["visited"] {
+  const session = wire.era.kind === "legacy" ? wire.era.session : undefined;
+  if (session === undefined || !isAtLeast(session.handshake.revision, "2025-11-25")) return undefined;
+  if (session.handshake.capabilities.elicitation?.url === undefined) return undefined;
+  return (elicitationId) => {
+    const params = RawJson.fromValue({ elicitationId });
+    if (wire.isOver !== false) return session.announce?.(visitedMethod, params);
+    // On the stream of the call, as long as there is one: not every client listens to another.
+    void recover(
+      () => wire.notify(visitedMethod, params),
+      () => {},
+    );
+  };
+}
+
+/** The question as the client's revision has it. Throws a `ToolError` when it cannot be asked. */
+function toAskable(ask: Ask, { era, ask: send }: WireContext): Ask {
+  const handshake = era.kind === "legacy" ? era.session?.handshake : undefined;
+  // What was declared counts only as far as the revision has it.
+  const declared = handshake && toRelayable(handshake.capabilities, handshake.revision).capabilities;
+  const canAsk =
+    handshake !== undefined && declared !== undefined && send !== undefined && !lacking(ask, declared);
+  const projected = canAsk ? toLegacyAsk(ask, handshake.revision, crypto.randomUUID()) : undefined;
+  if (projected === undefined) throw cannotAsk(ask, notOffered(ask, declared ?? {}));
+  return projected;
+}
+
+/** What is told to the model when its client cannot be asked; the cause is for a server that asked. */
+function cannotAsk(ask: Ask, cause?: RpcError): ToolError {
+  return new ToolError(`This needs ${ask.method}, which the client does not offer.`, { cause });
+}
+
+/**
+ * What a sealed state is good for: this caller, this method, this name or URI, these arguments. The arguments are bound
+ * as the bytes that came, because two spellings of one number can be two numbers to somebody.
+ */
+function toBinding(caller: string | undefined, method: string, params: RawJson | undefined): string {
+  const hash = createHash("sha256");
+  for (const key of ["name", "uri", "arguments"]) {
+    const member = params?.at(key);
+    hash.update(member === undefined ? "-" : `${member.byteLength}:`);
+    if (member !== undefined) hash.update(member.bytes);
+  }
+  return JSON.stringify([caller ?? null, method, hash.digest("base64url")]);
 }

@@ -1,5 +1,4 @@
-import { projectPrompt } from "../mcp/project/listed.ts";
-import { projectPromptResult } from "../mcp/project/result.ts";
+import { projectPrompt, projectPromptResult } from "../mcp/projection.ts";
 import type { Prompt } from "../mcp/types.ts";
 import type { PromptProvider } from "../tools/provider.ts";
 import { interact, type InteractionOptions } from "./interaction.ts";

@@ -1,5 +1,5 @@
 import { RawJson } from "../json/raw.ts";
-import { projectListed } from "../mcp/project/listed.ts";
+import { projectListed } from "../mcp/projection.ts";
 import type { CacheHints, Resource, ResourceTemplate } from "../mcp/types.ts";
 import type { ResourceProvider } from "../tools/provider.ts";
 import { interact, type InteractionOptions } from "./interaction.ts";

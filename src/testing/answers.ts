@@ -1,5 +1,5 @@
 import type { AskHandlers } from "../client/handlers.ts";
-import type { Elicited, Root, Sampled } from "../tools/ask.ts";
+import type { Elicited, Root, Sampled } from "../mcp/question.ts";
 import { text } from "../tools/content.ts";
 import { createUnanswered } from "./fail-unanswered.ts";
 

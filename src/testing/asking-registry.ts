@@ -1,4 +1,5 @@
-import { elicit, elicitUrl, inputRequired, listRoots, sample } from "../tools/ask.ts";
+import { elicit, elicitUrl, listRoots, sample } from "../mcp/question.ts";
+import { inputRequired } from "../tools/ask.ts";
 import { text } from "../tools/content.ts";
 import { createRegistry, type Registry } from "../tools/registry.ts";
 

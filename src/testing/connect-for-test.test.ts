@@ -1,9 +1,10 @@
 import { describe, expect, test } from "vitest";
 import { z } from "zod";
 import { createDeferred } from "../async/deferred.ts";
+import { elicit, type Elicited } from "../mcp/question.ts";
 import type { Revision } from "../mcp/revision.ts";
 import { createServer } from "../server/server.ts";
-import { type AnswerReader, elicit, type Elicited, inputRequired } from "../tools/ask.ts";
+import { type AnswerReader, inputRequired } from "../tools/ask.ts";
 import { createPromptRegistry } from "../tools/prompts.ts";
 import type { InputRequired } from "../tools/provider.ts";
 import { createRegistry, type Registry } from "../tools/registry.ts";

@@ -1,16 +1,7 @@
 import { describe, expect, test } from "vitest";
 import { RawJson } from "../json/raw.ts";
-import {
-  type AnswerReader,
-  elicit,
-  elicitUrl,
-  inputRequired,
-  isInputRequired,
-  listRoots,
-  noAnswers,
-  readAnswers,
-  sample,
-} from "./ask.ts";
+import { elicit, elicitUrl, listRoots, sample } from "../mcp/question.ts";
+import { type AnswerReader, inputRequired, isInputRequired, noAnswers, readAnswers } from "./ask.ts";
 import { text } from "./content.ts";
 
 describe("questions", () => {

@@ -1,71 +1,12 @@
 import type { RawJson } from "../json/raw.ts";
-import type { Ask, Content } from "../mcp/types.ts";
+import type { Asks, Elicited, Root, Sampled } from "../mcp/question.ts";
 import type { InputRequired, Resumption } from "./provider.ts";
-
-/** What the user did with a form: filled it in, said no, or closed it. */
-export type Elicited =
-  | { readonly action: "accept"; readonly content: { readonly [field: string]: unknown } }
-  | { readonly action: "decline" | "cancel" };
-
-/** What the client's model wrote. */
-export interface Sampled {
-  readonly role: "assistant" | "user";
-  readonly content: Content | readonly Content[];
-  readonly model: string;
-  readonly stopReason?: string;
-}
-
-export interface Root {
-  readonly uri: string;
-  readonly name?: string;
-}
-
-/**
- * Asks the user to fill in a form. The schema is an object of flat fields: strings, numbers, booleans, enums.
- *
- * @example
- * return inputRequired({ name: elicit("What is your name?", { name: { type: "string" } }, ["name"]) });
- */
-export function elicit(
-  message: string,
-  fields: { readonly [name: string]: object },
-  required: readonly string[] = [],
-): Ask {
-  const requestedSchema = {
-    type: "object",
-    properties: fields,
-    ...(required.length > 0 ? { required } : {}),
-  };
-  return { method: "elicitation/create", params: { message, requestedSchema } };
-}
-
-/** Asks the user to visit a page. Accepting means they agreed to open it, not that they are done there. */
-export function elicitUrl(message: string, url: string): Ask {
-  return { method: "elicitation/create", params: { mode: "url", message, url } };
-}
-
-/** Asks the client's model to write something. */
-export function sample(params: {
-  readonly messages: readonly {
-    readonly role: "user" | "assistant";
-    readonly content: Content | readonly Content[];
-  }[];
-  readonly maxTokens: number;
-  readonly [option: string]: unknown;
-}): Ask {
-  return { method: "sampling/createMessage", params };
-}
-
-/** Asks the client which folders the user is working in. */
-export function listRoots(): Ask {
-  return { method: "roots/list" };
-}
 
 /**
  * Ends a round: the caller is asked, and the handler runs again from its start with the answers. Everything the next
  * round must know goes into `state`, which the caller can neither read nor alter.
  */
-export function inputRequired(asks: { readonly [key: string]: Ask }, state?: unknown): InputRequired {
+export function inputRequired(asks: Asks, state?: unknown): InputRequired {
   return state === undefined ? { kind: "input_required", asks } : { kind: "input_required", asks, state };
 }
 

@@ -1,8 +1,9 @@
 import { describe, expect, test } from "vitest";
 import { TimeoutError } from "../errors/timeout-error.ts";
 import { RawJson } from "../json/raw.ts";
+import { elicit } from "../mcp/question.ts";
 import { createVirtualClock } from "../testing/virtual-clock.ts";
-import { elicit, inputRequired } from "./ask.ts";
+import { inputRequired } from "./ask.ts";
 import { type CallContext, type CallEvent, createCallContext } from "./context.ts";
 import { type Middleware, withMiddleware } from "./middleware.ts";
 import type { Provider, ToolCall, ToolOutcome } from "./provider.ts";

@@ -1,8 +1,8 @@
 import type { Awaitable } from "../async/awaitable.ts";
 import type { ToolErrorCode } from "../errors/tool-error.ts";
 import type { RawJson } from "../json/raw.ts";
+import type { Asks } from "../mcp/question.ts";
 import type {
-  Ask,
   CacheHints,
   CompletionRef,
   CompletionResult,
@@ -49,7 +49,7 @@ export interface ToolCall {
 export interface InputRequired {
   readonly kind: "input_required";
   /** May be empty: then it means "come back later". */
-  readonly asks: { readonly [key: string]: Ask };
+  readonly asks: Asks;
   /** Comes back unchanged in {@link Resumption.state}; the caller cannot read or alter it. JSON. */
   readonly state?: unknown;
   /** Whether the next round gets the answers of earlier ones too; true. */

@@ -3,9 +3,10 @@ import { describe, expect, test } from "vitest";
 import { envelope, handshake } from "../../test/support/conversation.ts";
 import { type FrameReader, readFrames, toLine } from "../../test/support/raw-wire.ts";
 import { createDeferred } from "../async/deferred.ts";
+import { elicit } from "../mcp/question.ts";
 import { createServer } from "../server/server.ts";
 import { createVirtualClock, type VirtualClock } from "../testing/virtual-clock.ts";
-import { elicit, inputRequired } from "../tools/ask.ts";
+import { inputRequired } from "../tools/ask.ts";
 import { createRegistry } from "../tools/registry.ts";
 import { serveStream, type ServeStreamOptions } from "./stream.ts";
 

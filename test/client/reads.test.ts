@@ -1,7 +1,8 @@
 import { describe, expect, test } from "vitest";
 import { connect } from "../../src/client/connect.ts";
+import { elicit } from "../../src/mcp/question.ts";
 import { createServer } from "../../src/server/server.ts";
-import { elicit, inputRequired } from "../../src/tools/ask.ts";
+import { inputRequired } from "../../src/tools/ask.ts";
 import { createCompletionRegistry } from "../../src/tools/completion.ts";
 import { createPromptRegistry } from "../../src/tools/prompts.ts";
 import { createRegistry } from "../../src/tools/registry.ts";

@@ -1,6 +1,7 @@
 import { expect, test } from "vitest";
+import { listRoots } from "../../src/mcp/question.ts";
 import { createServer } from "../../src/server/server.ts";
-import { inputRequired, listRoots } from "../../src/tools/ask.ts";
+import { inputRequired } from "../../src/tools/ask.ts";
 import { createRegistry } from "../../src/tools/registry.ts";
 import { type HttpListener, listenHttp } from "../../src/transports/http/server/node.ts";
 import { initializeOf, legacyCall, mirrored, modernCall, modernMeta, postOf } from "../support/http-wire.ts";

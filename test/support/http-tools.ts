@@ -1,6 +1,7 @@
+import { elicit, listRoots, sample } from "../../src/mcp/question.ts";
 import type { Server } from "../../src/mcp/server.ts";
 import { createServer, type ServerOptions } from "../../src/server/server.ts";
-import { elicit, inputRequired, listRoots, sample } from "../../src/tools/ask.ts";
+import { inputRequired } from "../../src/tools/ask.ts";
 import { text } from "../../src/tools/content.ts";
 import { createPromptRegistry } from "../../src/tools/prompts.ts";
 import { createRegistry, type Registry } from "../../src/tools/registry.ts";

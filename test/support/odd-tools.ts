@@ -1,6 +1,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { ToolError } from "../../src/errors/tool-error.ts";
-import { elicit, elicitUrl, inputRequired } from "../../src/tools/ask.ts";
+import { elicit, elicitUrl } from "../../src/mcp/question.ts";
+import { inputRequired } from "../../src/tools/ask.ts";
 import { audio, embedResource, image, resourceLink, text } from "../../src/tools/content.ts";
 import { createRegistry, type Registry } from "../../src/tools/registry.ts";
 

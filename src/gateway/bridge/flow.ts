@@ -1,15 +1,19 @@
 import { type Clock, sleep } from "../../async/clock.ts";
 import { createDeferred, type Deferred } from "../../async/deferred.ts";
-import { RpcError } from "../../errors/rpc-error.ts";
-import { RawJson } from "../../json/raw.ts";
-import { isAcceptable } from "../../mcp/acceptable.ts";
-import { lacking, notOffered } from "../../mcp/project/ask.ts";
+import type { RawJson } from "../../json/raw.ts";
+import {
+  closedForm,
+  isAcceptable,
+  lacking,
+  missingCapability,
+  notOffered,
+  toModernAsk,
+  unanswered,
+} from "../../mcp/question.ts";
 import type { Ask } from "../../mcp/types.ts";
-import { missingCapability } from "../../server/interaction.ts";
 import { type CallContext, type CallEvent, withContext } from "../../tools/context.ts";
 import type { Answers, InputRequired, Outcome } from "../../tools/provider.ts";
 import { abandonedCall } from "./abandoned.ts";
-import { toModernAsk } from "./modern-ask.ts";
 
 /** A question a legacy server waits for. */
 interface Question {
@@ -96,8 +100,9 @@ export class Flow {
   /** Nobody will answer: the server is told so in the way it knows, and then that the call is given up. */
   async giveUp(reason: unknown): Promise<void> {
     for (const { ask, answer } of this.#questions.values()) {
-      if (ask.method === "elicitation/create") answer.resolve(RawJson.fromValue({ action: "cancel" }));
-      else answer.reject(toRefusal(ask));
+      const closed = closedForm(ask);
+      if (closed === undefined) answer.reject(unanswered(ask));
+      else answer.resolve(closed);
     }
     this.#questions.clear();
     this.#end ??= { kind: "failed", error: abandonedCall(this.server, "it was given up") };
@@ -192,9 +197,4 @@ export class Flow {
       signal.addEventListener("abort", giveUp, { once: true });
     });
   }
-}
-
-function toRefusal({ method }: Ask): RpcError {
-  const isSampling = method === "sampling/createMessage";
-  return new RpcError("rpc.other", "Nobody answered in time", { rpcCode: isSampling ? -1 : -32603 });
 }

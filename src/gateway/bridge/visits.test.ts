@@ -3,7 +3,7 @@ import { RpcError } from "../../errors/rpc-error.ts";
 import { ToolError } from "../../errors/tool-error.ts";
 import { RawJson } from "../../json/raw.ts";
 import type { ClientCapabilities } from "../../mcp/types.ts";
-import { toVisits } from "./visits.ts";
+import { toVisits } from "./caller-error.ts";
 import { unwrapState } from "./wrapped-state.ts";
 
 const canVisit = { elicitation: { url: {} } };

@@ -3,7 +3,7 @@ import { type Clock, systemClock } from "../../async/clock.ts";
 import type { Client } from "../../client/client.ts";
 import type { ConnectOptions } from "../../client/connect.ts";
 import { UpstreamError } from "../../errors/upstream-error.ts";
-import { toRelayable } from "../../mcp/project/capabilities.ts";
+import { toRelayable } from "../../mcp/capabilities.ts";
 import type { CompletionResult } from "../../mcp/types.ts";
 import type { CallContext } from "../../tools/context.ts";
 import type { ListPart } from "../../tools/fit/list-fault.ts";

@@ -1,6 +1,6 @@
 import { createHash } from "node:crypto";
 import type { Ajv } from "ajv";
-import { projectTool } from "../../mcp/project/listed.ts";
+import { projectTool } from "../../mcp/projection.ts";
 import type { Tool } from "../../mcp/types.ts";
 import { type Dialect, dialectOf, loadAjv } from "../../schema/dialect.ts";
 import { clip } from "../../schema/issue.ts";

@@ -13,7 +13,7 @@ import { expect, test } from "vitest";
 import { jsonText } from "../../../test/support/arbitrary-json.ts";
 import { runs } from "../../../test/support/runs.ts";
 import { RawJson } from "../../json/raw.ts";
-import { projectListed, projectPrompt, projectTool } from "../../mcp/project/listed.ts";
+import { projectListed, projectPrompt, projectTool } from "../../mcp/projection.ts";
 import { isLegacyRevision, legacyRevisions, modernRevisions, type Revision } from "../../mcp/revision.ts";
 import type { Tool } from "../../mcp/types.ts";
 import { definitionOf } from "../definition.ts";

@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
 import { RawJson } from "../json/raw.ts";
-import { isAcceptable } from "./acceptable.ts";
+import { isAcceptable } from "./question.ts";
 import type { Ask } from "./types.ts";
 
 const form = (properties: object, required: readonly string[] = []): Ask => ({

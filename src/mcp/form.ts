@@ -1,35 +1,15 @@
-import type { RawJson } from "../json/raw.ts";
-import type { Ask } from "./types.ts";
-
+/** The schema of a form, or of one field of it; also the content of a filled-in form. */
 type Fields = { readonly [name: string]: unknown };
 
 /**
- * Whether an answer may be passed on to the server that asked: it must be an answer to such a question at all. Of a form
- * that was accepted, the fields must be what was asked for: legacy servers rely on their client for that. The schemas of
- * forms are flat and have few keywords, all of which are looked at here but for `format`, which is advice to whoever
- * shows the form.
+ * Whether the content of a form is what its schema asks for. The schemas of forms are flat and have few keywords, all of
+ * which are looked at here but for `format`, which is advice to the program that shows the form.
  */
-export function isAcceptable(ask: Ask, answer: RawJson): boolean {
-  if (answer.kind !== "object") return false;
-  const { action, content, role, model, roots } = answer.value as Fields;
-  switch (ask.method) {
-    case "elicitation/create":
-      if (action !== "accept") return action === "decline" || action === "cancel";
-      return ask.params["mode"] === "url" || fitsSchema(content, ask.params["requestedSchema"]);
-    case "sampling/createMessage":
-      return (
-        typeof role === "string" && typeof model === "string" && (isFields(content) || Array.isArray(content))
-      );
-    case "roots/list":
-      return Array.isArray(roots);
-  }
+export function fitsForm(content: unknown = {}, schema: unknown): boolean {
+  return isFields(content) && (!isFields(schema) || fitsFields(content, schema));
 }
 
-function fitsSchema(content: unknown = {}, schema: unknown): boolean {
-  return isFields(content) && (!isFields(schema) || fitsForm(content, schema));
-}
-
-function fitsForm(content: Fields, { properties, required }: Fields): boolean {
+function fitsFields(content: Fields, { properties, required }: Fields): boolean {
   const wanted = Array.isArray(required) ? (required as readonly unknown[]) : [];
   if (wanted.some((name) => typeof name === "string" && !Object.hasOwn(content, name))) return false;
   if (!isFields(properties)) return true;
@@ -82,4 +62,29 @@ function isWithin(size: number, least: unknown, most: unknown): boolean {
 
 function isFields(value: unknown): value is Fields {
   return typeof value === "object" && value !== null && !Array.isArray(value);
+}
+
+/** A form as 2025-06-18 knows it: single choices by `enum` and `enumNames`, no multiple choice, few defaults. */
+export function projectForm(schema: unknown): Fields | undefined {
+  const { $schema: _, properties, ...rest } = (schema ?? {}) as Fields;
+  const fields: { [name: string]: unknown } = {};
+  for (const [name, field] of Object.entries((properties ?? {}) as Fields)) {
+    const projected = projectField((field ?? {}) as Fields);
+    if (projected === undefined) return undefined;
+    fields[name] = projected;
+  }
+  return { ...rest, properties: fields };
+}
+
+function projectField(field: Fields): Fields | undefined {
+  if (field["type"] === "array") return undefined;
+  const { default: preset, oneOf, ...rest } = field;
+  const kept = field["type"] === "boolean" && preset !== undefined ? { ...rest, default: preset } : rest;
+  if (!Array.isArray(oneOf)) return kept;
+  const choices = oneOf as readonly { readonly const: string; readonly title?: string }[];
+  return {
+    ...kept,
+    enum: choices.map((choice) => choice.const),
+    enumNames: choices.map(({ title, const: value }) => title ?? value),
+  };
 }

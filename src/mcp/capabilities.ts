@@ -1,5 +1,5 @@
-import { isAtLeast, isLegacyRevision, type Revision } from "../revision.ts";
-import type { ClientCapabilities } from "../types.ts";
+import { isAtLeast, isLegacyRevision, type Revision } from "./revision.ts";
+import type { ClientCapabilities } from "./types.ts";
 
 /** What a caller can be asked for through us, and a key that is the same for callers who can be asked the same. */
 export interface Relayable {

@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
-import type { Revision } from "../revision.ts";
-import type { ClientCapabilities } from "../types.ts";
 import { everythingRelayable, toRelayable } from "./capabilities.ts";
+import type { Revision } from "./revision.ts";
+import type { ClientCapabilities } from "./types.ts";
 
 const relayed = (declared: object, revision: Revision = "2026-07-28"): ClientCapabilities =>
   toRelayable(declared as ClientCapabilities, revision).capabilities;

@@ -1,0 +1,276 @@
+/**
+ * All that is known of questions: their kinds, the capability each needs, the form each revision has for them, what an
+ * acceptable answer is, and how one is refused. A question is an `Ask`; other modules pass it on without looking inside.
+ */
+import { RpcError } from "../errors/rpc-error.ts";
+import { RawJson } from "../json/raw.ts";
+import { fitsForm, projectForm } from "./form.ts";
+import { isAtLeast, type LegacyRevision } from "./revision.ts";
+import type { Ask, ClientCapabilities, Content } from "./types.ts";
+
+type Params = { readonly [name: string]: unknown };
+
+/** Questions by the key they are asked under. */
+export type Asks = { readonly [key: string]: Ask };
+
+/** What the user did with a form: filled it in, said no, or closed it. */
+export type Elicited =
+  | { readonly action: "accept"; readonly content: { readonly [field: string]: unknown } }
+  | { readonly action: "decline" | "cancel" };
+
+/** What the client's model wrote. */
+export interface Sampled {
+  readonly role: "assistant" | "user";
+  readonly content: Content | readonly Content[];
+  readonly model: string;
+  readonly stopReason?: string;
+}
+
+export interface Root {
+  readonly uri: string;
+  readonly name?: string;
+}
+
+/**
+ * Asks the user to fill in a form. The schema is an object of flat fields: strings, numbers, booleans, enums.
+ *
+ * @example
+ * return inputRequired({ name: elicit("What is your name?", { name: { type: "string" } }, ["name"]) });
+ */
+export function elicit(
+  message: string,
+  fields: { readonly [name: string]: object },
+  required: readonly string[] = [],
+): Ask {
+  const requestedSchema = {
+    type: "object",
+    properties: fields,
+    ...(required.length > 0 ? { required } : {}),
+  };
+  return { method: "elicitation/create", params: { message, requestedSchema } };
+}
+
+/** Asks the user to visit a page. Accepting means they agreed to open it, not that they are done there. */
+export function elicitUrl(message: string, url: string): Ask {
+  return { method: "elicitation/create", params: { mode: "url", message, url } };
+}
+
+/** Asks the client's model to write something. */
+export function sample(params: {
+  readonly messages: readonly {
+    readonly role: "user" | "assistant";
+    readonly content: Content | readonly Content[];
+  }[];
+  readonly maxTokens: number;
+  readonly [option: string]: unknown;
+}): Ask {
+  return { method: "sampling/createMessage", params };
+}
+
+/** Asks the client which folders the user is working in. */
+export function listRoots(): Ask {
+  return { method: "roots/list" };
+}
+
+/** A legacy server's request as a question; undefined when it is none. */
+export function toAsk(method: string, params: RawJson | undefined): Ask | undefined {
+  switch (method) {
+    case "elicitation/create":
+    case "sampling/createMessage":
+      return { method, params: (params?.value ?? {}) as Params };
+    case "roots/list":
+      return { method };
+    default:
+      return undefined;
+  }
+}
+
+/** Reads the questions of an `input_required` result. Throws for one of a kind that does not exist. */
+export function parseAsks(requests: RawJson | undefined): Asks {
+  const keys = requests?.kind === "object" ? Object.keys(requests.value as object) : [];
+  return Object.fromEntries(
+    keys.map((key) => {
+      const request = requests?.at(key);
+      const method = request?.at("method")?.value;
+      const ask = typeof method === "string" ? toAsk(method, request?.at("params")) : undefined;
+      if (ask !== undefined) return [key, ask];
+      const text = `The server asked for ${JSON.stringify(method)}, which no client answers`;
+      throw new RpcError("rpc.other", text);
+    }),
+  );
+}
+
+/** What a client lacks to be asked this; undefined when it can be. A bare `elicitation: {}` means forms. */
+export function lacking(ask: Ask, declared: ClientCapabilities): ClientCapabilities | undefined {
+  const { elicitation, sampling, roots } = declared;
+  switch (ask.method) {
+    case "elicitation/create": {
+      const canShow = isDeclared(elicitation);
+      if (isUrl(ask.params))
+        return canShow && elicitation.url !== undefined ? undefined : { elicitation: { url: {} } };
+      const canFill = canShow && (elicitation.form !== undefined || elicitation.url === undefined);
+      return canFill ? undefined : { elicitation: { form: {} } };
+    }
+    case "sampling/createMessage": {
+      const needsTools = usesTools(ask.params);
+      const canSample = isDeclared(sampling) && (!needsTools || sampling.tools !== undefined);
+      return canSample ? undefined : { sampling: needsTools ? { tools: {} } : {} };
+    }
+    case "roots/list":
+      return isDeclared(roots) ? undefined : { roots: {} };
+  }
+}
+
+/** What a client lacks to be asked all of these; undefined when it can be. */
+export function lackingAny(asks: Asks, declared: ClientCapabilities): ClientCapabilities | undefined {
+  const required: { [name: string]: object } = {};
+  for (const ask of Object.values(asks)) {
+    for (const [name, detail] of Object.entries(lacking(ask, declared) ?? {}))
+      required[name] = { ...required[name], ...(detail as object) };
+  }
+  return Object.keys(required).length === 0 ? undefined : required;
+}
+
+/** Clients write what they like; only an object declares a capability. */
+function isDeclared<T extends object>(capability: T | undefined): capability is T {
+  return typeof capability === "object" && capability !== null;
+}
+
+/** Lists of content came with the use of tools, and are for those who know it. */
+function usesTools({ tools, toolChoice, messages }: Params): boolean {
+  if (tools !== undefined || toolChoice !== undefined) return true;
+  return contentsOf(messages).some(
+    (content) =>
+      Array.isArray(content) || typeOf(content) === "tool_use" || typeOf(content) === "tool_result",
+  );
+}
+
+function contentsOf(messages: unknown): readonly unknown[] {
+  return Array.isArray(messages) ? messages.map((message) => (message as Params | null)?.["content"]) : [];
+}
+
+function typeOf(content: unknown): unknown {
+  return (content as Params | null | undefined)?.["type"];
+}
+
+function isUrl(params: Params): boolean {
+  return params["mode"] === "url";
+}
+
+/** The error for a request that cannot be served without capabilities its sender did not declare. */
+export function missingCapability(required: ClientCapabilities): RpcError {
+  const names = Object.keys(required).join(", ");
+  return new RpcError("rpc.missing_capability", `This request needs the client capabilities: ${names}`, {
+    data: { requiredCapabilities: required },
+  });
+}
+
+/**
+ * What a server is answered that asks for what its client has not declared, or what the client's revision cannot express:
+ * `-32601` when no such question can be asked at all, `-32602` when this one cannot (2025-11-25, elicitation).
+ */
+export function notOffered(ask: Ask, { elicitation, sampling, roots }: ClientCapabilities): RpcError {
+  const capability = {
+    "elicitation/create": elicitation,
+    "sampling/createMessage": sampling,
+    "roots/list": roots,
+  };
+  return isDeclared<object>(capability[ask.method])
+    ? new RpcError("rpc.invalid_params", `The client does not offer this kind of ${ask.method}`)
+    : new RpcError("rpc.method_not_found", `The client does not offer ${ask.method}`);
+}
+
+/**
+ * A question in the form a legacy revision has for it; undefined when it has none. `elicitationId` names a visit of a
+ * page, which 2025-11-25 wants and the modern form lacks.
+ */
+export function toLegacyAsk(ask: Ask, revision: LegacyRevision, elicitationId: string): Ask | undefined {
+  if (ask.method === "sampling/createMessage" && !isAtLeast(revision, "2025-03-26")) {
+    const hasAudio = contentsOf(ask.params["messages"]).some((content) => typeOf(content) === "audio");
+    return hasAudio ? undefined : ask;
+  }
+  if (ask.method !== "elicitation/create") return ask;
+  if (!isAtLeast(revision, "2025-06-18")) return undefined;
+  const { mode, ...params } = ask.params;
+  if (isAtLeast(revision, "2025-11-25"))
+    return mode === "url" ? { ...ask, params: { mode, elicitationId, ...params } } : ask;
+  if (mode === "url") return undefined;
+  const requestedSchema = projectForm(params["requestedSchema"]);
+  return requestedSchema === undefined ? undefined : { ...ask, params: { ...params, requestedSchema } };
+}
+
+/** A legacy server's question as a modern client knows it: without what names it on the server's own hop. */
+export function toModernAsk(ask: Ask): Ask {
+  if (ask.method === "roots/list") return { method: ask.method };
+  const { _meta: _, task: __, ...params } = ask.params;
+  if (ask.method !== "elicitation/create" || !isUrl(params)) return { ...ask, params };
+  const { elicitationId: ___, ...page } = params;
+  return { ...ask, params: page };
+}
+
+/**
+ * Whether an answer may be passed on to the server that asked: it must be an answer to such a question at all. Of a form
+ * that was accepted, the fields must be what was asked for: legacy servers rely on their client for that.
+ */
+export function isAcceptable(ask: Ask, answer: RawJson): boolean {
+  if (answer.kind !== "object") return false;
+  const { action, content, role, model, roots } = answer.value as Params;
+  switch (ask.method) {
+    case "elicitation/create":
+      if (action !== "accept") return action === "decline" || action === "cancel";
+      return isUrl(ask.params) || fitsForm(content, ask.params["requestedSchema"]);
+    case "sampling/createMessage":
+      return (
+        typeof role === "string" &&
+        typeof model === "string" &&
+        typeof content === "object" &&
+        content !== null
+      );
+    case "roots/list":
+      return Array.isArray(roots);
+  }
+}
+
+/** The answer to a form that its user closed, for a question that was refused; undefined for other kinds. */
+export function closedForm(ask: Ask): RawJson | undefined {
+  return ask.method === "elicitation/create" ? RawJson.fromValue({ action: "cancel" }) : undefined;
+}
+
+/** What a legacy server is answered when its question was not answered in time. */
+export function unanswered({ method }: Ask): RpcError {
+  const isSampling = method === "sampling/createMessage";
+  return new RpcError("rpc.other", "Nobody answered in time", { rpcCode: isSampling ? -1 : -32603 });
+}
+
+/** The notification of 2025-11-25 that a user is done with a page; its param `elicitationId` names the visit. */
+export const visitedMethod = "notifications/elicitation/complete";
+
+/** The visit of a page that params ask for; undefined when they ask for none, or do not name it. */
+export function visitIdOf(params: unknown): string | undefined {
+  const { mode, elicitationId } = (params ?? {}) as Params;
+  return mode === "url" && typeof elicitationId === "string" ? elicitationId : undefined;
+}
+
+/** What 2025-11-25 calls a request that cannot be served before the user has visited pages. Gone from 2026-07-28. */
+const urlElicitationRequired = -32042;
+
+/**
+ * The pages a legacy server wants visited before it acts, each as the params of a question; undefined for any other error.
+ * They are as the server wrote them, unchecked.
+ */
+export function pagesOf(error: unknown): readonly unknown[] | undefined {
+  if (!(error instanceof RpcError) || error.rpcCode !== urlElicitationRequired) return undefined;
+  const { elicitations } = (error.data ?? {}) as { readonly elicitations?: unknown };
+  return Array.isArray(elicitations) ? (elicitations as readonly unknown[]) : [];
+}
+
+/** Questions that ask the user to visit pages; undefined when there is none, or one of them is no page. */
+export function askVisits(pages: readonly unknown[]): Asks | undefined {
+  const asks: { [key: string]: Ask } = {};
+  for (const [index, page] of pages.entries()) {
+    const { message, url } = (page ?? {}) as Params;
+    if (typeof message !== "string" || typeof url !== "string") return undefined;
+    asks[`visit-${index + 1}`] = elicitUrl(message, url);
+  }
+  return pages.length === 0 ? undefined : asks;
+}
