@@ -9,9 +9,13 @@ import { join } from "node:path";
 import { root, setup } from "./setup.mjs";
 
 const chaos = {
-  kill: { test: "test/gateway/kill.test.ts", variable: "JUNCTOR_KILLS", usual: "100" },
-  gateway: { test: "test/gateway/gateway-kill.test.ts", variable: "JUNCTOR_GATEWAY_KILLS", usual: "50" },
-  hostile: { test: "test/gateway/hostile-children.test.ts", variable: "JUNCTOR_HOSTILE_ROUNDS", usual: "15" },
+  kill: { test: "test/gateway/kill.slow.test.ts", variable: "JUNCTOR_KILLS", usual: "100" },
+  gateway: { test: "test/gateway/gateway-kill.slow.test.ts", variable: "JUNCTOR_GATEWAY_KILLS", usual: "50" },
+  hostile: {
+    test: "test/gateway/hostile-children.slow.test.ts",
+    variable: "JUNCTOR_HOSTILE_ROUNDS",
+    usual: "15",
+  },
 };
 
 const [, , name, count] = process.argv;

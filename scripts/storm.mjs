@@ -6,7 +6,7 @@ import { join } from "node:path";
 import { root } from "./setup.mjs";
 
 const args = process.argv.slice(2);
-const test = args.includes("--gateway") ? "test/gateway/storm.test.ts" : "test/http/storm.test.ts";
+const test = args.includes("--gateway") ? "test/gateway/storm.slow.test.ts" : "test/http/storm.slow.test.ts";
 const calls = args.find((argument) => !argument.startsWith("-")) ?? "100000";
 const child = spawn(process.execPath, [join(root, "node_modules/vitest/vitest.mjs"), "run", test], {
   cwd: root,

@@ -241,19 +241,19 @@ describe("arguments", () => {
   });
 
   test("that say they are huge and never come are not waited for with a buffer of that size", async () => {
-    const before = await host.ask("reset");
-    using socket = new RawSocket(host.port);
+    const send = await connectFront(host, "modern");
     const all = Object.entries({ "content-type": json, ...headers, "content-length": String(4 * megabyte) });
-    socket.send({
-      headers: all.filter((pair): pair is [string, string] => pair[1] !== undefined),
-      body: "{",
-    });
-    // A request that came later is answered, so this one has been looked at.
-    await (
-      await connectFront(host, "modern")
-    )("pipe-modern__big", { bytes: 1 });
-    const used = (await host.ask("peak")).peak - before.used;
-    // Half of the buffer it must not make; answering the other request takes memory too.
-    expect(used).toBeLessThan(2 * megabyte);
+    const announced = all.filter((pair): pair is [string, string] => pair[1] !== undefined);
+    const used: number[] = [];
+    for (let round = 0; round < rounds; round++) {
+      const before = await host.ask("reset");
+      using socket = new RawSocket(host.port);
+      socket.send({ headers: announced, body: "{" });
+      // A request that came later is answered, so this one has been looked at.
+      await send("pipe-modern__big", { bytes: 1 });
+      used.push((await host.ask("peak")).peak - before.used);
+    }
+    // Answering the other request leaves garbage too, now more, now less; the buffer would be there every time.
+    expect(Math.min(...used)).toBeLessThan(megabyte);
   });
 });

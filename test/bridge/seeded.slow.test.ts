@@ -1,7 +1,7 @@
 // 500 interactive calls at once, of 50 callers of both eras, over one gateway and two legacy servers. Answers are delayed
 // at random. It prints its seed; the same calls with the same delays come again with
 //
-//   JUNCTOR_BRIDGE_SEED=12345 npx vitest run test/bridge/seeded.test.ts
+//   JUNCTOR_BRIDGE_SEED=12345 npx vitest run test/bridge/seeded.slow.test.ts
 
 import { randomInt } from "node:crypto";
 import { expect, test } from "vitest";
