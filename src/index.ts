@@ -144,10 +144,10 @@ export { missingCapability } from "./mcp/question.ts";
 export { createServer, type ServerInfo, type ServerOptions } from "./server/server.ts";
 export type { UnknownTool } from "./server/to-rpc-error.ts";
 
-export type { Agreement } from "./client/agreement.ts";
+export type { Agreement } from "./client/conversation.ts";
 export type { AuditOptions, AuditRecord, AuditSink } from "./audit/audit.ts";
 export { type AuditFile, type AuditFileOptions, openAuditFile } from "./audit/audit-file.ts";
-export type { CallOptions } from "./client/call-options.ts";
+export type { CallOptions } from "./client/tool-calls.ts";
 export type { Client } from "./client/client.ts";
 export type { ClientOptions } from "./client/client-options.ts";
 export { connect, type ConnectOptions, type Target } from "./client/connect.ts";

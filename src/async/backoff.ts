@@ -1,4 +1,4 @@
-export interface BackoffOptions {
+interface BackoffOptions {
   readonly minMs?: number;
   readonly maxMs?: number;
   /** A number from 0 to 1; injected so that tests can replay. */

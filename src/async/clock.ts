@@ -19,7 +19,7 @@ export const systemClock: Clock = {
 };
 
 /** How long a promise is waited for. Without limits it is waited for until it settles. */
-export interface WaitLimits {
+interface WaitLimits {
   /** Aborting rejects with the signal's reason. */
   readonly signal?: AbortSignal | undefined;
   /** After this time the wait resolves with {@link timedOut}. */

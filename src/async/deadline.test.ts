@@ -2,12 +2,17 @@ import { getEventListeners } from "node:events";
 import { describe, expect, test } from "vitest";
 import { AbortedError } from "../errors/aborted-error.ts";
 import { createVirtualClock } from "../testing/virtual-clock.ts";
-import { createDeadline } from "./deadline.ts";
+import type { Clock } from "./clock.ts";
+import { type Deadline, Deadlines, type Limits } from "./deadline.ts";
+
+function createDeadline({ clock, ...limits }: Limits & { readonly clock: Clock }): Deadline {
+  return new Deadlines(clock, {}).start(limits);
+}
 
 describe("a deadline", () => {
   test("fires when nothing happened for too long", async () => {
     const clock = createVirtualClock();
-    using deadline = createDeadline({ idleMs: 100, clock });
+    using deadline = createDeadline({ timeoutMs: 100, clock });
     await clock.advance(60);
     deadline.touch();
     await clock.advance(99);
@@ -18,7 +23,7 @@ describe("a deadline", () => {
 
   test("fires when the whole took too long, touched or not", async () => {
     const clock = createVirtualClock();
-    using deadline = createDeadline({ idleMs: 100, totalMs: 250, clock });
+    using deadline = createDeadline({ timeoutMs: 100, maxTotalMs: 250, clock });
     for (let step = 0; step < 5; step++) {
       await clock.advance(50);
       deadline.touch();
@@ -28,7 +33,7 @@ describe("a deadline", () => {
 
   test("stands still while it is held, by as many as hold it", async () => {
     const clock = createVirtualClock();
-    using deadline = createDeadline({ idleMs: 100, clock });
+    using deadline = createDeadline({ timeoutMs: 100, clock });
     const first = deadline.hold();
     const second = deadline.hold();
     await clock.advance(1000);
@@ -45,7 +50,7 @@ describe("a deadline", () => {
 
   test.each([true, false])("says whether anything was sent: %s", async (isSent) => {
     const clock = createVirtualClock();
-    using deadline = createDeadline({ idleMs: 1, clock });
+    using deadline = createDeadline({ timeoutMs: 1, clock });
     deadline.isSent = isSent;
     await clock.advance(1);
     expect(deadline.signal.reason).toMatchObject({ delivery: isSent ? "outcome_unknown" : "not_sent" });
@@ -61,7 +66,7 @@ describe("a deadline", () => {
   test("leaves no timer and no listener behind", () => {
     const clock = createVirtualClock();
     const { signal } = new AbortController();
-    createDeadline({ idleMs: 1, totalMs: 1, signal, clock })[Symbol.dispose]();
+    createDeadline({ timeoutMs: 1, maxTotalMs: 1, signal, clock })[Symbol.dispose]();
     expect(clock.sleeping).toBe(0);
     expect(getEventListeners(signal, "abort")).toEqual([]);
   });

@@ -1,50 +1,65 @@
 import { AbortedError } from "../errors/aborted-error.ts";
 import type { Delivery } from "../errors/delivery.ts";
 import { TimeoutError } from "../errors/timeout-error.ts";
+import { ending } from "./awaitable.ts";
 import { type Cancellation, fromSignal } from "./cancellation.ts";
 import type { Clock } from "./clock.ts";
 import { LazyAbort } from "./lazy-abort.ts";
 import { Numbered } from "./numbered.ts";
 
-export interface DeadlineLimits {
-  /** How long nothing may happen; {@link Deadline.touch} starts it anew. */
-  readonly idleMs?: number | undefined;
-  /** How long the whole may take, whatever happens meanwhile. */
-  readonly totalMs?: number | undefined;
+/** How long something may take, and who else may stop it. */
+export interface Limits {
   /** The caller's own wish to stop. */
-  readonly caller?: Cancellation | undefined;
-}
-
-export interface DeadlineOptions extends Omit<DeadlineLimits, "caller"> {
   readonly signal?: AbortSignal | undefined;
-  readonly clock: Clock;
+  /** Instead of `signal`. */
+  readonly stop?: Cancellation | undefined;
+  /** How long nothing may happen; {@link Deadline.touch} starts it anew. */
+  readonly timeoutMs?: number | undefined;
+  /** How long the whole may take, whatever happens meanwhile. */
+  readonly maxTotalMs?: number | undefined;
 }
 
-/** A deadline with a timer of its own. */
-export function createDeadline({ signal, clock, ...limits }: DeadlineOptions): Deadline {
-  return new DeadlineTimer(clock).start({ ...limits, caller: signal && fromSignal(signal) });
-}
-
-/** One timer for any number of deadlines: it waits for the first of them, and then looks who else is due. */
-export class DeadlineTimer {
+/** The deadlines of all that is underway, with one timer: it waits for the first of them, and then looks who else is due. */
+export class Deadlines {
   readonly clock: Clock;
+  readonly #defaults: Pick<Limits, "timeoutMs" | "maxTotalMs">;
   readonly #running = new Numbered<Deadline>();
   #wakesAt = Number.POSITIVE_INFINITY;
   #stopTimer: (() => void) | undefined;
 
-  constructor(clock: Clock) {
+  constructor(clock: Clock, defaults: Pick<Limits, "timeoutMs" | "maxTotalMs">) {
     this.clock = clock;
+    this.#defaults = defaults;
   }
 
-  get running(): readonly Deadline[] {
-    return this.#running.values();
+  /** Runs work under a deadline of its own, which it has to obey. What it throws while it begins is a rejection too. */
+  run<T>(limits: Limits, work: (underway: Deadline) => Promise<T>): Promise<T> {
+    const deadline = this.start(limits);
+    let result: Promise<T>;
+    try {
+      result = work(deadline);
+    } catch (error) {
+      result = Promise.reject(error);
+    }
+    return ending(result, () => deadline[Symbol.dispose]());
   }
 
-  start(limits: DeadlineLimits): Deadline {
-    const deadline = new Deadline(this, limits);
+  start({ signal, stop, timeoutMs, maxTotalMs }: Limits): Deadline {
+    const deadline = new Deadline(
+      this,
+      signal === undefined ? stop : fromSignal(signal),
+      timeoutMs ?? this.#defaults.timeoutMs ?? Number.POSITIVE_INFINITY,
+      maxTotalMs ?? this.#defaults.maxTotalMs ?? Number.POSITIVE_INFINITY,
+    );
     deadline.number = this.#running.add(deadline);
     this.wakeAt(deadline.dueAt);
     return deadline;
+  }
+
+  /** Stops the idle clocks of all that runs, because the wait is ours, until the returned function is called. */
+  hold(): () => void {
+    const releases = this.#running.values().map((deadline) => deadline.hold());
+    return () => releases.forEach((release) => release());
   }
 
   /** Looks at the deadlines no later than this. */
@@ -84,18 +99,21 @@ export class Deadline implements Disposable {
   isSent = false;
   /** Its number among those that run, for whoever started it. */
   number = 0;
-  readonly #timer: DeadlineTimer;
-  readonly #limits: DeadlineLimits;
+  readonly #all: Deadlines;
+  readonly #caller: Cancellation | undefined;
+  readonly #idleMs: number;
+  readonly #totalMs: number;
   readonly #startedAt: number;
   #touchedAt: number;
   #holds = 0;
 
-  constructor(timer: DeadlineTimer, limits: DeadlineLimits) {
-    this.#timer = timer;
-    this.#limits = limits;
-    this.#startedAt = timer.clock.now();
+  constructor(all: Deadlines, caller: Cancellation | undefined, idleMs: number, totalMs: number) {
+    this.#all = all;
+    this.#caller = caller;
+    this.#idleMs = idleMs;
+    this.#totalMs = totalMs;
+    this.#startedAt = all.clock.now();
     this.#touchedAt = this.#startedAt;
-    const { caller } = limits;
     if (caller?.isAborted === true) this.#giveUp();
     else caller?.onAbort(this.#giveUp);
   }
@@ -107,22 +125,21 @@ export class Deadline implements Disposable {
   /** When the first of its limits is reached, as far as is known now. */
   get dueAt(): number {
     if (this.stop.isAborted) return Number.POSITIVE_INFINITY;
-    const { idleMs = Number.POSITIVE_INFINITY, totalMs = Number.POSITIVE_INFINITY } = this.#limits;
-    const idleAt = this.#holds > 0 ? Number.POSITIVE_INFINITY : this.#touchedAt + idleMs;
-    return Math.min(idleAt, this.#startedAt + totalMs);
+    const totalAt = this.#startedAt + this.#totalMs;
+    return this.#holds > 0 ? totalAt : Math.min(this.#touchedAt + this.#idleMs, totalAt);
   }
 
   /** Aborts it if it is due. */
   check(now: number): void {
     if (now < this.dueAt) return;
-    const { idleMs = 0, totalMs } = this.#limits;
-    const isTotal = totalMs !== undefined && now >= this.#startedAt + totalMs;
-    this.stop.abort(new TimeoutError(isTotal ? "total" : "idle", isTotal ? totalMs : idleMs, this.#delivery));
+    const isTotal = now >= this.#startedAt + this.#totalMs;
+    const [kind, ms] = isTotal ? (["total", this.#totalMs] as const) : (["idle", this.#idleMs] as const);
+    this.stop.abort(new TimeoutError(kind, ms, this.#delivery));
   }
 
   /** Something happened, so it is not idle. Only the time is noted: progress may come by the thousand. */
   touch(): void {
-    this.#touchedAt = this.#timer.clock.now();
+    this.#touchedAt = this.#all.clock.now();
   }
 
   /** Stops the idle clock, because the wait is ours, until the returned function is called. */
@@ -133,13 +150,13 @@ export class Deadline implements Disposable {
       if (isHeld) this.#holds--;
       isHeld = false;
       this.touch();
-      this.#timer.wakeAt(this.dueAt);
+      this.#all.wakeAt(this.dueAt);
     };
   }
 
   [Symbol.dispose](): void {
-    this.#limits.caller?.offAbort(this.#giveUp);
-    this.#timer.end(this);
+    this.#caller?.offAbort(this.#giveUp);
+    this.#all.end(this);
   }
 
   get #delivery(): Delivery {
@@ -147,6 +164,6 @@ export class Deadline implements Disposable {
   }
 
   readonly #giveUp = (): void => {
-    this.stop.abort(new AbortedError(this.#delivery, this.#limits.caller?.reason));
+    this.stop.abort(new AbortedError(this.#delivery, this.#caller?.reason));
   };
 }

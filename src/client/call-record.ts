@@ -7,7 +7,7 @@ import { describeEnd } from "../audit/call-end.ts";
 import type { RawJson } from "../json/raw.ts";
 import type { CallEnd } from "../tools/middleware.ts";
 import type { ToolOutcome } from "../tools/provider.ts";
-import type { Agreement } from "./agreement.ts";
+import type { Agreement } from "./conversation.ts";
 
 /** A call, as far as it is known before it is made. */
 interface CallSubject {

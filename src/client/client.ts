@@ -1,33 +1,29 @@
 import { systemClock, waitFor } from "../async/clock.ts";
-import type { Deadline } from "../async/deadline.ts";
+import { type Deadline, Deadlines } from "../async/deadline.ts";
 import { createAudit } from "../audit/audit.ts";
-import { SessionExpiredError } from "../errors/session-expired-error.ts";
 import type { RawJson } from "../json/raw.ts";
+import type { Notification } from "../jsonrpc/message.ts";
 import { everythingRelayable } from "../mcp/capabilities.ts";
-import type { Link, LinkEvents } from "../mcp/link.ts";
+import type { LinkEvents } from "../mcp/link.ts";
 import type { Implementation, Prompt, Resource, ResourceTemplate, Tool, ToolResult } from "../mcp/types.ts";
 import type { CallContext } from "../tools/context.ts";
 import type { ListFault } from "../tools/fit/list-fault.ts";
-import type { Change, Provider, ToolCall, ToolOutcome } from "../tools/provider.ts";
-import type { Agreement } from "./agreement.ts";
+import type { Provider, ToolCall, ToolOutcome } from "../tools/provider.ts";
 import { AskRouter } from "./ask-router.ts";
-import type { CallOptions } from "./call-options.ts";
 import { createRecorded } from "./call-record.ts";
 import type { ClientOptions } from "./client-options.ts";
-import { Conversation, toLog } from "./conversation.ts";
-import { Conversations } from "./conversations.ts";
-import { Deadlines } from "./deadlines.ts";
+import { type Agreement, Conversation, toLog } from "./conversation.ts";
+import { createConversations } from "./conversations.ts";
 import { createEraCache } from "./era-cache.ts";
 import { createFacets } from "./facets.ts";
+import { createForwarder } from "./forward.ts";
 import { answerRequest, capabilitiesOf } from "./handlers.ts";
 import { createLists, type PlainRequest } from "./lists.ts";
 import { negotiate, type OpenLink } from "./negotiate.ts";
-import { toNotSent } from "./not-sent.ts";
 import { answerBy, createOnBehalf, toSpec } from "./on-behalf.ts";
-import { splitMeta } from "./own-meta.ts";
 import { createReads, type Reads } from "./reads.ts";
 import { streamCall, type StreamedCall } from "./stream-call.ts";
-import { createToolCalls, type Send } from "./tool-calls.ts";
+import { type CallOptions, createToolCalls, splitMeta } from "./tool-calls.ts";
 import { createToolCheck } from "./tool-check.ts";
 import { Visits } from "./visits.ts";
 import { createWatcher } from "./watcher.ts";
@@ -88,9 +84,12 @@ export async function createClient(ways: ClientWays, options: ClientOptions = {}
       ? undefined
       : new AskRouter(options.onAsked ?? (() => {}));
   const visits = new Visits();
-  const deadlines = new Deadlines({ timeoutMs, maxTotalMs }, clock);
+  const deadlines = new Deadlines(clock, { timeoutMs, maxTotalMs });
 
-  const begin = async (signal: AbortSignal): Promise<Conversation> => {
+  const begin = async (
+    signal: AbortSignal,
+    notified: (notification: Notification) => void,
+  ): Promise<Conversation> => {
     let conversation: Conversation | undefined;
     const events: LinkEvents = {
       notified: (notification) => {
@@ -101,17 +100,12 @@ export async function createClient(ways: ClientWays, options: ClientOptions = {}
           onWarning(`A listener failed: ${String(error)}`);
         }
       },
-      asked: async (request, asking) => {
-        if (router !== undefined) return answerBy((ask, signal) => router.ask(ask, signal), request, asking);
-        const release = deadlines.hold();
-        try {
-          return await answerRequest(request, handlers, asking);
-        } finally {
-          release();
-        }
-      },
+      asked: (request, asking) =>
+        router === undefined
+          ? answerRequest(request, handlers, asking).finally(deadlines.hold())
+          : answerBy((ask, by) => router.ask(ask, by), request, asking),
     };
-    const open = async (): Promise<Link> => {
+    const open: OpenLink = async () => {
       options.onOpen?.();
       return ways.open(events);
     };
@@ -130,83 +124,52 @@ export async function createClient(ways: ClientWays, options: ClientOptions = {}
     // A modern server shows each caller what it can use, and asks nobody but who called: when it lists, everything counts.
     const own =
       options.relays !== undefined && agreement.mode.kind === "modern" ? everythingRelayable : capabilities;
-    conversation = new Conversation(
-      link,
-      agreement,
-      { info: clientInfo, capabilities: own, clock },
-      (notification) => {
-        if (watcher.take(notification) || visits.take(notification)) return;
-        const event =
-          notification.method === "notifications/message" ? toLog(notification.params) : undefined;
-        if (event !== undefined) options.onLog?.(event);
-      },
-    );
+    const speaker = { info: clientInfo, capabilities: own, clock };
+    conversation = new Conversation(link, agreement, speaker, notified);
     return conversation;
   };
 
-  const conversations = new Conversations({
+  const conversations = createConversations({
     begin,
     clock,
     reconnects: options.reconnects ?? true,
-    onRenewed: () => watcher.renewed(),
+    hasSessions: ways.isHttp,
     onLost: options.onLost ?? (() => {}),
   });
-  const converse = (): Promise<Conversation> => conversations.get();
-  const converseFor = async (signal: AbortSignal): Promise<Conversation> => {
-    try {
-      return await waitFor(converse(), { signal });
-    } catch (error) {
-      throw toNotSent(error);
-    }
-  };
-
-  /** A session that expired is begun anew, once; the request that met it was not carried out, so it is sent again. */
-  const sendIn = (
-    conversation: Conversation,
-    ...[method, params, spec, about]: Parameters<Send>
-  ): Promise<RawJson> => {
-    const answer = conversation.request(method, params, spec, about);
-    if (!ways.isHttp) return answer;
-    return answer.catch(async (error: unknown) => {
-      if (!(error instanceof SessionExpiredError)) throw error;
-      conversations.retire(conversation);
-      return (await converseFor(spec.stop.signal)).request(method, params, spec, about);
-    });
-  };
-  const send: Send = (...request) => {
-    const { live } = conversations;
-    if (live !== undefined) return sendIn(live, ...request);
-    return converseFor(request[2].stop.signal).then((conversation) => sendIn(conversation, ...request));
-  };
+  const { send } = conversations;
   const plain: PlainRequest = (method, params, limits = {}) =>
     deadlines.run(limits, (deadline) => send(method, params, toSpec(deadline)));
-
-  const watcher = createWatcher({
-    converse,
-    request: plain,
-    onChanged: (change) => lists.invalidate(change.kind),
-    clock,
-    onWarning,
-  });
-  const lists = createLists(converse, plain, {
+  const lists = createLists(conversations.get, plain, {
     clock,
     maxTtlMs: 24 * 3_600_000,
     maxPages: 1000,
     maxItems: 100_000,
     isHttp: ways.isHttp,
-    // What a pipe carries is heard without asking for it.
-    isHearing: () => !ways.isHttp || watcher.isHearing,
     onListFault:
       options.onListFault ??
       (({ name, isLeftOut, reason }, method) => {
         if (isLeftOut) onWarning(`Left out of ${method}: ${name}: ${reason}`);
       }),
   });
+  const watcher = createWatcher({
+    conversations,
+    request: plain,
+    onChanged: (change) => lists.invalidate(change.kind),
+    clock,
+    onWarning,
+  });
+  conversations.hear(visits);
+  conversations.hear({
+    take: ({ method, params }) => {
+      const event = method === "notifications/message" ? toLog(params) : undefined;
+      if (event !== undefined) options.onLog?.(event);
+      return true;
+    },
+  });
   const onBehalf = visits.heeded(createOnBehalf(deadlines, router));
+  const isMirroring = (): boolean => ways.isHttp && conversations.agreement?.mode.kind === "modern";
   const calls = createToolCalls({
-    send,
-    onBehalf,
-    lists,
+    forwarder: createForwarder({ send, onBehalf, lists, isMirroring }),
     check: createToolCheck(onWarning),
     handlers,
     recorded:
@@ -222,10 +185,14 @@ export async function createClient(ways: ClientWays, options: ClientOptions = {}
     clock,
     maxRounds,
     validate: options.validate ?? true,
-    isMirroring: () => ways.isHttp && conversations.agreement?.mode.kind === "modern",
+    isMirroring,
   });
 
-  const agreement = await firstAgreement(conversations, options.signal);
+  const { agreement } = await waitFor(conversations.get(), options).catch(async (error: unknown) => {
+    // Who gives connecting up leaves nothing behind.
+    await conversations[Symbol.asyncDispose]();
+    throw error;
+  });
   // A legacy server may ask outside of any call, on the stream of its announcements: who can be asked keeps it open.
   if (agreement.mode.kind === "legacy" && Object.keys(capabilities).length > 0) watcher.onChange(() => {});
   const call = (name: string, args: object = {}, given: CallOptions = {}): Promise<ToolResult> =>
@@ -238,7 +205,7 @@ export async function createClient(ways: ClientWays, options: ClientOptions = {}
   return {
     ...facets,
     ...createReads({ facets, handlers, capabilities, maxRounds, clock }),
-    agreement: async () => (await converse()).agreement,
+    agreement: async () => (await conversations.get()).agreement,
     listTools: (context) => (context === undefined ? lists.tools.get() : waitFor(lists.tools.get(), context)),
     callTool: ((first: string | ToolCall, second?: object, third?: CallOptions) =>
       typeof first === "string"
@@ -261,21 +228,8 @@ export async function createClient(ways: ClientWays, options: ClientOptions = {}
         send(method, params, { ...toSpec(deadline), meta });
       return (await deadlines.run(limits, work)).value;
     },
-    onChange: (listener: (change: Change) => void) => watcher.onChange(listener),
+    onChange: (listener) => watcher.onChange(listener),
     close,
     [Symbol.asyncDispose]: close,
   };
-}
-
-/** Connects for the first time. Whoever gives that up leaves nothing behind. */
-async function firstAgreement(
-  conversations: Conversations,
-  signal: AbortSignal | undefined,
-): Promise<Agreement> {
-  try {
-    return (await waitFor(conversations.get(), { signal })).agreement;
-  } catch (error) {
-    await conversations[Symbol.asyncDispose]();
-    throw error;
-  }
 }

@@ -4,21 +4,32 @@ import type { Clock } from "../async/clock.ts";
 import { createDeferred, type Deferred } from "../async/deferred.ts";
 import { LazyAbort } from "../async/lazy-abort.ts";
 import { Numbered } from "../async/numbered.ts";
-import { RpcError } from "../errors/rpc-error.ts";
+import { prependMembers } from "../json/join.ts";
 import { RawJson } from "../json/raw.ts";
-import { parseText } from "../json/value.ts";
 import type { Notification } from "../jsonrpc/message.ts";
 import type { Link, LinkEvents } from "../mcp/link.ts";
+import { metaKeys } from "../mcp/meta-keys.ts";
+import type { LegacyRevision, ModernRevision } from "../mcp/revision.ts";
 import {
   type ClientCapabilities,
   type Implementation,
   isLogLevel,
   type LogLevel,
   logLevels,
+  type ServerCapabilities,
 } from "../mcp/types.ts";
 import type { CallEvent } from "../tools/context.ts";
-import type { Agreement } from "./agreement.ts";
-import { type AddEnvelope, addLegacyEnvelope, createModernEnvelope } from "./envelope.ts";
+
+/** What a client and a server settled on. */
+export interface Agreement {
+  readonly mode:
+    | { readonly kind: "modern"; readonly revision: ModernRevision }
+    | { readonly kind: "legacy"; readonly revision: LegacyRevision };
+  /** Self-reported: for display and logs, never for decisions. */
+  readonly serverInfo: Implementation | undefined;
+  readonly capabilities: ServerCapabilities;
+  readonly instructions: string | undefined;
+}
 
 /** How one request is made. */
 export interface RequestSpec {
@@ -62,6 +73,8 @@ export class Conversation {
   /** The rank of the level a legacy server was told. */
   #logRank: number = Number.POSITIVE_INFINITY;
   #underway = 0;
+  /** Whether the stream of a legacy server's announcements is open, where it has to be asked for. */
+  isHearing = false;
   /** Those among them that listen to changes, and are never done. */
   #listens = 0;
   /** A request was given up, and the server may go on talking about it for a while. */
@@ -179,15 +192,44 @@ export function toLog(params: RawJson | undefined): Extract<CallEvent, { kind: "
   return { kind: "log", level, data, ...(typeof logger === "string" ? { logger } : {}) };
 }
 
-/** What a result says it is. A missing `resultType` means complete; one nobody knows is an error. */
-export function resultTypeOf(result: RawJson): "complete" | "input_required" {
-  const text = result.textOf("resultType");
-  // As nearly everybody spells it.
-  if (text === undefined || text === '"complete"') return "complete";
-  const type: unknown = parseText(text) ?? "complete";
-  if (type === "complete" || type === "input_required") return type;
-  throw new RpcError(
-    "rpc.other",
-    `The server answered with a result of the unknown type ${JSON.stringify(type)}`,
-  );
+/** What changes from one request to the next. */
+interface EnvelopeExtras {
+  readonly progressToken?: number | undefined;
+  readonly logLevel?: LogLevel | undefined;
+  /** Declared instead of the client's own, when the request is made for somebody else. */
+  readonly capabilities?: ClientCapabilities | undefined;
+  /** More members, as JSON text. */
+  readonly meta?: string | undefined;
 }
+
+/** Puts `_meta` on params: what every modern request says of its sender, and the progress token of either era. */
+type AddEnvelope = (params: RawJson | undefined, extras: EnvelopeExtras) => RawJson | undefined;
+
+const empty = RawJson.fromText("{}");
+
+/** For modern servers. What never changes is written once. */
+export function createModernEnvelope(
+  revision: ModernRevision,
+  info: Implementation,
+  own: ClientCapabilities,
+): AddEnvelope {
+  const head = `"${metaKeys.protocolVersion}":"${revision}","${metaKeys.clientInfo}":${JSON.stringify(info)}`;
+  const ownCapabilities = JSON.stringify(own);
+  return (params, { progressToken, logLevel, capabilities, meta }) => {
+    const declared = capabilities === undefined ? ownCapabilities : JSON.stringify(capabilities);
+    const token = progressToken === undefined ? "" : `,"progressToken":${progressToken}`;
+    const level = logLevel === undefined ? "" : `,"${metaKeys.logLevel}":"${logLevel}"`;
+    const more = meta === undefined ? "" : `,${meta}`;
+    return prependMembers(
+      `"_meta":{${head},"${metaKeys.clientCapabilities}":${declared}${token}${level}${more}}`,
+      params ?? empty,
+    );
+  };
+}
+
+/** For legacy servers, which know all that from the handshake. */
+const addLegacyEnvelope: AddEnvelope = (params, { progressToken, meta }) => {
+  const token = progressToken === undefined ? undefined : `"progressToken":${progressToken}`;
+  const members = token === undefined || meta === undefined ? (token ?? meta) : `${token},${meta}`;
+  return members === undefined ? params : prependMembers(`"_meta":{${members}}`, params ?? empty);
+};

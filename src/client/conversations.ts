@@ -1,107 +1,153 @@
-import { type Backoff, createBackoff } from "../async/backoff.ts";
-import { type Clock, sleep } from "../async/clock.ts";
+import { createBackoff } from "../async/backoff.ts";
+import type { Cancellation } from "../async/cancellation.ts";
+import { type Clock, sleep, waitFor } from "../async/clock.ts";
 import { ClosingSet } from "../async/closing-set.ts";
 import { ClosedError } from "../errors/closed-error.ts";
-import type { Agreement } from "./agreement.ts";
-import type { Conversation } from "./conversation.ts";
+import { SessionExpiredError } from "../errors/session-expired-error.ts";
+import { TimeoutError } from "../errors/timeout-error.ts";
+import type { RawJson } from "../json/raw.ts";
+import type { Notification } from "../jsonrpc/message.ts";
+import type { Agreement, Conversation, RequestSpec } from "./conversation.ts";
 
 /** How long a conversation must have lasted for the next one to start without waiting. */
 const stableMs = 5000;
 
-interface ConversationsOptions {
-  readonly begin: (signal: AbortSignal) => Promise<Conversation>;
-  readonly clock: Clock;
-  /** Whether another is begun after one was lost. */
-  readonly reconnects: boolean;
-  readonly onRenewed: () => void;
-  readonly onLost: (reason: ClosedError) => void;
-  readonly backoff?: Backoff;
+/** Sends a request in the conversation that is on, or in the next. For `about` see `LinkRequest`. */
+export type Send = (
+  method: string,
+  params: RawJson | undefined,
+  spec: RequestSpec,
+  about?: string,
+) => Promise<RawJson>;
+
+/** Hears of what happens in the conversations with one server. */
+export interface Hearer {
+  /** Takes a notification; true when no other needs to hear of it. */
+  take(notification: Notification): boolean;
+  /** The conversation is another one than before. */
+  renewed?(): void;
 }
 
 /**
  * The conversation with one server, made anew when it ended. However many need it at once, it is made once; after one
  * that failed or was short, the next waits, longer each time, so that a server that cannot stay up is not stormed.
  */
-export class Conversations implements AsyncDisposable {
-  readonly #options: ConversationsOptions;
-  readonly #backoff: Backoff;
-  readonly #closing = new AbortController();
-  readonly #over = new ClosingSet();
-  #current: Promise<Conversation> | undefined;
-  #live: Conversation | undefined;
-  #agreement: Agreement | undefined;
-  #waitMs = 0;
-
-  constructor(options: ConversationsOptions) {
-    this.#options = options;
-    this.#backoff = options.backoff ?? createBackoff();
-  }
-
+export interface Conversations extends AsyncDisposable {
   /** What was settled last, whether or not it still holds. */
-  get agreement(): Agreement | undefined {
-    return this.#agreement;
-  }
-
-  /** The conversation that is on, if there is one: saves those in a hurry a promise. */
-  get live(): Conversation | undefined {
-    return this.#live;
-  }
-
+  readonly agreement: Agreement | undefined;
   /** The conversation that is on, or the next. */
-  get(): Promise<Conversation> {
-    if (this.#closing.signal.aborted)
-      return Promise.reject(new ClosedError("not_sent", "the client is closed"));
-    return (this.#current ??= this.#start());
-  }
+  get(): Promise<Conversation>;
+  readonly send: Send;
+  hear(hearer: Hearer): void;
+}
 
-  /** A conversation turned out to be over: the next to ask begins another. What it still has underway is let finish. */
-  retire(over: Conversation): void {
-    if (this.#live !== over) return;
-    this.#live = undefined;
-    this.#current = undefined;
-    this.#over.closeWhenIdle(over.link, over.idle());
-  }
+interface ConversationsOptions {
+  readonly begin: (
+    signal: AbortSignal,
+    notified: (notification: Notification) => void,
+  ) => Promise<Conversation>;
+  readonly clock: Clock;
+  /** Whether another is begun after one was lost. */
+  readonly reconnects: boolean;
+  /** Whether a server may forget a session. */
+  readonly hasSessions: boolean;
+  readonly onLost: (reason: ClosedError) => void;
+}
 
-  async [Symbol.asyncDispose](): Promise<void> {
-    this.#closing.abort(new ClosedError("not_sent", "the client is closed"));
-    const current = await this.#current?.catch(() => undefined);
-    this.#live = undefined;
-    if (current !== undefined) void this.#over.close(current.link);
-    await this.#over[Symbol.asyncDispose]();
-  }
+export function createConversations(options: ConversationsOptions): Conversations {
+  const { begin, clock, reconnects, hasSessions, onLost } = options;
+  const backoff = createBackoff();
+  const closing = new AbortController();
+  const over = new ClosingSet();
+  const hearers: Hearer[] = [];
+  let current: Promise<Conversation> | undefined;
+  let live: Conversation | undefined;
+  let agreement: Agreement | undefined;
+  let waitMs = 0;
 
-  async #start(): Promise<Conversation> {
-    const { signal } = this.#closing;
+  const notified = (notification: Notification): void =>
+    void hearers.some((hearer) => hearer.take(notification));
+  const end = (): void => {
+    live = undefined;
+    current = undefined;
+  };
+  const start = async (): Promise<Conversation> => {
     try {
-      if (this.#waitMs > 0) await sleep(this.#waitMs, this.#options.clock, signal);
-      const conversation = await this.#options.begin(signal);
-      const isRenewal = this.#agreement !== undefined;
-      this.#live = conversation;
-      this.#agreement = conversation.agreement;
-      void this.#watch(conversation);
-      if (isRenewal) this.#options.onRenewed();
+      if (waitMs > 0) await sleep(waitMs, clock, closing.signal);
+      const conversation = await begin(closing.signal, notified);
+      const isRenewal = agreement !== undefined;
+      live = conversation;
+      ({ agreement } = conversation);
+      void watch(conversation);
+      if (isRenewal) for (const hearer of hearers) hearer.renewed?.();
       return conversation;
     } catch (error) {
-      this.#waitMs = this.#backoff.next();
-      this.#current = undefined;
+      waitMs = backoff.next();
+      current = undefined;
       throw error;
     }
-  }
-
+  };
   /** Waits for the end of a conversation, and closes what is left of it. */
-  async #watch(conversation: Conversation): Promise<void> {
-    const { clock, reconnects, onLost } = this.#options;
+  const watch = async (conversation: Conversation): Promise<void> => {
     const startedAt = clock.now();
     const reason = await conversation.link.closed;
-    if (this.#live === conversation) {
-      if (!reconnects) this.#closing.abort(reason);
+    if (live === conversation) {
+      if (!reconnects) closing.abort(reason);
       onLost(reason);
       const wasStable = clock.now() - startedAt >= stableMs;
-      if (wasStable) this.#backoff.reset();
-      this.#waitMs = wasStable ? 0 : this.#backoff.next();
-      this.#live = undefined;
-      this.#current = undefined;
+      if (wasStable) backoff.reset();
+      waitMs = wasStable ? 0 : backoff.next();
+      end();
     }
-    void this.#over.close(conversation.link);
-  }
+    void over.close(conversation.link);
+  };
+  const get = (): Promise<Conversation> => {
+    if (closing.signal.aborted) return Promise.reject(new ClosedError("not_sent", "the client is closed"));
+    return (current ??= start());
+  };
+  const next = (stop: Cancellation): Promise<Conversation> =>
+    waitFor(get(), stop).catch((error: unknown) => {
+      throw toNotSent(error);
+    });
+  /** A session that expired is begun anew, once; the request that met it was not carried out, so it is sent again. */
+  const sendIn = (conversation: Conversation, ...request: Parameters<Send>): Promise<RawJson> => {
+    const answer = conversation.request(...request);
+    if (!hasSessions) return answer;
+    return answer.catch(async (error: unknown) => {
+      if (!(error instanceof SessionExpiredError)) throw error;
+      if (live === conversation) {
+        end();
+        over.closeWhenIdle(conversation.link, conversation.idle());
+      }
+      return (await next(request[2].stop)).request(...request);
+    });
+  };
+
+  return {
+    get agreement() {
+      return agreement;
+    },
+    get,
+    send: (...request) =>
+      live === undefined
+        ? next(request[2].stop).then((conversation) => sendIn(conversation, ...request))
+        : sendIn(live, ...request),
+    hear: (hearer) => void hearers.push(hearer),
+    [Symbol.asyncDispose]: async () => {
+      closing.abort(new ClosedError("not_sent", "the client is closed"));
+      const last = await current?.catch(() => undefined);
+      live = undefined;
+      if (last !== undefined) void over.close(last.link);
+      await over[Symbol.asyncDispose]();
+    },
+  };
+}
+
+/** The same failure, met before the request in question was sent: its fate is known, whatever became of what met it. */
+export function toNotSent(error: unknown): unknown {
+  if (error instanceof ClosedError && error.delivery !== "not_sent")
+    return new ClosedError("not_sent", "the server was lost before", { cause: error });
+  if (error instanceof TimeoutError && error.delivery !== "not_sent")
+    return new TimeoutError(error.kind, error.timeoutMs, "not_sent");
+  return error;
 }

@@ -2,11 +2,11 @@ import { RawJson } from "../json/raw.ts";
 import type { CompletionResult } from "../mcp/types.ts";
 import type { CallContext } from "../tools/context.ts";
 import type { Outcome, Provider } from "../tools/provider.ts";
-import type { Agreement } from "./agreement.ts";
+import type { Agreement } from "./conversation.ts";
+import type { Send } from "./conversations.ts";
+import { toRoundOutcome, toRoundParams } from "./forward.ts";
 import type { Lists } from "./lists.ts";
 import type { OnBehalf } from "./on-behalf.ts";
-import { toRoundOutcome, toRoundParams } from "./round.ts";
-import type { Send } from "./tool-calls.ts";
 import type { Watcher } from "./watcher.ts";
 
 interface FacetOptions {

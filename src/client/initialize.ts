@@ -6,7 +6,7 @@ import type { Link } from "../mcp/link.ts";
 import { isLegacyRevision, newestLegacyRevision, type Revision } from "../mcp/revision.ts";
 import { isImplementation } from "../mcp/types.ts";
 import type { ClientCapabilities, Implementation, ServerCapabilities } from "../mcp/types.ts";
-import type { Agreement } from "./agreement.ts";
+import type { Agreement } from "./conversation.ts";
 import { watchStart } from "./start-patience.ts";
 
 interface InitializeOptions {

@@ -1,4 +1,5 @@
 import type { Clock } from "../async/clock.ts";
+import type { Limits } from "../async/deadline.ts";
 import { RpcError, rpcCodes } from "../errors/rpc-error.ts";
 import { RawJson } from "../json/raw.ts";
 import { strictestOf } from "../mcp/cache-hints.ts";
@@ -7,9 +8,7 @@ import { maxListMs } from "../tools/fit/compile-fault.ts";
 import { fitPrompt, fitResource, fitTemplate, fitTool } from "../tools/fit/fit-listed.ts";
 import type { ListFault } from "../tools/fit/list-fault.ts";
 import type { Change } from "../tools/provider.ts";
-import type { Agreement } from "./agreement.ts";
 import type { Conversation } from "./conversation.ts";
-import type { Limits } from "./deadlines.ts";
 import { fitList, type ListReader } from "./fit-list.ts";
 import { type Fetched, KeptList } from "./kept-list.ts";
 import { type WalkLimits, walkPages } from "./pages.ts";
@@ -33,8 +32,6 @@ interface ListsOptions extends WalkLimits {
   /** Lists are kept at most this long, whatever the server says. */
   readonly maxTtlMs: number;
   readonly isHttp: boolean;
-  /** Whether a legacy server's announcements reach us; without them its lists are never fresh. */
-  readonly isHearing: () => boolean;
   /** Told of what is mended or left out, when it was not so in the list before. */
   readonly onListFault: (fault: ListFault, method: string) => void;
 }
@@ -55,110 +52,63 @@ export function createLists(
   request: PlainRequest,
   options: ListsOptions,
 ): Lists {
-  const { clock, maxTtlMs, isHttp, isHearing, onListFault } = options;
+  const { clock, maxTtlMs, isHttp, onListFault } = options;
 
-  const fetchList = async <T extends object>(
+  const createList = <T extends object>(
     method: string,
     capability: Capability,
-    known: () => readonly ListFault[],
-    readerFor: (agreement: Agreement) => ListReader<T>,
-  ): Promise<Fetched<T>> => {
-    const { agreement } = await converse();
-    const offered = agreement.capabilities[capability];
-    if (offered === undefined) return { items: [], faults: [], ttlMs: maxTtlMs, hints: forever };
-    const reader = readerFor(agreement);
-    const member = reader.part === "templates" ? "resourceTemplates" : reader.part;
-    const ask = (params: RawJson | undefined): Promise<RawJson> =>
-      request(method, params).catch((error: unknown) => {
-        if (capability !== "tools" && params === undefined && isUnknownMethod(error)) return noItems;
-        throw error;
-      });
-    const walked = await walkPages(ask, member, options);
-    const { items, faults } = await fitList(walked.items, reader);
-    const told = new Set(known().map(toText));
-    for (const fault of faults) if (!told.has(toText(fault))) onListFault(fault, method);
-    // Legacy servers give no time; those that announce changes can be trusted until they do, if we would hear it.
-    const legacyTtlMs = offered.listChanged === true && isHearing() ? maxTtlMs : 0;
-    const { hints } = walked;
-    return {
-      items,
-      faults,
-      ttlMs: Math.min(agreement.mode.kind === "modern" ? hints.ttlMs : legacyTtlMs, maxTtlMs),
-      hints,
+    readerFor: (isLegacy: boolean) => ListReader<T>,
+  ): KeptList<T> => {
+    const fetch = async (): Promise<Fetched<T>> => {
+      const conversation = await converse();
+      const { agreement } = conversation;
+      const isLegacy = agreement.mode.kind === "legacy";
+      const offered = agreement.capabilities[capability];
+      if (offered === undefined) return { items: [], faults: [], ttlMs: maxTtlMs, hints: forever };
+      const reader = readerFor(isLegacy);
+      const member = reader.part === "templates" ? "resourceTemplates" : reader.part;
+      const ask = (params: RawJson | undefined): Promise<RawJson> =>
+        request(method, params).catch((error: unknown) => {
+          if (capability !== "tools" && params === undefined && isUnknownMethod(error)) return noItems;
+          throw error;
+        });
+      const { items: listed, hints } = await walkPages(ask, member, options);
+      const { items, faults } = await fitList(listed, reader);
+      const told = new Set(list.faults.map(toText));
+      for (const fault of faults) if (!told.has(toText(fault))) onListFault(fault, method);
+      // Legacy servers give no time; those that announce changes can be trusted until they do, if we would hear it. A pipe
+      // carries announcements without being asked to.
+      const isTrusted = offered.listChanged === true && (!isHttp || conversation.isHearing);
+      const givenMs = isLegacy ? (isTrusted ? maxTtlMs : 0) : hints.ttlMs;
+      return { items, faults, ttlMs: Math.min(givenMs, maxTtlMs), hints };
     };
+    const list = new KeptList(fetch, clock);
+    return list;
   };
 
-  const tools: KeptList<Tool> = new KeptList(
-    () =>
-      fetchList(
-        "tools/list",
-        "tools",
-        () => tools.faults,
-        ({ mode }) => {
-          const isLegacy = mode.kind === "legacy";
-          const terms = { isLegacy, isMirroring: isHttp && !isLegacy, budget: { leftMs: maxListMs } };
-          return { part: "tools", key: "name", fit: (raw) => fitTool(raw, terms) };
-        },
-      ),
-    clock,
-  );
-  const resources: KeptList<Resource> = new KeptList(
-    () =>
-      fetchList(
-        "resources/list",
-        "resources",
-        () => resources.faults,
-        () => ({
-          part: "resources",
-          key: "uri",
-          fit: fitResource,
-        }),
-      ),
-    clock,
-  );
-  const templates: KeptList<ResourceTemplate> = new KeptList(
-    () =>
-      fetchList(
-        "resources/templates/list",
-        "resources",
-        () => templates.faults,
-        () => ({
-          part: "templates",
-          key: "uriTemplate",
-          fit: fitTemplate,
-        }),
-      ),
-    clock,
-  );
-  const prompts: KeptList<Prompt> = new KeptList(
-    () =>
-      fetchList(
-        "prompts/list",
-        "prompts",
-        () => prompts.faults,
-        () => ({
-          part: "prompts",
-          key: "name",
-          fit: fitPrompt,
-        }),
-      ),
-    clock,
-  );
+  const tools = createList<Tool>("tools/list", "tools", (isLegacy) => {
+    const terms = { isLegacy, isMirroring: isHttp && !isLegacy, budget: { leftMs: maxListMs } };
+    return { part: "tools", key: "name", fit: (raw) => fitTool(raw, terms) };
+  });
+  const resources = createList<Resource>("resources/list", "resources", () => {
+    return { part: "resources", key: "uri", fit: fitResource };
+  });
+  const templates = createList<ResourceTemplate>("resources/templates/list", "resources", () => {
+    return { part: "templates", key: "uriTemplate", fit: fitTemplate };
+  });
+  const prompts = createList<Prompt>("prompts/list", "prompts", () => {
+    return { part: "prompts", key: "name", fit: fitPrompt };
+  });
+  const all = [tools, resources, templates, prompts];
+  const changed = { tools: [tools], prompts: [prompts], resources: [resources, templates], resource: [] };
   return {
     tools,
     resources,
     templates,
     prompts,
-    hints: () => strictestOf([tools, resources, templates, prompts].flatMap((list) => list.hints ?? [])),
-    faults: () => [tools, resources, templates, prompts].flatMap(({ faults }) => faults),
-    invalidate: (kind) => {
-      if (kind === "tools") tools.invalidate();
-      if (kind === "prompts") prompts.invalidate();
-      if (kind === "resources") {
-        resources.invalidate();
-        templates.invalidate();
-      }
-    },
+    hints: () => strictestOf(all.flatMap((list) => list.hints ?? [])),
+    faults: () => all.flatMap(({ faults }) => faults),
+    invalidate: (kind) => changed[kind].forEach((list) => list.invalidate()),
   };
 }
 

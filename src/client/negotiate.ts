@@ -16,8 +16,8 @@ import {
 } from "../mcp/revision.ts";
 import { isImplementation } from "../mcp/types.ts";
 import type { ClientCapabilities, Implementation, ServerCapabilities } from "../mcp/types.ts";
-import type { Agreement } from "./agreement.ts";
-import { createModernEnvelope } from "./envelope.ts";
+import type { Agreement } from "./conversation.ts";
+import { createModernEnvelope } from "./conversation.ts";
 import type { EraCache } from "./era-cache.ts";
 import { initialize, noAnswer } from "./initialize.ts";
 import { isNoVerdict, otherRevision } from "./verdict.ts";

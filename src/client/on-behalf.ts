@@ -1,5 +1,5 @@
 import { fromSignal } from "../async/cancellation.ts";
-import type { Deadline } from "../async/deadline.ts";
+import type { Deadline, Deadlines } from "../async/deadline.ts";
 import { RpcError } from "../errors/rpc-error.ts";
 import { ToolError } from "../errors/tool-error.ts";
 import { RawJson } from "../json/raw.ts";
@@ -11,7 +11,6 @@ import { toAsk } from "../mcp/question.ts";
 import type { AskCaller, CallContext, CallEvent } from "../tools/context.ts";
 import type { AskRouter } from "./ask-router.ts";
 import type { RequestSpec } from "./conversation.ts";
-import type { Deadlines } from "./deadlines.ts";
 
 /** Makes requests on behalf of others, who hear of progress and answer questions themselves. */
 export type OnBehalf = <T>(context: CallContext, work: (spec: RequestSpec) => Promise<T>) => Promise<T>;

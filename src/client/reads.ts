@@ -8,11 +8,10 @@ import type {
   PromptResult,
   ResourceResult,
 } from "../mcp/types.ts";
-import { createCallContext } from "../tools/context.ts";
-import type { CallContext } from "../tools/context.ts";
+import { defined } from "../options/defined.ts";
+import { type CallContext, createCallContext } from "../tools/context.ts";
 import type { Outcome, Provider, Resumption } from "../tools/provider.ts";
-import { answerAll, fulfil } from "./fulfil.ts";
-import type { AskHandlers } from "./handlers.ts";
+import { type AskHandlers, answerAll, fulfil } from "./handlers.ts";
 
 /** What may stop a read. */
 export interface ReadOptions {
@@ -45,7 +44,7 @@ interface ReadsOptions {
 
 export function createReads({ facets, handlers, capabilities, maxRounds, clock }: ReadsOptions): Reads {
   const toContext = ({ signal }: ReadOptions): CallContext =>
-    createCallContext({ capabilities, ...(signal === undefined ? {} : { signal }) });
+    createCallContext(defined({ capabilities, signal }));
 
   const finish = (
     context: CallContext,

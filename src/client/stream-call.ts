@@ -1,7 +1,7 @@
 import { BoundedQueue } from "../async/queue.ts";
 import type { ToolResult } from "../mcp/types.ts";
 import type { CallEvent } from "../tools/context.ts";
-import type { CallOptions } from "./call-options.ts";
+import type { CallOptions } from "./tool-calls.ts";
 
 /** What a streamed call gives: events, and at the end the result. */
 export type CallPart = CallEvent | { readonly kind: "result"; readonly result: ToolResult };

@@ -1,49 +1,53 @@
-import { type Awaitable, isPromise } from "../async/awaitable.ts";
-import type { Cancellation } from "../async/cancellation.ts";
-import { type Clock, waitFor } from "../async/clock.ts";
-import type { Deadline } from "../async/deadline.ts";
+import type { Clock } from "../async/clock.ts";
+import type { Deadline, Deadlines } from "../async/deadline.ts";
 import { toTrace } from "../audit/bounded.ts";
-import { RpcError, rpcCodes } from "../errors/rpc-error.ts";
 import { ToolError } from "../errors/tool-error.ts";
 import { RawJson } from "../json/raw.ts";
-import type { Ask, Tool, ToolResult } from "../mcp/types.ts";
+import { toJsonValue } from "../json/value.ts";
+import { metaKeys } from "../mcp/meta-keys.ts";
+import type { LogLevel, ToolResult } from "../mcp/types.ts";
+import { defined } from "../options/defined.ts";
 import type { CallContext, CallEvent } from "../tools/context.ts";
-import type { Answers, ToolCall, ToolOutcome } from "../tools/provider.ts";
-import type { CallOptions } from "./call-options.ts";
+import type { ToolCall, ToolOutcome } from "../tools/provider.ts";
 import { newTally, type Recorded, type Tally } from "./call-record.ts";
 import type { RequestSpec } from "./conversation.ts";
-import type { Deadlines } from "./deadlines.ts";
-import { answerAll, fulfil } from "./fulfil.ts";
-import type { AskHandlers } from "./handlers.ts";
-import type { Lists } from "./lists.ts";
-import { toMirroredHeaders } from "./mirrored.ts";
-import { toNotSent } from "./not-sent.ts";
-import type { OnBehalf } from "./on-behalf.ts";
-import { toMetaMembers } from "./own-meta.ts";
-import { toRoundOutcome, toRoundParams } from "./round.ts";
+import type { Forwarder } from "./forward.ts";
+import { type AskHandlers, answerAll, fulfil } from "./handlers.ts";
 import type { ToolCheck } from "./tool-check.ts";
 
-/** Sends a request in whatever conversation is on. */
-export type Send = (
-  method: string,
-  params: RawJson | undefined,
-  spec: RequestSpec,
-  about?: string,
-) => Promise<RawJson>;
+/** How one call is made. */
+export interface CallOptions {
+  /** Aborting stops the call, here and on the server. */
+  readonly signal?: AbortSignal;
+  /** How long nothing may come; progress starts it anew. */
+  readonly timeoutMs?: number;
+  /** How long the whole may take, progress or not. */
+  readonly maxTotalMs?: number;
+  /** Takes progress and logs as they come. */
+  readonly onEvent?: (event: CallEvent) => void;
+  /** Asks for the server's log of this call, from this level up. */
+  readonly logLevel?: LogLevel;
+  /** Whether arguments are checked before and structured output after; true. */
+  readonly validate?: boolean;
+  /** Whether a result with `isError` is thrown as a `ToolError`; false. */
+  readonly throwOnToolError?: boolean;
+  /** More members of the call's `_meta`, such as trace context: `{ traceparent: "00-…" }`. What the client puts there itself wins. */
+  readonly meta?: { readonly [key: string]: unknown };
+  /** Who makes the call, for the audit. */
+  readonly caller?: string;
+}
 
 interface ToolCallsOptions {
-  readonly send: Send;
-  readonly lists: Lists;
+  readonly forwarder: Forwarder;
   readonly check: ToolCheck;
   readonly handlers: AskHandlers;
   /** Undefined where nobody wants records. */
   readonly recorded: Recorded | undefined;
   readonly deadlines: Deadlines;
-  readonly onBehalf: OnBehalf;
   readonly clock: Clock;
   readonly maxRounds: number;
   readonly validate: boolean;
-  /** Whether headers repeat arguments, for which the tool's schema must be known. */
+  /** Whether the tool's schema must be known, because headers repeat arguments. */
   readonly isMirroring: () => boolean;
 }
 
@@ -54,45 +58,7 @@ interface ToolCalls {
 }
 
 export function createToolCalls(options: ToolCallsOptions): ToolCalls {
-  const { send, lists, check, handlers, clock, deadlines, recorded } = options;
-
-  /** What is known of a tool. Nothing has been sent for the call while that is found out. */
-  const findTool = (name: string, stop: Cancellation): Awaitable<Tool | undefined> => {
-    const { last } = lists.tools;
-    if (last !== undefined) return toolsByName(last).get(name);
-    return waitFor(lists.tools.get(), stop).then(
-      (tools) => toolsByName(tools).get(name),
-      (error: unknown) => {
-        throw toNotSent(error);
-      },
-    );
-  };
-
-  const attempt = (call: ToolCall, known: Tool | undefined, spec: RequestSpec): Promise<RawJson> => {
-    const mirrored = toMirroredHeaders(known, call.arguments);
-    const made = mirrored === undefined ? spec : { ...spec, mirrored };
-    const head = [`{"name":${JSON.stringify(call.name)},"arguments":`, call.arguments];
-    return send("tools/call", toRoundParams(head, call.resumption), made, call.name);
-  };
-
-  /** One round. A server that says the headers are wrong has another schema than we know: look again, once. */
-  const round = (call: ToolCall, tool: Tool | undefined, spec: RequestSpec): Promise<ToolOutcome> =>
-    attempt(call, tool, spec).then(toRoundOutcome, async (error: unknown) => {
-      if (!(error instanceof RpcError) || error.rpcCode !== rpcCodes["rpc.header_mismatch"]) throw error;
-      lists.tools.invalidate();
-      const renewed = await waitFor(lists.tools.get(), spec.stop);
-      const known = renewed.find(({ name }) => name === call.name);
-      return toRoundOutcome(await attempt(call, known, spec));
-    });
-
-  const answer = async (asks: { readonly [key: string]: Ask }, underway: Deadline): Promise<Answers> => {
-    const release = underway.hold();
-    try {
-      return await answerAll(asks, handlers, underway.signal, clock);
-    } finally {
-      release();
-    }
-  };
+  const { forwarder, check, handlers, clock, deadlines, recorded, maxRounds } = options;
 
   const toSpec = (
     underway: Deadline,
@@ -113,12 +79,6 @@ export function createToolCalls(options: ToolCallsOptions): ToolCalls {
     return { stop, onSent, onEvent: observe };
   };
 
-  const forward = (call: ToolCall, context: CallContext): Promise<ToolOutcome> =>
-    options.onBehalf(context, (spec) => {
-      const tool = options.isMirroring() ? findTool(call.name, spec.stop) : undefined;
-      return isPromise(tool) ? tool.then((found) => round(call, found, spec)) : round(call, tool, spec);
-    });
-
   return {
     call: async (name, args, given) => {
       const shouldCheck = given.validate ?? options.validate;
@@ -130,13 +90,13 @@ export function createToolCalls(options: ToolCallsOptions): ToolCalls {
       const work = (tally: Tally): Promise<ToolOutcome> =>
         deadlines.run(given, async (underway) => {
           const needsTool = shouldCheck || options.isMirroring();
-          const tool = needsTool ? await findTool(name, underway.stop) : undefined;
+          const tool = needsTool ? await forwarder.findTool(name, underway.stop) : undefined;
           if (shouldCheck && tool !== undefined) await check.checkArguments(tool, raw.value);
           const spec = { ...toSpec(underway, raw, tally, given.onEvent), logLevel, meta };
           const result = await fulfil(
-            (resumption) => round({ name, arguments: raw, resumption }, tool, spec),
-            (asks) => answer(asks, underway),
-            options.maxRounds,
+            (resumption) => forwarder.round({ name, arguments: raw, resumption }, tool, spec),
+            (asks) => answerAll(asks, handlers, underway.signal, clock).finally(underway.hold()),
+            maxRounds,
           );
           tally.bytesReceived = result.byteLength;
           if (shouldCheck && tool !== undefined && result.at("isError")?.value !== true)
@@ -150,49 +110,65 @@ export function createToolCalls(options: ToolCallsOptions): ToolCalls {
       return result;
     },
 
-    forward: (call, context) => {
-      if (recorded === undefined) return forward(call, context);
-      const { name, arguments: args } = call;
-      const subject = {
-        tool: name,
-        args,
-        caller: context.caller,
-        trace: () => toTrace(context.meta?.at("traceparent")?.value),
-      };
-      return recorded(subject, async (tally) => {
-        tally.bytesSent = args.byteLength;
-        const outcome = await forward(call, context);
-        if (outcome.kind === "complete") tally.bytesReceived = outcome.result.byteLength;
-        return outcome;
-      });
-    },
+    forward:
+      recorded === undefined
+        ? forwarder.forward
+        : (call, context) => {
+            const { name: tool, arguments: args } = call;
+            const trace = (): string | undefined => toTrace(context.meta?.at("traceparent")?.value);
+            return recorded({ tool, args, caller: context.caller, trace }, async (tally) => {
+              tally.bytesSent = args.byteLength;
+              const outcome = await forwarder.forward(call, context);
+              if (outcome.kind === "complete") tally.bytesReceived = outcome.result.byteLength;
+              return outcome;
+            });
+          },
   };
-}
-
-const known = new WeakMap<readonly Tool[], ReadonlyMap<string, Tool>>();
-
-/** The tools of a list by name, made once for each list. Of several with one name, the first. */
-function toolsByName(tools: readonly Tool[]): ReadonlyMap<string, Tool> {
-  let byName = known.get(tools);
-  if (byName === undefined) {
-    byName = new Map(tools.toReversed().map((tool) => [tool.name, tool]));
-    known.set(tools, byName);
-  }
-  return byName;
 }
 
 /** What callers get. A legacy server may leave `content` out. */
 function toToolResult(result: RawJson): ToolResult {
   const { content, structuredContent, isError, _meta } = result.value as Partial<ToolResult>;
-  return {
-    content: Array.isArray(content) ? content : [],
-    ...(structuredContent === undefined ? {} : { structuredContent }),
-    ...(isError === undefined ? {} : { isError }),
-    ...(_meta === undefined ? {} : { _meta }),
-  };
+  return defined({ content: Array.isArray(content) ? content : [], structuredContent, isError, _meta });
 }
 
 function describeFailure({ content }: ToolResult): string {
   const texts = content.flatMap((block) => (block.type === "text" ? [block.text] : []));
   return texts.length === 0 ? "The tool failed without saying why." : texts.join("\n");
+}
+
+/** Members of `_meta` that this client writes itself: what it is, what it can do, and the tokens it knows progress by. */
+const ours: ReadonlySet<string> = new Set([
+  metaKeys.protocolVersion,
+  metaKeys.clientInfo,
+  metaKeys.clientCapabilities,
+  "progressToken",
+]);
+
+/**
+ * What the user of a client wants in `_meta`, as members without braces; undefined for nothing. Members that the client
+ * writes itself are left out, among them the log level where `logLevel` says one.
+ *
+ * @throws TypeError for what is no object
+ */
+function toMetaMembers(meta: unknown, logLevel?: LogLevel): string | undefined {
+  if (meta === undefined) return undefined;
+  if (typeof meta !== "object" || meta === null || Array.isArray(meta))
+    throw new TypeError(`_meta must be an object, not ${JSON.stringify(meta)}: write { "traceparent": "…" }`);
+  const isTheirs = ([key]: readonly [string, unknown]): boolean =>
+    !ours.has(key) && (logLevel === undefined || key !== metaKeys.logLevel);
+  const members = JSON.stringify(Object.fromEntries(Object.entries(meta).filter(isTheirs))).slice(1, -1);
+  return members === "" ? undefined : members;
+}
+
+/** Takes `_meta` out of the params of a request, because the client writes one itself. */
+export function splitMeta(given: object | undefined): {
+  readonly params: RawJson | undefined;
+  readonly meta: string | undefined;
+} {
+  if (given === undefined) return { params: undefined, meta: undefined };
+  const params = toJsonValue(given) as { readonly [key: string]: unknown };
+  if (!Object.hasOwn(params, "_meta")) return { params: RawJson.fromValue(params), meta: undefined };
+  const { _meta, ...rest } = params;
+  return { params: RawJson.fromValue(rest), meta: toMetaMembers(_meta) };
 }

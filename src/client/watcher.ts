@@ -5,26 +5,20 @@ import type { Notification } from "../jsonrpc/message.ts";
 import { metaKeys } from "../mcp/meta-keys.ts";
 import { createChangeSource } from "../tools/changes.ts";
 import type { Change } from "../tools/provider.ts";
-import type { Conversation } from "./conversation.ts";
+import type { Conversations } from "./conversations.ts";
 import { Listening } from "./listening.ts";
 import type { PlainRequest } from "./lists.ts";
 
 /** Hears of changes on the server, by the means of its era. */
 export interface Watcher {
-  /** Whether the stream of a legacy server's announcements is kept open. */
-  readonly isHearing: boolean;
-  /** Takes a notification; true when it told of a change. */
-  take(notification: Notification): boolean;
   onChange(listener: (change: Change) => void): () => void;
   /** Hears of one resource until the returned function is called. Several may watch the same one. */
   watch(uri: string): Promise<() => void>;
-  /** The conversation is another: everything is asked for anew, and everything may have changed. */
-  renewed(): void;
   stop(): void;
 }
 
 interface WatcherOptions {
-  readonly converse: () => Promise<Conversation>;
+  readonly conversations: Conversations;
   readonly request: PlainRequest;
   readonly onChanged: (change: Change) => void;
   readonly clock: Clock;
@@ -41,13 +35,12 @@ interface Watched {
 const lists: readonly Change[] = [{ kind: "tools" }, { kind: "prompts" }, { kind: "resources" }];
 
 export function createWatcher(options: WatcherOptions): Watcher {
-  const { converse, request, onChanged, clock, onWarning } = options;
+  const { conversations, request, onChanged, clock, onWarning } = options;
   const source = createChangeSource();
   const watched = new Map<string, Watched>();
   const stopping = new AbortController();
   let listening: Listening | undefined;
   let starting: Promise<void> | undefined;
-  let isHearing = false;
 
   const report = (change: Change): void => {
     onChanged(change);
@@ -59,7 +52,7 @@ export function createWatcher(options: WatcherOptions): Watcher {
   };
 
   const begin = async (): Promise<void> => {
-    const conversation = await converse();
+    const conversation = await conversations.get();
     const { link, agreement } = conversation;
     if (agreement.mode.kind === "modern") {
       const uris = (): readonly string[] => [...watched.keys()];
@@ -68,13 +61,13 @@ export function createWatcher(options: WatcherOptions): Watcher {
     }
     if (link.listen === undefined) return;
     const ended = link.listen((mayHaveMissed) => {
-      isHearing = true;
+      conversation.isHearing = true;
       if (mayHaveMissed) reportAll();
     });
     ended
       .catch((error: unknown) => onWarning(`Changes cannot be heard of: ${String(error)}`))
       .finally(() => {
-        isHearing = false;
+        conversation.isHearing = false;
       });
   };
   const start = (): Promise<void> => {
@@ -111,10 +104,7 @@ export function createWatcher(options: WatcherOptions): Watcher {
     released.catch(() => {}); // A server that is gone has forgotten it.
   };
 
-  return {
-    get isHearing() {
-      return isHearing;
-    },
+  conversations.hear({
     take: (notification) => {
       const { method, params } = notification;
       if (method === "notifications/subscriptions/acknowledged") {
@@ -131,6 +121,19 @@ export function createWatcher(options: WatcherOptions): Watcher {
       if (change !== undefined) report(change);
       return change !== undefined;
     },
+    /** Everything is asked for anew, and everything may have changed. */
+    renewed: () => {
+      reportAll();
+      if (starting === undefined) return;
+      listening?.stop();
+      listening = undefined;
+      starting = undefined;
+      startQuietly();
+      void resubscribe();
+    },
+  });
+
+  return {
     onChange: (listener) => {
       startQuietly();
       return source.onChange(listener);
@@ -155,16 +158,6 @@ export function createWatcher(options: WatcherOptions): Watcher {
         if (isWatching) release(uri);
         isWatching = false;
       };
-    },
-    renewed: () => {
-      reportAll();
-      isHearing = false;
-      if (starting === undefined) return;
-      listening?.stop();
-      listening = undefined;
-      starting = undefined;
-      startQuietly();
-      void resubscribe();
     },
     stop: () => {
       stopping.abort();

@@ -1,7 +1,7 @@
 import type { Clock } from "../async/clock.ts";
-import type { CallOptions } from "../client/call-options.ts";
 import type { Client } from "../client/client.ts";
 import { connect } from "../client/connect.ts";
+import type { CallOptions } from "../client/tool-calls.ts";
 import type { Revision } from "../mcp/revision.ts";
 import type { Server } from "../mcp/server.ts";
 import { assertKnownKeys, type KeysOf } from "../options/known-keys.ts";

@@ -3,7 +3,7 @@ import { urlKeys } from "./http-launch.ts";
 import { parseJsonc } from "./jsonc.ts";
 
 /** A server or module that a config names. */
-export interface WrittenLaunch {
+interface WrittenLaunch {
   /** The name of the server; `(module)` for a module. */
   readonly name: string;
   /** What would be started, reached or loaded, in the words of the file. */

@@ -12,7 +12,7 @@ export interface ConfigSource {
 }
 
 /** A text with its variables filled in. */
-export interface Expansion {
+interface Expansion {
   /** Without what is faulty. */
   readonly text: string;
   /** The values that came from the environment. */

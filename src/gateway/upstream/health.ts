@@ -1,4 +1,4 @@
-import type { Agreement } from "../../client/agreement.ts";
+import type { Agreement } from "../../client/conversation.ts";
 import type { FailureCode } from "../../errors/failure-code.ts";
 
 /** Why a server failed. */

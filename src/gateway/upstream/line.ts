@@ -1,8 +1,8 @@
 import { type Backoff, createBackoff } from "../../async/backoff.ts";
 import { type Clock, settlesWithin, sleep } from "../../async/clock.ts";
 import { createDeferred, type Deferred } from "../../async/deferred.ts";
-import type { Agreement } from "../../client/agreement.ts";
 import type { Client } from "../../client/client.ts";
+import type { Agreement } from "../../client/conversation.ts";
 import { ConnectError } from "../../errors/connect-error.ts";
 import { UpstreamError } from "../../errors/upstream-error.ts";
 import { Gates, type GatesOptions } from "./gates.ts";

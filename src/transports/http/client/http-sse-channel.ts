@@ -16,7 +16,7 @@ import type { HeaderSource } from "./http-way.ts";
 import { SseReader } from "./sse-reader.ts";
 import { fetchWhole, mediaTypeOf, WholeReply } from "./whole-reply.ts";
 
-export interface HttpSseOptions {
+interface HttpSseOptions {
   readonly headers?: HeaderSource | undefined;
   readonly clock: Clock;
   /** How long the server may take to name its endpoint. */

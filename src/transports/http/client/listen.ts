@@ -6,7 +6,7 @@ import type { ReplySink } from "./exchange.ts";
 import type { HttpWay } from "./http-way.ts";
 import { maxRetryMs } from "./resume.ts";
 
-export interface ListenOptions {
+interface ListenOptions {
   readonly take: TakeMessage;
   readonly maxBytes: number;
   readonly signal: AbortSignal;

@@ -3,7 +3,7 @@ import { RpcError } from "../../../errors/rpc-error.ts";
 import { Pieces } from "../../pieces.ts";
 
 /** One event of a stream. */
-export interface SseEvent {
+interface SseEvent {
   readonly event?: string | undefined;
   /** The one it brought itself; see {@link SseReader.lastEventId}. */
   readonly id?: string | undefined;

@@ -1,0 +1,159 @@
+import { type Awaitable, isPromise } from "../async/awaitable.ts";
+import type { Cancellation } from "../async/cancellation.ts";
+import { waitFor } from "../async/clock.ts";
+import { RpcError, rpcCodes } from "../errors/rpc-error.ts";
+import { joinJson } from "../json/join.ts";
+import type { RawJson } from "../json/raw.ts";
+import { parseText } from "../json/value.ts";
+import { encodeHeaderValue, mirroredParams } from "../mcp/mirrored-headers.ts";
+import { parseAsks } from "../mcp/question.ts";
+import type { Tool } from "../mcp/types.ts";
+import type { CallContext } from "../tools/context.ts";
+import type { Answers, Outcome, Resumption, ToolCall, ToolOutcome } from "../tools/provider.ts";
+import type { RequestSpec } from "./conversation.ts";
+import { type Send, toNotSent } from "./conversations.ts";
+import type { Lists } from "./lists.ts";
+import type { OnBehalf } from "./on-behalf.ts";
+
+interface ForwarderOptions {
+  readonly send: Send;
+  readonly onBehalf: OnBehalf;
+  readonly lists: Lists;
+  /** Whether headers repeat arguments, for which the tool's schema must be known. */
+  readonly isMirroring: () => boolean;
+}
+
+/** Sends calls of tools to the server, one round at a time. */
+export interface Forwarder {
+  /** A call for another, who is asked what the server asks. */
+  forward(call: ToolCall, context: CallContext): Promise<ToolOutcome>;
+  round(call: ToolCall, tool: Tool | undefined, spec: RequestSpec): Promise<ToolOutcome>;
+  /** What is known of a tool. Nothing has been sent for the call while that is found out. */
+  findTool(name: string, stop: Cancellation): Awaitable<Tool | undefined>;
+}
+
+export function createForwarder({ send, onBehalf, lists, isMirroring }: ForwarderOptions): Forwarder {
+  const findTool: Forwarder["findTool"] = (name, stop) => {
+    const { last } = lists.tools;
+    if (last !== undefined) return toolsByName(last).get(name);
+    return waitFor(lists.tools.get(), stop).then(
+      (tools) => toolsByName(tools).get(name),
+      (error: unknown) => {
+        throw toNotSent(error);
+      },
+    );
+  };
+
+  const attempt = (call: ToolCall, known: Tool | undefined, spec: RequestSpec): Promise<RawJson> => {
+    const mirrored = known === undefined ? undefined : toMirroredHeaders(known, call.arguments);
+    const made = mirrored === undefined ? spec : { ...spec, mirrored };
+    const head = [`{"name":${JSON.stringify(call.name)},"arguments":`, call.arguments];
+    return send("tools/call", toRoundParams(head, call.resumption), made, call.name);
+  };
+
+  /** A server that says the headers are wrong has another schema than we know: look again, once. */
+  const round: Forwarder["round"] = (call, tool, spec) =>
+    attempt(call, tool, spec).then(toRoundOutcome, async (error: unknown) => {
+      if (!(error instanceof RpcError) || error.rpcCode !== rpcCodes["rpc.header_mismatch"]) throw error;
+      lists.tools.invalidate();
+      const renewed = await waitFor(lists.tools.get(), spec.stop);
+      const known = renewed.find(({ name }) => name === call.name);
+      return toRoundOutcome(await attempt(call, known, spec));
+    });
+
+  return {
+    findTool,
+    round,
+    forward: (call, context) =>
+      onBehalf(context, (spec) => {
+        const tool = isMirroring() ? findTool(call.name, spec.stop) : undefined;
+        return isPromise(tool) ? tool.then((found) => round(call, found, spec)) : round(call, tool, spec);
+      }),
+  };
+}
+
+const known = new WeakMap<readonly Tool[], ReadonlyMap<string, Tool>>();
+
+/** The tools of a list by name, made once for each list. Of several with one name, the first. */
+function toolsByName(tools: readonly Tool[]): ReadonlyMap<string, Tool> {
+  let byName = known.get(tools);
+  if (byName === undefined) {
+    byName = new Map(tools.toReversed().map((tool) => [tool.name, tool]));
+    known.set(tools, byName);
+  }
+  return byName;
+}
+
+/**
+ * The headers that repeat arguments of a modern call over HTTP; undefined for a tool that wants none, as most do. Values
+ * that are missing or null have none.
+ */
+function toMirroredHeaders(
+  { inputSchema }: Tool,
+  args: RawJson,
+): { readonly [header: string]: string } | undefined {
+  const params = mirroredParams(inputSchema);
+  if (params.length === 0) return undefined;
+  const headers: { [header: string]: string } = {};
+  for (const { header, path } of params) {
+    const value = path.reduce<RawJson | undefined>((node, key) => node?.at(key), args);
+    if (value === undefined || value.kind === "null") continue;
+    headers[`mcp-param-${header.toLowerCase()}`] = encodeHeaderValue(toHeaderText(value));
+  }
+  return headers;
+}
+
+/** Integers in decimal, however they were written; what is too large for that stays as it is. */
+function toHeaderText(json: RawJson): string {
+  const { value } = json;
+  if (typeof value === "string") return value;
+  return Number.isSafeInteger(value) ? String(value) : json.text;
+}
+
+/**
+ * The params of one round of a request that may have to ask something. `head` is the object without its closing brace, in
+ * pieces. The answers of the last round follow as the bytes the caller gave.
+ */
+export function toRoundParams(
+  head: readonly (string | RawJson)[],
+  resumption: Resumption | undefined,
+): RawJson {
+  if (resumption === undefined) return joinJson([...head, "}"]);
+  const { answers, latest = answers, state } = resumption;
+  const hasAnswers = Object.keys(latest).length > 0;
+  return joinJson([
+    ...head,
+    ...(hasAnswers ? [',"inputResponses":', joinAnswers(latest)] : []),
+    ...(typeof state === "string" ? [`,"requestState":${JSON.stringify(state)}`] : []),
+    "}",
+  ]);
+}
+
+function joinAnswers(answers: Answers): RawJson {
+  const parts = Object.entries(answers).flatMap(([key, answer], index) => [
+    `${index === 0 ? "{" : ","}${JSON.stringify(key)}:`,
+    answer,
+  ]);
+  return joinJson([...parts, "}"]);
+}
+
+/** What a server's answer to one round means. */
+export function toRoundOutcome(result: RawJson): Outcome {
+  if (resultTypeOf(result) === "complete") return { kind: "complete", result };
+  const state = result.at("requestState")?.value;
+  const asks = parseAsks(result.at("inputRequests"));
+  return { kind: "input_required", asks, ...(state === undefined ? {} : { state }) };
+}
+
+/** What a result says it is. A missing `resultType` means complete; one nobody knows is an error. */
+function resultTypeOf(result: RawJson): "complete" | "input_required" {
+  const text = result.textOf("resultType");
+  // As nearly everybody spells it.
+  if (text === undefined || text === '"complete"') return "complete";
+  const type: unknown = parseText(text) ?? "complete";
+  if (type === "complete" || type === "input_required") return type;
+  throw new RpcError(
+    "rpc.other",
+    `The server answered with a result of the unknown type ${JSON.stringify(type)}`,
+  );
+}
