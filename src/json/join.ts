@@ -1,25 +1,30 @@
 import { Buffer } from "node:buffer";
-import { pastSpace } from "./past-space.ts";
+import { Pieced } from "./pieced.ts";
 import { RawJson } from "./raw.ts";
+import { isSpace } from "./tokens.ts";
 
 /**
- * One JSON value written as pieces: text of our own with checked JSON between. Stays text if every piece is, because
- * joining strings copies nothing.
+ * One JSON value written as parts: text of our own with checked JSON between. Stays text if every part is, because joining
+ * strings copies nothing.
  */
 export function joinJson(parts: readonly (string | RawJson)[]): RawJson {
-  if (!parts.some((part) => typeof part !== "string" && part.prefersBytes)) {
-    let text = "";
-    let isForeign = false;
-    for (const part of parts) {
-      if (typeof part === "string") text += part;
-      else {
-        text += part.text;
-        isForeign ||= part.isForeign;
-      }
+  let text = "";
+  let isForeign = false;
+  let pieces: Uint8Array[] | undefined;
+  for (const part of parts) {
+    const written = typeof part === "string" ? part : part.written;
+    if (typeof part !== "string") isForeign ||= part.isForeign;
+    if (typeof written === "string") text += written;
+    else {
+      pieces ??= [];
+      if (text !== "") pieces.push(Buffer.from(text));
+      text = "";
+      for (const piece of written) pieces.push(piece);
     }
-    return RawJson.fromText(text, isForeign);
   }
-  return fromPieces(parts.flatMap((part) => (typeof part === "string" ? [Buffer.from(part)] : part.pieces)));
+  if (pieces === undefined) return RawJson.fromText(text, isForeign);
+  if (text !== "") pieces.push(Buffer.from(text));
+  return fromPieces(pieces);
 }
 
 /** From here on a copy costs more than the trouble of several pieces. */
@@ -27,9 +32,7 @@ const minSeparateBytes = 64 * 1024;
 
 function fromPieces(pieces: readonly Uint8Array[]): RawJson {
   const length = pieces.reduce((sum, piece) => sum + piece.length, 0);
-  return length < minSeparateBytes
-    ? RawJson.fromChecked(Buffer.concat(pieces, length))
-    : RawJson.fromPieces(pieces);
+  return RawJson.fromChecked(length < minSeparateBytes ? Buffer.concat(pieces, length) : pieces);
 }
 
 /**
@@ -37,15 +40,17 @@ function fromPieces(pieces: readonly Uint8Array[]): RawJson {
  * none of those keys.
  */
 export function prependMembers(members: string, object: RawJson): RawJson {
-  if (!object.prefersBytes) {
-    const { text } = object;
+  const { written } = object;
+  if (typeof written === "string") {
     // Text of our own has no white space after the brace, and looking is cheaper than trimming.
-    const rest = text.charCodeAt(1) <= 0x20 ? text.slice(1).trimStart() : text.slice(1);
+    const rest = written.charCodeAt(1) <= 0x20 ? written.slice(1).trimStart() : written.slice(1);
     const joined = rest.charCodeAt(0) === 0x7d ? `{${members}}` : `{${members},${rest}`;
     return RawJson.fromText(joined, object.isForeign);
   }
-  const start = pastSpace(object, 1, 1);
-  const isEmpty = object.byteAt(start) === 0x7d;
-  const rest = object.piecesOf(start, object.byteLength);
-  return fromPieces([Buffer.from(isEmpty ? `{${members}` : `{${members},`), ...rest]);
+  const pieced = new Pieced(written);
+  let start = 1;
+  while (isSpace(pieced.at(start))) start++;
+  const isEmpty = pieced.at(start) === 0x7d;
+  const head = Buffer.from(isEmpty ? `{${members}` : `{${members},`);
+  return fromPieces([head, ...pieced.cut(start, pieced.length)]);
 }

@@ -13,12 +13,12 @@ import { RawJson } from "./raw.ts";
 export function toOneLine(raw: RawJson): RawJson {
   // Neither we nor JSON.stringify write any.
   if (!raw.isForeign) return raw;
-  if (!raw.prefersBytes) {
-    const { text } = raw;
-    const hasBreak = text.includes("\n") || text.includes("\r");
-    return hasBreak ? RawJson.fromText(text.replaceAll(/[\n\r]/g, " ")) : raw;
+  const { written } = raw;
+  if (typeof written === "string") {
+    const hasBreak = written.includes("\n") || written.includes("\r");
+    return hasBreak ? RawJson.fromText(written.replaceAll(/[\n\r]/g, " ")) : raw;
   }
-  if (!raw.pieces.some((piece) => piece.includes(0x0a) || piece.includes(0x0d))) return raw;
+  if (!written.some((piece) => piece.includes(0x0a) || piece.includes(0x0d))) return raw;
   return RawJson.fromChecked(
     Buffer.from(raw.bytes).map((byte) => (byte === 0x0a || byte === 0x0d ? 0x20 : byte)),
   );

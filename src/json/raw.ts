@@ -3,16 +3,41 @@ import { forEachMember, isKey } from "./checked.ts";
 import { toText } from "./keys.ts";
 import { type JsonKind, kindOfFirst, kindOfValue } from "./kind.ts";
 import { Pieced } from "./pieced.ts";
-import { type Index, type ScanLimits, type Span, scan } from "./scan.ts";
+import { type Index, type ScanLimits, scan } from "./scan.ts";
 import { defineShape, type Shape, type ShapeLevel } from "./shape.ts";
 import { parseText, toJsonValue } from "./value.ts";
 
+/** Bytes that one or several RawJson are parts of. */
+interface Source {
+  /** All of it in one piece; made when it is needed, if it came in several. */
+  bytes: Uint8Array | undefined;
+  readonly pieced: Pieced | undefined;
+  /** The same as text, where one character is one byte, so that a piece of it can be cut out by its offsets. */
+  readonly ascii: string | undefined;
+  /** Where a scan found the keys of its shape. */
+  readonly index: Index | undefined;
+}
+
+/** JSON in the form in which it costs least to send: text, or bytes in one or several pieces. */
+export type WrittenJson = string | readonly Uint8Array[];
+
+/** Byte offsets of a member in the bytes of its object: of its key's opening quote, and of its value's start and end. */
+export interface MemberSpan {
+  readonly keyStart: number;
+  readonly start: number;
+  readonly end: number;
+}
+
 /**
- * JSON that was checked but not rebuilt. It is held as bytes, as text or as a value, whichever it came
- * as; the other forms are made when first asked for, and kept. What came as bytes leaves as those bytes.
+ * JSON that was checked but not rebuilt. It is held as bytes, as text or as a value, whichever it came as; the other forms
+ * are made when first asked for. What came as bytes leaves as those bytes. How it is held is its own affair: senders take
+ * `written`, readers `text` or `value`.
  *
- * Immutable: nobody may change the bytes or the value after handing them over. Members share memory
- * with the whole, so keeping one small member keeps the whole message.
+ * Immutable: nobody may change the bytes or the value after handing them over. Members share memory with the whole, so
+ * keeping one small member keeps the whole message.
+ *
+ * More than 15 members, because it is five ways in (a scan, bytes, text, a value, a parse) and eight ways to read; each
+ * avoids a conversion on the way of every message.
  *
  * @example
  * const params = RawJson.parse(bytes).at('params');
@@ -20,39 +45,22 @@ import { parseText, toJsonValue } from "./value.ts";
  */
 export class RawJson {
   /** Holds this JSON at [#start, #end); undefined until bytes are needed if it came in another form. */
-  #source: Uint8Array | undefined;
-  #start: number;
+  #source: Source | undefined;
+  readonly #start: number;
   #end: number;
+  /** Whether a scan noted the members of this object, and under which keys. */
+  readonly #level: ShapeLevel | undefined;
   #isForeign: boolean;
-  /** The source in several pieces, until somebody needs it in one. */
-  readonly #pieced: Pieced | undefined;
-  /** The source as text, where one character is one byte, so that a piece of it can be cut out by its offsets. */
-  readonly #whole: string | undefined;
-  #bytes: Uint8Array | undefined;
   #text: string | undefined;
   /** `undefined`, which is no JSON value, until it is needed. */
   #value: unknown;
-  /** Where a scan found the members of this object; undefined if no scan looked inside it. */
-  readonly #level: ShapeLevel | undefined;
-  readonly #index: Index | undefined;
 
-  private constructor(
-    source?: Uint8Array,
-    start = 0,
-    end = 0,
-    whole?: string,
-    level?: ShapeLevel,
-    index?: Index,
-    pieced?: Pieced,
-  ) {
+  private constructor(source?: Source, start = 0, end = 0, level?: ShapeLevel) {
     this.#source = source;
-    this.#pieced = pieced;
-    this.#isForeign = source !== undefined || pieced !== undefined;
+    this.#isForeign = source !== undefined;
     this.#start = start;
     this.#end = end;
-    this.#whole = whole;
     this.#level = level;
-    this.#index = index;
   }
 
   /**
@@ -65,24 +73,20 @@ export class RawJson {
   }
 
   /** Takes over what a scan found: members named in the shape are then reached without another pass. */
-  static fromScan(bytes: Uint8Array, shape: Shape, index: Index): RawJson {
-    return new RawJson(bytes, index[1], index[2], toAsciiText(bytes), shape.root, index);
+  static fromScan(scanned: Uint8Array | Pieced, shape: Shape, index: Index): RawJson {
+    const source =
+      scanned instanceof Pieced
+        ? { bytes: undefined, pieced: scanned, ascii: undefined, index }
+        : { bytes: scanned, pieced: undefined, ascii: toAsciiText(scanned), index };
+    return new RawJson(source, index[1], index[2], shape.root);
   }
 
-  /** The same for bytes in pieces. */
-  static fromPiecedScan(pieced: Pieced, shape: Shape, index: Index): RawJson {
-    return new RawJson(undefined, index[1], index[2], undefined, shape.root, index, pieced);
-  }
-
-  /** Wraps bytes that are known to be exactly one JSON value. Not for bytes from outside: no check. */
-  static fromChecked(bytes: Uint8Array): RawJson {
-    return new RawJson(bytes, 0, bytes.length);
-  }
-
-  /** Wraps pieces that are, one after the other, exactly one JSON value. Not for bytes from outside: no check. */
-  static fromPieces(pieces: readonly Uint8Array[]): RawJson {
-    const pieced = new Pieced(pieces);
-    return new RawJson(undefined, 0, pieced.length, undefined, undefined, undefined, pieced);
+  /** Wraps bytes, in one piece or several, that are known to be exactly one JSON value. Not for bytes from outside: no check. */
+  static fromChecked(bytes: Uint8Array | readonly Uint8Array[]): RawJson {
+    if (bytes instanceof Uint8Array)
+      return new RawJson({ bytes, pieced: undefined, ascii: undefined, index: undefined }, 0, bytes.length);
+    const pieced = new Pieced(bytes);
+    return new RawJson({ bytes: undefined, pieced, ascii: undefined, index: undefined }, 0, pieced.length);
   }
 
   /**
@@ -97,96 +101,59 @@ export class RawJson {
   }
 
   /**
-   * Wraps a value as `JSON.stringify` would see it; that runs only if bytes or text are asked for.
+   * Wraps a value as `JSON.stringify` would see it; that runs only if bytes or text are asked for, and not at all where the
+   * text is given, which nobody checks.
    *
    * @throws TypeError if JSON has no such value: undefined, a function, a symbol, a bigint
    */
-  static fromValue(value: unknown): RawJson {
+  static fromValue(value: unknown, text?: string): RawJson {
     const raw = new RawJson();
-    raw.#value = toJsonValue(value);
-    return raw;
-  }
-
-  /** Wraps a value whose text is known already. Not for what comes from outside: no check that they agree. */
-  static fromWritten(value: object, text: string): RawJson {
-    const raw = new RawJson();
-    raw.#value = value;
+    raw.#value = text === undefined ? toJsonValue(value) : value;
     raw.#text = text;
     return raw;
   }
 
   get bytes(): Uint8Array {
-    if (this.#bytes === undefined) {
-      const source = this.#toSource();
-      const isWhole = this.#end - this.#start === source.length;
-      this.#bytes = isWhole ? source : source.subarray(this.#start, this.#end);
-    }
-    return this.#bytes;
+    const bytes = joined(this.#toSource());
+    return this.#end - this.#start === bytes.length ? bytes : bytes.subarray(this.#start, this.#end);
   }
 
-  /** The same as `bytes`, in as many pieces as it was made of: for those who can write them one after the other. */
-  get pieces(): readonly Uint8Array[] {
-    return this.piecesOf(0, this.byteLength);
-  }
-
-  /** The bytes at [start, end) of `bytes`, in as many pieces as they lie in. */
-  piecesOf(start: number, end: number): readonly Uint8Array[] {
-    if (this.#source === undefined && this.#pieced !== undefined)
-      return this.#pieced.cut(this.#start + start, this.#start + end);
-    return [start === 0 && end === this.byteLength ? this.bytes : this.bytes.subarray(start, end)];
-  }
-
-  /** One of `bytes`; undefined beyond their end. */
-  byteAt(offset: number): number | undefined {
-    if (offset < 0 || offset >= this.byteLength) return undefined;
-    const at = this.#start + offset;
-    return this.#source === undefined && this.#pieced !== undefined
-      ? this.#pieced.at(at)
-      : this.#toSource()[at];
+  /** The form in which it costs least to send. Throws for a value that JSON cannot hold, such as a circle. */
+  get written(): WrittenJson {
+    const source = this.#source;
+    if (source === undefined || this.#text !== undefined || source.ascii !== undefined) return this.text;
+    if (source.bytes !== undefined || source.pieced === undefined) return [this.bytes];
+    return source.pieced.cut(this.#start, this.#end);
   }
 
   get text(): string {
-    this.#text ??= this.#decode();
+    this.#text ??=
+      this.#source === undefined ? stringify(this.#value) : cutAll(this.#source, this.#start, this.#end);
     return this.#text;
   }
 
   /** The parsed value. Parsing is where precision is lost: forward `bytes`, look at `value`. */
   get value(): unknown {
-    if (this.#value === undefined) this.#value = parseText(this.#text ?? this.#decode());
+    // The text is not kept: most readers of a value never ask for it.
+    if (this.#value === undefined)
+      this.#value = parseText(this.#text ?? cutAll(this.#source, this.#start, this.#end));
     return this.#value;
   }
 
   get byteLength(): number {
-    const isInBytes = this.#source !== undefined || this.#pieced !== undefined;
-    return isInBytes ? this.#end - this.#start : Buffer.byteLength(this.text);
-  }
-
-  /** About how long the text is, without making any: exact for text, bytes for bytes, 0 for a value nobody wrote yet. */
-  get textLength(): number {
-    return this.#text?.length ?? this.#end - this.#start;
+    return this.#source === undefined ? Buffer.byteLength(this.text) : this.#end - this.#start;
   }
 
   get kind(): JsonKind {
-    if (this.#source !== undefined) return kindOfFirst(this.#source[this.#start]);
-    if (this.#pieced !== undefined) return kindOfFirst(this.#pieced.at(this.#start));
-    if (this.#text !== undefined) return kindOfFirst(this.#text.charCodeAt(0));
-    return kindOfValue(this.#value);
+    const source = this.#source;
+    if (source?.bytes !== undefined) return kindOfFirst(source.bytes[this.#start]);
+    if (source?.pieced !== undefined) return kindOfFirst(source.pieced.at(this.#start));
+    return this.#text === undefined ? kindOfValue(this.#value) : kindOfFirst(this.#text.charCodeAt(0));
   }
 
   /** Whether any of it came from outside. What is all our own has no white space that we did not put there. */
   get isForeign(): boolean {
     return this.#isForeign;
-  }
-
-  /** Whether it came as bytes, and turning it into text would cost more than cutting it out of a text there is. */
-  get prefersBytes(): boolean {
-    const isInBytes = this.#source !== undefined || this.#pieced !== undefined;
-    return isInBytes && this.#text === undefined && this.#whole === undefined;
-  }
-
-  /** Whether this came as a value and has not been needed as bytes or text so far. */
-  get isValueOnly(): boolean {
-    return this.#source === undefined && this.#pieced === undefined && this.#text === undefined;
   }
 
   /**
@@ -195,18 +162,19 @@ export class RawJson {
    */
   at(key: string): RawJson | undefined {
     if (this.kind !== "object") return undefined;
-    if (this.isValueOnly) return memberOfValue(this.#value as object, key);
+    const source = this.#source;
+    if (source === undefined && this.#text === undefined) return memberOfValue(this.#value as object, key);
     const known = this.#level?.byName.get(key);
-    if (known !== undefined && this.#index !== undefined) {
-      const start = this.#index[known.slot + 1];
+    if (known !== undefined && source?.index !== undefined) {
+      const start = source.index[known.slot + 1];
       if (start === -1) return undefined;
-      const end = this.#index[known.slot + 2];
-      return new RawJson(this.#source, start, end, this.#whole, known.level, this.#index, this.#pieced);
+      return new RawJson(source, start, source.index[known.slot + 2], known.level);
     }
-    const source = this.#toSource();
+    const own = this.#toSource();
+    const bytes = joined(own);
     let member: RawJson | undefined;
-    forEachMember(source, this.#start, (keyStart, keyEnd, start, end) => {
-      if (isKey(source, keyStart, keyEnd, key)) member = new RawJson(source, start, end, this.#whole);
+    forEachMember(bytes, this.#start, (keyStart, keyEnd, start, end) => {
+      if (isKey(bytes, keyStart, keyEnd, key)) member = new RawJson(own, start, end);
     });
     return member;
   }
@@ -216,31 +184,26 @@ export class RawJson {
     const value = this.#value;
     if (typeof value === "object" && value !== null) return Object.hasOwn(value, key);
     const slot = this.#level?.byName.get(key)?.slot;
-    if (slot === undefined || this.#index === undefined) return this.at(key) !== undefined;
-    return this.#index[slot] !== -1;
+    const index = this.#source?.index;
+    return slot === undefined || index === undefined ? this.at(key) !== undefined : index[slot] !== -1;
   }
 
   /** `at(key)?.text` for a member that a scan noted, without making anything else of it. */
   textOf(key: string): string | undefined {
     const slot = this.#level?.byName.get(key)?.slot;
-    if (slot === undefined || this.#index === undefined) return this.at(key)?.text;
-    const start = this.#index[slot + 1] ?? -1;
-    return start === -1 ? undefined : this.#cut(start, this.#index[slot + 2] ?? start);
+    const source = this.#source;
+    if (slot === undefined || source?.index === undefined) return this.at(key)?.text;
+    const start = source.index[slot + 1] ?? -1;
+    return start === -1 ? undefined : cut(source, start, source.index[slot + 2] ?? start);
   }
 
   /** Where in `bytes` a member is, if a scan noted it; undefined says nothing about whether it exists. */
-  spanOf(key: string): Span | undefined {
+  spanOf(key: string): MemberSpan | undefined {
     const slot = this.#level?.byName.get(key)?.slot;
-    if (slot === undefined || this.#index === undefined || this.#index[slot] === -1) return undefined;
-    const start = (this.#index[slot + 1] ?? 0) - this.#start;
-    return { start, end: (this.#index[slot + 2] ?? 0) - this.#start };
-  }
-
-  /** Like {@link RawJson.spanOf}, from the opening quote of the key on. */
-  memberSpanOf(key: string): Span | undefined {
-    const slot = this.#level?.byName.get(key)?.slot;
-    if (slot === undefined || this.#index === undefined || this.#index[slot] === -1) return undefined;
-    return { start: (this.#index[slot] ?? 0) - this.#start, end: (this.#index[slot + 2] ?? 0) - this.#start };
+    const index = this.#source?.index;
+    if (slot === undefined || index === undefined || index[slot] === -1) return undefined;
+    const offset = (at: number): number => (index[slot + at] ?? 0) - this.#start;
+    return { keyStart: offset(0), start: offset(1), end: offset(2) };
   }
 
   /** For logs: `JSON.stringify` would show `{}`. It spells numbers anew, so it is not for forwarding. */
@@ -248,30 +211,39 @@ export class RawJson {
     return this.value;
   }
 
-  #toSource(): Uint8Array {
+  #toSource(): Source {
     if (this.#source === undefined) {
-      if (this.#pieced !== undefined) return (this.#source = this.#pieced.join());
-      this.#source = Buffer.from(this.text);
-      this.#end = this.#source.length;
+      const bytes = Buffer.from(this.text);
+      this.#source = { bytes, pieced: undefined, ascii: undefined, index: undefined };
+      this.#end = bytes.length;
     }
     return this.#source;
   }
+}
 
-  #decode(): string {
-    if (this.#pieced !== undefined) this.#toSource();
-    if (this.#source !== undefined) return this.#cut(this.#start, this.#end);
-    const text: string | undefined = JSON.stringify(this.#value);
-    if (text === undefined) throw new TypeError("The value turned into nothing when written as JSON");
-    return text;
-  }
+function joined(source: Source): Uint8Array {
+  return (source.bytes ??= source.pieced?.join() ?? new Uint8Array());
+}
 
-  #cut(start: number, end: number): string {
-    if (this.#whole !== undefined) return this.#whole.slice(start, end);
-    if (this.#source !== undefined) return toText(this.#source, start, end);
-    // A small part of what is in pieces is no reason to join them.
-    const part = Buffer.concat(this.#pieced?.cut(start, end) ?? []);
-    return toText(part, 0, part.length);
-  }
+/** The text of all of [start, end): reason enough to join the pieces. */
+function cutAll(source: Source | undefined, start: number, end: number): string {
+  if (source === undefined) return "";
+  joined(source);
+  return cut(source, start, end);
+}
+
+/** The text at [start, end). A small part of a source in pieces is no reason to join them. */
+function cut({ ascii, bytes, pieced }: Source, start: number, end: number): string {
+  if (ascii !== undefined) return ascii.slice(start, end);
+  if (bytes !== undefined) return toText(bytes, start, end);
+  const part = Buffer.concat(pieced?.cut(start, end) ?? []);
+  return toText(part, 0, part.length);
+}
+
+function stringify(value: unknown): string {
+  const text: string | undefined = JSON.stringify(value);
+  if (text === undefined) throw new TypeError("The value turned into nothing when written as JSON");
+  return text;
 }
 
 /** Up to here a whole message is decoded once, and its members are cut out of that. */

@@ -115,7 +115,8 @@ function scanObject(run: Run, at: number, level: ShapeLevel, depth: number): num
     const keyEnd = plain !== undefined ? keyStart + plain.spelling.length : skipString(bytes, keyStart);
     const found = plain ?? findSpelledKey(level, bytes, keyStart, keyEnd);
     const isNew = found !== undefined && index[found.slot] === -1;
-    if (!isNew) noteRefusedKey(run, level, found, keyStart, keyEnd);
+    if (found !== undefined && !isNew) noteDuplicate(run, found, keyStart, keyEnd);
+    else if (found === undefined && level.isStrict) noteVariant(run, level, keyStart, keyEnd);
     const valueStart = skipColon(bytes, keyEnd);
     if (isNew) {
       const looksInside = found.level !== undefined && bytes[valueStart] === 0x7b;
@@ -135,25 +136,19 @@ function scanObject(run: Run, at: number, level: ShapeLevel, depth: number): num
   }
 }
 
-/** A key that fills no slot is a duplicate, a case variant, or none of our business. */
-function noteRefusedKey(
-  run: Run,
-  level: ShapeLevel,
-  found: ShapeKey | undefined,
-  start: number,
-  end: number,
-): void {
-  if (found !== undefined) {
-    (run.duplicates ??= []).push(found);
-    run.refusal ??= keyError(run, "json.duplicate_key", start, end, `second "${found.name}" in one object`);
-  } else if (level.isStrict) {
-    const variant = findVariant(level, run.bytes, start, end);
-    if (variant === undefined) return;
-    run.refusal ??= keyError(run, "json.case_variant_key", start, end, `case variant of "${variant.name}"`);
-  }
+function noteDuplicate(run: Run, key: ShapeKey, start: number, end: number): void {
+  (run.duplicates ??= []).push(key);
+  run.refusal ??= keyError(run, "json.duplicate_key", { start, end }, `second "${key.name}" in one object`);
 }
 
-function keyError(run: Run, code: JsonErrorCode, start: number, end: number, fault: string): JsonError {
+/** Notes a key that is a case variant of one of the shape; any other key is none of our business. */
+function noteVariant(run: Run, level: ShapeLevel, start: number, end: number): void {
+  const variant = findVariant(level, run.bytes, start, end);
+  if (variant === undefined) return;
+  run.refusal ??= keyError(run, "json.case_variant_key", { start, end }, `case variant of "${variant.name}"`);
+}
+
+function keyError(run: Run, code: JsonErrorCode, { start, end }: Span, fault: string): JsonError {
   const problem = `The key ${excerpt(run.bytes, start, end)} is a ${fault}`;
   return new JsonError(code, start, problem, run.index);
 }

@@ -1,8 +1,10 @@
 import { Buffer } from "node:buffer";
 import { JsonError } from "../errors/json-error.ts";
 import { forEachMember, isKey } from "./checked.ts";
-import { RawJson } from "./raw.ts";
+import { Pieced } from "./pieced.ts";
+import { type MemberSpan, RawJson } from "./raw.ts";
 import type { Span } from "./scan.ts";
+import { isSpace } from "./tokens.ts";
 
 /** What to do with the members of an object: set a key to a value, or remove it if undefined. */
 export type MemberEdits = { readonly [key: string]: RawJson | undefined };
@@ -26,43 +28,28 @@ export function editMembers(raw: RawJson, edits: MemberEdits): RawJson {
   }
   const entries = Object.entries(edits);
   if (entries.length === 0) return raw;
-  // Values stay values only if all are: making a value of bytes would spell their numbers anew.
-  const isCheap = raw.isValueOnly && entries.every(([, edit]) => edit === undefined || edit.isValueOnly);
-  return isCheap
-    ? editValue(raw.value as object, entries)
-    : (editKnown(raw, entries) ?? editWalking(raw.bytes, entries));
+  return editKnown(raw, entries) ?? editWalking(raw.bytes, entries);
 }
 
 type Edit = readonly [key: string, value: RawJson | undefined];
 
-/** `fromEntries` defines properties instead of assigning them: `__proto__` stays a key like any other. */
-function editValue(value: object, edits: readonly Edit[]): RawJson {
-  const members = new Map<string, unknown>(Object.entries(value));
-  const inserted: [string, unknown][] = [];
-  for (const [key, edit] of edits) {
-    if (edit === undefined) members.delete(key);
-    else if (members.has(key)) members.set(key, edit.value);
-    else inserted.push([key, edit.value]);
-  }
-  return RawJson.fromValue(Object.fromEntries([...inserted, ...members]));
-}
-
 /** Where the scan left a note of each member there is no need to walk over the object to find it. */
 function editKnown(raw: RawJson, edits: readonly Edit[]): RawJson | undefined {
-  const patches: { readonly span: Span; readonly value: RawJson }[] = [];
+  const patches: { readonly span: MemberSpan; readonly value: RawJson }[] = [];
   for (const [key, value] of edits) {
     const span = raw.spanOf(key);
     if (span === undefined || value === undefined) return undefined;
     patches.push({ span, value });
   }
   patches.sort((a, b) => a.span.start - b.span.start);
+  const { bytes } = raw;
   const chunks: Uint8Array[] = [];
   let copied = 0;
   for (const { span, value } of patches) {
-    chunks.push(raw.bytes.subarray(copied, span.start), value.bytes);
+    chunks.push(bytes.subarray(copied, span.start), value.bytes);
     copied = span.end;
   }
-  chunks.push(raw.bytes.subarray(copied));
+  chunks.push(bytes.subarray(copied));
   return RawJson.fromChecked(Buffer.concat(chunks));
 }
 
@@ -109,3 +96,62 @@ function openObject(inserted: Iterable<Edit>, hasMore: boolean): Uint8Array {
   if (hasMore) chunks.push(Buffer.from(","));
   return Buffer.concat(chunks);
 }
+
+/**
+ * An object without some of its members; every other byte stays as it was. Where a scan noted them, nothing is walked over
+ * and nothing large is copied: what is text stays text, and what is bytes becomes pieces of the same bytes.
+ *
+ * @throws JsonError `json.not_an_object`
+ */
+export function withoutMembers(raw: RawJson, keys: readonly string[]): RawJson {
+  const members: Span[] = [];
+  for (const key of keys) {
+    if (!raw.has(key)) continue;
+    const span = raw.spanOf(key);
+    if (span === undefined)
+      return editMembers(raw, Object.fromEntries(keys.map((each) => [each, undefined])));
+    members.push({ start: span.keyStart, end: span.end });
+  }
+  return members.length === 0 ? raw : leaveOut(raw, members);
+}
+
+function leaveOut(raw: RawJson, members: readonly Span[]): RawJson {
+  const { written, byteLength } = raw;
+  // Text can be cut by offsets of bytes only where one character is one byte.
+  if (typeof written === "string" && written.length === byteLength) {
+    const kept = spansLeft(members, byteLength, (at) => written.charCodeAt(at));
+    return RawJson.fromText(kept.map(({ start, end }) => written.slice(start, end)).join(""), raw.isForeign);
+  }
+  const pieced = new Pieced(typeof written === "string" ? [raw.bytes] : written);
+  const kept = spansLeft(members, byteLength, (at) => pieced.at(at));
+  return RawJson.fromChecked(kept.flatMap(({ start, end }) => pieced.cut(start, end)));
+}
+
+/** What is left when members are cut out, each with the comma behind it, and the last of an object with the one before it. */
+function spansLeft(
+  members: readonly Span[],
+  length: number,
+  byteAt: (at: number) => number | undefined,
+): readonly Span[] {
+  const pastSpace = (at: number, step: 1 | -1): number => {
+    let p = at;
+    while (isSpace(byteAt(p))) p += step;
+    return p;
+  };
+  const cuts: Span[] = [];
+  for (const member of members.toSorted((a, b) => a.start - b.start)) {
+    const after = pastSpace(member.end, 1);
+    const isLast = byteAt(after) !== comma;
+    const isNeighbour = cuts.at(-1)?.end === member.start;
+    const start = (isNeighbour ? cuts.pop()?.start : undefined) ?? member.start;
+    const before = pastSpace(start - 1, -1);
+    cuts.push({
+      start: isLast && byteAt(before) === comma ? before : start,
+      end: isLast ? after : pastSpace(after + 1, 1),
+    });
+  }
+  const ends = [...cuts.map((cut) => cut.start), length];
+  return ends.map((end, index) => ({ start: cuts[index - 1]?.end ?? 0, end }));
+}
+
+const comma = 0x2c;

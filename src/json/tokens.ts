@@ -13,8 +13,12 @@ export function skipSpace(bytes: Uint8Array, at: number): number {
   let p = at;
   let byte = bytes[p];
   if (byte !== undefined && byte > 0x20) return p;
-  while (byte === 0x20 || byte === 0x0a || byte === 0x0d || byte === 0x09) byte = bytes[++p];
+  while (isSpace(byte)) byte = bytes[++p];
   return p;
+}
+
+export function isSpace(byte: number | undefined): boolean {
+  return byte === 0x20 || byte === 0x0a || byte === 0x0d || byte === 0x09;
 }
 
 /**

@@ -91,7 +91,7 @@ export class Inbound {
 
   #succeed(task: Task, result: RawJson, answer: Answer, cancelled: (() => void) | undefined): void {
     // Written now: a value that JSON cannot hold must fail where that can still be answered.
-    if (result.isValueOnly) void result.text;
+    void result.written;
     this.#finish(task, { kind: "result", id: task.id, result }, answer, cancelled);
   }
 

@@ -61,7 +61,7 @@ export function parsePieced(pieced: Pieced, options: ParseOptions = {}): Incomin
   const { shape = plainShape } = options;
   if (pieced.length > maxScratchBytes) return parseMessage(pieced.join(), options);
   try {
-    const raw = RawJson.fromPiecedScan(pieced, shape, scan(inScratch(pieced), shape, options));
+    const raw = RawJson.fromScan(pieced, shape, scan(inScratch(pieced), shape, options));
     if (raw.kind === "object") return toMessage(raw);
   } catch (error) {
     if (!(error instanceof JsonError)) throw error;

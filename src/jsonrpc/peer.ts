@@ -230,7 +230,9 @@ function lengthOf(answer: Response | readonly Response[]): number {
   if (Array.isArray(answer))
     return (answer as readonly Response[]).reduce((sum, item) => sum + lengthOf(item), 0);
   const response = answer as Response;
-  return response.kind === "result" ? response.result.textLength : 0;
+  if (response.kind === "error") return 0;
+  const { written, byteLength } = response.result;
+  return typeof written === "string" ? written.length : byteLength;
 }
 
 const methodNotFound: Handler = (request) =>

@@ -1,8 +1,7 @@
 import { joinJson } from "../json/join.ts";
 import { RawJson } from "../json/raw.ts";
-import { withoutMembers } from "../json/remove.ts";
 import { scanElements } from "../json/scan.ts";
-import { editMembers } from "../json/splice.ts";
+import { editMembers, withoutMembers } from "../json/splice.ts";
 import { isAtLeast, type LegacyRevision, type Revision } from "./revision.ts";
 import type { Content, Implementation, Prompt, PromptMessage, Tool } from "./types.ts";
 

@@ -61,7 +61,7 @@ const minEncodedLength = 16 * 1024;
 
 /** What will be sent many times is kept as it will be sent. */
 function toKept(page: RawJson): RawJson {
-  return page.textLength < minEncodedLength ? page : RawJson.fromChecked(page.bytes);
+  return page.written.length < minEncodedLength ? page : RawJson.fromChecked(page.bytes);
 }
 
 /** A cursor names the last item already seen, so that a change elsewhere in the list skips and repeats nothing. */

@@ -138,7 +138,7 @@ export function createServer(provider: Provider, info: ServerInfo, options: Serv
 
 /** What JSON cannot hold must fail here, where that can still be told, and not when it is sent. */
 function written(result: RawJson): RawJson {
-  if (result.isValueOnly) void result.text;
+  void result.written;
   return result;
 }
 

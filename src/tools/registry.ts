@@ -219,7 +219,7 @@ function freshArguments({ arguments: args }: ToolCall): unknown {
 /** Most tools answer with one string, which is quickly written by hand. */
 function toTextResult(value: string): RawJson {
   const json = `{"content":[{"type":"text","text":${JSON.stringify(value)}}]}`;
-  return RawJson.fromWritten({ content: [{ type: "text", text: value }] }, json);
+  return RawJson.fromValue({ content: [{ type: "text", text: value }] }, json);
 }
 
 function complete(result: ToolResult): Extract<ToolOutcome, { readonly kind: "complete" }> {

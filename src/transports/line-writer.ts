@@ -92,15 +92,15 @@ const maxChunkLength = 256 * 1024;
 function* toChunks(lines: readonly RawJson[]): Generator<string | Uint8Array> {
   let text = "";
   for (const line of lines) {
-    if (line.prefersBytes) {
+    const { written } = line;
+    if (typeof written !== "string") {
       if (text !== "") yield text;
       text = "";
-      const { pieces } = line;
-      if (pieces.length > 1) yield* [...pieces, lineEnd];
-      else yield Buffer.concat([line.bytes, lineEnd]);
+      if (written.length > 1) yield* [...written, lineEnd];
+      else yield Buffer.concat([...written, lineEnd]);
       continue;
     }
-    text += `${line.text}\n`;
+    text += `${written}\n`;
     if (text.length < maxChunkLength) continue;
     yield text;
     text = "";

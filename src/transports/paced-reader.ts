@@ -129,5 +129,5 @@ function costOf(incoming: Incoming, isAsked: () => boolean): number {
 }
 
 function toKibibytes(json: RawJson | undefined): number {
-  return json === undefined ? 0 : json.textLength / 1024;
+  return json === undefined ? 0 : json.byteLength / 1024;
 }

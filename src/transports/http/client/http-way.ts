@@ -89,7 +89,7 @@ export class HttpWay implements AsyncDisposable {
   isSessionOver = false;
 
   post(body: RawJson, sink: ReplySink, extras: Extras): Promise<void> {
-    const bytes = body.prefersBytes ? body.bytes : body.text;
+    const bytes = typeof body.written === "string" ? body.written : body.bytes;
     return this.#send("POST", this.#usualPost, bytes, sink, extras);
   }
 

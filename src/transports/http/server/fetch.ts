@@ -2,6 +2,7 @@ import { Buffer } from "node:buffer";
 import { settlesWithin, systemClock } from "../../../async/clock.ts";
 import { createDeferred } from "../../../async/deferred.ts";
 import { RpcError } from "../../../errors/rpc-error.ts";
+import type { WrittenJson } from "../../../json/raw.ts";
 import type { Server } from "../../../mcp/server.ts";
 import { createHttpHandler, type HttpOptions, writeWarning } from "./handler.ts";
 import {
@@ -11,7 +12,6 @@ import {
   type HttpRequest,
   refuseStopping,
   type Reply,
-  type ReplyBody,
   sendError,
 } from "./reply.ts";
 import { createWebSink, type WebSink, type WebSinkOptions } from "./web-sink.ts";
@@ -145,7 +145,7 @@ class WebReply implements Reply {
     return this.#answered.promise;
   }
 
-  send(status: number, headers: HttpHeaders, body?: ReplyBody): void {
+  send(status: number, headers: HttpHeaders, body?: WrittenJson): void {
     const hasNone = status === 202 || status === 204;
     const whole = typeof body === "object" ? Buffer.concat(body) : body;
     this.#answered.resolve(new Response(hasNone ? null : (whole ?? null), { status, headers }));

@@ -1,7 +1,8 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { createDeferred } from "../../../async/deferred.ts";
+import type { WrittenJson } from "../../../json/raw.ts";
 import type { HeaderLookup } from "../../../mcp/era.ts";
-import type { Body, FrameSink, HttpHeaders, HttpRequest, Reply, ReplyBody, SinkLimits } from "./reply.ts";
+import type { Body, FrameSink, HttpHeaders, HttpRequest, Reply, SinkLimits } from "./reply.ts";
 
 /** A request of `node:http`. */
 export class NodeRequest implements HttpRequest {
@@ -97,7 +98,7 @@ export class NodeReply implements Reply {
     this.#limits = limits;
   }
 
-  send(status: number, headers: HttpHeaders, body: ReplyBody = ""): void {
+  send(status: number, headers: HttpHeaders, body: WrittenJson = ""): void {
     const response = this.#response;
     if (response.destroyed) return;
     // With its length known, an answer is not chunked, and leaves together with its headers.

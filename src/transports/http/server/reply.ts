@@ -2,7 +2,7 @@ import type { Awaitable } from "../../../async/awaitable.ts";
 import { NotFoundError } from "../../../errors/not-found-error.ts";
 import { RpcError } from "../../../errors/rpc-error.ts";
 import { toOneLine } from "../../../json/one-line.ts";
-import type { RawJson } from "../../../json/raw.ts";
+import type { RawJson, WrittenJson } from "../../../json/raw.ts";
 import { toErrorBody } from "../../../jsonrpc/error-body.ts";
 import { type ErrorResponse, encodeMessage, type Message, type RequestId } from "../../../jsonrpc/message.ts";
 import type { HeaderLookup } from "../../../mcp/era.ts";
@@ -25,13 +25,10 @@ export type Body = Uint8Array | "too_large" | "aborted";
 
 export type HttpHeaders = { readonly [name: string]: string };
 
-/** A whole body: text, or bytes in one or several pieces. */
-export type ReplyBody = string | readonly Uint8Array[];
-
 /** Where the answer to one request goes. Exactly one of `send` and `stream` is called, once. */
 export interface Reply {
   /** Answers with a whole body, or none. */
-  send(status: number, headers: HttpHeaders, body?: ReplyBody): void;
+  send(status: number, headers: HttpHeaders, body?: WrittenJson): void;
   /** Answers with a body that comes in pieces. Calls back when it ended, was cut, or the client is gone. */
   stream(status: number, headers: HttpHeaders, onClosed: () => void): FrameSink;
   /** Calls back when the client hangs up before the answer is complete. At most one callback. */
@@ -104,7 +101,7 @@ export function sendJson(
   json: RawJson,
   headers: HttpHeaders = jsonHeaders,
 ): void {
-  reply.send(status, headers, json.prefersBytes ? json.pieces : json.text);
+  reply.send(status, headers, json.written);
 }
 
 /** What an error answer says beside its error. */
