@@ -153,7 +153,7 @@ export type { ClientOptions } from "./client/client-options.ts";
 export { connect, type ConnectOptions, type Target } from "./client/connect.ts";
 export { createEraCache, type EraCache } from "./client/era-cache.ts";
 export type { AskHandlers } from "./client/handlers.ts";
-export type { ReadOptions, Reads } from "./client/reads.ts";
+export type { ReadOptions, Reads } from "./client/facets.ts";
 export type { CallPart, StreamedCall } from "./client/stream-call.ts";
 
 export type { Collision } from "./gateway/catalog/merge.ts";
@@ -177,7 +177,6 @@ export { anybody, type Authenticate, type HttpOptions } from "./transports/http/
 export { type HttpListener, listenHttp, type ListenHttpOptions } from "./transports/http/server/node.ts";
 export { connectInMemory, createMemoryPair } from "./transports/memory.ts";
 export { serveChannel, type ServeOptions } from "./transports/serve-channel.ts";
-export { serveStdio } from "./transports/stdio.ts";
-export { serveStream, type ServeStreamOptions } from "./transports/stream.ts";
+export { serveStdio, serveStream, type ServeStreamOptions } from "./transports/stream.ts";
 export { createStreamChannel } from "./transports/stream-channel.ts";
 export { type Listener, listenTcp, type ListenTcpOptions } from "./transports/tcp.ts";

@@ -9,7 +9,7 @@ import { cacheFolder } from "../gateway/user-files.ts";
 import { type Seal, createSeal } from "../mcp/seal.ts";
 import { listenHttp } from "../transports/http/server/node.ts";
 import { isLoopback } from "../transports/loopback.ts";
-import { serveStdio } from "../transports/stdio.ts";
+import { serveStdio } from "../transports/stream.ts";
 import { listenTcp } from "../transports/tcp.ts";
 import { type Command, type Parsed, UsageError, configFlag, parsePort } from "./command.ts";
 import { type ConfigFile, findConfigFile } from "./config-file.ts";

@@ -1,8 +1,8 @@
 import { expect, test } from "vitest";
 import type { ConnectError } from "../errors/connect-error.ts";
 import type { StartProgress } from "../mcp/link.ts";
-import { createVirtualClock, type VirtualClock } from "../testing/virtual-clock.ts";
-import { watchStart } from "./start-patience.ts";
+import { type VirtualClock, createVirtualClock } from "../testing/virtual-clock.ts";
+import { watchStart } from "./initialize.ts";
 
 function watch(progress?: () => StartProgress): {
   readonly clock: VirtualClock;

@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
-import { createDeferred, type Deferred } from "../async/deferred.ts";
+import { type Deferred, createDeferred } from "../async/deferred.ts";
 import { RawJson } from "../json/raw.ts";
-import { createAnnouncer } from "./announcer.ts";
+import { createAnnouncer } from "./serve-channel.ts";
 
 test("what is announced again while the reader is slow is sent once more", async () => {
   const sent: { text: string; taken: Deferred<void> }[] = [];

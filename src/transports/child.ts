@@ -7,10 +7,9 @@ import type { StartProgress } from "../mcp/link.ts";
 import { type ChildCommand, describeCommand, startChild } from "./child-command.ts";
 import { toChildEnv } from "./child-env.ts";
 import { type Guardian, noGuardian } from "./guardian.ts";
-import { killTree } from "./kill-tree.ts";
 import { Pacer } from "./pacer.ts";
-import { processorMsOf } from "./process-tree.ts";
-import { createStreamChannel, type LineLimits } from "./stream-channel.ts";
+import { killTree, processorMsOf } from "./process-tree.ts";
+import { type LineLimits, createStreamChannel } from "./stream-channel.ts";
 import { TextTail } from "./text-tail.ts";
 
 export interface ChildOptions extends LineLimits {

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { killTree, planKill } from "./kill-tree.ts";
+import { killTree, planKill } from "./process-tree.ts";
 
 test("on POSIX the whole group gets the signal", () => {
   expect(planKill(42, "SIGTERM", "linux")).toEqual({ kind: "signal", pid: -42, signal: "SIGTERM" });

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { LineSplitter } from "./lines.ts";
+import { LineSplitter } from "./line-reader.ts";
 
 describe("a line over the limit", () => {
   test("costs no memory while it is skipped, however long it is", () => {

@@ -1,6 +1,6 @@
 import * as fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { type Line, LineSplitter } from "./lines.ts";
+import { type Line, LineSplitter } from "./line-reader.ts";
 
 const limit = 1024;
 

@@ -8,11 +8,10 @@ import type { RawJson } from "../json/raw.ts";
 import type { Channel } from "../jsonrpc/channel.ts";
 import type { Handler, PeerContext } from "../jsonrpc/inbound.ts";
 import { Peer } from "../jsonrpc/peer.ts";
-import { decideEra, type Era, isLegalBatch } from "../mcp/era.ts";
+import { type Era, decideEra, isLegalBatch } from "../mcp/era.ts";
 import type { Server, WireContext } from "../mcp/server.ts";
-import { createSession, type Handshake, type Session } from "../mcp/session.ts";
+import { type Announce, type Handshake, type Session, createSession } from "../mcp/session.ts";
 import type { KeysOf } from "../options/known-keys.ts";
-import { createAnnouncer } from "./announcer.ts";
 
 export interface ServeOptions {
   /** Who is at the other end, where the transport knows. */
@@ -177,4 +176,28 @@ class ChannelContext implements WireContext {
   notify(method: string, params: RawJson): Awaitable<void> {
     return this.#peer.notify(method, params);
   }
+}
+
+/**
+ * Sends announcements as they come. What is announced again while a slow reader has not taken it is sent once more, and
+ * not as often as it was announced, so that a stalled reader costs next to nothing.
+ */
+export function createAnnouncer(
+  send: (method: string, params: RawJson | undefined) => Promise<void>,
+): Announce {
+  /** What was not taken yet, and whether it was announced again since. */
+  const untaken = new Map<string, boolean>();
+  const sendUntilTaken = async (key: string, method: string, params: RawJson | undefined): Promise<void> => {
+    do {
+      untaken.set(key, false);
+      // A channel that is closed has no one left to tell.
+      await send(method, params).catch(() => {});
+    } while (untaken.get(key) === true);
+    untaken.delete(key);
+  };
+  return (method, params) => {
+    const key = `${method} ${params?.text ?? ""}`;
+    if (untaken.has(key)) untaken.set(key, true);
+    else void sendUntilTaken(key, method, params);
+  };
 }

@@ -5,9 +5,8 @@ import type { Channel, Incoming, Invalid } from "../jsonrpc/channel.ts";
 import { encodeMessage } from "../jsonrpc/message.ts";
 import { parseMessage, parsePieced } from "../jsonrpc/parse.ts";
 import { messageShape } from "../mcp/shape.ts";
-import { LineReader } from "./line-reader.ts";
+import { type Line, LineReader } from "./line-reader.ts";
 import { LineWriter } from "./line-writer.ts";
-import type { Line } from "./lines.ts";
 
 export interface LineLimits {
   /** Longest line accepted, in bytes without its end; 16 MiB by default. */

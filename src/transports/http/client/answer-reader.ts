@@ -3,9 +3,8 @@ import type { Batch, Incoming } from "../../../jsonrpc/channel.ts";
 import type { RequestId, Response } from "../../../jsonrpc/message.ts";
 import { parseMessage, parsePieced } from "../../../jsonrpc/parse.ts";
 import { messageShape } from "../../../mcp/shape.ts";
-import type { ReplySink } from "./exchange.ts";
+import { type ReplySink, WholeReply, mediaTypeOf } from "./exchange.ts";
 import { SseReader } from "./sse-reader.ts";
-import { mediaTypeOf, WholeReply } from "./whole-reply.ts";
 
 const nothing = new Uint8Array(0);
 

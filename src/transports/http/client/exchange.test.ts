@@ -1,12 +1,11 @@
 import { once } from "node:events";
-import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
+import { type IncomingMessage, type ServerResponse, createServer } from "node:http";
 import type { AddressInfo, Socket } from "node:net";
 import { Agent } from "undici";
 import { describe, expect, onTestFinished, test } from "vitest";
 import { fromSignal } from "../../../async/cancellation.ts";
 import { createVirtualClock } from "../../../testing/virtual-clock.ts";
-import { Exchange, type ReplySink, toTarget } from "./exchange.ts";
-import { fetchWhole, WholeReply } from "./whole-reply.ts";
+import { Exchange, type ReplySink, WholeReply, fetchWhole, toTarget } from "./exchange.ts";
 
 async function listen(
   react: (request: IncomingMessage, response: ServerResponse) => void,

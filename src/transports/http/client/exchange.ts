@@ -1,8 +1,13 @@
+import { Buffer } from "node:buffer";
 import type { IncomingHttpHeaders } from "node:http";
-import type { Dispatcher } from "undici";
+import { type Dispatcher, errors as undiciErrors } from "undici";
 import type { Cancellation } from "../../../async/cancellation.ts";
 import { type Clock, systemClock } from "../../../async/clock.ts";
-import { toClosed } from "./failure.ts";
+import { ClosedError } from "../../../errors/closed-error.ts";
+import { failureCodeOf, systemCodeOf } from "../../../errors/failure-code.ts";
+import { HttpError } from "../../../errors/http-error.ts";
+import { RpcError } from "../../../errors/rpc-error.ts";
+import { Pieced, minPiecedBytes } from "../../../json/pieced.ts";
 
 /** Where requests go. Taking a URL apart for each of them would cost more than a small answer takes to read. */
 export interface HttpTarget {
@@ -167,4 +172,82 @@ export class Exchange implements Dispatcher.DispatchHandler {
 
 function toError(reason: unknown): Error {
   return reason instanceof Error ? reason : new DOMException("The request was given up", "AbortError");
+}
+
+/** A response that was read to its end. */
+export class WholeReply implements ReplySink {
+  status = 0;
+  headers: IncomingHttpHeaders = {};
+  readonly #maxBytes: number;
+  readonly #chunks: Uint8Array[] = [];
+  #length = 0;
+
+  constructor(maxBytes: number) {
+    this.#maxBytes = maxBytes;
+  }
+
+  head(status: number, headers: IncomingHttpHeaders): void {
+    this.status = status;
+    this.headers = headers;
+  }
+
+  chunk(bytes: Uint8Array): boolean {
+    this.#length += bytes.length;
+    if (this.#length > this.#maxBytes)
+      throw new RpcError("rpc.internal", `The server answered with more than ${this.#maxBytes} bytes`);
+    this.#chunks.push(bytes);
+    return false;
+  }
+
+  /** The body, if it is a large one, in the pieces it came in. */
+  get pieced(): Pieced | undefined {
+    return this.#length < minPiecedBytes ? undefined : new Pieced(this.#chunks);
+  }
+
+  get body(): Uint8Array {
+    const [only] = this.#chunks;
+    return this.#chunks.length === 1 && only !== undefined ? only : Buffer.concat(this.#chunks);
+  }
+}
+
+/** Sends a request whose response is small, and reads it whole. */
+export async function fetchWhole(dispatcher: Dispatcher, request: HttpRequest): Promise<WholeReply> {
+  const reply = new WholeReply(64 * 1024);
+  await new Exchange(dispatcher, request, reply).ended;
+  return reply;
+}
+
+/** The media type of a response. */
+export function mediaTypeOf(headers: IncomingHttpHeaders): string {
+  const value = headers["content-type"] ?? "";
+  const end = value.indexOf(";");
+  return (end === -1 ? value : value.slice(0, end)).trim().toLowerCase();
+}
+
+/** What a failure on the network means for the request it met. */
+export function toClosed(error: unknown, url: URL, isSent: boolean): ClosedError {
+  const reason = `${url.origin}: ${describe(error)}`;
+  return new ClosedError(isSent ? "outcome_unknown" : "not_sent", reason, { cause: error });
+}
+
+/** Whether nobody listens where the request was to go. */
+export function isRefused(error: unknown): boolean {
+  if (error instanceof ClosedError) return isRefused(error.cause);
+  if (error instanceof AggregateError) return error.errors.every(isRefused);
+  return (error as { code?: unknown } | undefined)?.code === "ECONNREFUSED";
+}
+
+function describe(error: unknown): string {
+  if (isRefused(error)) return "nothing listens there (connection refused)";
+  if (error instanceof undiciErrors.SocketError) return "the connection was closed";
+  // What OpenSSL says has line ends and names its source files.
+  if (failureCodeOf(error) === "no_tls") return `it does not speak TLS (${systemCodeOf(error)})`;
+  if (error instanceof Error && error.message !== "") return error.message;
+  return String((error as { code?: unknown } | undefined)?.code ?? error);
+}
+
+/** The error for a status that is no answer, with the beginning of what the server said. */
+export function httpErrorOf(status: number, url: URL, body: Uint8Array): HttpError {
+  const excerpt = Buffer.from(body).toString("utf8").replaceAll(/\s+/g, " ").trim().slice(0, 200);
+  return new HttpError(status, `${url.origin}${url.pathname}`, excerpt);
 }

@@ -5,22 +5,20 @@ import { RpcError } from "../../../errors/rpc-error.ts";
 import { RawJson } from "../../../json/raw.ts";
 import { toErrorBody } from "../../../jsonrpc/error-body.ts";
 import {
-  encodeMessage,
   type Notification,
   type Request,
   type RequestId,
   type Response,
+  encodeMessage,
   toRequestId,
 } from "../../../jsonrpc/message.ts";
 import type { Link, LinkEvents, LinkMode, LinkRequest } from "../../../mcp/link.ts";
 import { encodeHeaderValue, namedBy } from "../../../mcp/mirrored-headers.ts";
 import { sessionHeader } from "../../../mcp/session.ts";
 import { AnswerReader, type TakeMessage } from "./answer-reader.ts";
-import { httpErrorOf } from "./failure.ts";
+import { WholeReply, httpErrorOf } from "./exchange.ts";
 import { type HeaderPairs, type HttpLinkOptions, HttpWay } from "./http-way.ts";
-import { listenForAnnouncements } from "./listen.ts";
-import { awaitAnswer } from "./resume.ts";
-import { WholeReply } from "./whole-reply.ts";
+import { awaitAnswer, listenForAnnouncements } from "./resume.ts";
 
 /** How long the farewell to a legacy server may take. */
 const farewellMs = 1000;

@@ -10,11 +10,17 @@ import type { Channel, Incoming } from "../../../jsonrpc/channel.ts";
 import { encodeMessage } from "../../../jsonrpc/message.ts";
 import { parseMessage } from "../../../jsonrpc/parse.ts";
 import { messageShape } from "../../../mcp/shape.ts";
-import { Exchange, type ReplySink, toTarget } from "./exchange.ts";
-import { httpErrorOf } from "./failure.ts";
+import {
+  Exchange,
+  type ReplySink,
+  WholeReply,
+  fetchWhole,
+  httpErrorOf,
+  mediaTypeOf,
+  toTarget,
+} from "./exchange.ts";
 import type { HeaderSource } from "./http-way.ts";
 import { SseReader } from "./sse-reader.ts";
-import { fetchWhole, mediaTypeOf, WholeReply } from "./whole-reply.ts";
 
 interface HttpSseOptions {
   readonly headers?: HeaderSource | undefined;
