@@ -3,9 +3,9 @@ import { describe, expect, test } from "vitest";
 import { AbortedError } from "../errors/aborted-error.ts";
 import { createVirtualClock } from "../testing/virtual-clock.ts";
 import type { Clock } from "./clock.ts";
-import { type Deadline, Deadlines, type Limits } from "./deadline.ts";
+import { type Deadline, Deadlines, type TimeLimits } from "./deadline.ts";
 
-function createDeadline({ clock, ...limits }: Limits & { readonly clock: Clock }): Deadline {
+function createDeadline({ clock, ...limits }: TimeLimits & { readonly clock: Clock }): Deadline {
   return new Deadlines(clock, {}).start(limits);
 }
 

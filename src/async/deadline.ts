@@ -8,7 +8,7 @@ import { LazyAbort } from "./lazy-abort.ts";
 import { Numbered } from "./numbered.ts";
 
 /** How long something may take, and who else may stop it. */
-export interface Limits {
+export interface TimeLimits {
   /** The caller's own wish to stop. */
   readonly signal?: AbortSignal | undefined;
   /** Instead of `signal`. */
@@ -22,18 +22,18 @@ export interface Limits {
 /** The deadlines of all that is underway, with one timer: it waits for the first of them, and then looks who else is due. */
 export class Deadlines {
   readonly clock: Clock;
-  readonly #defaults: Pick<Limits, "timeoutMs" | "maxTotalMs">;
+  readonly #defaults: Pick<TimeLimits, "timeoutMs" | "maxTotalMs">;
   readonly #running = new Numbered<Deadline>();
   #wakesAt = Number.POSITIVE_INFINITY;
   #stopTimer: (() => void) | undefined;
 
-  constructor(clock: Clock, defaults: Pick<Limits, "timeoutMs" | "maxTotalMs">) {
+  constructor(clock: Clock, defaults: Pick<TimeLimits, "timeoutMs" | "maxTotalMs">) {
     this.clock = clock;
     this.#defaults = defaults;
   }
 
   /** Runs work under a deadline of its own, which it has to obey. What it throws while it begins is a rejection too. */
-  run<T>(limits: Limits, work: (underway: Deadline) => Promise<T>): Promise<T> {
+  run<T>(limits: TimeLimits, work: (underway: Deadline) => Promise<T>): Promise<T> {
     const deadline = this.start(limits);
     let result: Promise<T>;
     try {
@@ -44,7 +44,7 @@ export class Deadlines {
     return ending(result, () => deadline[Symbol.dispose]());
   }
 
-  start({ signal, stop, timeoutMs, maxTotalMs }: Limits): Deadline {
+  start({ signal, stop, timeoutMs, maxTotalMs }: TimeLimits): Deadline {
     const deadline = new Deadline(
       this,
       signal === undefined ? stop : fromSignal(signal),

@@ -60,14 +60,14 @@ export async function openAuditFile(options: AuditFileOptions): Promise<AuditFil
   };
 }
 
-interface Log {
+interface LogFile {
   readonly handle: FileHandle;
   size: number;
   /** The last line may be incomplete. */
   isTorn: boolean;
 }
 
-async function openLog(path: string): Promise<Log> {
+async function openLog(path: string): Promise<LogFile> {
   try {
     const handle = await open(path, "a", 0o600);
     return { handle, size: (await handle.stat()).size, isTorn: false };

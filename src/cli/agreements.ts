@@ -11,7 +11,7 @@ import { withTerminal } from "./terminal-lines.ts";
 import { toRows, toSafeLine } from "./terminal-text.ts";
 
 /** A config that a person agreed to: where it is, and the hash of what it held. */
-interface Agreement {
+interface AgreedConfig {
   readonly path: string;
   readonly sha256: string;
 }
@@ -36,12 +36,12 @@ export function rememberAgreement(file: string, text: string): void {
 
 const agreementsFile = (): string => join(stateFolder(), "agreed-configs.json");
 
-function toAgreement(file: string, text: string): Agreement {
+function toAgreement(file: string, text: string): AgreedConfig {
   return { path: realpathSync(resolve(file)), sha256: createHash("sha256").update(text).digest("hex") };
 }
 
 /** What cannot be read or is damaged is no agreement: the person is asked again. */
-function readAgreements(): readonly Agreement[] {
+function readAgreements(): readonly AgreedConfig[] {
   const text = readPrivateFile(agreementsFile(), maxBytes);
   if (text === undefined) return [];
   try {
@@ -52,7 +52,7 @@ function readAgreements(): readonly Agreement[] {
   }
 }
 
-function isAgreement(value: unknown): value is Agreement {
+function isAgreement(value: unknown): value is AgreedConfig {
   if (typeof value !== "object" || value === null) return false;
   const { path, sha256 } = value as { readonly [key: string]: unknown };
   return typeof path === "string" && typeof sha256 === "string";

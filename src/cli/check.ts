@@ -14,7 +14,7 @@ import { toMs } from "./target.ts";
 import { toRows, toSafeText } from "./terminal-text.ts";
 
 /** A server, how long it takes to answer, and what to do if something is wrong with it. */
-interface Checked extends ServerStatus {
+interface CheckedServer extends ServerStatus {
   readonly latencyMs?: number;
   readonly advice?: string;
 }
@@ -22,7 +22,7 @@ interface Checked extends ServerStatus {
 /** Everything a check finds; `--json` prints it. */
 interface Report {
   readonly file: string;
-  readonly servers: readonly Checked[];
+  readonly servers: readonly CheckedServer[];
   /** Names that several servers claim. */
   readonly collisions: readonly Collision[];
   /** What is odd in the config, and rules of it that match nothing. */
@@ -97,7 +97,11 @@ async function examine(
   };
 }
 
-function toChecked(status: ServerStatus, { servers }: GatewayConfig, latencyMs: number | undefined): Checked {
+function toChecked(
+  status: ServerStatus,
+  { servers }: GatewayConfig,
+  latencyMs: number | undefined,
+): CheckedServer {
   const launch = servers.find(({ name }) => name === status.name)?.launch;
   const advice = launch === undefined ? undefined : adviseOn({ ...status, launch });
   return {
@@ -124,7 +128,7 @@ async function show({ file, servers, collisions }: Report, unmatched: readonly C
   await note(`${file}: ${fine} of ${servers.length} servers are fine\n`);
 }
 
-function toRow(status: Checked): readonly string[] {
+function toRow(status: CheckedServer): readonly string[] {
   const { name, era = "–", revision = "–", tools, connectMs, latencyMs, says = "" } = status;
   const ms = (value: number | undefined): string => (value === undefined ? "–" : `${value} ms`);
   return [name, status.status, era, revision, String(tools), ms(connectMs), ms(latencyMs), says];

@@ -6,7 +6,7 @@ import { nearest } from "../options/nearest.ts";
 import { type Naming, defaultNaming, prefixOf } from "../tools/namespace.ts";
 import { UsageError } from "./command.ts";
 import { readConfigFile } from "./config-file.ts";
-import type { Deadline, Destination } from "./destination.ts";
+import type { CommandDeadline, Destination } from "./destination.ts";
 import { toPatient } from "./patience.ts";
 import { note } from "./print.ts";
 import { ServerTrouble, adviseOn, describeTrouble } from "./server-trouble.ts";
@@ -22,7 +22,7 @@ export interface Wanted {
 export async function openConfigured(
   file: string,
   { server, tool }: Wanted,
-  deadline: Deadline | undefined,
+  deadline: CommandDeadline | undefined,
 ): Promise<Destination> {
   const { config } = await readConfigFile(file);
   if (server !== undefined) return toDestination(findServer(config, server, file), config, deadline);
@@ -119,7 +119,7 @@ function findServer({ servers, disabled }: GatewayConfig, name: string, file: st
 function toDestination(
   { name, launch }: ServerConfig,
   { secrets }: GatewayConfig,
-  deadline: Deadline | undefined,
+  deadline: CommandDeadline | undefined,
 ): Destination {
   const hide = createHide(() => secrets);
   const server = { name, launch, hide: <T>(data: T): T => hideInData(data, hide) };

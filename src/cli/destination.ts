@@ -8,7 +8,7 @@ export interface Destination extends AsyncDisposable {
   /** `sse` speaks HTTP+SSE of 2024-11-05 and nothing else. */
   readonly transport?: "auto" | "sse";
   /** When the command is to give up, if the person said so. */
-  readonly deadline: Deadline | undefined;
+  readonly deadline: CommandDeadline | undefined;
   /** The server of a config that was named. */
   readonly server?: NamedServer;
 }
@@ -22,13 +22,13 @@ export interface NamedServer {
 }
 
 /** How long a command may take in all. Dispose it when the command is done. */
-export interface Deadline extends Disposable {
+export interface CommandDeadline extends Disposable {
   readonly timeoutMs: number;
   /** Aborts when the time is over. */
   readonly signal: AbortSignal;
 }
 
-export function startDeadline(timeoutMs: number): Deadline {
+export function startDeadline(timeoutMs: number): CommandDeadline {
   const controller = new AbortController();
   const timer = setTimeout(() => controller.abort(), timeoutMs);
   return { timeoutMs, signal: controller.signal, [Symbol.dispose]: () => clearTimeout(timer) };

@@ -5,7 +5,7 @@ import { type AskLine, withTerminal } from "./terminal-lines.ts";
 import { toSafeLine, toSafeText } from "./terminal-text.ts";
 import { describeType, parseValue, toValueType, type ValueType } from "./value-type.ts";
 
-type Fields = { readonly [name: string]: unknown };
+type FormPart = { readonly [name: string]: unknown };
 
 interface QuestionsOptions {
   /** Whether there is somebody at a terminal to ask. */
@@ -52,23 +52,23 @@ export function createQuestions({ isInteractive, say, onInterrupt }: QuestionsOp
   };
 }
 
-function messageOf({ message }: Fields): string {
+function messageOf({ message }: FormPart): string {
   return typeof message === "string" ? toSafeText(message) : "(it does not say what for)";
 }
 
 async function fillIn(
   message: string,
-  params: Fields,
+  params: FormPart,
   ask: AskLine,
   say: QuestionsOptions["say"],
 ): Promise<Elicited> {
-  const schema = asFields(params["requestedSchema"]);
+  const schema = toFormPart(params["requestedSchema"]);
   const required = Array.isArray(schema["required"]) ? schema["required"] : [];
   say(`\nThe server asks: ${message}  (Ctrl-D declines)`);
   const content: { [name: string]: unknown } = {};
-  for (const [name, field] of Object.entries(asFields(schema["properties"]))) {
+  for (const [name, field] of Object.entries(toFormPart(schema["properties"]))) {
     const answer = await askField(
-      { name, schema: asFields(field), isRequired: required.includes(name) },
+      { name, schema: toFormPart(field), isRequired: required.includes(name) },
       ask,
       say,
     );
@@ -83,7 +83,7 @@ async function fillIn(
 
 interface Field {
   readonly name: string;
-  readonly schema: Fields;
+  readonly schema: FormPart;
   readonly isRequired: boolean;
 }
 
@@ -120,11 +120,11 @@ function toPrompt({ name, schema, isRequired }: Field, type: ValueType): string 
 }
 
 /** Choices that have a title of their own, each on a line. */
-function describeChoices(schema: Fields): readonly string[] {
-  const items = asFields(schema["items"]);
+function describeChoices(schema: FormPart): readonly string[] {
+  const items = toFormPart(schema["items"]);
   const lists = [schema["oneOf"], schema["anyOf"], items["anyOf"], items["oneOf"]];
   return lists
-    .flatMap((list) => (Array.isArray(list) ? list.map(asFields) : []))
+    .flatMap((list) => (Array.isArray(list) ? list.map(toFormPart) : []))
     .flatMap(({ const: value, title }) =>
       typeof title === "string" ? [toSafeLine(`${shown(value)}: ${title}`)] : [],
     )
@@ -139,7 +139,7 @@ function toTexts(text: string, { kinds }: ValueType): readonly string[] {
 }
 
 /** What is wrong with a value besides its type: length, range, format. */
-async function misfit(value: unknown, schema: Fields): Promise<string | undefined> {
+async function misfit(value: unknown, schema: FormPart): Promise<string | undefined> {
   const { default: _, enumNames: __, ...checked } = schema;
   const verdict = await toSchema(checked).check(value);
   return verdict.ok ? undefined : `that ${verdict.issues.map((issue) => issue.message).join("; ")}`;
@@ -170,6 +170,6 @@ function shown(value: unknown): string {
   return typeof value === "string" ? value : JSON.stringify(value);
 }
 
-function asFields(value: unknown): Fields {
-  return typeof value === "object" && value !== null && !Array.isArray(value) ? (value as Fields) : {};
+function toFormPart(value: unknown): FormPart {
+  return typeof value === "object" && value !== null && !Array.isArray(value) ? (value as FormPart) : {};
 }

@@ -77,7 +77,7 @@ export const serve: Command = {
       startsWhen,
       memoryFolder: join(cacheFolder(), "lists"),
     });
-    const serving: Serving = { gateway, opened, start: claimed.resolve, stopped };
+    const serving: ServedGateway = { gateway, opened, start: claimed.resolve, stopped };
     const bound = parsed.has("stdio") ? "127.0.0.1" : host;
     const stopWatching =
       opened === undefined ? () => {} : followConfig({ ...opened, gateway, host: bound, log });
@@ -130,7 +130,7 @@ function assertKeys(host: string, { keys }: GatewayConfig, parsed: Parsed): void
 }
 
 /** A gateway whose servers are not started yet. */
-interface Serving {
+interface ServedGateway {
   readonly gateway: RunningGateway;
   /** Undefined for the demo. */
   readonly opened: ConfigFile | undefined;
@@ -143,7 +143,7 @@ interface Serving {
 /** How long a call may take besides the limits of its server: to be started for, and to be read. */
 const startAndReadMs = 10 * 60_000;
 
-async function serveOnStdio({ gateway: { server }, opened, start, stopped }: Serving): Promise<number> {
+async function serveOnStdio({ gateway: { server }, opened, start, stopped }: ServedGateway): Promise<number> {
   start();
   const stopping = new AbortController();
   void stopped.then(() => {
@@ -164,7 +164,7 @@ interface Address {
   readonly host: string;
 }
 
-async function serveOnTcp(serving: Serving, { port, host }: Address): Promise<number> {
+async function serveOnTcp(serving: ServedGateway, { port, host }: Address): Promise<number> {
   const { server } = serving.gateway;
   const listening = listenTcp(server, { port, host, stopMs: 10_000, graceMs: 10_000 });
   await using listener = await withAdvice("tcp", listening);
@@ -180,7 +180,7 @@ interface HttpParts extends Address {
   readonly log: GatewayLog;
 }
 
-async function serveOnHttp(serving: Serving, { port, host, seal, log }: HttpParts): Promise<number> {
+async function serveOnHttp(serving: ServedGateway, { port, host, seal, log }: HttpParts): Promise<number> {
   const { gateway, opened } = serving;
   const { allowedHosts, allowedOrigins, corsOrigins } = (opened?.config ?? noConfig).http;
   const listening = listenHttp(gateway.server, {
@@ -200,7 +200,7 @@ async function serveOnHttp(serving: Serving, { port, host, seal, log }: HttpPart
 }
 
 /** Starts the servers behind a port that is ours, says at once where it is, and how they are when that is known. */
-async function greet(serving: Serving, url: string, demo: string): Promise<void> {
+async function greet(serving: ServedGateway, url: string, demo: string): Promise<void> {
   const { gateway, opened, start, stopped } = serving;
   start();
   if (opened === undefined) return void process.stdout.write(demo);

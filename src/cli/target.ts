@@ -1,6 +1,6 @@
 import { type Flags, type Parsed, UsageError, configFlag } from "./command.ts";
 import type { Wanted } from "./configured.ts";
-import { type Deadline, type Destination, startDeadline } from "./destination.ts";
+import { type CommandDeadline, type Destination, startDeadline } from "./destination.ts";
 
 /** Where `npm start` and `junctor serve` listen. */
 const defaultUrl = "http://127.0.0.1:7780/mcp";
@@ -34,7 +34,7 @@ export async function parseDestination(parsed: Parsed, wanted: Wanted): Promise<
   return (await import("./configured.ts")).openConfigured(file, wanted, deadline);
 }
 
-function parseDeadline(parsed: Parsed): Deadline | undefined {
+function parseDeadline(parsed: Parsed): CommandDeadline | undefined {
   const timeout = parsed.valueOf("timeout");
   return timeout === undefined ? undefined : startDeadline(toMs(timeout));
 }

@@ -1,14 +1,13 @@
 import { nearest } from "../options/nearest.ts";
-
-type JsonSchema = { readonly [keyword: string]: unknown };
+import type { JsonSchema } from "../schema/json-schema.ts";
 
 const kinds = ["null", "boolean", "integer", "number", "array", "object", "string"] as const;
-type Kind = (typeof kinds)[number];
+type ValueKind = (typeof kinds)[number];
 
 /** What a schema accepts, as far as a person typing one value needs to know. */
 export interface ValueType {
   /** Empty when anything goes. */
-  readonly kinds: readonly Kind[];
+  readonly kinds: readonly ValueKind[];
   /** The only values there are. */
   readonly choices: readonly unknown[] | undefined;
   /** What an array holds. */
@@ -60,7 +59,7 @@ function join(types: readonly ValueType[]): ValueType {
   };
 }
 
-function kindOf(value: unknown): Kind {
+function kindOf(value: unknown): ValueKind {
   if (value === null) return "null";
   if (Array.isArray(value)) return "array";
   switch (typeof value) {
@@ -146,7 +145,7 @@ function parseOne(text: string, { kinds, choices }: ValueType): ParsedValue {
   return { ok: false, problem };
 }
 
-const expected: { readonly [Name in Kind]: string } = {
+const expected: { readonly [Name in ValueKind]: string } = {
   null: "null",
   boolean: "true or false",
   integer: "an integer",
@@ -157,7 +156,7 @@ const expected: { readonly [Name in Kind]: string } = {
 };
 
 /** Each gives undefined for a text that is not of its kind. */
-const readers: { readonly [Name in Kind]: (text: string) => unknown } = {
+const readers: { readonly [Name in ValueKind]: (text: string) => unknown } = {
   null: (text) => (text === "null" ? null : undefined),
   boolean: (text) => (text === "true" ? true : text === "false" ? false : undefined),
   integer: (text) => parseJson(text, Number.isSafeInteger),

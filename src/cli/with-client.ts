@@ -15,18 +15,16 @@ import { ServerTrouble, adviseOn, describeTrouble } from "./server-trouble.ts";
 import { toSafeText } from "./terminal-text.ts";
 import { readVersion } from "./version.ts";
 
-/** Something to do with a client. The signal aborts when the person interrupts, or the time is over. */
-export type Work<T> = (client: Client, signal: AbortSignal) => Promise<T>;
-
 /**
  * Connects, does something with the client, and closes it, also when interrupted or too late. What the server's command
- * wrote to its standard error stream is shown only when something went wrong, because most of them chatter.
+ * wrote to its standard error stream is shown only when something went wrong, because most of them chatter. The signal that
+ * `work` gets aborts when the person interrupts, or the time is over.
  */
 export async function withClient<T>(
   destination: Destination,
   interruption: Interruption,
   options: ConnectOptions,
-  work: Work<T>,
+  work: (client: Client, signal: AbortSignal) => Promise<T>,
 ): Promise<T> {
   const { target, headers, deadline, transport = "auto", server } = destination;
   const tail = new TextTail(4096);

@@ -21,7 +21,7 @@ export type Send = (
 ) => Promise<RawJson>;
 
 /** Hears of what happens in the conversations with one server. */
-export interface Hearer {
+interface ConversationHearer {
   /** Takes a notification; true when no other needs to hear of it. */
   take(notification: Notification): boolean;
   /** The conversation is another one than before. */
@@ -38,7 +38,7 @@ export interface Conversations extends AsyncDisposable {
   /** The conversation that is on, or the next. */
   get(): Promise<Conversation>;
   readonly send: Send;
-  hear(hearer: Hearer): void;
+  hear(hearer: ConversationHearer): void;
 }
 
 interface ConversationsOptions {
@@ -59,7 +59,7 @@ export function createConversations(options: ConversationsOptions): Conversation
   const backoff = createBackoff();
   const closing = new AbortController();
   const over = new ClosingSet();
-  const hearers: Hearer[] = [];
+  const hearers: ConversationHearer[] = [];
   let current: Promise<Conversation> | undefined;
   let live: Conversation | undefined;
   let agreement: Agreement | undefined;

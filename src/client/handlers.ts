@@ -7,16 +7,16 @@ import { type Elicited, type Root, type Sampled, toAsk } from "../mcp/question.t
 import type { Ask, ClientCapabilities } from "../mcp/types.ts";
 import type { Answers, Outcome, Resumption } from "../tools/provider.ts";
 
-type Params = { readonly [key: string]: unknown };
+type AskParams = { readonly [key: string]: unknown };
 
 /** What a client can do for a server that asks, in either era. What is not given is not declared. */
 export interface AskHandlers {
   /** Asks the user to fill in a form. `params` has `message` and `requestedSchema`. */
-  readonly elicit?: (params: Params, signal: AbortSignal) => Elicited | Promise<Elicited>;
+  readonly elicit?: (params: AskParams, signal: AbortSignal) => Elicited | Promise<Elicited>;
   /** Asks the user to visit a page; show the whole URL first, and never fetch it. */
-  readonly elicitUrl?: (params: Params, signal: AbortSignal) => Elicited | Promise<Elicited>;
+  readonly elicitUrl?: (params: AskParams, signal: AbortSignal) => Elicited | Promise<Elicited>;
   /** Has the model write something. */
-  readonly sample?: (params: Params, signal: AbortSignal) => Sampled | Promise<Sampled>;
+  readonly sample?: (params: AskParams, signal: AbortSignal) => Sampled | Promise<Sampled>;
   /** The folders the user is working in. */
   readonly roots?: () => readonly Root[] | Promise<readonly Root[]>;
 }

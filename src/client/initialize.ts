@@ -113,7 +113,7 @@ export function watchStart(
       const text = isAtWork
         ? `no answer to initialize within ${maxTotalMs} ms, although it was at work`
         : `no answer to initialize within ${timeoutMs} ms`;
-      giveUp(new ConnectError(link.target, text, { kind: "no_answer" }));
+      giveUp(noAnswer(link.target, text));
     });
   };
   wait();

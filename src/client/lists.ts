@@ -1,6 +1,6 @@
 import type { Awaitable } from "../async/awaitable.ts";
 import type { Clock } from "../async/clock.ts";
-import type { Limits } from "../async/deadline.ts";
+import type { TimeLimits } from "../async/deadline.ts";
 import { RpcError, rpcCodes } from "../errors/rpc-error.ts";
 import { RawJson } from "../json/raw.ts";
 import { strictestOf } from "../mcp/cache-hints.ts";
@@ -37,7 +37,11 @@ interface ListsOptions extends WalkLimits {
 }
 
 /** A request under a deadline of its own. */
-export type PlainRequest = (method: string, params: RawJson | undefined, limits?: Limits) => Promise<RawJson>;
+export type PlainRequest = (
+  method: string,
+  params: RawJson | undefined,
+  limits?: TimeLimits,
+) => Promise<RawJson>;
 
 /** What is not offered stays empty. */
 const forever: CacheHints = { ttlMs: Number.POSITIVE_INFINITY, cacheScope: "public" };
@@ -121,7 +125,7 @@ function toText({ name, reason }: ListFault): string {
 }
 
 /** How the things of one list are read. */
-export interface ListReader<T> {
+interface ListReader<T> {
   readonly part: ListPart;
   /** The member that no two things of a list may share. */
   readonly key: string;
@@ -132,7 +136,7 @@ export interface ListReader<T> {
 const maxFaults = 1000;
 
 /** Reads what a server listed: things that clients would refuse are mended or left out, and told. */
-export async function fitList<T extends object>(
+async function fitList<T extends object>(
   raws: readonly RawJson[],
   { part, key, fit }: ListReader<T>,
 ): Promise<{ readonly items: readonly T[]; readonly faults: readonly ListFault[] }> {

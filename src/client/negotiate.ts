@@ -65,7 +65,7 @@ export async function negotiate(
   options: NegotiateOptions,
 ): Promise<Negotiated> {
   const { cacheKey, eras } = options;
-  const attempt = new Attempt(open, isHttp, options);
+  const attempt = new Negotiation(open, isHttp, options);
   try {
     const agreement = await attempt.settle(cacheKey === undefined ? undefined : eras.get(cacheKey));
     if (cacheKey !== undefined) eras.set(cacheKey, agreement.mode.kind);
@@ -77,7 +77,7 @@ export async function negotiate(
 }
 
 /** One attempt to settle an era, over as many links as that takes. */
-class Attempt {
+class Negotiation {
   readonly #open: OpenLink;
   readonly #isHttp: boolean;
   readonly #options: NegotiateOptions;

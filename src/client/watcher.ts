@@ -26,7 +26,7 @@ interface WatcherOptions {
 }
 
 /** A resource somebody watches. */
-interface Watched {
+interface WatchedResource {
   count: number;
   /** Settles when the server has agreed, or not. */
   readonly agreed: Promise<void>;
@@ -37,7 +37,7 @@ const lists: readonly Change[] = [{ kind: "tools" }, { kind: "prompts" }, { kind
 export function createWatcher(options: WatcherOptions): Watcher {
   const { conversations, request, onChanged, clock, onWarning } = options;
   const source = createChangeSource();
-  const watched = new Map<string, Watched>();
+  const watched = new Map<string, WatchedResource>();
   const stopping = new AbortController();
   let listening: Listening | undefined;
   let starting: Promise<void> | undefined;

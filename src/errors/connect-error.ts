@@ -14,7 +14,7 @@ export type ConnectKind =
   | "no_answer"
   | "other";
 
-export interface ConnectErrorOptions {
+interface ConnectErrorOptions {
   readonly kind?: ConnectKind | undefined;
   readonly stderr?: string;
   readonly stray?: string;

@@ -21,7 +21,7 @@ export const rpcCodes = {
 export type RpcErrorCode = keyof typeof rpcCodes;
 
 /** What a JSON-RPC error says on the wire besides its message. */
-export interface RpcErrorOptions {
+interface RpcErrorOptions {
   /** The number to send, where it is not the one of the code's name. */
   readonly rpcCode?: number;
   /** Machine-readable facts, sent as `error.data`. */

@@ -17,7 +17,7 @@ export type SchemaErrorCode =
   | "schema.exhausted";
 
 /** The facts behind a {@link SchemaError}, where they apply. */
-export interface SchemaErrorFacts {
+interface SchemaErrorFacts {
   /** Where in the schema, as a JSON pointer. */
   readonly path?: string;
   /** The limit that was passed. */

@@ -6,7 +6,7 @@ import { Peer } from "../jsonrpc/peer.ts";
 import type { Link, LinkEvents, LinkMode } from "../mcp/link.ts";
 import { PacedReader, Pause } from "./paced-reader.ts";
 
-export interface ChannelLinkOptions {
+interface ChannelLinkOptions {
   readonly target: string;
   readonly events: LinkEvents;
   /** Told what came and was passed over. */

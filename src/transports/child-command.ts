@@ -1,7 +1,7 @@
 import type { ChildProcess } from "node:child_process";
 import { statSync } from "node:fs";
 import { ConnectError, type ConnectKind } from "../errors/connect-error.ts";
-import type { Watched } from "./guardian.ts";
+import type { GuardedChild } from "./guardian.ts";
 
 /** A program that speaks MCP on its standard input and output. */
 export interface ChildCommand {
@@ -24,16 +24,16 @@ export function describeCommand({ command, args = [] }: ChildCommand): string {
  * started, Node throws some and emits the others.
  */
 export async function startChild(
-  start: () => Watched<ChildProcess>,
+  start: () => GuardedChild<ChildProcess>,
   command: ChildCommand,
-): Promise<Watched<ChildProcess>> {
+): Promise<GuardedChild<ChildProcess>> {
   try {
-    const watched = start();
+    const guarded = start();
     await new Promise((resolve, reject) => {
-      watched.child.once("spawn", resolve);
-      watched.child.once("error", reject);
+      guarded.child.once("spawn", resolve);
+      guarded.child.once("error", reject);
     });
-    return watched;
+    return guarded;
   } catch (error) {
     const kind = kindOf(error as Error, command);
     const reason = describeKind(kind, error as Error, command);

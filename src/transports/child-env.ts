@@ -32,8 +32,6 @@ const packageSources = words(`
 const inAnyCase = new Set([...network, ...packageSources]);
 const withoutCredentials = new Set(packageSources);
 
-type Environment = { readonly [name: string]: string | undefined };
-
 /** A URL that names a user, somewhere in a value that may hold several. */
 const userInUrl = /\/\/[^/\s]*@/;
 
@@ -42,8 +40,8 @@ const userInUrl = /\/\/[^/\s]*@/;
  * that is where keys are kept.
  */
 export function toChildEnv(
-  own: Environment,
-  named: Environment,
+  own: NodeJS.ProcessEnv,
+  named: { readonly [name: string]: string | undefined },
   platform: NodeJS.Platform,
 ): Record<string, string> {
   const isWindows = platform === "win32";

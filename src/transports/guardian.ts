@@ -25,21 +25,22 @@ export interface Guardian {
    * by which descendants that left the group are found. There is no moment at which we could be killed and the child would
    * not be known. Throws what `start` throws.
    */
-  watch<Started extends Startable>(start: (env: Environment) => Started): Watched<Started>;
+  watch<Started extends Startable>(start: (env: ChildMarks) => Started): GuardedChild<Started>;
 }
 
 /** A child as `node:child_process` makes it; without an id when it did not start. */
-export interface Startable {
+interface Startable {
   readonly pid?: number | undefined;
 }
 
-export interface Watched<Started extends Startable> {
+export interface GuardedChild<Started extends Startable> {
   readonly child: Started;
   /** To be called when the child has ended and its group was killed: after that, its id may become another's. */
   release(): void;
 }
 
-type Environment = { readonly [name: string]: string };
+/** Variables by which a child can be found. */
+type ChildMarks = { readonly [name: string]: string };
 
 /** Makes a guardian. On Windows it is `noGuardian`: what would do it there is a job object, which Node does not offer. */
 export function createGuardian(options: GuardianOptions = {}): Guardian {

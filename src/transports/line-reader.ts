@@ -6,17 +6,18 @@ import type { Incoming } from "../jsonrpc/channel.ts";
 import { Pacer } from "./pacer.ts";
 import { Pieces } from "./pieces.ts";
 
-type Received = IteratorResult<readonly Incoming[], undefined>;
+/** What a reader of messages gives next. */
+export type Received = IteratorResult<readonly Incoming[], undefined>;
 
 /** Someone who waits for the next messages. */
-interface Waiting {
+interface WaitingReader {
   readonly resolve: (received: Received) => void;
   readonly reject: (error: unknown) => void;
 }
 
 /** The lines of one chunk, and how many of them were read as messages. */
 interface Chunk {
-  readonly lines: readonly Line[];
+  readonly lines: readonly InputLine[];
   read: number;
 }
 
@@ -37,12 +38,12 @@ export class LineReader implements AsyncIterableIterator<readonly Incoming[]> {
   readonly #readable: Readable;
   readonly #splitter: LineSplitter;
   readonly #pacer: Pacer;
-  readonly #parse: (line: Line) => Incoming;
+  readonly #parse: (line: InputLine) => Incoming;
   readonly #ahead: Chunk[] = [];
-  #waiting: Waiting | undefined;
+  #waiting: WaitingReader | undefined;
   #end: { readonly error: unknown } | undefined;
 
-  constructor(readable: Readable, maxLineBytes: number, parse: (line: Line) => Incoming, clock: Clock) {
+  constructor(readable: Readable, maxLineBytes: number, parse: (line: InputLine) => Incoming, clock: Clock) {
     this.#readable = readable;
     this.#pacer = new Pacer({
       ...skipping,
@@ -108,7 +109,7 @@ export class LineReader implements AsyncIterableIterator<readonly Incoming[]> {
     else this.#finish(error);
   };
 
-  #give(lines: readonly Line[]): void {
+  #give(lines: readonly InputLine[]): void {
     if (lines.length === 0) return;
     this.#ahead.push({ lines, read: 0 });
     const waiting = this.#waiting;
@@ -156,7 +157,7 @@ function isGone(error: unknown): boolean {
 }
 
 /** One line without its end, or the news that a line was too long and was left out. */
-export type Line =
+export type InputLine =
   | { readonly kind: "line"; readonly bytes: Uint8Array }
   /** A long one, in the pieces it came in. */
   | { readonly kind: "pieced"; readonly bytes: Pieced }
@@ -187,8 +188,8 @@ export class LineSplitter {
   }
 
   /** The lines that end in this chunk. */
-  push(chunk: Uint8Array): readonly Line[] {
-    const lines: Line[] = [];
+  push(chunk: Uint8Array): readonly InputLine[] {
+    const lines: InputLine[] = [];
     let start = 0;
     for (;;) {
       const end = chunk.indexOf(newline, start);
@@ -201,13 +202,13 @@ export class LineSplitter {
   }
 
   /** The last line, if the stream ended without a line end. */
-  flush(): readonly Line[] {
-    const lines: Line[] = [];
+  flush(): readonly InputLine[] {
+    const lines: InputLine[] = [];
     this.#finish(nothing, lines);
     return lines;
   }
 
-  #finish(last: Uint8Array, lines: Line[]): void {
+  #finish(last: Uint8Array, lines: InputLine[]): void {
     const isSkipped = this.#isSkipping;
     const partial = this.#partial;
     if (partial.length > 0) {
@@ -220,20 +221,20 @@ export class LineSplitter {
     else this.#finishWhole(partial.length === 0 ? last : partial.join(), lines);
   }
 
-  #finishWhole(bytes: Uint8Array, lines: Line[]): void {
+  #finishWhole(bytes: Uint8Array, lines: InputLine[]): void {
     const line = endsWithReturn(bytes) ? bytes.subarray(0, -1) : bytes;
     if (line.length > this.#maxBytes) lines.push({ kind: "too_long", maxBytes: this.#maxBytes });
     else if (!isBlank(line)) lines.push({ kind: "line", bytes: line });
   }
 
-  #finishPieced(bytes: Pieced, lines: Line[]): void {
+  #finishPieced(bytes: Pieced, lines: InputLine[]): void {
     const end = bytes.length - (bytes.at(bytes.length - 1) === carriageReturn ? 1 : 0);
     // A long line that begins with space may be nothing but space.
     if (end > this.#maxBytes || isSpace(bytes.at(0))) return this.#finishWhole(bytes.join(), lines);
     lines.push({ kind: "pieced", bytes: end === bytes.length ? bytes : new Pieced(bytes.cut(0, end)) });
   }
 
-  #keep(piece: Uint8Array, lines: Line[]): void {
+  #keep(piece: Uint8Array, lines: InputLine[]): void {
     if (this.#isSkipping) return;
     // A carriage return that belongs to the line's end is not counted.
     const length = this.#partial.length + piece.length - (endsWithReturn(piece) ? 1 : 0);

@@ -1,19 +1,19 @@
 import * as fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { type Line, LineSplitter } from "./line-reader.ts";
+import { type InputLine, LineSplitter } from "./line-reader.ts";
 
 const limit = 1024;
 
 /** The lines of some chunks, as text; `null` stands for one that was too long. */
 function split(chunks: readonly Uint8Array[], maxBytes = limit): readonly (string | null)[] {
   const splitter = new LineSplitter(maxBytes);
-  const lines: Line[] = [];
+  const lines: InputLine[] = [];
   for (const chunk of chunks) lines.push(...splitter.push(chunk));
   lines.push(...splitter.flush());
   return lines.map(toText);
 }
 
-function toText(line: Line): string | null {
+function toText(line: InputLine): string | null {
   if (line.kind === "pieced") return Buffer.from(line.bytes.join()).toString("utf8");
   return line.kind === "line" ? Buffer.from(line.bytes).toString("utf8") : null;
 }

@@ -2,6 +2,7 @@ import type { Clock } from "../async/clock.ts";
 import { LeakyBucket } from "../async/leaky-bucket.ts";
 import type { RawJson } from "../json/raw.ts";
 import type { Incoming } from "../jsonrpc/channel.ts";
+import type { Received } from "./line-reader.ts";
 
 /**
  * What a server says unasked has a price in time, so that one that never stops takes a small part of ours: its chunks of 64
@@ -18,8 +19,6 @@ const patienceMs = 1000;
 
 /** Most messages handled in one go while a server says too much. */
 const pieceLength = 10;
-
-type Received = IteratorResult<readonly Incoming[], undefined>;
 
 interface PacedReaderOptions {
   /** Whether an answer was waited for; each time it says so, one fewer is. */

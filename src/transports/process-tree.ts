@@ -52,7 +52,7 @@ function read(path: string): string | undefined {
 }
 
 /** How a child and its descendants are ended on a platform. */
-export type KillPlan =
+type KillPlan =
   | { readonly kind: "signal"; readonly pid: number; readonly signal: "SIGTERM" | "SIGKILL" }
   | { readonly kind: "command"; readonly command: string; readonly args: readonly string[] };
 

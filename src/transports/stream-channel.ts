@@ -5,7 +5,7 @@ import type { Channel, Incoming, Invalid } from "../jsonrpc/channel.ts";
 import { encodeMessage } from "../jsonrpc/message.ts";
 import { parseMessage, parsePieced } from "../jsonrpc/parse.ts";
 import { messageShape } from "../mcp/shape.ts";
-import { type Line, LineReader } from "./line-reader.ts";
+import { type InputLine, LineReader } from "./line-reader.ts";
 import { LineWriter } from "./line-writer.ts";
 
 export interface LineLimits {
@@ -26,7 +26,7 @@ export interface StreamChannelOptions extends LineLimits {
 export const defaultMaxLineBytes: number = 16 * 1024 * 1024;
 
 /** A channel whose two directions can be ended one by one. */
-export interface StreamChannel extends Channel {
+interface StreamChannel extends Channel {
   /** Lets out what was sent, then ends that direction. Takes as long as the reader does. */
   endOutput(): Promise<void>;
 }
@@ -54,7 +54,7 @@ export function createStreamChannel(
 function receive(readable: Readable, limits: StreamChannelOptions): LineReader {
   const { maxLineBytes = defaultMaxLineBytes, maxDepth, clock = systemClock, onStray } = limits;
   const options = { shape: messageShape, ...(maxDepth === undefined ? {} : { maxDepth }) };
-  const parse = (line: Line): Incoming => {
+  const parse = (line: InputLine): Incoming => {
     const incoming = toIncoming(line, options);
     if (incoming.kind === "invalid" && line.kind === "line") onStray?.(line.bytes);
     return incoming;
@@ -62,7 +62,7 @@ function receive(readable: Readable, limits: StreamChannelOptions): LineReader {
   return new LineReader(readable, maxLineBytes, parse, clock);
 }
 
-function toIncoming(line: Line, options: Parameters<typeof parseMessage>[1]): Incoming {
+function toIncoming(line: InputLine, options: Parameters<typeof parseMessage>[1]): Incoming {
   switch (line.kind) {
     case "line":
       return parseMessage(line.bytes, options);

@@ -26,9 +26,9 @@ export function listLaunches(text: string): readonly WrittenLaunch[] {
   ];
 }
 
-type Fields = { readonly [key: string]: unknown };
+type WrittenFields = { readonly [key: string]: unknown };
 
-function describe(entry: Fields): string {
+function describe(entry: WrittenFields): string {
   const { command, args, cwd, envFile, env, headers } = entry;
   const given: readonly unknown[] = Array.isArray(args) ? args : args === undefined ? [] : [args];
   const words = [command, ...given];
@@ -52,6 +52,6 @@ function toWord(word: unknown): string {
   return typeof word === "string" && /^[\w@%+=:,./${}?&-]+$/.test(word) ? word : JSON.stringify(word);
 }
 
-function toFields(value: unknown): Fields {
-  return typeof value === "object" && value !== null && !Array.isArray(value) ? (value as Fields) : {};
+function toFields(value: unknown): WrittenFields {
+  return typeof value === "object" && value !== null && !Array.isArray(value) ? (value as WrittenFields) : {};
 }

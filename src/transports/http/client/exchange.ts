@@ -21,7 +21,7 @@ export function toTarget(url: URL): HttpTarget {
 }
 
 /** One HTTP request of a client. Header names and values take turns. */
-export interface HttpRequest {
+export interface OutgoingRequest {
   readonly to: HttpTarget;
   readonly method: "POST" | "GET" | "DELETE";
   readonly headers: string[];
@@ -53,7 +53,7 @@ export class Exchange implements Dispatcher.DispatchHandler {
   readonly ended: Promise<void>;
   /** Its number among those underway, for whoever began it. */
   number = 0;
-  readonly #request: HttpRequest;
+  readonly #request: OutgoingRequest;
   readonly #sink: ReplySink;
   readonly #clock: Clock;
   readonly #onOver: ((exchange: Exchange) => void) | undefined;
@@ -66,7 +66,7 @@ export class Exchange implements Dispatcher.DispatchHandler {
   /** `onOver` is told when nothing more is wanted of it, before `ended` settles. */
   constructor(
     dispatcher: Dispatcher,
-    request: HttpRequest,
+    request: OutgoingRequest,
     sink: ReplySink,
     clock: Clock = systemClock,
     onOver?: (exchange: Exchange) => void,
@@ -211,7 +211,7 @@ export class WholeReply implements ReplySink {
 }
 
 /** Sends a request whose response is small, and reads it whole. */
-export async function fetchWhole(dispatcher: Dispatcher, request: HttpRequest): Promise<WholeReply> {
+export async function fetchWhole(dispatcher: Dispatcher, request: OutgoingRequest): Promise<WholeReply> {
   const reply = new WholeReply(64 * 1024);
   await new Exchange(dispatcher, request, reply).ended;
   return reply;
@@ -225,7 +225,7 @@ export function mediaTypeOf(headers: IncomingHttpHeaders): string {
 }
 
 /** What a failure on the network means for the request it met. */
-export function toClosed(error: unknown, url: URL, isSent: boolean): ClosedError {
+function toClosed(error: unknown, url: URL, isSent: boolean): ClosedError {
   const reason = `${url.origin}: ${describe(error)}`;
   return new ClosedError(isSent ? "outcome_unknown" : "not_sent", reason, { cause: error });
 }

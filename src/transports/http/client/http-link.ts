@@ -15,9 +15,9 @@ import {
 import type { Link, LinkEvents, LinkMode, LinkRequest } from "../../../mcp/link.ts";
 import { encodeHeaderValue, namedBy } from "../../../mcp/mirrored-headers.ts";
 import { sessionHeader } from "../../../mcp/session.ts";
-import { AnswerReader, type TakeMessage } from "./answer-reader.ts";
 import { WholeReply, httpErrorOf } from "./exchange.ts";
 import { type HeaderPairs, type HttpLinkOptions, HttpWay } from "./http-way.ts";
+import { ReplyReader, type TakeMessage } from "./reply-reader.ts";
 import { awaitAnswer, listenForAnnouncements } from "./resume.ts";
 
 /** How long the farewell to a legacy server may take. */
@@ -68,7 +68,7 @@ export class HttpLink implements Link {
     stop.onAbort(onAbort);
     try {
       const body = encodeMessage({ kind: "request", id, method, params });
-      const reader = new AnswerReader(id, this.#maxBytes, take);
+      const reader = new ReplyReader(id, this.#maxBytes, take);
       const posted = this.#way.post(body, reader, { stop, onSent, headers: this.#mirror(request) });
       const answer = await awaitAnswer(this.#way, posted, reader, id, stop);
       if (answer.kind === "result") {
@@ -211,7 +211,7 @@ function toRpcError(error: unknown): RpcError {
   return error instanceof RpcError ? error : new RpcError("rpc.internal", "Internal error", { cause: error });
 }
 
-function headerOf(reader: AnswerReader, name: string): string | undefined {
+function headerOf(reader: ReplyReader, name: string): string | undefined {
   const value = reader.headers[name];
   return typeof value === "string" ? value : undefined;
 }

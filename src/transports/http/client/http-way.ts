@@ -5,7 +5,7 @@ import { ClosedError } from "../../../errors/closed-error.ts";
 import type { RawJson } from "../../../json/raw.ts";
 import type { LinkEvents, LinkMode } from "../../../mcp/link.ts";
 import { sessionHeader } from "../../../mcp/session.ts";
-import { Exchange, type HttpRequest, type HttpTarget, type ReplySink, toTarget } from "./exchange.ts";
+import { Exchange, type OutgoingRequest, type HttpTarget, type ReplySink, toTarget } from "./exchange.ts";
 
 /** Headers to send with every request; a function is asked each time, so that tokens can be renewed. */
 export type HeaderSource =
@@ -26,7 +26,7 @@ export interface HttpLinkOptions {
 export type HeaderPairs = readonly string[];
 
 /** What one request adds to the usual. */
-type Extras = Pick<HttpRequest, "stop" | "onSent"> & {
+type Extras = Pick<OutgoingRequest, "stop" | "onSent"> & {
   readonly headers?: HeaderPairs;
   /** It does not queue behind calls, which may be waiting for it. */
   readonly isExpress?: boolean;
@@ -114,7 +114,7 @@ export class HttpWay implements AsyncDisposable {
   }
 
   #send(
-    method: HttpRequest["method"],
+    method: OutgoingRequest["method"],
     usual: HeaderPairs,
     body: string | Uint8Array | undefined,
     sink: ReplySink,
@@ -129,14 +129,14 @@ export class HttpWay implements AsyncDisposable {
   }
 
   #exchange(
-    method: HttpRequest["method"],
+    method: OutgoingRequest["method"],
     headers: string[],
     body: string | Uint8Array | undefined,
     sink: ReplySink,
     { stop, onSent, isExpress = false }: Extras,
   ): Promise<void> {
     if (this.#closed !== undefined && method !== "DELETE") return Promise.reject(this.#closed);
-    const request: HttpRequest = { to: this.#to, method, headers, body, stop, onSent };
+    const request: OutgoingRequest = { to: this.#to, method, headers, body, stop, onSent };
     const dispatcher = isExpress ? this.#express : this.#dispatcher;
     const exchange = new Exchange(dispatcher, request, sink, this.clock, this.#forget);
     if (!exchange.isOver) exchange.number = this.#open.add(exchange);

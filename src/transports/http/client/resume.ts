@@ -6,12 +6,12 @@ import { RpcError, rpcCodes } from "../../../errors/rpc-error.ts";
 import { SessionExpiredError } from "../../../errors/session-expired-error.ts";
 import type { Incoming } from "../../../jsonrpc/channel.ts";
 import type { RequestId, Response } from "../../../jsonrpc/message.ts";
-import { AnswerReader, type TakeMessage } from "./answer-reader.ts";
 import { type ReplySink, httpErrorOf, isRefused, mediaTypeOf } from "./exchange.ts";
 import type { HttpWay } from "./http-way.ts";
+import { ReplyReader, type TakeMessage } from "./reply-reader.ts";
 
 /** A server may make us wait, but not for good. */
-export const maxRetryMs: number = 5 * 60_000;
+const maxRetryMs: number = 5 * 60_000;
 
 /** How often a broken legacy stream is resumed without a new event in between. */
 const maxResumes = 5;
@@ -23,7 +23,7 @@ const maxResumes = 5;
 export function awaitAnswer(
   way: HttpWay,
   posted: Promise<void>,
-  reader: AnswerReader,
+  reader: ReplyReader,
   id: RequestId,
   stop: Cancellation,
 ): Promise<Response> {
@@ -40,7 +40,7 @@ export function awaitAnswer(
 async function awaitStreamed(
   way: HttpWay,
   failed: unknown,
-  reader: AnswerReader,
+  reader: ReplyReader,
   stop: Cancellation,
 ): Promise<Response> {
   let broken = failed;
@@ -67,7 +67,7 @@ async function awaitStreamed(
 /** Resolves with what went wrong, if that may be better next time. */
 async function resume(
   way: HttpWay,
-  reader: AnswerReader,
+  reader: ReplyReader,
   lastEventId: string,
   stop: Cancellation,
 ): Promise<unknown> {
@@ -95,7 +95,7 @@ function lost({ target }: HttpWay, cause: unknown): ClosedError {
 }
 
 /** The answer in a JSON body, or the error that says why there is none. */
-function toAnswer(way: HttpWay, reader: AnswerReader, id: RequestId): Response {
+function toAnswer(way: HttpWay, reader: ReplyReader, id: RequestId): Response {
   const { status } = reader;
   const message = reader.parse();
   const isForUs = message.kind === "result" || message.kind === "error" ? message.id === id : false;
@@ -116,7 +116,7 @@ function toAnswer(way: HttpWay, reader: AnswerReader, id: RequestId): Response {
 }
 
 /** A web page, or whatever else a URL that is no MCP endpoint answers with. */
-function notMcp({ target, url }: HttpWay, { status, headers, body }: AnswerReader): RpcError {
+function notMcp({ target, url }: HttpWay, { status, headers, body }: ReplyReader): RpcError {
   const isPage = mediaTypeOf(headers) === "text/html";
   const what = isPage ? "a web page" : "something that is no answer to the request";
   const text = `${target} answered ${status} with ${what}: is this the URL of an MCP endpoint?`;
@@ -155,7 +155,7 @@ export async function listenForAnnouncements(way: HttpWay, options: ListenOption
   const { session } = way;
   let wasOpen = false;
   let openedAt = 0;
-  const reader = new AnswerReader(undefined, maxBytes, take);
+  const reader = new ReplyReader(undefined, maxBytes, take);
   const sink: ReplySink = {
     head: (status, headers) => {
       const mayHaveMissed = wasOpen && reader.lastEventId === undefined;

@@ -15,7 +15,7 @@ export type TakeMessage = (message: Exclude<Incoming, Response | Batch>) => void
  * Takes the responses that bring the answer to one request: a JSON body, or an event stream, resumed as often as needed.
  * Messages are passed on in the order they came, those beside the answer included.
  */
-export class AnswerReader implements ReplySink {
+export class ReplyReader implements ReplySink {
   status = 0;
   headers: IncomingHttpHeaders = {};
   isStream = false;
