@@ -8,7 +8,7 @@ import { defineShape, type Shape, type ShapeLevel } from "./shape.ts";
 import { parseText, toJsonValue } from "./value.ts";
 
 /** Bytes that one or several RawJson are parts of. */
-interface Source {
+interface JsonSource {
   /** All of it in one piece; made when it is needed, if it came in several. */
   bytes: Uint8Array | undefined;
   readonly pieced: Pieced | undefined;
@@ -45,7 +45,7 @@ export interface MemberSpan {
  */
 export class RawJson {
   /** Holds this JSON at [#start, #end); undefined until bytes are needed if it came in another form. */
-  #source: Source | undefined;
+  #source: JsonSource | undefined;
   readonly #start: number;
   #end: number;
   /** Whether a scan noted the members of this object, and under which keys. */
@@ -55,7 +55,7 @@ export class RawJson {
   /** `undefined`, which is no JSON value, until it is needed. */
   #value: unknown;
 
-  private constructor(source?: Source, start = 0, end = 0, level?: ShapeLevel) {
+  private constructor(source?: JsonSource, start = 0, end = 0, level?: ShapeLevel) {
     this.#source = source;
     this.#isForeign = source !== undefined;
     this.#start = start;
@@ -211,7 +211,7 @@ export class RawJson {
     return this.value;
   }
 
-  #toSource(): Source {
+  #toSource(): JsonSource {
     if (this.#source === undefined) {
       const bytes = Buffer.from(this.text);
       this.#source = { bytes, pieced: undefined, ascii: undefined, index: undefined };
@@ -221,19 +221,19 @@ export class RawJson {
   }
 }
 
-function joined(source: Source): Uint8Array {
+function joined(source: JsonSource): Uint8Array {
   return (source.bytes ??= source.pieced?.join() ?? new Uint8Array());
 }
 
 /** The text of all of [start, end): reason enough to join the pieces. */
-function cutAll(source: Source | undefined, start: number, end: number): string {
+function cutAll(source: JsonSource | undefined, start: number, end: number): string {
   if (source === undefined) return "";
   joined(source);
   return cut(source, start, end);
 }
 
 /** The text at [start, end). A small part of a source in pieces is no reason to join them. */
-function cut({ ascii, bytes, pieced }: Source, start: number, end: number): string {
+function cut({ ascii, bytes, pieced }: JsonSource, start: number, end: number): string {
   if (ascii !== undefined) return ascii.slice(start, end);
   if (bytes !== undefined) return toText(bytes, start, end);
   const part = Buffer.concat(pieced?.cut(start, end) ?? []);

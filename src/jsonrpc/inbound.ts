@@ -11,9 +11,7 @@ import type { ErrorBody, Request, RequestId, Response } from "./message.ts";
 /** What a handler may do while it works on one request. After the request is cancelled or answered, nothing is sent. */
 export interface PeerContext {
   /** Aborted when the other side cancels the request or the channel ends. */
-  readonly signal: AbortSignal;
-  /** The same wish, cheaper to listen to. */
-  readonly cancellation?: Cancellation | undefined;
+  readonly cancellation: Cancellation;
   /** Sends a notification that belongs to this request; waits until the transport has taken it. */
   notify(method: string, params: RawJson): Awaitable<void>;
 }
@@ -74,40 +72,25 @@ export class Inbound {
 
   /** Runs the handler and gives its outcome to `answer`; to `cancelled` instead, if the request was cancelled meanwhile. */
   serve(request: Request, answer: Answer, cancelled?: () => void): void {
-    const task = new Task(this.#channel, request, answer);
+    const task = new Task(this.#channel, request, answer, cancelled);
     this.#running.set(request.id, task);
     this.#busy++;
     this.#heldBytes += task.bytes;
+    const { id } = request;
+    const succeed = (result: RawJson): void => {
+      // Written now: a value that JSON cannot hold must fail where that can still be answered.
+      void result.written;
+      this.#finish(task, { kind: "result", id, result });
+    };
+    const fail = (error: unknown): void =>
+      this.#finish(task, { kind: "error", id, error: this.#toBody(error, request) });
     try {
       const result = settled(this.#options.handle(request, task));
-      if (!isPromise(result)) return this.#succeed(task, result, answer, cancelled);
-      result
-        .then((late) => this.#succeed(task, late, answer, cancelled))
-        .catch((error: unknown) => this.#fail(task, error, request, answer, cancelled));
+      if (isPromise(result)) result.then(succeed).catch(fail);
+      else succeed(result);
     } catch (error) {
-      this.#fail(task, error, request, answer, cancelled);
+      fail(error);
     }
-  }
-
-  #succeed(task: Task, result: RawJson, answer: Answer, cancelled: (() => void) | undefined): void {
-    // Written now: a value that JSON cannot hold must fail where that can still be answered.
-    void result.written;
-    this.#finish(task, { kind: "result", id: task.id, result }, answer, cancelled);
-  }
-
-  #fail(
-    task: Task,
-    error: unknown,
-    request: Request,
-    answer: Answer,
-    cancelled: (() => void) | undefined,
-  ): void {
-    this.#finish(
-      task,
-      { kind: "error", id: task.id, error: this.#toBody(error, request) },
-      answer,
-      cancelled,
-    );
   }
 
   #toBody(error: unknown, request: Request): ErrorBody {
@@ -118,17 +101,14 @@ export class Inbound {
     }
   }
 
-  #finish(task: Task, response: Response, answer: Answer, cancelled: (() => void) | undefined): void {
+  #finish(task: Task, response: Response): void {
     if (!task.isOpen) return;
     task.isOpen = false;
     if (this.#running.get(task.id) === task) this.#running.delete(task.id);
-    if (task.isGivenUp) return this.#ended(task);
-    if (task.isCancelled) cancelled?.();
-    else answer(response);
-    this.#ended(task);
-  }
-
-  #ended(task: Task): void {
+    if (!task.isGivenUp) {
+      if (task.cancellation.isAborted) task.cancelled?.();
+      else task.answer(response);
+    }
     this.#heldBytes -= task.bytes;
     if (--this.#busy === 0) this.#onIdle?.();
   }
@@ -149,14 +129,14 @@ export class Inbound {
   cancel(id: RequestId, reason: unknown): void {
     const task = this.#running.get(id);
     this.#running.delete(id);
-    task?.cancel(reason);
+    task?.cancellation.abort(reason);
   }
 
   /** Aborts everything. Each request is answered with `answer`, if there is one: only its client knows that it wants none. */
   abort(reason: unknown, answer?: RpcError): void {
     for (const task of this.#running.values()) {
       if (answer !== undefined) task.giveUp(toErrorBody(answer));
-      task.cancel(reason);
+      task.cancellation.abort(reason);
     }
     this.#running.clear();
   }
@@ -167,51 +147,42 @@ class Task implements PeerContext {
   readonly id: RequestId;
   readonly bytes: number;
   readonly #channel: Pick<Channel, "send">;
-  readonly #abort = new LazyAbort();
-  readonly #answer: Answer;
+  readonly cancellation: LazyAbort = new LazyAbort();
+  readonly answer: Answer;
+  readonly cancelled: (() => void) | undefined;
   isOpen = true;
   /** It is answered already, by us instead of its handler. */
   isGivenUp = false;
 
-  constructor(channel: Pick<Channel, "send">, { id, params }: Request, answer: Answer) {
+  constructor(
+    channel: Pick<Channel, "send">,
+    { id, params }: Request,
+    answer: Answer,
+    cancelled: (() => void) | undefined,
+  ) {
     this.#channel = channel;
-    this.#answer = answer;
+    this.answer = answer;
+    this.cancelled = cancelled;
     this.id = id;
     this.bytes = params?.byteLength ?? 0;
   }
 
-  get signal(): AbortSignal {
-    return this.#abort.signal;
-  }
-
-  get cancellation(): Cancellation {
-    return this.#abort;
-  }
-
-  get isCancelled(): boolean {
-    return this.#abort.isAborted;
-  }
-
   async notify(method: string, params: RawJson): Promise<void> {
-    if (!this.isOpen || this.isCancelled) return;
+    if (!this.isOpen || this.cancellation.isAborted) return;
     try {
       await this.#channel.send({ kind: "notification", method, params });
     } catch (error) {
       // Who cannot be told of this will not get the answer either. The signal says so; a handler that does not wait for
       // its notifications must not end the process by a rejection nobody looks at.
       if (!(error instanceof ClosedError)) throw error;
-      this.cancel(error);
+      this.cancellation.abort(error);
     }
   }
 
   /** Answers the request before its handler ends, unless its caller is gone. */
   giveUp(error: ErrorBody): void {
-    if (this.isCancelled) return;
+    if (this.cancellation.isAborted) return;
     this.isGivenUp = true;
-    this.#answer({ kind: "error", id: this.id, error });
-  }
-
-  cancel(reason: unknown): void {
-    this.#abort.abort(reason);
+    this.answer({ kind: "error", id: this.id, error });
   }
 }

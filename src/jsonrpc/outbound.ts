@@ -28,9 +28,9 @@ export type RequestIds = "counted" | "random";
 export class Outbound {
   readonly #channel: Pick<Channel, "send">;
   readonly #ids: RequestIds;
-  readonly #counted = new Numbered<Pending>();
+  readonly #counted = new Numbered<PendingRequest>();
   /** Those whose ids are not counted. */
-  readonly #named = new Map<RequestId, Pending>();
+  readonly #named = new Map<RequestId, PendingRequest>();
   #closed: ClosedError | undefined;
 
   constructor(channel: Pick<Channel, "send">, ids: RequestIds = "counted") {
@@ -46,7 +46,7 @@ export class Outbound {
       if (stop?.isAborted === true) return reject(stop.reason);
       if (this.#closed !== undefined)
         return reject(new ClosedError("not_sent", "the channel is closed", { cause: this.#closed }));
-      const pending = new Pending(via, stop, resolve, reject);
+      const pending = new PendingRequest(via, stop, resolve, reject);
       if (options.id !== undefined) pending.waitAs(toRequestId(options.id), this.#named, true);
       else if (this.#ids === "counted") pending.waitIn(this.#counted);
       else pending.waitAs(toRequestId(crypto.randomUUID()), this.#named);
@@ -72,20 +72,20 @@ export class Outbound {
     for (const pending of [...this.#counted.values(), ...this.#named.values()]) pending.reject(error);
   }
 
-  #find(id: RequestId): Pending | undefined {
+  #find(id: RequestId): PendingRequest | undefined {
     return this.#counted.get(Number(id)) ?? this.#named.get(id);
   }
 }
 
 /** A request that waits for its answer until it is settled. */
-class Pending {
+class PendingRequest {
   id = "" as RequestId;
   readonly #via: Pick<Channel, "send">;
   readonly #stop: Cancellation | undefined;
   readonly #resolve: (result: RawJson) => void;
   readonly #reject: (reason: unknown) => void;
-  #counted: Numbered<Pending> | undefined;
-  #named: Map<RequestId, Pending> | undefined;
+  #counted: Numbered<PendingRequest> | undefined;
+  #named: Map<RequestId, PendingRequest> | undefined;
   #isProbe = false;
 
   constructor(
@@ -102,13 +102,13 @@ class Pending {
   }
 
   /** Waits under the next number, which becomes its id. */
-  waitIn(counted: Numbered<Pending>): void {
+  waitIn(counted: Numbered<PendingRequest>): void {
     this.#counted = counted;
     this.id = toRequestId(counted.add(this));
   }
 
   /** Waits under an id outside the count. */
-  waitAs(id: RequestId, named: Map<RequestId, Pending>, isProbe = false): void {
+  waitAs(id: RequestId, named: Map<RequestId, PendingRequest>, isProbe = false): void {
     this.#named = named;
     this.#isProbe = isProbe;
     this.id = id;

@@ -188,8 +188,8 @@ describe("cancelling a request of the other side", () => {
     wire.send(cancel(1));
     await arrived(held, 2);
     const [a, b] = [held.get("a"), held.get("b")];
-    await expect.poll(() => a?.context.signal.aborted, { interval: 1 }).toBe(true);
-    expect(b?.context.signal.aborted).toBe(false);
+    await expect.poll(() => a?.context.cancellation.signal.aborted, { interval: 1 }).toBe(true);
+    expect(b?.context.cancellation.signal.aborted).toBe(false);
     await a?.context.notify("notifications/progress", RawJson.fromText("{}"));
     a?.resolve(ok);
     b?.resolve(ok);
@@ -198,7 +198,7 @@ describe("cancelling a request of the other side", () => {
 
   test("sends nothing for a handler that fails because of it", async () => {
     const { wire, sent } = join({
-      handle: (_, { signal }) =>
+      handle: (_, { cancellation: { signal } }) =>
         new Promise((_, reject) => signal.addEventListener("abort", () => reject(signal.reason))),
     });
     wire.send(request(1, "a"));
@@ -225,7 +225,7 @@ describe("cancelling a request of the other side", () => {
     wire.send(`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":${id}}}`);
     wire.send('{"jsonrpc":"2.0","method":"notifications/cancelled"}');
     await wire.request({ id: 2, method: "ping" });
-    expect(held.get("a")?.context.signal.aborted).toBe(false);
+    expect(held.get("a")?.context.cancellation.signal.aborted).toBe(false);
   });
 
   test("nothing is notified for a request that was answered", async () => {
@@ -399,7 +399,7 @@ describe("ending", () => {
     const { context } = held.get("a") as { context: PeerContext };
     await wire.channel[Symbol.asyncDispose]();
     await context.notify("notifications/progress", RawJson.fromText("{}"));
-    expect(context.signal.reason).toBeInstanceOf(ClosedError);
+    expect(context.cancellation.signal.reason).toBeInstanceOf(ClosedError);
   });
 
   test("what runs goes on when the input ends, until it is aborted", async () => {
@@ -412,7 +412,7 @@ describe("ending", () => {
     held.get("quick")?.resolve(ok);
     await expect(wire.take()).resolves.toMatchObject({ id: 1 });
     peer.abort();
-    expect(held.get("slow")?.context.signal.reason).toBeInstanceOf(ClosedError);
+    expect(held.get("slow")?.context.cancellation.signal.reason).toBeInstanceOf(ClosedError);
     held.get("slow")?.resolve(ok);
     await peer.idle();
     expect(wire.lines).toHaveLength(1);

@@ -1,5 +1,5 @@
 /** The schema of a form, or of one field of it; also the content of a filled-in form. */
-type Fields = { readonly [name: string]: unknown };
+type FormFields = { readonly [name: string]: unknown };
 
 /**
  * Whether the content of a form is what its schema asks for. The schemas of forms are flat and have few keywords, all of
@@ -9,7 +9,7 @@ export function fitsForm(content: unknown = {}, schema: unknown): boolean {
   return isFields(content) && (!isFields(schema) || fitsFields(content, schema));
 }
 
-function fitsFields(content: Fields, { properties, required }: Fields): boolean {
+function fitsFields(content: FormFields, { properties, required }: FormFields): boolean {
   const wanted = Array.isArray(required) ? (required as readonly unknown[]) : [];
   if (wanted.some((name) => typeof name === "string" && !Object.hasOwn(content, name))) return false;
   if (!isFields(properties)) return true;
@@ -19,7 +19,7 @@ function fitsFields(content: Fields, { properties, required }: Fields): boolean 
   });
 }
 
-function fitsField(value: unknown, field: Fields): boolean {
+function fitsField(value: unknown, field: FormFields): boolean {
   const choices = choicesOf(field);
   if (choices !== undefined && !choices.includes(value)) return false;
   switch (field["type"]) {
@@ -41,42 +41,42 @@ function fitsField(value: unknown, field: Fields): boolean {
   }
 }
 
-function fitsArray(value: unknown, field: Fields): boolean {
+function fitsArray(value: unknown, field: FormFields): boolean {
   if (!Array.isArray(value) || !isWithin(value.length, field["minItems"], field["maxItems"])) return false;
   const { items } = field;
   return !isFields(items) || value.every((item) => fitsField(item, items));
 }
 
 /** The values a field may have, where it names them. */
-function choicesOf({ enum: listed, oneOf, anyOf }: Fields): readonly unknown[] | undefined {
+function choicesOf({ enum: listed, oneOf, anyOf }: FormFields): readonly unknown[] | undefined {
   if (Array.isArray(listed)) return listed as readonly unknown[];
   const titled = oneOf ?? anyOf;
   if (!Array.isArray(titled) || !titled.every((choice) => isFields(choice) && "const" in choice))
     return undefined;
-  return titled.map((choice: Fields) => choice["const"]);
+  return titled.map((choice: FormFields) => choice["const"]);
 }
 
 function isWithin(size: number, least: unknown, most: unknown): boolean {
   return !(typeof least === "number" && size < least) && !(typeof most === "number" && size > most);
 }
 
-function isFields(value: unknown): value is Fields {
+function isFields(value: unknown): value is FormFields {
   return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
 /** A form as 2025-06-18 knows it: single choices by `enum` and `enumNames`, no multiple choice, few defaults. */
-export function projectForm(schema: unknown): Fields | undefined {
-  const { $schema: _, properties, ...rest } = (schema ?? {}) as Fields;
+export function projectForm(schema: unknown): FormFields | undefined {
+  const { $schema: _, properties, ...rest } = (schema ?? {}) as FormFields;
   const fields: { [name: string]: unknown } = {};
-  for (const [name, field] of Object.entries((properties ?? {}) as Fields)) {
-    const projected = projectField((field ?? {}) as Fields);
+  for (const [name, field] of Object.entries((properties ?? {}) as FormFields)) {
+    const projected = projectField((field ?? {}) as FormFields);
     if (projected === undefined) return undefined;
     fields[name] = projected;
   }
   return { ...rest, properties: fields };
 }
 
-function projectField(field: Fields): Fields | undefined {
+function projectField(field: FormFields): FormFields | undefined {
   if (field["type"] === "array") return undefined;
   const { default: preset, oneOf, ...rest } = field;
   const kept = field["type"] === "boolean" && preset !== undefined ? { ...rest, default: preset } : rest;

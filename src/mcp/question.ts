@@ -8,7 +8,7 @@ import { fitsForm, projectForm } from "./form.ts";
 import { isAtLeast, type LegacyRevision } from "./revision.ts";
 import type { Ask, ClientCapabilities, Content } from "./types.ts";
 
-type Params = { readonly [name: string]: unknown };
+type AskParams = { readonly [name: string]: unknown };
 
 /** Questions by the key they are asked under. */
 export type Asks = { readonly [key: string]: Ask };
@@ -77,7 +77,7 @@ export function toAsk(method: string, params: RawJson | undefined): Ask | undefi
   switch (method) {
     case "elicitation/create":
     case "sampling/createMessage":
-      return { method, params: (params?.value ?? {}) as Params };
+      return { method, params: (params?.value ?? {}) as AskParams };
     case "roots/list":
       return { method };
     default:
@@ -137,7 +137,7 @@ function isDeclared<T extends object>(capability: T | undefined): capability is 
 }
 
 /** Lists of content came with the use of tools, and are for those who know it. */
-function usesTools({ tools, toolChoice, messages }: Params): boolean {
+function usesTools({ tools, toolChoice, messages }: AskParams): boolean {
   if (tools !== undefined || toolChoice !== undefined) return true;
   return contentsOf(messages).some(
     (content) =>
@@ -146,14 +146,14 @@ function usesTools({ tools, toolChoice, messages }: Params): boolean {
 }
 
 function contentsOf(messages: unknown): readonly unknown[] {
-  return Array.isArray(messages) ? messages.map((message) => (message as Params | null)?.["content"]) : [];
+  return Array.isArray(messages) ? messages.map((message) => (message as AskParams | null)?.["content"]) : [];
 }
 
 function typeOf(content: unknown): unknown {
-  return (content as Params | null | undefined)?.["type"];
+  return (content as AskParams | null | undefined)?.["type"];
 }
 
-function isUrl(params: Params): boolean {
+function isUrl(params: AskParams): boolean {
   return params["mode"] === "url";
 }
 
@@ -214,7 +214,7 @@ export function toModernAsk(ask: Ask): Ask {
  */
 export function isAcceptable(ask: Ask, answer: RawJson): boolean {
   if (answer.kind !== "object") return false;
-  const { action, content, role, model, roots } = answer.value as Params;
+  const { action, content, role, model, roots } = answer.value as AskParams;
   switch (ask.method) {
     case "elicitation/create":
       if (action !== "accept") return action === "decline" || action === "cancel";
@@ -247,7 +247,7 @@ export const visitedMethod = "notifications/elicitation/complete";
 
 /** The visit of a page that params ask for; undefined when they ask for none, or do not name it. */
 export function visitIdOf(params: unknown): string | undefined {
-  const { mode, elicitationId } = (params ?? {}) as Params;
+  const { mode, elicitationId } = (params ?? {}) as AskParams;
   return mode === "url" && typeof elicitationId === "string" ? elicitationId : undefined;
 }
 
@@ -268,7 +268,7 @@ export function pagesOf(error: unknown): readonly unknown[] | undefined {
 export function askVisits(pages: readonly unknown[]): Asks | undefined {
   const asks: { [key: string]: Ask } = {};
   for (const [index, page] of pages.entries()) {
-    const { message, url } = (page ?? {}) as Params;
+    const { message, url } = (page ?? {}) as AskParams;
     if (typeof message !== "string" || typeof url !== "string") return undefined;
     asks[`visit-${index + 1}`] = elicitUrl(message, url);
   }

@@ -1,13 +1,13 @@
 import * as fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { growthOf } from "../../test/support/growth.ts";
-import { createSeal, type Opened } from "./seal.ts";
+import { createSeal, type Unsealed } from "./seal.ts";
 
 const secret = "0123456789abcdef0123456789abcdef";
 const binding = "alice|tools/call|deploy|digest";
 const payload = { round: 2, asks: ["name"] };
 
-function reasonOf(opened: Opened): string {
+function reasonOf(opened: Unsealed): string {
   return opened.ok ? "opened" : opened.reason;
 }
 

@@ -2,7 +2,7 @@ import { createCipheriv, createDecipheriv, hkdfSync, randomBytes } from "node:cr
 import { SealError } from "../errors/seal-error.ts";
 
 /** What opening a token found. Tell the other side no more than that it was refused. */
-export type Opened =
+export type Unsealed =
   | { readonly ok: true; readonly payload: unknown }
   | { readonly ok: false; readonly reason: "malformed" | "forged" | "expired" };
 
@@ -15,7 +15,7 @@ export interface Seal {
    */
   seal(payload: unknown, binding: string, ttlMs: number): string;
   /** Opens a token. Never throws, whatever it is given. A token may be opened again: single use is for storage to hold. */
-  open(token: string, binding: string): Opened;
+  open(token: string, binding: string): Unsealed;
 }
 
 export interface SealOptions {
@@ -79,7 +79,7 @@ export function createSeal(options: SealOptions = {}): Seal {
       for (const key of [current, ...older]) {
         const text = decrypt(bytes, key, aad);
         if (text === undefined) continue;
-        const { e: expiresAt, p: payload } = JSON.parse(text) as Envelope;
+        const { e: expiresAt, p: payload } = JSON.parse(text) as SealedText;
         return now() < expiresAt ? { ok: true, payload } : { ok: false, reason: "expired" };
       }
       return { ok: false, reason: "forged" };
@@ -88,7 +88,7 @@ export function createSeal(options: SealOptions = {}): Seal {
 }
 
 /** What is inside a token: when it expires, and the payload. */
-interface Envelope {
+interface SealedText {
   readonly e: number;
   readonly p: unknown;
 }

@@ -29,8 +29,8 @@ function matchReading(parts: readonly Part[], reading: Reading): Record<string, 
   const values = Object.create(null) as Record<string, string>;
   let at = 0;
   for (const [index, part] of parts.entries()) {
-    const end = takePart(part, reading, at, row(fits, index + 1), values);
-    if (end === undefined) return undefined;
+    const end = endOfPart(part, reading, at, row(fits, index + 1));
+    if (!readPart(part, uri.slice(at, end), values)) return undefined;
     at = end;
   }
   return values;
@@ -104,23 +104,22 @@ function endsOfQueryValues({ characters }: Reading): Uint16Array {
   return ends;
 }
 
-/** Reads one part's values at a place where it is known to fit. Returns where it ends, or undefined if they are no text. */
-function takePart(
-  part: Part,
-  reading: Reading,
-  start: number,
-  next: Uint8Array,
-  values: Record<string, string>,
-): number | undefined {
-  if (part.kind === "literal") return start + part.text.length;
-  const end =
-    part.kind === "value"
-      ? endOfValue(part, reading, start, next)
-      : endOfQuery(part, reading.uri, start, next);
-  if (end === undefined) return start;
-  const text = reading.uri.slice(start, end);
-  const isRead = part.kind === "value" ? readValue(part, text, values) : readQuery(text, values);
-  return isRead ? end : undefined;
+/** Where a part ends that is known to fit here; here, when its value is absent. */
+function endOfPart(part: Part, reading: Reading, start: number, next: Uint8Array): number {
+  switch (part.kind) {
+    case "literal":
+      return start + part.text.length;
+    case "value":
+      return endOfValue(part, reading, start, next) ?? start;
+    case "query":
+      return endOfQuery(part, reading.uri, start, next) ?? start;
+  }
+}
+
+/** Reads the values in the text of a part; false if they are no text. */
+function readPart(part: Part, text: string, values: Record<string, string>): boolean {
+  if (part.kind === "literal" || text === "") return true;
+  return part.kind === "value" ? readValue(part, text, values) : readQuery(text, values);
 }
 
 /** Where the shortest value ends that lets the rest fit, or undefined when the value is absent. */

@@ -1,5 +1,4 @@
 import type { Awaitable } from "../async/awaitable.ts";
-import { fromSignal } from "../async/cancellation.ts";
 import { RawJson } from "../json/raw.ts";
 import type { Request } from "../jsonrpc/message.ts";
 import { type Era, metaOf } from "../mcp/era.ts";
@@ -20,7 +19,7 @@ export function createContext(request: Request, wire: WireContext, mintsTokens: 
   const sender = era.kind === "modern" ? era : era.session?.handshake;
   const meta = metaOf(request.params);
   return new Context({
-    cancellation: wire.cancellation ?? fromSignal(wire.signal),
+    cancellation: wire.cancellation,
     caller: wire.caller,
     revision: revisionOf(era),
     capabilities: sender?.capabilities ?? {},
@@ -38,7 +37,7 @@ export function createContext(request: Request, wire: WireContext, mintsTokens: 
 }
 
 function createEmit(wire: WireContext, meta: RawJson | undefined, mintsTokens: boolean): CallContext["emit"] {
-  let sendProgress: ((event: Progress) => Awaitable<void>) | undefined;
+  let sendProgress: ((event: ProgressEvent) => Awaitable<void>) | undefined;
   const tell = async (event: CallEvent): Promise<void> => {
     if (event.kind === "log") {
       if (wantsLog(wire.era, event.level)) await wire.notify("notifications/message", toLogParams(event));
@@ -56,8 +55,8 @@ function createEmit(wire: WireContext, meta: RawJson | undefined, mintsTokens: b
   };
 }
 
-type Progress = Extract<CallEvent, { kind: "progress" }>;
-type Log = Extract<CallEvent, { kind: "log" }>;
+type ProgressEvent = Extract<CallEvent, { kind: "progress" }>;
+type LogEvent = Extract<CallEvent, { kind: "log" }>;
 
 /** The caller's progress token, as it was spelled. What is neither a string nor a number is none. */
 function tokenOf(meta: RawJson | undefined): string | undefined {
@@ -71,14 +70,17 @@ function nudge(progress: number): number {
 }
 
 /**
- * Progress must grow with every notification. Events without a number count on; one that does not grow is nudged if it
+ * ProgressEvent must grow with every notification. Events without a number count on; one that does not grow is nudged if it
  * has something to say, and dropped if not.
  */
-function createProgress(wire: WireContext, token: string | undefined): (event: Progress) => Awaitable<void> {
+function createProgress(
+  wire: WireContext,
+  token: string | undefined,
+): (event: ProgressEvent) => Awaitable<void> {
   if (token === undefined) return () => {};
   let last: number | undefined;
   let isExplicit = false;
-  const next = (event: Progress): number | undefined => {
+  const next = (event: ProgressEvent): number | undefined => {
     if (event.progress !== undefined) {
       isExplicit = true;
       if (last === undefined || event.progress > last) return event.progress;
@@ -100,7 +102,7 @@ function createProgress(wire: WireContext, token: string | undefined): (event: P
 }
 
 /** A division by zero in a tool must not become a frame that is not JSON. */
-function withFiniteNumbers(event: Progress): Progress {
+function withFiniteNumbers(event: ProgressEvent): ProgressEvent {
   const { progress, total, ...rest } = event;
   if (!isUnwritable(progress) && !isUnwritable(total)) return event;
   return {
@@ -124,7 +126,7 @@ function wantedLevel(era: Era): LogLevel | undefined {
   return era.kind === "modern" ? era.logLevel : (era.session?.logLevel ?? "info");
 }
 
-function toLogParams({ level, data, logger }: Log): RawJson {
+function toLogParams({ level, data, logger }: LogEvent): RawJson {
   return RawJson.fromValue({ level, ...(logger === undefined ? {} : { logger }), data: data ?? null });
 }
 

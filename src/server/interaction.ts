@@ -37,7 +37,7 @@ export interface InteractionOptions {
 }
 
 /** One attempt at a request, with what is known from earlier rounds. */
-export type Attempt = (resumption: Resumption | undefined) => Awaitable<Outcome>;
+export type RoundAttempt = (resumption: Resumption | undefined) => Awaitable<Outcome>;
 
 /** How an interactive request ends on the wire: with the provider's result, or with one that asks for input. */
 export type Interacted =
@@ -49,7 +49,7 @@ export function interact(
   request: Request,
   wire: WireContext,
   options: InteractionOptions,
-  attempt: Attempt,
+  attempt: RoundAttempt,
 ): Awaitable<Interacted> {
   if (wire.era.kind === "modern") return interactModern(request, wire, options, attempt);
   return andThen(settled(attempt(undefined)), (outcome) =>
@@ -62,7 +62,7 @@ function interactModern(
   request: Request,
   wire: WireContext,
   { seal, stateTtlMs }: InteractionOptions,
-  attempt: Attempt,
+  attempt: RoundAttempt,
 ): Awaitable<Interacted> {
   const toOwnBinding = (): string => toBinding(wire.caller, request.method, request.params);
   const resumption = readRetry(request, seal, toOwnBinding);
@@ -135,7 +135,7 @@ async function interactLegacy(
   first: InputRequired,
   wire: WireContext,
   options: InteractionOptions,
-  attempt: Attempt,
+  attempt: RoundAttempt,
 ): Promise<Interacted> {
   let outcome: Outcome = first;
   let answers: Answers = {};
@@ -158,12 +158,12 @@ async function askAll(
 ): Promise<Answers> {
   // Before the first question goes out, all of them are known to be askable.
   const entries = Object.entries(asks).map(([key, ask]) => [key, toAskable(ask, wire)] as const);
-  if (entries.length === 0) await sleep(pauseMs, clock, wire.signal);
+  if (entries.length === 0) await sleep(pauseMs, clock, wire.cancellation.signal);
   const stopping = new AbortController();
   const late = new RpcError("rpc.internal", `it did not answer within ${askTimeoutMs / 1000} s`);
   const stopTimer = clock.timer(askTimeoutMs, () => stopping.abort(late));
-  const stop = (): void => stopping.abort(wire.signal.reason);
-  wire.signal.addEventListener("abort", stop, { once: true });
+  const stop = (): void => stopping.abort(wire.cancellation.signal.reason);
+  wire.cancellation.signal.addEventListener("abort", stop, { once: true });
   try {
     const answers = entries.map(
       async ([key, ask]) => [key, await askOne(ask, wire, stopping.signal)] as const,
@@ -173,7 +173,7 @@ async function askAll(
     stopTimer();
     // If one question could not be answered, nobody needs the answers to the others.
     stopping.abort(new DOMException("The questions are no longer asked", "AbortError"));
-    wire.signal.removeEventListener("abort", stop);
+    wire.cancellation.signal.removeEventListener("abort", stop);
   }
 }
 

@@ -24,10 +24,13 @@ export interface Served {
 /** Serves one method. What it gives back goes on the wire as it is. */
 export type Method = (served: Served) => Awaitable<RawJson>;
 
-/** Methods by name. A method in neither table is unknown; one in a single table exists in that era only. */
+/** Methods by name. */
+export type Methods = { readonly [method: string]: Method };
+
+/** A method in neither table is unknown; one in a single table exists in that era only. */
 export interface MethodTable {
-  readonly modern: { readonly [method: string]: Method };
-  readonly legacy: { readonly [method: string]: Method };
+  readonly modern: Methods;
+  readonly legacy: Methods;
 }
 
 /** A string among the params. Throws `-32602` naming it when it is missing or something else. */

@@ -11,14 +11,10 @@ import { type Implementation, isLogLevel, type ServerCapabilities } from "../mcp
 import { assertKnownKeys, type KeysOf } from "../options/known-keys.ts";
 import type { Provider } from "../tools/provider.ts";
 import { createContext } from "./call-context.ts";
-import { createCompletionMethod } from "./completion-method.ts";
-import { createFinish, type Finish, hintsOf, type Method, type MethodTable, stringParam } from "./method.ts";
-import { createFinishPage } from "./pages.ts";
-import { createPromptMethods } from "./prompt-methods.ts";
-import { createResourceMethods } from "./resource-methods.ts";
+import { createFinish, type Method, type MethodTable, stringParam } from "./method.ts";
+import { createMethods } from "./methods.ts";
 import { createSubscriptions } from "./subscriptions.ts";
 import { toRpcError, type UnknownTool } from "./to-rpc-error.ts";
-import { createToolMethods } from "./tool-methods.ts";
 
 /** Who the server says it is. */
 export interface ServerInfo extends Implementation {
@@ -84,7 +80,19 @@ export function createServer(provider: Provider, info: ServerInfo, options: Serv
   const finish = createFinish(serverInfo, options.passesOn);
   const capabilities = capabilitiesOf(provider);
   const subscriptions = createSubscriptions(provider, capabilities, options.maxListens ?? 16_384);
-  const methods = createMethods(provider, finish, options);
+  const clock = options.clock ?? systemClock;
+  const methods = createMethods(provider, {
+    finish,
+    pageSize: options.pageSize ?? 1000,
+    unknownTool,
+    interaction: {
+      seal: options.seal ?? createSeal({ now: () => clock.now() }),
+      clock,
+      stateTtlMs: options.stateTtlMs ?? 10 * 60_000,
+      maxRounds: options.maxRounds ?? 8,
+      askTimeoutMs: options.askTimeoutMs ?? 10 * 60_000,
+    },
+  });
   const mintsTokens = options.progress === "always";
 
   const initialize: Method = ({ params, wire }) => {
@@ -122,7 +130,7 @@ export function createServer(provider: Provider, info: ServerInfo, options: Serv
       const method = table[wire.era.kind].get(request.method);
       const fail = (error: unknown): never => {
         throw toRpcError(error, wire.era, unknownTool, (detail) => {
-          if (!wire.signal.aborted) onError(detail, request.method);
+          if (!wire.cancellation.isAborted) onError(detail, request.method);
         });
       };
       if (method === undefined) {
@@ -146,42 +154,6 @@ function toTable(methods: MethodTable): {
   readonly [Kind in keyof MethodTable]: ReadonlyMap<string, Method>;
 } {
   return { modern: new Map(Object.entries(methods.modern)), legacy: new Map(Object.entries(methods.legacy)) };
-}
-
-/** The methods that depend on what the provider offers. Those of a facet it lacks do not exist. */
-function createMethods(provider: Provider, finish: Finish, options: ServerOptions): MethodTable {
-  const { pageSize = 1000, unknownTool = "invalid_params", clock = systemClock } = options;
-  const interaction = {
-    seal: options.seal ?? createSeal({ now: () => clock.now() }),
-    clock,
-    stateTtlMs: options.stateTtlMs ?? 10 * 60_000,
-    maxRounds: options.maxRounds ?? 8,
-    askTimeoutMs: options.askTimeoutMs ?? 10 * 60_000,
-  };
-  const finishPage = createFinishPage(provider, finish);
-  const shared = { finish, finishPage, interaction, pageSize, hints: () => hintsOf(provider) };
-  const tools = createToolMethods(provider, { ...shared, unknownTool });
-  const both: { [method: string]: Method } = { "tools/list": tools.list, "tools/call": tools.call };
-  const legacy: { [method: string]: Method } = {};
-  if (provider.resources !== undefined) {
-    const resources = createResourceMethods(provider.resources, shared);
-    both["resources/list"] = resources.list;
-    both["resources/templates/list"] = resources.listTemplates;
-    both["resources/read"] = resources.read;
-    if (provider.resources.watch !== undefined) {
-      legacy["resources/subscribe"] = resources.subscribe;
-      legacy["resources/unsubscribe"] = resources.unsubscribe;
-    }
-  }
-  if (provider.prompts !== undefined) {
-    const prompts = createPromptMethods(provider.prompts, shared);
-    both["prompts/list"] = prompts.list;
-    both["prompts/get"] = prompts.get;
-  }
-  if (provider.completion !== undefined) {
-    both["completion/complete"] = createCompletionMethod(provider.completion, finish);
-  }
-  return { modern: both, legacy: { ...both, ...legacy } };
 }
 
 /** What the server tells clients it can do: what the provider has, and nothing more. */

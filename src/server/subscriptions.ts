@@ -54,7 +54,7 @@ export function createSubscriptions(
       wake.resolve();
     };
     drains.add(end);
-    wire.signal.addEventListener("abort", end, { once: true });
+    wire.cancellation.onAbort(end);
     // A client that sends nothing more cannot cancel this, and it would never end by itself.
     wire.inputEnd?.onAbort(end);
     let filter: Filter = { lists: new Set(), uris: new Set() };
@@ -86,7 +86,7 @@ export function createSubscriptions(
       stop?.();
       for (const unwatch of watched.values()) unwatch();
       drains.delete(end);
-      wire.signal.removeEventListener("abort", end);
+      wire.cancellation.offAbort(end);
       wire.inputEnd?.offAbort(end);
     }
   };

@@ -1,5 +1,4 @@
 import { RpcError } from "../errors/rpc-error.ts";
-import type { RawJson } from "../json/raw.ts";
 import type { Server, WireContext } from "../mcp/server.ts";
 
 /** Marks the error of a question without an answer, on its way through the protocol. */
@@ -23,7 +22,7 @@ export function failUnanswered(server: Server): Server {
       try {
         const result = await server.handle(
           request,
-          new WatchedContext(context, (error) => missed.push(error)),
+          watch(context, (error) => missed.push(error)),
         );
         if (missed[0] === undefined) return result;
       } catch (error) {
@@ -38,47 +37,21 @@ export function failUnanswered(server: Server): Server {
 }
 
 /** The context of one request on a channel, which tells when a question of that request had no answer. */
-class WatchedContext implements WireContext {
-  readonly #context: WireContext;
-  readonly #onUnanswered: (error: RpcError) => void;
-
-  constructor(context: WireContext, onUnanswered: (error: RpcError) => void) {
-    this.#context = context;
-    this.#onUnanswered = onUnanswered;
-  }
-
-  get era(): WireContext["era"] {
-    return this.#context.era;
-  }
-  get caller(): string | undefined {
-    return this.#context.caller;
-  }
-  get signal(): AbortSignal {
-    return this.#context.signal;
-  }
-  get cancellation(): WireContext["cancellation"] {
-    return this.#context.cancellation;
-  }
-  get inputEnd(): WireContext["inputEnd"] {
-    return this.#context.inputEnd;
-  }
-  get beginSession(): NonNullable<WireContext["beginSession"]> {
-    return (handshake) => this.#context.beginSession?.(handshake);
-  }
-  async ask(...question: Parameters<NonNullable<WireContext["ask"]>>): Promise<RawJson> {
-    if (this.#context.ask === undefined)
-      throw new RpcError("rpc.method_not_found", "The client takes no questions");
-    try {
-      return await this.#context.ask(...question);
-    } catch (error) {
-      if (isUnanswered(error)) this.#onUnanswered(error);
-      throw error;
-    }
-  }
-
-  notify(method: string, params: RawJson): ReturnType<WireContext["notify"]> {
-    return this.#context.notify(method, params);
-  }
+function watch(context: WireContext, onUnanswered: (error: RpcError) => void): WireContext {
+  return {
+    ...context,
+    notify: (method, params) => context.notify(method, params),
+    ask: async (...question) => {
+      if (context.ask === undefined)
+        throw new RpcError("rpc.method_not_found", "The client takes no questions");
+      try {
+        return await context.ask(...question);
+      } catch (error) {
+        if (isUnanswered(error)) onUnanswered(error);
+        throw error;
+      }
+    },
+  };
 }
 
 function isUnanswered(error: unknown): error is RpcError {

@@ -30,15 +30,13 @@ export function withoutTerms(call: ToolCall): ToolCall {
   return bare;
 }
 
-/** Calls the provider under the terms. No timer and no listener is left when it settles. */
+/** Calls a tool under terms. No timer and no listener is left when it settles. */
 export function callUnder(
-  terms: CallTerms,
-  provider: Provider,
+  { timeoutMs = Infinity, mapEvent }: CallTerms,
+  { provider, clock }: { readonly provider: Provider; readonly clock: Clock },
   call: ToolCall,
   context: CallContext,
-  clock: Clock,
 ): Awaitable<ToolOutcome> {
-  const { timeoutMs = Infinity, mapEvent } = terms;
   const mapped = mapEvent === undefined ? context : withMappedEvents(context, mapEvent);
   if (timeoutMs === Infinity) return settled(provider.callTool(call, mapped));
   const limit = new TimeLimit(timeoutMs, context.cancellation ?? fromSignal(context.signal), clock);

@@ -1,8 +1,8 @@
 import { expect, test } from "vitest";
-import { type Catalog, createCatalog } from "./catalog.ts";
+import { type NamedEntries, createNamedEntries } from "./catalog.ts";
 
-const create = (): Catalog<number, string> =>
-  createCatalog<number, string>("The tool", { kind: "tools" }, String);
+const create = (): NamedEntries<number, string> =>
+  createNamedEntries<number, string>("The tool", { kind: "tools" }, String);
 
 test("entries are kept under their names, in the order they came", () => {
   const catalog = create();

@@ -2,7 +2,7 @@ import { createChangeSource, type ChangeSource } from "./changes.ts";
 import type { Change } from "./provider.ts";
 
 /** Things registered under a name, in the order they came, and the list of what is shown of them. */
-export interface Catalog<Entry, Shown> extends Pick<ChangeSource, "onChange"> {
+export interface NamedEntries<Entry, Shown> extends Pick<ChangeSource, "onChange"> {
   /** Adds an entry. Throws when the name is taken. */
   add(name: string, entry: Entry): void;
   /** Removes an entry; false when there was none. */
@@ -13,11 +13,11 @@ export interface Catalog<Entry, Shown> extends Pick<ChangeSource, "onChange"> {
 }
 
 /** An empty catalog whose changes are reported as `change`. */
-export function createCatalog<Entry, Shown>(
+export function createNamedEntries<Entry, Shown>(
   what: string,
   change: Change,
   toShown: (entry: Entry) => Shown,
-): Catalog<Entry, Shown> {
+): NamedEntries<Entry, Shown> {
   const entries = new Map<string, Entry>();
   const source = createChangeSource();
   let shown: readonly Shown[] | undefined;

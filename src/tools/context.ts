@@ -77,9 +77,7 @@ export function withContext<Changes extends object>(
 
 /** A context for calling a provider directly, without a wire: full capabilities are not assumed, nothing is emitted. */
 export function createCallContext(overrides: Partial<CallContext> = {}): CallContext {
-  const { signal, cancellation, ...rest } = overrides;
   return new Context({
-    cancellation: cancellation ?? (signal === undefined ? new LazyAbort() : fromSignal(signal)),
     caller: undefined,
     revision: newestModernRevision,
     capabilities: {},
@@ -93,39 +91,31 @@ export function createCallContext(overrides: Partial<CallContext> = {}): CallCon
     visited: undefined,
     emit: nothing,
     release: nothing,
-    ...rest,
+    ...overrides,
   });
 }
 
 /** Does nothing, which takes no time. */
 export const nothing = (): Promise<void> => Promise.resolve();
 
-/** The members of a context that are plain data or functions; the signal is made from the cancellation. */
-export type ContextFacts = Omit<CallContext, "signal" | "cancellation"> &
-  ({ readonly cancellation: Cancellation } | Pick<CallContext, "signal" | "cancellation">);
+/** Where there is a cancellation, the signal is made from it. */
+type ContextFacts = Omit<CallContext, "signal"> & Partial<Pick<CallContext, "signal">>;
+
+type Mutable<T> = { -readonly [Key in keyof T]: T[Key] };
+
+// oxlint-disable-next-line no-unsafe-declaration-merging -- The constructor sets every member; fields would be set twice.
+export interface Context extends Mutable<CallContext> {
+  cancellation: Cancellation;
+}
 
 /**
  * A context: plain data, and one accessor. The signal is made when it is first looked at, because making one for every call
  * was 9 % of a small call. So a spread copy (`{ ...context }`) has no signal; `withContext` copies keep it, and keep it lazy.
  */
-export class Context implements CallContext {
-  cancellation: Cancellation;
-  readonly caller: CallContext["caller"];
-  readonly revision: CallContext["revision"];
-  readonly capabilities: CallContext["capabilities"];
-  readonly clientInfo: CallContext["clientInfo"];
-  readonly meta: CallContext["meta"];
-  readonly headers: CallContext["headers"];
-  readonly wantsProgress: CallContext["wantsProgress"];
-  readonly logLevel: CallContext["logLevel"];
-  readonly session: CallContext["session"];
-  readonly ask: CallContext["ask"];
-  readonly visited: CallContext["visited"];
-  readonly emit: CallContext["emit"];
-  readonly release: CallContext["release"];
-
+export class Context {
   constructor(facts: ContextFacts) {
-    this.cancellation = facts.cancellation ?? fromSignal((facts as CallContext).signal);
+    this.cancellation =
+      facts.cancellation ?? (facts.signal === undefined ? new LazyAbort() : fromSignal(facts.signal));
     this.caller = facts.caller;
     this.revision = facts.revision;
     this.capabilities = facts.capabilities;

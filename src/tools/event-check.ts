@@ -4,22 +4,22 @@ import { describeValue } from "../schema/issue.ts";
 import { isContent } from "./content.ts";
 
 /** What one member of an event must be. */
-interface Member {
+interface EventMember {
   readonly is: (value: unknown) => boolean;
   /** The end of the sentence "it must be …". */
   readonly expected: string;
   readonly isOptional?: boolean;
 }
 
-type Members = { readonly [name: string]: Member };
+type EventMembers = { readonly [name: string]: EventMember };
 
 const isString = (value: unknown): boolean => typeof value === "string";
-const aString: Member = { is: isString, expected: "a string" };
-const aNumber: Member = { is: Number.isFinite, expected: "a number" };
-const optional = (member: Member): Member => ({ ...member, isOptional: true });
+const aString: EventMember = { is: isString, expected: "a string" };
+const aNumber: EventMember = { is: Number.isFinite, expected: "a number" };
+const optional = (member: EventMember): EventMember => ({ ...member, isOptional: true });
 
 /** The members of each type of event, besides `type`. */
-const eventMembers: { readonly [type: string]: Members } = {
+const eventMembers: { readonly [type: string]: EventMembers } = {
   content: {
     content: {
       is: (value) => isString(value) || isContent(value),
@@ -50,7 +50,7 @@ export function assertEvent(event: unknown): void {
     throw new TypeError(`A streaming tool yielded an event of type "${String(type)}" ${mistake}`);
 }
 
-function findMistake(event: { readonly [name: string]: unknown }, members: Members): string | undefined {
+function findMistake(event: { readonly [name: string]: unknown }, members: EventMembers): string | undefined {
   for (const name of Object.keys(event)) {
     if (name === "type" || Object.hasOwn(members, name)) continue;
     const names = Object.keys(members);

@@ -54,7 +54,7 @@ export function withMiddleware(
   middlewares: readonly Middleware[],
   options: MiddlewareOptions = {},
 ): Provider {
-  const { clock = systemClock } = options;
+  const target = { provider, clock: options.clock ?? systemClock };
   const chain = [...middlewares];
   const filters = chain.flatMap((middleware) => middleware.filterTools?.bind(middleware) ?? []);
   const hasFilters = filters.length > 0;
@@ -73,16 +73,10 @@ export function withMiddleware(
     return andThen(listed, (name) => (name === undefined ? call : { ...call, name }));
   };
 
-  /** `isVisible` says that the call's name is known to have passed every filter. */
-  const callFrom = (
-    index: number,
-    call: ToolCall,
-    terms: CallTerms,
-    isVisible: boolean,
-    context: CallContext,
-  ): Awaitable<ToolOutcome> => {
+  const callFrom = (index: number, admitted: AdmittedCall, context: CallContext): Awaitable<ToolOutcome> => {
+    const { call, terms, isVisible } = admitted;
     const middleware = chain[index];
-    if (middleware === undefined) return callUnder(terms, provider, call, context, clock);
+    if (middleware === undefined) return callUnder(terms, target, call, context);
     const isJudgedHere = !isVisible && middleware.filterTools !== undefined;
     const admit = (): Awaitable<ToolCall> =>
       andThen(isJudgedHere ? judge(call.name, context) : undefined, () =>
@@ -92,10 +86,12 @@ export function withMiddleware(
         }),
       );
     return andThen(recover(admit, refuse), (made) => {
-      const isKnown = isVisible || isJudgedHere || made.name !== call.name;
-      const madeTerms = addTerms(terms, made);
-      const next = (): Awaitable<ToolOutcome> =>
-        callFrom(index + 1, withoutTerms(made), madeTerms, isKnown, context);
+      const onward: AdmittedCall = {
+        call: withoutTerms(made),
+        terms: addTerms(terms, made),
+        isVisible: isVisible || isJudgedHere || made.name !== call.name,
+      };
+      const next = (): Awaitable<ToolOutcome> => callFrom(index + 1, onward, context);
       return middleware.afterCall === undefined ? next() : endWith(middleware, made, context, next);
     });
   };
@@ -122,7 +118,7 @@ export function withMiddleware(
         andThen(resolve(call, context), (resolved) => {
           name = resolved.name;
           const terms = addTerms(noTerms, resolved);
-          return callFrom(0, withoutTerms(resolved), terms, !hasFilters, context);
+          return callFrom(0, { call: withoutTerms(resolved), terms, isVisible: !hasFilters }, context);
         });
       return recover(work, (thrown) => {
         const error = thrown instanceof Refusal ? thrown.error : thrown;
@@ -132,6 +128,14 @@ export function withMiddleware(
       });
     },
   };
+}
+
+/** A call on its way through the chain. */
+interface AdmittedCall {
+  readonly call: ToolCall;
+  readonly terms: CallTerms;
+  /** Whether the call's name is known to have passed every filter. */
+  readonly isVisible: boolean;
 }
 
 /** Runs the rest of a call, and the middleware's `afterCall` on whatever end it has. */

@@ -4,7 +4,7 @@ import { RawJson } from "../json/raw.ts";
 import type { Prompt, PromptMessage, PromptResult } from "../mcp/types.ts";
 import { assertKnownKeys, type KeysOf } from "../options/known-keys.ts";
 import { type AnswerReader, isInputRequired, noAnswers, readAnswers } from "./ask.ts";
-import { createCatalog } from "./catalog.ts";
+import { createNamedEntries } from "./catalog.ts";
 import { text } from "./content.ts";
 import { type CallContext, withContext } from "./context.ts";
 import type { Change, InputRequired, Outcome, PromptProvider, PromptRequest } from "./provider.ts";
@@ -39,7 +39,7 @@ export interface PromptRegistry extends PromptProvider {
   onChange(listener: (change: Change) => void): () => void;
 }
 
-interface Entry {
+interface PromptEntry {
   readonly prompt: Prompt;
   readonly handler: PromptHandler;
 }
@@ -54,7 +54,7 @@ const specKeys: KeysOf<Omit<Prompt, "name">> = {
 
 /** An empty registry of prompts; pass it to `createRegistry({ prompts })`. */
 export function createPromptRegistry(): PromptRegistry {
-  const catalog = createCatalog("The prompt", { kind: "prompts" }, (entry: Entry) => entry.prompt);
+  const catalog = createNamedEntries("The prompt", { kind: "prompts" }, (entry: PromptEntry) => entry.prompt);
   return {
     register: (name, spec, handler) => {
       const what = `Prompt ${JSON.stringify(name)}`;

@@ -15,7 +15,7 @@ import {
   toSchema,
 } from "../schema/schema.ts";
 import { isInputRequired, noAnswers, readAnswers } from "./ask.ts";
-import { type Catalog, createCatalog } from "./catalog.ts";
+import { type NamedEntries, createNamedEntries } from "./catalog.ts";
 import { failure } from "./content.ts";
 import { type CallContext, withContext } from "./context.ts";
 import { drainEvents, type EventStream, type HandlerResult } from "./event.ts";
@@ -52,7 +52,7 @@ const registryOptionKeys: KeysOf<RegistryOptions> = {
   onError: true,
 };
 
-interface Entry {
+interface ToolEntry {
   readonly tool: Tool;
   readonly input: Schema;
   readonly output: Schema | undefined;
@@ -110,9 +110,13 @@ const noInput: NoInput = { type: "object", additionalProperties: false };
 export function createRegistry(options: RegistryOptions = {}): Registry {
   assertKnownKeys("createRegistry", options, registryOptionKeys);
   const { resources, prompts, completion, cacheHints, onError = writeError } = options;
-  const catalog: Catalog<Entry, Tool> = createCatalog("The tool", { kind: "tools" }, (entry) => entry.tool);
+  const catalog: NamedEntries<ToolEntry, Tool> = createNamedEntries(
+    "The tool",
+    { kind: "tools" },
+    (entry) => entry.tool,
+  );
 
-  const run = (entry: Entry, call: ToolCall, context: CallContext): Awaitable<ToolOutcome> =>
+  const run = (entry: ToolEntry, call: ToolCall, context: CallContext): Awaitable<ToolOutcome> =>
     andThen(entry.input.check(freshArguments(call)), (checked) => {
       if (!checked.ok)
         return { ...complete(failure(describeIssues(checked.issues))), refusal: "tool.invalid_arguments" };
@@ -148,7 +152,7 @@ export function createRegistry(options: RegistryOptions = {}): Registry {
   };
 }
 
-function toEntry(name: string, spec: ToolSpec<SchemaSource>, handler: ToolHandler<never>): Entry {
+function toEntry(name: string, spec: ToolSpec<SchemaSource>, handler: ToolHandler<never>): ToolEntry {
   assertToolSpec(name, spec, handler);
   const { input: inputSource = noInput, output: outputSource, ...shown } = spec;
   const what = `Tool ${JSON.stringify(name)}`;
@@ -195,12 +199,16 @@ export function toFailureText(error: unknown, tool: string): string {
   return error instanceof ToolError ? error.message : `The tool ${tool} failed because of an internal error.`;
 }
 
-async function runStream(entry: Entry, events: EventStream, context: CallContext): Promise<ToolOutcome> {
+async function runStream(entry: ToolEntry, events: EventStream, context: CallContext): Promise<ToolOutcome> {
   const end = await drainEvents(events, (event) => context.emit(event), context.signal);
   return end.kind === "failed" ? complete(failure(end.message)) : toOutcome(entry, end.value, end.streamed);
 }
 
-function toOutcome(entry: Entry, value: HandlerResult, streamed: readonly Content[]): Awaitable<ToolOutcome> {
+function toOutcome(
+  entry: ToolEntry,
+  value: HandlerResult,
+  streamed: readonly Content[],
+): Awaitable<ToolOutcome> {
   if (typeof value === "string" && streamed.length === 0 && entry.output === undefined) {
     return { kind: "complete", result: toTextResult(value) };
   }

@@ -4,7 +4,7 @@ import type { Resource, ResourceContents, ResourceTemplate } from "../mcp/types.
 import { parseUriTemplate, type UriTemplate } from "../mcp/uri-template.ts";
 import { assertKnownKeys, type KeysOf } from "../options/known-keys.ts";
 import { type AnswerReader, isInputRequired, noAnswers, readAnswers } from "./ask.ts";
-import { createCatalog } from "./catalog.ts";
+import { createNamedEntries } from "./catalog.ts";
 import { createChangeSource } from "./changes.ts";
 import { toResourceContents } from "./content.ts";
 import { type CallContext, withContext } from "./context.ts";
@@ -71,8 +71,12 @@ const specKeys: KeysOf<Omit<ResourceTemplate, "uriTemplate">> = {
 /** An empty registry of resources; pass it to `createRegistry({ resources })`. */
 export function createResourceRegistry(): ResourceRegistry {
   const change = { kind: "resources" } as const;
-  const plain = createCatalog("The resource", change, (entry: ResourceEntry) => entry.resource);
-  const templates = createCatalog("The resource template", change, (entry: TemplateEntry) => entry.template);
+  const plain = createNamedEntries("The resource", change, (entry: ResourceEntry) => entry.resource);
+  const templates = createNamedEntries(
+    "The resource template",
+    change,
+    (entry: TemplateEntry) => entry.template,
+  );
   const updates = createChangeSource();
 
   const find = (

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { assertToolName } from "./tool-name.ts";
+import { assertToolName } from "./tool-spec.ts";
 
 test.each(["a", "get_user", "admin.tools.list", "DATA-export/v2", "0", "x".repeat(128)])(
   "%s names a tool",

@@ -4,7 +4,6 @@ import { assertKnownKeys, type KeysOf } from "../options/known-keys.ts";
 import { describeValue } from "../schema/issue.ts";
 import type { InferredInput, SchemaSource } from "../schema/schema.ts";
 import type { EventStream, HandlerResult, OutputResult, StructuredValue } from "./event.ts";
-import { assertToolName } from "./tool-name.ts";
 
 /** What a tool says about itself. */
 export interface ToolSpec<Input extends SchemaSource, Output extends SchemaSource = SchemaSource> {
@@ -169,4 +168,14 @@ export function assertHandler(what: string, handler: unknown): void {
   if (typeof handler === "function") return;
   const found = handler === undefined ? "is missing" : `must be a function, but is ${describeValue(handler)}`;
   throw new TypeError(`${what}: the handler ${found}; write register(name, spec, handler)`);
+}
+
+const allowedName = /^[A-Za-z0-9_./-]{1,128}$/;
+
+/** Throws unless the name is 1 to 128 of the characters every client accepts (2025-11-25, server/tools). */
+export function assertToolName(name: string): void {
+  if (allowedName.test(name)) return;
+  throw new TypeError(
+    `${JSON.stringify(name)} cannot name a tool: use 1 to 128 of the characters A-Z a-z 0-9 _ . / -`,
+  );
 }

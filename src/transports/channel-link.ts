@@ -37,7 +37,7 @@ export function createChannelLink(channel: Channel, options: ChannelLinkOptions)
     [Symbol.asyncDispose]: () => channel[Symbol.asyncDispose](),
   };
   const peer = new Peer(heard, {
-    handle: (request, { signal }) => events.asked(request, signal),
+    handle: (request, { cancellation }) => events.asked(request, cancellation.signal),
     notified: (notification) => events.notified(notification),
     ...(onDropped === undefined ? {} : { dropped: onDropped }),
   });

@@ -30,7 +30,7 @@ async function serveOne(): Promise<Serving> {
     serves: "both",
     parseErrorCode: -32700,
     handle: (_, context) => {
-      signal = context.signal;
+      signal = context.cancellation.signal;
       return result.promise;
     },
     attach: () => () => {},

@@ -1,4 +1,3 @@
-import type { Awaitable } from "../async/awaitable.ts";
 import { type Clock, systemClock, waitFor } from "../async/clock.ts";
 import { createDeferred } from "../async/deferred.ts";
 import { LazyAbort } from "../async/lazy-abort.ts";
@@ -8,7 +7,7 @@ import type { RawJson } from "../json/raw.ts";
 import type { Channel } from "../jsonrpc/channel.ts";
 import type { Handler, PeerContext } from "../jsonrpc/inbound.ts";
 import { Peer } from "../jsonrpc/peer.ts";
-import { type Era, decideEra, isLegalBatch } from "../mcp/era.ts";
+import { decideEra, isLegalBatch } from "../mcp/era.ts";
 import type { Server, WireContext } from "../mcp/server.ts";
 import { type Announce, type Handshake, type Session, createSession } from "../mcp/session.ts";
 import type { KeysOf } from "../options/known-keys.ts";
@@ -80,12 +79,12 @@ export async function serveChannel(
   const ask: NonNullable<WireContext["ask"]> = (method, params, askSignal) =>
     peer.request(method, params, { signal: askSignal });
 
-  const facts: ChannelFacts = { caller, ask, beginSession, inputEnd };
-
   const handle: Handler = (request, context) => {
     const era = decideEra(request, { session, serves: server.serves });
     if (era.kind === "refused") throw era.error;
-    return server.handle(request, new ChannelContext(context, era, facts));
+    const { cancellation } = context;
+    const notify: PeerContext["notify"] = (method, params) => context.notify(method, params);
+    return server.handle(request, { caller, ask, beginSession, inputEnd, era, cancellation, notify });
   };
 
   const peer = new Peer(channel, {
@@ -132,50 +131,6 @@ function givenUp(): RpcError {
   const { code, delivery } = new ClosedError("outcome_unknown", "the server stopped");
   const message = "The server stopped before the request was answered; it may have been carried out";
   return new RpcError("rpc.internal", message, { data: { code, delivery } });
-}
-
-/** What is the same for every request on a channel. */
-type ChannelFacts = Required<Pick<WireContext, "caller" | "ask" | "beginSession" | "inputEnd">>;
-
-/** What is known about a request on a channel. A class, so that its signal is made only if somebody looks at it. */
-class ChannelContext implements WireContext {
-  readonly #peer: PeerContext;
-  readonly #channel: ChannelFacts;
-  readonly era: Era;
-
-  constructor(peer: PeerContext, era: Era, channel: ChannelFacts) {
-    this.#peer = peer;
-    this.#channel = channel;
-    this.era = era;
-  }
-
-  get caller(): string | undefined {
-    return this.#channel.caller;
-  }
-
-  get ask(): ChannelFacts["ask"] {
-    return this.#channel.ask;
-  }
-
-  get beginSession(): ChannelFacts["beginSession"] {
-    return this.#channel.beginSession;
-  }
-
-  get inputEnd(): ChannelFacts["inputEnd"] {
-    return this.#channel.inputEnd;
-  }
-
-  get signal(): AbortSignal {
-    return this.#peer.signal;
-  }
-
-  get cancellation(): WireContext["cancellation"] {
-    return this.#peer.cancellation;
-  }
-
-  notify(method: string, params: RawJson): Awaitable<void> {
-    return this.#peer.notify(method, params);
-  }
 }
 
 /**

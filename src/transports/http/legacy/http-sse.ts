@@ -11,7 +11,7 @@ import type { Admission, Admitted, Endpoint } from "../server/endpoint.ts";
 import { type FrameSink, refuse, refuseStopping, sendError, toData } from "../server/reply.ts";
 import { sseHeaders, toFrame } from "../sse.ts";
 
-interface Conversation {
+interface SseConversation {
   readonly caller: string | undefined;
   readonly inbox: BoundedQueue<readonly Incoming[]>;
   /** Posts that wait for room in the inbox. */
@@ -42,7 +42,7 @@ const farewell: readonly Incoming[] = [];
 
 /** Each open stream is a channel of its own, served like any other; it ends when the client leaves. */
 export function createHttpSse(endpoint: Endpoint, messagesPath: string, maxConversations: number): HttpSse {
-  const conversations = new Map<string, Conversation>();
+  const conversations = new Map<string, SseConversation>();
   let isDrained = false;
   return {
     open: async ({ reply, caller }) => {

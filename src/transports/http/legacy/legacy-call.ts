@@ -1,5 +1,4 @@
 import { type Awaitable, isPromise } from "../../../async/awaitable.ts";
-import type { Cancellation } from "../../../async/cancellation.ts";
 import { LazyAbort } from "../../../async/lazy-abort.ts";
 import { ClosedError } from "../../../errors/closed-error.ts";
 import { RpcError } from "../../../errors/rpc-error.ts";
@@ -46,12 +45,12 @@ function underway(
   { live, endpoint }: CallStream,
 ): Promise<Response | undefined> {
   const { id } = request;
-  live.running.set(id, call);
+  live.running.set(id, call.cancellation);
   return new Promise((resolve) => {
     const end = (response: Response | undefined): void => {
       if (call.isOver) return;
       call.end();
-      if (live.running.get(id) === call) live.running.delete(id);
+      if (live.running.get(id) === call.cancellation) live.running.delete(id);
       live.usedAt = endpoint.clock.now(); // The client has yet to come for the answer if it lost its connection.
       resolve(response);
     };
@@ -85,7 +84,7 @@ function refusalOf({ id }: Request, { running }: LiveSession): RpcError | undefi
 class LegacyCall implements WireContext {
   readonly era: LegacyEra;
   readonly #live: LiveSession;
-  readonly #abort = new LazyAbort();
+  readonly cancellation: LazyAbort = new LazyAbort();
   /** Where its messages go, until it is over. */
   #out: CallStream | undefined;
   #onAborted: (() => void) | undefined;
@@ -100,14 +99,6 @@ class LegacyCall implements WireContext {
     return this.#live.caller;
   }
 
-  get signal(): AbortSignal {
-    return this.#abort.signal;
-  }
-
-  get cancellation(): Cancellation {
-    return this.#abort;
-  }
-
   get isOver(): boolean {
     return this.#out === undefined;
   }
@@ -115,19 +106,15 @@ class LegacyCall implements WireContext {
   /** Nothing is said any more. Lets go of all it held: the table of a session's calls may hold on to it for a while. */
   end(): void {
     this.#out = undefined;
-    if (this.#onAborted !== undefined) this.#abort.offAbort(this.#onAborted);
+    if (this.#onAborted !== undefined) this.cancellation.offAbort(this.#onAborted);
     this.#onAborted = undefined;
   }
 
   /** Calls back with the reason when the call is given up before its end. */
   onAborted(callback: (reason: unknown) => void): void {
-    if (this.#abort.isAborted) return callback(this.#abort.reason);
-    this.#onAborted = () => callback(this.#abort.reason);
-    this.#abort.onAbort(this.#onAborted);
-  }
-
-  abort(reason: unknown): void {
-    this.#abort.abort(reason);
+    if (this.cancellation.isAborted) return callback(this.cancellation.reason);
+    this.#onAborted = () => callback(this.cancellation.reason);
+    this.cancellation.onAbort(this.#onAborted);
   }
 
   notify(method: string, params: RawJson): Awaitable<void> {
@@ -142,7 +129,10 @@ class LegacyCall implements WireContext {
     const via = {
       send: async (message: Message | readonly Message[]) => this.#out?.send(message as Message),
     };
-    return this.#live.asks.request(method, params, { signal: AbortSignal.any([signal, this.signal]), via });
+    return this.#live.asks.request(method, params, {
+      signal: AbortSignal.any([signal, this.cancellation.signal]),
+      via,
+    });
   }
 
   async release(): Promise<void> {
@@ -151,6 +141,6 @@ class LegacyCall implements WireContext {
   }
 
   #send(message: Message): Awaitable<void> {
-    if (!this.#abort.isAborted) return this.#out?.send(message);
+    if (!this.cancellation.isAborted) return this.#out?.send(message);
   }
 }

@@ -1,5 +1,6 @@
 import { randomBytes } from "node:crypto";
 import { andThen, type Awaitable, recover } from "../../../async/awaitable.ts";
+import { LazyAbort } from "../../../async/lazy-abort.ts";
 import { RpcError } from "../../../errors/rpc-error.ts";
 import type { Batch } from "../../../jsonrpc/channel.ts";
 import type { Notification, Request, Response } from "../../../jsonrpc/message.ts";
@@ -35,7 +36,7 @@ export async function serveInitialize(
   try {
     const result = await server.handle(request, {
       era: { kind: "legacy", session: undefined },
-      signal: new AbortController().signal,
+      cancellation: new LazyAbort(),
       caller,
       notify: () => Promise.resolve(),
       beginSession: (handshake: Handshake) => {

@@ -71,21 +71,21 @@ export const httpOptionKeys: KeysOf<HttpOptions> = {
 };
 
 /** What is left to do for a request: nothing, when it was answered, or to read its body. */
-export type Handled = Awaitable<WantedBody | void>;
+export type Routed = Awaitable<WantedBody | void>;
 
 /** An endpoint that any HTTP server can be put in front of. */
 export interface HttpHandler {
   /** Every path that is served, and the methods it takes. */
   readonly routes: { readonly [path: string]: readonly string[] };
   /** Answers one request, or lets it in and wants its body. */
-  handle(http: HttpRequest, reply: Reply): Handled;
+  handle(http: HttpRequest, reply: Reply): Routed;
   /** From now on `GET /health` says that we are leaving, and no call begins; those that run may finish. */
   drain(): void;
   /** Ends every stream and forgets every session. */
   close(): void;
 }
 
-type Route = (admission: Admission) => Handled;
+type Route = (admission: Admission) => Routed;
 type Routes = { readonly [path: string]: { readonly [method: string]: Route } };
 
 /** The endpoint for a server: every revision on one path, and the two routes of 2024-11-05 beside it. */
@@ -110,7 +110,7 @@ export function createHttpHandler(server: Server, options: HttpOptions = {}): Ht
     ...(server.serves === "modern" ? {} : httpSseRoutes(endpoint, httpSse)),
   };
 
-  const serve = (http: HttpRequest, reply: Reply): Handled => {
+  const serve = (http: HttpRequest, reply: Reply): Routed => {
     const refusal = guard(http);
     if (refusal !== undefined) return refuse(reply, 403, refusal);
     const route = Object.hasOwn(routes, http.path) ? routes[http.path] : undefined;

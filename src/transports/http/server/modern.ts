@@ -1,5 +1,4 @@
 import { andThen, type Awaitable, isPromise, tryThen } from "../../../async/awaitable.ts";
-import type { Cancellation } from "../../../async/cancellation.ts";
 import { LazyAbort } from "../../../async/lazy-abort.ts";
 import { RpcError } from "../../../errors/rpc-error.ts";
 import type { RawJson } from "../../../json/raw.ts";
@@ -29,7 +28,7 @@ export class ModernCall implements WireContext, Admitted {
   readonly #admission: Admission;
   readonly #endpoint: Endpoint;
   readonly #accepted: Accepted;
-  readonly #abort = new LazyAbort();
+  readonly cancellation: LazyAbort = new LazyAbort();
   #sink: FrameSink | undefined;
   /** `gone`: the client hung up. `over`: the answer was given. */
   #state: "open" | "gone" | "over" = "open";
@@ -43,14 +42,6 @@ export class ModernCall implements WireContext, Admitted {
     this.#admission = admission;
     this.#endpoint = endpoint;
     this.#accepted = accepted;
-  }
-
-  get signal(): AbortSignal {
-    return this.#abort.signal;
-  }
-
-  get cancellation(): Cancellation {
-    return this.#abort;
   }
 
   serve(request: Request): Awaitable<void> {
@@ -83,19 +74,20 @@ export class ModernCall implements WireContext, Admitted {
   }
 
   notify(method: string, params: RawJson): Awaitable<void> {
-    if (this.#accepted.sse && !this.#abort.isAborted)
+    if (this.#accepted.sse && !this.cancellation.isAborted)
       return this.#write({ kind: "notification", method, params });
   }
 
   /** The caller's key was revoked. The client is still there, so the call ends with an answer. */
   revoke(): void {
-    if (this.#state !== "over") this.#abort.abort(new DOMException("The key was taken away", "AbortError"));
+    if (this.#state !== "over")
+      this.cancellation.abort(new DOMException("The key was taken away", "AbortError"));
   }
 
   #hangUp(): void {
     if (this.#state === "over") return;
     this.#state = "gone";
-    this.#abort.abort(new DOMException("The client hung up", "AbortError"));
+    this.cancellation.abort(new DOMException("The client hung up", "AbortError"));
   }
 
   #answer(response: Response, status: number): Awaitable<void> {

@@ -1,0 +1,270 @@
+import { andThen, type Awaitable, settled, tryThen } from "../async/awaitable.ts";
+import { NotFoundError } from "../errors/not-found-error.ts";
+import { RpcError } from "../errors/rpc-error.ts";
+import { ToolError } from "../errors/tool-error.ts";
+import { RawJson } from "../json/raw.ts";
+import { assertParamHeaders } from "../mcp/mirrored-headers.ts";
+import {
+  hasObjectRoot,
+  projectListed,
+  projectPrompt,
+  projectPromptResult,
+  projectTool,
+  projectToolResult,
+} from "../mcp/projection.ts";
+import type { Session } from "../mcp/session.ts";
+import type { CacheHints, CompletionRef, Resource, ResourceTemplate, Tool } from "../mcp/types.ts";
+import { failure } from "../tools/content.ts";
+import type { CallContext } from "../tools/context.ts";
+import type { CompletionProvider, PromptProvider, Provider, ResourceProvider } from "../tools/provider.ts";
+import { interact, type InteractionOptions, type RoundAttempt } from "./interaction.ts";
+import {
+  assertObject,
+  type Finish,
+  hintsOf,
+  type Method,
+  type Methods,
+  type MethodTable,
+  objectParam,
+  type Served,
+  stringParam,
+  stringsParam,
+} from "./method.ts";
+import { createFinishPage, createPager, type PagerOptions } from "./pages.ts";
+import type { UnknownTool } from "./to-rpc-error.ts";
+
+export interface MethodOptions {
+  readonly finish: Finish;
+  readonly interaction: InteractionOptions;
+  readonly pageSize: number;
+  readonly unknownTool: UnknownTool;
+}
+
+const empty = RawJson.fromText("{}");
+
+/** The methods that depend on what the provider offers. Those of a facet it lacks do not exist. */
+export function createMethods(provider: Provider, options: MethodOptions): MethodTable {
+  const { finish } = options;
+  const { resources, prompts, completion } = provider;
+  const finishPage = createFinishPage(provider, finish);
+  const parts: Parts = {
+    finish,
+    list: (spec, list) => {
+      const pager = createPager({ ...spec, pageSize: options.pageSize, finish: finishPage });
+      return ({ params, wire, context }) =>
+        andThen(settled(list(context)), (items) => pager(items, params?.at("cursor"), wire.era));
+    },
+    answer: (served, attempt, complete, rescue = rethrow) =>
+      tryThen(
+        () => interact(served.request, served.wire, options.interaction, attempt),
+        (ended) =>
+          ended.kind === "complete" ? complete(ended.result) : finish(ended.result, served.wire.era),
+        rescue,
+      ),
+  };
+  const both: Methods = {
+    ...toolMethods(provider, parts, options.unknownTool),
+    ...(resources === undefined ? {} : resourceMethods(resources, parts, () => hintsOf(provider))),
+    ...(prompts === undefined ? {} : promptMethods(prompts, parts)),
+    ...(completion === undefined ? {} : { "completion/complete": completeMethod(completion, finish) }),
+  };
+  return { modern: both, legacy: { ...both, ...subscriptionMethods(resources) } };
+}
+
+/** The one way in which tools, prompts and resources are listed and answered. */
+interface Parts {
+  readonly finish: Finish;
+  /** Serves one page of a list. */
+  list<T extends object>(
+    spec: Omit<PagerOptions<T>, "pageSize" | "finish">,
+    list: (context: CallContext) => Awaitable<readonly T[]>,
+  ): Method;
+  /** Serves a request that may have to ask its caller something. `complete` makes its result ready. */
+  answer(
+    served: Served,
+    attempt: RoundAttempt,
+    complete: (result: RawJson) => Awaitable<RawJson>,
+    rescue?: (error: unknown) => RawJson,
+  ): Awaitable<RawJson>;
+}
+
+function rethrow(error: unknown): never {
+  throw error;
+}
+
+function toolMethods(provider: Provider, { finish, list, answer }: Parts, unknownTool: UnknownTool): Methods {
+  const findTool = (name: string, context: CallContext): Awaitable<Tool | undefined> =>
+    provider.toolNamed === undefined
+      ? andThen(settled(provider.listTools(context)), (tools) => byName(tools).get(name))
+      : settled(provider.toolNamed(name, context));
+
+  const isWrapped = (name: string, context: CallContext): Awaitable<boolean> =>
+    andThen(findTool(name, context), (tool) => {
+      const schema = tool?.outputSchema;
+      return schema !== undefined && !hasObjectRoot(schema);
+    });
+
+  const toResult = (name: string, result: RawJson, { wire, context }: Served): Awaitable<RawJson> => {
+    const { era } = wire;
+    if (era.kind === "modern" || era.session === undefined) return finish(result, era);
+    assertObject(result);
+    const { revision } = era.session.handshake;
+    return andThen(result.has("structuredContent") && isWrapped(name, context), (wrapped) =>
+      projectToolResult(result, revision, wrapped),
+    );
+  };
+
+  const call = (name: string, args: RawJson, served: Served): Awaitable<RawJson> =>
+    answer(
+      served,
+      (resumption) => provider.callTool({ name, arguments: args, resumption }, served.context),
+      (result) => toResult(name, result, served),
+      (error) => {
+        const told = toFailure(error, unknownTool);
+        if (told === undefined) throw error;
+        return finish(RawJson.fromValue(failure(told)), served.wire.era);
+      },
+    );
+
+  return {
+    "tools/list": list({ member: "tools", keyOf: ({ name }) => name, project: projectTool }, (context) =>
+      provider.listTools(context),
+    ),
+    "tools/call": (served) => {
+      const { params, wire, context } = served;
+      const name = stringParam(params, "name");
+      const args = objectParam(params, "arguments") ?? empty;
+      const { headers } = wire;
+      if (headers === undefined || wire.era.kind === "legacy") return call(name, args, served);
+      return andThen(findTool(name, context), (tool) => {
+        assertParamHeaders(tool, args, headers);
+        return call(name, args, served);
+      });
+    },
+  };
+}
+
+const named = new WeakMap<readonly Tool[], ReadonlyMap<string, Tool>>();
+
+/** The tools of a list by name, kept for a list that cannot change. */
+function byName(tools: readonly Tool[]): ReadonlyMap<string, Tool> {
+  let found = named.get(tools);
+  if (found === undefined) {
+    found = new Map(tools.map((tool) => [tool.name, tool]));
+    if (Object.isFrozen(tools)) named.set(tools, found);
+  }
+  return found;
+}
+
+/** What the model is told about a failed call; undefined when the client is told instead. */
+function toFailure(error: unknown, unknownTool: UnknownTool): string | undefined {
+  if (error instanceof ToolError) return error.message;
+  const isUnknown = error instanceof NotFoundError && error.what === "tool";
+  return isUnknown && unknownTool === "is_error" ? error.message : undefined;
+}
+
+function promptMethods(prompts: PromptProvider, { finish, list, answer }: Parts): Methods {
+  return {
+    "prompts/list": list(
+      { member: "prompts", keyOf: ({ name }) => name, project: projectPrompt },
+      (context) => prompts.listPrompts(context),
+    ),
+    "prompts/get": (served) => {
+      const { params, wire, context } = served;
+      const name = stringParam(params, "name");
+      const args = stringsParam(params, "arguments");
+      const session = sessionOf(served);
+      return answer(
+        served,
+        (resumption) => prompts.getPrompt({ name, arguments: args, resumption }, context),
+        (result) => {
+          const finished = finish(result, wire.era);
+          return session === undefined ? finished : projectPromptResult(finished, session.handshake.revision);
+        },
+      );
+    },
+  };
+}
+
+/** What depends on answers that only this caller gave is not for keeping (2026-07-28, multi round-trip requests). */
+const uncached: CacheHints = { ttlMs: 0, cacheScope: "private" };
+
+/** `hints` says how long what is read may be kept, where the provider does not say. */
+function resourceMethods(
+  resources: ResourceProvider,
+  { finish, list, answer }: Parts,
+  hints: () => CacheHints,
+): Methods {
+  return {
+    "resources/list": list(
+      { member: "resources", keyOf: ({ uri }: Resource) => uri, project: projectListed },
+      (context) => resources.listResources(context),
+    ),
+    "resources/templates/list": list(
+      {
+        member: "resourceTemplates",
+        keyOf: ({ uriTemplate }: ResourceTemplate) => uriTemplate,
+        project: projectListed,
+      },
+      (context) => resources.listTemplates(context),
+    ),
+    "resources/read": (served) => {
+      const { params, wire, context } = served;
+      const uri = stringParam(params, "uri");
+      const isRetry = params?.has("inputResponses") === true || params?.has("requestState") === true;
+      return answer(
+        served,
+        (resumption) => resources.readResource({ uri, resumption }, context),
+        (result) => finish(result, wire.era, isRetry ? uncached : hints()),
+      );
+    },
+  };
+}
+
+/** Subscriptions of legacy clients; modern ones send `subscriptions/listen`. */
+function subscriptionMethods(resources: ResourceProvider | undefined): Methods {
+  if (resources?.watch === undefined) return {};
+  return {
+    "resources/subscribe": async (served) => {
+      const uri = stringParam(served.params, "uri");
+      const subscriptions = sessionOf(served)?.subscriptions;
+      if (subscriptions?.has(uri) === false) {
+        const stop = (await resources.watch?.(uri, served.context)) ?? (() => {});
+        // The same request may have come twice at once; one watch is enough.
+        subscriptions.get(uri)?.();
+        subscriptions.set(uri, stop);
+      }
+      return empty;
+    },
+    "resources/unsubscribe": (served) => {
+      const uri = stringParam(served.params, "uri");
+      const subscriptions = sessionOf(served)?.subscriptions;
+      subscriptions?.get(uri)?.();
+      subscriptions?.delete(uri);
+      return empty;
+    },
+  };
+}
+
+function sessionOf({ wire: { era } }: Served): Session | undefined {
+  return era.kind === "legacy" ? era.session : undefined;
+}
+
+function completeMethod(completion: CompletionProvider, finish: Finish): Method {
+  return async ({ params, wire, context }) => {
+    const ref = parseRef(objectParam(params, "ref"));
+    const argument = objectParam(params, "argument");
+    const name = stringParam(argument, "name");
+    const value = stringParam(argument, "value");
+    const known = stringsParam(objectParam(params, "context"), "arguments");
+    const result = await completion.complete({ ref, argument: { name, value }, known }, context);
+    return finish(RawJson.fromValue({ completion: result }), wire.era);
+  };
+}
+
+function parseRef(ref: RawJson | undefined): CompletionRef {
+  const type = stringParam(ref, "type");
+  if (type === "ref/prompt") return { type, name: stringParam(ref, "name") };
+  if (type === "ref/resource") return { type, uri: stringParam(ref, "uri") };
+  throw new RpcError("rpc.invalid_params", "Invalid params: ref.type must be ref/prompt or ref/resource");
+}
