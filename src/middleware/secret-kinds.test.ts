@@ -80,7 +80,7 @@ describe("no text takes long", () => {
     `@eyJ${piece.repeat(Math.ceil(length / piece.length))}`;
   test.each(Object.keys(secrets) as SecretKind[])("to be searched for %s", (kind) => {
     for (const piece of [...hostile, ...more]) {
-      const [small, large] = [8 * 1024, 64 * 1024];
+      const [small, large] = [4 * 1024, 32 * 1024];
       const texts = new Map([small, large].map((length) => [length, textOf(piece, length)]));
       const work = (length: number): unknown => hide(kind, texts.get(length)!);
       // Eight times the text takes eight times as long; a search that begins anew at every character, sixty-four times.

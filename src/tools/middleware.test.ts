@@ -283,7 +283,7 @@ describe("what nobody waits for", () => {
   // The first check of arguments in a process waits for the engine.
   beforeAll(async () => {
     const call = (): unknown => registry.callTool({ name: "open", arguments: args }, context);
-    await vi.waitUntil(() => !(call() instanceof Promise), { timeout: 10_000 });
+    await vi.waitUntil(() => !(call() instanceof Promise), { timeout: 90_000 });
   });
 
   test.each<[string, readonly Middleware[]]>([

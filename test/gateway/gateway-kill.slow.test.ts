@@ -8,7 +8,6 @@ import { type CliGateway, familyOf, startCliGateway } from "./support/cli-gatewa
 
 /** `node scripts/chaos.mjs gateway` for a long run. */
 const rounds = Number(process.env["JUNCTOR_GATEWAY_KILLS"] ?? 3);
-const leftAfterMs = 5000;
 
 const root = fileURLToPath(new URL("../..", import.meta.url));
 const fixture = fileURLToPath(new URL("../fixtures/children/chaos-server.mjs", import.meta.url));
@@ -38,7 +37,7 @@ const upOf = ({ log }: CliGateway): readonly string[] =>
 
 describe.runIf(process.platform === "linux")("a gateway that is killed", () => {
   test(
-    `leaves no process of its children after ${leftAfterMs} ms, ${rounds} times`,
+    `leaves no process of its children, ${rounds} times`,
     async () => {
       let slowestMs = 0;
       for (let round = 0; round < rounds; round++) {
@@ -52,7 +51,7 @@ describe.runIf(process.platform === "linux")("a gateway that is killed", () => {
         const killedAt = performance.now();
         gateway.process.kill("SIGKILL");
         expect(await gateway.exited).toEqual({ code: null, signal: "SIGKILL" });
-        await expect.poll(() => family.left(), { timeout: leftAfterMs }).toEqual([]);
+        await expect.poll(() => family.left()).toEqual([]);
         slowestMs = Math.max(slowestMs, performance.now() - killedAt);
       }
       if ("JUNCTOR_GATEWAY_KILLS" in process.env)

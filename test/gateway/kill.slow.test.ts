@@ -36,7 +36,7 @@ const isUp = ({ gateway }: TestGateway, server: string): boolean =>
   gateway.status().find(({ name }) => name === server)?.status === "up";
 
 async function killOne(at: TestGateway, server: string): Promise<Kill> {
-  await expect.poll(() => isUp(at, server), { timeout: 70_000 }).toBe(true);
+  await expect.poll(() => isUp(at, server)).toBe(true);
   const pid = at.pidsOf(server).at(-1)!;
   process.kill(pid, "SIGKILL");
   const now = performance.now();
@@ -48,7 +48,7 @@ async function killOne(at: TestGateway, server: string): Promise<Kill> {
 
 async function seeRise(at: TestGateway, kill: Kill): Promise<void> {
   const isBack = (): boolean => isUp(at, kill.server) && at.pidsOf(kill.server).at(-1) !== kill.pid;
-  await expect.poll(isBack, { timeout: 70_000 }).toBe(true);
+  await expect.poll(isBack).toBe(true);
   kill.upAt = performance.now();
 }
 
@@ -85,7 +85,7 @@ test(
       await load.made(((count + 1) * killEveryMs * callsPerSecond) / 1000);
       done.push(await killOne(at, servers[count % servers.length]!));
     }
-    await expect.poll(() => done.every(({ upAt }) => upAt < Infinity), { timeout: 70_000 }).toBe(true);
+    await expect.poll(() => done.every(({ upAt }) => upAt < Infinity)).toBe(true);
     const records = await load.stop();
 
     const failed = records.filter(({ outcome }) => outcome.kind === "error");
@@ -141,5 +141,5 @@ test(
     await after.made(5 * servers.length);
     expect((await after.stop()).filter(({ outcome }) => outcome.kind !== "result")).toEqual([]);
   },
-  kills * 10_000,
+  kills * 30_000,
 );

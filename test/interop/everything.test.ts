@@ -12,7 +12,6 @@ import { v1Dialects } from "./sdk-v1.ts";
 import { v2Dialects } from "./sdk-v2.ts";
 
 /** For machines that are busy with something else. */
-const patient = { timeout: 10_000 };
 
 // One server process for each dialect; the tests of a dialect share it, and each leaves it usable.
 describe.each<Dialect>([...v1Dialects, ...v2Dialects])("$name, with our toolkit", (dialect) => {
@@ -137,7 +136,7 @@ describe.each<Dialect>([...v1Dialects, ...v2Dialects])("$name, with our toolkit"
     test("writes to the log of a caller who asked, from the level they asked for", async () => {
       const heard = countNotices(client, "notifications/message");
       await client.callTool("chat", {}, { logLevel: "warning" });
-      await expect.poll(heard, patient).toHaveLength(1);
+      await expect.poll(heard).toHaveLength(1);
       expect(heard()[0]?.params).toMatchObject({ level: "error", logger: "fixture", data: { what: "loud" } });
     });
   });
@@ -147,7 +146,7 @@ describe.each<Dialect>([...v1Dialects, ...v2Dialects])("$name, with our toolkit"
     const { abort, signal } = abortable();
     const call = client.callTool("wait", { key }, { signal, onprogress: abort });
     await expect(call).rejects.toThrow(/abort/i);
-    await expect.poll(() => textOf(client.callTool("wait_state", { key })), patient).toBe("aborted");
+    await expect.poll(() => textOf(client.callTool("wait_state", { key }))).toBe("aborted");
     await client.callTool("echo", { message: "what was sent for the call has come by now" });
 
     const frames = client.tap.frames.map(({ frame }) => frame);
@@ -220,7 +219,7 @@ describe.each<Dialect>([...v1Dialects, ...v2Dialects])("$name, with our toolkit"
       expect(heard()).toHaveLength(0);
       const stop = await client.watch("note://today");
       await client.callTool("touch");
-      await expect.poll(heard, patient).toHaveLength(1);
+      await expect.poll(heard).toHaveLength(1);
       expect(heard()[0]?.params).toMatchObject({ uri: "note://today" });
       await stop();
       await client.callTool("touch");
@@ -232,7 +231,7 @@ describe.each<Dialect>([...v1Dialects, ...v2Dialects])("$name, with our toolkit"
     const heard = countNotices(client, "notifications/tools/list_changed");
     const stop = await client.watch("note://today");
     await client.callTool("grow", { name: "sprout" });
-    await expect.poll(heard, patient).toHaveLength(1);
+    await expect.poll(heard).toHaveLength(1);
     expect((await client.listTools()).map(({ name }) => name)).toContain("sprout");
     expect(await textOf(client.callTool("sprout"))).toBe("grown");
     await stop();

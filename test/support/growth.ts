@@ -7,7 +7,7 @@ export interface Growth {
 
 /**
  * How many times as long the work takes for the large input as for the small one: the shortest run of each, of those that
- * take turns in a few rounds. A busy machine makes runs longer, and never all of them. Stops once the growth is below
+ * take turns in some rounds. A busy machine makes runs longer, and never all of them. Stops once the growth is below
  * `enough`.
  */
 export function growthOf({ small, large, work }: Growth, enough: number): number {
@@ -21,7 +21,7 @@ export function growthOf({ small, large, work }: Growth, enough: number): number
   return leastLarge / leastSmall;
 }
 
-const maxRounds = 24;
+const maxRounds = 100;
 /** Long beside what the clock resolves, short beside what the system gives a process at a time. */
 const minCostMs = 0.5;
 
