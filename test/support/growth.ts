@@ -21,7 +21,7 @@ export function growthOf({ small, large, work }: Growth, enough: number): number
   return leastLarge / leastSmall;
 }
 
-const maxRounds = 100;
+const maxRounds = 24;
 /** Long beside what the clock resolves, short beside what the system gives a process at a time. */
 const minCostMs = 0.5;
 
