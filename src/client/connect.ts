@@ -221,8 +221,8 @@ async function connectHttp(url: URL, options: ConnectOptions): Promise<Client> {
     isHttp: true,
     open: async (events: LinkEvents): Promise<Link> => {
       // undici takes 80 ms to load, which a program that reaches nobody over HTTP should not pay for.
-      const { HttpLink } = await import("../transports/http/client/http-link.ts");
-      return new HttpLink(url, { events, headers, maxResponseBytes, clock, onWarning });
+      const { createHttpLink } = await import("../transports/http/client/http-link.ts");
+      return createHttpLink(url, { events, headers, maxResponseBytes, clock, onWarning });
     },
   };
   try {

@@ -76,7 +76,7 @@ describe("an exchange", () => {
     const clock = createVirtualClock();
     const { url, dispatcher, sockets } = await listen((_, response) => response.write("enough"));
     const sink: ReplySink = { head: () => {}, chunk: () => true };
-    await new Exchange(dispatcher, { to: toTarget(url), method: "GET", headers: [] }, sink, clock).ended;
+    await new Exchange(dispatcher, { to: toTarget(url), method: "GET", headers: [] }, sink, { clock }).ended;
     expect(sockets.size).toBe(1);
     await clock.advance(1000);
     await expect.poll(() => sockets.size).toBe(0);

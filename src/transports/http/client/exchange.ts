@@ -8,6 +8,9 @@ import { failureCodeOf, systemCodeOf } from "../../../errors/failure-code.ts";
 import { HttpError } from "../../../errors/http-error.ts";
 import { RpcError } from "../../../errors/rpc-error.ts";
 import { Pieced, minPiecedBytes } from "../../../json/pieced.ts";
+import type { Incoming } from "../../../jsonrpc/channel.ts";
+import { parseMessage, parsePieced } from "../../../jsonrpc/parse.ts";
+import { messageShape } from "../../../mcp/shape.ts";
 
 /** Where requests go. Taking a URL apart for each of them would cost more than a small answer takes to read. */
 export interface HttpTarget {
@@ -41,9 +44,17 @@ export interface ReplySink {
 /** How long the rest of a response may take whose beginning was enough; then its socket is closed. */
 const restMs = 1000;
 
+/** What is the same for many exchanges. */
+interface ExchangeTerms {
+  readonly clock: Clock;
+  /** Told when nothing more is wanted of an exchange, before `ended` settles. */
+  readonly onOver?: (exchange: Exchange) => void;
+}
+
 /**
  * One request and its response, straight on undici's dispatcher: the streams of its friendlier functions cost more than
- * everything else about a small call. Redirects are not followed: the headers may hold credentials.
+ * everything else about a small call. Redirects are not followed: the headers may hold credentials. It has many members
+ * because undici wants its five callbacks on one object, and an object for each of its concerns would cost every call.
  */
 export class Exchange implements Dispatcher.DispatchHandler {
   /**
@@ -55,26 +66,22 @@ export class Exchange implements Dispatcher.DispatchHandler {
   number = 0;
   readonly #request: OutgoingRequest;
   readonly #sink: ReplySink;
-  readonly #clock: Clock;
-  readonly #onOver: ((exchange: Exchange) => void) | undefined;
+  readonly #terms: ExchangeTerms;
   #settle!: { resolve: () => void; reject: (reason: unknown) => void };
   #controller: Dispatcher.DispatchController | undefined;
   #isSent = false;
   #isOver = false;
   #stopRest: (() => void) | undefined;
 
-  /** `onOver` is told when nothing more is wanted of it, before `ended` settles. */
   constructor(
     dispatcher: Dispatcher,
     request: OutgoingRequest,
     sink: ReplySink,
-    clock: Clock = systemClock,
-    onOver?: (exchange: Exchange) => void,
+    terms: ExchangeTerms = { clock: systemClock },
   ) {
     this.#request = request;
     this.#sink = sink;
-    this.#clock = clock;
-    this.#onOver = onOver;
+    this.#terms = terms;
     this.ended = new Promise((resolve, reject) => {
       this.#settle = { resolve, reject };
     });
@@ -152,7 +159,7 @@ export class Exchange implements Dispatcher.DispatchHandler {
   #enough(): void {
     this.#over();
     this.#settle.resolve();
-    this.#stopRest = this.#clock.timer(restMs, () => this.#controller?.abort(toError(undefined)));
+    this.#stopRest = this.#terms.clock.timer(restMs, () => this.#controller?.abort(toError(undefined)));
   }
 
   #fail(error: unknown): void {
@@ -164,7 +171,7 @@ export class Exchange implements Dispatcher.DispatchHandler {
     if (this.#isOver) return;
     this.#isOver = true;
     this.#request.stop?.offAbort(this.#giveUp);
-    this.#onOver?.(this);
+    this.#terms.onOver?.(this);
   }
 
   readonly #giveUp = (): void => this.abort(this.#request.stop?.reason);
@@ -199,9 +206,12 @@ export class WholeReply implements ReplySink {
     return false;
   }
 
-  /** The body, if it is a large one, in the pieces it came in. */
-  get pieced(): Pieced | undefined {
-    return this.#length < minPiecedBytes ? undefined : new Pieced(this.#chunks);
+  /** The body as a message. A large one is parsed in the pieces it came in. */
+  parse(): Incoming {
+    const options = { shape: messageShape };
+    return this.#length < minPiecedBytes
+      ? parseMessage(this.body, options)
+      : parsePieced(new Pieced(this.#chunks), options);
   }
 
   get body(): Uint8Array {

@@ -59,7 +59,7 @@ export async function connectHttpSse(url: URL, options: HttpSseOptions): Promise
       dispatcher,
       { to: toTarget(url), method: "GET", headers, stop: closing },
       stream,
-      clock,
+      { clock },
     );
     ended.then(
       () => stream.ended(),

@@ -1,12 +1,10 @@
 import type { IncomingHttpHeaders } from "node:http";
 import type { Batch, Incoming } from "../../../jsonrpc/channel.ts";
 import type { RequestId, Response } from "../../../jsonrpc/message.ts";
-import { parseMessage, parsePieced } from "../../../jsonrpc/parse.ts";
+import { parseMessage } from "../../../jsonrpc/parse.ts";
 import { messageShape } from "../../../mcp/shape.ts";
-import { type ReplySink, WholeReply, mediaTypeOf } from "./exchange.ts";
+import { mediaTypeOf, type ReplySink, WholeReply } from "./exchange.ts";
 import { SseReader } from "./sse-reader.ts";
-
-const nothing = new Uint8Array(0);
 
 /** Takes what is no answer: notifications, a legacy server's requests, nonsense. */
 export type TakeMessage = (message: Exclude<Incoming, Response | Batch>) => void;
@@ -16,8 +14,8 @@ export type TakeMessage = (message: Exclude<Incoming, Response | Batch>) => void
  * Messages are passed on in the order they came, those beside the answer included.
  */
 export class ReplyReader implements ReplySink {
-  status = 0;
-  headers: IncomingHttpHeaders = {};
+  /** The last response: its status, its headers and, unless it is a stream, its body. */
+  whole: WholeReply;
   isStream = false;
   answer: Response | undefined;
   /** How many events with data came. */
@@ -25,30 +23,25 @@ export class ReplyReader implements ReplySink {
   readonly #id: RequestId | undefined;
   readonly #take: TakeMessage;
   readonly #maxBytes: number;
-  #whole: WholeReply | undefined;
   #stream: SseReader | undefined;
-  #lastEventId: string | undefined;
-  #retryMs: number | undefined;
 
   /** Without an id nothing is an answer: that is a stream of announcements. */
   constructor(id: RequestId | undefined, maxBytes: number, take: TakeMessage) {
     this.#id = id;
     this.#take = take;
     this.#maxBytes = maxBytes;
+    this.whole = new WholeReply(maxBytes);
   }
 
   head(status: number, headers: IncomingHttpHeaders): void {
-    this.status = status;
-    this.headers = headers;
+    this.whole.head(status, headers);
     this.isStream = status === 200 && mediaTypeOf(headers) === "text/event-stream";
-    this.#lastEventId = this.lastEventId;
-    this.#retryMs = this.retryMs;
-    this.#stream = this.isStream ? new SseReader(this.#maxBytes) : undefined;
-    this.#whole = this.isStream ? undefined : new WholeReply(this.#maxBytes);
+    // A stream that breaks before it brought an id is resumed after the id of the one before it.
+    if (this.isStream) this.#stream = new SseReader(this.#maxBytes, this.#stream);
   }
 
   chunk(bytes: Uint8Array): boolean {
-    if (this.#stream === undefined) return this.#whole?.chunk(bytes) ?? true;
+    if (!this.isStream || this.#stream === undefined) return this.whole.chunk(bytes);
     for (const { data } of this.#stream.read(bytes)) {
       if (data.length === 0) continue;
       this.events++;
@@ -68,28 +61,16 @@ export class ReplyReader implements ReplySink {
 
   /** Another response is to come. */
   rewind(): void {
-    this.status = 0;
+    this.whole = new WholeReply(this.#maxBytes);
     this.isStream = false;
   }
 
-  /** The id to resume after; kept when a resumed stream breaks before it brought one. */
+  /** The id to resume after. */
   get lastEventId(): string | undefined {
-    return this.#stream?.lastEventId ?? this.#lastEventId;
+    return this.#stream?.lastEventId;
   }
 
   get retryMs(): number | undefined {
-    return this.#stream?.retryMs ?? this.#retryMs;
-  }
-
-  /** The body as a message. */
-  parse(): Incoming {
-    const pieced = this.#whole?.pieced;
-    return pieced === undefined
-      ? parseMessage(this.body, { shape: messageShape })
-      : parsePieced(pieced, { shape: messageShape });
-  }
-
-  get body(): Uint8Array {
-    return this.#whole?.body ?? nothing;
+    return this.#stream?.retryMs;
   }
 }

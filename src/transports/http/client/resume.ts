@@ -6,7 +6,7 @@ import { RpcError, rpcCodes } from "../../../errors/rpc-error.ts";
 import { SessionExpiredError } from "../../../errors/session-expired-error.ts";
 import type { Incoming } from "../../../jsonrpc/channel.ts";
 import type { RequestId, Response } from "../../../jsonrpc/message.ts";
-import { type ReplySink, httpErrorOf, isRefused, mediaTypeOf } from "./exchange.ts";
+import { httpErrorOf, isRefused, mediaTypeOf, type ReplySink, type WholeReply } from "./exchange.ts";
 import type { HttpWay } from "./http-way.ts";
 import { ReplyReader, type TakeMessage } from "./reply-reader.ts";
 
@@ -21,11 +21,10 @@ const maxResumes = 5;
  * its events. Rejects at once when it cannot come any more.
  */
 export function awaitAnswer(
-  way: HttpWay,
   posted: Promise<void>,
+  way: HttpWay,
   reader: ReplyReader,
-  id: RequestId,
-  stop: Cancellation,
+  { id, stop }: { readonly id: RequestId; readonly stop: Cancellation },
 ): Promise<Response> {
   return posted.then(
     () => (reader.isStream ? awaitStreamed(way, undefined, reader, stop) : toAnswer(way, reader, id)),
@@ -73,14 +72,15 @@ async function resume(
 ): Promise<unknown> {
   reader.rewind();
   try {
-    await way.get(reader, { stop, headers: ["last-event-id", lastEventId] });
+    await way.send(reader, { method: "GET", stop, headers: ["last-event-id", lastEventId] });
   } catch (error) {
     if (isBroken(error)) return error;
     throw error;
   }
   if (reader.isStream) return undefined;
-  const refused = httpErrorOf(reader.status, way.url, reader.body);
-  if (reader.status >= 500) return refused;
+  const { status, body } = reader.whole;
+  const refused = httpErrorOf(status, way.url, body);
+  if (status >= 500) return refused;
   throw lost(way, refused);
 }
 
@@ -96,8 +96,8 @@ function lost({ target }: HttpWay, cause: unknown): ClosedError {
 
 /** The answer in a JSON body, or the error that says why there is none. */
 function toAnswer(way: HttpWay, reader: ReplyReader, id: RequestId): Response {
-  const { status } = reader;
-  const message = reader.parse();
+  const { status } = reader.whole;
+  const message = reader.whole.parse();
   const isForUs = message.kind === "result" || message.kind === "error" ? message.id === id : false;
   const isForgotten =
     (status === 404 && !(isForUs && isUnknownMethod(message))) ||
@@ -108,15 +108,15 @@ function toAnswer(way: HttpWay, reader: ReplyReader, id: RequestId): Response {
   }
   if (message.kind === "result" && isForUs && status < 300) return message;
   // Authorization is between the client and HTTP, whatever the body says.
-  if (status === 401 || status === 403) throw httpErrorOf(status, way.url, reader.body);
+  if (status === 401 || status === 403) throw httpErrorOf(status, way.url, reader.whole.body);
   // An error without an id is about the only request there was.
   if (message.kind === "error" && (isForUs || message.id === undefined)) return message;
-  if (status < 300) throw notMcp(way, reader);
-  throw httpErrorOf(status, way.url, reader.body);
+  if (status < 300) throw notMcp(way, reader.whole);
+  throw httpErrorOf(status, way.url, reader.whole.body);
 }
 
 /** A web page, or whatever else a URL that is no MCP endpoint answers with. */
-function notMcp({ target, url }: HttpWay, { status, headers, body }: ReplyReader): RpcError {
+function notMcp({ target, url }: HttpWay, { status, headers, body }: WholeReply): RpcError {
   const isPage = mediaTypeOf(headers) === "text/html";
   const what = isPage ? "a web page" : "something that is no answer to the request";
   const text = `${target} answered ${status} with ${what}: is this the URL of an MCP endpoint?`;
@@ -159,6 +159,7 @@ export async function listenForAnnouncements(way: HttpWay, options: ListenOption
   const sink: ReplySink = {
     head: (status, headers) => {
       const mayHaveMissed = wasOpen && reader.lastEventId === undefined;
+      reader.rewind();
       reader.head(status, headers);
       if (!reader.isStream) return;
       openedAt = way.clock.now();
@@ -171,8 +172,8 @@ export async function listenForAnnouncements(way: HttpWay, options: ListenOption
     try {
       const { lastEventId } = reader;
       const headers = lastEventId === undefined ? [] : ["last-event-id", lastEventId];
-      await way.get(sink, { stop, headers });
-      if (!reader.isStream && reader.status < 500) return; // Not offered (405), or the session is over.
+      await way.send(sink, { method: "GET", stop, headers });
+      if (!reader.isStream && reader.whole.status < 500) return; // Not offered (405), or the session is over.
     } catch (error) {
       if (signal.aborted) return;
       onWarning?.(`The stream of announcements broke: ${String(error)}`);

@@ -48,8 +48,11 @@ export class SseReader {
   #event: string | undefined;
   #id: string | undefined;
 
-  constructor(maxEventBytes: number) {
+  /** `resumed` is the reader of the stream that this one goes on with. */
+  constructor(maxEventBytes: number, resumed?: SseReader) {
     this.#maxEventBytes = maxEventBytes;
+    this.lastEventId = resumed?.lastEventId;
+    this.retryMs = resumed?.retryMs;
   }
 
   /**
