@@ -16,9 +16,9 @@ describe("a deadline", () => {
     await clock.advance(60);
     deadline.touch();
     await clock.advance(99);
-    expect(deadline.signal.aborted).toBe(false);
+    expect(deadline.stop.signal.aborted).toBe(false);
     await clock.advance(1);
-    expect(deadline.signal.reason).toMatchObject({ kind: "idle", timeoutMs: 100 });
+    expect(deadline.stop.signal.reason).toMatchObject({ kind: "idle", timeoutMs: 100 });
   });
 
   test("fires when the whole took too long, touched or not", async () => {
@@ -28,7 +28,7 @@ describe("a deadline", () => {
       await clock.advance(50);
       deadline.touch();
     }
-    expect(deadline.signal.reason).toMatchObject({ kind: "total", timeoutMs: 250 });
+    expect(deadline.stop.signal.reason).toMatchObject({ kind: "total", timeoutMs: 250 });
   });
 
   test("stands still while it is held, by as many as hold it", async () => {
@@ -40,12 +40,12 @@ describe("a deadline", () => {
     first();
     first();
     await clock.advance(1000);
-    expect(deadline.signal.aborted).toBe(false);
+    expect(deadline.stop.signal.aborted).toBe(false);
     second();
     await clock.advance(99);
-    expect(deadline.signal.aborted).toBe(false);
+    expect(deadline.stop.signal.aborted).toBe(false);
     await clock.advance(101);
-    expect(deadline.signal.aborted).toBe(true);
+    expect(deadline.stop.signal.aborted).toBe(true);
   });
 
   test.each([true, false])("says whether anything was sent: %s", async (isSent) => {
@@ -53,14 +53,14 @@ describe("a deadline", () => {
     using deadline = createDeadline({ timeoutMs: 1, clock });
     deadline.isSent = isSent;
     await clock.advance(1);
-    expect(deadline.signal.reason).toMatchObject({ delivery: isSent ? "outcome_unknown" : "not_sent" });
+    expect(deadline.stop.signal.reason).toMatchObject({ delivery: isSent ? "outcome_unknown" : "not_sent" });
   });
 
   test("passes on that the caller gave up, also when that was before", () => {
     const clock = createVirtualClock();
     using deadline = createDeadline({ signal: AbortSignal.abort("why"), clock });
-    expect(deadline.signal.reason).toBeInstanceOf(AbortedError);
-    expect(deadline.signal.reason).toMatchObject({ cause: "why" });
+    expect(deadline.stop.signal.reason).toBeInstanceOf(AbortedError);
+    expect(deadline.stop.signal.reason).toMatchObject({ cause: "why" });
   });
 
   test("leaves no timer and no listener behind", () => {

@@ -45,12 +45,11 @@ export class Deadlines {
   }
 
   start({ signal, stop, timeoutMs, maxTotalMs }: TimeLimits): Deadline {
-    const deadline = new Deadline(
-      this,
-      signal === undefined ? stop : fromSignal(signal),
-      timeoutMs ?? this.#defaults.timeoutMs ?? Number.POSITIVE_INFINITY,
-      maxTotalMs ?? this.#defaults.maxTotalMs ?? Number.POSITIVE_INFINITY,
-    );
+    const deadline = new Deadline(this, {
+      caller: signal === undefined ? stop : fromSignal(signal),
+      idleMs: timeoutMs ?? this.#defaults.timeoutMs ?? Number.POSITIVE_INFINITY,
+      totalMs: maxTotalMs ?? this.#defaults.maxTotalMs ?? Number.POSITIVE_INFINITY,
+    });
     deadline.number = this.#running.add(deadline);
     this.wakeAt(deadline.dueAt);
     return deadline;
@@ -91,6 +90,12 @@ export class Deadlines {
   }
 }
 
+interface DeadlineTerms {
+  readonly caller: Cancellation | undefined;
+  readonly idleMs: number;
+  readonly totalMs: number;
+}
+
 /** The one clock of a call: whichever of its three reasons comes first aborts it. Dispose it when the call ended. */
 export class Deadline implements Disposable {
   /** Aborted with a `TimeoutError` or an `AbortedError`. */
@@ -100,41 +105,35 @@ export class Deadline implements Disposable {
   /** Its number among those that run, for whoever started it. */
   number = 0;
   readonly #all: Deadlines;
-  readonly #caller: Cancellation | undefined;
-  readonly #idleMs: number;
-  readonly #totalMs: number;
+  readonly #terms: DeadlineTerms;
   readonly #startedAt: number;
   #touchedAt: number;
   #holds = 0;
 
-  constructor(all: Deadlines, caller: Cancellation | undefined, idleMs: number, totalMs: number) {
+  constructor(all: Deadlines, terms: DeadlineTerms) {
+    const { caller } = terms;
     this.#all = all;
-    this.#caller = caller;
-    this.#idleMs = idleMs;
-    this.#totalMs = totalMs;
+    this.#terms = terms;
     this.#startedAt = all.clock.now();
     this.#touchedAt = this.#startedAt;
     if (caller?.isAborted === true) this.#giveUp();
     else caller?.onAbort(this.#giveUp);
   }
 
-  get signal(): AbortSignal {
-    return this.stop.signal;
-  }
-
   /** When the first of its limits is reached, as far as is known now. */
   get dueAt(): number {
     if (this.stop.isAborted) return Number.POSITIVE_INFINITY;
-    const totalAt = this.#startedAt + this.#totalMs;
-    return this.#holds > 0 ? totalAt : Math.min(this.#touchedAt + this.#idleMs, totalAt);
+    const totalAt = this.#startedAt + this.#terms.totalMs;
+    return this.#holds > 0 ? totalAt : Math.min(this.#touchedAt + this.#terms.idleMs, totalAt);
   }
 
   /** Aborts it if it is due. */
   check(now: number): void {
     if (now < this.dueAt) return;
-    const isTotal = now >= this.#startedAt + this.#totalMs;
-    const [kind, ms] = isTotal ? (["total", this.#totalMs] as const) : (["idle", this.#idleMs] as const);
-    this.stop.abort(new TimeoutError(kind, ms, this.#delivery));
+    const isTotal = now >= this.#startedAt + this.#terms.totalMs;
+    const { idleMs, totalMs } = this.#terms;
+    const delivery = toDelivery(this.isSent);
+    this.stop.abort(new TimeoutError(isTotal ? "total" : "idle", isTotal ? totalMs : idleMs, delivery));
   }
 
   /** Something happened, so it is not idle. Only the time is noted: progress may come by the thousand. */
@@ -155,15 +154,15 @@ export class Deadline implements Disposable {
   }
 
   [Symbol.dispose](): void {
-    this.#caller?.offAbort(this.#giveUp);
+    this.#terms.caller?.offAbort(this.#giveUp);
     this.#all.end(this);
   }
 
-  get #delivery(): Delivery {
-    return this.isSent ? "outcome_unknown" : "not_sent";
-  }
-
   readonly #giveUp = (): void => {
-    this.stop.abort(new AbortedError(this.#delivery, this.#caller?.reason));
+    this.stop.abort(new AbortedError(toDelivery(this.isSent), this.#terms.caller?.reason));
   };
+}
+
+function toDelivery(isSent: boolean): Delivery {
+  return isSent ? "outcome_unknown" : "not_sent";
 }

@@ -93,7 +93,7 @@ export function createAudit(options: AuditOptions, clock: Clock): Audit {
 }
 
 /** The digest under which arguments are known. */
-export function digestOf(args: RawJson): string {
+function digestOf(args: RawJson): string {
   return createHash("sha256").update(args.bytes).digest("hex");
 }
 

@@ -12,7 +12,7 @@ import type { Provider, ToolCall, ToolOutcome } from "../tools/provider.ts";
 import { AskRouter } from "./ask-router.ts";
 import { createRecorded } from "./call-record.ts";
 import type { ClientOptions } from "./client-options.ts";
-import { type Agreement, Conversation, toLog } from "./conversation.ts";
+import { type Agreement, type Conversation, createConversation, toLog } from "./conversation.ts";
 import { createConversations } from "./conversations.ts";
 import { createEraCache } from "./era-cache.ts";
 import { type Reads, createFacets, createReads } from "./facets.ts";
@@ -124,7 +124,7 @@ export async function createClient(ways: ClientWays, options: ClientOptions = {}
     const own =
       options.relays !== undefined && agreement.mode.kind === "modern" ? everythingRelayable : capabilities;
     const speaker = { info: clientInfo, capabilities: own, clock };
-    conversation = new Conversation(link, agreement, speaker, notified);
+    conversation = createConversation(link, agreement, speaker, notified);
     return conversation;
   };
 

@@ -60,118 +60,110 @@ interface Speaker {
 const strayMs = 5000;
 
 /** Requests to one server, in the form its era wants. */
-export class Conversation {
+export interface Conversation {
   readonly agreement: Agreement;
   readonly link: Link;
-  readonly #addEnvelope: AddEnvelope;
-  readonly #clock: Clock;
-  readonly #notified: (notification: Notification) => void;
-  /** Who wants the progress under which token. Tokens are minted here and are nobody else's. */
-  readonly #listeners = new Numbered<(event: CallEvent) => void>();
-  /** Who asked for the log. The wire does not say which call a message belongs to, so it takes one call to be sure. */
-  readonly #loggers = new Numbered<(event: CallEvent) => void>();
-  /** The rank of the level a legacy server was told. */
-  #logRank: number = Number.POSITIVE_INFINITY;
-  #underway = 0;
   /** Whether the stream of a legacy server's announcements is open, where it has to be asked for. */
-  isHearing = false;
-  /** Those among them that listen to changes, and are never done. */
-  #listens = 0;
-  /** A request was given up, and the server may go on talking about it for a while. */
-  #strayUntil = 0;
-  #idle: Deferred<void> | undefined;
-
-  constructor(
-    link: Link,
-    agreement: Agreement,
-    { info, capabilities, clock }: Speaker,
-    notified: (notification: Notification) => void,
-  ) {
-    this.link = link;
-    this.agreement = agreement;
-    this.#notified = notified;
-    this.#clock = clock;
-    const { mode } = agreement;
-    this.#addEnvelope =
-      mode.kind === "modern" ? createModernEnvelope(mode.revision, info, capabilities) : addLegacyEnvelope;
-  }
-
+  isHearing: boolean;
   /** Sends a request and resolves with its result, whatever its `resultType`. For `about` see `LinkRequest`. */
-  request(method: string, params: RawJson | undefined, spec: RequestSpec, about?: string): Promise<RawJson> {
-    const { stop, onEvent, logLevel, capabilities, mirrored, onSent, onAsked, meta } = spec;
-    const isHeard = onEvent !== undefined;
-    const token = isHeard && spec.wantsProgress !== false ? this.#listeners.add(onEvent) : undefined;
-    const logger = isHeard && logLevel !== undefined ? this.#loggers.add(onEvent) : undefined;
-    if (isHeard && logLevel !== undefined) this.#setLogLevel(logLevel);
-    const isListen = method === "subscriptions/listen";
-    this.#underway++;
-    if (isListen) this.#listens++;
-    const enveloped = this.#addEnvelope(params, { progressToken: token, logLevel, capabilities, meta });
-    const hasEvents = onAsked !== undefined || logLevel !== undefined;
-    const events = hasEvents ? () => this.#eventsOf(spec) : undefined;
-    const answer = this.link.request({ method, params: enveloped, stop, about, mirrored, onSent, events });
-    return ending(answer, () => {
-      if (isListen) this.#listens--;
-      else if (stop.isAborted && (logLevel !== undefined || this.agreement.mode.kind === "legacy"))
-        this.#strayUntil = this.#clock.now() + strayMs;
-      if (token !== undefined) this.#listeners.delete(token);
-      if (logger !== undefined) this.#loggers.delete(logger);
-      if (--this.#underway === 0) this.#idle?.resolve();
-    });
-  }
+  request(method: string, params: RawJson | undefined, spec: RequestSpec, about?: string): Promise<RawJson>;
+  /** Resolves when nothing is underway. */
+  idle(): Promise<void>;
+  /** Takes what arrives on the link. Progress goes to whoever asked for it; everything else to the client. */
+  take(notification: Notification): void;
+}
+
+/** `notified` takes what is about no request that is underway. */
+export function createConversation(
+  link: Link,
+  agreement: Agreement,
+  { info, capabilities: own, clock }: Speaker,
+  notified: (notification: Notification) => void,
+): Conversation {
+  const { mode, capabilities: offered } = agreement;
+  const isLegacy = mode.kind === "legacy";
+  const addEnvelope =
+    mode.kind === "modern" ? createModernEnvelope(mode.revision, info, own) : addLegacyEnvelope;
+  /** Who wants the progress under which token. Tokens are minted here and are nobody else's. */
+  const listeners = new Numbered<(event: CallEvent) => void>();
+  /** Who asked for the log. The wire does not say which call a message belongs to, so it takes one call to be sure. */
+  const loggers = new Numbered<(event: CallEvent) => void>();
+  /** The rank of the level a legacy server was told. */
+  let logRank: number = Number.POSITIVE_INFINITY;
+  let underway = 0;
+  /** Those among them that listen to changes, and are never done. */
+  let listens = 0;
+  /** A request was given up, and the server may go on talking about it for a while. */
+  let strayUntil = 0;
+  let idle: Deferred<void> | undefined;
 
   /** Legacy servers keep one level for all requests: the most talkative anybody wanted. What is too much is left out later. */
-  #setLogLevel(level: LogLevel): void {
-    const { mode, capabilities } = this.agreement;
-    if (mode.kind === "modern" || capabilities.logging === undefined) return;
+  const setLogLevel = (level: LogLevel): void => {
     const rank = logLevels.indexOf(level);
-    if (this.#logRank <= rank) return;
-    this.#logRank = rank;
+    if (!isLegacy || offered.logging === undefined || logRank <= rank) return;
+    logRank = rank;
     const params = RawJson.fromValue({ level });
     // It is not waited for, and a server that refuses goes on as before.
-    this.link.request({ method: "logging/setLevel", params, stop: new LazyAbort() }).catch(() => {});
-  }
-
+    link.request({ method: "logging/setLevel", params, stop: new LazyAbort() }).catch(() => {});
+  };
   /** What arrives on a request's own stream is known to belong to it, where there is such a stream. */
-  #eventsOf({ onAsked, onEvent, logLevel }: RequestSpec): Partial<LinkEvents> {
-    return {
-      ...(onAsked === undefined ? {} : { asked: onAsked }),
-      notified: (notification) => {
-        const isLog = notification.method === "notifications/message" && logLevel !== undefined;
-        const event = isLog ? toLog(notification.params) : undefined;
-        if (event === undefined) this.take(notification);
-        else onEvent?.(event);
-      },
-    };
-  }
-
-  /** Whether what is said unasked can only be about the one request there is. */
-  get #canTell(): boolean {
-    return this.#underway - this.#listens === 1 && this.#clock.now() >= this.#strayUntil;
-  }
-
-  /** Resolves when nothing is underway. */
-  idle(): Promise<void> {
-    if (this.#underway === 0) return Promise.resolve();
-    this.#idle ??= createDeferred();
-    return this.#idle.promise;
-  }
-
-  /** Takes what arrives on the link. Progress goes to whoever asked for it; everything else to the client. */
-  take(notification: Notification): void {
+  const eventsOf = ({ onAsked, onEvent, logLevel }: RequestSpec): Partial<LinkEvents> => ({
+    ...(onAsked === undefined ? {} : { asked: onAsked }),
+    notified: (notification) => {
+      const isLog = notification.method === "notifications/message" && logLevel !== undefined;
+      const event = isLog ? toLog(notification.params) : undefined;
+      if (event === undefined) take(notification);
+      else onEvent?.(event);
+    },
+  });
+  const take = (notification: Notification): void => {
     const { method, params } = notification;
     if (method === "notifications/progress") {
-      const listener = this.#listeners.get(params?.at("progressToken")?.value as number);
+      const listener = listeners.get(params?.at("progressToken")?.value as number);
       const event = listener === undefined ? undefined : toProgress(params);
       if (event !== undefined) listener?.(event);
       return;
     }
-    // A server that was once told to log does so for every call, so there must be no other.
-    const isForOne = method === "notifications/message" && this.#loggers.size === 1 && this.#canTell;
-    const event = isForOne ? toLog(params) : undefined;
-    if (event === undefined) this.#notified(notification);
-    else for (const logger of this.#loggers.values()) logger(event);
-  }
+    // A server that was once told to log does so for every call: the message is about one only if there is no other, and
+    // none that was given up a moment ago.
+    const isAboutOne = loggers.size === 1 && underway - listens === 1 && clock.now() >= strayUntil;
+    const event = method === "notifications/message" && isAboutOne ? toLog(params) : undefined;
+    if (event === undefined) notified(notification);
+    else for (const logger of loggers.values()) logger(event);
+  };
+
+  return {
+    agreement,
+    link,
+    isHearing: false,
+    take,
+    request: (method, params, spec, about) => {
+      const { stop, onEvent, logLevel, capabilities, mirrored, onSent, onAsked, meta } = spec;
+      const isHeard = onEvent !== undefined;
+      const token = isHeard && spec.wantsProgress !== false ? listeners.add(onEvent) : undefined;
+      const logger = isHeard && logLevel !== undefined ? loggers.add(onEvent) : undefined;
+      if (isHeard && logLevel !== undefined) setLogLevel(logLevel);
+      const isListen = method === "subscriptions/listen";
+      underway++;
+      if (isListen) listens++;
+      const enveloped = addEnvelope(params, { progressToken: token, logLevel, capabilities, meta });
+      const hasEvents = onAsked !== undefined || logLevel !== undefined;
+      const events = hasEvents ? () => eventsOf(spec) : undefined;
+      const answer = link.request({ method, params: enveloped, stop, about, mirrored, onSent, events });
+      return ending(answer, () => {
+        if (isListen) listens--;
+        else if (stop.isAborted && (logLevel !== undefined || isLegacy)) strayUntil = clock.now() + strayMs;
+        if (token !== undefined) listeners.delete(token);
+        if (logger !== undefined) loggers.delete(logger);
+        if (--underway === 0) idle?.resolve();
+      });
+    },
+    idle: () => {
+      if (underway === 0) return Promise.resolve();
+      idle ??= createDeferred();
+      return idle.promise;
+    },
+  };
 }
 
 function toProgress(params: RawJson | undefined): CallEvent | undefined {

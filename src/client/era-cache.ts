@@ -1,5 +1,5 @@
 /** Which era a server turned out to speak. */
-export type Verdict = "modern" | "legacy";
+type Verdict = "modern" | "legacy";
 
 /** Remembers verdicts, so that a server is not probed again by every client. Share one between clients. */
 export interface EraCache {

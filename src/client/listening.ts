@@ -1,10 +1,11 @@
 import { createBackoff } from "../async/backoff.ts";
-import { fromSignal } from "../async/cancellation.ts";
 import { type Clock, sleep } from "../async/clock.ts";
 import { createDeferred, type Deferred } from "../async/deferred.ts";
+import { LazyAbort } from "../async/lazy-abort.ts";
 import { ClosedError } from "../errors/closed-error.ts";
 import { RpcError, rpcCodes } from "../errors/rpc-error.ts";
 import { RawJson } from "../json/raw.ts";
+import { defined } from "../options/defined.ts";
 import type { Conversation } from "./conversation.ts";
 
 interface ListeningOptions {
@@ -33,134 +34,51 @@ const agreeMs = 30_000;
 /** How long a stream must have lasted to count as working. */
 const stableMs = 5000;
 
+/** A stream of changes that is kept open. */
+export interface Listening {
+  /** Opens the stream unless it is open, and keeps trying where that may help. */
+  start(): void;
+  /** Asks for what is wanted now. Resolves when the server has agreed to it. */
+  renew(): Promise<void>;
+  /** Whether the server agreed to tell of this resource. */
+  honours(uri: string): boolean;
+  /** The server agreed, to these resources; the subscription has the id of its request. */
+  acknowledged(id: string | undefined, honoured: readonly unknown[]): void;
+  /** The server ends a stream by cancelling it, where it cannot close a connection. */
+  cancelled(id: string | undefined): void;
+  stop(): void;
+}
+
 /**
  * Keeps a stream of changes of a modern server open. When other things are to be heard of, the new stream is agreed on
  * before the old one is closed, so nothing falls between; when a stream breaks, it is opened again, later and later.
  */
-export class Listening {
-  readonly #conversation: Conversation;
-  readonly #options: ListeningOptions;
-  readonly #stopping = new AbortController();
-  readonly #backoff = createBackoff();
-  #current: Stream | undefined;
+export function createListening(conversation: Conversation, options: ListeningOptions): Listening {
+  const { clock, onReopened, onWarning } = options;
+  const stopping = new AbortController();
+  const { signal } = stopping;
+  const backoff = createBackoff();
+  let current: Stream | undefined;
   /** The one whose agreement is waited for; they are opened one after the other, so the next to come is its. */
-  #opening: Stream | undefined;
-  #turn: Promise<void> = Promise.resolve();
+  let opening: Stream | undefined;
+  let turn: Promise<void> = Promise.resolve();
   /** A renewal that is not begun yet. */
-  #renewal: Promise<void> | undefined;
+  let renewal: Promise<void> | undefined;
 
-  constructor(conversation: Conversation, options: ListeningOptions) {
-    this.#conversation = conversation;
-    this.#options = options;
-  }
-
-  /** Opens the stream unless it is open, and keeps trying where that may help. */
-  start(): void {
-    const started = this.#turn.then(() => (this.#current === undefined ? this.#replace() : undefined));
-    this.#turn = started.catch((error: unknown) => void this.#reopen(undefined, error));
-  }
-
-  /** Asks for what is wanted now. Resolves when the server has agreed to it. */
-  renew(): Promise<void> {
-    // Those who ask before it was begun are served by the same one.
-    if (this.#renewal !== undefined) return this.#renewal;
-    const renewed = this.#turn.then(() => {
-      this.#renewal = undefined;
-      return this.#replace();
+  const open = (): Stream | undefined => {
+    const { tools, prompts, resources } = conversation.agreement.capabilities;
+    const uris = options.uris();
+    const notifications = defined({
+      toolsListChanged: tools?.listChanged === true || undefined,
+      promptsListChanged: prompts?.listChanged === true || undefined,
+      resourcesListChanged: resources?.listChanged === true || undefined,
+      resourceSubscriptions: uris.length === 0 ? undefined : uris,
     });
-    this.#renewal = renewed;
-    this.#turn = renewed.catch(() => {});
-    return renewed;
-  }
-
-  /** Whether the server agreed to tell of this resource. */
-  honours(uri: string): boolean {
-    return this.#current?.honoured.has(uri) === true;
-  }
-
-  /** The server agreed, to these resources; the subscription has the id of its request. */
-  acknowledged(id: string | undefined, honoured: readonly unknown[]): void {
-    if (this.#opening === undefined) return;
-    this.#opening.id = id;
-    this.#opening.honoured = new Set(honoured);
-    this.#opening.agreed.resolve();
-  }
-
-  /** The server ends a stream by cancelling it, where it cannot close a connection. */
-  cancelled(id: string | undefined): void {
-    const stream = this.#current;
-    if (stream !== undefined && id !== undefined && stream.id === id) stream.stop();
-  }
-
-  stop(): void {
-    this.#stopping.abort(new ClosedError("not_sent", "nobody listens any more"));
-    this.#current?.stop();
-    this.#opening?.stop();
-  }
-
-  async #replace(): Promise<void> {
-    if (this.#stopping.signal.aborted) return;
-    const stream = this.#open();
-    if (stream !== undefined) {
-      this.#opening = stream;
-      const stopWaiting = this.#options.clock.timer(agreeMs, stream.stop);
-      try {
-        await stream.agreed.promise;
-      } finally {
-        stopWaiting();
-        this.#opening = undefined;
-      }
-      void this.#keep(stream);
-    }
-    this.#current?.stop();
-    this.#current = stream;
-  }
-
-  /** Opens a stream again when it breaks. */
-  async #keep(stream: Stream): Promise<void> {
-    const { clock } = this.#options;
-    const openedAt = clock.now();
-    const error = await stream.ended;
-    // One that lasted may be opened again soon; one that ended at once, later and later.
-    if (clock.now() - openedAt >= stableMs) this.#backoff.reset();
-    await this.#reopen(stream, error);
-  }
-
-  /** Goes on until it succeeds, another took its place, or the server does not know such a thing. */
-  async #reopen(broken: Stream | undefined, cause: unknown): Promise<void> {
-    const { clock, onReopened } = this.#options;
-    const { signal } = this.#stopping;
-    for (let error = cause; this.#current === broken && !signal.aborted;) {
-      this.#warn(error);
-      if (error instanceof RpcError && error.rpcCode === rpcCodes["rpc.method_not_found"]) return;
-      await sleep(this.#backoff.next(), clock, signal).catch(() => {});
-      if (this.#current !== broken || signal.aborted) return;
-      try {
-        await this.renew();
-        return onReopened();
-      } catch (failure) {
-        error = failure;
-      }
-    }
-  }
-
-  #open(): Stream | undefined {
-    const { tools, prompts, resources } = this.#conversation.agreement.capabilities;
-    const uris = this.#options.uris();
-    const notifications = {
-      ...(tools?.listChanged === true ? { toolsListChanged: true } : {}),
-      ...(prompts?.listChanged === true ? { promptsListChanged: true } : {}),
-      ...(resources?.listChanged === true ? { resourcesListChanged: true } : {}),
-      ...(uris.length === 0 ? {} : { resourceSubscriptions: uris }),
-    };
     if (Object.keys(notifications).length === 0) return undefined;
-    const controller = new AbortController();
+    const stop = new LazyAbort();
     const agreed = createDeferred<void>();
     const params = RawJson.fromValue({ notifications });
-    const request = this.#conversation.request("subscriptions/listen", params, {
-      stop: fromSignal(controller.signal),
-    });
-    const ended = request.then(
+    const ended = conversation.request("subscriptions/listen", params, { stop }).then(
       () => new ClosedError("outcome_unknown", "the server ended the stream of changes"),
       (error: unknown) => error,
     );
@@ -171,12 +89,82 @@ export class Listening {
       honoured: new Set(),
       agreed,
       ended,
-      stop: () => controller.abort(new ClosedError("not_sent", "the stream of changes was given up")),
+      stop: () => stop.abort(new ClosedError("not_sent", "the stream of changes was given up")),
     };
-  }
+  };
+  const replace = async (): Promise<void> => {
+    if (signal.aborted) return;
+    const stream = open();
+    if (stream !== undefined) {
+      opening = stream;
+      const stopWaiting = clock.timer(agreeMs, stream.stop);
+      try {
+        await stream.agreed.promise;
+      } finally {
+        stopWaiting();
+        opening = undefined;
+      }
+      void keep(stream);
+    }
+    current?.stop();
+    current = stream;
+  };
+  /** Opens a stream again when it breaks. */
+  const keep = async (stream: Stream): Promise<void> => {
+    const openedAt = clock.now();
+    const error = await stream.ended;
+    // One that lasted may be opened again soon; one that ended at once, later and later.
+    if (clock.now() - openedAt >= stableMs) backoff.reset();
+    await reopen(stream, error);
+  };
+  /** Goes on until it succeeds, another took its place, or the server does not know such a thing. */
+  const reopen = async (broken: Stream | undefined, cause: unknown): Promise<void> => {
+    const isWanted = (): boolean => current === broken && !signal.aborted;
+    for (let error = cause; isWanted();) {
+      onWarning(`The stream of changes broke: ${String(error)}`);
+      if (error instanceof RpcError && error.rpcCode === rpcCodes["rpc.method_not_found"]) return;
+      await sleep(backoff.next(), clock, signal).catch(() => {});
+      if (!isWanted()) return;
+      try {
+        await renew();
+        return onReopened();
+      } catch (failure) {
+        error = failure;
+      }
+    }
+  };
+  const renew = (): Promise<void> => {
+    // Those who ask before it was begun are served by the same one.
+    if (renewal !== undefined) return renewal;
+    const renewed = turn.then(() => {
+      renewal = undefined;
+      return replace();
+    });
+    renewal = renewed;
+    turn = renewed.catch(() => {});
+    return renewed;
+  };
 
-  #warn(error: unknown): void {
-    if (!this.#stopping.signal.aborted)
-      this.#options.onWarning(`The stream of changes broke: ${String(error)}`);
-  }
+  return {
+    start: () => {
+      const started = turn.then(() => (current === undefined ? replace() : undefined));
+      turn = started.catch((error: unknown) => void reopen(undefined, error));
+    },
+    renew,
+    honours: (uri) => current?.honoured.has(uri) === true,
+    acknowledged: (id, honoured) => {
+      if (opening === undefined) return;
+      opening.id = id;
+      opening.honoured = new Set(honoured);
+      opening.agreed.resolve();
+    },
+    cancelled: (id) => {
+      if (id !== undefined && current?.id === id) current.stop();
+    },
+    stop: () => {
+      stopping.abort(new ClosedError("not_sent", "nobody listens any more"));
+      current?.stop();
+      opening?.stop();
+    },
+  };
 }

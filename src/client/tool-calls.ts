@@ -95,7 +95,7 @@ export function createToolCalls(options: ToolCallsOptions): ToolCalls {
           const spec = { ...toSpec(underway, raw, tally, given.onEvent), logLevel, meta };
           const result = await fulfil(
             (resumption) => forwarder.round({ name, arguments: raw, resumption }, tool, spec),
-            (asks) => answerAll(asks, handlers, underway.signal, clock).finally(underway.hold()),
+            (asks) => answerAll(asks, handlers, underway.stop.signal, clock).finally(underway.hold()),
             maxRounds,
           );
           tally.bytesReceived = result.byteLength;

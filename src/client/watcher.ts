@@ -6,7 +6,7 @@ import { metaKeys } from "../mcp/meta-keys.ts";
 import { createChangeSource } from "../tools/changes.ts";
 import type { Change } from "../tools/provider.ts";
 import type { Conversations } from "./conversations.ts";
-import { Listening } from "./listening.ts";
+import { createListening, type Listening } from "./listening.ts";
 import type { PlainRequest } from "./lists.ts";
 
 /** Hears of changes on the server, by the means of its era. */
@@ -56,7 +56,7 @@ export function createWatcher(options: WatcherOptions): Watcher {
     const { link, agreement } = conversation;
     if (agreement.mode.kind === "modern") {
       const uris = (): readonly string[] => [...watched.keys()];
-      listening = new Listening(conversation, { uris, onReopened: reportAll, clock, onWarning });
+      listening = createListening(conversation, { uris, onReopened: reportAll, clock, onWarning });
       return;
     }
     if (link.listen === undefined) return;

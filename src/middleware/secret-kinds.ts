@@ -10,7 +10,7 @@ export type SecretKind =
   | "openai-key";
 
 /** How secrets of one kind are found. Every pattern takes time in proportion to the text, whoever wrote that. */
-export interface Secret {
+interface Secret {
   /** In every text that has such a secret this matches too, also where quotes and line breaks are escaped as in JSON. */
   readonly hint: RegExp;
   /** Replaces each secret in a text by `mask`. */

@@ -27,13 +27,17 @@ export function createChannelLink(channel: Channel, options: ChannelLinkOptions)
   let isOver = false;
   /** Requests whose answers have not come. */
   let unanswered = 0;
-  const isAsked = (): boolean => unanswered > 0 && unanswered-- > 0;
+  const countAnswer = (): boolean => {
+    if (unanswered === 0) return false;
+    unanswered--;
+    return true;
+  };
   const pause = new Pause(clock);
   void options.gone?.then(() => pause.end("read on"));
   const heard: Channel = {
     send: (message) => channel.send(message),
     [Symbol.asyncIterator]: () =>
-      new PacedReader(channel, { isAsked, pause, clock, filter: createFilter(() => mode, onDropped) }),
+      new PacedReader(channel, { countAnswer, pause, clock, filter: createFilter(() => mode, onDropped) }),
     [Symbol.asyncDispose]: () => channel[Symbol.asyncDispose](),
   };
   const peer = new Peer(heard, {

@@ -25,7 +25,7 @@ export interface ChildOptions extends LineLimits {
 }
 
 /** A child that runs. Its channel is closed by disposing it, which also ends the child and all its descendants. */
-export interface Child extends AsyncDisposable {
+interface Child extends AsyncDisposable {
   readonly channel: Channel;
   readonly pid: number | undefined;
   /** How much it wrote to its standard error stream, and how much processor time it used. */

@@ -30,125 +30,119 @@ const maxAhead = 4;
 /** A line without end is thrown away, but not as fast as somebody can write it: that would take all of our time. */
 const skipping = { burstBytes: 4 * 1024 * 1024, bytesPerSecond: 8 * 1024 * 1024 };
 
+interface LineReaderOptions {
+  readonly maxLineBytes: number;
+  readonly parse: (line: InputLine) => Incoming;
+  readonly clock: Clock;
+}
+
 /**
  * Reads messages from a byte stream, those that came together in one array. Listens to the stream itself: its own iterator
  * costs several turns of the microtask queue for each chunk. Nothing that was handed out is held on to.
  */
-export class LineReader implements AsyncIterableIterator<readonly Incoming[]> {
-  readonly #readable: Readable;
-  readonly #splitter: LineSplitter;
-  readonly #pacer: Pacer;
-  readonly #parse: (line: InputLine) => Incoming;
-  readonly #ahead: Chunk[] = [];
-  #waiting: WaitingReader | undefined;
-  #end: { readonly error: unknown } | undefined;
-
-  constructor(readable: Readable, maxLineBytes: number, parse: (line: InputLine) => Incoming, clock: Clock) {
-    this.#readable = readable;
-    this.#pacer = new Pacer({
-      ...skipping,
-      clock,
-      pause: () => readable.pause(),
-      resume: () => this.#resume(),
-    });
-    this.#splitter = new LineSplitter(maxLineBytes);
-    this.#parse = parse;
-    readable.on("data", this.#onData);
-    readable.on("end", this.#onEnd);
-    readable.on("error", this.#onError);
-    readable.on("close", this.#onEnd);
-    // It may have ended before we came.
-    if (readable.readableEnded || readable.destroyed) this.#onEnd();
-  }
-
-  [Symbol.asyncIterator](): this {
-    return this;
-  }
-
-  /** One at a time: whoever asks again before the answer came gets nothing. */
-  next(): Promise<Received> {
-    const value = this.#take();
-    if (value !== undefined) {
-      this.#resume();
-      return Promise.resolve({ done: false, value });
-    }
-    if (this.#end !== undefined) return this.#ended(this.#end.error);
-    return new Promise((resolve, reject) => {
-      this.#waiting = { resolve, reject };
-    });
-  }
-
-  return(): Promise<Received> {
-    this.#finish(undefined);
-    this.#ahead.length = 0;
-    return Promise.resolve({ done: true, value: undefined });
-  }
-
-  readonly #onData = (chunk: Uint8Array | string): void => {
-    // A stream with an encoding gives strings.
-    const bytes = typeof chunk === "string" ? Buffer.from(chunk) : chunk;
-    const lines = this.#splitter.push(bytes);
-    if (this.#splitter.isSkipping) this.#pacer.charge(bytes.length);
-    this.#give(lines);
-  };
-
-  #resume(): void {
-    const isWanted = this.#end === undefined && this.#ahead.length < maxAhead && !this.#pacer.isPausing;
-    if (isWanted && this.#readable.isPaused()) this.#readable.resume();
-  }
-
-  readonly #onEnd = (): void => {
-    if (this.#end !== undefined) return;
-    this.#give(this.#splitter.flush());
-    this.#finish(undefined);
-  };
-
-  readonly #onError = (error: unknown): void => {
-    // A reset or a stream destroyed under us: the other side is gone, which is the end of input.
-    if (isGone(error)) this.#onEnd();
-    else this.#finish(error);
-  };
-
-  #give(lines: readonly InputLine[]): void {
-    if (lines.length === 0) return;
-    this.#ahead.push({ lines, read: 0 });
-    const waiting = this.#waiting;
-    if (waiting !== undefined) {
-      this.#waiting = undefined;
-      waiting.resolve({ done: false, value: this.#take() ?? [] });
-    }
-    if (this.#ahead.length >= maxAhead) this.#readable.pause();
-  }
+export function createLineReader(
+  readable: Readable,
+  { maxLineBytes, parse, clock }: LineReaderOptions,
+): AsyncIterableIterator<readonly Incoming[]> {
+  const splitter = new LineSplitter(maxLineBytes);
+  const pacer = new Pacer({
+    ...skipping,
+    clock,
+    pause: () => readable.pause(),
+    resume: () => resume(),
+  });
+  const ahead: Chunk[] = [];
+  let waiting: WaitingReader | undefined;
+  let end: { readonly error: unknown } | undefined;
 
   /** The next messages that came together, read only now: a chunk may hold thirty thousand lines that are none. */
-  #take(): readonly Incoming[] | undefined {
-    const chunk = this.#ahead[0];
+  const take = (): readonly Incoming[] | undefined => {
+    const chunk = ahead[0];
     if (chunk === undefined) return undefined;
     const { lines, read } = chunk;
     chunk.read += maxTogether;
-    if (chunk.read >= lines.length) this.#ahead.shift();
+    if (chunk.read >= lines.length) ahead.shift();
     const isAll = read === 0 && lines.length <= maxTogether;
-    return (isAll ? lines : lines.slice(read, read + maxTogether)).map(this.#parse);
-  }
-
-  #finish(error: unknown): void {
-    if (this.#end !== undefined) return;
-    this.#end = { error };
-    this.#pacer.free();
-    this.#readable.off("data", this.#onData);
-    this.#readable.off("end", this.#onEnd);
-    this.#readable.off("close", this.#onEnd);
+    return (isAll ? lines : lines.slice(read, read + maxTogether)).map(parse);
+  };
+  const resume = (): void => {
+    const isWanted = end === undefined && ahead.length < maxAhead && !pacer.isPausing;
+    if (isWanted && readable.isPaused()) readable.resume();
+  };
+  const give = (lines: readonly InputLine[]): void => {
+    if (lines.length === 0) return;
+    ahead.push({ lines, read: 0 });
+    const reader = waiting;
+    if (reader !== undefined) {
+      waiting = undefined;
+      reader.resolve({ done: false, value: take() ?? [] });
+    }
+    if (ahead.length >= maxAhead) readable.pause();
+  };
+  const finish = (error: unknown): void => {
+    if (end !== undefined) return;
+    end = { error };
+    pacer.free();
+    readable.off("data", onData);
+    readable.off("end", onEnd);
+    readable.off("close", onEnd);
     // What still goes wrong with a stream nobody reads is nobody's concern; without a listener it would end the process.
-    this.#readable.off("error", this.#onError);
-    this.#readable.on("error", () => {});
-    const waiting = this.#waiting;
-    this.#waiting = undefined;
-    if (waiting !== undefined) void this.#ended(error).then(waiting.resolve, waiting.reject);
-  }
+    readable.off("error", onError);
+    readable.on("error", () => {});
+    const reader = waiting;
+    waiting = undefined;
+    if (reader !== undefined) void ended(error).then(reader.resolve, reader.reject);
+  };
+  const onData = (chunk: Uint8Array | string): void => {
+    // A stream with an encoding gives strings.
+    const bytes = typeof chunk === "string" ? Buffer.from(chunk) : chunk;
+    const lines = splitter.push(bytes);
+    if (splitter.isSkipping) pacer.charge(bytes.length);
+    give(lines);
+  };
+  const onEnd = (): void => {
+    if (end !== undefined) return;
+    give(splitter.flush());
+    finish(undefined);
+  };
+  const onError = (error: unknown): void => {
+    // A reset or a stream destroyed under us: the other side is gone, which is the end of input.
+    if (isGone(error)) onEnd();
+    else finish(error);
+  };
+  readable.on("data", onData);
+  readable.on("end", onEnd);
+  readable.on("error", onError);
+  readable.on("close", onEnd);
+  // It may have ended before we came.
+  if (readable.readableEnded || readable.destroyed) onEnd();
 
-  #ended(error: unknown): Promise<Received> {
-    return error === undefined ? Promise.resolve({ done: true, value: undefined }) : Promise.reject(error);
-  }
+  return {
+    [Symbol.asyncIterator]() {
+      return this;
+    },
+    /** One at a time: whoever asks again before the answer came gets nothing. */
+    next: () => {
+      const value = take();
+      if (value !== undefined) {
+        resume();
+        return Promise.resolve({ done: false, value });
+      }
+      if (end !== undefined) return ended(end.error);
+      return new Promise((resolve, reject) => {
+        waiting = { resolve, reject };
+      });
+    },
+    return: () => {
+      finish(undefined);
+      ahead.length = 0;
+      return ended(undefined);
+    },
+  };
+}
+
+function ended(error: unknown): Promise<Received> {
+  return error === undefined ? Promise.resolve({ done: true, value: undefined }) : Promise.reject(error);
 }
 
 function isGone(error: unknown): boolean {

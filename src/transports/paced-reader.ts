@@ -21,8 +21,8 @@ const patienceMs = 1000;
 const pieceLength = 10;
 
 interface PacedReaderOptions {
-  /** Whether an answer was waited for; each time it says so, one fewer is. */
-  readonly isAsked: () => boolean;
+  /** Counts an answer. Gives false for one that no request waits for. */
+  readonly countAnswer: () => boolean;
   readonly pause: Pause;
   readonly clock: Clock;
   /** What is to be heard of what came together. */
@@ -67,8 +67,10 @@ export class PacedReader implements AsyncIterableIterator<readonly Incoming[]> {
     }
     const received = await this.#source.next();
     if (received.done === true) return { done: true, value: undefined };
-    const { isAsked } = this.#options;
-    const waitMs = this.#bucket.charge(received.value.reduce((sum, each) => sum + costOf(each, isAsked), 0));
+    const { countAnswer } = this.#options;
+    const waitMs = this.#bucket.charge(
+      received.value.reduce((sum, each) => sum + costOf(each, countAnswer), 0),
+    );
     if (waitMs === 0) return { done: false, value: filter(received.value) };
     for (let start = 0; start < received.value.length; start += pieceLength)
       this.#pieces.push(received.value.slice(start, start + pieceLength));
@@ -110,12 +112,12 @@ export class Pause {
   }
 }
 
-function costOf(incoming: Incoming, isAsked: () => boolean): number {
+function costOf(incoming: Incoming, countAnswer: () => boolean): number {
   switch (incoming.kind) {
     case "result":
-      return isAsked() ? 0 : messageMs + toKibibytes(incoming.result) * kibibyteMs;
+      return countAnswer() ? 0 : messageMs + toKibibytes(incoming.result) * kibibyteMs;
     case "error":
-      return isAsked() ? 0 : messageMs;
+      return countAnswer() ? 0 : messageMs;
     case "notification":
       return messageMs + toKibibytes(incoming.params) * kibibyteMs;
     case "request":
@@ -123,7 +125,7 @@ function costOf(incoming: Incoming, isAsked: () => boolean): number {
     case "invalid":
       return invalidMs;
     case "batch":
-      return incoming.items.reduce((sum, item) => sum + costOf(item, isAsked), 0);
+      return incoming.items.reduce((sum, item) => sum + costOf(item, countAnswer), 0);
   }
 }
 

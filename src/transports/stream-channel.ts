@@ -5,7 +5,7 @@ import type { Channel, Incoming, Invalid } from "../jsonrpc/channel.ts";
 import { encodeMessage } from "../jsonrpc/message.ts";
 import { parseMessage, parsePieced } from "../jsonrpc/parse.ts";
 import { messageShape } from "../mcp/shape.ts";
-import { type InputLine, LineReader } from "./line-reader.ts";
+import { createLineReader, type InputLine } from "./line-reader.ts";
 import { LineWriter } from "./line-writer.ts";
 
 export interface LineLimits {
@@ -51,7 +51,10 @@ export function createStreamChannel(
   };
 }
 
-function receive(readable: Readable, limits: StreamChannelOptions): LineReader {
+function receive(
+  readable: Readable,
+  limits: StreamChannelOptions,
+): AsyncIterableIterator<readonly Incoming[]> {
   const { maxLineBytes = defaultMaxLineBytes, maxDepth, clock = systemClock, onStray } = limits;
   const options = { shape: messageShape, ...(maxDepth === undefined ? {} : { maxDepth }) };
   const parse = (line: InputLine): Incoming => {
@@ -59,7 +62,7 @@ function receive(readable: Readable, limits: StreamChannelOptions): LineReader {
     if (incoming.kind === "invalid" && line.kind === "line") onStray?.(line.bytes);
     return incoming;
   };
-  return new LineReader(readable, maxLineBytes, parse, clock);
+  return createLineReader(readable, { maxLineBytes, parse, clock });
 }
 
 function toIncoming(line: InputLine, options: Parameters<typeof parseMessage>[1]): Incoming {

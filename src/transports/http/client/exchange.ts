@@ -13,7 +13,7 @@ import { parseMessage, parsePieced } from "../../../jsonrpc/parse.ts";
 import { messageShape } from "../../../mcp/shape.ts";
 
 /** Where requests go. Taking a URL apart for each of them would cost more than a small answer takes to read. */
-export interface HttpTarget {
+interface HttpTarget {
   readonly url: URL;
   readonly origin: string;
   readonly path: string;

@@ -70,8 +70,16 @@ export class SseReader {
     for (;;) {
       const end = Math.min(nextNewline, nextReturn);
       if (end === chunk.length) break;
-      const event =
-        this.#line.length === 0 ? this.#take(chunk, start, end) : this.#takeLast(chunk, start, end);
+      let event: SseEvent | undefined;
+      if (this.#line.length === 0) event = this.#take(chunk, start, end);
+      else {
+        // A line whose beginning came in earlier chunks. Checked before its parts become one: they are twice in memory then.
+        this.#check(this.#line.length + end - start);
+        this.#line.append(chunk.subarray(start, end));
+        const line = this.#line.join();
+        this.#line = new Pieces();
+        event = this.#take(line, 0, line.length);
+      }
       if (event !== undefined) events.push(event);
       start = end + 1;
       if (end === nextReturn && chunk[start] === newline) start++;
@@ -85,16 +93,6 @@ export class SseReader {
     return events;
   }
 
-  /** Takes a line whose beginning came in earlier chunks. */
-  #takeLast(chunk: Uint8Array, start: number, end: number): SseEvent | undefined {
-    // Before the parts become one: they are twice in memory for a while.
-    this.#check(this.#line.length + end - start);
-    this.#line.append(chunk.subarray(start, end));
-    const line = this.#line.join();
-    this.#line = new Pieces();
-    return this.#take(line, 0, line.length);
-  }
-
   /** Takes the line at `start`; a blank one ends an event. */
   #take(bytes: Uint8Array, start: number, end: number): SseEvent | undefined {
     this.#check(end - start);
@@ -103,28 +101,26 @@ export class SseReader {
       if (startsWith(byteOrderMark, bytes, start, end)) start += byteOrderMark.length;
     }
     if (start === end) return this.#finish();
-    this.#takeField(bytes, start, end);
-    return undefined;
-  }
-
-  #takeField(bytes: Uint8Array, start: number, end: number): void {
     const data = valueOf(dataName, bytes, start, end);
-    if (data !== -1) return this.#addData(bytes.subarray(data, end));
+    if (data !== -1) {
+      this.#addData(bytes.subarray(data, end));
+      return undefined;
+    }
     const event = valueOf(eventName, bytes, start, end);
     if (event !== -1) {
       this.#event = toEventName(bytes, event, end);
-      return;
+      return undefined;
     }
     const id = valueOf(idName, bytes, start, end);
     if (id !== -1) {
       const text = decoder.decode(bytes.subarray(id, end));
       if (!text.includes("\0")) this.#id = text;
-      return;
+      return undefined;
     }
     const retry = valueOf(retryName, bytes, start, end);
-    if (retry === -1) return;
-    const text = decoder.decode(bytes.subarray(retry, end));
+    const text = retry === -1 ? "" : decoder.decode(bytes.subarray(retry, end));
     if (digits.test(text)) this.retryMs = Number(text);
+    return undefined;
   }
 
   #addData(value: Uint8Array): void {
@@ -145,7 +141,9 @@ export class SseReader {
     const event = this.#event;
     const id = this.#id;
     const data = this.#data instanceof Pieces ? this.#data.join() : this.#data;
-    this.#forget();
+    this.#data = undefined;
+    this.#event = undefined;
+    this.#id = undefined;
     // Not earlier: an event that is cut off has not come, and is asked for again.
     if (id !== undefined) this.lastEventId = id;
     return data === undefined ? undefined : { event, id, data };
@@ -154,15 +152,9 @@ export class SseReader {
   /** Counts a line to the event it is part of, wherever it is cut. */
   #check(lineBytes: number): void {
     if ((this.#data?.length ?? 0) + lineBytes <= this.#maxEventBytes) return;
-    this.#forget();
+    this.#data = undefined;
     this.#line = new Pieces();
     throw new RpcError("rpc.internal", `The server sent an event of more than ${this.#maxEventBytes} bytes`);
-  }
-
-  #forget(): void {
-    this.#data = undefined;
-    this.#event = undefined;
-    this.#id = undefined;
   }
 }
 
