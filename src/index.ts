@@ -73,7 +73,7 @@ export {
   type Sampled,
 } from "./mcp/question.ts";
 export { type Completer, type CompletionRegistry, createCompletionRegistry } from "./tools/completion.ts";
-export { type Composite, compose, type ComposeOptions } from "./tools/composite.ts";
+export { type Composite, compose, type ComposeOptions } from "./tools/compose/compose.ts";
 export {
   audio,
   embedResource,
@@ -156,7 +156,7 @@ export type { AskHandlers } from "./client/handlers.ts";
 export type { ReadOptions, Reads } from "./client/facets.ts";
 export type { CallPart, StreamedCall } from "./client/stream-call.ts";
 
-export type { Collision } from "./gateway/catalog/merge.ts";
+export type { Collision } from "./tools/compose/claims.ts";
 export { createGateway, type Gateway } from "./gateway/gateway.ts";
 export type { GatewayOptions } from "./gateway/gateway-options.ts";
 export type { GatewayLog } from "./gateway/log.ts";

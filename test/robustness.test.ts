@@ -5,7 +5,7 @@ import { z } from "zod";
 import { createDeferred } from "../src/async/deferred.ts";
 import { RawJson } from "../src/json/raw.ts";
 import { createServer } from "../src/server/server.ts";
-import { compose } from "../src/tools/composite.ts";
+import { compose } from "../src/tools/compose/compose.ts";
 import { createCallContext } from "../src/tools/context.ts";
 import { withMiddleware } from "../src/tools/middleware.ts";
 import type { Provider, ToolOutcome } from "../src/tools/provider.ts";

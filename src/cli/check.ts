@@ -1,9 +1,9 @@
 import { waitFor } from "../async/clock.ts";
-import type { Collision } from "../gateway/catalog/merge.ts";
 import type { ConfigIssue, GatewayConfig } from "../gateway/config/config.ts";
 import { type RunningGateway, startGateway } from "../gateway/gateway.ts";
 import { createHide, hideInData } from "../gateway/safe-log.ts";
 import type { ServerStatus } from "../gateway/status.ts";
+import type { Collision } from "../tools/compose/claims.ts";
 import { type Command, UsageError, configFlag } from "./command.ts";
 import { findConfigFile, usualFiles } from "./config-file.ts";
 import { watchInterrupt } from "./interrupt.ts";

@@ -1,9 +1,9 @@
-import { isNamedFor } from "../gateway/catalog/public-name.ts";
 import type { GatewayConfig, ServerConfig } from "../gateway/config/config.ts";
 import { type RunningGateway, startGateway } from "../gateway/gateway.ts";
 import { createHide, hideInData } from "../gateway/safe-log.ts";
+import { isNamedFor } from "../gateway/server-names.ts";
 import { nearest } from "../options/nearest.ts";
-import { type Naming, defaultNaming, prefixOf } from "../tools/namespace.ts";
+import { type Naming, defaultNaming, prefixOf } from "../tools/compose/namespace.ts";
 import { UsageError } from "./command.ts";
 import { readConfigFile } from "./config-file.ts";
 import type { CommandDeadline, Destination } from "./destination.ts";

@@ -1,75 +1,218 @@
-import { expect, test } from "vitest";
+import { describe, expect, test } from "vitest";
+import { fromSignal } from "../async/cancellation.ts";
 import { RawJson } from "../json/raw.ts";
 import type { Ask } from "../mcp/types.ts";
-import { AskRouter } from "./ask-router.ts";
+import { createVirtualClock, type VirtualClock } from "../testing/virtual-clock.ts";
+import { AskHabits } from "./ask-habits.ts";
+import { AskRouter, type OpenCall } from "./ask-router.ts";
 
 const ask: Ask = { method: "roots/list" };
 
 interface Routed {
+  readonly clock: VirtualClock;
+  readonly habits: AskHabits;
   /** Who was asked, in order. */
   readonly asked: string[];
-  join(name: string, owner?: string): (isAnswered: boolean) => void;
+  readonly refused: string[];
+  /** The callers whose calls were sent, in order. */
+  readonly sent: string[];
+  begin(name: string, about?: string, signal?: AbortSignal): OpenCall;
+  end(call: OpenCall, isAnswered?: boolean): void;
   /** Asks, and gives what came of it as text. */
-  put(): Promise<string>;
-  readonly noticed: () => number;
+  put(signal?: AbortSignal): Promise<string>;
 }
 
 function createRouted(): Routed {
-  let noticed = 0;
-  const router = new AskRouter(() => noticed++);
+  const clock = createVirtualClock();
+  const habits = new AskHabits();
+  const refused: string[] = [];
+  const router = new AskRouter({
+    server: "up",
+    clock,
+    habits,
+    onRefused: (text) => refused.push(text),
+  });
   const asked: string[] = [];
+  const sent: string[] = [];
   return {
+    clock,
+    habits,
     asked,
-    noticed: () => noticed,
-    join: (name, owner = "one") =>
-      router.join(async () => {
-        asked.push(name);
-        return RawJson.fromValue(name);
-      }, owner),
-    put: () =>
-      router.ask(ask, new AbortController().signal).then(
+    refused,
+    sent,
+    begin: (name, about = "tool", signal = new AbortController().signal) => {
+      const call: OpenCall = {
+        about,
+        owner: name,
+        ask: async () => {
+          asked.push(name);
+          return RawJson.fromValue(name);
+        },
+      };
+      const turn = router.enter(call, fromSignal(signal));
+      if (turn === undefined) sent.push(name);
+      else
+        turn.then(
+          () => sent.push(name),
+          (error: unknown) =>
+            sent.push(`${name}: ${(error as { readonly code?: string }).code ?? "gave up"}`),
+        );
+      return call;
+    },
+    end: (call, isAnswered = true) => router.leave(call, isAnswered),
+    put: (signal = new AbortController().signal) =>
+      router.ask(ask, signal).then(
         ({ value }) => String(value),
-        (error: unknown) => `refused ${(error as { readonly rpcCode: number }).rpcCode}`,
+        (error: unknown) => `refused ${(error as { readonly rpcCode?: number }).rpcCode ?? "withdrawn"}`,
       ),
   };
 }
 
-test("a question is for the one call that is underway", async () => {
-  const { join, put, asked, noticed } = createRouted();
-  join("alice");
-  await expect(put()).resolves.toBe("alice");
-  expect(asked).toEqual(["alice"]);
-  expect(noticed()).toBe(1);
+describe("a question", () => {
+  test("is for the one call that is underway", async () => {
+    const { begin, put, asked } = createRouted();
+    begin("alice");
+    await expect(put()).resolves.toBe("alice");
+    expect(asked).toEqual(["alice"]);
+  });
+
+  test("when none is underway is refused, and told", async () => {
+    const { begin, end, put, refused } = createRouted();
+    end(begin("alice"));
+    await expect(put()).resolves.toBe("refused -32602");
+    expect(refused).toEqual(["A question of up was refused: roots/list belongs to no call that is underway"]);
+  });
+
+  test("waits until one call is left that can have asked it", async () => {
+    const { begin, end, put, asked, habits, refused } = createRouted();
+    habits.noteQuiet("read");
+    const alice = begin("alice", "read");
+    const bob = begin("bob", "read");
+    begin("carol", "write");
+    const question = put();
+    end(alice);
+    expect(asked).toEqual([]);
+    end(bob);
+    await expect(question).resolves.toBe("carol");
+    expect(refused).toEqual([]);
+  });
+
+  test("that stays ambiguous is refused after a minute, and no caller hears it", async () => {
+    const { begin, put, asked, clock, habits } = createRouted();
+    habits.noteQuiet("tool");
+    begin("alice");
+    begin("bob");
+    const question = put();
+    await clock.advance(60_000);
+    await expect(question).resolves.toBe("refused -32602");
+    expect(asked).toEqual([]);
+  });
+
+  test("that the server withdraws is forgotten", async () => {
+    const { begin, end, put, asked, habits } = createRouted();
+    habits.noteQuiet("tool");
+    const alice = begin("alice");
+    begin("bob");
+    const withdrawing = new AbortController();
+    const question = put(withdrawing.signal);
+    withdrawing.abort(new Error("withdrawn"));
+    await expect(question).resolves.toBe("refused withdrawn");
+    end(alice);
+    expect(asked).toEqual([]);
+  });
+
+  test("that may be that of a call that was given up is refused, for a minute", async () => {
+    const { begin, end, put, clock } = createRouted();
+    end(begin("alice"), false);
+    begin("bob");
+    await expect(put()).resolves.toBe("refused -32602");
+    await clock.advance(60_000);
+    await expect(put()).resolves.toBe("bob");
+  });
+
+  test("may reach the caller itself that gave another call up", async () => {
+    const { begin, end, put } = createRouted();
+    end(begin("alice"), false);
+    begin("alice");
+    await expect(put()).resolves.toBe("alice");
+  });
+
+  test("that is held when one of its calls is given up is refused", async () => {
+    const { begin, end, put, habits } = createRouted();
+    habits.noteQuiet("read");
+    begin("alice", "read");
+    const bob = begin("bob", "write");
+    const question = put();
+    end(bob, false);
+    await expect(question).resolves.toBe("refused -32602");
+  });
+
+  test("to a caller that can be asked nothing is answered for it", async () => {
+    const router = new AskRouter({
+      server: "up",
+      clock: createVirtualClock(),
+      onRefused: () => {},
+    });
+    void router.enter(
+      { about: "tool", owner: "alice", ask: undefined },
+      fromSignal(new AbortController().signal),
+    );
+    await expect(router.ask(ask, new AbortController().signal)).rejects.toMatchObject({ rpcCode: -32601 });
+  });
 });
 
-test("a question when none is underway is refused", async () => {
-  const { join, put } = createRouted();
-  join("alice")(true);
-  await expect(put()).resolves.toBe("refused -32602");
-});
+describe("calls that may ask", () => {
+  test("take turns, in the order they came", async () => {
+    const { begin, end, sent, habits, clock } = createRouted();
+    habits.noteAsked("tool");
+    const alice = begin("alice");
+    const bob = begin("bob");
+    begin("carol");
+    expect(sent).toEqual(["alice"]);
+    end(alice);
+    await clock.advance(0);
+    expect(sent).toEqual(["alice", "bob"]);
+    end(bob);
+    await clock.advance(0);
+    expect(sent).toEqual(["alice", "bob", "carol"]);
+  });
 
-test("a question when several are underway is refused at once, and nobody hears it", async () => {
-  const { join, put, asked } = createRouted();
-  const leave = join("alice");
-  join("bob");
-  const question = put();
-  leave(true);
-  await expect(question).resolves.toBe("refused -32602");
-  expect(asked).toEqual([]);
-});
+  test("run beside those that ended without asking before", () => {
+    const { begin, end, sent } = createRouted();
+    end(begin("alice", "read"));
+    begin("bob", "write");
+    begin("carol", "read");
+    expect(sent).toEqual(["alice", "bob", "carol"]);
+  });
 
-test("a question after a call was given up may be that call's, and is refused", async () => {
-  const { join, put, asked } = createRouted();
-  join("alice")(false);
-  join("bob");
-  await expect(put()).resolves.toBe("refused -32602");
-  expect(asked).toEqual([]);
-});
+  test("wait two seconds at most where the server never asked", async () => {
+    const { begin, sent, clock } = createRouted();
+    begin("alice");
+    begin("bob");
+    await clock.advance(1999);
+    expect(sent).toEqual(["alice"]);
+    await clock.advance(1);
+    expect(sent).toEqual(["alice", "bob"]);
+  });
 
-test("a question that may be for an earlier call of somebody else is refused", async () => {
-  const { join, put, asked } = createRouted();
-  join("alice", "alice")(true);
-  join("bob", "bob");
-  await expect(put()).resolves.toBe("refused -32602");
-  expect(asked).toEqual([]);
+  test("are told after a minute that they were not sent", async () => {
+    const { begin, sent, clock, habits } = createRouted();
+    habits.noteAsked("tool");
+    begin("alice");
+    begin("bob");
+    await clock.advance(60_000);
+    expect(sent).toEqual(["alice", "bob: upstream.busy"]);
+  });
+
+  test("that are given up while they wait are not sent", async () => {
+    const { begin, end, sent, clock, habits } = createRouted();
+    habits.noteAsked("tool");
+    const alice = begin("alice");
+    const leaving = new AbortController();
+    begin("bob", "tool", leaving.signal);
+    leaving.abort(new Error("enough"));
+    end(alice);
+    await clock.advance(0);
+    expect(sent).toEqual(["alice", "bob: gave up"]);
+  });
 });

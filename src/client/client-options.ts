@@ -6,8 +6,21 @@ import type { ClientCapabilities, Implementation } from "../mcp/types.ts";
 import type { KeysOf } from "../options/known-keys.ts";
 import type { CallEvent } from "../tools/context.ts";
 import type { ListFault } from "../tools/fit/list-fault.ts";
+import type { AskHabits } from "./ask-habits.ts";
 import type { EraCache } from "./era-cache.ts";
 import type { AskHandlers } from "./handlers.ts";
+
+/** A client whose calls are made for others: what a server asks is asked of the caller it belongs to. */
+export interface RelayOptions {
+  /** What is declared to a legacy server on behalf of the callers. */
+  readonly capabilities: ClientCapabilities;
+  /** The name of the server, for messages to callers. */
+  readonly server: string;
+  /** Which requests of the server ask something; share one between the clients of a server. */
+  readonly habits?: AskHabits;
+  /** Told when a call begins to wait because another one may ask; the returned function is called when it waits no longer. */
+  readonly onWaiting?: () => () => void;
+}
 
 /** How a client behaves, whatever the way to its server. */
 export interface ClientOptions {
@@ -15,13 +28,8 @@ export interface ClientOptions {
   readonly clientInfo?: Implementation;
   /** What servers may ask of us. */
   readonly handlers?: AskHandlers;
-  /**
-   * Instead of handlers: the capabilities to declare to legacy servers on behalf of those for whom calls are forwarded.
-   * What a server asks is asked of the caller it belongs to.
-   */
-  readonly relays?: ClientCapabilities;
-  /** Told when a server asks something in the middle of a forwarded call. */
-  readonly onAsked?: () => void;
+  /** Instead of handlers, for a client that forwards the calls of others. */
+  readonly relays?: RelayOptions;
   /** Whether a way that was lost is opened again when it is needed; true. */
   readonly reconnects?: boolean;
   /** Told before a way to the server is opened, which may start a process; what it throws prevents that. */
@@ -30,6 +38,8 @@ export interface ClientOptions {
   readonly onLost?: (reason: ClosedError) => void;
   /** Speak this revision or none; by default the newest both sides know. */
   readonly revision?: Revision;
+  /** The era that is tried first; the other one is spoken if the server does not know it. Modern when left out. */
+  readonly era?: "modern" | "legacy";
   /** Share one between clients to probe each server once. */
   readonly eras?: EraCache;
   /** How long nothing may come during a call; 60 s. */
@@ -65,11 +75,11 @@ export const clientOptionKeys: KeysOf<ClientOptions> = {
   clientInfo: true,
   handlers: true,
   relays: true,
-  onAsked: true,
   reconnects: true,
   onOpen: true,
   onLost: true,
   revision: true,
+  era: true,
   eras: true,
   timeoutMs: true,
   maxTotalMs: true,

@@ -50,6 +50,8 @@ export interface Client extends Provider, Reads, AsyncDisposable {
   listPrompts(): Promise<readonly Prompt[]>;
   /** What of the lists that were fetched last clients would refuse: things that were mended, and things that were left out. */
   readonly listFaults: readonly ListFault[];
+  /** Forgets lists that were fetched, because they changed: the next request for one fetches it anew. */
+  forgetLists(kind: "tools" | "resources" | "prompts"): void;
   /** The same as disposing it, for those whose JavaScript has no `await using`. */
   close(): Promise<void>;
   /** Sends any request; for methods that have no function here. What `params._meta` has goes with what the client puts there. */
@@ -77,11 +79,16 @@ const defaultInfo: Implementation = { name: "junctor", version: "0.1.0" };
 export async function createClient(ways: ClientWays, options: ClientOptions = {}): Promise<Client> {
   const { clientInfo = defaultInfo, handlers = {}, clock = systemClock, onWarning = () => {} } = options;
   const { timeoutMs = 60_000, maxTotalMs = 600_000, maxRounds = 10, eras = sharedEras } = options;
-  const capabilities = options.relays ?? capabilitiesOf(handlers);
+  const { relays } = options;
+  const capabilities = relays?.capabilities ?? capabilitiesOf(handlers);
   const router =
-    options.relays === undefined || Object.keys(options.relays).length === 0
+    relays === undefined || Object.keys(capabilities).length === 0
       ? undefined
-      : new AskRouter(options.onAsked ?? (() => {}));
+      : new AskRouter({
+          ...relays,
+          clock,
+          onRefused: onWarning,
+        });
   const visits = new Visits();
   const deadlines = new Deadlines(clock, { timeoutMs, maxTotalMs });
 
@@ -114,6 +121,7 @@ export async function createClient(ways: ClientWays, options: ClientOptions = {}
       eras,
       cacheKey: ways.cacheKey,
       revision: options.revision,
+      era: options.era,
       probeTimeoutMs: options.probeTimeoutMs ?? 3000,
       timeoutMs: options.connectTimeoutMs ?? 30_000,
       maxTotalMs: options.maxStartMs ?? 600_000,
@@ -121,8 +129,7 @@ export async function createClient(ways: ClientWays, options: ClientOptions = {}
       signal,
     });
     // A modern server shows each caller what it can use, and asks nobody but who called: when it lists, everything counts.
-    const own =
-      options.relays !== undefined && agreement.mode.kind === "modern" ? everythingRelayable : capabilities;
+    const own = relays !== undefined && agreement.mode.kind === "modern" ? everythingRelayable : capabilities;
     const speaker = { info: clientInfo, capabilities: own, clock };
     conversation = createConversation(link, agreement, speaker, notified);
     return conversation;
@@ -165,7 +172,9 @@ export async function createClient(ways: ClientWays, options: ClientOptions = {}
       return true;
     },
   });
-  const onBehalf = visits.heeded(createOnBehalf(deadlines, router));
+  const onBehalf = visits.heeded(
+    createOnBehalf(deadlines, () => (conversations.agreement?.mode.kind === "legacy" ? router : undefined)),
+  );
   const isMirroring = (): boolean => ways.isHttp && conversations.agreement?.mode.kind === "modern";
   const calls = createToolCalls({
     forwarder: createForwarder({ send, onBehalf, lists, isMirroring }),
@@ -217,6 +226,7 @@ export async function createClient(ways: ClientWays, options: ClientOptions = {}
     get listFaults() {
       return lists.faults();
     },
+    forgetLists: (kind) => lists.invalidate(kind),
     availableTools: async () => (await lists.tools.get()).length > 0,
     listResources: () => lists.resources.get(),
     listResourceTemplates: () => lists.templates.get(),

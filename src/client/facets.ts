@@ -33,8 +33,13 @@ export function createFacets(
 ): Pick<Provider, "resources" | "prompts" | "completion"> {
   const { send, lists, watcher, onBehalf } = options;
 
-  const ask = async (method: string, params: RawJson, context: CallContext): Promise<Outcome> =>
-    toRoundOutcome(await onBehalf(context, (spec) => send(method, params, spec)));
+  const ask = async (
+    method: string,
+    about: string,
+    params: RawJson,
+    context: CallContext,
+  ): Promise<Outcome> =>
+    toRoundOutcome(await onBehalf(context, `${method} ${about}`, (spec) => send(method, params, spec)));
 
   return {
     ...(capabilities.resources === undefined
@@ -44,7 +49,12 @@ export function createFacets(
             listResources: () => lists.resources.get(),
             listTemplates: () => lists.templates.get(),
             readResource: ({ uri, resumption }, context) =>
-              ask("resources/read", toRoundParams([`{"uri":${JSON.stringify(uri)}`], resumption), context),
+              ask(
+                "resources/read",
+                "",
+                toRoundParams([`{"uri":${JSON.stringify(uri)}`], resumption),
+                context,
+              ),
             ...(capabilities.resources.subscribe === true
               ? { watch: (uri: string) => watcher.watch(uri) }
               : {}),
@@ -57,7 +67,7 @@ export function createFacets(
             listPrompts: () => lists.prompts.get(),
             getPrompt: ({ name, arguments: args, resumption }, context) => {
               const head = JSON.stringify({ name, arguments: args }).slice(0, -1);
-              return ask("prompts/get", toRoundParams([head], resumption), context);
+              return ask("prompts/get", name, toRoundParams([head], resumption), context);
             },
           },
         }),
@@ -68,7 +78,7 @@ export function createFacets(
             complete: async ({ ref, argument, known }, context) => {
               const hasKnown = Object.keys(known).length > 0;
               const params = { ref, argument, ...(hasKnown ? { context: { arguments: known } } : {}) };
-              const result = await onBehalf(context, (spec) =>
+              const result = await onBehalf(context, "completion/complete", (spec) =>
                 send("completion/complete", RawJson.fromValue(params), spec),
               );
               return (result.at("completion")?.value ?? { values: [] }) as CompletionResult;

@@ -65,7 +65,7 @@ export function createForwarder({ send, onBehalf, lists, isMirroring }: Forwarde
     findTool,
     round,
     forward: (call, context) =>
-      onBehalf(context, (spec) => {
+      onBehalf(context, call.name, (spec) => {
         const tool = isMirroring() ? findTool(call.name, spec.stop) : undefined;
         return isPromise(tool) ? tool.then((found) => round(call, found, spec)) : round(call, tool, spec);
       }),

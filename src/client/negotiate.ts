@@ -30,6 +30,8 @@ interface NegotiateOptions {
   readonly cacheKey: string | undefined;
   /** Speak this revision or none. */
   readonly revision?: Revision | undefined;
+  /** The era that is tried first; modern when left out. */
+  readonly era?: "modern" | "legacy" | undefined;
   /** How long a server may be silent before a pipe is taken for a legacy one. */
   readonly probeTimeoutMs: number;
   /** How long each step may take; a server that is being started, how long it may go without a sign of progress. */
@@ -68,7 +70,8 @@ export async function negotiate(
   const attempt = new Negotiation(open, isHttp, options);
   try {
     const agreement = await attempt.settle(cacheKey === undefined ? undefined : eras.get(cacheKey));
-    if (cacheKey !== undefined) eras.set(cacheKey, agreement.mode.kind);
+    // A server that was asked for one era may know both.
+    if (cacheKey !== undefined && options.era === undefined) eras.set(cacheKey, agreement.mode.kind);
     return { link: attempt.link, agreement };
   } catch (error) {
     if (cacheKey !== undefined) eras.delete(cacheKey);
@@ -97,10 +100,10 @@ class Negotiation {
   }
 
   async settle(remembered: "modern" | "legacy" | undefined): Promise<Agreement> {
-    const { revision } = this.#options;
+    const { revision, era = remembered } = this.#options;
     this.#link = await this.#open();
     if (isLegacyRevision(revision)) return this.#initialize();
-    if (revision === undefined && remembered === "legacy") return this.#initializeOrDiscover(true);
+    if (revision === undefined && era === "legacy") return this.#initializeOrDiscover(true);
     const probed = await this.#probe();
     if (probed.kind === "modern") return probed.agreement;
     if (revision !== undefined)

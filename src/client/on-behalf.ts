@@ -6,32 +6,35 @@ import { RawJson } from "../json/raw.ts";
 import type { Request } from "../jsonrpc/message.ts";
 import { toRelayable } from "../mcp/capabilities.ts";
 import { carriedMeta } from "../mcp/carried-meta.ts";
-import type { LinkEvents } from "../mcp/link.ts";
 import { toAsk } from "../mcp/question.ts";
 import type { AskCaller, CallContext, CallEvent } from "../tools/context.ts";
-import type { AskRouter } from "./ask-router.ts";
+import type { AskRouter, OpenCall } from "./ask-router.ts";
 import type { RequestSpec } from "./conversation.ts";
 
-/** Makes requests on behalf of others, who hear of progress and answer questions themselves. */
-export type OnBehalf = <T>(context: CallContext, work: (spec: RequestSpec) => Promise<T>) => Promise<T>;
+/** Makes requests on behalf of others, who hear of progress and answer questions themselves. `about` is what is requested. */
+export type OnBehalf = <T>(
+  context: CallContext,
+  about: string,
+  work: (spec: RequestSpec) => Promise<T>,
+) => Promise<T>;
 
-/** `router` is there where questions are for the callers, and not for the client's own handlers. */
-export function createOnBehalf(deadlines: Deadlines, router: AskRouter | undefined): OnBehalf {
-  return (context, work) => {
+/** `routerNow` gives the router where questions are for the callers and the server asks in the middle of calls. */
+export function createOnBehalf(deadlines: Deadlines, routerNow: () => AskRouter | undefined): OnBehalf {
+  return (context, about, work) => {
     const stop = context.cancellation ?? fromSignal(context.signal);
     return deadlines.run({ stop }, (deadline) => {
       const spec = toSpecFor(context, deadline);
-      const { ask } = context;
-      return router === undefined || ask === undefined
+      const router = routerNow();
+      return router === undefined
         ? work(spec)
-        : askable(ask, router, deadline, ownerOf(context), (onAsked) => work({ ...spec, onAsked }));
+        : inTurn(
+            router,
+            { about, owner: context.session ?? context.caller, ask: context.ask, deadline },
+            spec,
+            work,
+          );
     });
   };
-}
-
-/** Whose a call is: a conversation's, or of whoever has the name. */
-function ownerOf({ session, caller }: CallContext): unknown {
-  return session ?? caller;
 }
 
 /** How a request is made under a deadline. */
@@ -57,30 +60,49 @@ function toSpecFor(context: CallContext, deadline: Deadline): RequestSpec {
 }
 
 /** Makes a request in the middle of which its caller may be asked something. */
-async function askable<T>(
-  ask: AskCaller,
+async function inTurn<T>(
   router: AskRouter,
-  deadline: Deadline,
-  owner: unknown,
-  work: (onAsked: LinkEvents["asked"]) => Promise<T>,
+  { about, owner, ask, deadline }: OpenCall & { readonly deadline: Deadline },
+  spec: RequestSpec,
+  work: (spec: RequestSpec) => Promise<T>,
 ): Promise<T> {
-  // Nobody is to be asked for a call that is over, whoever ended it.
-  const over = new AbortController();
-  const asker: AskCaller = async (question, asking) => {
-    const release = deadline.hold(); // The wait is the caller's, so the server is not idle.
-    try {
-      return await ask(question, AbortSignal.any([asking, over.signal]));
-    } finally {
-      release();
-    }
-  };
-  const leave = router.join(asker, owner);
-  try {
-    return await work((request, asking) => answerBy(asker, request, asking));
-  } finally {
-    leave(!deadline.stop.isAborted);
-    over.abort(new DOMException("The call is over", "AbortError"));
+  const asked = ask === undefined ? undefined : withinCall(ask, deadline);
+  const call: OpenCall = { about, owner, ask: asked?.ask };
+  const turn = router.enter(call, deadline.stop);
+  if (turn !== undefined) {
+    const release = deadline.hold(); // The server is not idle: it has not been asked yet.
+    await turn.finally(release);
   }
+  const { ask: asker } = call;
+  try {
+    return await work(
+      asker === undefined
+        ? spec
+        : { ...spec, onAsked: (request, asking) => answerBy(asker, request, asking) },
+    );
+  } finally {
+    router.leave(call, !deadline.stop.isAborted || !deadline.isSent);
+    asked?.end();
+  }
+}
+
+/** Asks the caller of one call. When the call is over, whoever ended it, its questions are withdrawn. */
+function withinCall(
+  ask: AskCaller,
+  deadline: Deadline,
+): { readonly ask: AskCaller; readonly end: () => void } {
+  const over = new AbortController();
+  return {
+    ask: async (question, asking) => {
+      const release = deadline.hold(); // The wait is the caller's, so the server is not idle.
+      try {
+        return await ask(question, AbortSignal.any([asking, over.signal]));
+      } finally {
+        release();
+      }
+    },
+    end: () => over.abort(new DOMException("The call is over", "AbortError")),
+  };
 }
 
 /** Has a caller answer a legacy server's request. A ping is not the caller's affair. */

@@ -5,7 +5,7 @@ import type { RequestSpec } from "./conversation.ts";
 import type { OnBehalf } from "./on-behalf.ts";
 import { Visits } from "./visits.ts";
 
-const plain: OnBehalf = (context, work) => work({ stop: context.signal } as unknown as RequestSpec);
+const plain: OnBehalf = (context, _about, work) => work({ stop: context.signal } as unknown as RequestSpec);
 const done = (elicitationId: unknown): Parameters<Visits["take"]>[0] => ({
   kind: "notification",
   method: "notifications/elicitation/complete",
@@ -16,11 +16,11 @@ const done = (elicitationId: unknown): Parameters<Visits["take"]>[0] => ({
 function begin(): { visits: Visits; heard: string[]; send: (owner: object, id: unknown) => Promise<void> } {
   const visits = new Visits();
   const heard: string[] = [];
-  const asking: OnBehalf = async (context, work) => {
+  const asking: OnBehalf = async (context, about, work) => {
     const id = context.meta?.at("id")?.value;
     const params = { mode: "url", message: "?", url: "https://example.com", elicitationId: id };
     await context.ask?.({ method: "elicitation/create", params }, context.signal);
-    return plain(context, work);
+    return plain(context, about, work);
   };
   const send = async (owner: object, id: unknown): Promise<void> => {
     const context = createCallContext({
@@ -29,7 +29,7 @@ function begin(): { visits: Visits; heard: string[]; send: (owner: object, id: u
       ask: async () => RawJson.fromValue({ action: "accept" }),
       visited: (visited) => void heard.push(visited),
     });
-    await visits.heeded(asking)(context, async () => {});
+    await visits.heeded(asking)(context, "work", async () => {});
   };
   return { visits, heard, send };
 }

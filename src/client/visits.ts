@@ -23,16 +23,16 @@ export class Visits {
 
   /** The same requests, with an eye on the pages their callers are sent to. */
   heeded(onBehalf: OnBehalf): OnBehalf {
-    return (context, work) => {
+    return (context, about, work) => {
       const { visited } = context;
       const ask = visited === undefined ? undefined : context.ask;
-      if (visited === undefined || ask === undefined) return onBehalf(context, work);
+      if (visited === undefined || ask === undefined) return onBehalf(context, about, work);
       const visitor = { owner: context.session, tell: visited };
       const heeding = (question: Ask, signal: AbortSignal): ReturnType<typeof ask> => {
         this.#sent(question.params, visitor);
         return ask(question, signal);
       };
-      return onBehalf(withContext(context, { ask: heeding }), work).catch((error: unknown) => {
+      return onBehalf(withContext(context, { ask: heeding }), about, work).catch((error: unknown) => {
         for (const page of pagesOf(error) ?? []) this.#sent(page, visitor);
         throw error;
       });

@@ -1,15 +1,14 @@
 import { createHash } from "node:crypto";
 import { describe, expect, test } from "vitest";
-import { createSource, toListed, toTools } from "../../test/support/fake-source.ts";
+import { createCatalogOf, createSource, toListed, toTools } from "../../test/support/fake-source.ts";
+import { defaultNaming } from "../tools/compose/namespace.ts";
 import { createCallContext } from "../tools/context.ts";
-import { defaultNaming } from "../tools/namespace.ts";
 import { type Access, createAccess, type Unnamed } from "./access.ts";
-import { Catalog } from "./catalog/catalog.ts";
 import type { GatewayConfig, KeyConfig } from "./config/config.ts";
 
 const source = createSource("github", { tools: toTools("search", "delete") });
-const catalog = new Catalog(defaultNaming, () => {});
-catalog.sources = [source, createSource("files", { tools: toTools("read") })];
+const servers = [source, createSource("files", { tools: toTools("read") })];
+const catalog = createCatalogOf(servers);
 
 const key = (name: string, text: string, more: Partial<KeyConfig> = {}): KeyConfig => ({
   name,
@@ -21,7 +20,13 @@ const key = (name: string, text: string, more: Partial<KeyConfig> = {}): KeyConf
 
 function make(config: Partial<GatewayConfig> = {}, unnamed: Unnamed = "refused"): Access {
   const whole = { keys: [], allow: [], deny: [], separator: "__", servers: [], disabled: [], ...config };
-  return createAccess(whole as unknown as GatewayConfig, catalog, unnamed);
+  return createAccess({
+    config: whole as unknown as GatewayConfig,
+    catalog,
+    naming: defaultNaming,
+    unnamed,
+    servers: () => servers,
+  });
 }
 
 const toolsOf = (access: Access, caller?: string): readonly string[] =>
@@ -107,16 +112,5 @@ describe("views", () => {
     expect(access.viewFor(createCallContext({ caller: "ann" })).tools.map(({ name }) => name)).toContain(
       "github__new",
     );
-  });
-
-  test("are of what servers list for callers who can be asked", () => {
-    const asking = createSource("asking", { tools: toTools("plain") });
-    asking.special.set('{"roots":{}}', toListed({ tools: toTools("plain", "asks") }));
-    const own = new Catalog(defaultNaming, () => {});
-    own.sources = [asking];
-    const whole = { keys: [], allow: [], deny: [], separator: "__" };
-    const access = createAccess(whole as unknown as GatewayConfig, own, "refused");
-    expect(access.viewFor(createCallContext({ capabilities: { roots: {} } })).tools).toHaveLength(2);
-    expect(access.viewFor(createCallContext()).tools).toHaveLength(1);
   });
 });

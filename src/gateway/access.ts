@@ -1,12 +1,14 @@
 import { createHash } from "node:crypto";
-import { toRelayable } from "../mcp/capabilities.ts";
 import type { OwnerOf } from "../middleware/audit-log.ts";
 import { createGlobs } from "../middleware/glob.ts";
+import type { Catalog } from "../tools/compose/catalog.ts";
+import type { Naming } from "../tools/compose/namespace.ts";
+import { everything, type Policy, type View } from "../tools/compose/view.ts";
 import type { Hearer } from "../tools/provider.ts";
 import type { Authenticate } from "../transports/http/server/handler.ts";
-import type { Catalog, Snapshot } from "./catalog/catalog.ts";
-import { createView, type Policy, type View } from "./catalog/view.ts";
 import type { GatewayConfig } from "./config/config.ts";
+import type { GatewayServer } from "./gateway-server.ts";
+import { createServerNames, isNamedFor, toToolName } from "./server-names.ts";
 
 /** Who may come in, and what they may see and use. */
 export interface Access {
@@ -24,9 +26,17 @@ export interface Access {
 /** What those may do who have no name though there are keys: whoever starts us or shares our machine may be trusted. */
 export type Unnamed = "refused" | "trusted";
 
+export interface AccessOptions {
+  readonly config: GatewayConfig;
+  readonly catalog: Catalog;
+  readonly naming: Naming;
+  readonly unnamed: Unnamed;
+  readonly servers: () => readonly GatewayServer[];
+}
+
 /** The access a config gives. A caller whose key is gone may use nothing. */
-export function createAccess(config: GatewayConfig, catalog: Catalog, unnamed: Unnamed): Access {
-  const { keys, separator } = config;
+export function createAccess({ config, catalog, naming, unnamed, servers }: AccessOptions): Access {
+  const { keys } = config;
   const callers = new Map(keys.map(({ sha256, name }) => [sha256, name]));
   const general = createGlobs(orAll(config.allow), config.deny);
   const policies = new Map<string | undefined, Policy>(
@@ -36,20 +46,24 @@ export function createAccess(config: GatewayConfig, catalog: Catalog, unnamed: U
     }),
   );
   if (keys.length === 0 || unnamed === "trusted") policies.set(undefined, general);
-  const views = new WeakMap<Snapshot, Map<Policy, View>>();
-  const snapshotFor = ({ capabilities, revision }: Hearer): Snapshot =>
-    catalog.snapshotFor(toRelayable(capabilities, revision).key);
-  const viewUnder = (policy: Policy, context: Hearer): View => {
-    const snapshot = snapshotFor(context);
-    let own = views.get(snapshot);
-    if (own === undefined) views.set(snapshot, (own = new Map<Policy, View>()));
-    let view = own.get(policy);
-    if (view === undefined) own.set(policy, (view = createView(snapshot, policy, separator)));
-    return view;
+  /** The server whose tool a rule of the config takes away that would have this name. */
+  const withheldBy = (tool: string): ReturnType<OwnerOf> => {
+    for (const each of servers()) {
+      const { config: server } = each;
+      const names = createServerNames(server, naming);
+      const hidden = each
+        .listedFor()
+        .tools.find(
+          ({ name }) => names.tool(name) === undefined && toToolName(server, name, naming) === tool,
+        );
+      if (hidden !== undefined) return { server: server.name, ownName: hidden.name };
+    }
+    return undefined;
   };
   /** The server that a name speaks of, though it lists no such tool or is disabled. */
   const namedOwner = (tool: string): ReturnType<OwnerOf> => {
-    const named = [...config.servers, ...config.disabled].find((server) => catalog.isNamedFor(server, tool));
+    const all = [...config.servers, ...config.disabled];
+    const named = all.find((server) => isNamedFor(server, tool, naming));
     return named === undefined ? undefined : { server: named.name };
   };
   return {
@@ -58,11 +72,9 @@ export function createAccess(config: GatewayConfig, catalog: Catalog, unnamed: U
     authenticate:
       keys.length === 0 ? undefined : (header) => callers.get(digestOf(bearerOf(header("authorization")))),
     viewFor: (context) =>
-      viewUnder(policies.get(keys.length === 0 ? undefined : context.caller) ?? nothing, context),
+      catalog.viewFor(context, policies.get(keys.length === 0 ? undefined : context.caller) ?? nothing),
     ownerOf: (tool, context) =>
-      viewUnder(everything, context).toolOwner(tool) ??
-      snapshotFor(context).withheld(tool) ??
-      namedOwner(tool),
+      catalog.viewFor(context, everything).toolOwner(tool) ?? withheldBy(tool) ?? namedOwner(tool),
     revokedSince: ({ callers: before }) => {
       const gone = [...before].filter(([hash, name]) => callers.get(hash) !== name).map(([, name]) => name);
       // Without keys everybody came in.
@@ -75,7 +87,6 @@ const orAll = (allow: readonly string[]): readonly string[] | undefined =>
   allow.length === 0 ? undefined : allow;
 
 const nothing: Policy = () => false;
-const everything: Policy = () => true;
 
 function bearerOf(header: string | undefined): string {
   return /^Bearer +([^ ]+) *$/i.exec(header ?? "")?.[1] ?? "";

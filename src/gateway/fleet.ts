@@ -1,14 +1,14 @@
 import { availableParallelism } from "node:os";
 import { type Clock, settlesWithin } from "../async/clock.ts";
 import type { Client } from "../client/client.ts";
-import { connect, type ConnectOptions } from "../client/connect.ts";
-import { createServer } from "../server/server.ts";
+import type { ConnectOptions } from "../client/connect.ts";
+import type { Catalog } from "../tools/compose/catalog.ts";
+import type { Naming } from "../tools/compose/namespace.ts";
 import type { Change, Provider } from "../tools/provider.ts";
 import { createGuardian } from "../transports/guardian.ts";
 import type { Parking } from "./bridge/parking.ts";
-import type { Catalog } from "./catalog/catalog.ts";
 import type { ServerConfig } from "./config/config.ts";
-import { parseConfigValue } from "./config/parse-config.ts";
+import { createLocalServer, type GatewayServer, toLocalConfig, toMember } from "./gateway-server.ts";
 import type { ListMemory } from "./list-memory.ts";
 import { createFaultLog } from "./log-faults.ts";
 import { createHealthLog, type HealthLog } from "./log-health.ts";
@@ -44,6 +44,10 @@ const retireMs = 10_000;
 export class Fleet implements AsyncDisposable {
   readonly #options: FleetOptions;
   readonly #upstreams = new Map<string, Upstream>();
+  readonly #local = new Map<string, GatewayServer>();
+  /** All of them, in the order of the config. */
+  #servers: readonly GatewayServer[] = [];
+  #owners: "all" | "askable" | "none" = "none";
   /** Those of an earlier config whose calls are let finish. */
   readonly #retiring = new Map<Upstream, Promise<void>>();
   readonly #guardian: ReturnType<typeof createGuardian>;
@@ -62,9 +66,19 @@ export class Fleet implements AsyncDisposable {
     this.#slots = new StartSlots({ clock, maxStarts });
   }
 
-  /** The servers by name. */
+  /** Every server, in the order of the config. */
+  get servers(): readonly GatewayServer[] {
+    return this.#servers;
+  }
+
+  /** The servers that are not of this process, by name. */
   get upstreams(): ReadonlyMap<string, Upstream> {
     return this.#upstreams;
+  }
+
+  /** Which callers have lines of their own at some server, on which they may see other lists than the rest. */
+  get owners(): "all" | "askable" | "none" {
+    return this.#owners;
   }
 
   /**
@@ -72,18 +86,20 @@ export class Fleet implements AsyncDisposable {
    * calls, the others are not touched. Lists wait up to `firstListMs` for those that were started and of which nothing is
    * known. Resolves when each of them is listed or has failed, at the latest after that time.
    */
-  async have(configured: readonly ServerConfig[], firstListMs: number): Promise<void> {
-    const { catalog, clock } = this.#options;
-    const servers = this.#withLocal(configured);
+  async have(configured: readonly ServerConfig[], naming: Naming, firstListMs: number): Promise<void> {
+    const { catalog, clock, local } = this.#options;
+    const missing = Object.keys(local).filter((name) => !configured.some((server) => server.name === name));
+    const servers = [...missing.flatMap(toLocalConfig), ...configured];
+    const remote = servers.filter(({ name }) => !this.#isLocal(name));
     const before = new Map(this.#upstreams);
-    const added = servers
+    const added = remote
       .filter((server) => !runsTheSame(before.get(server.name)?.config, server))
       .map((server) => this.#create(server, firstListMs));
-    for (const server of servers) {
+    for (const server of remote) {
       const running = before.get(server.name);
       if (running !== undefined && runsTheSame(running.config, server)) running.config = server;
     }
-    const kept = new Set(servers.map(({ name }) => name));
+    const kept = new Set(remote.map(({ name }) => name));
     const gone = [...before.values()].filter(({ name }) => !kept.has(name));
     const replaced = added.flatMap(({ name }) => before.get(name) ?? []);
     for (const { name } of gone) {
@@ -91,7 +107,14 @@ export class Fleet implements AsyncDisposable {
       this.#words.delete(name);
     }
     for (const upstream of added) this.#upstreams.set(upstream.name, upstream);
-    catalog.sources = servers.flatMap(({ name }) => this.#upstreams.get(name) ?? []);
+    this.#servers = servers.flatMap((server): readonly GatewayServer[] => {
+      const upstream = this.#upstreams.get(server.name);
+      return upstream === undefined ? this.#haveLocal(server) : [upstream];
+    });
+    const isOwn = this.#servers.some(({ config }) => config.sharing === "perSession");
+    const isHttp = this.#servers.some(({ config }) => config.launch.kind === "http");
+    this.#owners = isOwn ? "all" : isHttp ? "askable" : "none";
+    catalog.members = this.#servers.map((server) => toMember(server, naming));
     for (const upstream of [...replaced, ...gone]) this.#retire(upstream);
     const eager = added.filter(({ config }) => config.start === "eager");
     const started = Promise.all(eager.map((upstream) => upstream.start()));
@@ -110,7 +133,7 @@ export class Fleet implements AsyncDisposable {
 
   /** A legacy conversation is over. */
   sessionEnded(session: object): void {
-    for (const upstream of this.#upstreams.values()) upstream.sessionEnded(session);
+    for (const { pool } of this.#upstreams.values()) pool.sessionEnded(session);
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
@@ -126,7 +149,7 @@ export class Fleet implements AsyncDisposable {
       config,
       firstListMs,
       slots: this.#slots,
-      remembered: this.#isLocal(config.name) ? undefined : memory?.recall(config),
+      remembered: memory?.recall(config),
       connect: this.#openerOf(config),
       parking,
       clock,
@@ -143,53 +166,53 @@ export class Fleet implements AsyncDisposable {
     return Object.hasOwn(this.#options.local, name);
   }
 
-  #openerOf(config: ServerConfig): (given: ConnectOptions) => Promise<Client> {
-    const { local, log, clock } = this.#options;
-    const provider = this.#isLocal(config.name) ? local[config.name] : undefined;
-    if (provider === undefined) {
-      const words = new ServerWords();
-      this.#words.set(config.name, words);
-      return createOpenServer(config, { log, clock, guardian: this.#guardian, words });
-    }
-    const server = createServer(provider, { name: config.name, version: "0.1.0" }, { clock });
-    return (given) => connect({ server }, given);
+  /** A provider of this process that the config may name; it is made anew when the config says something else of it. */
+  #haveLocal(config: ServerConfig): readonly GatewayServer[] {
+    const { local, log, catalog, onChange } = this.#options;
+    const provider = local[config.name];
+    const known = this.#local.get(config.name);
+    if (provider === undefined || JSON.stringify(known?.config) === JSON.stringify(config))
+      return known === undefined ? [] : [known];
+    const server = createLocalServer(config, provider, {
+      onChanged: () => catalog.outdated(),
+      onListError: (name, error) =>
+        log.warn({ server: name, error: String(error) }, `${name} cannot be listed`),
+    });
+    if (known === undefined) provider.onChange?.((change) => onChange({ ...change, origin: config.name }));
+    this.#local.set(config.name, server);
+    return [server];
   }
 
-  #heard(name: string, change: UpstreamChange): void {
+  #openerOf(config: ServerConfig): (given: ConnectOptions) => Promise<Client> {
+    const { log, clock } = this.#options;
+    const words = new ServerWords();
+    this.#words.set(config.name, words);
+    return createOpenServer(config, { log, clock, guardian: this.#guardian, words });
+  }
+
+  #heard(name: string, { pooled, ...change }: UpstreamChange): void {
     const { catalog, memory, onChange, onListed } = this.#options;
-    if (change.kind === "resource") return onChange({ ...change, origin: name });
-    catalog.outdated();
-    if (change.kind === "health") return this.#logHealth(name, change.health);
     const upstream = this.#upstreams.get(name);
-    if (upstream !== undefined) {
-      const listed = upstream.listedFor("");
+    if (upstream === undefined) return;
+    const isForAll = pooled === upstream.pool.everyone;
+    const from = { origin: name, line: pooled };
+    if (change.kind === "resource") return onChange({ ...change, ...from });
+    catalog.outdated();
+    if (change.kind === "health")
+      return this.#logHealth(isForAll ? name : `${name} (${pooled.reason})`, change.health);
+    if (isForAll) {
+      const listed = upstream.listedFor();
       this.#logFaults(name, listed.faults);
-      if (!this.#isLocal(name)) memory?.keep(upstream.config, listed);
+      memory?.keep(upstream.config, listed);
     }
-    for (const kind of change.changed) onChange({ kind });
-    onListed();
+    for (const kind of change.changed) onChange({ kind, ...from });
+    if (isForAll) onListed();
   }
 
   #retire(upstream: Upstream): void {
     const retired = upstream.retire(retireMs).finally(() => this.#retiring.delete(upstream));
     this.#retiring.set(upstream, retired);
   }
-
-  #withLocal(servers: readonly ServerConfig[]): readonly ServerConfig[] {
-    const missing = Object.keys(this.#options.local).filter(
-      (name) => !servers.some((server) => server.name === name),
-    );
-    return [...missing.flatMap(toLocalConfig), ...servers];
-  }
-}
-
-/** A provider of this process is treated like a server of which the config says only that its names are left as they are. */
-function toLocalConfig(name: string): readonly ServerConfig[] {
-  const config = {
-    mcpServers: { [name]: { command: name } },
-    junctor: { servers: { [name]: { prefix: false } } },
-  };
-  return parseConfigValue(config, { file: name, env: {} }).servers;
 }
 
 /** Whether a server goes on as it is: what concerns only how its things are listed needs no other process. */

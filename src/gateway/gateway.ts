@@ -2,7 +2,9 @@ import { andThen, type Awaitable } from "../async/awaitable.ts";
 import { systemClock } from "../async/clock.ts";
 import { ClosedError } from "../errors/closed-error.ts";
 import { ConfigError } from "../errors/config-error.ts";
-import { newestModernRevision } from "../mcp/revision.ts";
+import { NotFoundError } from "../errors/not-found-error.ts";
+import { toRelayable } from "../mcp/capabilities.ts";
+import { isLegacyRevision } from "../mcp/revision.ts";
 import { createSeal } from "../mcp/seal.ts";
 import type { Server } from "../mcp/server.ts";
 import type { Tool } from "../mcp/types.ts";
@@ -10,29 +12,30 @@ import type { OwnerOf } from "../middleware/audit-log.ts";
 import { assertKnownKeys } from "../options/known-keys.ts";
 import { createServer } from "../server/server.ts";
 import { createChangeSource } from "../tools/changes.ts";
+import { anyone, Catalog } from "../tools/compose/catalog.ts";
+import type { Collision } from "../tools/compose/claims.ts";
+import { createComposition } from "../tools/compose/composition.ts";
+import type { Naming } from "../tools/compose/namespace.ts";
 import type { CallContext } from "../tools/context.ts";
 import { withMiddleware } from "../tools/middleware.ts";
-import type { Naming } from "../tools/namespace.ts";
-import type { Provider } from "../tools/provider.ts";
+import type { Hearer, Provider } from "../tools/provider.ts";
 import { anybody, type Authenticate } from "../transports/http/server/handler.ts";
-import { createAccess } from "./access.ts";
-import { Parking } from "./bridge/parking.ts";
-import { Catalog } from "./catalog/catalog.ts";
-import type { Collision } from "./catalog/merge.ts";
+import { type Access, createAccess } from "./access.ts";
+import { abandonedCall, notParked } from "./bridge/abandoned.ts";
+import { isParkedState, Parking } from "./bridge/parking.ts";
 import { readSmallFile } from "./config/config-file.ts";
 import type { ConfigIssue, GatewayConfig } from "./config/config.ts";
 import { parseConfigValue } from "./config/parse-config.ts";
-import { describeDisabled, logDisabled } from "./disabled.ts";
 import { Fleet } from "./fleet.ts";
 import { type GatewayOptions, gatewayOptionKeys } from "./gateway-options.ts";
-import { createGatewayProvider } from "./gateway-provider.ts";
 import { joinInstructions } from "./instructions.ts";
 import { openListMemory } from "./list-memory.ts";
+import { isKnownIn, type ListNote, noteList } from "./list-notes.ts";
 import { type GatewayLog, silentLog } from "./log.ts";
 import { createMiddlewareChain } from "./middleware-chain.ts";
 import { RuleWatch } from "./rule-watch.ts";
 import { createHide, createSafeLog, hideInData } from "./safe-log.ts";
-import { describeStatus, type ServerStatus } from "./status.ts";
+import { describeDisabled, describeStatus, logDisabled, type ServerStatus } from "./status.ts";
 import { findUnmatchedRules } from "./unmatched-rules.ts";
 
 /**
@@ -109,15 +112,21 @@ export async function startGateway(
   const log = createSafeLog(options.log ?? silentLog, hide);
   const parking = new Parking({ clock, ...options.parking });
   const changes = createChangeSource();
-  const catalog = new Catalog(toNaming(first), ({ key, owner, others }) => {
-    const text = `${key} is offered by several servers; ${owner} has it: rename or hide the others`;
-    log.warn({ name: key, owner, others }, text);
+  const catalog = new Catalog({
+    kindOf: (caller) => kindOf(caller, fleet.owners),
+    separator: () => config.separator,
+    onCollision: ({ key, owner, others }) => {
+      const text = `${key} is offered by several servers; ${owner} has it: rename or hide the others`;
+      log.warn({ name: key, owner, others }, text);
+    },
   });
-  let access = createAccess(config, catalog, unnamed);
+  const accessTo = (given: GatewayConfig): Access =>
+    createAccess({ config: given, catalog, naming: toNaming(given), unnamed, servers: () => fleet.servers });
+  let access = accessTo(config);
   const ownerOf: OwnerOf = (tool, context) => access.ownerOf(tool, context);
   let chain = await createMiddlewareChain(config, { file, clock, log, ownerOf, hide });
   logDisabled(log, first.disabled, []);
-  const unmatched = (): readonly ConfigIssue[] => findUnmatchedRules(config, catalog.sources);
+  const unmatched = (): readonly ConfigIssue[] => findUnmatchedRules(config, fleet.servers);
   const rules = new RuleWatch(unmatched, log);
   const onListed = (): void => rules.look();
   const remembers = folder !== undefined && first.remembersLists;
@@ -128,22 +137,37 @@ export async function startGateway(
   const fleet = new Fleet({ ...shared, local, memory, maxStarts, onChange: changes.report, onListed });
 
   const { startsWhen } = options;
-  const have = (): Promise<void> => fleet.have(config.servers, firstListMs);
+  const have = (): Promise<void> => fleet.have(config.servers, toNaming(config), firstListMs);
   let isReady = false;
   const ready = (startsWhen === undefined ? have() : startsWhen.then(have)).then(() => {
     isReady = true;
     catalog.settle();
-    catalog.outdated();
   });
-  const base = createGatewayProvider({
-    catalog,
-    upstreams: fleet.upstreams,
-    changes,
-    hide,
-    viewFor: (context) => access.viewFor(context),
-    disabled: () => config.disabled,
-    onWaiting: createWaitingLog(log),
-  });
+  const notes = new WeakMap<readonly object[], ListNote>();
+  const base: Provider = {
+    ...createComposition({
+      catalog,
+      viewFor: (context) => access.viewFor(context),
+      triesAll: false,
+      onChange: changes.onChange,
+      onWaiting: createWaitingLog(log),
+      // A change of health makes new lists, so the note of one stays true.
+      onList: (items, part, view) => {
+        if (notes.has(items)) return;
+        const { disabled } = config;
+        const naming = toNaming(config);
+        notes.set(
+          items,
+          hideInData(noteList(part, view, { servers: fleet.servers, disabled, naming }), hide),
+        );
+      },
+      toMissing: (what, id, resumption) =>
+        isParkedState(resumption?.state)
+          ? abandonedCall(resumption.state.server, notParked)
+          : new NotFoundError(what, id),
+    }),
+    listMeta: (items) => notes.get(items),
+  };
   let guarded = withMiddleware(base, chain.middlewares);
   const provider: Provider = {
     ...base,
@@ -158,8 +182,10 @@ export async function startGateway(
     callTool: (call, context) => guarded.callTool(call, context),
   };
   const instructions = (caller: string | undefined): string | undefined => {
-    const view = access.viewFor({ caller, capabilities: {}, revision: newestModernRevision });
-    return joinInstructions([...fleet.upstreams.values()].filter((upstream) => view.knows(upstream.config)));
+    const view = access.viewFor({ ...anyone, caller });
+    return joinInstructions(
+      [...fleet.upstreams.values()].filter((upstream) => isKnownIn(view, upstream.config, toNaming(config))),
+    );
   };
   const info = { ...(options.info ?? { name: "junctor", title: "Junctor", version: "0.1.0" }), instructions };
   const onError = (error: unknown, method: string): void =>
@@ -195,12 +221,18 @@ export async function startGateway(
     // What was secret stays so: it may still turn up in what an old server says.
     config = { ...next, secrets: [...new Set([...next.secrets, ...config.secrets])] };
     chain = nextChain;
-    catalog.naming = toNaming(next);
     const lastAccess = access;
-    access = createAccess(next, catalog, unnamed);
-    for (const caller of access.revokedSince(lastAccess)) for (const tell of revoked) tell(caller);
+    access = accessTo(next);
+    for (const caller of access.revokedSince(lastAccess)) {
+      for (const tell of revoked) tell(caller);
+      void parking.leaveCaller(caller);
+    }
     guarded = withMiddleware(base, nextChain.middlewares);
-    const had = fleet.have(next.servers, isReady ? Math.min(firstListMs, addedListMs) : firstListMs);
+    const had = fleet.have(
+      next.servers,
+      toNaming(next),
+      isReady ? Math.min(firstListMs, addedListMs) : firstListMs,
+    );
     for (const kind of ["tools", "prompts", "resources"] as const) changes.report({ kind });
     rules.look();
     await Promise.all([had, lastChain[Symbol.asyncDispose]()]);
@@ -224,8 +256,8 @@ export async function startGateway(
     status: () =>
       hideInData(
         [
-          ...catalog.sources.map((source) =>
-            describeStatus(source, clock.now(), fleet.wordsOf(source.config.name)),
+          ...fleet.servers.map((server) =>
+            describeStatus(server, clock.now(), fleet.wordsOf(server.config.name)),
           ),
           ...config.disabled.map(describeDisabled),
         ],
@@ -233,7 +265,7 @@ export async function startGateway(
       ),
     measure: async (name, timeoutMs) => fleet.upstreams.get(name)?.measure(timeoutMs),
     unmatchedRules: unmatched,
-    collisions: () => catalog.snapshotFor("").collisions,
+    collisions: () => catalog.snapshotFor(anyone).collisions,
     update: async (given) => {
       const next = parse(given, options);
       if ((next.keys.length === 0) !== (config.keys.length === 0)) throw keysInOrOut(file);
@@ -272,6 +304,23 @@ function createWaitingLog(log: GatewayLog): (servers: readonly string[]) => void
  * its call had begun, which only a state that still opens can say.
  */
 const stateTtlMs = 24 * 60 * 60_000;
+
+/**
+ * Callers of one kind see the same lists: by their era and what they offer, and by who they are where they have lines of
+ * their own.
+ */
+function kindOf(caller: Hearer, owners: Fleet["owners"]): unknown {
+  const relayable = toRelayable(caller.capabilities, caller.revision);
+  const isLegacy = isLegacyRevision(caller.revision);
+  if (owners === "all" || (owners === "askable" && relayable.key !== ""))
+    return caller.session ?? JSON.stringify([caller.caller, isLegacy, relayable.key]);
+  if (!isLegacy) return relayable;
+  let kind = legacyKinds.get(relayable);
+  if (kind === undefined) legacyKinds.set(relayable, (kind = {}));
+  return kind;
+}
+
+const legacyKinds = new WeakMap<object, object>();
 
 function toNaming({ separator }: GatewayConfig): Naming {
   return { separator, maxLength: 64 };

@@ -1,5 +1,5 @@
 import type { ListFault } from "../tools/fit/list-fault.ts";
-import { tellFaults } from "./catalog/faults.ts";
+import { tellFaults } from "./list-notes.ts";
 import type { GatewayLog } from "./log.ts";
 
 /** Logs what of a server's lists is mended or left out. A list that says the same again is not logged again. */

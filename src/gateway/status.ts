@@ -1,8 +1,10 @@
 import type { FailureCode } from "../errors/failure-code.ts";
 import type { ListFault } from "../tools/fit/list-fault.ts";
-import type { Source } from "./catalog/catalog.ts";
+import type { DisabledServer } from "./config/config.ts";
+import type { GatewayServer } from "./gateway-server.ts";
+import type { GatewayLog } from "./log.ts";
 import type { Words } from "./server-words.ts";
-import { describeHealth, toSeconds } from "./upstream/health.ts";
+import { describeHealth, type Health, toSeconds } from "./upstream/health.ts";
 
 /** How one server is, for people and for `junctor check`. */
 export interface ServerStatus {
@@ -18,6 +20,8 @@ export interface ServerStatus {
   /** What clients would refuse: things it lists that were left out, and things that were mended. */
   readonly leftOut?: readonly ListFault[];
   readonly mended?: readonly ListFault[];
+  /** Its processes, or its conversations over HTTP, each with its reason; only that for all callers when left out. */
+  readonly lines?: readonly LineStatus[];
   /** How long it took to connect. */
   readonly connectMs?: number;
   /** What is wrong, if something is. */
@@ -32,12 +36,25 @@ export interface ServerStatus {
   readonly stray?: string;
 }
 
+/** A process or conversation of a server. */
+export interface LineStatus {
+  /** Why there is one. */
+  readonly reason: string;
+  readonly status: Health["kind"];
+  /** Calls and watches that use it now. */
+  readonly inUse: number;
+}
+
+type StatusSource = Pick<GatewayServer, "config" | "health" | "isListed" | "listedFor"> & {
+  readonly lines?: readonly LineStatus[];
+};
+
 const noWords: Words = { said: "", stray: "" };
 
 /** `words` is what its process wrote besides messages. */
-export function describeStatus(source: Source, now: number, words: Words = noWords): ServerStatus {
+export function describeStatus(source: StatusSource, now: number, words: Words = noWords): ServerStatus {
   const { config, health } = source;
-  const listed = source.listedFor("");
+  const listed = source.listedFor();
   const counts = {
     tools: listed.tools.length,
     resources: listed.resources.length + listed.templates.length,
@@ -53,6 +70,7 @@ export function describeStatus(source: Source, now: number, words: Words = noWor
     ...stray,
     ...(leftOut.length === 0 ? {} : { leftOut }),
     ...(mended.length === 0 ? {} : { mended }),
+    ...(source.lines === undefined || source.lines.length < 2 ? {} : { lines: source.lines }),
   };
   const trouble = describeHealth(health, now);
   switch (health.kind) {
@@ -92,9 +110,9 @@ export function describeStatus(source: Source, now: number, words: Words = noWor
 }
 
 /** What a server that is up could not list, or has not listed so far. Without its tools it is of no use yet. */
-function describeListing(source: Source, now: number): Pick<ServerStatus, "trouble" | "code"> {
+function describeListing(source: StatusSource, now: number): Pick<ServerStatus, "trouble" | "code"> {
   const { health, isListed } = source;
-  const { problems } = source.listedFor("");
+  const { problems } = source.listedFor();
   if (problems.length > 0) return { trouble: problems.join("; "), code: "not_listed" };
   if (isListed || health.kind !== "up") return {};
   const trouble = `its tools are still being listed, since ${toSeconds(now - health.since)}`;
@@ -105,4 +123,21 @@ function describeListing(source: Source, now: number): Pick<ServerStatus, "troub
 function toSaid(...texts: readonly (string | undefined)[]): Pick<ServerStatus, "said"> {
   const said = texts.find((text) => text !== undefined && text !== "");
   return said === undefined ? {} : { said };
+}
+
+/** How a server is that needs a variable without a value. */
+export function describeDisabled({ name, reason }: DisabledServer): ServerStatus {
+  return { name, status: "disabled", tools: 0, resources: 0, prompts: 0, trouble: reason };
+}
+
+/** Warns of servers that are disabled and were not before, or for another reason. */
+export function logDisabled(
+  log: GatewayLog,
+  disabled: readonly DisabledServer[],
+  before: readonly DisabledServer[],
+): void {
+  for (const { name, reason } of disabled) {
+    if (before.some((other) => other.name === name && other.reason === reason)) continue;
+    log.warn({ server: name, reason }, `${name} is disabled`);
+  }
 }

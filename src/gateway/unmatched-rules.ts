@@ -1,10 +1,13 @@
 import { createGlob } from "../middleware/glob.ts";
 import { nearest } from "../options/nearest.ts";
-import { defaultNaming, type Naming, prefixOf } from "../tools/namespace.ts";
-import type { Source } from "./catalog/catalog.ts";
-import { toPublicName } from "./catalog/public-name.ts";
+import { defaultNaming, type Naming, prefixOf } from "../tools/compose/namespace.ts";
 import { joinPath } from "./config/config-value.ts";
 import type { ConfigIssue, GatewayConfig, ServerConfig } from "./config/config.ts";
+import type { GatewayServer } from "./gateway-server.ts";
+import { toPublicName, toToolName } from "./server-names.ts";
+
+/** A server as far as rules are about it. */
+type Source = Pick<GatewayServer, "config" | "isSettled" | "listedFor">;
 
 type RuleConfig = Pick<GatewayConfig, "separator" | "allow" | "deny" | "keys" | "limits">;
 
@@ -70,7 +73,7 @@ function judge(glob: string, sources: readonly Source[], naming: Naming): readon
   if (glob.includes(":")) return [];
   const stem = stemOf(glob);
   const concerned = sources.filter(({ config }) => mayConcern(config, stem, naming));
-  const isKnown = concerned.every((source) => source.isSettled && source.listedFor("").problems.length === 0);
+  const isKnown = concerned.every((source) => source.isSettled && source.listedFor().problems.length === 0);
   if (!isKnown) return [];
   const names = concerned.flatMap((source) => publicNamesOf(source, naming));
   if (fitsAny(glob, names)) return [];
@@ -94,19 +97,17 @@ function mayConcern({ name, prefix, tools }: ServerConfig, stem: string, naming:
 /** Everything a rule about the names that callers see may match, also what other rules leave out. */
 function publicNamesOf(source: Source, naming: Naming): readonly string[] {
   const { config } = source;
-  const { tools, prompts, resources, templates } = source.listedFor("");
-  const ruleOf = (name: string): string | undefined =>
-    Object.hasOwn(config.tools, name) ? config.tools[name]?.name : undefined;
+  const { tools, prompts, resources, templates } = source.listedFor();
   const uris = [...resources.map(({ uri }) => uri), ...templates.map(({ uriTemplate }) => uriTemplate)];
   return [
-    ...tools.map(({ name }) => ruleOf(name) ?? toPublicName(config, name, naming)),
+    ...tools.map(({ name }) => toToolName(config, name, naming)),
     ...prompts.map(({ name }) => toPublicName(config, name, naming)),
     ...uris.map((uri) => `${config.name}${naming.separator}${uri}`),
   ];
 }
 
 function ownNamesOf(source: Source): readonly string[] {
-  return source.listedFor("").tools.map(({ name }) => name);
+  return source.listedFor().tools.map(({ name }) => name);
 }
 
 function fitsAny(glob: string, names: readonly string[]): boolean {

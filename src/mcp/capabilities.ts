@@ -15,6 +15,9 @@ export const everythingRelayable: ClientCapabilities = {
   roots: {},
 };
 
+/** Those that say the same are the same object. There are a few dozen at most. */
+const interned = new Map<string, Relayable>();
+
 const known = new WeakMap<ClientCapabilities, Map<Revision, Relayable>>();
 
 /**
@@ -29,7 +32,8 @@ export function toRelayable(declared: ClientCapabilities, revision: Revision): R
   if (relayable === undefined) {
     const capabilities = project(declared, revision);
     const key = Object.keys(capabilities).length === 0 ? "" : JSON.stringify(capabilities);
-    relayable = { capabilities, key };
+    relayable = interned.get(key) ?? { capabilities, key };
+    interned.set(key, relayable);
     byRevision.set(revision, relayable);
   }
   return relayable;

@@ -37,8 +37,7 @@ export function createSubscriptions(
   maxListens: number,
 ): Subscriptions {
   const drains = new Set<() => void>();
-  const mayHear = (change: Change, hearer: Hearer): boolean =>
-    change.kind !== "resource" || provider.resources?.mayHear?.(change, hearer) !== false;
+  const mayHear = (change: Change, hearer: Hearer): boolean => provider.mayHear?.(change, hearer) !== false;
 
   const listen: Method = async ({ request, params, wire, context }) => {
     if (drains.size >= maxListens) {
@@ -96,7 +95,7 @@ export function createSubscriptions(
     attach: (session, announce, caller) => {
       session.announce = announce;
       const { capabilities: asked, revision } = session.handshake;
-      const hearer: Hearer = { caller, capabilities: asked, revision };
+      const hearer: Hearer = { caller, capabilities: asked, revision, session };
       const stop = provider.onChange?.((change) => {
         const isWantedHere =
           change.kind !== "resource" || isCovered(change.uri, session.subscriptions.keys());

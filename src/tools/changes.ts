@@ -20,8 +20,7 @@ export function createChangeSource(): ChangeSource {
     report: (change) => {
       if (listeners.size === 0) return;
       if (waiting.size === 0) queueMicrotask(flush);
-      const key = change.kind === "resource" ? JSON.stringify([change.uri, change.origin]) : change.kind;
-      waiting.set(key, change);
+      waiting.set(keyOf(change), change);
     },
     onChange: (listener) => {
       // A function of its own for each listening: one that listens twice must stop twice.
@@ -30,4 +29,15 @@ export function createChangeSource(): ChangeSource {
       return () => void listeners.delete(heard);
     },
   };
+}
+
+const lines = new WeakMap<object, number>();
+let lastLine = 0;
+
+/** Changes with the same key are one. */
+function keyOf(change: Change): string {
+  const { kind, origin, line } = change;
+  if (line !== undefined && !lines.has(line)) lines.set(line, ++lastLine);
+  const uri = kind === "resource" ? change.uri : undefined;
+  return JSON.stringify([kind, uri, origin, line && lines.get(line)]);
 }

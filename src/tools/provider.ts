@@ -68,22 +68,21 @@ export type Outcome =
 export type ToolOutcome = Outcome;
 
 /** Something about a provider changed. */
-export type Change =
-  | { readonly kind: "tools" }
-  | { readonly kind: "prompts" }
-  | { readonly kind: "resources" }
-  | {
-      readonly kind: "resource";
-      readonly uri: string;
-      /** Where it comes from, for a provider that has its resources from several places. */
-      readonly origin?: string;
-    };
+export type Change = (
+  | { readonly kind: "tools" | "prompts" | "resources" }
+  | { readonly kind: "resource"; readonly uri: string }
+) & {
+  /** The provider it comes from, for one that is made of several. */
+  readonly origin?: string;
+  /** Where that provider heard it, if only some callers are concerned; see {@link Provider.mayHear}. */
+  readonly line?: object;
+};
 
 /** A change of one resource. */
 export type ResourceChange = Extract<Change, { readonly kind: "resource" }>;
 
-/** What is known of somebody who hears of changes. */
-export type Hearer = Pick<CallContext, "caller" | "capabilities" | "revision">;
+/** A caller as far as lists and announcements depend on it. */
+export type Hearer = Pick<CallContext, "caller" | "capabilities" | "revision" | "session">;
 
 /** The resources of a provider. */
 export interface ResourceProvider {
@@ -93,8 +92,6 @@ export interface ResourceProvider {
   readResource(request: ResourceRequest, context: CallContext): Promise<Outcome>;
   /** Makes sure changes of one resource are reported by `onChange` until the returned function is called. */
   watch?(uri: string, context: CallContext): Promise<() => void>;
-  /** Whether somebody who watches may hear of a change, asked for each; everybody may when left out. */
-  mayHear?(change: ResourceChange, hearer: Hearer): boolean;
 }
 
 export interface ResourceRequest {
@@ -146,6 +143,8 @@ export interface Provider {
   readonly completion?: CompletionProvider;
   /** Calls the listener on every change until the returned function is called. */
   onChange?(listener: (change: Change) => void): () => void;
+  /** Whether a caller may hear of a change, asked for each; every caller may when left out. */
+  mayHear?(change: Change, hearer: Hearer): boolean;
   /** More for the `_meta` of a list this provider gave, such as which parts of it are missing. Fixed for one array. */
   listMeta?(list: readonly object[]): { readonly [key: string]: unknown } | undefined;
   /** How long lists may be cached by those who asked; not at all when left out. Looked at for every new list. */

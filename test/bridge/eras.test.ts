@@ -39,7 +39,11 @@ describe.each(pairs)("a $clientEra client over $front and a $upstreamEra server 
 
   beforeAll(async () => {
     upstream = await startUpstream(upstreamEra, back);
-    front = await startFront(frontWay, { mcpServers: { up: upstream.entry } });
+    front = await startFront(frontWay, {
+      mcpServers: { up: upstream.entry },
+      // A caller that never answers must not hold up the tests that come after it.
+      junctor: { servers: { up: { answerWithinMs: 100 } } },
+    });
     const handlers: AskHandlers = {
       elicit: (params, signal) => user.elicit(params, signal),
       elicitUrl: (params, signal) => user.elicitUrl(params, signal),

@@ -8,7 +8,7 @@ import { Peer } from "../../src/jsonrpc/peer.ts";
 import { metaKeys } from "../../src/mcp/meta-keys.ts";
 import type { Server } from "../../src/mcp/server.ts";
 import { createServer } from "../../src/server/server.ts";
-import { compose } from "../../src/tools/composite.ts";
+import { compose } from "../../src/tools/compose/compose.ts";
 import { fromDefinition } from "../../src/tools/definition.ts";
 import type { Provider } from "../../src/tools/provider.ts";
 import { connectInMemory, createMemoryPair } from "../../src/transports/memory.ts";

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { ToolError } from "../../src/errors/tool-error.ts";
 import { createServer } from "../../src/server/server.ts";
-import { compose } from "../../src/tools/composite.ts";
+import { compose } from "../../src/tools/compose/compose.ts";
 import { createRegistry } from "../../src/tools/registry.ts";
 import { type HttpListener, listenHttp } from "../../src/transports/http/server/node.ts";
 import { both, connectLegacy, type HttpWire, legacyCall, postOf } from "../support/http-wire.ts";

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { createServer } from "../../src/server/server.ts";
-import { compose } from "../../src/tools/composite.ts";
+import { compose } from "../../src/tools/compose/compose.ts";
 import { createRegistry } from "../../src/tools/registry.ts";
 import { type HttpListener, listenHttp } from "../../src/transports/http/server/node.ts";
 import { connectLegacy, type HttpWire, legacyCall } from "../support/http-wire.ts";

@@ -2,7 +2,7 @@ import { describe, expect, test } from "vitest";
 import { NotFoundError } from "../../src/errors/not-found-error.ts";
 import { RpcError } from "../../src/errors/rpc-error.ts";
 import { RawJson } from "../../src/json/raw.ts";
-import { compose, type ComposeOptions } from "../../src/tools/composite.ts";
+import { compose, type ComposeOptions } from "../../src/tools/compose/compose.ts";
 import { createCallContext } from "../../src/tools/context.ts";
 import type { Provider } from "../../src/tools/provider.ts";
 import { createRegistry, type Registry } from "../../src/tools/registry.ts";

@@ -6,7 +6,7 @@ import { RawJson } from "../../src/json/raw.ts";
 import type { Server } from "../../src/mcp/server.ts";
 import type { ToolResult } from "../../src/mcp/types.ts";
 import { createServer, type ServerOptions } from "../../src/server/server.ts";
-import { compose } from "../../src/tools/composite.ts";
+import { compose } from "../../src/tools/compose/compose.ts";
 import { text } from "../../src/tools/content.ts";
 import { type Middleware, withMiddleware } from "../../src/tools/middleware.ts";
 import { createRegistry, type Registry } from "../../src/tools/registry.ts";

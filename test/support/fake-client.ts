@@ -60,6 +60,7 @@ export function createFakeClient(answers: FakeAnswers = {}): FakeClient {
     listResources: () => count("resources", answers.resources, []),
     listResourceTemplates: () => count("templates", answers.templates, []),
     listPrompts: () => count("prompts", answers.prompts, []),
+    forgetLists: () => {},
     request: () => count<unknown>("ping", answers.ping, {}),
     onChange: (listener: (change: Change) => void) => {
       listeners.add(listener);

@@ -1,9 +1,14 @@
-import type { Source } from "../../src/gateway/catalog/catalog.ts";
 import type { ServerConfig } from "../../src/gateway/config/config.ts";
 import { parseConfigValue } from "../../src/gateway/config/parse-config.ts";
+import { type GatewayServer, toMember } from "../../src/gateway/gateway-server.ts";
 import type { Health } from "../../src/gateway/upstream/health.ts";
 import type { Listed } from "../../src/gateway/upstream/list-keeper.ts";
 import type { Tool } from "../../src/mcp/types.ts";
+import { anyone, Catalog } from "../../src/tools/compose/catalog.ts";
+import type { Collision } from "../../src/tools/compose/claims.ts";
+import { defaultNaming } from "../../src/tools/compose/namespace.ts";
+import type { Hearer } from "../../src/tools/provider.ts";
+import { createRegistry } from "../../src/tools/registry.ts";
 import { legacyAgreement } from "./fake-client.ts";
 
 export const up: Health = { kind: "up", since: 0, agreement: legacyAgreement, connectMs: 12 };
@@ -36,13 +41,13 @@ export function toServerConfig(name: string, config: Partial<ServerConfig> = {})
   return { ...parsed, prefix: name, ...config };
 }
 
-/** A server as the catalog sees it; its lists and health may be changed. */
-export interface FakeSource extends Source {
+/** A server of a gateway; its lists and health may be changed. */
+export interface FakeSource extends GatewayServer {
   health: Health;
   isListed: boolean;
   isSettled: boolean;
   listed: Listed;
-  /** What it lists for callers of another kind. */
+  /** The lists of callers by name that see others than the rest. */
   readonly special: Map<string, Listed>;
 }
 
@@ -53,12 +58,33 @@ export function createSource(
 ): FakeSource {
   const source: FakeSource = {
     config: toServerConfig(name, config),
+    provider: createRegistry(),
     health: up,
     isListed: true,
     isSettled: true,
     listed: toListed(listed),
     special: new Map(),
-    listedFor: (key) => source.special.get(key) ?? source.listed,
+    listedFor: (caller) => source.special.get(caller?.caller ?? "") ?? source.listed,
+    looked: () => undefined,
+    untilListed: () => undefined,
+    unavailable: () => new Error(`${name} is not available`),
   };
   return source;
+}
+
+/** A caller by name, or one without. */
+export const callerNamed = (caller?: string): Hearer => ({ ...anyone, caller });
+
+/** A catalog of servers in which each caller is of its own kind. */
+export function createCatalogOf(
+  sources: readonly GatewayServer[],
+  onCollision: (collision: Collision) => void = () => {},
+): Catalog {
+  const catalog = new Catalog({ kindOf: ({ caller }) => caller, separator: () => "__", onCollision });
+  setSources(catalog, sources);
+  return catalog;
+}
+
+export function setSources(catalog: Catalog, sources: readonly GatewayServer[]): void {
+  catalog.members = sources.map((source) => toMember(source, defaultNaming));
 }

@@ -30,6 +30,8 @@ export interface ParkedState {
 interface Parked {
   readonly flow: Flow;
   stopTimer: () => void;
+  /** When its caller left with the question. */
+  leftAt: number;
   /** Whether its caller was told how it ended, and it is only kept in case that was lost on the way. */
   isTold: boolean;
 }
@@ -43,6 +45,8 @@ export class Parking {
   readonly #options: Required<ParkingOptions>;
   readonly #flows = new Map<string, Parked>();
   readonly #perCaller = new Map<string | undefined, number>();
+  /** How many calls wait for the parked calls of a server, and how long the callers of those may take meanwhile. */
+  readonly #wanted = new Map<string, { count: number; readonly ms: number }>();
 
   constructor(options: ParkingOptions) {
     this.#options = {
@@ -85,7 +89,7 @@ export class Parking {
     } finally {
       // The end is kept for a while: its caller may not have got it, and asks again with the same state.
       parked.isTold = flow.isOver;
-      const keptMs = flow.isOver ? this.#options.keepMs : this.#options.ttlMs;
+      const keptMs = flow.isOver ? this.#options.keepMs : this.#ttlMs(flow.server);
       if (!flow.isAwaited && this.#flows.has(state.parked)) this.#keep(state.parked, parked, keptMs);
     }
   }
@@ -94,6 +98,28 @@ export class Parking {
   async leave(server: string): Promise<void> {
     const flows = Array.from(this.#flows).filter(([, { flow }]) => flow.server === server);
     await Promise.all(flows.map(([id, parked]) => this.#drop(id, parked)));
+  }
+
+  /** Gives up the parked calls of a caller whose key was revoked. */
+  async leaveCaller(caller: string | undefined): Promise<void> {
+    const flows = Array.from(this.#flows).filter(([, { flow }]) => flow.caller === caller);
+    await Promise.all(flows.map(([id, parked]) => this.#drop(id, parked)));
+  }
+
+  /**
+   * A call waits for the parked calls of a server to end, until the returned function is called. Meanwhile their callers
+   * have less time to come back.
+   */
+  wants(server: string, withinMs: number): () => void {
+    const wanted = this.#wanted.get(server) ?? { count: 0, ms: withinMs };
+    wanted.count++;
+    this.#wanted.set(server, wanted);
+    this.#reset(server);
+    return () => {
+      if (--wanted.count > 0) return;
+      this.#wanted.delete(server);
+      this.#reset(server);
+    };
   }
 
   /** Gives everything up: every server is told that nobody will answer. */
@@ -108,10 +134,12 @@ export class Parking {
       void flow.giveUp(new Error("too many calls wait for answers"));
       throw new ToolError("Too many calls wait for answers; answer or let go of some of them first.");
     }
-    const parked = known ?? { flow, stopTimer: () => {}, isTold: false };
+    const leftAt = this.#options.clock.now();
+    const parked = known ?? { flow, stopTimer: () => {}, leftAt, isTold: false };
+    parked.leftAt = leftAt;
     if (known === undefined) this.#perCaller.set(flow.caller, (this.#perCaller.get(flow.caller) ?? 0) + 1);
     this.#flows.set(id, parked);
-    this.#keep(id, parked, this.#options.ttlMs);
+    this.#keep(id, parked, this.#ttlMs(flow.server));
     return { parked: id, server: flow.server };
   }
 
@@ -127,6 +155,19 @@ export class Parking {
       if (!isFull()) return true;
     }
     return false;
+  }
+
+  #ttlMs(server: string): number {
+    return Math.min(this.#options.ttlMs, this.#wanted.get(server)?.ms ?? Infinity);
+  }
+
+  /** Gives the callers that are away from parked calls of a server the time they have now. */
+  #reset(server: string): void {
+    const { clock } = this.#options;
+    for (const [id, parked] of this.#flows) {
+      if (parked.flow.server !== server || parked.flow.isAwaited || parked.flow.isOver) continue;
+      this.#keep(id, parked, Math.max(0, parked.leftAt + this.#ttlMs(server) - clock.now()));
+    }
   }
 
   #keep(id: string, parked: Parked, ms: number): void {

@@ -1,5 +1,5 @@
 import type { ConfigIssue } from "../../errors/config-error.ts";
-import type { Separator } from "../../tools/namespace.ts";
+import type { Separator } from "../../tools/compose/namespace.ts";
 
 export type { ConfigIssue } from "../../errors/config-error.ts";
 
@@ -35,6 +35,10 @@ export interface ServerConfig {
   readonly start: "eager" | "lazy";
   /** Whether clients share one connection (the default), have one each, or one for each call. */
   readonly sharing: "shared" | "perSession" | "exclusive";
+  /** The era it is spoken to in, if it knows both and a process is shared; modern. */
+  readonly era: "modern" | "legacy";
+  /** How many processes callers are spread over where they share; 1. */
+  readonly instances: number;
   /** What its names begin with: its own name, made fit, unless said otherwise. `false`: nothing. */
   readonly prefix: string | false;
   /** How long it may take to start without a sign of progress; 30 s. */
@@ -45,6 +49,8 @@ export interface ServerConfig {
   readonly timeoutMs: number;
   /** How long a call may take in all; 30 min. */
   readonly maxTotalMs: number;
+  /** How long a modern caller may take to answer a question while other calls wait for its call to end; 30 s. */
+  readonly answerWithinMs: number;
   /** Most connections of a server that is not shared; 8. */
   readonly maxConnections: number;
   /** Lazy only: stopped after so long without use. */

@@ -1,6 +1,6 @@
 import { ConfigError } from "../../errors/config-error.ts";
 import { nearest } from "../../options/nearest.ts";
-import type { Separator } from "../../tools/namespace.ts";
+import type { Separator } from "../../tools/compose/namespace.ts";
 import { type ConfigObject, type ConfigValue, refuse, toObject, warn } from "./config-value.ts";
 import type { DisabledServer, GatewayConfig, ServerConfig } from "./config.ts";
 import type { ConfigSource } from "./expand.ts";

@@ -1,7 +1,7 @@
 import * as fc from "fast-check";
 import { expect, test } from "vitest";
 import { runs } from "../../../test/support/runs.ts";
-import type { Separator } from "../../tools/namespace.ts";
+import type { Separator } from "../../tools/compose/namespace.ts";
 import { findSamePrefixes, isPrefix, toPrefix } from "./prefix.ts";
 
 const separators: readonly Separator[] = ["__", "_", "-", ".", "/"];

@@ -5,7 +5,7 @@ import {
   type Naming,
   prefixOf,
   type Separator,
-} from "../../tools/namespace.ts";
+} from "../../tools/compose/namespace.ts";
 
 const maxLength = defaultNaming.maxLength / 2;
 

@@ -28,11 +28,14 @@ type SettingReaders = {
 const readers: SettingReaders = {
   start: (given) => readChoice(given, ["eager", "lazy"]),
   sharing: (given) => readChoice(given, ["shared", "perSession", "exclusive"]),
+  era: (given) => readChoice(given, ["modern", "legacy"]),
+  instances: (given) => readNumber(given, { min: 1, max: 64, example: 2 }),
   prefix: (given) => (given.value === false ? false : readAnyText(given, '"gh", or false for none')),
   startTimeoutMs: (given) => readNumber(given, timeRange(30_000)),
   maxStartMs: (given) => readNumber(given, timeRange(600_000)),
   timeoutMs: (given) => readNumber(given, timeRange(300_000)),
   maxTotalMs: (given) => readNumber(given, timeRange(1_800_000)),
+  answerWithinMs: (given) => readNumber(given, timeRange(30_000)),
   maxConnections: (given) => readNumber(given, { min: 1, max: 1000, example: 8 }),
   idleStopMs: (given) => readNumber(given, timeRange(600_000)),
   allow: (given) => readAllowed(given, '"allow": ["read_*"]'),
@@ -45,11 +48,14 @@ const readers: SettingReaders = {
 const usual: ServerSettings = {
   start: "eager",
   sharing: "shared",
+  era: "modern",
+  instances: 1,
   prefix: undefined,
   startTimeoutMs: 30_000,
   maxStartMs: 600_000,
   timeoutMs: 300_000,
   maxTotalMs: 1_800_000,
+  answerWithinMs: 30_000,
   maxConnections: 8,
   idleStopMs: undefined,
   allow: [],
@@ -123,6 +129,8 @@ function checkTogether(object: ConfigObject, settings: ServerSettings): void {
     );
   if (object.has("maxConnections") && sharing === "shared")
     warn(object.get("maxConnections"), 'is not used while "sharing" is "shared", which has one connection');
+  if (object.has("instances") && settings.instances > 1 && sharing !== "shared")
+    warn(object.get("instances"), 'is used only while "sharing" is "shared"');
   checkTimes(object, settings);
 }
 

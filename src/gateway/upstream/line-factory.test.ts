@@ -1,6 +1,8 @@
 import { expect, test } from "vitest";
 import { toServerConfig } from "../../../test/support/fake-source.ts";
+import { AskHabits } from "../../client/ask-habits.ts";
 import { ConnectError } from "../../errors/connect-error.ts";
+import { toRelayable } from "../../mcp/capabilities.ts";
 import { createVirtualClock } from "../../testing/virtual-clock.ts";
 import { createLineFactory } from "./line-factory.ts";
 
@@ -14,9 +16,13 @@ test("a server that does not answer in time gets twice as much each time, up to 
       return Promise.reject(new ConnectError("slow", "no answer", { kind: "no_answer" }));
     },
     clock,
-    onAsked: () => {},
+    habits: new AskHabits(),
+    onWaiting: () => () => {},
   });
-  await using line = createLine({}, { keepsAlive: true, onHealth: () => {} });
+  await using line = createLine(
+    { owner: undefined, era: undefined, declares: toRelayable({}, "2026-07-28") },
+    { keepsAlive: true, onHealth: () => {} },
+  );
   line.start();
   for (let second = 0; second < 120 && given.length < 6; second++) await clock.advance(1000);
   expect(given).toEqual([1000, 2000, 4000, 8000, 8000, 8000]);

@@ -1,16 +1,17 @@
 import type { Clock } from "../../async/clock.ts";
+import type { AskHabits } from "../../client/ask-habits.ts";
 import type { Client } from "../../client/client.ts";
 import type { ConnectOptions } from "../../client/connect.ts";
 import type { StartProgress } from "../../mcp/link.ts";
-import type { ClientCapabilities } from "../../mcp/types.ts";
 import type { ServerConfig } from "../config/config.ts";
+import type { Audience } from "./audience.ts";
 import { Line, type LineOptions } from "./line.ts";
 import { StartGate } from "./start-gate.ts";
 import type { StartSlots } from "./start-slots.ts";
 
-/** Makes a line to one server on which `relays` is declared. */
+/** Makes a line to one server for an audience. */
 export type CreateLine = (
-  relays: ClientCapabilities,
+  audience: Audience,
   own: Pick<LineOptions, "keepsAlive" | "onUp" | "onHealth">,
 ) => Line;
 
@@ -20,8 +21,10 @@ export interface LineFactoryOptions {
   readonly clock: Clock;
   /** Limits how many processes start at the same time, for all servers. */
   readonly slots?: StartSlots | undefined;
-  /** Told when the server asks something in the middle of a call. */
-  readonly onAsked: () => void;
+  /** What earlier lines to the server learnt of its questions. */
+  readonly habits: AskHabits;
+  /** Told when a call begins to wait for another that may ask; the returned function is called when it waits no longer. */
+  readonly onWaiting: () => () => void;
 }
 
 /** How long a call waits for a server that is being started again. */
@@ -33,14 +36,14 @@ const maxShortLives = 12;
 /** A server that did not answer in time gets up to so many times as much when it is started again. */
 const maxTimeoutFactor = 8;
 
-/** What all lines to a server have in common. */
+/** All lines to a server have these things in common. */
 export function createLineFactory(options: LineFactoryOptions): CreateLine {
-  const { config, connect, clock, onAsked } = options;
+  const { config, connect, clock, habits, onWaiting } = options;
   // Lines come and go with sessions and calls, and with them their own gates. Those over HTTP start no process.
   const isProcess = config.launch.kind === "command";
   const common = isProcess ? new StartGate({ clock, maxStarts: maxShortLives }) : undefined;
   const slots = isProcess ? options.slots : undefined;
-  return (relays, own) =>
+  return ({ declares: { capabilities }, era }, own) =>
     new Line({
       ...own,
       server: config.name,
@@ -54,7 +57,8 @@ export function createLineFactory(options: LineFactoryOptions): CreateLine {
         const giveBack = await slots?.take({ isUrgent, signal, processorMs: () => progress?.().processorMs });
         try {
           return await connect({
-            relays,
+            relays: { capabilities, server: config.name, habits, onWaiting },
+            ...(era === "legacy" ? { era } : {}),
             reconnects: false,
             validate: false,
             timeoutMs: config.timeoutMs,
@@ -62,7 +66,6 @@ export function createLineFactory(options: LineFactoryOptions): CreateLine {
             connectTimeoutMs: config.startTimeoutMs * Math.min(2 ** timeouts, maxTimeoutFactor),
             maxStartMs: config.maxStartMs,
             clock,
-            onAsked,
             onLost,
             onOpen,
             onSpawned: (busy) => {
@@ -75,9 +78,4 @@ export function createLineFactory(options: LineFactoryOptions): CreateLine {
         }
       },
     });
-}
-
-/** The capabilities a key of `toRelayable` stands for. */
-export function toCapabilities(key: string): ClientCapabilities {
-  return key === "" ? {} : (JSON.parse(key) as ClientCapabilities);
 }

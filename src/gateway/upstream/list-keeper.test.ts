@@ -102,7 +102,7 @@ describe("what clients would refuse", () => {
     await keeper.begin(fake.client);
     expect(namesOf(keeper)).toEqual(["x", "p"]);
     fake.answers.faults = [fault("tools", "y")];
-    await keeper.refresh(["tools"]);
+    await keeper.refreshSince(["tools"], Number.POSITIVE_INFINITY);
     expect(namesOf(keeper)).toEqual(["y", "p"]);
   });
 
@@ -112,7 +112,7 @@ describe("what clients would refuse", () => {
     await keeper.begin(fake.client);
     fake.answers.faults = [];
     fake.answers.tools = () => Promise.reject(new Error("not now"));
-    await keeper.refresh(["tools"]);
+    await keeper.refreshSince(["tools"], Number.POSITIVE_INFINITY);
     expect(namesOf(keeper)).toEqual(["x"]);
   });
 });

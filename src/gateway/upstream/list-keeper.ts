@@ -31,8 +31,8 @@ export interface ListKeeperOptions {
   readonly clock: Clock;
   /** How long changes are waited for that come with the first. */
   readonly gatherMs: number;
-  /** Told what changed, once it is known here. */
-  readonly onListed: (changed: readonly ListKind[]) => void;
+  /** Told what changed, once it is known here, and whether it was listed for the first time. */
+  readonly onListed: (changed: readonly ListKind[], isFirst: boolean) => void;
   /** Told of a change of one resource. */
   readonly onResource: (uri: string) => void;
   /** What is known from before. */
@@ -83,6 +83,7 @@ export class ListKeeper {
   #isListed = false;
   #listing: Listing | undefined;
   #refreshedAt = 0;
+  readonly #listedAt = new Map<ListPart, number>();
   /** What the server said has changed: that is passed on, even if the list looks the same. */
   readonly #announced = new Set<ListPart>();
   #stopTimer: (() => void) | undefined;
@@ -138,13 +139,17 @@ export class ListKeeper {
     this.#stopTimer = undefined;
   }
 
-  /** Lists some things again now, if the server is up. Resolves when that is done, for better or worse. */
-  async refresh(kinds: readonly ListKind[]): Promise<void> {
-    if (this.#listing !== undefined)
-      await this.#refresh(
-        this.#listing,
-        kinds.flatMap((kind) => partsOf[kind]),
-      );
+  /** Lists some things again now that were not listed since a moment, if the server is up. */
+  async refreshSince(kinds: readonly ListKind[], since: number): Promise<void> {
+    const listing = this.#listing;
+    if (listing === undefined) return;
+    const isOld = (part: ListPart): boolean => (this.#listedAt.get(part) ?? 0) < since;
+    const old = kinds.filter((kind) => partsOf[kind].some(isOld));
+    for (const kind of old) listing.client.forgetLists(kind);
+    await this.#refresh(
+      listing,
+      old.flatMap((kind) => partsOf[kind]),
+    );
   }
 
   /** Lists everything again, in the background, if that was not done for so long. */
@@ -187,6 +192,7 @@ export class ListKeeper {
 
   async #list(listing: Listing, part: ListPart): Promise<void> {
     const { client } = listing;
+    this.#listedAt.set(part, this.#options.clock.now());
     const isAnnounced = this.#announced.delete(part);
     let items: Listed[ListPart] | undefined;
     let problem: string | undefined;
@@ -216,8 +222,9 @@ export class ListKeeper {
       areToolsConfirmed: !this.#unconfirmed.has("tools"),
     };
     this.#firsts.get(part)?.resolve();
-    this.#firsts.delete(part);
-    this.#options.onListed(isChanged || isAnnounced ? [part === "templates" ? "resources" : part] : []);
+    const isFirst = this.#firsts.delete(part);
+    const kind = part === "templates" ? "resources" : part;
+    this.#options.onListed(isChanged || isAnnounced ? [kind] : [], isFirst);
   }
 }
 

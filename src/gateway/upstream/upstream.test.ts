@@ -18,6 +18,10 @@ import { Parking } from "../bridge/parking.ts";
 import type { ServerConfig } from "../config/config.ts";
 import { Upstream } from "./upstream.ts";
 
+const overHttp = {
+  launch: { kind: "http", url: "http://127.0.0.1/mcp", headers: {}, transport: "auto" },
+} as const;
+const everything = { elicitation: { form: {}, url: {} }, sampling: { tools: {} }, roots: {} };
 const legacy = { revision: "2025-11-25", ask: () => new Promise<RawJson>(() => {}) } as const;
 const gone = new ClosedError("outcome_unknown", "it is gone");
 
@@ -41,7 +45,12 @@ function make(config: Partial<ServerConfig> = {}): Made {
   const calls: { line: number; answer: Deferred<ToolOutcome> }[] = [];
   const upstream = new Upstream({
     config: toServerConfig("files", config),
-    connect: async ({ relays: declared = {}, signal, onLost, onOpen }: ConnectOptions) => {
+    connect: async ({
+      relays: { capabilities: declared } = { capabilities: {}, server: "" },
+      signal,
+      onLost,
+      onOpen,
+    }: ConnectOptions) => {
       const line = relays.push(declared) - 1;
       const client = await opener.open({
         signal: signal ?? new AbortController().signal,
@@ -99,8 +108,44 @@ describe("calls", () => {
     expect(made.upstream.inFlight).toBe(0);
   });
 
-  test("of those who can be asked go by a line that says so, to a legacy server", async () => {
+  test("of all callers share one process, which is told everything that can be asked", async () => {
     const made = make();
+    void made.upstream.start();
+    await made.comeUp();
+    const all = [
+      made.call({ ...legacy, session: {}, capabilities: { roots: {} } }),
+      made.call({ ...legacy, session: {}, capabilities: { elicitation: {} } }),
+      made.call({ capabilities: { sampling: {} } }),
+      made.call(),
+    ];
+    await turn();
+    expect(made.calls.map(({ line }) => line)).toEqual([0, 0, 0, 0]);
+    expect(made.relays).toEqual([everything]);
+    for (const { answer } of made.calls) answer.resolve(done);
+    await Promise.all(all);
+  });
+
+  test("are spread over several processes where the config says so, and a session stays with one", async () => {
+    const made = make({ instances: 2 });
+    void made.upstream.start();
+    await made.comeUp();
+    const [one, two] = [{}, {}];
+    const all = [one, two, one, two].map((session) => made.call({ session }));
+    await turn();
+    for (const opening of made.opener.openings) if (!opening.isSettled) opening.succeed();
+    await turn();
+    expect(made.relays).toEqual([everything, everything]);
+    expect(made.calls.map(({ line }) => `${line}`).toSorted()).toEqual(["0", "0", "1", "1"]);
+    expect(made.upstream.lines.map(({ reason }) => reason)).toEqual([
+      "for all callers",
+      "process 2 for all callers",
+    ]);
+    for (const { answer } of made.calls) answer.resolve(done);
+    await Promise.all(all);
+  });
+
+  test("to a legacy server over HTTP go by a conversation that declares what their callers offer", async () => {
+    const made = make(overHttp);
     void made.upstream.start();
     await made.comeUp();
     const call = made.call({ ...legacy, capabilities: { roots: {} } });
@@ -188,7 +233,7 @@ describe("calls", () => {
       await made.comeUp();
       made.calls.at(-1)?.answer.resolve(done);
       expect(await call).toBe(done);
-      made.upstream.sessionEnded(session);
+      made.upstream.pool.sessionEnded(session);
     }
     expect(made.opener.openings).toHaveLength(1 + 50);
   });
@@ -214,7 +259,7 @@ describe("a lazy server", () => {
     await made.clock.advance(1000);
     expect(made.upstream.health.kind).toBe("idle");
     expect(made.opener.alive).toBe(0);
-    expect(made.upstream.listedFor("").tools).toHaveLength(1);
+    expect(made.upstream.listedFor().tools).toHaveLength(1);
     expect(made.clock.sleeping).toBe(0);
   });
 
@@ -234,10 +279,10 @@ describe("a lazy server", () => {
     const made = make({ start: "lazy", idleStopMs: 1000 });
     void made.upstream.start();
     await made.comeUp({ watch: () => Promise.resolve(() => {}) });
-    const stop = await made.upstream.watch("x:1", createCallContext());
+    const stop = await made.upstream.resources.watch?.("x:1", createCallContext());
     await made.clock.advance(5000);
     expect(made.upstream.health.kind).toBe("up");
-    stop();
+    stop?.();
     await made.clock.advance(5000);
     expect(made.upstream.health.kind).toBe("idle");
   });
@@ -247,31 +292,30 @@ describe("looking", () => {
   const capabilities = { elicitation: { form: {} } };
 
   test("for callers of a new kind waits for their first list", async () => {
-    const made = make();
+    const made = make(overHttp);
     void made.upstream.start();
     await made.comeUp();
     const looked = made.upstream.looked(createCallContext({ ...legacy, capabilities }), "tools");
     expect(looked).toBeInstanceOf(Promise);
     await made.comeUp({ tools: () => Promise.resolve(toTools("x", "asks")) });
     await looked;
-    const key = JSON.stringify(capabilities);
-    expect(made.upstream.listedFor(key).tools).toHaveLength(2);
-    expect(made.upstream.listedFor("").tools).toHaveLength(1);
+    expect(made.upstream.listedFor(createCallContext({ ...legacy, capabilities })).tools).toHaveLength(2);
+    expect(made.upstream.listedFor().tools).toHaveLength(1);
     expect(made.upstream.looked(createCallContext({ ...legacy, capabilities }), "tools")).toBeUndefined();
   });
 
   test("for callers of a new kind whose lists cannot be had shows what is there for everybody", async () => {
-    const made = make();
+    const made = make(overHttp);
     void made.upstream.start();
     await made.comeUp();
     const looked = made.upstream.looked(createCallContext({ ...legacy, capabilities }), "tools");
     await made.comeUp({ tools: () => Promise.reject(new Error("no")) });
     await looked;
-    expect(made.upstream.listedFor(JSON.stringify(capabilities)).tools).toHaveLength(1);
+    expect(made.upstream.listedFor(createCallContext({ ...legacy, capabilities })).tools).toHaveLength(1);
   });
 
   test("is not held up for long by a line that was stopped", async () => {
-    const made = make();
+    const made = make(overHttp);
     void made.upstream.start();
     await made.comeUp();
     const looked = made.upstream.looked(createCallContext({ ...legacy, capabilities }), "tools");
@@ -313,7 +357,7 @@ describe("ending", () => {
 
   test.each([
     ["a lazy server's call", { idleStopMs: 60_000 }, {}],
-    ["a call of somebody who can be asked", {}, { ...legacy, capabilities: { roots: {} } }],
+    ["a call of a caller that can be asked", overHttp, { ...legacy, capabilities: { roots: {} } }],
     ["a call that is alone", { sharing: "exclusive" }, {}],
   ] as const)("in the middle of %s leaves no timer and no client", async (_, config, context) => {
     const made = make(config);

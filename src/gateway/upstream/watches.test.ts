@@ -32,7 +32,7 @@ function createServer(refuses: () => readonly string[] = () => []): Server {
 
 test("however many watch, the server is asked once, and told when the last is gone", async () => {
   const { client, events, watched } = createServer();
-  const watches = new Watches(() => {});
+  const watches = new Watches();
   const stops = await Promise.all([1, 2, 3].map(() => watches.add("x:1", client)));
   expect(events).toEqual(["watch x:1"]);
   stops[0]?.();
@@ -50,7 +50,7 @@ test("however many watch, the server is asked once, and told when the last is go
 test("a server that refuses is nobody's watch, and is asked anew by the next", async () => {
   let refuses = ["x:1"];
   const { client, events } = createServer(() => refuses);
-  const watches = new Watches(() => {});
+  const watches = new Watches();
   const both = await Promise.allSettled([watches.add("x:1", client), watches.add("x:1", client)]);
   expect(both.map(({ status }) => status)).toEqual(["rejected", "rejected"]);
   expect(watches.size).toBe(0);
@@ -60,14 +60,15 @@ test("a server that refuses is nobody's watch, and is asked anew by the next", a
 });
 
 test("a server without resources that can be watched says that there is none", async () => {
-  const watches = new Watches(() => {});
+  const watches = new Watches();
   await expect(watches.add("x:1", createFakeClient().client)).rejects.toBeInstanceOf(NotFoundError);
   expect(watches.size).toBe(0);
 });
 
 test("one that was started anew is asked for everything, and all may have changed", async () => {
   const missed: string[] = [];
-  const watches = new Watches((uri) => missed.push(uri));
+  const watches = new Watches();
+  watches.onMissed = (uri) => missed.push(uri);
   const before = createServer();
   const after = createServer();
   const stop = await watches.add("x:1", before.client);
@@ -83,7 +84,7 @@ test("one that was started anew is asked for everything, and all may have change
 
 test("one that no longer has a resource when it was started anew is asked again by the next who watches", async () => {
   let refuses = ["x:1"];
-  const watches = new Watches(() => {});
+  const watches = new Watches();
   const stop = await watches.add("x:1", createServer().client);
   const after = createServer(() => refuses);
   watches.renew(after.client);
@@ -107,7 +108,7 @@ test("who stops before the server agreed leaves nothing watched", async () => {
       return () => (isWatched = false);
     },
   });
-  const watches = new Watches(() => {});
+  const watches = new Watches();
   const renewed = createServer();
   const stop = await watches.add("x:1", renewed.client);
   watches.renew(client);

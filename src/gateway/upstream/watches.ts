@@ -13,13 +13,9 @@ interface Watched {
 
 /** The resources of one server that are watched: asked for once, however many watch, and again when it was started anew. */
 export class Watches {
-  /** Told of resources that may have changed while nobody looked. Set by whoever keeps the server. */
-  onMissed: (uri: string) => void;
+  /** Told of resources that may have changed while the server was away. Set by the upstream that has the watches now. */
+  onMissed: (uri: string) => void = () => {};
   readonly #watched = new Map<string, Watched>();
-
-  constructor(onMissed: (uri: string) => void) {
-    this.onMissed = onMissed;
-  }
 
   get size(): number {
     return this.#watched.size;

@@ -1,11 +1,18 @@
 import { UriTemplateError } from "../../errors/uri-template-error.ts";
 import type { Prompt, Resource, ResourceTemplate, Tool } from "../../mcp/types.ts";
 import { parseUriTemplate, type UriTemplate } from "../../mcp/uri-template.ts";
-import type { ListFault } from "../../tools/fit/list-fault.ts";
-import type { ServerConfig } from "../config/config.ts";
-import type { Snapshot } from "./catalog.ts";
-import type { Claim, Owner } from "./merge.ts";
+import type { Claim, Collision, Owner } from "./claims.ts";
 import { spellingsOf } from "./uri-spellings.ts";
+
+/** Everything there is for callers of one kind, at one moment. */
+export interface Snapshot {
+  readonly tools: readonly Claim<Tool>[];
+  readonly prompts: readonly Claim<Prompt>[];
+  /** Of every member that has them: a caller that may not use the first's may use another's. The owner's come first. */
+  readonly resources: readonly Claim<Resource>[];
+  readonly templates: readonly Claim<ResourceTemplate>[];
+  readonly collisions: readonly Collision[];
+}
 
 /** What one caller may see and use: the lists, and the only way from a name to its owner. */
 export interface View {
@@ -13,8 +20,6 @@ export interface View {
   readonly prompts: readonly Prompt[];
   readonly resources: readonly Resource[];
   readonly templates: readonly ResourceTemplate[];
-  /** What was mended or left out of what this caller may use. */
-  readonly faults: readonly Claim<ListFault>[];
   tool(name: string): Tool | undefined;
   toolOwner(name: string): Owner | undefined;
   promptOwner(name: string): Owner | undefined;
@@ -23,10 +28,12 @@ export interface View {
   templateOwner(uriTemplate: string): Owner | undefined;
   /** Whether the caller may hear that a server's resource changed: it may use it, and does not have it from elsewhere. */
   mayHear(server: string, uri: string): boolean;
-  /** Whether the caller is to know of a server: it may use something of it, or anything it would call its own. */
-  knows(server: Pick<ServerConfig, "name" | "prefix">): boolean;
+  /** Whether the caller may use anything of a member. */
+  uses(member: string): boolean;
   /** Whether the caller may use a tool or prompt of this name, if there is one. */
-  allows(name: string): boolean;
+  readonly allows: Policy;
+  /** The same of a member's resource. */
+  allowsUri(member: string, uri: string): boolean;
   /** Servers that list anything with the scheme of this URI, which they may know without listing it. */
   likelyOwners(uri: string): readonly string[];
 }
@@ -34,10 +41,13 @@ export interface View {
 /** Whether a caller may use something: a tool or prompt by its name, a resource by `server__uri`. */
 export type Policy = (name: string) => boolean;
 
+/** Leaves everything. */
+export const everything: Policy = () => true;
+
 /** The part of a catalog a policy leaves. What is not in the lists cannot be found either. */
 export function createView(snapshot: Snapshot, policy: Policy, separator: string): View {
   const mayUse = (server: string, uri: string): boolean =>
-    spellingsOf(uri).every((spelling) => policy(`${server}${separator}${spelling}`));
+    policy === everything || spellingsOf(uri).every((spelling) => policy(`${server}${separator}${spelling}`));
   const tools = snapshot.tools.filter(({ key }) => policy(key));
   const prompts = snapshot.prompts.filter(({ key }) => policy(key));
   const resources = snapshot.resources.filter(({ server, key }) => mayUse(server, key));
@@ -65,18 +75,15 @@ export function createView(snapshot: Snapshot, policy: Policy, separator: string
     prompts: toItems(prompts),
     resources: toItems(listedResources),
     templates: toItems(listedTemplates),
-    faults: snapshot.faults.filter(({ key, item, server }) =>
-      item.part === "tools" || item.part === "prompts" ? policy(key) : mayUse(server, key),
-    ),
     tool: (name) => toolItems.get(name),
     toolOwner: (name) => toolOwners.get(name),
     promptOwner: (name) => promptOwners.get(name),
     templateOwner: (uriTemplate) => templateOwners.get(uriTemplate),
     resourceOwner,
     mayHear: (server, uri) => mayUse(server, uri) && (resourceOwner(uri)?.server ?? server) === server,
-    knows: ({ name, prefix }) =>
-      policy(`${prefix === false ? name : prefix}${separator}*`) ||
-      [...tools, ...prompts, ...resources, ...templates].some(({ server }) => server === name),
+    uses: (member) =>
+      [...tools, ...prompts, ...resources, ...templates].some(({ server }) => server === member),
+    allowsUri: mayUse,
     allows: policy,
     likelyOwners: (uri) => {
       const scheme = schemeOf(uri);
@@ -101,7 +108,7 @@ function toItems<T>(claims: readonly Claim<T>[]): readonly T[] {
   return Object.freeze(claims.map(({ item }) => item));
 }
 
-/** A template nobody can read fits nothing. */
+/** A template that cannot be parsed fits nothing. */
 function parse({
   item,
   server,

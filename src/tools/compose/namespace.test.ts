@@ -1,6 +1,6 @@
 import * as fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { runs } from "../../test/support/runs.ts";
+import { runs } from "../../../test/support/runs.ts";
 import { assertNamespaces, defaultNaming, type Naming, qualify, type Separator } from "./namespace.ts";
 
 const separators: readonly Separator[] = ["__", "_", "-", ".", "/"];

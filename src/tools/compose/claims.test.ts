@@ -1,6 +1,6 @@
 import * as fc from "fast-check";
 import { expect, test } from "vitest";
-import { type Claim, merge } from "./merge.ts";
+import { type Claim, merge } from "./claims.ts";
 
 const claim = (server: string, key: string, ownName = key): Claim<string> => ({
   key,

@@ -1,13 +1,9 @@
 import { describe, expect, test } from "vitest";
-import { createSource, toTools } from "../../../test/support/fake-source.ts";
+import { callerNamed, createCatalogOf, createSource, toTools } from "../../../test/support/fake-source.ts";
 import { createGlobs } from "../../middleware/glob.ts";
-import type { ListFault, ListPart } from "../../tools/fit/list-fault.ts";
-import { defaultNaming } from "../../tools/namespace.ts";
-import { Catalog } from "./catalog.ts";
 import { createView, type View } from "./view.ts";
 
-const catalog = new Catalog(defaultNaming, () => {});
-catalog.sources = [
+const catalog = createCatalogOf([
   createSource("files", {
     tools: toTools("read", "delete"),
     prompts: [{ name: "explain" }],
@@ -25,10 +21,10 @@ catalog.sources = [
     resources: [{ name: "head", uri: "git://head" }],
     templates: [{ name: "commit", uriTemplate: "git://commit/{id}" }],
   }),
-];
+]);
 
 const viewOf = (allow?: readonly string[], deny: readonly string[] = []): View =>
-  createView(catalog.snapshotFor(""), createGlobs(allow, deny), "__");
+  createView(catalog.snapshotFor(callerNamed()), createGlobs(allow, deny), "__");
 
 describe("without limits", () => {
   const view = viewOf();
@@ -143,10 +139,9 @@ describe("a URI of several servers", () => {
   const uri = "doc://handbook";
   const uriTemplate = "doc://{+page}";
   const common = { resources: [{ name: "handbook", uri }], templates: [{ name: "page", uriTemplate }] };
-  const shared = new Catalog(defaultNaming, () => {});
-  shared.sources = [createSource("first", common), createSource("second", common)];
+  const shared = createCatalogOf([createSource("first", common), createSource("second", common)]);
   const sharedView = (allow?: readonly string[], deny: readonly string[] = []): View =>
-    createView(shared.snapshotFor(""), createGlobs(allow, deny), "__");
+    createView(shared.snapshotFor(callerNamed()), createGlobs(allow, deny), "__");
 
   test.each([
     ["the first in the config, for those who may use both", undefined, "first"],
@@ -172,22 +167,4 @@ describe("a URI of several servers", () => {
     const view = sharedView(["second__*"]);
     expect([view.mayHear("first", uri), view.mayHear("second", uri)]).toEqual([false, true]);
   });
-});
-
-test("what was left out is told only to those who might have used it", () => {
-  const fault = (part: ListPart, name: string): ListFault => ({ part, name, isLeftOut: true, reason: "odd" });
-  const faults = [
-    fault("tools", "open"),
-    fault("tools", "secret"),
-    fault("tools", "hidden"),
-    fault("tools", "#3"),
-    fault("prompts", "secret"),
-    fault("resources", "x:secret"),
-    fault("templates", "x:{open}"),
-  ];
-  const tools = { hidden: { hide: true } };
-  const own = new Catalog(defaultNaming, () => {});
-  own.sources = [createSource("a", { faults }, { tools })];
-  const view = createView(own.snapshotFor(""), createGlobs(["a__*"], ["*secret*"]), "__");
-  expect(view.faults.map(({ ownName }) => ownName)).toEqual(["open", "#3", "x:{open}"]);
 });

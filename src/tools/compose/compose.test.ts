@@ -1,15 +1,15 @@
 import * as fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { createDeferred } from "../async/deferred.ts";
-import { NotFoundError } from "../errors/not-found-error.ts";
-import { RpcError } from "../errors/rpc-error.ts";
-import { RawJson } from "../json/raw.ts";
-import type { Tool } from "../mcp/types.ts";
-import { compose, type ComposeOptions } from "./composite.ts";
-import { createCallContext } from "./context.ts";
-import { withMiddleware } from "./middleware.ts";
-import type { Change, Provider, ToolOutcome } from "./provider.ts";
-import { createRegistry, type Registry } from "./registry.ts";
+import { createDeferred } from "../../async/deferred.ts";
+import { NotFoundError } from "../../errors/not-found-error.ts";
+import { RpcError } from "../../errors/rpc-error.ts";
+import { RawJson } from "../../json/raw.ts";
+import type { Tool } from "../../mcp/types.ts";
+import { createCallContext } from "../context.ts";
+import { withMiddleware } from "../middleware.ts";
+import type { Change, Provider, ToolOutcome } from "../provider.ts";
+import { createRegistry, type Registry } from "../registry.ts";
+import { compose, type ComposeOptions } from "./compose.ts";
 
 const context = createCallContext();
 const tool = (name: string): Tool => ({ name, inputSchema: { type: "object" } });

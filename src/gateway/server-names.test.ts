@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
-import { toServerConfig } from "../../../test/support/fake-source.ts";
-import { defaultNaming } from "../../tools/namespace.ts";
-import { mayOwn, toPublicName } from "./public-name.ts";
+import { toServerConfig } from "../../test/support/fake-source.ts";
+import { defaultNaming } from "../tools/compose/namespace.ts";
+import { createServerNames, toPublicName } from "./server-names.ts";
 
 const long = "x".repeat(80);
 
@@ -14,10 +14,12 @@ test.each([
   [{ prefix: "files", tools: { read: { name: "get" } } }, "get", true],
   [{ prefix: "files", tools: { read: { name: "get" } } }, "read", false],
 ] as const)("with %j a server may own %s: %s", (config, name, isOwner) => {
-  expect(mayOwn(toServerConfig("files", config), name, defaultNaming)).toBe(isOwner);
+  expect(createServerNames(toServerConfig("files", config), defaultNaming).mayOwn(name)).toBe(isOwner);
 });
 
 test("a server may own each name that it gives, however long", () => {
   const config = toServerConfig("files", { prefix: "p".repeat(32) });
-  expect(mayOwn(config, toPublicName(config, long, defaultNaming), defaultNaming)).toBe(true);
+  expect(createServerNames(config, defaultNaming).mayOwn(toPublicName(config, long, defaultNaming))).toBe(
+    true,
+  );
 });

@@ -1,12 +1,12 @@
 import { describe, expect, test } from "vitest";
-import { NotFoundError } from "../errors/not-found-error.ts";
-import { createCompletionRegistry } from "./completion.ts";
-import { compose } from "./composite.ts";
-import { createCallContext } from "./context.ts";
-import { createPromptRegistry, type PromptRegistry } from "./prompts.ts";
-import type { Outcome, Provider } from "./provider.ts";
-import { createRegistry } from "./registry.ts";
-import { createResourceRegistry, type ResourceRegistry } from "./resources.ts";
+import { NotFoundError } from "../../errors/not-found-error.ts";
+import { createCompletionRegistry } from "../completion.ts";
+import { createCallContext } from "../context.ts";
+import { createPromptRegistry, type PromptRegistry } from "../prompts.ts";
+import type { Outcome, Provider } from "../provider.ts";
+import { createRegistry } from "../registry.ts";
+import { createResourceRegistry, type ResourceRegistry } from "../resources.ts";
+import { compose } from "./compose.ts";
 
 const context = createCallContext();
 const quiet = { onListError: () => {} };
@@ -73,15 +73,12 @@ describe("resources of a composite", () => {
     expect(await resources?.listTemplates(context)).toBe(await resources?.listTemplates(context));
   });
 
-  test("are heard of by whom every provider lets hear", () => {
-    const silent = { ...resourcesOf("a:1"), mayHear: ({ uri }: { readonly uri: string }) => uri !== "a:1" };
-    const judged = compose({ a: { ...createRegistry(), resources: silent }, b: createRegistry() });
-    const heard = (uri: string): boolean | undefined =>
-      judged.resources?.mayHear?.({ kind: "resource", uri }, context);
+  test("are heard of by callers that every provider lets hear", () => {
+    const mayHear: Provider["mayHear"] = (change) => change.kind !== "resource" || change.uri !== "a:1";
+    const judged = compose({ a: { ...createRegistry(), mayHear }, b: createRegistry() });
+    const heard = (uri: string): boolean | undefined => judged.mayHear?.({ kind: "resource", uri }, context);
     expect([heard("a:1"), heard("b:1")]).toEqual([false, true]);
-    expect(
-      compose({ b: { ...createRegistry(), resources: resourcesOf("b:1") } }).resources,
-    ).not.toHaveProperty("mayHear");
+    expect(compose({ b: createRegistry() })).not.toHaveProperty("mayHear");
   });
 
   test("cannot be watched when no provider lets them", () => {

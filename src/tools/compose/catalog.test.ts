@@ -1,30 +1,37 @@
 import * as fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { createSource, type FakeSource, toListed, toTools } from "../../../test/support/fake-source.ts";
+import {
+  callerNamed,
+  createCatalogOf,
+  createSource,
+  type FakeSource,
+  setSources,
+  toListed,
+  toTools,
+} from "../../../test/support/fake-source.ts";
 import { runs } from "../../../test/support/runs.ts";
 import { RawJson } from "../../json/raw.ts";
 import type { Tool } from "../../mcp/types.ts";
-import { definitionOf, fromDefinition } from "../../tools/definition.ts";
-import { defaultNaming } from "../../tools/namespace.ts";
-import { Catalog, type Source } from "./catalog.ts";
-import type { Collision } from "./merge.ts";
+import { definitionOf, fromDefinition } from "../definition.ts";
+import type { Catalog } from "./catalog.ts";
+import type { Collision } from "./claims.ts";
 
 interface Made {
   readonly catalog: Catalog;
   readonly reported: Collision[];
-  readonly names: (key?: string) => readonly string[];
-  readonly ownerOf: (name: string, key?: string) => string | undefined;
+  readonly names: (caller?: string) => readonly string[];
+  readonly ownerOf: (name: string, caller?: string) => string | undefined;
 }
 
-function make(...sources: readonly Source[]): Made {
+function make(...sources: readonly FakeSource[]): Made {
   const reported: Collision[] = [];
-  const catalog = new Catalog(defaultNaming, (collision) => reported.push(collision));
-  catalog.sources = sources;
+  const catalog = createCatalogOf(sources, (collision) => reported.push(collision));
   return {
     catalog,
     reported,
-    names: (key = "") => catalog.snapshotFor(key).tools.map((claim) => claim.key),
-    ownerOf: (name, key = "") => catalog.snapshotFor(key).tools.find((claim) => claim.key === name)?.server,
+    names: (caller) => catalog.snapshotFor(callerNamed(caller)).tools.map((claim) => claim.key),
+    ownerOf: (name, caller) =>
+      catalog.snapshotFor(callerNamed(caller)).tools.find((claim) => claim.key === name)?.server,
   };
 }
 
@@ -70,7 +77,7 @@ describe("names", () => {
     ]);
     for (const name of changed) expect(name).toMatch(/^[A-Za-z0-9_-]{1,55}_[0-9a-f]{8}$/);
     expect(new Set(changed).size).toBe(odd.length);
-    const snapshot = catalog.snapshotFor("");
+    const snapshot = catalog.snapshotFor(callerNamed());
     expect(snapshot.tools.map(({ ownName }) => ownName)).toEqual([...fine, ...odd]);
     expect(snapshot.prompts[0]?.key).toMatch(/^daily_summary_[0-9a-f]{8}$/);
     expect(snapshot.prompts[0]?.ownName).toBe("daily summary");
@@ -89,7 +96,7 @@ describe("names", () => {
       ),
     );
     expect(names()).toEqual(["find", "github__issue_read", "github__constructor"]);
-    const [found] = catalog.snapshotFor("").tools;
+    const [found] = catalog.snapshotFor(callerNamed()).tools;
     expect(found).toMatchObject({
       server: "github",
       ownName: "search",
@@ -105,7 +112,7 @@ describe("names", () => {
         templates: [{ name: "t", uriTemplate: "x:{n}" }],
       }),
     );
-    const { prompts, resources, templates } = catalog.snapshotFor("");
+    const { prompts, resources, templates } = catalog.snapshotFor(callerNamed());
     expect(prompts.map(({ key, ownName, item }) => [key, ownName, item.name])).toEqual([
       ["a__p", "p", "a__p"],
     ]);
@@ -117,7 +124,7 @@ describe("names", () => {
     const text = '{"name":"n","x":1.0,"inputSchema":{"type":"object","maximum":12345678901234567890}}';
     const tool = fromDefinition<Tool>(RawJson.fromText(text));
     const { catalog } = make(createSource("a", { tools: [tool] }));
-    const [claim] = catalog.snapshotFor("").tools;
+    const [claim] = catalog.snapshotFor(callerNamed()).tools;
     expect(definitionOf(claim?.item ?? {}).text).toBe(text.replace('"n"', '"a__n"'));
   });
 });
@@ -130,10 +137,10 @@ describe("collisions", () => {
     );
     expect(ownerOf("x")).toBe("a");
     catalog.outdated();
-    catalog.snapshotFor("");
-    catalog.snapshotFor('{"roots":{}}');
+    catalog.snapshotFor(callerNamed());
+    catalog.snapshotFor(callerNamed("ann"));
     expect(reported).toEqual([{ key: "x", owner: "a", others: ["b"] }]);
-    expect(catalog.snapshotFor("").collisions).toEqual(reported);
+    expect(catalog.snapshotFor(callerNamed()).collisions).toEqual(reported);
   });
 
   test("within a server, by a rule, are reported too", () => {
@@ -147,7 +154,7 @@ describe("collisions", () => {
   test("of resources are nobody's business", () => {
     const resources = [{ name: "r", uri: "x:1" }];
     const { catalog, reported } = make(createSource("a", { resources }), createSource("b", { resources }));
-    expect(catalog.snapshotFor("").resources.map(({ server }) => server)).toEqual(["a", "b"]);
+    expect(catalog.snapshotFor(callerNamed()).resources.map(({ server }) => server)).toEqual(["a", "b"]);
     expect(reported).toEqual([]);
   });
 });
@@ -191,7 +198,7 @@ describe("owners", () => {
     const { catalog, ownerOf } = make(first, second);
     catalog.settle();
     expect(ownerOf("x")).toBe("first");
-    catalog.sources = [second];
+    setSources(catalog, [second]);
     expect(ownerOf("x")).toBe("second");
   });
 });
@@ -222,13 +229,13 @@ describe("arrays", () => {
   test("are the same while nothing changed, and as far as nothing changed", () => {
     const source = createSource("a", { tools: toTools("x"), prompts: [{ name: "p" }] });
     const { catalog } = make(source, createSource("b", { tools: toTools("y") }));
-    const before = catalog.snapshotFor("");
-    expect(catalog.snapshotFor("")).toBe(before);
+    const before = catalog.snapshotFor(callerNamed());
+    expect(catalog.snapshotFor(callerNamed())).toBe(before);
     catalog.outdated();
-    expect(catalog.snapshotFor("").tools).toBe(before.tools);
+    expect(catalog.snapshotFor(callerNamed()).tools).toBe(before.tools);
     source.listed = { ...source.listed, prompts: [{ name: "q" }] };
     catalog.outdated();
-    const after = catalog.snapshotFor("");
+    const after = catalog.snapshotFor(callerNamed());
     expect(after.tools).toBe(before.tools);
     expect(after.resources).toBe(before.resources);
     expect(after.prompts).not.toBe(before.prompts);
@@ -236,11 +243,15 @@ describe("arrays", () => {
 });
 
 test("whatever comes and goes in whatever order, names stay, owners stay, and looking twice is looking once", () => {
-  type Step = { readonly which: number; readonly tools: readonly string[] | undefined; readonly key: string };
+  type Step = {
+    readonly which: number;
+    readonly tools: readonly string[] | undefined;
+    readonly key: string | undefined;
+  };
   const step: fc.Arbitrary<Step> = fc.record({
     which: fc.nat(3),
     tools: fc.option(fc.uniqueArray(fc.constantFrom("x", "y", "z")), { nil: undefined }),
-    key: fc.constantFrom("", "k"),
+    key: fc.constantFrom(undefined, "k"),
   });
   fc.assert(
     fc.property(
@@ -260,10 +271,10 @@ test("whatever comes and goes in whatever order, names stay, owners stay, and lo
           // Removed, or there with other lists.
           present = all.filter((each) => (each === source ? tools !== undefined : present.includes(each)));
           source.listed = toListed({ tools: toTools(...(tools ?? [])) });
-          catalog.sources = present;
-          const snapshot = catalog.snapshotFor(key);
-          const general = catalog.snapshotFor("");
-          expect(catalog.snapshotFor(key)).toBe(snapshot);
+          setSources(catalog, present);
+          const snapshot = catalog.snapshotFor(callerNamed(key));
+          const general = catalog.snapshotFor(callerNamed());
+          expect(catalog.snapshotFor(callerNamed(key))).toBe(snapshot);
           expect(snapshot.tools.map(({ key: name, server }) => [name, server])).toEqual(
             general.tools.map(({ key: name, server }) => [name, server]),
           );

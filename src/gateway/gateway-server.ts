@@ -1,0 +1,105 @@
+import { newestModernRevision } from "../mcp/revision.ts";
+import { anyone } from "../tools/compose/catalog.ts";
+import type { Member } from "../tools/compose/member.ts";
+import type { Naming } from "../tools/compose/namespace.ts";
+import { createPolledLists } from "../tools/compose/polled-lists.ts";
+import { createCallContext } from "../tools/context.ts";
+import type { CallContext } from "../tools/context.ts";
+import type { ListPart } from "../tools/fit/list-fault.ts";
+import type { Hearer, Provider } from "../tools/provider.ts";
+import type { ServerConfig } from "./config/config.ts";
+import { parseConfigValue } from "./config/parse-config.ts";
+import { createServerNames } from "./server-names.ts";
+import type { Health } from "./upstream/health.ts";
+import { type Listed, listParts } from "./upstream/list-keeper.ts";
+
+/** A server of the gateway: an upstream, or a provider of this process. */
+export interface GatewayServer extends Pick<Member, "looked"> {
+  readonly config: ServerConfig;
+  readonly provider: Provider;
+  readonly health: Health;
+  /** Whether its tools were ever listed. */
+  readonly isListed: boolean;
+  /** Whether everything it lists is known, as it was last listed. */
+  readonly isSettled: boolean;
+  /** Everything it lists for a caller, as far as it is known; without a caller, for everyone. */
+  listedFor(caller?: Hearer): Listed;
+  /** A caller names something that may be in one of its lists; see {@link Member.untilListed}. */
+  untilListed(part: ListPart, context: CallContext): Promise<unknown> | undefined;
+  /** Why a call that may have been for it was not sent, while nothing is known of its lists. */
+  unavailable(): Error;
+}
+
+/** A server as the composition of all servers sees it. */
+export function toMember(server: GatewayServer, naming: Naming): Member {
+  const { config } = server;
+  return {
+    name: config.name,
+    provider: server.provider,
+    names: createServerNames(config, naming),
+    get isListed() {
+      return server.isListed;
+    },
+    listsFor: (caller) => server.listedFor(caller),
+    looked: (context, part) => server.looked(context, part),
+    untilListed: (context, part) =>
+      server.listedFor().areToolsConfirmed ? undefined : server.untilListed(part, context),
+    // Without a prefix, any name might have been its own.
+    unavailable: () => (server.isListed || config.prefix === false ? undefined : server.unavailable()),
+  };
+}
+
+/** The config of a provider of this process of which the file says nothing: its names stay as they are. */
+export function toLocalConfig(name: string): readonly ServerConfig[] {
+  const config = {
+    mcpServers: { [name]: { command: name } },
+    junctor: { servers: { [name]: { prefix: false } } },
+  };
+  return parseConfigValue(config, { file: name, env: {} }).servers;
+}
+
+export interface LocalServerOptions {
+  readonly onListError: (name: string, error: unknown) => void;
+  readonly onChanged: () => void;
+}
+
+/** A provider of this process: always up, called directly. */
+export function createLocalServer(
+  config: ServerConfig,
+  provider: Provider,
+  options: LocalServerOptions,
+): GatewayServer {
+  const { name } = config;
+  const lists = createPolledLists({ name, provider, ...options });
+  const health: Health = {
+    kind: "up",
+    since: 0,
+    connectMs: 0,
+    agreement: {
+      mode: { kind: "modern", revision: newestModernRevision },
+      serverInfo: undefined,
+      capabilities: {},
+      instructions: undefined,
+    },
+  };
+  for (const part of listParts) void lists.looked(createCallContext(anyone), part);
+  return {
+    config,
+    provider,
+    health,
+    isListed: true,
+    isSettled: true,
+    listedFor: (caller = anyone) => ({
+      ...lists.listsFor(caller),
+      hints: provider.cacheHints ?? { ttlMs: 0, cacheScope: "private" },
+      problems: [],
+      isConfirmed: true,
+      // A tool that was added since may be called before it is listed.
+      areToolsConfirmed: false,
+      faults: [],
+    }),
+    looked: lists.looked,
+    untilListed: (part, context) => lists.untilListed(context, part),
+    unavailable: () => new Error(`${name} is always available`),
+  };
+}

@@ -1,0 +1,105 @@
+import { clip } from "../schema/issue.ts";
+import type { Naming } from "../tools/compose/namespace.ts";
+import type { View } from "../tools/compose/view.ts";
+import type { ListFault, ListPart } from "../tools/fit/list-fault.ts";
+import type { DisabledServer, ServerConfig } from "./config/config.ts";
+import type { GatewayServer } from "./gateway-server.ts";
+import { createServerNames, toPublicName } from "./server-names.ts";
+
+/** The member of a list's `_meta` that says what is missing from it, or was changed in it, and of which server. */
+export const serversKey = "junctor/servers";
+
+/** A fault as callers and people are told of it. */
+export interface ToldFault {
+  readonly name: string;
+  readonly reason: string;
+}
+
+/** Things that were left out and things that were mended, apart; without an empty list. */
+export interface ToldFaults {
+  readonly leftOut?: readonly ToldFault[];
+  readonly mended?: readonly ToldFault[];
+}
+
+/** Most faults of each kind that a list tells of one server. */
+const maxTold = 20;
+
+/** As many faults as belong in a list. Where there are more, the last one says how many. */
+export function tellFaults(faults: readonly ListFault[]): ToldFaults {
+  const tell = (isLeftOut: boolean): readonly ToldFault[] => {
+    const all = faults.filter((fault) => fault.isLeftOut === isLeftOut);
+    const told = all.slice(0, maxTold).map(({ name, reason }) => ({ name, reason: clip(reason, 200) }));
+    const more = all.length - told.length;
+    return more === 0 ? told : [...told, { name: "…", reason: `and ${more} more` }];
+  };
+  const [leftOut, mended] = [tell(true), tell(false)];
+  return {
+    ...(leftOut.length === 0 ? {} : { leftOut }),
+    ...(mended.length === 0 ? {} : { mended }),
+  };
+}
+
+/** What a note of a list is made from. */
+export interface NoteSources {
+  readonly servers: readonly GatewayServer[];
+  readonly disabled: readonly DisabledServer[];
+  readonly naming: Naming;
+}
+
+/** The note for one list of one caller; undefined when there is nothing to say. */
+export type ListNote = { readonly [serversKey]: { readonly [server: string]: object } } | undefined;
+
+/**
+ * The note of a list about servers that are not up: how each is, whether its last list is part of this one, and whether the
+ * server confirmed that list since it was started or the gateway only remembers it; and about servers of which something was
+ * mended or left out. A caller is told of the servers it may use. It is not told which variables a disabled server needs:
+ * those are the affair of the person who runs the gateway.
+ */
+export function noteList(part: ListPart, view: View, { servers, disabled, naming }: NoteSources): ListNote {
+  const isKnown = (config: Pick<ServerConfig, "name" | "prefix">): boolean => isKnownIn(view, config, naming);
+  const known = servers.filter(({ config }) => isKnown(config));
+  const missing = known.flatMap((server) => noteServer(server, faultsFor(server, part, view, naming)));
+  const off = { status: "disabled", reason: "a variable it needs is not set", isListed: false };
+  const all = [...missing, ...disabled.filter(isKnown).map(({ name }) => [name, off] as const)];
+  return all.length === 0 ? undefined : { [serversKey]: Object.fromEntries<object>(all) };
+}
+
+/** Whether a caller is to know of a server: it may use something of it, or anything that would be the server's. */
+export function isKnownIn(
+  view: View,
+  { name, prefix }: Pick<ServerConfig, "name" | "prefix">,
+  { separator }: Naming,
+): boolean {
+  return view.allows(`${prefix === false ? name : prefix}${separator}*`) || view.uses(name);
+}
+
+function noteServer(
+  server: GatewayServer,
+  faults: readonly ListFault[],
+): readonly (readonly [string, object])[] {
+  const { config, health } = server;
+  const told = tellFaults(faults);
+  const listed = server.listedFor();
+  if (health.kind === "up" && listed.problems.length === 0 && listed.isConfirmed)
+    return Object.keys(told).length === 0 ? [] : [[config.name, { status: "up", ...told }]];
+  const reason = health.kind === "down" ? health.reason : listed.problems.join("; ");
+  const { tools, prompts, resources, templates } = listed;
+  const isListed = [tools, prompts, resources, templates].some(({ length }) => length > 0);
+  const status = health.kind !== "up" ? health.kind : listed.problems.length > 0 ? "incomplete" : "listing";
+  const facts = { status, ...(reason === "" ? {} : { reason }), isListed, ...told };
+  const isRemembered = isListed && !listed.isConfirmed;
+  return [[config.name, isRemembered ? { ...facts, isConfirmed: false } : facts]];
+}
+
+/** The faults of a server's things that a caller could use, by the names they have or would have for callers. */
+function faultsFor(server: GatewayServer, part: ListPart, view: View, naming: Naming): readonly ListFault[] {
+  const { config } = server;
+  const faults = server.listedFor().faults.filter((fault) => fault.part === part);
+  if (faults.length === 0) return [];
+  const names = createServerNames(config, naming);
+  return faults.filter(({ name }) => {
+    if (part === "resources" || part === "templates") return view.allowsUri(config.name, name);
+    const publicName = part === "tools" ? names.tool(name)?.name : toPublicName(config, name, naming);
+    return publicName !== undefined && view.allows(publicName);
+  });
+}

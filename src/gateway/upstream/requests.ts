@@ -1,0 +1,142 @@
+import type { Awaitable } from "../../async/awaitable.ts";
+import { type Clock, settlesWithin } from "../../async/clock.ts";
+import { createDeferred } from "../../async/deferred.ts";
+import type { Client } from "../../client/client.ts";
+import { RpcError } from "../../errors/rpc-error.ts";
+import { UpstreamError } from "../../errors/upstream-error.ts";
+import { toRelayable } from "../../mcp/capabilities.ts";
+import { isLegacyRevision } from "../../mcp/revision.ts";
+import type { CallContext } from "../../tools/context.ts";
+import type { Outcome, Resumption } from "../../tools/provider.ts";
+import { toCallerError, toVisits } from "../bridge/caller-error.ts";
+import { isParkedState, type Parking } from "../bridge/parking.ts";
+import { unwrapState, wrapState } from "../bridge/wrapped-state.ts";
+import type { Line } from "./line.ts";
+import type { Pool } from "./pool.ts";
+
+/** A request by a client, on behalf of a caller. */
+export type Work = (
+  client: Client,
+  context: CallContext,
+  resumption: Resumption | undefined,
+) => Promise<Outcome>;
+
+export interface RequestsOptions {
+  /** The name of the server. */
+  readonly server: string;
+  readonly clock: Clock;
+  readonly pool: Pool;
+  readonly parking: Parking;
+  /** Whether every caller uses the line for everyone. */
+  readonly isOne: boolean;
+  /** What the caller is told of a failure on a line. */
+  readonly toFailure: (error: unknown, line: Line) => unknown;
+  /** Told when a request has ended. */
+  readonly onEnded: () => void;
+}
+
+/** Most requests one server has underway. */
+const maxInFlight = 4096;
+
+/** The requests to one server: each is sent on its caller's line, and parked where its caller must be asked in another era. */
+export class Requests {
+  readonly #options: RequestsOptions;
+  #inFlight = 0;
+  #onIdle: (() => void) | undefined;
+
+  constructor(options: RequestsOptions) {
+    this.#options = options;
+  }
+
+  /** How many requests are underway. */
+  get inFlight(): number {
+    return this.#inFlight;
+  }
+
+  /** Waits until nothing is underway, but not for longer than this. */
+  async untilIdle(maxMs: number): Promise<void> {
+    const { clock } = this.#options;
+    const until = clock.now() + maxMs;
+    while (this.#inFlight > 0 && clock.now() < until) {
+      const idle = createDeferred<void>();
+      this.#onIdle = idle.resolve;
+      await settlesWithin(idle.promise, until - clock.now(), clock);
+    }
+  }
+
+  /** Makes one request for a caller. Most take the short way: the line for everyone is up, and nothing can be asked on it. */
+  make(resumption: Resumption | undefined, context: CallContext, work: Work): Awaitable<Outcome> {
+    const { parking, pool, isOne } = this.#options;
+    const state = resumption?.state;
+    if (resumption !== undefined && isParkedState(state)) return parking.resume(state, resumption, context);
+    const pooled = isOne ? pool.everyone : pool.find(context);
+    const { client } = pooled?.line ?? {};
+    if (pooled === pool.everyone && client !== undefined && !this.#mayPark(pooled.line, context))
+      return this.#attempt(client, pooled.line, resumption, context, work);
+    return this.#makeLater(resumption, context, work);
+  }
+
+  async #makeLater(resumption: Resumption | undefined, context: CallContext, work: Work): Promise<Outcome> {
+    const { pool, parking, server, isOne } = this.#options;
+    if (isOne) await pool.everyone.line.whenUp(context.signal);
+    const invoke = async (served: CallContext): Promise<Outcome> => {
+      const { client, pooled, release } = await pool.lend(served, served.signal);
+      let isOver = false;
+      try {
+        const outcome = await this.#attempt(client, pooled.line, resumption, served, work);
+        isOver = true;
+        return outcome;
+      } catch (error) {
+        isOver = error instanceof RpcError;
+        throw error;
+      } finally {
+        release(!isOver && pooled.audience.declares.key !== "");
+      }
+    };
+    // A legacy caller is asked in the middle of its call. A modern one leaves with the question and comes back.
+    const isParkable = this.#mayPark(pool.find(context)?.line, context);
+    return isParkable ? parking.run(server, invoke, context) : invoke(context);
+  }
+
+  /** Whether a server may ask a modern caller something in the middle of its call. */
+  #mayPark(line: Line | undefined, { ask, capabilities, revision }: CallContext): boolean {
+    if (ask !== undefined || toRelayable(capabilities, revision).key === "") return false;
+    return line?.health.kind !== "up" || line.health.agreement.mode.kind === "legacy";
+  }
+
+  #attempt(
+    client: Client,
+    line: Line,
+    resumption: Resumption | undefined,
+    context: CallContext,
+    work: Work,
+  ): Promise<Outcome> {
+    const { server, toFailure } = this.#options;
+    if (this.#inFlight >= maxInFlight) return Promise.reject(tooBusy(server));
+    const unwrapped = resumption === undefined ? undefined : unwrapState(resumption, server);
+    this.#inFlight++;
+    return work(client, context, unwrapped).then(
+      (outcome) => {
+        this.#ended();
+        return outcome.kind === "complete" ? outcome : wrapState(outcome, server);
+      },
+      (error: unknown) => {
+        this.#ended();
+        const isModernCaller = !isLegacyRevision(context.revision);
+        const visits = isModernCaller ? toVisits(error, context.capabilities, server) : undefined;
+        if (visits !== undefined) return visits;
+        throw toFailure(toCallerError(error, context, server), line);
+      },
+    );
+  }
+
+  #ended(): void {
+    if (--this.#inFlight === 0) this.#onIdle?.();
+    this.#options.onEnded();
+  }
+}
+
+function tooBusy(server: string): UpstreamError {
+  const text = `${server} has ${maxInFlight} calls underway, which is the limit; this one was not sent.`;
+  return new UpstreamError("busy", server, "not_sent", text);
+}

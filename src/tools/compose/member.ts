@@ -1,0 +1,38 @@
+import type { Prompt, Resource, ResourceTemplate, Tool } from "../../mcp/types.ts";
+import type { CallContext } from "../context.ts";
+import type { ListPart } from "../fit/list-fault.ts";
+import type { Hearer, Provider } from "../provider.ts";
+
+/** The lists of a provider. An array that did not change is the same array. */
+export interface Lists {
+  readonly tools: readonly Tool[];
+  readonly prompts: readonly Prompt[];
+  readonly resources: readonly Resource[];
+  readonly templates: readonly ResourceTemplate[];
+}
+
+/** The names that callers know a member's things by. The same object as long as they stay the same. */
+export interface MemberNames {
+  /** The name of a tool, and its description if that is another; undefined for a tool that is taken away. */
+  tool(ownName: string): { readonly name: string; readonly description?: string | undefined } | undefined;
+  prompt(ownName: string): string;
+  /** Whether the member may turn out to have a tool or prompt that callers know by this name. */
+  mayOwn(name: string): boolean;
+}
+
+/** One provider of a composition: where its lists come from, and how its things are named. */
+export interface Member {
+  readonly name: string;
+  readonly provider: Provider;
+  readonly names: MemberNames;
+  /** Whether it was ever listed. */
+  readonly isListed: boolean;
+  /** Its lists for a caller, as far as they are known now. */
+  listsFor(caller: Hearer): Lists;
+  /** A caller looks at a list. A promise means that the list is not known yet; it settles when it was waited for long enough. */
+  looked(context: CallContext, part: ListPart): Promise<unknown> | undefined;
+  /** A caller names something that is in no list and that may be this member's. A promise means that its list may change yet. */
+  untilListed(context: CallContext, part: ListPart): Promise<unknown> | undefined;
+  /** Why a call that may have been for it cannot be sent; undefined once its lists are known. */
+  unavailable?(): Error | undefined;
+}

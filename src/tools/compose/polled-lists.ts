@@ -1,0 +1,134 @@
+import { isPromise } from "../../async/awaitable.ts";
+import { type Clock, settlesWithin, systemClock } from "../../async/clock.ts";
+import type { CallContext } from "../context.ts";
+import type { ListPart } from "../fit/list-fault.ts";
+import type { Hearer, Provider } from "../provider.ts";
+import type { Lists, Member } from "./member.ts";
+
+/** Told when a provider could not be listed. */
+export type OnListError = (namespace: string, error: unknown) => void;
+
+export interface PolledListsOptions {
+  readonly name: string;
+  readonly provider: Provider;
+  readonly onListError: OnListError;
+  /** Told when a list of a caller changed. */
+  readonly onChanged: () => void;
+  readonly clock?: Clock;
+}
+
+/** How many callers' last lists are kept; the caller that was not seen for longest is forgotten first. */
+const maxCallers = 1024;
+
+/** How long a list waits for the provider the first time. After that it goes on without, until the provider has answered. */
+const maxWaitMs = 2000;
+
+/** A list that was asked for: it settles with whether it came, or whether the caller that asked gave up. */
+interface Asked {
+  readonly startedAt: number;
+  readonly settled: Promise<"listed" | "failed" | "given_up">;
+}
+
+/** The last lists one caller got, and those that are being asked for on its behalf. */
+interface CallerLists {
+  lists: Lists;
+  readonly underway: Map<ListPart, Asked>;
+}
+
+const nothing: Lists = { tools: [], prompts: [], resources: [], templates: [] };
+
+/**
+ * The lists of a provider that must be asked each time a caller looks. By caller, because lists depend on who asks. When a
+ * list cannot be had, the caller sees the last one it got.
+ */
+export function createPolledLists(
+  options: PolledListsOptions,
+): Pick<Member, "listsFor" | "looked" | "untilListed"> {
+  const { name, provider, onListError, onChanged, clock = systemClock } = options;
+  const callers = new Map<string | undefined, CallerLists>();
+
+  const listsOf = ({ caller }: Pick<Hearer, "caller">): CallerLists => {
+    const known = callers.get(caller) ?? { lists: nothing, underway: new Map() };
+    callers.delete(caller);
+    callers.set(caller, known);
+    if (callers.size > maxCallers) callers.delete(callers.keys().next().value);
+    return known;
+  };
+
+  const take = (known: CallerLists, part: ListPart, list: Lists[ListPart]): void => {
+    if (known.lists[part] === list) return;
+    known.lists = { ...known.lists, [part]: list };
+    onChanged();
+  };
+
+  const ask = (known: CallerLists, part: ListPart, context: CallContext): Asked | undefined => {
+    const listing = tryList(provider, part, context);
+    if (!isPromise(listing)) {
+      take(known, part, listing);
+      return undefined;
+    }
+    const settled = listing
+      .then(
+        (list) => {
+          take(known, part, list);
+          return "listed" as const;
+        },
+        (error: unknown) => {
+          if (context.signal.aborted) return "given_up" as const;
+          onListError(name, error);
+          return "failed" as const;
+        },
+      )
+      .finally(() => known.underway.delete(part));
+    const asked: Asked = { startedAt: clock.now(), settled };
+    known.underway.set(part, asked);
+    void settlesWithin(settled, maxWaitMs, clock).then((isInTime) => {
+      if (!isInTime) onListError(name, new Error(`No list came within ${maxWaitMs} ms`));
+    });
+    return asked;
+  };
+
+  const looked = (context: CallContext, part: ListPart): Promise<unknown> | undefined => {
+    const known = listsOf(context);
+    const asked = known.underway.get(part) ?? ask(known, part, context);
+    return asked === undefined ? undefined : wait(asked, context, part);
+  };
+
+  const wait = async (
+    { startedAt, settled }: Asked,
+    context: CallContext,
+    part: ListPart,
+  ): Promise<unknown> => {
+    const leftMs = startedAt + maxWaitMs - clock.now();
+    const isSettled = leftMs > 0 && (await settlesWithin(settled, leftMs, clock));
+    context.signal.throwIfAborted();
+    // Another request asked, and its caller gave up; that says nothing about the list.
+    return isSettled && (await settled) === "given_up" ? looked(context, part) : undefined;
+  };
+
+  return { listsFor: (caller) => listsOf(caller).lists, looked, untilListed: looked };
+}
+
+function tryList(
+  provider: Provider,
+  part: ListPart,
+  context: CallContext,
+): Lists[ListPart] | Promise<Lists[ListPart]> {
+  try {
+    return listers[part](provider, context);
+  } catch (error) {
+    return Promise.reject(error);
+  }
+}
+
+const listers: {
+  readonly [Part in ListPart]: (
+    provider: Provider,
+    context: CallContext,
+  ) => Lists[Part] | Promise<Lists[Part]>;
+} = {
+  tools: (provider, context) => provider.listTools(context),
+  prompts: ({ prompts }, context) => prompts?.listPrompts(context) ?? nothing.prompts,
+  resources: ({ resources }, context) => resources?.listResources(context) ?? nothing.resources,
+  templates: ({ resources }, context) => resources?.listTemplates(context) ?? nothing.templates,
+};
