@@ -1,7 +1,7 @@
 import { text as readText } from "node:stream/consumers";
 import type { Client } from "../client/client.ts";
 import type { Tool } from "../mcp/types.ts";
-import { nearest } from "../options/nearest.ts";
+import { suggest } from "../options/nearest.ts";
 import { createCallView, describeResult } from "./call-view.ts";
 import { type Command, type Parsed, UsageError } from "./command.ts";
 import { watchInterrupt } from "./interrupt.ts";
@@ -96,14 +96,8 @@ async function findTool(client: Client, name: string): Promise<Tool> {
   const tool = listed.find((candidate) => candidate.name === name);
   if (tool !== undefined) return tool;
   const names = listed.map((candidate) => toSafeLine(candidate.name));
-  const meant = nearest(name, names);
-  const some =
-    names.length > 8 ? `${names.slice(0, 8).join(", ")} and ${names.length - 8} more` : names.join(", ");
-  const hint =
-    meant !== undefined
-      ? `did you mean ${meant}?`
-      : names.length === 0
-        ? "the server has none"
-        : `there are ${some}`;
-  throw new UsageError(`there is no tool ${JSON.stringify(name)}; ${hint}`);
+  const more = names.length > 8 ? ` and ${names.length - 8} more` : "";
+  const list =
+    names.length === 0 ? "the server has none" : `there are ${names.slice(0, 8).join(", ")}${more}`;
+  throw new UsageError(`there is no tool ${JSON.stringify(name)}; ${suggest(name, names, list)}`);
 }

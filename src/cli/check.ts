@@ -3,6 +3,7 @@ import type { ConfigIssue, GatewayConfig } from "../gateway/config/config.ts";
 import { type RunningGateway, startGateway } from "../gateway/gateway.ts";
 import { createHide, hideInData } from "../gateway/safe-log.ts";
 import type { ServerStatus } from "../gateway/status.ts";
+import { defined } from "../options/defined.ts";
 import type { Collision } from "../tools/compose/claims.ts";
 import { type Command, UsageError, configFlag } from "./command.ts";
 import { findConfigFile, usualFiles } from "./config-file.ts";
@@ -83,18 +84,9 @@ async function examine(
       return toChecked(status, config, latencyMs);
     }),
   );
-  const report = {
-    servers,
-    collisions: gateway.collisions(),
-    warnings: [...config.warnings, ...gateway.unmatchedRules()],
-  };
-  return {
-    file,
-    ...hideInData(
-      report,
-      createHide(() => config.secrets),
-    ),
-  };
+  const hide = createHide(() => config.secrets);
+  const warnings = [...config.warnings, ...gateway.unmatchedRules()];
+  return { file, ...hideInData({ servers, collisions: gateway.collisions(), warnings }, hide) };
 }
 
 function toChecked(
@@ -104,11 +96,8 @@ function toChecked(
 ): CheckedServer {
   const launch = servers.find(({ name }) => name === status.name)?.launch;
   const advice = launch === undefined ? undefined : adviseOn({ ...status, launch });
-  return {
-    ...status,
-    ...(latencyMs === undefined ? {} : { latencyMs: Math.round(latencyMs * 10) / 10 }),
-    ...(advice === undefined ? {} : { advice }),
-  };
+  const rounded = latencyMs === undefined ? undefined : Math.round(latencyMs * 10) / 10;
+  return { ...status, ...defined({ latencyMs: rounded, advice }) };
 }
 
 /** What is odd in the config was told when it was read; `unmatched` is the rest. */

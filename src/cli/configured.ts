@@ -2,7 +2,7 @@ import type { GatewayConfig, ServerConfig } from "../gateway/config/config.ts";
 import { type RunningGateway, startGateway } from "../gateway/gateway.ts";
 import { createHide, hideInData } from "../gateway/safe-log.ts";
 import { isNamedFor } from "../gateway/server-names.ts";
-import { nearest } from "../options/nearest.ts";
+import { nearest, suggest } from "../options/nearest.ts";
 import { type Naming, defaultNaming, prefixOf } from "../tools/compose/namespace.ts";
 import { UsageError } from "./command.ts";
 import { readConfigFile } from "./config-file.ts";
@@ -91,16 +91,11 @@ async function tellTrouble(
       await note(`junctor: warning: ${toSafeLine(`${name} is missing: ${reason ?? trouble}`)}\n`);
     return;
   }
+  const hide = createHide(() => secrets);
   const blocks = troubled.map((status) => {
     const launch = servers.find(({ name }) => name === status.name)?.launch;
     const advice = launch === undefined ? undefined : adviseOn({ ...status, launch });
-    const diagnosis = { ...status, ...(advice === undefined ? {} : { advice }) };
-    return describeTrouble(
-      hideInData(
-        diagnosis,
-        createHide(() => secrets),
-      ),
-    );
+    return describeTrouble(hideInData({ ...status, advice }, hide));
   });
   throw new ServerTrouble(blocks.join("\n"));
 }
@@ -111,8 +106,7 @@ function findServer({ servers, disabled }: GatewayConfig, name: string, file: st
   const off = disabled.find((server) => server.name === name);
   if (off !== undefined) throw new UsageError(`${file}: ${name} is disabled: ${off.reason}`);
   const names = servers.map((server) => server.name);
-  const meant = nearest(name, names);
-  const hint = meant === undefined ? `it has ${names.join(", ") || "none"}` : `did you mean ${meant}?`;
+  const hint = suggest(name, names, `it has ${names.join(", ") || "none"}`);
   throw new UsageError(`${file} has no server ${JSON.stringify(name)}; ${hint}`);
 }
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env node
-import { nearest } from "../options/nearest.ts";
+import { suggest } from "../options/nearest.ts";
 import {
   type Command,
   commonFlags,
@@ -50,14 +50,14 @@ async function describeTopic(name: string | undefined): Promise<string> {
 
 function unknownCommand(word: string): string {
   const names = Object.keys(commands);
-  const meant = nearest(word, [...names, "help"]);
-  return `unknown command ${JSON.stringify(word)}; ${meant === undefined ? `commands: ${names.join(", ")}` : `did you mean ${meant}?`}`;
+  const hint = suggest(word, [...names, "help"], `commands: ${names.join(", ")}`);
+  return `unknown command ${JSON.stringify(word)}; ${hint}`;
 }
 
 function unknownFlag(word: string): string {
-  const meant = nearest(word.replaceAll(/^-+|=.*$/gs, ""), Object.keys(commonFlags));
+  const flags = Object.keys(commonFlags).map((flag) => `--${flag}`);
   const first = `a command comes first: ${Object.keys(commands).join(", ")}`;
-  return `unknown flag ${word}; ${meant === undefined ? first : `did you mean --${meant}?`}`;
+  return `unknown flag ${word}; ${suggest(word.replace(/=.*$/s, ""), flags, first)}`;
 }
 
 async function say(text: string): Promise<number> {

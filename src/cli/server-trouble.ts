@@ -10,27 +10,20 @@ export class ServerTrouble extends Error {
 
 /** How a server is, and what to do about it. */
 type Diagnosis = Pick<ServerStatus, "name" | "trouble" | "reason" | "said" | "stray"> & {
-  readonly advice?: string;
+  readonly advice?: string | undefined;
 };
 
 /** What is wrong with a server, what it wrote, and what to do, on as many lines as that takes. */
 export function describeTrouble({ name, trouble, reason, said, stray, advice }: Diagnosis): string {
+  const indented = (text: string): readonly string[] => text.split("\n").map((line) => `    ${line}`);
   return [
     `${name}: ${reason ?? trouble ?? "it works"}.`,
-    ...(said === undefined ? [] : ["  It wrote:", indent(tailOf(said))]),
+    ...(said === undefined ? [] : ["  It wrote:", ...indented(said).slice(-10)]),
     ...(stray === undefined
       ? []
-      : ["  It wrote to its standard output, where only MCP messages belong:", indent(stray)]),
+      : ["  It wrote to its standard output, where only MCP messages belong:", ...indented(stray)]),
     ...(advice === undefined ? [] : [`  ${advice}`]),
   ].join("\n");
-}
-
-function indent(text: string): string {
-  return text.replaceAll(/^/gm, "    ");
-}
-
-function tailOf(text: string): string {
-  return text.split("\n").slice(-10).join("\n");
 }
 
 /** How a server of a config is, and how the config says to reach it. */

@@ -1,5 +1,5 @@
 import type { Tool } from "../mcp/types.ts";
-import { nearest } from "../options/nearest.ts";
+import { suggest } from "../options/nearest.ts";
 import { UsageError } from "./command.ts";
 import { toSafeLine } from "./terminal-text.ts";
 import { type ValueType, describeType, parseValue, toValueType } from "./value-type.ts";
@@ -85,11 +85,8 @@ function assertKnown(key: string, tool: Tool): void {
     additionalProperties === true || isRecord(additionalProperties) || patternProperties !== undefined;
   // A schema without properties of its own may have them in parts (`anyOf`, `$ref`); the check of the whole decides.
   if (names.includes(key) || isOpen || (names.length === 0 && !isClosed(tool))) return;
-  const meant = nearest(key, names);
-  throw wrong(
-    `there is no argument ${JSON.stringify(key)}${meant === undefined ? "" : `; did you mean ${meant}?`}`,
-    tool,
-  );
+  const hint = suggest(key, names, "");
+  throw wrong(`there is no argument ${JSON.stringify(key)}${hint && `; ${hint}`}`, tool);
 }
 
 function isClosed({ inputSchema }: Tool): boolean {

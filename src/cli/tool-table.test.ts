@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { toToolTable } from "./tool-table.ts";
+import { toToolTable } from "./tools.ts";
 
 const tools = [
   {

@@ -1,4 +1,4 @@
-import { nearest } from "../options/nearest.ts";
+import { suggest } from "../options/nearest.ts";
 import type { JsonSchema } from "../schema/json-schema.ts";
 
 const kinds = ["null", "boolean", "integer", "number", "array", "object", "string"] as const;
@@ -126,9 +126,8 @@ function parseOne(text: string, { kinds, choices }: ValueType): ParsedValue {
     const index = choices.findIndex((choice) => toText(choice) === text);
     if (index !== -1) return { ok: true, value: choices[index] };
     const texts = choices.map(toText);
-    const meant = nearest(text, texts);
-    const hint = meant === undefined ? "" : `; did you mean ${meant}?`;
-    return { ok: false, problem: `is none of ${texts.join(", ")}${hint}` };
+    const hint = suggest(text, texts, "");
+    return { ok: false, problem: `is none of ${texts.join(", ")}${hint && `; ${hint}`}` };
   }
   if (kinds.length === 0) {
     const value = parseJson(text, () => true);

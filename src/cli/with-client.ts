@@ -6,6 +6,7 @@ import { ConnectError } from "../errors/connect-error.ts";
 import { failureCodeOf } from "../errors/failure-code.ts";
 import { TimeoutError } from "../errors/timeout-error.ts";
 import { toReason } from "../gateway/upstream/to-reason.ts";
+import { defined } from "../options/defined.ts";
 import { describeCommand } from "../transports/child-command.ts";
 import { TextTail } from "../transports/text-tail.ts";
 import type { Destination, NamedServer } from "./destination.ts";
@@ -83,18 +84,9 @@ function toLimits(timeoutMs: number): ConnectOptions {
 /** The same failure in the words of a config. Unlike an error, it does not repeat the command, which may hold a key. */
 function toTrouble({ name, launch, hide }: NamedServer, failure: unknown, stray: string): ServerTrouble {
   const said = failure instanceof ConnectError ? failure.stderr.trim() : "";
-  const patient = {
-    name,
-    launch,
-    code: failureCodeOf(failure),
-    reason: toReason(failure),
-    ...(said === "" ? {} : { said }),
-    ...(stray === "" ? {} : { stray }),
-  };
-  const advice = adviseOn(patient);
-  return new ServerTrouble(
-    describeTrouble(hide({ ...patient, ...(advice === undefined ? {} : { advice }) })),
-  );
+  const written = defined({ said: said || undefined, stray: stray || undefined });
+  const patient = { name, launch, code: failureCodeOf(failure), reason: toReason(failure), ...written };
+  return new ServerTrouble(describeTrouble(hide({ ...patient, advice: adviseOn(patient) })));
 }
 
 function describeTarget(target: Target): string {

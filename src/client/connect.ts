@@ -9,14 +9,14 @@ import type { Channel } from "../jsonrpc/channel.ts";
 import type { Link, LinkEvents, StartProgress } from "../mcp/link.ts";
 import { isModernRevision } from "../mcp/revision.ts";
 import type { Server } from "../mcp/server.ts";
+import { defined } from "../options/defined.ts";
 import { assertKnownKeys, type KeysOf } from "../options/known-keys.ts";
 import { createChannelLink } from "../transports/channel-link.ts";
 import { type ChildCommand, describeCommand } from "../transports/child-command.ts";
-import { type ChildOptions, spawnChild } from "../transports/child.ts";
+import { spawnChild } from "../transports/child.ts";
 import type { Guardian } from "../transports/guardian.ts";
 import type { HeaderSource } from "../transports/http/client/http-way.ts";
 import { connectInMemory } from "../transports/memory.ts";
-import type { ServeOptions } from "../transports/serve-channel.ts";
 import { createStreamChannel } from "../transports/stream-channel.ts";
 import { clientOptionKeys, type ClientOptions } from "./client-options.ts";
 import { type Client, type ClientWays, createClient } from "./client.ts";
@@ -102,7 +102,7 @@ function toWays(target: Target, url: URL | undefined, options: ConnectOptions): 
   if ("command" in target) return childWays(target, options);
   if ("server" in target)
     return pipeWays("a server in this process", undefined, () =>
-      Promise.resolve(connectInMemory(target.server, toServing(target.caller))),
+      Promise.resolve(connectInMemory(target.server, defined({ caller: target.caller }))),
     );
   let isUsed = false;
   return pipeWays("a pair of streams", undefined, () => {
@@ -113,10 +113,6 @@ function toWays(target: Target, url: URL | undefined, options: ConnectOptions): 
     isUsed = true;
     return Promise.resolve(createStreamChannel(target.readable, target.writable));
   });
-}
-
-function toServing(caller: string | undefined): ServeOptions {
-  return caller === undefined ? {} : { caller };
 }
 
 function pipeWays(
@@ -135,18 +131,12 @@ function pipeWays(
 function childWays(command: ChildCommand, options: ConnectOptions): ClientWays {
   const { onStderr, onStray, stageMs, guardian, clock = systemClock } = options;
   const target = describeCommand(command);
-  const childOptions: ChildOptions = {
-    ...(onStderr === undefined ? {} : { onStderr }),
-    ...(onStray === undefined ? {} : { onStray }),
-    ...(stageMs === undefined ? {} : { stageMs }),
-    ...(guardian === undefined ? {} : { guardian }),
-  };
   return {
     target,
     cacheKey: digestOf([command.command, command.args ?? [], command.cwd ?? "", command.env ?? {}]),
     isHttp: false,
     open: async (events) => {
-      const child = await spawnChild(command, childOptions);
+      const child = await spawnChild(command, { onStderr, onStray, stageMs, guardian });
       options.onSpawned?.(() => child.progress());
       return {
         ...createChannelLink(child.channel, { target, events, gone: child.exited }),

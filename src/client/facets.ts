@@ -10,7 +10,14 @@ import type {
 } from "../mcp/types.ts";
 import { defined } from "../options/defined.ts";
 import { type CallContext, createCallContext } from "../tools/context.ts";
-import type { Outcome, Provider, Resumption } from "../tools/provider.ts";
+import type {
+  CompletionRequest,
+  Outcome,
+  PromptRequest,
+  Provider,
+  ResourceRequest,
+  Resumption,
+} from "../tools/provider.ts";
 import type { Agreement } from "./conversation.ts";
 import type { Send } from "./conversations.ts";
 import { toRoundOutcome, toRoundParams } from "./forward.ts";
@@ -41,51 +48,33 @@ export function createFacets(
   ): Promise<Outcome> =>
     toRoundOutcome(await onBehalf(context, `${method} ${about}`, (spec) => send(method, params, spec)));
 
-  return {
-    ...(capabilities.resources === undefined
-      ? {}
-      : {
-          resources: {
-            listResources: () => lists.resources.get(),
-            listTemplates: () => lists.templates.get(),
-            readResource: ({ uri, resumption }, context) =>
-              ask(
-                "resources/read",
-                "",
-                toRoundParams([`{"uri":${JSON.stringify(uri)}`], resumption),
-                context,
-              ),
-            ...(capabilities.resources.subscribe === true
-              ? { watch: (uri: string) => watcher.watch(uri) }
-              : {}),
-          },
-        }),
-    ...(capabilities.prompts === undefined
-      ? {}
-      : {
-          prompts: {
-            listPrompts: () => lists.prompts.get(),
-            getPrompt: ({ name, arguments: args, resumption }, context) => {
-              const head = JSON.stringify({ name, arguments: args }).slice(0, -1);
-              return ask("prompts/get", name, toRoundParams([head], resumption), context);
-            },
-          },
-        }),
-    ...(capabilities.completions === undefined
-      ? {}
-      : {
-          completion: {
-            complete: async ({ ref, argument, known }, context) => {
-              const hasKnown = Object.keys(known).length > 0;
-              const params = { ref, argument, ...(hasKnown ? { context: { arguments: known } } : {}) };
-              const result = await onBehalf(context, "completion/complete", (spec) =>
-                send("completion/complete", RawJson.fromValue(params), spec),
-              );
-              return (result.at("completion")?.value ?? { values: [] }) as CompletionResult;
-            },
-          },
-        }),
-  };
+  const { resources, prompts, completions } = capabilities;
+  return defined({
+    resources: resources && {
+      listResources: () => lists.resources.get(),
+      listTemplates: () => lists.templates.get(),
+      readResource: ({ uri, resumption }: ResourceRequest, context: CallContext) =>
+        ask("resources/read", "", toRoundParams([`{"uri":${JSON.stringify(uri)}`], resumption), context),
+      ...(resources.subscribe === true ? { watch: (uri: string) => watcher.watch(uri) } : {}),
+    },
+    prompts: prompts && {
+      listPrompts: () => lists.prompts.get(),
+      getPrompt: ({ name, arguments: args, resumption }: PromptRequest, context: CallContext) => {
+        const head = JSON.stringify({ name, arguments: args }).slice(0, -1);
+        return ask("prompts/get", name, toRoundParams([head], resumption), context);
+      },
+    },
+    completion: completions && {
+      complete: async ({ ref, argument, known }: CompletionRequest, context: CallContext) => {
+        const hasKnown = Object.keys(known).length > 0;
+        const params = { ref, argument, ...(hasKnown ? { context: { arguments: known } } : {}) };
+        const result = await onBehalf(context, "completion/complete", (spec) =>
+          send("completion/complete", RawJson.fromValue(params), spec),
+        );
+        return (result.at("completion")?.value ?? { values: [] }) as CompletionResult;
+      },
+    },
+  });
 }
 
 /** What may stop a read. */

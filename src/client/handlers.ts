@@ -5,6 +5,7 @@ import { RawJson } from "../json/raw.ts";
 import type { Request } from "../jsonrpc/message.ts";
 import { type Elicited, type Root, type Sampled, toAsk } from "../mcp/question.ts";
 import type { Ask, ClientCapabilities } from "../mcp/types.ts";
+import { defined } from "../options/defined.ts";
 import type { Answers, Outcome, Resumption } from "../tools/provider.ts";
 
 type AskParams = { readonly [key: string]: unknown };
@@ -23,15 +24,12 @@ export interface AskHandlers {
 
 /** The capabilities that say which handlers there are. */
 export function capabilitiesOf({ elicit, elicitUrl, sample, roots }: AskHandlers): ClientCapabilities {
-  const modes = {
-    ...(elicit === undefined ? {} : { form: {} }),
-    ...(elicitUrl === undefined ? {} : { url: {} }),
-  };
-  return {
-    ...(elicit === undefined && elicitUrl === undefined ? {} : { elicitation: modes }),
-    ...(sample === undefined ? {} : { sampling: {} }),
-    ...(roots === undefined ? {} : { roots: {} }),
-  };
+  const elicitation = defined({ form: elicit && {}, url: elicitUrl && {} });
+  return defined({
+    elicitation: elicit === undefined && elicitUrl === undefined ? undefined : elicitation,
+    sampling: sample && {},
+    roots: roots && {},
+  });
 }
 
 /** Answers one question. Rejects with an `RpcError` for what there is no handler for. */

@@ -1,6 +1,6 @@
 import type { Clock } from "../async/clock.ts";
 import type { Deadline, Deadlines } from "../async/deadline.ts";
-import { toTrace } from "../audit/bounded.ts";
+import { toTrace } from "../audit/call-end.ts";
 import { ToolError } from "../errors/tool-error.ts";
 import { RawJson } from "../json/raw.ts";
 import { toJsonValue } from "../json/value.ts";
@@ -9,7 +9,7 @@ import type { LogLevel, ToolResult } from "../mcp/types.ts";
 import { defined } from "../options/defined.ts";
 import type { CallContext, CallEvent } from "../tools/context.ts";
 import type { ToolCall, ToolOutcome } from "../tools/provider.ts";
-import { newTally, type Recorded, type Tally } from "./call-record.ts";
+import { type Recorded, type Tally, newTally } from "./call-record.ts";
 import type { RequestSpec } from "./conversation.ts";
 import type { Forwarder } from "./forward.ts";
 import { type AskHandlers, answerAll, fulfil } from "./handlers.ts";

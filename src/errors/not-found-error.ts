@@ -1,26 +1,18 @@
-import { isBranded, putBrand } from "./branded.ts";
+import { brandErrors } from "./branded.ts";
 
 /** What a provider was asked for and does not have. */
 export type Missing = "tool" | "prompt" | "resource";
-
-const brand = Symbol.for("junctor.NotFoundError");
 
 /**
  * A provider does not have what it was asked for. It crosses the wire with the code the caller's revision, and the
  * server's dialect, want for it.
  */
 export class NotFoundError extends Error {
-  /** A module of the user may have another copy of this class. */
-  static override [Symbol.hasInstance](value: unknown): boolean {
-    return isBranded<NotFoundError>(
-      value,
-      brand,
+  static {
+    brandErrors(
+      this,
       ({ what, id }) => what !== undefined && Object.hasOwn(labels, what) && typeof id === "string",
     );
-  }
-
-  static {
-    putBrand(this, brand);
   }
 
   override readonly name = "NotFoundError";

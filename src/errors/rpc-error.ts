@@ -1,4 +1,4 @@
-import { isBranded, putBrand } from "./branded.ts";
+import { brandErrors } from "./branded.ts";
 import type { Delivery } from "./delivery.ts";
 
 /** Our names for the JSON-RPC and MCP error codes, and the numbers they have on the wire. */
@@ -29,20 +29,13 @@ interface RpcErrorOptions {
   readonly cause?: unknown;
 }
 
-const brand = Symbol.for("junctor.RpcError");
-
 /**
  * An error that crosses the wire as a JSON-RPC error: the request itself was wrong, or could not be served.
  * A tool that ran and failed is a `ToolError` instead.
  */
 export class RpcError extends Error {
-  /** A module of the user may have another copy of this class. */
-  static override [Symbol.hasInstance](value: unknown): boolean {
-    return isBranded<RpcError>(value, brand, ({ rpcCode }) => typeof rpcCode === "number");
-  }
-
   static {
-    putBrand(this, brand);
+    brandErrors(this, ({ rpcCode }) => typeof rpcCode === "number");
   }
 
   override readonly name = "RpcError";

@@ -1,7 +1,5 @@
-import { isBranded, putBrand } from "./branded.ts";
+import { brandErrors } from "./branded.ts";
 import type { Delivery } from "./delivery.ts";
-
-const brand = Symbol.for("junctor.ToolError");
 
 /** Whether a tool ran and failed, or was not run: by a limit, by its arguments, or because a middleware refused it. */
 export type ToolErrorCode = "tool.failed" | "tool.refused" | "tool.rate_limited" | "tool.invalid_arguments";
@@ -18,13 +16,8 @@ export interface ToolErrorOptions extends ErrorOptions {
  * throw new ToolError(`No city called ${city}. Try a larger place nearby.`);
  */
 export class ToolError extends Error {
-  /** A module of the user may have another copy of this class. */
-  static override [Symbol.hasInstance](value: unknown): boolean {
-    return isBranded(value, brand);
-  }
-
   static {
-    putBrand(this, brand);
+    brandErrors(this);
   }
 
   override readonly name = "ToolError";

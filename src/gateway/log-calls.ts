@@ -1,6 +1,5 @@
 import type { Clock } from "../async/clock.ts";
-import { bounded } from "../audit/bounded.ts";
-import { describeEnd } from "../audit/call-end.ts";
+import { bounded, describeEnd } from "../audit/call-end.ts";
 import { isModernRevision } from "../mcp/revision.ts";
 import type { OwnerOf } from "../middleware/audit-log.ts";
 import type { Middleware } from "../tools/middleware.ts";

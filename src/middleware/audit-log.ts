@@ -1,8 +1,7 @@
 import { randomUUID } from "node:crypto";
 import { type Clock, systemClock } from "../async/clock.ts";
 import { type AuditOptions, type AuditSink, createAudit } from "../audit/audit.ts";
-import { bounded, toTrace } from "../audit/bounded.ts";
-import { describeEnd } from "../audit/call-end.ts";
+import { bounded, describeEnd, toTrace } from "../audit/call-end.ts";
 import { isModernRevision } from "../mcp/revision.ts";
 import type { CallContext } from "../tools/context.ts";
 import type { Middleware } from "../tools/middleware.ts";

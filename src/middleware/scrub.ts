@@ -1,5 +1,5 @@
 import { rewriteStrings } from "../json/rewrite-strings.ts";
-import { nearest } from "../options/nearest.ts";
+import { suggest } from "../options/nearest.ts";
 import { withinTime } from "../schema/time-box.ts";
 import { hideAll, type SecretKind, secrets } from "./secret-kinds.ts";
 
@@ -40,9 +40,7 @@ function toSearch(pattern: RegExp | SecretKind): Search {
   if (typeof pattern === "string") {
     if (Object.hasOwn(secrets, pattern)) return secrets[pattern];
     const known = Object.keys(secrets);
-    const meant = nearest(pattern, known);
-    const hint =
-      meant === undefined ? `use a RegExp or one of ${known.join(", ")}` : `did you mean ${meant}?`;
+    const hint = suggest(pattern, known, `use a RegExp or one of ${known.join(", ")}`);
     throw new TypeError(`There is no kind of secret ${JSON.stringify(pattern)}: ${hint}`);
   }
   // A copy, global and not sticky: a pattern that others use as well has a position of its own.

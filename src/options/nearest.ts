@@ -10,6 +10,12 @@ export function nearest(word: string, candidates: readonly string[]): string | u
   return isClose && best.distance < Math.max(word.length, best.candidate.length) ? best.candidate : undefined;
 }
 
+/** `did you mean …?` with the candidate a person most likely meant, or else another text. */
+export function suggest(word: string, candidates: readonly string[], otherwise: string): string {
+  const meant = nearest(word, candidates);
+  return meant === undefined ? otherwise : `did you mean ${meant}?`;
+}
+
 /** How many letters must be added, dropped, changed or swapped with their neighbour to get from one word to another. */
 function editDistance(from: string, to: string): number {
   let beforePrevious: number[] = [];

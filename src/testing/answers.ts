@@ -1,5 +1,6 @@
 import type { AskHandlers } from "../client/handlers.ts";
 import type { Elicited, Root, Sampled } from "../mcp/question.ts";
+import { defined } from "../options/defined.ts";
 import { text } from "../tools/content.ts";
 import { createUnanswered } from "./fail-unanswered.ts";
 
@@ -88,7 +89,7 @@ export function toHandlers(
       throw createUnanswered(describeMissing(kind, script, params));
     };
   };
-  return withoutUndefined({
+  return defined({
     elicit: play("elicit", elicit),
     elicitUrl: play("elicitUrl", elicitUrl),
     sample: play("sample", sample),
@@ -117,10 +118,4 @@ function describeMissing(kind: string, script: unknown, params: QuestionParams):
   if (!Array.isArray(script)) return `The function for ${kind} gave no answer to ${asked}`;
   const count = script.length === 1 ? "1 answer" : `${script.length} answers`;
   return `The script has ${count} for ${kind}, but was asked once more: ${asked}`;
-}
-
-function withoutUndefined(handlers: {
-  readonly [Key in keyof AskHandlers]: AskHandlers[Key] | undefined;
-}): AskHandlers {
-  return Object.fromEntries(Object.entries(handlers).filter(([, handler]) => handler !== undefined));
 }

@@ -1,7 +1,7 @@
 import { type Awaitable, isPromise, settled } from "../async/awaitable.ts";
 import { fromSignal } from "../async/cancellation.ts";
 import type { Clock } from "../async/clock.ts";
-import { unlessAborted } from "../async/unless-aborted.ts";
+import { waitFor } from "../async/clock.ts";
 import { type AskCaller, type CallContext, withContext } from "./context.ts";
 import type { Provider, ToolCall, ToolOutcome } from "./provider.ts";
 import { TimeLimit } from "./time-limit.ts";
@@ -43,7 +43,7 @@ export function callUnder(
   const outcome = settled(provider.callTool(call, withLimit(mapped, limit)));
   if (!isPromise(outcome)) return outcome;
   limit.watch();
-  return unlessAborted(outcome, limit.cancellation.signal).finally(() => limit.stop());
+  return waitFor(outcome, limit.cancellation).finally(() => limit.stop());
 }
 
 function hasTerms({ timeoutMs, mapEvent }: ToolCall): boolean {

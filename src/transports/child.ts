@@ -14,13 +14,13 @@ import { TextTail } from "./text-tail.ts";
 
 export interface ChildOptions extends LineLimits {
   /** How long the child may take to leave: after the end of its input, and again after TERM. */
-  readonly stageMs?: number;
+  readonly stageMs?: number | undefined;
   /** Told what the child writes to its standard error stream, as it comes. */
-  readonly onStderr?: (chunk: Uint8Array) => void;
+  readonly onStderr?: ((chunk: Uint8Array) => void) | undefined;
   /** Told the first line on the child's standard output that is no message, cut to 200 characters. */
-  readonly onStray?: (line: string) => void;
+  readonly onStray?: ((line: string) => void) | undefined;
   /** Ends the child and its descendants when we are killed. Without one they live on. */
-  readonly guardian?: Guardian;
+  readonly guardian?: Guardian | undefined;
   readonly clock?: Clock;
 }
 

@@ -1,5 +1,5 @@
 import { defined } from "../../options/defined.ts";
-import { nearest } from "../../options/nearest.ts";
+import { suggest } from "../../options/nearest.ts";
 import { type ConfigObject, type ConfigValue, refuse, warn } from "./config-value.ts";
 import type { ServerConfig } from "./config.ts";
 import { readToolRules } from "./tool-rules.ts";
@@ -81,9 +81,8 @@ const ofOneServer: KeyHints = Object.fromEntries(
 export function checkServerNames(servers: ConfigObject, names: readonly string[]): void {
   for (const [name, given] of servers.entries()) {
     if (names.includes(name)) continue;
-    const near = nearest(name, names);
     const list = names.length === 0 ? "there is none" : `write one of ${names.join(", ")}`;
-    refuse(given, `is not the name of a server: ${near === undefined ? list : `did you mean ${near}?`}`);
+    refuse(given, `is not the name of a server: ${suggest(name, names, list)}`);
   }
 }
 

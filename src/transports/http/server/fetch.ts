@@ -1,5 +1,5 @@
 import { Buffer } from "node:buffer";
-import { settlesWithin, systemClock } from "../../../async/clock.ts";
+import { systemClock, timedOut, waitFor } from "../../../async/clock.ts";
 import { createDeferred } from "../../../async/deferred.ts";
 import { RpcError } from "../../../errors/rpc-error.ts";
 import type { WrittenJson } from "../../../json/raw.ts";
@@ -87,9 +87,9 @@ export function toFetchHandler(server: Server, options: FetchOptions = {}): Fetc
     isClosed = true;
     void drain();
     handler.close();
-    if (await settlesWithin(whenIdle(), closeMs, clock)) return;
+    if ((await waitFor(whenIdle(), { ms: closeMs, clock })) !== timedOut) return;
     for (const reply of running.keys()) reply.stop();
-    await settlesWithin(whenIdle(), closeMs, clock);
+    await waitFor(whenIdle(), { ms: closeMs, clock });
   };
   let stopped: Promise<void> | undefined;
   return Object.assign(serve, { drain, close: (): Promise<void> => (stopped ??= stop()) });

@@ -6,7 +6,7 @@ import {
 } from "node:http";
 import type { AddressInfo, Socket } from "node:net";
 import { andThen, type Awaitable, isPromise } from "../../../async/awaitable.ts";
-import { settlesWithin, systemClock } from "../../../async/clock.ts";
+import { systemClock, timedOut, waitFor } from "../../../async/clock.ts";
 import { BindError } from "../../../errors/bind-error.ts";
 import { RpcError } from "../../../errors/rpc-error.ts";
 import type { Server } from "../../../mcp/server.ts";
@@ -99,17 +99,14 @@ export async function listenHttp(server: Server, options: ListenHttpOptions = {}
     handler.drain();
     server.drain();
     // Still listening: calls that wait for an answer to a question get it by a request of its own.
-    await settlesWithin(untilIdle(activity), leftMs(), systemClock);
+    await waitFor(untilIdle(activity), { ms: leftMs() });
     handler.close();
     // What is answered has yet to reach its reader.
-    await settlesWithin(
-      untilSent(activity, () => true),
-      Math.max(leftMs(), 500),
-      systemClock,
-    );
+    const sent = untilSent(activity, () => true);
+    await waitFor(sent, { ms: Math.max(leftMs(), 500) });
     const closed = new Promise<void>((resolve) => listener.close(() => resolve()));
     listener.closeIdleConnections();
-    if (!(await settlesWithin(closed, 500, systemClock))) listener.closeAllConnections();
+    if ((await waitFor(closed, { ms: 500 })) === timedOut) listener.closeAllConnections();
     await closed;
   };
   let stopped: Promise<void> | undefined;
