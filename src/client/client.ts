@@ -20,11 +20,10 @@ import { createForwarder } from "./forward.ts";
 import { answerRequest, capabilitiesOf } from "./handlers.ts";
 import { type PlainRequest, createLists } from "./lists.ts";
 import { type OpenLink, negotiate } from "./negotiate.ts";
-import { answerBy, createOnBehalf, toSpec } from "./on-behalf.ts";
+import { Visits, answerBy, createOnBehalf, toSpec } from "./on-behalf.ts";
 import { type StreamedCall, streamCall } from "./stream-call.ts";
 import { type CallOptions, createToolCalls, splitMeta } from "./tool-calls.ts";
 import { createToolCheck } from "./tool-check.ts";
-import { Visits } from "./visits.ts";
 import { createWatcher } from "./watcher.ts";
 
 /** A server of any age, as a provider and for direct use. Made by `connect`; disposing it closes everything it opened. */

@@ -2,8 +2,7 @@ import { expect, test } from "vitest";
 import { RawJson } from "../json/raw.ts";
 import { createCallContext } from "../tools/context.ts";
 import type { RequestSpec } from "./conversation.ts";
-import type { OnBehalf } from "./on-behalf.ts";
-import { Visits } from "./visits.ts";
+import { type OnBehalf, Visits } from "./on-behalf.ts";
 
 const plain: OnBehalf = (context, _about, work) => work({ stop: context.signal } as unknown as RequestSpec);
 const done = (elicitationId: unknown): Parameters<Visits["take"]>[0] => ({

@@ -1,10 +1,12 @@
 import { type Clock, systemClock } from "../async/clock.ts";
 import { createDeferred } from "../async/deferred.ts";
+import { LeakyBucket } from "../async/leaky-bucket.ts";
 import { ClosedError } from "../errors/closed-error.ts";
+import type { RawJson } from "../json/raw.ts";
 import type { Channel, Incoming } from "../jsonrpc/channel.ts";
 import { Peer } from "../jsonrpc/peer.ts";
 import type { Link, LinkEvents, LinkMode } from "../mcp/link.ts";
-import { PacedReader, Pause } from "./paced-reader.ts";
+import type { Received } from "./line-reader.ts";
 
 interface ChannelLinkOptions {
   readonly target: string;
@@ -88,4 +90,133 @@ function createFilter(
     return [];
   };
   return (messages) => (messages.some(isUnwanted) ? messages.flatMap(toWanted) : messages);
+}
+
+/**
+ * What a server says unasked has a price in time, so that one that never stops takes a small part of ours: its chunks of 64
+ * KiB come so rarely that fewer than one call in a hundred to another server meets one. A line that is no message is
+ * dearer, because it becomes an error with a stack (18 µs; a message takes 2 to 10), and so is a request, which is answered.
+ */
+const messageMs = 0.5;
+const requestMs = 2;
+const invalidMs = 2.5;
+const kibibyteMs = 0.5;
+
+/** How much of it may come at once: 2,000 small messages, or a banner of 400 lines. */
+const patienceMs = 1000;
+
+/** Most messages handled in one go while a server says too much. */
+const pieceLength = 10;
+
+interface PacedReaderOptions {
+  /** Counts an answer. Gives false for one that no request waits for. */
+  readonly countAnswer: () => boolean;
+  readonly pause: Pause;
+  readonly clock: Clock;
+  /** What is to be heard of what came together. */
+  readonly filter: (messages: readonly Incoming[]) => readonly Incoming[];
+}
+
+/**
+ * Receives from a channel, but not faster than what comes unasked is paid for with time. No generator: those hold on to what
+ * they gave last for as long as the next is waited for.
+ */
+class PacedReader implements AsyncIterableIterator<readonly Incoming[]> {
+  readonly #options: PacedReaderOptions;
+  readonly #source: AsyncIterator<readonly Incoming[]>;
+  /** What came while the server says too much, in pieces, with a pause after each. */
+  #pieces: (readonly Incoming[])[] = [];
+  #pauseMs = 0;
+  #owesPause = false;
+  readonly #bucket: LeakyBucket;
+
+  constructor(channel: AsyncIterable<readonly Incoming[]>, options: PacedReaderOptions) {
+    this.#options = options;
+    this.#bucket = new LeakyBucket(options.clock, patienceMs);
+    this.#source = channel[Symbol.asyncIterator]();
+  }
+
+  [Symbol.asyncIterator](): this {
+    return this;
+  }
+
+  async next(): Promise<Received> {
+    const { pause, filter } = this.#options;
+    if (this.#owesPause) {
+      this.#owesPause = false;
+      await pause.take(this.#pauseMs);
+      // Whoever is closed in the middle of a flood would be read at full speed until it ends.
+      if (pause.ending === "stop") return { done: true, value: undefined };
+    }
+    const piece = this.#pieces.shift();
+    if (piece !== undefined) {
+      this.#owesPause = true;
+      return { done: false, value: filter(piece) };
+    }
+    const received = await this.#source.next();
+    if (received.done === true) return { done: true, value: undefined };
+    const { countAnswer } = this.#options;
+    const waitMs = this.#bucket.charge(
+      received.value.reduce((sum, each) => sum + costOf(each, countAnswer), 0),
+    );
+    if (waitMs === 0) return { done: false, value: filter(received.value) };
+    for (let start = 0; start < received.value.length; start += pieceLength)
+      this.#pieces.push(received.value.slice(start, start + pieceLength));
+    this.#pauseMs = waitMs / this.#pieces.length;
+    return this.next();
+  }
+
+  async return(): Promise<Received> {
+    await this.#source.return?.();
+    return { done: true, value: undefined };
+  }
+}
+
+/** Waiting that can be put an end to. */
+class Pause {
+  readonly #clock: Clock;
+  #wake: () => void = () => {};
+  /** Why there are no more pauses. */
+  ending: "read on" | "stop" | undefined;
+
+  constructor(clock: Clock) {
+    this.#clock = clock;
+  }
+
+  take(ms: number): Promise<void> {
+    if (this.ending !== undefined) return Promise.resolve();
+    return new Promise((resolve) => {
+      const stop = this.#clock.timer(ms, resolve);
+      this.#wake = () => {
+        stop();
+        resolve();
+      };
+    });
+  }
+
+  end(how: "read on" | "stop"): void {
+    this.ending = how;
+    this.#wake();
+  }
+}
+
+function costOf(incoming: Incoming, countAnswer: () => boolean): number {
+  switch (incoming.kind) {
+    case "result":
+      return countAnswer() ? 0 : messageMs + toKibibytes(incoming.result) * kibibyteMs;
+    case "error":
+      return countAnswer() ? 0 : messageMs;
+    case "notification":
+      return messageMs + toKibibytes(incoming.params) * kibibyteMs;
+    case "request":
+      return requestMs + toKibibytes(incoming.params) * kibibyteMs;
+    case "invalid":
+      return invalidMs;
+    case "batch":
+      return incoming.items.reduce((sum, item) => sum + costOf(item, countAnswer), 0);
+  }
+}
+
+function toKibibytes(json: RawJson | undefined): number {
+  return json === undefined ? 0 : json.byteLength / 1024;
 }
