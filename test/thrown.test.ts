@@ -56,7 +56,9 @@ const ownError = fc.oneof(
     ),
   odd.map((message) => Object.assign(new ToolError("ours"), { message })),
   odd.map((what) => Object.assign(new NotFoundError("tool", "x"), { what })),
-  odd.map((message) => Object.assign(new UpstreamError("lost", "x", "outcome_unknown", ""), { message })),
+  odd.map((message) =>
+    Object.assign(new UpstreamError("lost", "", { server: "x", delivery: "outcome_unknown" }), { message }),
+  ),
 );
 
 const getters = fc

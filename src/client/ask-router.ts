@@ -220,5 +220,8 @@ function several(method: string): string {
 }
 
 function busy(server: string, why: string): UpstreamError {
-  return new UpstreamError("busy", server, "not_sent", `${server} ${why}; this one was not sent.`);
+  return new UpstreamError("busy", `${server} ${why}; this one was not sent.`, {
+    server,
+    delivery: "not_sent",
+  });
 }

@@ -8,7 +8,7 @@ export function abandonedCall(server: string, why: string): UpstreamError {
   const text =
     `The call that waited for these answers is gone: ${why}. ${server} had begun to work on it, and whether it carried it ` +
     "out is unknown. The call was not made again: make the request anew, without requestState, if it may be carried out twice.";
-  return new UpstreamError("abandoned", server, "outcome_unknown", text);
+  return new UpstreamError("abandoned", text, { server, delivery: "outcome_unknown" });
 }
 
 /** Why a call is not in the table, as far as that can be known. */

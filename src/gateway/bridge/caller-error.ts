@@ -31,7 +31,7 @@ export function toCallerError(
   }
   if (capabilities.elicitation?.url === undefined) return missingCapability({ elicitation: { url: {} } });
   const text = `${server} wants the user to visit a page, and does not say which.`;
-  return new UpstreamError("failed", server, "answered", text, { cause: error });
+  return new UpstreamError("failed", text, { server, delivery: "answered", cause: error });
 }
 
 function describeNeed(data: unknown): string {

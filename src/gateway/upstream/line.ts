@@ -281,7 +281,7 @@ export class Line implements AsyncDisposable {
   #unavailable(): UpstreamError {
     const { server, clock } = this.#options;
     const text = `${server} is not available, and the call was not sent: ${describeHealth(this.#health, clock.now())}.`;
-    return new UpstreamError("unavailable", server, "not_sent", text);
+    return new UpstreamError("unavailable", text, { server, delivery: "not_sent" });
   }
 }
 

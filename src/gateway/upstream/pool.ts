@@ -376,7 +376,7 @@ export class Pool implements AsyncDisposable {
   #stopped(): UpstreamError {
     const { name } = this.#options.config;
     const text = `${name} was removed, or the gateway is shutting down; the call was not sent.`;
-    return new UpstreamError("unavailable", name, "not_sent", text);
+    return new UpstreamError("unavailable", text, { server: name, delivery: "not_sent" });
   }
 }
 
@@ -386,5 +386,8 @@ function isBetter(one: PooledLine, other: PooledLine): boolean {
 }
 
 function busy(server: string, why: string): UpstreamError {
-  return new UpstreamError("busy", server, "not_sent", `${server} ${why}; this one was not sent.`);
+  return new UpstreamError("busy", `${server} ${why}; this one was not sent.`, {
+    server,
+    delivery: "not_sent",
+  });
 }

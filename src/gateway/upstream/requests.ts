@@ -138,5 +138,5 @@ export class Requests {
 
 function tooBusy(server: string): UpstreamError {
   const text = `${server} has ${maxInFlight} calls underway, which is the limit; this one was not sent.`;
-  return new UpstreamError("busy", server, "not_sent", text);
+  return new UpstreamError("busy", text, { server, delivery: "not_sent" });
 }

@@ -64,7 +64,7 @@ describe("a failure on the way to a server", () => {
     ],
     ["what it does not have", new NotFoundError("tool", "x")],
     ["what a tool says", new ToolError("try another file")],
-    ["what was said before", new UpstreamError("busy", "files", "not_sent", "busy")],
+    ["what was said before", new UpstreamError("busy", "busy", { server: "files", delivery: "not_sent" })],
   ])("%s is passed on as it is", (_, error) => {
     expect(toUpstreamError("files", error)).toBe(error);
   });

@@ -1,11 +1,12 @@
 import { AbortedError } from "../../errors/aborted-error.ts";
 import { ClosedError } from "../../errors/closed-error.ts";
 import { ConnectError } from "../../errors/connect-error.ts";
+import type { Delivery } from "../../errors/delivery.ts";
 import { HttpError } from "../../errors/http-error.ts";
 import { RpcError, rpcCodes } from "../../errors/rpc-error.ts";
 import { SessionExpiredError } from "../../errors/session-expired-error.ts";
 import { TimeoutError } from "../../errors/timeout-error.ts";
-import { UpstreamError } from "../../errors/upstream-error.ts";
+import { UpstreamError, type UpstreamReason } from "../../errors/upstream-error.ts";
 
 /** Codes that are about our hop to the server. Passed on, they would tell the caller something untrue about its own. */
 const hopCodes: ReadonlySet<number> = new Set([
@@ -21,40 +22,41 @@ const hopCodes: ReadonlySet<number> = new Set([
  * wrote are for the log: they are not the caller's to know.
  */
 export function toUpstreamError(server: string, error: unknown, hide: Hide = (text) => text): unknown {
-  const options = { cause: error };
+  const failed = (reason: UpstreamReason, text: string, delivery: Delivery): UpstreamError =>
+    new UpstreamError(reason, text, { server, delivery, cause: error });
   if (error instanceof RpcError) {
     // The one error of a server that is about our caller, and that our own server has to recognise.
     if (error.rpcCode === rpcCodes["rpc.missing_capability"])
       return new RpcError("rpc.missing_capability", error.message, { data: error.data, cause: error });
     if (error.rpcCode === 0) {
       const text = `${server} answered with something that makes no sense: ${error.message}.`;
-      return new UpstreamError("failed", server, "answered", text, options);
+      return failed("failed", text, "answered");
     }
     if (!hopCodes.has(error.rpcCode)) return hideIn(error, hide);
     const text = `${server} refused the request: ${error.message}`;
-    return new UpstreamError("failed", server, "answered", text, options);
+    return failed("failed", text, "answered");
   }
   if (error instanceof ClosedError) {
     const isSent = error.delivery === "outcome_unknown";
     const text = isSent
       ? `${server} was lost before it answered. Whether the call was carried out is unknown.`
       : `${server} was lost, and the call was not sent.`;
-    return new UpstreamError(isSent ? "lost" : "unavailable", server, error.delivery, text, options);
+    return failed(isSent ? "lost" : "unavailable", text, error.delivery);
   }
   if (error instanceof TimeoutError) {
     const limit = error.kind === "idle" ? "was silent for" : "was not done after";
     const text = `${server} ${limit} ${error.timeoutMs} ms, and the call was cancelled.`;
-    return new UpstreamError("timeout", server, error.delivery, text, options);
+    return failed("timeout", text, error.delivery);
   }
   if (error instanceof ConnectError) {
-    return new UpstreamError("unavailable", server, "not_sent", `${server} cannot be reached.`, options);
+    return failed("unavailable", `${server} cannot be reached.`, "not_sent");
   }
   if (error instanceof SessionExpiredError) {
-    return new UpstreamError("unavailable", server, "not_sent", `${server} keeps forgetting us.`, options);
+    return failed("unavailable", `${server} keeps forgetting us.`, "not_sent");
   }
   if (error instanceof HttpError) {
     const text = `${server} answered with HTTP status ${error.status}.`;
-    return new UpstreamError("failed", server, error.delivery, text, options);
+    return failed("failed", text, error.delivery);
   }
   if (error instanceof AbortedError) return error.cause ?? error;
   return error;

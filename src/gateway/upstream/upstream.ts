@@ -203,7 +203,7 @@ export class Upstream implements Provider, AsyncDisposable {
   unavailable(): UpstreamError {
     const why = describeHealth(this.health, this.#clock.now());
     const text = `${this.name} has not listed what it offers yet, so the call was not sent: ${why}.`;
-    return new UpstreamError("unavailable", this.name, "not_sent", text);
+    return new UpstreamError("unavailable", text, { server: this.name, delivery: "not_sent" });
   }
 
   /** An announcement concerns the callers of its line. Those whose own line lists or watches nothing hear that for everyone. */
@@ -360,7 +360,10 @@ export class Upstream implements Provider, AsyncDisposable {
   }
 
   #lacks(facet: string): UpstreamError {
-    return new UpstreamError("failed", this.name, "not_sent", `${this.name} no longer offers ${facet}.`);
+    return new UpstreamError("failed", `${this.name} no longer offers ${facet}.`, {
+      server: this.name,
+      delivery: "not_sent",
+    });
   }
 }
 
