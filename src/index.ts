@@ -93,7 +93,7 @@ export {
   withContext,
 } from "./tools/context.ts";
 export type { EventStream, HandlerResult, OutputResult, StructuredValue, ToolEvent } from "./tools/event.ts";
-export type { ToolContext, ToolHandler } from "./tools/handler.ts";
+export type { ToolContext, ToolHandler } from "./tools/event.ts";
 export { type CallEnd, type Middleware, type MiddlewareOptions, withMiddleware } from "./tools/middleware.ts";
 export {
   createPromptRegistry,

@@ -1,5 +1,5 @@
 import type { ServerStatus } from "../gateway/status.ts";
-import { metaKeys } from "../mcp/meta-keys.ts";
+import { metaKeys } from "../mcp/meta.ts";
 import { newestModernRevision } from "../mcp/revision.ts";
 import { toRows } from "./terminal-text.ts";
 

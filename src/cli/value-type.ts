@@ -1,5 +1,5 @@
 import { suggest } from "../options/nearest.ts";
-import type { JsonSchema } from "../schema/json-schema.ts";
+import type { JsonSchema } from "../schema/types.ts";
 
 const kinds = ["null", "boolean", "integer", "number", "array", "object", "string"] as const;
 type ValueKind = (typeof kinds)[number];

@@ -8,7 +8,7 @@ import { prependMembers } from "../json/join.ts";
 import { RawJson } from "../json/raw.ts";
 import type { Notification } from "../jsonrpc/message.ts";
 import type { Link, LinkEvents } from "../mcp/link.ts";
-import { metaKeys } from "../mcp/meta-keys.ts";
+import { metaKeys } from "../mcp/meta.ts";
 import type { LegacyRevision, ModernRevision } from "../mcp/revision.ts";
 import {
   type ClientCapabilities,

@@ -3,12 +3,10 @@ import { type Clock, sleep, waitFor } from "../async/clock.ts";
 import { RpcError } from "../errors/rpc-error.ts";
 import { RawJson } from "../json/raw.ts";
 import type { Request } from "../jsonrpc/message.ts";
-import { type Elicited, type Root, type Sampled, toAsk } from "../mcp/question.ts";
+import { type AskParams, type Elicited, type Root, type Sampled, toAsk } from "../mcp/question.ts";
 import type { Ask, ClientCapabilities } from "../mcp/types.ts";
 import { defined } from "../options/defined.ts";
 import type { Answers, Outcome, Resumption } from "../tools/provider.ts";
-
-type AskParams = { readonly [key: string]: unknown };
 
 /** What a client can do for a server that asks, in either era. What is not given is not declared. */
 export interface AskHandlers {

@@ -3,8 +3,14 @@ import type { Clock } from "../async/clock.ts";
 import type { TimeLimits } from "../async/deadline.ts";
 import { RpcError, rpcCodes } from "../errors/rpc-error.ts";
 import { RawJson } from "../json/raw.ts";
-import { strictestOf } from "../mcp/cache-hints.ts";
-import type { CacheHints, Prompt, Resource, ResourceTemplate, Tool } from "../mcp/types.ts";
+import {
+  type CacheHints,
+  type Prompt,
+  type Resource,
+  type ResourceTemplate,
+  type Tool,
+  strictestOf,
+} from "../mcp/types.ts";
 import { maxListMs } from "../tools/fit/compile-fault.ts";
 import { type Fit, fitPrompt, fitResource, fitTemplate, fitTool } from "../tools/fit/fit-listed.ts";
 import { type ListFault, type ListPart, describeNotes, toListFault } from "../tools/fit/list-fault.ts";

@@ -6,7 +6,7 @@ import { ConnectError } from "../errors/connect-error.ts";
 import { RpcError } from "../errors/rpc-error.ts";
 import type { RawJson } from "../json/raw.ts";
 import type { Link } from "../mcp/link.ts";
-import { metaKeys } from "../mcp/meta-keys.ts";
+import { metaKeys } from "../mcp/meta.ts";
 import {
   isLegacyRevision,
   isModernRevision,

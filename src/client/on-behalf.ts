@@ -5,7 +5,7 @@ import { ToolError } from "../errors/tool-error.ts";
 import { RawJson } from "../json/raw.ts";
 import type { Notification, Request } from "../jsonrpc/message.ts";
 import { toRelayable } from "../mcp/capabilities.ts";
-import { carriedMeta } from "../mcp/carried-meta.ts";
+import { carriedMeta } from "../mcp/meta.ts";
 import { pagesOf, toAsk, visitIdOf, visitedMethod } from "../mcp/question.ts";
 import type { Ask } from "../mcp/types.ts";
 import { type AskCaller, type CallContext, type CallEvent, withContext } from "../tools/context.ts";

@@ -4,7 +4,7 @@ import { toTrace } from "../audit/call-end.ts";
 import { ToolError } from "../errors/tool-error.ts";
 import { RawJson } from "../json/raw.ts";
 import { toJsonValue } from "../json/value.ts";
-import { metaKeys } from "../mcp/meta-keys.ts";
+import { metaKeys } from "../mcp/meta.ts";
 import type { LogLevel, ToolResult } from "../mcp/types.ts";
 import { defined } from "../options/defined.ts";
 import type { CallContext, CallEvent } from "../tools/context.ts";

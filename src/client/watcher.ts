@@ -2,7 +2,7 @@ import type { Clock } from "../async/clock.ts";
 import { NotFoundError } from "../errors/not-found-error.ts";
 import { RawJson } from "../json/raw.ts";
 import type { Notification } from "../jsonrpc/message.ts";
-import { metaKeys } from "../mcp/meta-keys.ts";
+import { metaKeys } from "../mcp/meta.ts";
 import { createChangeSource } from "../tools/changes.ts";
 import type { Change } from "../tools/provider.ts";
 import type { Conversations } from "./conversations.ts";

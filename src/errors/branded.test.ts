@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { toErrorBody } from "../jsonrpc/error-body.ts";
+import { toErrorBody } from "../jsonrpc/message.ts";
 import { NotFoundError } from "./not-found-error.ts";
 import { RpcError } from "./rpc-error.ts";
 import { ToolError } from "./tool-error.ts";

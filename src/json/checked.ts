@@ -6,7 +6,7 @@ import { decodeKey } from "./keys.ts";
 import { skipSpace } from "./tokens.ts";
 
 /** Called with the offsets of a member: its key, quotes included, and its value. */
-export type VisitMember = (keyStart: number, keyEnd: number, valueStart: number, valueEnd: number) => void;
+type VisitMember = (keyStart: number, keyEnd: number, valueStart: number, valueEnd: number) => void;
 
 /** Visits the members of the checked object that starts at `start`, in the order they are written. */
 export function forEachMember(bytes: Uint8Array, start: number, visit: VisitMember): void {

@@ -75,7 +75,7 @@ export function toText(bytes: Uint8Array, start: number, end: number): string {
 }
 
 /** The same memory as a Buffer, for the native decoding that a plain Uint8Array lacks. */
-export function toBuffer(bytes: Uint8Array): Buffer {
+function toBuffer(bytes: Uint8Array): Buffer {
   if (bytes instanceof Buffer) return bytes;
   return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
 }

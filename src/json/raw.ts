@@ -1,11 +1,10 @@
 import { Buffer } from "node:buffer";
 import { forEachMember, isKey } from "./checked.ts";
 import { toText } from "./keys.ts";
-import { type JsonKind, kindOfFirst, kindOfValue } from "./kind.ts";
 import { Pieced } from "./pieced.ts";
 import { type Index, type ScanLimits, scan } from "./scan.ts";
 import { defineShape, type Shape, type ShapeLevel } from "./shape.ts";
-import { parseText, toJsonValue } from "./value.ts";
+import { type JsonKind, kindOfFirst, kindOfValue, parseText, toJsonValue } from "./value.ts";
 
 /** Bytes that one or several RawJson are parts of. */
 interface JsonSource {

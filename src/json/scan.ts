@@ -13,7 +13,7 @@ export interface ScanLimits {
 }
 
 /** Far beyond what tools send, and few enough for a recursive reader further down to survive. */
-export const DEFAULT_MAX_DEPTH = 256;
+const DEFAULT_MAX_DEPTH = 256;
 
 /** Byte offsets of the first byte and of the one after the last. */
 export interface Span {

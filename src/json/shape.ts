@@ -4,7 +4,7 @@ import { Buffer } from "node:buffer";
 export type ShapeTree = { readonly [key: string]: true | ShapeTree | LenientTree };
 
 /** A tree made by {@link lenient}. */
-export interface LenientTree {
+interface LenientTree {
   readonly [LENIENT]: ShapeTree;
 }
 

@@ -7,7 +7,7 @@ import type { Span } from "./scan.ts";
 import { isSpace } from "./tokens.ts";
 
 /** What to do with the members of an object: set a key to a value, or remove it if undefined. */
-export type MemberEdits = { readonly [key: string]: RawJson | undefined };
+type MemberEdits = { readonly [key: string]: RawJson | undefined };
 
 /**
  * Sets and removes members of an object. A member that is there is replaced in place, a new one becomes

@@ -5,8 +5,7 @@ import { ClosedError } from "../errors/closed-error.ts";
 import { RpcError } from "../errors/rpc-error.ts";
 import type { RawJson } from "../json/raw.ts";
 import type { Channel } from "./channel.ts";
-import { toErrorBody } from "./error-body.ts";
-import type { ErrorBody, Request, RequestId, Response } from "./message.ts";
+import { type ErrorBody, type Request, type RequestId, type Response, toErrorBody } from "./message.ts";
 
 /** What a handler may do while it works on one request. After the request is cancelled or answered, nothing is sent. */
 export interface PeerContext {
@@ -22,7 +21,7 @@ export type Handler<Context = PeerContext> = (request: Request, context: Context
 /** Takes the one response of a request. */
 export type Answer = (response: Response) => void;
 
-export interface InboundOptions {
+interface InboundOptions {
   readonly handle: Handler;
   readonly toRpcError: (thrown: unknown, request: Request) => RpcError;
   readonly maxInFlight: number;
@@ -83,21 +82,13 @@ export class Inbound {
       this.#finish(task, { kind: "result", id, result });
     };
     const fail = (error: unknown): void =>
-      this.#finish(task, { kind: "error", id, error: this.#toBody(error, request) });
+      this.#finish(task, { kind: "error", id, error: toBody(error, request, this.#options) });
     try {
       const result = settled(this.#options.handle(request, task));
       if (isPromise(result)) result.then(succeed).catch(fail);
       else succeed(result);
     } catch (error) {
       fail(error);
-    }
-  }
-
-  #toBody(error: unknown, request: Request): ErrorBody {
-    try {
-      return toErrorBody(this.#options.toRpcError(error, request));
-    } catch (fault) {
-      return toErrorBody(new RpcError("rpc.internal", "Internal error", { cause: fault }));
     }
   }
 
@@ -139,6 +130,14 @@ export class Inbound {
       task.cancellation.abort(reason);
     }
     this.#running.clear();
+  }
+}
+
+function toBody(error: unknown, request: Request, { toRpcError }: InboundOptions): ErrorBody {
+  try {
+    return toErrorBody(toRpcError(error, request));
+  } catch (fault) {
+    return toErrorBody(new RpcError("rpc.internal", "Internal error", { cause: fault }));
   }
 }
 

@@ -1,5 +1,6 @@
+import { type RpcError, rpcCodes } from "../errors/rpc-error.ts";
 import { joinJson } from "../json/join.ts";
-import type { RawJson } from "../json/raw.ts";
+import { RawJson } from "../json/raw.ts";
 
 /**
  * A request id as its JSON text: `1` and `"1"` differ, and what was received is what is echoed, also where a number
@@ -23,7 +24,7 @@ export interface Notification {
 }
 
 /** The answer to a request that succeeded. */
-export interface ResultResponse {
+interface ResultResponse {
   readonly kind: "result";
   readonly id: RequestId;
   readonly result: RawJson;
@@ -80,5 +81,26 @@ function encodeParts(message: Message): (string | RawJson)[] {
       const head = `{"jsonrpc":"2.0",${id}"error":{"code":${code},"message":${JSON.stringify(text)}`;
       return data === undefined ? [`${head}}}`] : [`${head},"data":`, data, "}}"];
     }
+  }
+}
+
+/**
+ * The `error` member that tells of an {@link RpcError}. JSON has no NaN and no Infinity, and the protocol wants an integer:
+ * any other code, such as one of an upstream that sent `1e400`, leaves as that of an internal error.
+ */
+export function toErrorBody(error: RpcError): ErrorBody {
+  const { rpcCode, message } = error;
+  const code = Number.isSafeInteger(rpcCode) ? rpcCode : rpcCodes["rpc.internal"];
+  const data = dataOf(error);
+  return data === undefined ? { code, message } : { code, message, data };
+}
+
+/** Undefined for what JSON cannot hold: that there is an answer matters more than its details. */
+function dataOf(error: RpcError): RawJson | undefined {
+  try {
+    const { data } = error;
+    return data === undefined ? undefined : RawJson.fromText(RawJson.fromValue(data).text);
+  } catch {
+    return undefined;
   }
 }

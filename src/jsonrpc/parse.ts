@@ -9,7 +9,7 @@ import type { Batch, Incoming, Invalid } from "./channel.ts";
 import type { ErrorBody, Message, RequestId } from "./message.ts";
 
 /** How untrusted bytes are read. */
-export interface ParseOptions extends ScanLimits {
+interface ParseOptions extends ScanLimits {
   /** Which members to find in the one pass; made by {@link defineMessageShape}. */
   readonly shape?: Shape;
   /** Most messages in a batch. */

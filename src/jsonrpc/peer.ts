@@ -2,9 +2,14 @@ import { ClosedError } from "../errors/closed-error.ts";
 import { RpcError } from "../errors/rpc-error.ts";
 import type { RawJson } from "../json/raw.ts";
 import type { Batch, Channel, Incoming, Invalid } from "./channel.ts";
-import { toErrorBody } from "./error-body.ts";
 import { type Answer, type Handler, Inbound } from "./inbound.ts";
-import type { ErrorResponse, Notification, Request, Response } from "./message.ts";
+import {
+  type ErrorResponse,
+  type Notification,
+  type Request,
+  type Response,
+  toErrorBody,
+} from "./message.ts";
 import { Outbound, type RequestIds, type RequestOptions } from "./outbound.ts";
 import { toId } from "./parse.ts";
 

@@ -2,7 +2,7 @@ import { RpcError } from "../errors/rpc-error.ts";
 import type { RawJson } from "../json/raw.ts";
 import type { Batch } from "../jsonrpc/channel.ts";
 import type { Notification, Request } from "../jsonrpc/message.ts";
-import { metaKeys } from "./meta-keys.ts";
+import { metaKeys } from "./meta.ts";
 import { assertMirrored, type HeaderLookup, mismatch } from "./mirrored-headers.ts";
 import { isLegacyRevision, isModernRevision, type ModernRevision, modernRevisions } from "./revision.ts";
 import type { Session } from "./session.ts";

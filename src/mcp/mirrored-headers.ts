@@ -84,7 +84,7 @@ function paramMismatch(what: string): RpcError {
 type SchemaNode = { readonly [keyword: string]: unknown };
 
 /** An argument that a modern HTTP client repeats in the header `Mcp-Param-{header}`. */
-export interface MirroredParam {
+interface MirroredParam {
   readonly header: string;
   /** The way to it through the arguments' properties. */
   readonly path: readonly string[];

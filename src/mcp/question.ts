@@ -8,7 +8,7 @@ import { fitsForm, projectForm } from "./form.ts";
 import { isAtLeast, type LegacyRevision } from "./revision.ts";
 import type { Ask, ClientCapabilities, Content } from "./types.ts";
 
-type AskParams = { readonly [name: string]: unknown };
+export type AskParams = { readonly [name: string]: unknown };
 
 /** Questions by the key they are asked under. */
 export type Asks = { readonly [key: string]: Ask };

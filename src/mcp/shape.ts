@@ -1,6 +1,6 @@
 import type { Shape } from "../json/shape.ts";
 import { defineMessageShape } from "../jsonrpc/parse.ts";
-import { metaKeys } from "./meta-keys.ts";
+import { metaKeys } from "./meta.ts";
 
 /**
  * The members the protocol gives a meaning to, found in the one scan of a message. A second spelling of any of them in

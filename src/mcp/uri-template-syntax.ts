@@ -1,7 +1,7 @@
 import { UriTemplateError } from "../errors/uri-template-error.ts";
 
 /** Text that stands for itself. */
-export interface LiteralPart {
+interface LiteralPart {
   readonly kind: "literal";
   readonly text: string;
 }

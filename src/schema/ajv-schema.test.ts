@@ -2,8 +2,8 @@ import { setFlagsFromString } from "node:v8";
 import { runInNewContext } from "node:vm";
 import { describe, expect, test } from "vitest";
 import type { SchemaError } from "../errors/schema-error.ts";
-import type { SchemaLimits } from "./limits.ts";
 import { type JsonSchema, type Schema, toSchema } from "./schema.ts";
+import type { SchemaLimits } from "./types.ts";
 
 async function isOk(schema: Schema, value: unknown): Promise<boolean> {
   return (await schema.check(value)).ok;

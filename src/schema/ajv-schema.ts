@@ -3,15 +3,13 @@ import { SchemaError } from "../errors/schema-error.ts";
 import { toIssues } from "./ajv-issues.ts";
 import { type Dialect, dialectOf, type Engine, loadEngine, loadedEngine } from "./dialect.ts";
 import { describeValue } from "./issue.ts";
-import type { Checked, JsonSchema, Schema } from "./json-schema.ts";
-import type { SchemaLimits } from "./limits.ts";
-import { type Position, positionOf } from "./position.ts";
 import { checkRefs, refError } from "./refs.ts";
-import { surveySchema } from "./survey.ts";
+import { type Position, positionOf, surveySchema } from "./survey.ts";
 import { ExhaustedError, toExhausted, withinTime } from "./time-box.ts";
+import type { Checked, JsonSchema, Schema, SchemaLimits } from "./types.ts";
 
 /** What is known of a JSON Schema before it is compiled. */
-export interface Inspected {
+interface Inspected {
   readonly dialect: Dialect;
   readonly isLinear: boolean;
 }

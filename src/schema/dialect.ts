@@ -2,7 +2,7 @@ import type { Ajv, Options } from "ajv";
 import type { RegExpEngine, RegExpLike } from "ajv/dist/types/index.js";
 import { SchemaError } from "../errors/schema-error.ts";
 import { describeValue } from "./issue.ts";
-import type { JsonSchema } from "./json-schema.ts";
+import type { JsonSchema } from "./types.ts";
 
 /** The dialects of JSON Schema we check. Draft-06 is checked as draft-07, which only adds to it. */
 export type Dialect = "2020-12" | "2019-09" | "draft-07";

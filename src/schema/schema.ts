@@ -2,11 +2,10 @@ import type { StandardSchemaV1 } from "@standard-schema/spec";
 import { SchemaError } from "../errors/schema-error.ts";
 import { fromJsonSchema } from "./ajv-schema.ts";
 import { toPointer } from "./issue.ts";
-import type { JsonSchema, Schema } from "./json-schema.ts";
-import { defaultSchemaLimits, type SchemaLimits } from "./limits.ts";
 import { fromStandardSchema } from "./standard-schema.ts";
+import { type JsonSchema, type Schema, type SchemaLimits, defaultSchemaLimits } from "./types.ts";
 
-export type { Checked, JsonSchema, Schema } from "./json-schema.ts";
+export type { Checked, JsonSchema, Schema } from "./types.ts";
 
 /** What a tool's schema may be written as: a JSON Schema, or a schema of zod, valibot, arktype and the like. */
 export type SchemaSource = JsonSchema | StandardSchemaV1;

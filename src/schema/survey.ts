@@ -1,8 +1,6 @@
 import { SchemaError } from "../errors/schema-error.ts";
 import { toPointer } from "./issue.ts";
-import type { JsonSchema } from "./json-schema.ts";
-import type { SchemaLimits } from "./limits.ts";
-import { type Position, positionOf } from "./position.ts";
+import type { JsonSchema, SchemaLimits } from "./types.ts";
 
 /** One subschema that references are resolved from, or that can be referred to. */
 export interface Subschema {
@@ -13,7 +11,7 @@ export interface Subschema {
 }
 
 /** What one walk through a schema document learns. */
-export interface Survey {
+interface Survey {
   /** Every subschema that names itself or refers to another; the root is always the first. */
   readonly subschemas: readonly Subschema[];
   /** Whether the time to check a value grows no faster than the value, as far as a glance can tell. */
@@ -122,4 +120,49 @@ function checkSize(schema: JsonSchema, maxBytes: number): void {
 
 function isObject(value: unknown): value is Record<string, unknown> {
   return typeof value === "object" && value !== null && !Array.isArray(value);
+}
+
+/**
+ * What an object inside a schema document is. `$ref` is a reference in a schema, a property's name in a map, and
+ * nothing at all in data.
+ */
+export type Position = "schema" | "map" | "data";
+
+const mapKeywords = new Set([
+  "$defs",
+  "definitions",
+  "dependencies",
+  "dependentSchemas",
+  "patternProperties",
+  "properties",
+]);
+
+const schemaKeywords = new Set([
+  "additionalItems",
+  "additionalProperties",
+  "allOf",
+  "anyOf",
+  "contains",
+  "contentSchema",
+  "else",
+  "if",
+  "items",
+  "not",
+  "oneOf",
+  "prefixItems",
+  "propertyNames",
+  "then",
+  "unevaluatedItems",
+  "unevaluatedProperties",
+]);
+
+/**
+ * The position of a member, from that of the object it is in. What sits under a keyword nobody defined is data until a
+ * reference points into it; such references are followed by the compiler, and refused there if they lead nowhere.
+ */
+export function positionOf(parent: Position, key: string): Position {
+  if (parent === "map") return "schema";
+  if (parent === "data") return "data";
+  if (mapKeywords.has(key)) return "map";
+  return schemaKeywords.has(key) ? "schema" : "data";
 }

@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { z } from "zod";
 import { toSchema } from "./schema.ts";
-import { convertCoercing } from "./zod-coercion.ts";
+import { convertCoercing } from "./standard-schema.ts";
 
 const input = z.object({
   count: z.coerce.number().int().min(1).describe("How many"),

@@ -3,7 +3,7 @@ import { type Conversation, talkLegacy, talkModern } from "../../test/support/co
 import { legacyRevisions } from "../mcp/revision.ts";
 import type { Server } from "../mcp/server.ts";
 import { logLevels } from "../mcp/types.ts";
-import type { ToolHandler } from "../tools/handler.ts";
+import type { ToolHandler } from "../tools/event.ts";
 import { createRegistry } from "../tools/registry.ts";
 import { createServer, type ServerOptions } from "./server.ts";
 

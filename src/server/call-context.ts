@@ -5,7 +5,7 @@ import { type Era, metaOf } from "../mcp/era.ts";
 import { newestLegacyRevision, type Revision } from "../mcp/revision.ts";
 import type { WireContext } from "../mcp/server.ts";
 import { type LogLevel, logLevels } from "../mcp/types.ts";
-import { type CallContext, type CallEvent, Context, nothing } from "../tools/context.ts";
+import { type CallContext, type CallEvent, nothing, toContext } from "../tools/context.ts";
 import { createAsk, createVisited } from "./interaction.ts";
 
 /** The revision a caller reads its results in. */
@@ -18,7 +18,7 @@ export function createContext(request: Request, wire: WireContext, mintsTokens: 
   const { era } = wire;
   const sender = era.kind === "modern" ? era : era.session?.handshake;
   const meta = metaOf(request.params);
-  return new Context({
+  return toContext({
     cancellation: wire.cancellation,
     caller: wire.caller,
     revision: revisionOf(era),

@@ -7,7 +7,7 @@ import type { Server } from "../mcp/server.ts";
 import type { Ask } from "../mcp/types.ts";
 import { createVirtualClock } from "../testing/virtual-clock.ts";
 import { inputRequired } from "../tools/ask.ts";
-import type { ToolHandler } from "../tools/handler.ts";
+import type { ToolHandler } from "../tools/event.ts";
 import { createPromptRegistry } from "../tools/prompts.ts";
 import { createRegistry } from "../tools/registry.ts";
 import { createServer, type ServerOptions } from "./server.ts";

@@ -40,7 +40,7 @@ export interface InteractionOptions {
 export type RoundAttempt = (resumption: Resumption | undefined) => Awaitable<Outcome>;
 
 /** How an interactive request ends on the wire: with the provider's result, or with one that asks for input. */
-export type Interacted =
+type Interacted =
   | { readonly kind: "complete"; readonly result: RawJson }
   | { readonly kind: "input_required"; readonly result: RawJson };
 

@@ -6,7 +6,7 @@ import { editMembers } from "../json/splice.ts";
 import { parseText } from "../json/value.ts";
 import type { Request } from "../jsonrpc/message.ts";
 import type { Era } from "../mcp/era.ts";
-import { metaKeys } from "../mcp/meta-keys.ts";
+import { metaKeys } from "../mcp/meta.ts";
 import { withoutModernMembers } from "../mcp/projection.ts";
 import type { WireContext } from "../mcp/server.ts";
 import type { CacheHints, Implementation } from "../mcp/types.ts";

@@ -33,7 +33,7 @@ import {
 import { createFinishPage, createPager, type PagerOptions } from "./pages.ts";
 import type { UnknownTool } from "./to-rpc-error.ts";
 
-export interface MethodOptions {
+interface MethodOptions {
   readonly finish: Finish;
   readonly interaction: InteractionOptions;
   readonly pageSize: number;

@@ -20,10 +20,10 @@ export interface PagerOptions<T> {
 }
 
 /** Makes a page of a list ready for its era. */
-export type FinishPage = (page: RawJson, era: Era, items: readonly object[]) => RawJson;
+type FinishPage = (page: RawJson, era: Era, items: readonly object[]) => RawJson;
 
 /** One page of a list, as a finished result. */
-export type Pager<T> = (items: readonly T[], cursor: RawJson | undefined, era: Era) => RawJson;
+type Pager<T> = (items: readonly T[], cursor: RawJson | undefined, era: Era) => RawJson;
 
 /**
  * Pages lists and keeps what it serialised for as long as the list lives: frozen arrays do not change, so a page of

@@ -1,7 +1,7 @@
 import { createDeferred } from "../async/deferred.ts";
 import { RpcError } from "../errors/rpc-error.ts";
 import { RawJson } from "../json/raw.ts";
-import { metaKeys } from "../mcp/meta-keys.ts";
+import { metaKeys } from "../mcp/meta.ts";
 import type { Announce, Session } from "../mcp/session.ts";
 import type { ServerCapabilities } from "../mcp/types.ts";
 import type { CallContext } from "../tools/context.ts";
@@ -22,7 +22,7 @@ interface Filter {
 }
 
 /** How change notifications reach clients of both eras. */
-export interface Subscriptions {
+interface Subscriptions {
   /** `subscriptions/listen`: acknowledges, then notifies until the caller leaves, ends its input, or the server drains. */
   readonly listen: Method;
   /** Announces changes to a legacy session until the returned function is called. */

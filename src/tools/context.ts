@@ -72,12 +72,12 @@ export function withContext<Changes extends object>(
   context: CallContext,
   changes: Changes,
 ): CallContext & Changes {
-  return Object.assign(new Context(context), changes);
+  return Object.assign(toContext(context), changes);
 }
 
 /** A context for calling a provider directly, without a wire: full capabilities are not assumed, nothing is emitted. */
 export function createCallContext(overrides: Partial<CallContext> = {}): CallContext {
-  return new Context({
+  return toContext({
     caller: undefined,
     revision: newestModernRevision,
     capabilities: {},
@@ -103,32 +103,35 @@ type ContextFacts = Omit<CallContext, "signal"> & Partial<Pick<CallContext, "sig
 
 type Mutable<T> = { -readonly [Key in keyof T]: T[Key] };
 
-// oxlint-disable-next-line no-unsafe-declaration-merging -- The constructor sets every member; fields would be set twice.
-export interface Context extends Mutable<CallContext> {
-  cancellation: Cancellation;
+/** A context from all of its facts. */
+export function toContext(facts: ContextFacts): CallContext {
+  return new LazySignal(facts) as LazySignal & CallContext;
 }
 
 /**
  * A context: plain data, and one accessor. The signal is made when it is first looked at, because making one for every call
  * was 9 % of a small call. So a spread copy (`{ ...context }`) has no signal; `withContext` copies keep it, and keep it lazy.
  */
-export class Context {
+class LazySignal {
+  cancellation: Cancellation;
+
   constructor(facts: ContextFacts) {
     this.cancellation =
       facts.cancellation ?? (facts.signal === undefined ? new LazyAbort() : fromSignal(facts.signal));
-    this.caller = facts.caller;
-    this.revision = facts.revision;
-    this.capabilities = facts.capabilities;
-    this.clientInfo = facts.clientInfo;
-    this.meta = facts.meta;
-    this.headers = facts.headers;
-    this.wantsProgress = facts.wantsProgress;
-    this.logLevel = facts.logLevel;
-    this.session = facts.session;
-    this.ask = facts.ask;
-    this.visited = facts.visited;
-    this.emit = facts.emit;
-    this.release = facts.release;
+    const context = this as unknown as Mutable<CallContext>;
+    context.caller = facts.caller;
+    context.revision = facts.revision;
+    context.capabilities = facts.capabilities;
+    context.clientInfo = facts.clientInfo;
+    context.meta = facts.meta;
+    context.headers = facts.headers;
+    context.wantsProgress = facts.wantsProgress;
+    context.logLevel = facts.logLevel;
+    context.session = facts.session;
+    context.ask = facts.ask;
+    context.visited = facts.visited;
+    context.emit = facts.emit;
+    context.release = facts.release;
   }
 
   get signal(): AbortSignal {

@@ -1,6 +1,7 @@
 import type { Content, LogLevel, ToolResult } from "../mcp/types.ts";
+import type { AnswerReader } from "./ask.ts";
 import { type FailedResult, type StructuredResult, text } from "./content.ts";
-import type { CallEvent } from "./context.ts";
+import type { CallContext, CallEvent } from "./context.ts";
 import { assertEvent } from "./event-check.ts";
 import type { InputRequired } from "./provider.ts";
 
@@ -152,3 +153,25 @@ function describe(block: Content): string {
       return `[resource ${block.resource.uri}]`;
   }
 }
+
+/** What a tool's handler gets besides its arguments. */
+export interface ToolContext extends CallContext {
+  /** Answers to what this call asked for in earlier rounds. */
+  readonly answers: AnswerReader;
+  /** What the last round put into `inputRequired(asks, state)`. */
+  readonly state: unknown;
+  /** Tells the caller how far the work is. */
+  progress(progress: number, total?: number, message?: string): Promise<void>;
+  /** Writes to the caller's log, if they asked for one. */
+  log(level: LogLevel, data: unknown, logger?: string): Promise<void>;
+}
+
+/**
+ * A tool's code. It returns a string, content, a result or any JSON value, or it is a generator, async or not, that
+ * yields events as they happen. Throw a `ToolError` to tell the model what went wrong; any other error is reported
+ * without detail.
+ */
+export type ToolHandler<Arguments, Result = HandlerResult> = (
+  args: Arguments,
+  context: ToolContext,
+) => Result | Promise<Result> | EventStream<Result>;

@@ -4,13 +4,13 @@ import type { CallContext } from "./context.ts";
 import type { Provider } from "./provider.ts";
 
 /** One filter: the tools this caller may see. */
-export type ToolFilter = (
+type ToolFilter = (
   tools: readonly Tool[],
   context: CallContext,
 ) => readonly Tool[] | Promise<readonly Tool[]>;
 
 /** What every filter leaves of a provider's tools. */
-export interface FilteredList {
+interface FilteredList {
   /** In the order of declaration; the same frozen array while it is the same tools. */
   list(context: CallContext): Awaitable<readonly Tool[]>;
   /** The provider's own list that a list was made from; itself, if it is no list of ours. */

@@ -18,8 +18,13 @@ import { isInputRequired, noAnswers, readAnswers } from "./ask.ts";
 import { type NamedEntries, createNamedEntries } from "./catalog.ts";
 import { failure } from "./content.ts";
 import { type CallContext, withContext } from "./context.ts";
-import { drainEvents, type EventStream, type HandlerResult } from "./event.ts";
-import type { ToolContext, ToolHandler } from "./handler.ts";
+import {
+  type EventStream,
+  type HandlerResult,
+  type ToolContext,
+  type ToolHandler,
+  drainEvents,
+} from "./event.ts";
 import type { PromptRegistry } from "./prompts.ts";
 import type { Change, CompletionProvider, Provider, ToolCall, ToolOutcome } from "./provider.ts";
 import type { ResourceRegistry } from "./resources.ts";

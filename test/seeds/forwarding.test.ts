@@ -5,7 +5,7 @@ import { joinJson } from "../../src/json/join.ts";
 import { RawJson } from "../../src/json/raw.ts";
 import type { Channel } from "../../src/jsonrpc/channel.ts";
 import { Peer } from "../../src/jsonrpc/peer.ts";
-import { metaKeys } from "../../src/mcp/meta-keys.ts";
+import { metaKeys } from "../../src/mcp/meta.ts";
 import type { Server } from "../../src/mcp/server.ts";
 import { createServer } from "../../src/server/server.ts";
 import { compose } from "../../src/tools/compose/compose.ts";

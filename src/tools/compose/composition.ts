@@ -1,7 +1,7 @@
 import { andThen, type Awaitable, isPromise } from "../../async/awaitable.ts";
 import { type Missing, NotFoundError } from "../../errors/not-found-error.ts";
 import { RpcError } from "../../errors/rpc-error.ts";
-import { strictestOf } from "../../mcp/cache-hints.ts";
+import { strictestOf } from "../../mcp/types.ts";
 import type { CallContext } from "../context.ts";
 import type { ListPart } from "../fit/list-fault.ts";
 import type { Change, Hearer, Provider, ResourceProvider, Resumption } from "../provider.ts";

@@ -4,10 +4,9 @@ import { projectTool } from "../../mcp/projection.ts";
 import type { Tool } from "../../mcp/types.ts";
 import { type Dialect, dialectOf, loadAjv } from "../../schema/dialect.ts";
 import { clip } from "../../schema/issue.ts";
-import type { JsonSchema } from "../../schema/json-schema.ts";
-import { defaultSchemaLimits } from "../../schema/limits.ts";
 import { surveySchema } from "../../schema/survey.ts";
 import { withinTime } from "../../schema/time-box.ts";
+import { type JsonSchema, defaultSchemaLimits } from "../../schema/types.ts";
 import { isPlainSchema } from "./plain-schema.ts";
 
 /** How long compiling one schema may take. Clients would need as long, for each list. */

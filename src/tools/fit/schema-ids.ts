@@ -1,4 +1,4 @@
-import { type Position, positionOf } from "../../schema/position.ts";
+import { type Position, positionOf } from "../../schema/survey.ts";
 import { type Fields, isFields, type Mending } from "./check.ts";
 
 /**

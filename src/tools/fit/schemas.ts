@@ -61,7 +61,7 @@ function mendKeywords(schema: Fields, type: Note | undefined): Mending | undefin
   return { instead: withChanges(finite, changes), notes };
 }
 
-export function removedSchema(reason: string): Mending {
+function removedSchema(reason: string): Mending {
   return { instead: undefined, notes: [{ path: "", text: `removed: ${reason}` }] };
 }
 

@@ -2,8 +2,7 @@ import * as fc from "fast-check";
 import { expect, test } from "vitest";
 import { jsonText } from "../../../test/support/arbitrary-json.ts";
 import { RawJson } from "../../json/raw.ts";
-import { toData } from "./server/reply.ts";
-import { keepAliveFrame, toFrame, toPrimingFrame } from "./sse.ts";
+import { keepAliveFrame, toData, toFrame, toPrimingFrame } from "./server/reply.ts";
 
 /** The fields of the events in a piece of stream, read by the rules of the HTML standard. */
 function read(text: string): readonly (readonly [field: string, value: string])[][] {

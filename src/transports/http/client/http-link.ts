@@ -2,13 +2,13 @@ import { waitFor } from "../../../async/clock.ts";
 import { LazyAbort } from "../../../async/lazy-abort.ts";
 import { RpcError } from "../../../errors/rpc-error.ts";
 import { RawJson } from "../../../json/raw.ts";
-import { toErrorBody } from "../../../jsonrpc/error-body.ts";
 import {
   encodeMessage,
   type Notification,
   type Request,
   type RequestId,
   type Response,
+  toErrorBody,
   toRequestId,
 } from "../../../jsonrpc/message.ts";
 import type { Link, LinkEvents, LinkRequest } from "../../../mcp/link.ts";

@@ -8,8 +8,15 @@ import { parseMessage } from "../../../jsonrpc/parse.ts";
 import { messageShape } from "../../../mcp/shape.ts";
 import { serveChannel } from "../../serve-channel.ts";
 import type { Admission, Admitted, Endpoint } from "../server/endpoint.ts";
-import { type FrameSink, refuse, refuseStopping, sendError, toData } from "../server/reply.ts";
-import { sseHeaders, toFrame } from "../sse.ts";
+import {
+  type FrameSink,
+  refuse,
+  refuseStopping,
+  sendError,
+  sseHeaders,
+  toData,
+  toFrame,
+} from "../server/reply.ts";
 
 interface SseConversation {
   readonly caller: string | undefined;

@@ -12,17 +12,16 @@ import { type Handshake, sessionHeader } from "../../../mcp/session.ts";
 import type { Admission, Endpoint } from "../server/endpoint.ts";
 import {
   type HttpHeaders,
+  type Reply,
   parseAccept,
   refuse,
-  type Reply,
   sendError,
   sendJson,
+  sseHeaders,
   toData,
 } from "../server/reply.ts";
-import { sseHeaders } from "../sse.ts";
-import type { CallStream } from "./call-stream.ts";
 import { streamOf } from "./event-store.ts";
-import { runLegacyCall } from "./legacy-call.ts";
+import { type CallStream, runLegacyCall } from "./legacy-call.ts";
 import { ResumableStream } from "./resumable-stream.ts";
 import type { LiveSession, SessionTable } from "./session-table.ts";
 

@@ -65,7 +65,7 @@ describe("a stream that outlives its connection", () => {
     const stream = new ResumableStream("s", createMemoryEventStore(), 0);
     await stream.open(createReader(), undefined);
     await stream.send("a", 0);
-    await stream.end();
+    await stream.close("ended");
     const again = createReader();
     await stream.resume(again, "s:0", 1);
     expect(again.state).toEqual({ isOpen: false, ended: "end" });
@@ -77,7 +77,7 @@ describe("a stream that outlives its connection", () => {
     const stream = new ResumableStream("s", store, 0);
     const reader = createReader();
     await stream.open(reader, undefined);
-    await stream.end();
+    await stream.close("ended");
     await stream.send("late", 0);
     expect(reader.frames).toEqual([]);
   });
@@ -160,7 +160,7 @@ describe("a stream that outlives its connection", () => {
             const reader = readers.at(-1)!;
             if (what === "send") pending.push(stream.send(`${sent++}`, 0));
             if (what === "lose") reader.cut("lost");
-            if (what === "release") pending.push(stream.release());
+            if (what === "release") pending.push(stream.close("released"));
             if (what === "resume") {
               // A client comes back with the last event it saw when its connection was lost.
               reader.cut("lost");
@@ -169,7 +169,7 @@ describe("a stream that outlives its connection", () => {
               pending.push(stream.resume(readers.at(-1)!, lastId, 0));
             }
           }
-          pending.push(stream.end());
+          pending.push(stream.close("ended"));
           await scheduler.waitIdle();
           await Promise.all(pending);
           const lastId = lastIdOf(readers);

@@ -1,6 +1,5 @@
 import { andThen, type Awaitable, isPromise, settled } from "../../../async/awaitable.ts";
-import type { FrameSink } from "../server/reply.ts";
-import { toFrame, toPrimingFrame } from "../sse.ts";
+import { type FrameSink, toFrame, toPrimingFrame } from "../server/reply.ts";
 import type { EventStore } from "./event-store.ts";
 
 /** Most characters that wait for a slow reader, as they do for any other; beyond that it is cut, and may come back. */
@@ -14,7 +13,8 @@ export class ResumableStream {
   readonly id: string;
   readonly #store: EventStore;
   #sink: FrameSink | undefined;
-  #isEnded = false;
+  /** No more events will come. What was stored can still be fetched until the stream is forgotten. */
+  isEnded = false;
   /** What is underway, or waits; undefined when nothing does. */
   #tail: Promise<void> | undefined;
   /** Characters of events that were sent and have not had their turn. */
@@ -30,10 +30,6 @@ export class ResumableStream {
 
   get isConnected(): boolean {
     return this.#sink?.isOpen === true;
-  }
-
-  get isEnded(): boolean {
-    return this.#isEnded;
   }
 
   /** Begins on a fresh connection; `retryMs` makes it one the client may be sent away from. */
@@ -58,7 +54,7 @@ export class ResumableStream {
       this.#sink?.cut("it went on over another connection");
       this.#sink = sink;
       for (const { id, data } of missed) if (data !== "") await sink.write(toFrame(data, id));
-      if (this.#isEnded) sink.end();
+      if (this.isEnded) sink.end();
     });
   }
 
@@ -68,7 +64,7 @@ export class ResumableStream {
     this.#queued += data.length;
     return this.#inTurn(() => {
       this.#queued -= data.length;
-      if (this.#isEnded) return;
+      if (this.isEnded) return;
       this.usedAt = now;
       return andThen(settled(this.#store.append(this.id, data)), (id) =>
         this.#sink?.write(toFrame(data, id)),
@@ -76,29 +72,16 @@ export class ResumableStream {
     });
   }
 
-  /** Lets the connection go; the client comes back for the rest. */
-  release(): Awaitable<void> {
+  /**
+   * Lets the connection go. A stream that is only `released` goes on, and the client comes back for the rest; one that is
+   * `ended` gets no more events, and of one that is `forgotten` nothing stays stored.
+   */
+  close(how: "released" | "ended" | "forgotten"): Awaitable<void> {
     return this.#inTurn(() => {
+      this.isEnded ||= how !== "released";
       this.#sink?.end();
       this.#sink = undefined;
-    });
-  }
-
-  /** No more events will come. What was stored can still be fetched until the stream is forgotten. */
-  end(): Awaitable<void> {
-    return this.#inTurn(() => {
-      this.#isEnded = true;
-      this.#sink?.end();
-      this.#sink = undefined;
-    });
-  }
-
-  /** Ends it, and drops what was stored. */
-  forget(): Awaitable<void> {
-    return this.#inTurn(() => {
-      this.#isEnded = true;
-      this.#sink?.end();
-      return settled(this.#store.forget(this.id));
+      if (how === "forgotten") return settled(this.#store.forget(this.id));
     });
   }
 

@@ -169,8 +169,11 @@ export class SessionTable {
     this.#sweptAt = now;
     const tooOld = now - this.#options.idleMs;
     for (const live of this.#live.values()) {
-      for (const stream of live.streams.values())
-        if (stream.isEnded && stream.usedAt < tooOld) this.#forget(live, stream);
+      for (const stream of live.streams.values()) {
+        if (!stream.isEnded || stream.usedAt >= tooOld) continue;
+        live.streams.delete(stream.id);
+        this.#options.forget(stream);
+      }
       const isForgettable =
         isIdle(live) && live.unannounced.size === 0 && live.session.subscriptions.size === 0;
       if (live.usedAt < tooOld && isForgettable) this.#drop(live, "the session was idle");
@@ -186,11 +189,6 @@ export class SessionTable {
     live.detach();
     for (const stream of live.streams.values()) this.#options.forget(stream);
     if (live.standalone !== undefined) this.#options.forget(live.standalone);
-  }
-
-  #forget(live: LiveSession, stream: ResumableStream): void {
-    live.streams.delete(stream.id);
-    this.#options.forget(stream);
   }
 }
 

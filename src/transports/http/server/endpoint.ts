@@ -4,8 +4,7 @@ import type { Server } from "../../../mcp/server.ts";
 import type { EventStore } from "../legacy/event-store.ts";
 import type { ResumableStream } from "../legacy/resumable-stream.ts";
 import type { SessionTable } from "../legacy/session-table.ts";
-import { keepAliveFrame } from "../sse.ts";
-import type { FrameSink, HttpHeaders, HttpRequest, Reply } from "./reply.ts";
+import { type FrameSink, type HttpHeaders, type HttpRequest, type Reply, keepAliveFrame } from "./reply.ts";
 
 /** Whether the answers are JSON or event streams: by what the call does, or always one of them. */
 export type Responses = "auto" | "json" | "sse";

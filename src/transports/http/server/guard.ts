@@ -11,7 +11,7 @@ export interface GuardOptions {
 }
 
 /** Says why a request must not be served, or undefined. */
-export type Guard = (request: HttpRequest) => string | undefined;
+type Guard = (request: HttpRequest) => string | undefined;
 
 /**
  * Refuses requests that a web page on another site could have made (DNS rebinding: CVE-2025-66414 and its kin). A page

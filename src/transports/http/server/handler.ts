@@ -71,7 +71,7 @@ export const httpOptionKeys: KeysOf<HttpOptions> = {
 };
 
 /** What is left to do for a request: nothing, when it was answered, or to read its body. */
-export type Routed = Awaitable<WantedBody | void>;
+type Routed = Awaitable<WantedBody | void>;
 
 /** An endpoint that any HTTP server can be put in front of. */
 export interface HttpHandler {
@@ -165,7 +165,7 @@ function createEndpoint(
   const { onWarning = writeWarning, clock = systemClock } = options;
   const forget: Endpoint["forget"] = (stream) => {
     const failed = (error: unknown): void => onWarning("The events of a stream were not dropped", error);
-    void recover(() => stream.forget(), failed);
+    void recover(() => stream.close("forgotten"), failed);
   };
   const sessions = new SessionTable({
     seal: options.seal ?? createSeal({ now: () => clock.now() }),

@@ -5,15 +5,16 @@ import type { RawJson } from "../../../json/raw.ts";
 import { encodeMessage, type Message, type Request, type Response } from "../../../jsonrpc/message.ts";
 import type { HeaderLookup, ModernEra } from "../../../mcp/era.ts";
 import type { WireContext } from "../../../mcp/server.ts";
-import { sseHeaders, toFrame } from "../sse.ts";
 import type { Admission, Admitted, Endpoint } from "./endpoint.ts";
 import {
   type Accepted,
   type FrameSink,
   refuse,
   sendJson,
+  sseHeaders,
   toData,
   toErrorResponse,
+  toFrame,
   toStatus,
 } from "./reply.ts";
 
@@ -67,7 +68,11 @@ export class ModernCall implements WireContext, Admitted {
     );
     // A call that was answered at once can be neither hung up on nor revoked.
     if (isPromise(answered)) {
-      reply.onHangUp(() => this.#hangUp());
+      reply.onHangUp(() => {
+        if (this.#state === "over") return;
+        this.#state = "gone";
+        this.cancellation.abort(new DOMException("The client hung up", "AbortError"));
+      });
       if (this.#state !== "over") number = admissions.add(this);
     }
     return answered;
@@ -82,12 +87,6 @@ export class ModernCall implements WireContext, Admitted {
   revoke(): void {
     if (this.#state !== "over")
       this.cancellation.abort(new DOMException("The key was taken away", "AbortError"));
-  }
-
-  #hangUp(): void {
-    if (this.#state === "over") return;
-    this.#state = "gone";
-    this.cancellation.abort(new DOMException("The client hung up", "AbortError"));
   }
 
   #answer(response: Response, status: number): Awaitable<void> {

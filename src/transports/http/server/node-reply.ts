@@ -205,7 +205,7 @@ function drain(
 }
 
 /** Cuts a reader that takes nothing of an answer that is complete, but did not fit into what the system holds for it. */
-export function cutIfStalled(response: ServerResponse, { stallMs, onCut }: SinkLimits): void {
+function cutIfStalled(response: ServerResponse, { stallMs, onCut }: SinkLimits): void {
   const { socket } = response;
   if (socket === null || socket.writableLength === 0) return;
   const stalled = (): void => {

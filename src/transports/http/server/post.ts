@@ -6,7 +6,7 @@ import { parseMessage } from "../../../jsonrpc/parse.ts";
 import { decideEra } from "../../../mcp/era.ts";
 import { sessionHeader } from "../../../mcp/session.ts";
 import { messageShape } from "../../../mcp/shape.ts";
-import { CallStream } from "../legacy/call-stream.ts";
+import { CallStream } from "../legacy/legacy-call.ts";
 import {
   findSession,
   serveBatch,
@@ -38,7 +38,7 @@ export interface WantedBody {
 }
 
 /** Serves the body of a request that was let in. */
-export type ServeBody = (body: Uint8Array, admission: Admission, endpoint: Endpoint) => Awaitable<void>;
+type ServeBody = (body: Uint8Array, admission: Admission, endpoint: Endpoint) => Awaitable<void>;
 
 /** Wants the body of a request, which must be JSON; undefined when the request was refused for saying that it is not. */
 export function wantJson(admission: Admission, endpoint: Endpoint, serve: ServeBody): WantedBody | undefined {

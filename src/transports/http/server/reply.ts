@@ -3,8 +3,13 @@ import { NotFoundError } from "../../../errors/not-found-error.ts";
 import { RpcError } from "../../../errors/rpc-error.ts";
 import { toOneLine } from "../../../json/one-line.ts";
 import type { RawJson, WrittenJson } from "../../../json/raw.ts";
-import { toErrorBody } from "../../../jsonrpc/error-body.ts";
-import { type ErrorResponse, encodeMessage, type Message, type RequestId } from "../../../jsonrpc/message.ts";
+import {
+  type ErrorResponse,
+  type Message,
+  type RequestId,
+  encodeMessage,
+  toErrorBody,
+} from "../../../jsonrpc/message.ts";
 import type { HeaderLookup } from "../../../mcp/era.ts";
 
 /** A request without its body, whatever runtime it came by. */
@@ -105,7 +110,7 @@ export function sendJson(
 }
 
 /** What an error answer says beside its error. */
-export interface ErrorDetails {
+interface ErrorDetails {
   readonly id?: RequestId | undefined;
   readonly headers?: HttpHeaders;
 }
@@ -159,3 +164,28 @@ export function toStatus(error: RpcError): number {
       return 200;
   }
 }
+
+/** One frame of an event stream. `data` is JSON, which has no raw line ends, so it is always a single line. */
+export function toFrame(data: string, id?: string): string {
+  return id === undefined
+    ? `event: message\ndata: ${data}\n\n`
+    : `event: message\nid: ${id}\ndata: ${data}\n\n`;
+}
+
+/**
+ * The first frame of a stream that can be resumed (2025-11-25): an id to come back with, no data, and how long to wait
+ * before doing so.
+ */
+export function toPrimingFrame(id: string, retryMs: number): string {
+  return `id: ${id}\nretry: ${retryMs}\ndata: \n\n`;
+}
+
+/** Keeps a silent stream alive; readers ignore it. */
+export const keepAliveFrame = ": keepalive\n\n";
+
+/** What every event stream says about itself; the last keeps nginx from holding frames back. */
+export const sseHeaders = {
+  "content-type": "text/event-stream",
+  "cache-control": "no-cache, no-transform",
+  "x-accel-buffering": "no",
+} as const;

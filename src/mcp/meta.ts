@@ -3,6 +3,16 @@ import { decodeKey } from "../json/keys.ts";
 import { toOneLine } from "../json/one-line.ts";
 import { RawJson } from "../json/raw.ts";
 
+/** The `_meta` keys of the protocol itself. */
+export const metaKeys = {
+  protocolVersion: "io.modelcontextprotocol/protocolVersion",
+  clientCapabilities: "io.modelcontextprotocol/clientCapabilities",
+  clientInfo: "io.modelcontextprotocol/clientInfo",
+  logLevel: "io.modelcontextprotocol/logLevel",
+  serverInfo: "io.modelcontextprotocol/serverInfo",
+  subscriptionId: "io.modelcontextprotocol/subscriptionId",
+} as const;
+
 /** What `_meta` says about this hop only: the protocol's own members. */
 const ownPrefix = "io.modelcontextprotocol/";
 
