@@ -7,7 +7,6 @@ import { SealError } from "../errors/seal-error.ts";
 import { ToolError } from "../errors/tool-error.ts";
 import { RawJson } from "../json/raw.ts";
 import type { Request } from "../jsonrpc/message.ts";
-import { toRelayable } from "../mcp/capabilities.ts";
 import {
   closedForm,
   isAcceptable,
@@ -18,7 +17,7 @@ import {
   toLegacyAsk,
   visitedMethod,
 } from "../mcp/question.ts";
-import { isAtLeast } from "../mcp/revision.ts";
+import { isAtLeast, toRelayable } from "../mcp/revision.ts";
 import type { Seal } from "../mcp/seal.ts";
 import type { WireContext } from "../mcp/server.ts";
 import type { Ask } from "../mcp/types.ts";

@@ -1,5 +1,10 @@
-import { everythingRelayable, type Relayable, toRelayable } from "../../mcp/capabilities.ts";
-import { isLegacyRevision, newestModernRevision } from "../../mcp/revision.ts";
+import {
+  type Relayable,
+  everythingRelayable,
+  isLegacyRevision,
+  newestModernRevision,
+  toRelayable,
+} from "../../mcp/revision.ts";
 import type { Hearer } from "../../tools/provider.ts";
 import type { ServerConfig } from "../config/config.ts";
 

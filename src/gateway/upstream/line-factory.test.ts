@@ -2,7 +2,7 @@ import { expect, test } from "vitest";
 import { toServerConfig } from "../../../test/support/fake-source.ts";
 import { AskHabits } from "../../client/ask-habits.ts";
 import { ConnectError } from "../../errors/connect-error.ts";
-import { toRelayable } from "../../mcp/capabilities.ts";
+import { toRelayable } from "../../mcp/revision.ts";
 import { createVirtualClock } from "../../testing/virtual-clock.ts";
 import { createLineFactory } from "./line-factory.ts";
 

@@ -1,6 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { everythingRelayable, toRelayable } from "./capabilities.ts";
-import type { Revision } from "./revision.ts";
+import { type Revision, everythingRelayable, toRelayable } from "./revision.ts";
 import type { ClientCapabilities } from "./types.ts";
 
 const relayed = (declared: object, revision: Revision = "2026-07-28"): ClientCapabilities =>
