@@ -2,7 +2,7 @@ import { BindError } from "../errors/bind-error.ts";
 import { ClosedError } from "../errors/closed-error.ts";
 import { ConfigError } from "../errors/config-error.ts";
 import { ConnectError } from "../errors/connect-error.ts";
-import { failureCodeOf, systemCodeOf } from "../errors/failure-code.ts";
+import { type FailureCode, failureCodeOf, systemCodeOf } from "../errors/failure-code.ts";
 import { HttpError } from "../errors/http-error.ts";
 import { RpcError } from "../errors/rpc-error.ts";
 import { TimeoutError } from "../errors/timeout-error.ts";
@@ -70,32 +70,23 @@ function describeLoss(error: ConnectError | ClosedError): string {
 
 function adviseOnLoss(error: ConnectError | ClosedError): string | undefined {
   if (error instanceof ConnectError && error.stray !== "") return strayAdvice;
-  switch (failureCodeOf(error)) {
-    case "refused":
-      return "start the server, or name another with --server URL or -- COMMAND";
-    case "no_host":
-      return "there is no such host, check the URL";
-    case "unreachable":
-      return "check the URL, and a VPN or firewall on the way";
-    case "certificate":
-      return "if you trust it, NODE_EXTRA_CA_CERTS=FILE names a file with its certificate";
-    case "no_tls":
-      return "it may speak plain HTTP: write http://, or correct the port";
-    case "no_program":
-      return "install it, or write its whole path";
-    case "not_executable":
-      return "chmod +x makes a file executable";
-    case "exited":
-      return error instanceof ConnectError ? adviseOnEnd(error) : undefined;
-    case "no_answer":
-      return "--timeout SECONDS waits longer";
-    case "lost":
-      // Of a server that was there before, only its own words can tell.
-      return isFirstContact(error) ? "if it wants TLS, write https://" : undefined;
-    default:
-      return undefined;
-  }
+  const code = failureCodeOf(error);
+  if (code === "exited") return error instanceof ConnectError ? adviseOnEnd(error) : undefined;
+  // Of a server that was there before, only its own words can tell.
+  if (code === "lost") return isFirstContact(error) ? "if it wants TLS, write https://" : undefined;
+  return lossAdvice[code];
 }
+
+const lossAdvice: { readonly [Code in FailureCode]?: string } = {
+  refused: "start the server, or name another with --server URL or -- COMMAND",
+  no_host: "there is no such host, check the URL",
+  unreachable: "check the URL, and a VPN or firewall on the way",
+  certificate: "if you trust it, NODE_EXTRA_CA_CERTS=FILE names a file with its certificate",
+  no_tls: "it may speak plain HTTP: write http://, or correct the port",
+  no_program: "install it, or write its whole path",
+  not_executable: "chmod +x makes a file executable",
+  no_answer: "--timeout SECONDS waits longer",
+};
 
 const strayAdvice =
   "this program writes other text to its standard output: it must write only MCP messages there";

@@ -5,20 +5,9 @@ import { toRows } from "./terminal-text.ts";
 
 /** What a person sees when the demo is up over HTTP: the URL, something to try, something to paste. */
 export function describeHttp(url: string): string {
-  const call = {
-    jsonrpc: "2.0",
-    id: 1,
-    method: "tools/call",
-    params: {
-      name: "countdown",
-      arguments: { from: 5 },
-      _meta: {
-        progressToken: 1,
-        [metaKeys.protocolVersion]: newestModernRevision,
-        [metaKeys.clientCapabilities]: {},
-      },
-    },
-  };
+  const meta = `"progressToken":1,"${metaKeys.protocolVersion}":"${newestModernRevision}","${metaKeys.clientCapabilities}":{}`;
+  const params = `{"name":"countdown","arguments":{"from":5},"_meta":{${meta}}}`;
+  const call = `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":${params}}`;
   const headers = [
     "content-type: application/json",
     "accept: application/json, text/event-stream",
@@ -26,7 +15,7 @@ export function describeHttp(url: string): string {
     "mcp-method: tools/call",
     "mcp-name: countdown",
   ];
-  const curl = `curl -N ${url} ${headers.map((header) => `-H '${header}'`).join(" ")} -d '${JSON.stringify(call)}'`;
+  const curl = `curl -N ${url} ${headers.map((header) => `-H '${header}'`).join(" ")} -d '${call}'`;
   const snippet = JSON.stringify({ mcpServers: { junctor: { type: "http", url } } }, undefined, 2);
   return [
     `Junctor serves echo, add, countdown and greet on ${url}`,
@@ -107,24 +96,15 @@ function describeServer({ name, status, tools, revision, trouble }: ServerStatus
 
 /** The same for the demo over TCP. */
 export function describeTcp(host: string, port: number): string {
-  const hello = {
-    jsonrpc: "2.0",
-    id: 1,
-    method: "initialize",
-    params: { protocolVersion: "2025-11-25", capabilities: {}, clientInfo: { name: "me", version: "1" } },
-  };
-  const call = {
-    jsonrpc: "2.0",
-    id: 2,
-    method: "tools/call",
-    params: { name: "add", arguments: { a: 2, b: 3 } },
-  };
-  const lines = [hello, call].map((message) => `'${JSON.stringify(message)}'`).join(" ");
+  const client = '"capabilities":{},"clientInfo":{"name":"me","version":"1"}';
+  const hello = `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25",${client}}}`;
+  const call =
+    '{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"add","arguments":{"a":2,"b":3}}}';
   return [
     `Junctor serves echo, add, countdown and greet on ${host}:${port}, one JSON message a line.`,
     "Try it from another terminal:",
     "",
-    `  printf '%s\\n' ${lines} | nc -N ${host} ${port}`,
+    `  printf '%s\\n' '${hello}' '${call}' | nc -N ${host} ${port}`,
     "",
     "Ctrl-C stops it.",
     "",

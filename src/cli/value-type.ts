@@ -62,14 +62,7 @@ function join(types: readonly ValueType[]): ValueType {
 function kindOf(value: unknown): ValueKind {
   if (value === null) return "null";
   if (Array.isArray(value)) return "array";
-  switch (typeof value) {
-    case "boolean":
-    case "number":
-    case "string":
-      return typeof value as "boolean" | "number" | "string";
-    default:
-      return "object";
-  }
+  return kinds.find((kind) => kind === typeof value) ?? "object";
 }
 
 function follow(ref: string, root: JsonSchema): unknown {

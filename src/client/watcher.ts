@@ -177,18 +177,8 @@ export function createWatcher(options: WatcherOptions): Watcher {
 }
 
 function toChange({ method, params }: Notification): Change | undefined {
-  switch (method) {
-    case "notifications/tools/list_changed":
-      return { kind: "tools" };
-    case "notifications/prompts/list_changed":
-      return { kind: "prompts" };
-    case "notifications/resources/list_changed":
-      return { kind: "resources" };
-    case "notifications/resources/updated": {
-      const uri = params?.at("uri")?.value;
-      return typeof uri === "string" ? { kind: "resource", uri } : undefined;
-    }
-    default:
-      return undefined;
-  }
+  if (method !== "notifications/resources/updated")
+    return lists.find(({ kind }) => method === `notifications/${kind}/list_changed`);
+  const uri = params?.at("uri")?.value;
+  return typeof uri === "string" ? { kind: "resource", uri } : undefined;
 }

@@ -9,23 +9,16 @@ export class HttpError extends Error {
   readonly delivery: Delivery;
 
   constructor(status: number, url: string, excerpt: string) {
-    super(`${url} answered ${status}${advice(status)}${excerpt === "" ? "" : `: ${excerpt}`}`);
+    super(`${url} answered ${status}${advice[status] ?? ""}${excerpt === "" ? "" : `: ${excerpt}`}`);
     this.status = status;
     this.url = url;
     this.delivery = status >= 500 ? "outcome_unknown" : "answered";
   }
 }
 
-function advice(status: number): string {
-  switch (status) {
-    case 401:
-      return " (it wants authentication: pass headers: { authorization: … })";
-    case 403:
-      return " (these credentials are not enough)";
-    case 404:
-    case 405:
-      return " (is this the URL of an MCP endpoint?)";
-    default:
-      return "";
-  }
-}
+const advice: { readonly [status: number]: string } = {
+  401: " (it wants authentication: pass headers: { authorization: … })",
+  403: " (these credentials are not enough)",
+  404: " (is this the URL of an MCP endpoint?)",
+  405: " (is this the URL of an MCP endpoint?)",
+};

@@ -58,14 +58,8 @@ function isFolder(path: string): boolean {
 
 function describeKind(kind: ConnectKind, { message }: Error, { command, cwd }: ChildCommand): string {
   const program = JSON.stringify(command);
-  switch (kind) {
-    case "no_folder":
-      return `there is no folder ${JSON.stringify(cwd)} to run ${program} in`;
-    case "no_program":
-      return `there is no program ${program} here`;
-    case "not_executable":
-      return `${program} may not be run: it is a folder, or a file that is not executable`;
-    default:
-      return message;
-  }
+  if (kind === "no_folder") return `there is no folder ${JSON.stringify(cwd)} to run ${program} in`;
+  if (kind === "no_program") return `there is no program ${program} here`;
+  if (kind !== "not_executable") return message;
+  return `${program} may not be run: it is a folder, or a file that is not executable`;
 }

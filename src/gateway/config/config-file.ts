@@ -55,18 +55,14 @@ export function readSmallFile(path: string): string {
 
 function explain(error: unknown): string {
   if (error instanceof RangeError) return "is larger than 1 MiB: is it a config?";
-  const { code, message } = error as NodeJS.ErrnoException;
-  switch (code) {
-    case "ENOENT":
-      return "does not exist: create it, or name another file";
-    case "ERR_ENCODING_INVALID_ENCODED_DATA":
-      return "is not UTF-8: save it in that encoding";
-    case "EISDIR":
-      return "is a folder: name the file in it";
-    case "EACCES":
-    case "EPERM":
-      return "may not be read by this user: change its permissions";
-    default:
-      return `cannot be read (${code ?? message}): name another file`;
-  }
+  const { code = "", message } = error as NodeJS.ErrnoException;
+  return explanations[code] ?? `cannot be read (${code || message}): name another file`;
 }
+
+const explanations: { readonly [code: string]: string } = {
+  ENOENT: "does not exist: create it, or name another file",
+  ERR_ENCODING_INVALID_ENCODED_DATA: "is not UTF-8: save it in that encoding",
+  EISDIR: "is a folder: name the file in it",
+  EACCES: "may not be read by this user: change its permissions",
+  EPERM: "may not be read by this user: change its permissions",
+};

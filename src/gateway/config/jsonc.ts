@@ -158,38 +158,17 @@ function describeFound(text: string, at: number): string {
   // A longer word, or one with digits, may be a key that somebody forgot to quote.
   const [word] = /[A-Za-z]{1,20}(?!\w)/y.exec(text.slice(at, at + 22)) ?? [];
   if (word !== undefined) return word + adviceOnWord(word);
-  switch (character) {
-    case '"':
-      return "a string: is a comma missing before it?";
-    case "'":
-    case "‘":
-    case "’":
-    case "“":
-    case "”":
-      return `${character} (write plain double quotes: ")`;
-    case "#":
-      return "# (a comment begins with //)";
-    default:
-      return /[!-~]/.test(character) ? JSON.stringify(character) : toCodePoint(text, at);
-  }
+  if (character === '"') return "a string: is a comma missing before it?";
+  if ("'‘’“”".includes(character)) return `${character} (write plain double quotes: ")`;
+  if (character === "#") return "# (a comment begins with //)";
+  return /[!-~]/.test(character) ? JSON.stringify(character) : toCodePoint(text, at);
 }
 
 function adviceOnWord(word: string): string {
-  switch (word) {
-    case "True":
-    case "False":
-    case "Null":
-      return ` (write ${word.toLowerCase()})`;
-    case "None":
-    case "undefined":
-      return " (write null)";
-    case "true":
-    case "false":
-    case "null":
-      return "";
-    default:
-      return " (write texts and names in double quotes)";
-  }
+  if (/^(?:true|false|null)$/.test(word)) return "";
+  if (/^(?:True|False|Null)$/.test(word)) return ` (write ${word.toLowerCase()})`;
+  if (word === "None" || word === "undefined") return " (write null)";
+  return " (write texts and names in double quotes)";
 }
 
 /** Characters that cannot be seen, or look like others, by their number. */
