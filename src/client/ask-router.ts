@@ -44,7 +44,7 @@ interface Ghost {
 }
 
 /** A call that waits for its turn. */
-interface Waiting {
+interface WaitingTurn {
   readonly call: OpenCall;
   readonly begin: () => void;
 }
@@ -74,7 +74,7 @@ export class AskRouter {
   readonly #loud = new Set<OpenCall>();
   readonly #asking = new Set<OpenCall>();
   readonly #held = new Set<Held>();
-  readonly #queue = new Set<Waiting>();
+  readonly #queue = new Set<WaitingTurn>();
   /** Calls that were given up and may still ask something. */
   #ghosts: readonly Ghost[] = [];
 
@@ -153,7 +153,7 @@ export class AskRouter {
         this.#begin(call);
         end(resolve);
       };
-      const waiting: Waiting = { call, begin };
+      const waiting: WaitingTurn = { call, begin };
       const giveUp = (): void => end(() => reject(stop.reason));
       const stopTimer = clock.timer(maxWaitMs, () => {
         const text = `is busy with a call that may ask its caller something, and it did not end within ${maxWaitMs} ms`;

@@ -16,7 +16,7 @@ import { type Agreement, type Conversation, createConversation, toLog } from "./
 import { createConversations } from "./conversations.ts";
 import { createEraCache } from "./era-cache.ts";
 import { type Reads, createFacets, createReads } from "./facets.ts";
-import { createForwarder } from "./forward.ts";
+import { createForwarder, toCallTool } from "./forward.ts";
 import { answerRequest, capabilitiesOf } from "./handlers.ts";
 import { type PlainRequest, createLists } from "./lists.ts";
 import { type OpenLink, negotiate } from "./negotiate.ts";
@@ -171,12 +171,9 @@ export async function createClient(ways: ClientWays, options: ClientOptions = {}
       return true;
     },
   });
-  const onBehalf = visits.heeded(
-    createOnBehalf(deadlines, () => (conversations.agreement?.mode.kind === "legacy" ? router : undefined)),
-  );
-  const isMirroring = (): boolean => ways.isHttp && conversations.agreement?.mode.kind === "modern";
+  const onBehalf = createOnBehalf({ deadlines, conversations, router, visits });
   const calls = createToolCalls({
-    forwarder: createForwarder({ send, onBehalf, lists, isMirroring }),
+    forwarder: createForwarder({ conversations, onBehalf, lists, isHttp: ways.isHttp }),
     check: createToolCheck(onWarning),
     handlers,
     recorded:
@@ -192,7 +189,6 @@ export async function createClient(ways: ClientWays, options: ClientOptions = {}
     clock,
     maxRounds,
     validate: options.validate ?? true,
-    isMirroring,
   });
 
   const { agreement } = await waitFor(conversations.get(), options).catch(async (error: unknown) => {
@@ -214,10 +210,7 @@ export async function createClient(ways: ClientWays, options: ClientOptions = {}
     ...createReads({ facets, handlers, capabilities, maxRounds, clock }),
     agreement: async () => (await conversations.get()).agreement,
     listTools: (context) => (context === undefined ? lists.tools.get() : waitFor(lists.tools.get(), context)),
-    callTool: ((first: string | ToolCall, second?: object, third?: CallOptions) =>
-      typeof first === "string"
-        ? call(first, second, third)
-        : calls.forward(first, second as CallContext)) as Client["callTool"],
+    callTool: toCallTool(call, calls.forward),
     streamTool: (name, args, given) => streamCall((observed) => call(name, args, observed), given),
     get cacheHints() {
       return lists.hints();

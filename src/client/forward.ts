@@ -7,20 +7,19 @@ import type { RawJson } from "../json/raw.ts";
 import { parseText } from "../json/value.ts";
 import { encodeHeaderValue, mirroredParams } from "../mcp/mirrored-headers.ts";
 import { parseAsks } from "../mcp/question.ts";
-import type { Tool } from "../mcp/types.ts";
+import type { Tool, ToolResult } from "../mcp/types.ts";
 import type { CallContext } from "../tools/context.ts";
 import type { Answers, Outcome, Resumption, ToolCall, ToolOutcome } from "../tools/provider.ts";
 import type { RequestSpec } from "./conversation.ts";
-import { type Send, toNotSent } from "./conversations.ts";
+import { type Conversations, toNotSent } from "./conversations.ts";
 import type { Lists } from "./lists.ts";
 import type { OnBehalf } from "./on-behalf.ts";
 
 interface ForwarderOptions {
-  readonly send: Send;
+  readonly conversations: Pick<Conversations, "send" | "agreement">;
   readonly onBehalf: OnBehalf;
   readonly lists: Lists;
-  /** Whether headers repeat arguments, for which the tool's schema must be known. */
-  readonly isMirroring: () => boolean;
+  readonly isHttp: boolean;
 }
 
 /** Sends calls of tools to the server, one round at a time. */
@@ -28,11 +27,16 @@ export interface Forwarder {
   /** A call for another, who is asked what the server asks. */
   forward(call: ToolCall, context: CallContext): Promise<ToolOutcome>;
   round(call: ToolCall, tool: Tool | undefined, spec: RequestSpec): Promise<ToolOutcome>;
+  /** Whether headers repeat arguments, for which the tool's schema must be known. */
+  isMirroring(): boolean;
   /** What is known of a tool. Nothing has been sent for the call while that is found out. */
   findTool(name: string, stop: Cancellation): Awaitable<Tool | undefined>;
 }
 
-export function createForwarder({ send, onBehalf, lists, isMirroring }: ForwarderOptions): Forwarder {
+export function createForwarder({ conversations, onBehalf, lists, isHttp }: ForwarderOptions): Forwarder {
+  const { send } = conversations;
+  const isMirroring = (): boolean => isHttp && conversations.agreement?.mode.kind === "modern";
+
   const findTool: Forwarder["findTool"] = (name, stop) => {
     const { last } = lists.tools;
     if (last !== undefined) return toolsByName(last).get(name);
@@ -63,6 +67,7 @@ export function createForwarder({ send, onBehalf, lists, isMirroring }: Forwarde
 
   return {
     findTool,
+    isMirroring,
     round,
     forward: (call, context) =>
       onBehalf(context, call.name, (spec) => {
@@ -70,6 +75,22 @@ export function createForwarder({ send, onBehalf, lists, isMirroring }: Forwarde
         return isPromise(tool) ? tool.then((found) => round(call, found, spec)) : round(call, tool, spec);
       }),
   };
+}
+
+/** Calls a tool directly, or for a program that composes providers. */
+interface CallTool<Options extends object> {
+  (name: string, args?: object, options?: Options): Promise<ToolResult>;
+  (call: ToolCall, context: CallContext): Promise<ToolOutcome>;
+}
+
+/** One function for both ways of calling a tool. */
+export function toCallTool<Options extends object>(
+  call: (name: string, args?: object, options?: Options) => Promise<ToolResult>,
+  forward: Forwarder["forward"],
+): CallTool<Options> {
+  const callTool = (first: string | ToolCall, second?: object, third?: Options): Promise<unknown> =>
+    typeof first === "string" ? call(first, second, third) : forward(first, second as CallContext);
+  return callTool as CallTool<Options>;
 }
 
 const known = new WeakMap<readonly Tool[], ReadonlyMap<string, Tool>>();

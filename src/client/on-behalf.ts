@@ -11,6 +11,7 @@ import type { Ask } from "../mcp/types.ts";
 import { type AskCaller, type CallContext, type CallEvent, withContext } from "../tools/context.ts";
 import type { AskRouter, OpenCall } from "./ask-router.ts";
 import type { RequestSpec } from "./conversation.ts";
+import type { Conversations } from "./conversations.ts";
 
 /** Makes requests on behalf of others, who hear of progress and answer questions themselves. `about` is what is requested. */
 export type OnBehalf = <T>(
@@ -19,23 +20,29 @@ export type OnBehalf = <T>(
   work: (spec: RequestSpec) => Promise<T>,
 ) => Promise<T>;
 
-/** `routerNow` gives the router where questions are for the callers and the server asks in the middle of calls. */
-export function createOnBehalf(deadlines: Deadlines, routerNow: () => AskRouter | undefined): OnBehalf {
-  return (context, about, work) => {
+export interface OnBehalfOptions {
+  readonly deadlines: Deadlines;
+  readonly conversations: Pick<Conversations, "agreement">;
+  /** Finds the callers of questions, for a client that forwards the calls of others. */
+  readonly router: AskRouter | undefined;
+  readonly visits: Visits;
+}
+
+export function createOnBehalf({ deadlines, conversations, router, visits }: OnBehalfOptions): OnBehalf {
+  const make: OnBehalf = (context, about, work) => {
     const stop = context.cancellation ?? fromSignal(context.signal);
     return deadlines.run({ stop }, (deadline) => {
       const spec = toSpecFor(context, deadline);
-      const router = routerNow();
-      return router === undefined
-        ? work(spec)
-        : inTurn(
-            router,
-            { about, owner: context.session ?? context.caller, ask: context.ask, deadline },
-            spec,
-            work,
-          );
+      // A modern server asks in its results.
+      if (router === undefined || conversations.agreement?.mode.kind !== "legacy") return work(spec);
+      const owner = context.session ?? context.caller;
+      return inTurn(router, { about, owner, ask: context.ask, deadline }, spec, work);
     });
   };
+  return (context, about, work) =>
+    context.visited === undefined
+      ? make(context, about, work)
+      : visits.heed(context, (heeding) => make(heeding, about, work));
 }
 
 /** How a request is made under a deadline. */
@@ -137,22 +144,19 @@ const maxIdLength = 1024;
 export class Visits {
   readonly #visitors = new Map<string, Visitor | "several">();
 
-  /** The same requests, with an eye on the pages their callers are sent to. */
-  heeded(onBehalf: OnBehalf): OnBehalf {
-    return (context, about, work) => {
-      const { visited } = context;
-      const ask = visited === undefined ? undefined : context.ask;
-      if (visited === undefined || ask === undefined) return onBehalf(context, about, work);
-      const visitor = { owner: context.session, tell: visited };
-      const heeding = (question: Ask, signal: AbortSignal): ReturnType<typeof ask> => {
-        this.#sent(question.params, visitor);
-        return ask(question, signal);
-      };
-      return onBehalf(withContext(context, { ask: heeding }), about, work).catch((error: unknown) => {
-        for (const page of pagesOf(error) ?? []) this.#sent(page, visitor);
-        throw error;
-      });
+  /** Makes a request with a context that notes the pages its caller is sent to. */
+  heed<T>(context: CallContext, make: (heeding: CallContext) => Promise<T>): Promise<T> {
+    const { visited, ask } = context;
+    if (visited === undefined || ask === undefined) return make(context);
+    const visitor = { owner: context.session, tell: visited };
+    const heeding = (question: Ask, signal: AbortSignal): ReturnType<typeof ask> => {
+      this.#sent(question.params, visitor);
+      return ask(question, signal);
     };
+    return make(withContext(context, { ask: heeding })).catch((error: unknown) => {
+      for (const page of pagesOf(error) ?? []) this.#sent(page, visitor);
+      throw error;
+    });
   }
 
   /** Takes a notification; true when it told of a page. */

@@ -47,8 +47,6 @@ interface ToolCallsOptions {
   readonly clock: Clock;
   readonly maxRounds: number;
   readonly validate: boolean;
-  /** Whether the tool's schema must be known, because headers repeat arguments. */
-  readonly isMirroring: () => boolean;
 }
 
 /** Calling tools, for people and for programs that compose providers. */
@@ -89,7 +87,7 @@ export function createToolCalls(options: ToolCallsOptions): ToolCalls {
       const subject = { tool: name, args: raw, caller, trace };
       const work = (tally: Tally): Promise<ToolOutcome> =>
         deadlines.run(given, async (underway) => {
-          const needsTool = shouldCheck || options.isMirroring();
+          const needsTool = shouldCheck || forwarder.isMirroring();
           const tool = needsTool ? await forwarder.findTool(name, underway.stop) : undefined;
           if (shouldCheck && tool !== undefined) await check.checkArguments(tool, raw.value);
           const spec = { ...toSpec(underway, raw, tally, given.onEvent), logLevel, meta };

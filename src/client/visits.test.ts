@@ -1,10 +1,8 @@
 import { expect, test } from "vitest";
 import { RawJson } from "../json/raw.ts";
-import { createCallContext } from "../tools/context.ts";
-import type { RequestSpec } from "./conversation.ts";
-import { type OnBehalf, Visits } from "./on-behalf.ts";
+import { type CallContext, createCallContext } from "../tools/context.ts";
+import { Visits } from "./on-behalf.ts";
 
-const plain: OnBehalf = (context, _about, work) => work({ stop: context.signal } as unknown as RequestSpec);
 const done = (elicitationId: unknown): Parameters<Visits["take"]>[0] => ({
   kind: "notification",
   method: "notifications/elicitation/complete",
@@ -15,11 +13,10 @@ const done = (elicitationId: unknown): Parameters<Visits["take"]>[0] => ({
 function begin(): { visits: Visits; heard: string[]; send: (owner: object, id: unknown) => Promise<void> } {
   const visits = new Visits();
   const heard: string[] = [];
-  const asking: OnBehalf = async (context, about, work) => {
+  const asking = async (context: CallContext): Promise<void> => {
     const id = context.meta?.at("id")?.value;
     const params = { mode: "url", message: "?", url: "https://example.com", elicitationId: id };
     await context.ask?.({ method: "elicitation/create", params }, context.signal);
-    return plain(context, about, work);
   };
   const send = async (owner: object, id: unknown): Promise<void> => {
     const context = createCallContext({
@@ -28,7 +25,7 @@ function begin(): { visits: Visits; heard: string[]; send: (owner: object, id: u
       ask: async () => RawJson.fromValue({ action: "accept" }),
       visited: (visited) => void heard.push(visited),
     });
-    await visits.heeded(asking)(context, "work", async () => {});
+    await visits.heed(context, asking);
   };
   return { visits, heard, send };
 }

@@ -1,7 +1,6 @@
 import { createHash } from "node:crypto";
 import { describe, expect, test } from "vitest";
 import { createCatalogOf, createSource, toListed, toTools } from "../../test/support/fake-source.ts";
-import { defaultNaming } from "../tools/compose/namespace.ts";
 import { createCallContext } from "../tools/context.ts";
 import { type Access, createAccess, type Unnamed } from "./access.ts";
 import type { GatewayConfig, KeyConfig } from "./config/config.ts";
@@ -20,13 +19,7 @@ const key = (name: string, text: string, more: Partial<KeyConfig> = {}): KeyConf
 
 function make(config: Partial<GatewayConfig> = {}, unnamed: Unnamed = "refused"): Access {
   const whole = { keys: [], allow: [], deny: [], separator: "__", servers: [], disabled: [], ...config };
-  return createAccess({
-    config: whole as unknown as GatewayConfig,
-    catalog,
-    naming: defaultNaming,
-    unnamed,
-    servers: () => servers,
-  });
+  return createAccess(whole as unknown as GatewayConfig, { catalog, unnamed, servers: () => servers });
 }
 
 const toolsOf = (access: Access, caller?: string): readonly string[] =>
@@ -82,9 +75,9 @@ describe("with keys", () => {
 
   test("what is not for a key cannot be found by it either", () => {
     const view = access.viewFor(createCallContext({ caller: "bob" }));
-    expect(view.toolOwner("files__read")?.server).toBe("files");
-    expect(view.toolOwner("github__search")).toBeUndefined();
-    expect(view.toolOwner("github__delete")).toBeUndefined();
+    expect(view.toolClaims.get("files__read")?.server).toBe("files");
+    expect(view.toolClaims.get("github__search")).toBeUndefined();
+    expect(view.toolClaims.get("github__delete")).toBeUndefined();
   });
 
   test.each(["carol", "", "__proto__", "constructor", undefined])(

@@ -1,4 +1,5 @@
 import { createHash } from "node:crypto";
+import { toRelayable } from "../mcp/revision.ts";
 import type { OwnerOf } from "../middleware/audit-log.ts";
 import { createGlobs } from "../middleware/glob.ts";
 import type { Catalog } from "../tools/compose/catalog.ts";
@@ -10,44 +11,40 @@ import type { GatewayConfig } from "./config/config.ts";
 import type { GatewayServer } from "./gateway-server.ts";
 import { createServerNames, isNamedFor, toToolName } from "./server-names.ts";
 
-/** Who may come in, and what they may see and use. */
+/** The callers of a gateway: which keys they present, and what they may see and use. */
 export interface Access {
-  /** The names of callers, by the hashes of their keys. */
-  readonly callers: ReadonlyMap<string, string>;
-  /** Tells a caller by its key; undefined when there are no keys, and everybody may come in. */
+  /** Finds a caller by its key; undefined when there are no keys, and every caller may come in. */
   readonly authenticate: Authenticate | undefined;
-  viewFor(context: Hearer): View;
-  /** Whose a tool is, also one that the caller may not use or the config takes away: for those who write down what was refused. */
-  ownerOf: OwnerOf;
-  /** Callers that came in by what the other access let in, and this one does not; undefined for those without a name. */
-  revokedSince(earlier: Access): readonly (string | undefined)[];
+  readonly viewFor: (caller: Hearer) => View;
+  /** The owner of a tool, also of one that the caller may not use or the config takes away: for the record of a refusal. */
+  readonly ownerOf: OwnerOf;
+  /** Takes another config. Gives the callers whose keys are gone; undefined for those without a name. */
+  apply(config: GatewayConfig): readonly (string | undefined)[];
 }
 
-/** What those may do who have no name though there are keys: whoever starts us or shares our machine may be trusted. */
+/** What callers without a name may do though there are keys. The person who starts us on stdio may be trusted. */
 export type Unnamed = "refused" | "trusted";
 
-export interface AccessOptions {
-  readonly config: GatewayConfig;
+interface AccessOptions {
   readonly catalog: Catalog;
-  readonly naming: Naming;
   readonly unnamed: Unnamed;
   readonly servers: () => readonly GatewayServer[];
 }
 
+/** The part of a config that access follows. */
+interface Rules {
+  readonly config: GatewayConfig;
+  /** The names of callers by the hashes of their keys. */
+  readonly callers: ReadonlyMap<string, string>;
+  readonly policies: ReadonlyMap<string | undefined, Policy>;
+}
+
 /** The access a config gives. A caller whose key is gone may use nothing. */
-export function createAccess({ config, catalog, naming, unnamed, servers }: AccessOptions): Access {
-  const { keys } = config;
-  const callers = new Map(keys.map(({ sha256, name }) => [sha256, name]));
-  const general = createGlobs(orAll(config.allow), config.deny);
-  const policies = new Map<string | undefined, Policy>(
-    keys.map(({ name, allow, deny }) => {
-      const own = createGlobs(orAll(allow), deny);
-      return [name, (item: string) => general(item) && own(item)];
-    }),
-  );
-  if (keys.length === 0 || unnamed === "trusted") policies.set(undefined, general);
+export function createAccess(first: GatewayConfig, { catalog, unnamed, servers }: AccessOptions): Access {
+  let rules = toRules(first, unnamed);
   /** The server whose tool a rule of the config takes away that would have this name. */
   const withheldBy = (tool: string): ReturnType<OwnerOf> => {
+    const naming = toNaming(rules.config);
     for (const each of servers()) {
       const { config: server } = each;
       const names = createServerNames(server, naming);
@@ -62,25 +59,72 @@ export function createAccess({ config, catalog, naming, unnamed, servers }: Acce
   };
   /** The server that a name speaks of, though it lists no such tool or is disabled. */
   const namedOwner = (tool: string): ReturnType<OwnerOf> => {
+    const { config } = rules;
     const all = [...config.servers, ...config.disabled];
-    const named = all.find((server) => isNamedFor(server, tool, naming));
+    const named = all.find((server) => isNamedFor(server, tool, toNaming(config)));
     return named === undefined ? undefined : { server: named.name };
   };
   return {
-    callers,
     // A digest is looked up, never compared piece by piece, so how long it takes tells nothing of a key.
-    authenticate:
-      keys.length === 0 ? undefined : (header) => callers.get(digestOf(bearerOf(header("authorization")))),
-    viewFor: (context) =>
-      catalog.viewFor(context, policies.get(keys.length === 0 ? undefined : context.caller) ?? nothing),
+    get authenticate(): Authenticate | undefined {
+      if (rules.callers.size === 0) return undefined;
+      return (header) => rules.callers.get(digestOf(bearerOf(header("authorization"))));
+    },
+    viewFor: (caller) => {
+      const { callers, policies } = rules;
+      const policy = policies.get(callers.size === 0 ? undefined : caller.caller) ?? nothing;
+      return catalog.viewFor(caller, policy);
+    },
     ownerOf: (tool, context) =>
-      catalog.viewFor(context, everything).toolOwner(tool) ?? withheldBy(tool) ?? namedOwner(tool),
-    revokedSince: ({ callers: before }) => {
-      const gone = [...before].filter(([hash, name]) => callers.get(hash) !== name).map(([, name]) => name);
-      // Without keys everybody came in.
-      return before.size === 0 && callers.size > 0 ? [undefined] : gone;
+      catalog.viewFor(context, everything).toolClaims.get(tool) ?? withheldBy(tool) ?? namedOwner(tool),
+    apply: (config) => {
+      const { callers: before } = rules;
+      rules = toRules(config, unnamed);
+      const { callers } = rules;
+      // Without keys every caller came in.
+      if (before.size === 0 && callers.size > 0) return [undefined];
+      return [...before].filter(([hash, name]) => callers.get(hash) !== name).map(([, name]) => name);
     },
   };
+}
+
+function toRules(config: GatewayConfig, unnamed: Unnamed): Rules {
+  const { keys } = config;
+  const general = createGlobs(orAll(config.allow), config.deny);
+  const policies = new Map<string | undefined, Policy>(
+    keys.map(({ name, allow, deny }) => {
+      const own = createGlobs(orAll(allow), deny);
+      return [name, (item: string) => general(item) && own(item)];
+    }),
+  );
+  if (keys.length === 0 || unnamed === "trusted") policies.set(undefined, general);
+  return { config, callers: new Map(keys.map(({ sha256, name }) => [sha256, name])), policies };
+}
+
+/** The naming of a config. */
+export function toNaming({ separator }: GatewayConfig): Naming {
+  return { separator, maxLength: 64 };
+}
+
+/** Callers of one kind see the same lists. */
+export interface CallerKinds {
+  /** Which callers have lines of their own at some server, on which they may see other lists than the rest. */
+  owners: "all" | "askable" | "none";
+  readonly of: (caller: Hearer) => unknown;
+}
+
+/** Kinds of callers: by their era and what they offer, and by who they are where they have lines of their own. */
+export function createCallerKinds(): CallerKinds {
+  const kinds: CallerKinds = {
+    owners: "none",
+    of: ({ caller, capabilities, revision, session }) => {
+      const relayable = toRelayable(capabilities, revision);
+      const isOwn = kinds.owners === "all" || (kinds.owners === "askable" && relayable.key !== "");
+      if (!isOwn) return relayable;
+      return session ?? JSON.stringify([caller, relayable.isLegacy, relayable.key]);
+    },
+  };
+  return kinds;
 }
 
 const orAll = (allow: readonly string[]): readonly string[] | undefined =>

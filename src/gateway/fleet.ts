@@ -6,6 +6,7 @@ import type { Catalog } from "../tools/compose/catalog.ts";
 import type { Naming } from "../tools/compose/namespace.ts";
 import type { Change, Provider } from "../tools/provider.ts";
 import { createGuardian } from "../transports/guardian.ts";
+import type { CallerKinds } from "./access.ts";
 import type { Parking } from "./bridge/parking.ts";
 import type { ServerConfig } from "./config/config.ts";
 import { createLocalServer, type GatewayServer, toLocalConfig, toMember } from "./gateway-server.ts";
@@ -21,6 +22,7 @@ import { Upstream, type UpstreamChange } from "./upstream/upstream.ts";
 export interface FleetOptions {
   readonly catalog: Catalog;
   readonly parking: Parking;
+  readonly kinds: CallerKinds;
   /** Providers of this process, by name. */
   readonly local: { readonly [name: string]: Provider };
   readonly log: GatewayLog;
@@ -47,7 +49,6 @@ export class Fleet implements AsyncDisposable {
   readonly #local = new Map<string, GatewayServer>();
   /** All of them, in the order of the config. */
   #servers: readonly GatewayServer[] = [];
-  #owners: "all" | "askable" | "none" = "none";
   /** Those of an earlier config whose calls are let finish. */
   readonly #retiring = new Map<Upstream, Promise<void>>();
   readonly #guardian: ReturnType<typeof createGuardian>;
@@ -74,11 +75,6 @@ export class Fleet implements AsyncDisposable {
   /** The servers that are not of this process, by name. */
   get upstreams(): ReadonlyMap<string, Upstream> {
     return this.#upstreams;
-  }
-
-  /** Which callers have lines of their own at some server, on which they may see other lists than the rest. */
-  get owners(): "all" | "askable" | "none" {
-    return this.#owners;
   }
 
   /**
@@ -113,7 +109,7 @@ export class Fleet implements AsyncDisposable {
     });
     const isOwn = this.#servers.some(({ config }) => config.sharing === "perSession");
     const isHttp = this.#servers.some(({ config }) => config.launch.kind === "http");
-    this.#owners = isOwn ? "all" : isHttp ? "askable" : "none";
+    this.#options.kinds.owners = isOwn ? "all" : isHttp ? "askable" : "none";
     catalog.members = this.#servers.map((server) => toMember(server, naming));
     for (const upstream of [...replaced, ...gone]) this.#retire(upstream);
     const eager = added.filter(({ config }) => config.start === "eager");

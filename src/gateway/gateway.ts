@@ -1,25 +1,19 @@
-import { andThen, type Awaitable } from "../async/awaitable.ts";
 import { systemClock } from "../async/clock.ts";
 import { ClosedError } from "../errors/closed-error.ts";
 import { ConfigError } from "../errors/config-error.ts";
 import { NotFoundError } from "../errors/not-found-error.ts";
-import { isLegacyRevision, toRelayable } from "../mcp/revision.ts";
 import { createSeal } from "../mcp/seal.ts";
 import type { Server } from "../mcp/server.ts";
-import type { Tool } from "../mcp/types.ts";
-import type { OwnerOf } from "../middleware/audit-log.ts";
 import { assertKnownKeys } from "../options/known-keys.ts";
 import { createServer } from "../server/server.ts";
 import { createChangeSource } from "../tools/changes.ts";
 import { anyone, Catalog } from "../tools/compose/catalog.ts";
 import type { Collision } from "../tools/compose/claims.ts";
 import { createComposition } from "../tools/compose/composition.ts";
-import type { Naming } from "../tools/compose/namespace.ts";
-import type { CallContext } from "../tools/context.ts";
-import { withMiddleware } from "../tools/middleware.ts";
-import type { Hearer, Provider } from "../tools/provider.ts";
+import { createGuarded } from "../tools/middleware.ts";
+import type { Provider } from "../tools/provider.ts";
 import { anybody, type Authenticate } from "../transports/http/server/handler.ts";
-import { type Access, createAccess } from "./access.ts";
+import { createAccess, createCallerKinds, toNaming } from "./access.ts";
 import { abandonedCall, notParked } from "./bridge/abandoned.ts";
 import { isParkedState, Parking } from "./bridge/parking.ts";
 import { readSmallFile } from "./config/config-file.ts";
@@ -111,18 +105,17 @@ export async function startGateway(
   const log = createSafeLog(options.log ?? silentLog, hide);
   const parking = new Parking({ clock, ...options.parking });
   const changes = createChangeSource();
+  const kinds = createCallerKinds();
   const catalog = new Catalog({
-    kindOf: (caller) => kindOf(caller, fleet.owners),
+    kindOf: kinds.of,
     separator: () => config.separator,
     onCollision: ({ key, owner, others }) => {
       const text = `${key} is offered by several servers; ${owner} has it: rename or hide the others`;
       log.warn({ name: key, owner, others }, text);
     },
   });
-  const accessTo = (given: GatewayConfig): Access =>
-    createAccess({ config: given, catalog, naming: toNaming(given), unnamed, servers: () => fleet.servers });
-  let access = accessTo(config);
-  const ownerOf: OwnerOf = (tool, context) => access.ownerOf(tool, context);
+  const access = createAccess(first, { catalog, unnamed, servers: () => fleet.servers });
+  const { ownerOf } = access;
   let chain = await createMiddlewareChain(config, { file, clock, log, ownerOf, hide });
   logDisabled(log, first.disabled, []);
   const unmatched = (): readonly ConfigIssue[] => findUnmatchedRules(config, fleet.servers);
@@ -132,7 +125,7 @@ export async function startGateway(
   const hideStrong = createHide(() => config.secrets.filter(isStrongSecret));
   const memory = remembers ? openListMemory({ folder, hide: hideStrong, log, clock }) : undefined;
   const { maxStarts } = first;
-  const shared = { catalog, parking, log, hide, clock };
+  const shared = { catalog, parking, kinds, log, hide, clock };
   const fleet = new Fleet({ ...shared, local, memory, maxStarts, onChange: changes.report, onListed });
 
   const { startsWhen } = options;
@@ -143,43 +136,35 @@ export async function startGateway(
     catalog.settle();
   });
   const notes = new WeakMap<readonly object[], ListNote>();
+  const composition = createComposition({
+    catalog,
+    viewFor: access.viewFor,
+    triesAll: false,
+    onChange: changes.onChange,
+    onWaiting: createWaitingLog(log),
+    // A change of health makes new lists, so the note of one stays true.
+    onList: (items, part, view) => {
+      if (notes.has(items)) return;
+      const { disabled } = config;
+      const naming = toNaming(config);
+      notes.set(items, hideInData(noteList(part, view, { servers: fleet.servers, disabled, naming }), hide));
+    },
+    toMissing: (what, id, resumption) =>
+      isParkedState(resumption?.state)
+        ? abandonedCall(resumption.state.server, notParked)
+        : new NotFoundError(what, id),
+  });
   const base: Provider = {
-    ...createComposition({
-      catalog,
-      viewFor: (context) => access.viewFor(context),
-      triesAll: false,
-      onChange: changes.onChange,
-      onWaiting: createWaitingLog(log),
-      // A change of health makes new lists, so the note of one stays true.
-      onList: (items, part, view) => {
-        if (notes.has(items)) return;
-        const { disabled } = config;
-        const naming = toNaming(config);
-        notes.set(
-          items,
-          hideInData(noteList(part, view, { servers: fleet.servers, disabled, naming }), hide),
-        );
-      },
-      toMissing: (what, id, resumption) =>
-        isParkedState(resumption?.state)
-          ? abandonedCall(resumption.state.server, notParked)
-          : new NotFoundError(what, id),
-    }),
-    listMeta: (items) => notes.get(items),
-  };
-  let guarded = withMiddleware(base, chain.middlewares);
-  const provider: Provider = {
-    ...base,
+    ...composition,
+    // Each key may see something else, so no list is for a cache that serves others.
     get cacheHints() {
-      // Each key may see something else, so nobody's list is for a cache that serves others.
-      const { ttlMs, cacheScope } = guarded.cacheHints ?? { ttlMs: 0, cacheScope: "private" };
+      const { ttlMs, cacheScope } = composition.cacheHints ?? { ttlMs: 0, cacheScope: "private" };
       return { ttlMs, cacheScope: config.keys.length > 0 ? "private" : cacheScope };
     },
-    listMeta: (list) => guarded.listMeta?.(list),
-    listTools: (context) => guarded.listTools(context),
-    toolNamed: (name, context) => toolNamed(guarded, name, context),
-    callTool: (call, context) => guarded.callTool(call, context),
+    listMeta: (items) => notes.get(items),
   };
+  const guarded = createGuarded(base, chain.middlewares);
+  const { provider } = guarded;
   const instructions = (caller: string | undefined): string | undefined => {
     const view = access.viewFor({ ...anyone, caller });
     return joinInstructions(
@@ -220,13 +205,11 @@ export async function startGateway(
     // What was secret stays so: it may still turn up in what an old server says.
     config = { ...next, secrets: [...new Set([...next.secrets, ...config.secrets])] };
     chain = nextChain;
-    const lastAccess = access;
-    access = accessTo(next);
-    for (const caller of access.revokedSince(lastAccess)) {
+    for (const caller of access.apply(next)) {
       for (const tell of revoked) tell(caller);
       void parking.leaveCaller(caller);
     }
-    guarded = withMiddleware(base, nextChain.middlewares);
+    guarded.replace(nextChain.middlewares);
     const had = fleet.have(
       next.servers,
       toNaming(next),
@@ -304,35 +287,8 @@ function createWaitingLog(log: GatewayLog): (servers: readonly string[]) => void
  */
 const stateTtlMs = 24 * 60 * 60_000;
 
-/**
- * Callers of one kind see the same lists: by their era and what they offer, and by who they are where they have lines of
- * their own.
- */
-function kindOf(caller: Hearer, owners: Fleet["owners"]): unknown {
-  const relayable = toRelayable(caller.capabilities, caller.revision);
-  const isLegacy = isLegacyRevision(caller.revision);
-  if (owners === "all" || (owners === "askable" && relayable.key !== ""))
-    return caller.session ?? JSON.stringify([caller.caller, isLegacy, relayable.key]);
-  if (!isLegacy) return relayable;
-  let kind = legacyKinds.get(relayable);
-  if (kind === undefined) legacyKinds.set(relayable, (kind = {}));
-  return kind;
-}
-
-const legacyKinds = new WeakMap<object, object>();
-
-function toNaming({ separator }: GatewayConfig): Naming {
-  return { separator, maxLength: 64 };
-}
-
 /** Whoever listens was told once whether callers are known by keys. */
 function keysInOrOut(file: string): ConfigError {
   const message = "cannot be brought in or taken away while the gateway runs: make another gateway";
   return new ConfigError(file, [{ path: "junctor.keys", message }]);
-}
-
-/** A middleware may filter, and then only its list says what there is. */
-function toolNamed(provider: Provider, name: string, context: CallContext): Awaitable<Tool | undefined> {
-  if (provider.toolNamed !== undefined) return provider.toolNamed(name, context);
-  return andThen(provider.listTools(context), (tools) => tools.find((tool) => tool.name === name));
 }

@@ -31,6 +31,7 @@ export interface Relayable {
   readonly capabilities: ClientCapabilities;
   /** Empty for those who can be asked nothing. */
   readonly key: string;
+  readonly isLegacy: boolean;
 }
 
 /** All that can be asked through us. */
@@ -40,7 +41,7 @@ export const everythingRelayable: ClientCapabilities = {
   roots: {},
 };
 
-/** Those that say the same are the same object. There are a few dozen at most. */
+/** Those of one era that say the same are the same object. There are a few dozen at most. */
 const interned = new Map<string, Relayable>();
 
 const known = new WeakMap<ClientCapabilities, Map<Revision, Relayable>>();
@@ -57,8 +58,10 @@ export function toRelayable(declared: ClientCapabilities, revision: Revision): R
   if (relayable === undefined) {
     const capabilities = project(declared, revision);
     const key = Object.keys(capabilities).length === 0 ? "" : JSON.stringify(capabilities);
-    relayable = interned.get(key) ?? { capabilities, key };
-    interned.set(key, relayable);
+    const isLegacy = isLegacyRevision(revision);
+    const id = `${isLegacy}${key}`;
+    relayable = interned.get(id) ?? { capabilities, key, isLegacy };
+    interned.set(id, relayable);
     byRevision.set(revision, relayable);
   }
   return relayable;

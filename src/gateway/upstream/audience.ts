@@ -1,7 +1,6 @@
 import {
   type Relayable,
   everythingRelayable,
-  isLegacyRevision,
   newestModernRevision,
   toRelayable,
 } from "../../mcp/revision.ts";
@@ -13,12 +12,10 @@ export interface Audience {
   /** A legacy session, the name of a caller, or the number of a process; undefined for all callers. */
   readonly owner: object | string | number | undefined;
   /** The era that is tried first. */
-  readonly era: Era | undefined;
+  readonly era: "modern" | "legacy" | undefined;
   /** What is declared to a legacy server on behalf of the callers. */
   readonly declares: Relayable;
 }
-
-type Era = "modern" | "legacy";
 
 const nothing = toRelayable({}, newestModernRevision);
 const everything = toRelayable(everythingRelayable, newestModernRevision);
@@ -26,7 +23,7 @@ const everything = toRelayable(everythingRelayable, newestModernRevision);
 /** What is known of the server on the line for everyone, once it is up. */
 export interface ServerEras {
   /** The era that line speaks. */
-  readonly spoken: Era;
+  readonly spoken: "modern" | "legacy";
   /** Whether the server turned out not to know the legacy era. */
   readonly isModernOnly: boolean;
 }
@@ -71,8 +68,8 @@ export class Audiences {
   /** The audience of a caller. */
   of(caller: Hearer, eras: ServerEras | undefined): Audience {
     const { launch, sharing } = this.#config;
-    const isLegacy = isLegacyRevision(caller.revision);
     const relayable = toRelayable(caller.capabilities, caller.revision);
+    const { isLegacy } = relayable;
     if (sharing !== "shared") {
       // A modern caller says with each request what it offers; a process is told once.
       const declares = launch.kind === "command" && !isLegacy ? everything : relayable;
@@ -82,7 +79,7 @@ export class Audiences {
     if (eras === undefined || (eras.spoken === "modern" && (!isLegacy || eras.isModernOnly)))
       return this.everyone;
     // Where questions may come outside of any call, a conversation of its own says whose they are.
-    const isOwn = relayable !== nothing;
+    const isOwn = relayable.key !== "";
     if (!isOwn && eras.spoken === "legacy") return this.everyone;
     return this.#intern(isOwn ? ownerOf(caller) : undefined, "legacy", relayable);
   }
@@ -103,7 +100,7 @@ export class Audiences {
     return known;
   }
 
-  #intern(owner: Audience["owner"], era: Era, declares: Relayable): Audience {
+  #intern(owner: Audience["owner"], era: "modern" | "legacy", declares: Relayable): Audience {
     const known = this.#listOf(owner);
     const same = known.find((each) => each.era === era && each.declares === declares);
     if (same !== undefined) return same;

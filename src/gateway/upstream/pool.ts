@@ -6,6 +6,7 @@ import type { ServerConfig } from "../config/config.ts";
 import { type Audience, type Audiences, describeAudience } from "./audience.ts";
 import type { Health } from "./health.ts";
 import type { CreateLine } from "./line-factory.ts";
+import { LineQueue } from "./line-queue.ts";
 import type { Line } from "./line.ts";
 import { type Listed, ListKeeper, type ListKind } from "./list-keeper.ts";
 
@@ -16,6 +17,9 @@ export interface PooledLine {
   readonly reason: string;
   readonly line: Line;
   readonly lists: ListKeeper;
+  /** The client while the line is up, and the era it speaks. */
+  client: Client | undefined;
+  era: "modern" | "legacy" | undefined;
   /** The sessions that used it and are not over: they hear what is announced on it. */
   readonly sessions: Set<object>;
   /** Whether a resource is watched for its callers on the line for everyone, because it cannot be on this one. */
@@ -35,13 +39,6 @@ export interface Lease {
   release(isSpoiled?: boolean): void;
 }
 
-/** A call that waits for a line. */
-interface Waiting {
-  readonly audience: Audience;
-  readonly take: (pooled: PooledLine) => void;
-  readonly refuse: (error: Error) => void;
-}
-
 export interface PoolOptions {
   readonly config: ServerConfig;
   readonly audiences: Audiences;
@@ -59,9 +56,6 @@ export interface PoolOptions {
 const maxHttpLines = 256;
 /** Lines that were not used for so long, and that no session needs, are closed. */
 const idleMs = 5 * 60_000;
-const maxWaiting = 1000;
-/** How long a call waits for a line. */
-const maxWaitMs = 60_000;
 /** How long changes are waited for that come with the first. */
 const gatherMs = 50;
 /** How long the first list on a line of a caller's own is waited for; after that the list for everyone is shown. */
@@ -83,8 +77,7 @@ export class Pool implements AsyncDisposable {
   /** Whether a line serves one call at a time. */
   readonly #isExclusive: boolean;
   readonly #lines = new Set<PooledLine>();
-  /** In the order they came. */
-  readonly #queue = new Set<Waiting>();
+  readonly #queue: LineQueue<Audience, PooledLine>;
   /** Lines that are over and not quite closed. */
   readonly #closing = new Set<Promise<void>>();
   readonly #timers = new Set<() => void>();
@@ -101,6 +94,7 @@ export class Pool implements AsyncDisposable {
     this.#maxLines = this.#isHttp
       ? Math.max(maxHttpLines, maxConnections)
       : Math.max(maxConnections, config.instances);
+    this.#queue = new LineQueue(config.name, options.clock);
     this.everyone = this.#create(audiences.everyone);
   }
 
@@ -136,7 +130,7 @@ export class Pool implements AsyncDisposable {
     if (this.#isClosed) throw this.#stopped();
     if (!this.#options.audiences.hasOwners) await this.everyone.line.whenUp(signal);
     const audience = this.#audienceOf(caller);
-    const pooled = this.#take(audience) ?? (await this.#turn(audience, signal));
+    const pooled = this.#take(audience) ?? (await this.#queue.wait(audience, signal));
     if (caller.session !== undefined) pooled.sessions.add(caller.session);
     return this.#hand(pooled, signal);
   }
@@ -155,8 +149,7 @@ export class Pool implements AsyncDisposable {
     this.#isClosed = true;
     this.#stopSweep?.();
     for (const stop of this.#timers) stop();
-    for (const { refuse } of this.#queue) refuse(this.#stopped());
-    this.#queue.clear();
+    this.#queue.refuseAll(this.#stopped());
     for (const pooled of this.#lines) this.#close(pooled);
     await Promise.all([this.everyone.line[Symbol.asyncDispose](), ...this.#closing]);
   }
@@ -194,6 +187,8 @@ export class Pool implements AsyncDisposable {
         told.onUp(pooled, client);
       },
       onHealth: (health, cause) => {
+        pooled.client = line.client;
+        pooled.era = health.kind === "up" ? health.agreement.mode.kind : undefined;
         if (health.kind !== "up") lists.end();
         told.onHealth(pooled, health, cause);
       },
@@ -204,6 +199,8 @@ export class Pool implements AsyncDisposable {
       reason,
       line,
       lists,
+      client: undefined,
+      era: undefined,
       sessions: new Set(),
       watchesElsewhere: false,
       inUse: 0,
@@ -316,43 +313,7 @@ export class Pool implements AsyncDisposable {
     pooled.inUse--;
     pooled.usedAt = this.#options.clock.now();
     if (pooled.isEnding && pooled.inUse === 0) this.#close(pooled);
-    for (const waiting of this.#queue) {
-      const free = this.#take(waiting.audience);
-      if (free === undefined) continue;
-      this.#queue.delete(waiting);
-      waiting.take(free);
-    }
-  }
-
-  #turn(audience: Audience, signal: AbortSignal): Promise<PooledLine> {
-    const { config, clock } = this.#options;
-    const { name } = config;
-    if (this.#queue.size >= maxWaiting)
-      return Promise.reject(busy(name, `has more calls waiting than it may (${maxWaiting})`));
-    return new Promise((resolve, reject) => {
-      const end = (): void => {
-        stopTimer();
-        signal.removeEventListener("abort", giveUp);
-        this.#queue.delete(waiting);
-      };
-      const waiting: Waiting = {
-        audience,
-        take: (pooled) => {
-          end();
-          resolve(pooled);
-        },
-        refuse: (error) => {
-          end();
-          reject(error);
-        },
-      };
-      const giveUp = (): void => waiting.refuse(signal.reason as Error);
-      const text = `is busy with other calls, and none ended within ${maxWaitMs} ms`;
-      const stopTimer = clock.timer(maxWaitMs, () => waiting.refuse(busy(name, text)));
-      this.#queue.add(waiting);
-      signal.addEventListener("abort", giveUp, { once: true });
-      if (signal.aborted) giveUp();
-    });
+    this.#queue.serve((audience) => this.#take(audience));
   }
 
   #sweep(): void {
@@ -383,11 +344,4 @@ export class Pool implements AsyncDisposable {
 function isBetter(one: PooledLine, other: PooledLine): boolean {
   const isUp = one.line.client !== undefined;
   return isUp === (other.line.client !== undefined) ? one.usedAt > other.usedAt : isUp;
-}
-
-function busy(server: string, why: string): UpstreamError {
-  return new UpstreamError("busy", `${server} ${why}; this one was not sent.`, {
-    server,
-    delivery: "not_sent",
-  });
 }

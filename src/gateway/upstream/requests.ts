@@ -4,14 +4,14 @@ import { createDeferred } from "../../async/deferred.ts";
 import type { Client } from "../../client/client.ts";
 import { RpcError } from "../../errors/rpc-error.ts";
 import { UpstreamError } from "../../errors/upstream-error.ts";
-import { isLegacyRevision, toRelayable } from "../../mcp/revision.ts";
+import { toRelayable } from "../../mcp/revision.ts";
 import type { CallContext } from "../../tools/context.ts";
 import type { Outcome, Resumption } from "../../tools/provider.ts";
 import { toCallerError, toVisits } from "../bridge/caller-error.ts";
 import { isParkedState, type Parking } from "../bridge/parking.ts";
 import { unwrapState, wrapState } from "../bridge/wrapped-state.ts";
 import type { Line } from "./line.ts";
-import type { Pool } from "./pool.ts";
+import type { Pool, PooledLine } from "./pool.ts";
 
 /** A request by a client, on behalf of a caller. */
 export type Work = (
@@ -32,6 +32,15 @@ export interface RequestsOptions {
   readonly toFailure: (error: unknown, line: Line) => unknown;
   /** Told when a request has ended. */
   readonly onEnded: () => void;
+}
+
+/** One request on a line. */
+interface Attempt {
+  readonly client: Client;
+  readonly pooled: PooledLine;
+  readonly resumption: Resumption | undefined;
+  readonly context: CallContext;
+  readonly work: Work;
 }
 
 /** Most requests one server has underway. */
@@ -69,9 +78,9 @@ export class Requests {
     const state = resumption?.state;
     if (resumption !== undefined && isParkedState(state)) return parking.resume(state, resumption, context);
     const pooled = isOne ? pool.everyone : pool.find(context);
-    const { client } = pooled?.line ?? {};
-    if (pooled === pool.everyone && client !== undefined && !this.#mayPark(pooled.line, context))
-      return this.#attempt(client, pooled.line, resumption, context, work);
+    const client = pooled?.client;
+    if (pooled === pool.everyone && client !== undefined && !this.#mayPark(pooled, context))
+      return this.#attempt({ client, pooled, resumption, context, work });
     return this.#makeLater(resumption, context, work);
   }
 
@@ -82,7 +91,7 @@ export class Requests {
       const { client, pooled, release } = await pool.lend(served, served.signal);
       let isOver = false;
       try {
-        const outcome = await this.#attempt(client, pooled.line, resumption, served, work);
+        const outcome = await this.#attempt({ client, pooled, resumption, context: served, work });
         isOver = true;
         return outcome;
       } catch (error) {
@@ -93,23 +102,17 @@ export class Requests {
       }
     };
     // A legacy caller is asked in the middle of its call. A modern one leaves with the question and comes back.
-    const isParkable = this.#mayPark(pool.find(context)?.line, context);
+    const isParkable = this.#mayPark(pool.find(context), context);
     return isParkable ? parking.run(server, invoke, context) : invoke(context);
   }
 
   /** Whether a server may ask a modern caller something in the middle of its call. */
-  #mayPark(line: Line | undefined, { ask, capabilities, revision }: CallContext): boolean {
+  #mayPark(pooled: PooledLine | undefined, { ask, capabilities, revision }: CallContext): boolean {
     if (ask !== undefined || toRelayable(capabilities, revision).key === "") return false;
-    return line?.health.kind !== "up" || line.health.agreement.mode.kind === "legacy";
+    return pooled?.era !== "modern";
   }
 
-  #attempt(
-    client: Client,
-    line: Line,
-    resumption: Resumption | undefined,
-    context: CallContext,
-    work: Work,
-  ): Promise<Outcome> {
+  #attempt({ client, pooled, resumption, context, work }: Attempt): Promise<Outcome> {
     const { server, toFailure } = this.#options;
     if (this.#inFlight >= maxInFlight) return Promise.reject(tooBusy(server));
     const unwrapped = resumption === undefined ? undefined : unwrapState(resumption, server);
@@ -121,10 +124,10 @@ export class Requests {
       },
       (error: unknown) => {
         this.#ended();
-        const isModernCaller = !isLegacyRevision(context.revision);
-        const visits = isModernCaller ? toVisits(error, context.capabilities, server) : undefined;
+        const { isLegacy } = toRelayable(context.capabilities, context.revision);
+        const visits = !isLegacy ? toVisits(error, context.capabilities, server) : undefined;
         if (visits !== undefined) return visits;
-        throw toFailure(toCallerError(error, context, server), line);
+        throw toFailure(toCallerError(error, context, server), pooled.line);
       },
     );
   }

@@ -21,7 +21,7 @@ export interface Start {
 }
 
 /** A start that waits for its turn. */
-interface Waiting {
+interface WaitingStart {
   readonly start: Start;
   readonly begin: () => void;
 }
@@ -35,7 +35,7 @@ const minShare = 0.1;
  */
 export class StartSlots {
   readonly #options: Required<StartSlotsOptions>;
-  readonly #waiting = new Set<Waiting>();
+  readonly #waiting = new Set<WaitingStart>();
   #taken = 0;
 
   constructor(options: StartSlotsOptions) {
@@ -59,7 +59,7 @@ export class StartSlots {
         this.#waiting.delete(waiting);
         reject(signal.reason);
       };
-      const waiting: Waiting = {
+      const waiting: WaitingStart = {
         start,
         begin: () => {
           signal.removeEventListener("abort", leave);

@@ -3,7 +3,7 @@ import type { Tool } from "../../mcp/types.ts";
 import { withMembers } from "../definition.ts";
 import type { Hearer } from "../provider.ts";
 import { type Claim, type Collision, merge, type Merged } from "./claims.ts";
-import type { Lists, Member } from "./member.ts";
+import type { MemberLists, Member } from "./member.ts";
 import { createView, type Policy, type Snapshot, type View } from "./view.ts";
 
 export interface CatalogOptions {
@@ -16,9 +16,12 @@ export interface CatalogOptions {
 
 /** The catalog for callers of one kind. */
 interface Edition {
-  readonly owners: Map<keyof Lists, Map<string, string>>;
+  readonly owners: Map<keyof MemberLists, Map<string, string>>;
   /** The last merge of each list, and its sources. */
-  readonly known: Map<keyof Lists, { readonly parts: readonly unknown[]; readonly merged: Merged<unknown> }>;
+  readonly known: Map<
+    keyof MemberLists,
+    { readonly parts: readonly unknown[]; readonly merged: Merged<unknown> }
+  >;
   /** Undefined when something changed since. */
   current: Current | undefined;
 }
@@ -108,14 +111,14 @@ export class Catalog {
     if (edition !== this.#general)
       this.#general.current ??= { snapshot: this.#make(anyone, this.#general), views: new Map() };
     const sources = this.#members.map((member) => ({ member, lists: member.listsFor(caller) }));
-    const claimed = <Part extends keyof Lists>(
+    const claimed = <Part extends keyof MemberLists>(
       part: Part,
-      claimsOf: (member: Member, list: Lists[Part]) => readonly Claim<Lists[Part][number]>[],
-    ): Merged<Lists[Part][number]> => {
+      claimsOf: (member: Member, list: MemberLists[Part]) => readonly Claim<MemberLists[Part][number]>[],
+    ): Merged<MemberLists[Part][number]> => {
       const parts = sources.flatMap(({ member, lists }) => [member.name, member.names, lists[part]]);
       const known = edition.known.get(part);
       if (known?.parts.length === parts.length && parts.every((each, index) => each === known.parts[index]))
-        return known.merged as Merged<Lists[Part][number]>;
+        return known.merged as Merged<MemberLists[Part][number]>;
       const before = this.#isSettled ? edition.owners.get(part) : undefined;
       const agreed = edition === this.#general ? undefined : this.#general.owners.get(part);
       const owners = new Map([...(before ?? []), ...(agreed ?? [])]);

@@ -1,7 +1,7 @@
 import { andThen, type Awaitable, isPromise } from "../../async/awaitable.ts";
 import { type Missing, NotFoundError } from "../../errors/not-found-error.ts";
 import { RpcError } from "../../errors/rpc-error.ts";
-import { strictestOf } from "../../mcp/types.ts";
+import { strictestOf, type Tool } from "../../mcp/types.ts";
 import type { CallContext } from "../context.ts";
 import type { ListPart } from "../fit/list-fault.ts";
 import type { Change, Hearer, Provider, ResourceProvider, Resumption } from "../provider.ts";
@@ -176,13 +176,13 @@ export function createComposition(options: CompositionOptions): Provider {
   return {
     listTools: (context) => list(context, "tools"),
     toolNamed: (name, context) => {
-      const lookUp = (): ReturnType<View["tool"]> => viewFor(context).tool(name);
+      const lookUp = (): Tool | undefined => viewFor(context).toolClaims.get(name)?.item;
       return lookUp() ?? lookUpLate({ part: "tools", name, context }, lookUp);
     },
     callTool: (call, context) =>
       use(
         { part: "tools", name: call.name, context, resumption: call.resumption },
-        (view) => view.toolOwner(call.name),
+        (view) => view.toolClaims.get(call.name),
         (provider, name) => provider.callTool(name === call.name ? call : { ...call, name }, context),
       ),
     resources,
@@ -191,7 +191,7 @@ export function createComposition(options: CompositionOptions): Provider {
       getPrompt: async (request, context) =>
         use(
           { part: "prompts", name: request.name, context, resumption: request.resumption },
-          (view) => view.promptOwner(request.name),
+          (view) => view.promptClaims.get(request.name),
           ({ prompts }, name) => prompts?.getPrompt({ ...request, name }, context),
         ),
     },
@@ -202,7 +202,7 @@ export function createComposition(options: CompositionOptions): Provider {
           return firstOf(ref.uri, context, ({ completion }) => completion?.complete(request, context));
         return use(
           { part: "prompts", name: ref.name, context },
-          (view) => view.promptOwner(ref.name),
+          (view) => view.promptClaims.get(ref.name),
           ({ completion }, name) => completion?.complete({ ...request, ref: { ...ref, name } }, context),
         );
       },

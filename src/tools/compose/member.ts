@@ -4,7 +4,7 @@ import type { ListPart } from "../fit/list-fault.ts";
 import type { Hearer, Provider } from "../provider.ts";
 
 /** The lists of a provider. An array that did not change is the same array. */
-export interface Lists {
+export interface MemberLists {
   readonly tools: readonly Tool[];
   readonly prompts: readonly Prompt[];
   readonly resources: readonly Resource[];
@@ -28,7 +28,7 @@ export interface Member {
   /** Whether it was ever listed. */
   readonly isListed: boolean;
   /** Its lists for a caller, as far as they are known now. */
-  listsFor(caller: Hearer): Lists;
+  listsFor(caller: Hearer): MemberLists;
   /** A caller looks at a list. A promise means that the list is not known yet; it settles when it was waited for long enough. */
   looked(context: CallContext, part: ListPart): Promise<unknown> | undefined;
   /** A caller names something that is in no list and that may be this member's. A promise means that its list may change yet. */

@@ -3,7 +3,7 @@ import { type Clock, settlesWithin, systemClock } from "../../async/clock.ts";
 import type { CallContext } from "../context.ts";
 import type { ListPart } from "../fit/list-fault.ts";
 import type { Hearer, Provider } from "../provider.ts";
-import type { Lists, Member } from "./member.ts";
+import type { MemberLists, Member } from "./member.ts";
 
 /** Told when a provider could not be listed. */
 export type OnListError = (namespace: string, error: unknown) => void;
@@ -31,11 +31,11 @@ interface Asked {
 
 /** The last lists one caller got, and those that are being asked for on its behalf. */
 interface CallerLists {
-  lists: Lists;
+  lists: MemberLists;
   readonly underway: Map<ListPart, Asked>;
 }
 
-const nothing: Lists = { tools: [], prompts: [], resources: [], templates: [] };
+const nothing: MemberLists = { tools: [], prompts: [], resources: [], templates: [] };
 
 /**
  * The lists of a provider that must be asked each time a caller looks. By caller, because lists depend on who asks. When a
@@ -55,7 +55,7 @@ export function createPolledLists(
     return known;
   };
 
-  const take = (known: CallerLists, part: ListPart, list: Lists[ListPart]): void => {
+  const take = (known: CallerLists, part: ListPart, list: MemberLists[ListPart]): void => {
     if (known.lists[part] === list) return;
     known.lists = { ...known.lists, [part]: list };
     onChanged();
@@ -113,7 +113,7 @@ function tryList(
   provider: Provider,
   part: ListPart,
   context: CallContext,
-): Lists[ListPart] | Promise<Lists[ListPart]> {
+): MemberLists[ListPart] | Promise<MemberLists[ListPart]> {
   try {
     return listers[part](provider, context);
   } catch (error) {
@@ -125,7 +125,7 @@ const listers: {
   readonly [Part in ListPart]: (
     provider: Provider,
     context: CallContext,
-  ) => Lists[Part] | Promise<Lists[Part]>;
+  ) => MemberLists[Part] | Promise<MemberLists[Part]>;
 } = {
   tools: (provider, context) => provider.listTools(context),
   prompts: ({ prompts }, context) => prompts?.listPrompts(context) ?? nothing.prompts,

@@ -31,9 +31,9 @@ describe("without limits", () => {
 
   test("everything is listed, and everything listed has an owner", () => {
     expect(view.tools.map(({ name }) => name)).toEqual(["files__read", "files__delete", "git__log"]);
-    for (const { name } of view.tools) expect(view.toolOwner(name)).toBeDefined();
-    expect(view.toolOwner("files__read")).toEqual({ server: "files", ownName: "read" });
-    expect(view.promptOwner("files__explain")).toEqual({ server: "files", ownName: "explain" });
+    for (const { name } of view.tools) expect(view.toolClaims.get(name)).toBeDefined();
+    expect(view.toolClaims.get("files__read")).toMatchObject({ server: "files", ownName: "read" });
+    expect(view.promptClaims.get("files__explain")).toMatchObject({ server: "files", ownName: "explain" });
     expect(view.resourceOwner("git://head")?.server).toBe("git");
     expect(view.templateOwner("git://commit/{id}")?.server).toBe("git");
   });
@@ -55,8 +55,8 @@ describe("without limits", () => {
     "constructor",
     "",
   ])("a tool is not found as %j", (name) => {
-    expect(view.toolOwner(name)).toBeUndefined();
-    expect(view.promptOwner(name)).toBeUndefined();
+    expect(view.toolClaims.get(name)).toBeUndefined();
+    expect(view.promptClaims.get(name)).toBeUndefined();
   });
 
   test("those who list such URIs may know one that is not listed", () => {
@@ -75,9 +75,9 @@ describe("what is not listed cannot be found", () => {
   test("tools and prompts by their names", () => {
     const view = viewOf(undefined, ["*delete*", "files__explain"]);
     expect(view.tools.map(({ name }) => name)).toEqual(["files__read", "git__log"]);
-    expect(view.toolOwner("files__delete")).toBeUndefined();
+    expect(view.toolClaims.get("files__delete")).toBeUndefined();
     expect(view.prompts).toEqual([]);
-    expect(view.promptOwner("files__explain")).toBeUndefined();
+    expect(view.promptClaims.get("files__explain")).toBeUndefined();
   });
 
   test("resources by their server and URI", () => {

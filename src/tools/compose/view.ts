@@ -20,9 +20,9 @@ export interface View {
   readonly prompts: readonly Prompt[];
   readonly resources: readonly Resource[];
   readonly templates: readonly ResourceTemplate[];
-  tool(name: string): Tool | undefined;
-  toolOwner(name: string): Owner | undefined;
-  promptOwner(name: string): Owner | undefined;
+  /** By name. */
+  readonly toolClaims: ReadonlyMap<string, Claim<Tool>>;
+  readonly promptClaims: ReadonlyMap<string, Claim<Prompt>>;
   /** The server that lists a URI, or a template it fits. */
   resourceOwner(uri: string): Owner | undefined;
   templateOwner(uriTemplate: string): Owner | undefined;
@@ -52,9 +52,6 @@ export function createView(snapshot: Snapshot, policy: Policy, separator: string
   const prompts = snapshot.prompts.filter(({ key }) => policy(key));
   const resources = snapshot.resources.filter(({ server, key }) => mayUse(server, key));
   const templates = snapshot.templates.filter(({ server, key }) => mayUse(server, key));
-  const toolItems = new Map(tools.map(({ key, item }) => [key, item]));
-  const toolOwners = toMap(tools);
-  const promptOwners = toMap(prompts);
   // Of several servers with the same URI, the first that this caller may use.
   const listedResources = firstOfEach(resources);
   const listedTemplates = firstOfEach(templates);
@@ -75,9 +72,8 @@ export function createView(snapshot: Snapshot, policy: Policy, separator: string
     prompts: toItems(prompts),
     resources: toItems(listedResources),
     templates: toItems(listedTemplates),
-    tool: (name) => toolItems.get(name),
-    toolOwner: (name) => toolOwners.get(name),
-    promptOwner: (name) => promptOwners.get(name),
+    toolClaims: toMap(tools),
+    promptClaims: toMap(prompts),
     templateOwner: (uriTemplate) => templateOwners.get(uriTemplate),
     resourceOwner,
     mayHear: (server, uri) => mayUse(server, uri) && (resourceOwner(uri)?.server ?? server) === server,
@@ -100,8 +96,8 @@ function firstOfEach<T>(claims: readonly Claim<T>[]): readonly Claim<T>[] {
   return [...byKey.values()];
 }
 
-function toMap(claims: readonly Claim<unknown>[]): ReadonlyMap<string, Owner> {
-  return new Map(claims.map(({ key, server, ownName }) => [key, { server, ownName }]));
+function toMap<T>(claims: readonly Claim<T>[]): ReadonlyMap<string, Claim<T>> {
+  return new Map(claims.map((claim) => [claim.key, claim]));
 }
 
 function toItems<T>(claims: readonly Claim<T>[]): readonly T[] {

@@ -1,0 +1,72 @@
+import type { Clock } from "../../async/clock.ts";
+import { UpstreamError } from "../../errors/upstream-error.ts";
+
+/** A call that waits for a line. */
+interface WaitingCall<Need, Line> {
+  readonly need: Need;
+  readonly take: (line: Line) => void;
+  readonly refuse: (error: Error) => void;
+}
+
+const maxWaiting = 1000;
+/** How long a call waits for a line. */
+const maxWaitMs = 60_000;
+
+/** Calls that wait because every line of a server that they could use is busy, in the order they came. */
+export class LineQueue<Need, Line> {
+  readonly #server: string;
+  readonly #clock: Clock;
+  readonly #waiting = new Set<WaitingCall<Need, Line>>();
+
+  constructor(server: string, clock: Clock) {
+    this.#server = server;
+    this.#clock = clock;
+  }
+
+  /** Resolves with a line when it is this call's turn. Rejects with an `UpstreamError` when there is none in time. */
+  wait(need: Need, signal: AbortSignal): Promise<Line> {
+    if (this.#waiting.size >= maxWaiting)
+      return Promise.reject(this.#busy(`has more calls waiting than it may (${maxWaiting})`));
+    return new Promise((resolve, reject) => {
+      const end = (): void => {
+        stopTimer();
+        signal.removeEventListener("abort", giveUp);
+        this.#waiting.delete(waiting);
+      };
+      const waiting: WaitingCall<Need, Line> = {
+        need,
+        take: (line) => {
+          end();
+          resolve(line);
+        },
+        refuse: (error) => {
+          end();
+          reject(error);
+        },
+      };
+      const giveUp = (): void => waiting.refuse(signal.reason as Error);
+      const late = `is busy with other calls, and none ended within ${maxWaitMs} ms`;
+      const stopTimer = this.#clock.timer(maxWaitMs, () => waiting.refuse(this.#busy(late)));
+      this.#waiting.add(waiting);
+      signal.addEventListener("abort", giveUp, { once: true });
+      if (signal.aborted) giveUp();
+    });
+  }
+
+  /** Gives a line that became free to the first call that can use it, in the same moment: no later call comes before it. */
+  serve(lineFor: (need: Need) => Line | undefined): void {
+    for (const waiting of this.#waiting) {
+      const line = lineFor(waiting.need);
+      if (line !== undefined) waiting.take(line);
+    }
+  }
+
+  refuseAll(error: Error): void {
+    for (const { refuse } of this.#waiting) refuse(error);
+  }
+
+  #busy(why: string): UpstreamError {
+    const text = `${this.#server} ${why}; this one was not sent.`;
+    return new UpstreamError("busy", text, { server: this.#server, delivery: "not_sent" });
+  }
+}
