@@ -4,7 +4,7 @@ import { RawJson } from "./raw.ts";
 /**
  * The same JSON without a line break, for wherever a line is a message: stdio, TCP, SSE data. A sender may put
  * line feeds between tokens and so make one element of an array a line, and a message, of its own, which
- * nobody authorised. Strings cannot hold the bytes 0x0A and 0x0D, so each one is white space and may become a
+ * was never authorised. Strings cannot hold the bytes 0x0A and 0x0D, so each one is white space and may become a
  * space; nothing else changes, and JSON that has none is returned as it is.
  *
  * @example

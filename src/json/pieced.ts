@@ -1,6 +1,6 @@
 import { Buffer } from "node:buffer";
 
-/** Bytes in several pieces, as they came. What is large is copied as seldom as can be, and never twice. */
+/** Bytes in several pieces, as they came. A large message is copied at most once. */
 export class Pieced {
   readonly length: number;
   readonly #pieces: readonly Uint8Array[];
@@ -52,13 +52,13 @@ export class Pieced {
 /** From here on, what came in pieces is not joined to one. */
 export const minPiecedBytes: number = 128 * 1024;
 
-/** What is larger than this is joined for good: the room for looking at it would be held for ever. */
+/** Larger bytes are joined for good: the scratch memory for them would be held forever. */
 export const maxScratchBytes: number = 4 * 1024 * 1024;
 
 let scratch: Uint8Array = new Uint8Array(0);
 
 /**
- * The bytes in one piece, until somebody else asks for theirs: for whoever looks at them now and keeps nothing of them. A
+ * The bytes in one piece, valid until the next call: for a caller that reads them now and keeps nothing of them. A
  * megabyte that is not made for each message is half the memory, and half of what there is to collect.
  */
 export function inScratch(pieced: Pieced): Uint8Array {

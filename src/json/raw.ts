@@ -32,7 +32,7 @@ export interface MemberSpan {
  * are made when first asked for. What came as bytes leaves as those bytes. How it is held is its own affair: senders take
  * `written`, readers `text` or `value`.
  *
- * Immutable: nobody may change the bytes or the value after handing them over. Members share memory with the whole, so
+ * Immutable: the caller must not change the bytes or the value after handing them over. Members share memory with the whole, so
  * keeping one small member keeps the whole message.
  *
  * More than 15 members, because it is five ways in (a scan, bytes, text, a value, a parse) and eight ways to read; each
@@ -101,7 +101,7 @@ export class RawJson {
 
   /**
    * Wraps a value as `JSON.stringify` would see it; that runs only if bytes or text are asked for, and not at all where the
-   * text is given, which nobody checks.
+   * text is given, which is not checked.
    *
    * @throws TypeError if JSON has no such value: undefined, a function, a symbol, a bigint
    */
@@ -150,7 +150,7 @@ export class RawJson {
     return this.#text === undefined ? kindOfValue(this.#value) : kindOfFirst(this.#text.charCodeAt(0));
   }
 
-  /** Whether any of it came from outside. What is all our own has no white space that we did not put there. */
+  /** Whether any of it came from outside. JSON of our own has no line breaks between its tokens. */
   get isForeign(): boolean {
     return this.#isForeign;
   }

@@ -32,7 +32,7 @@ export type Index = readonly number[];
  *
  * Refused besides wrong grammar: a byte order mark, invalid UTF-8, trailing data, too deep nesting, a
  * second occurrence of a shaped key in its object and, where the shape is strict, a key that differs
- * from a shaped one only in case. What one parser would read and another overlook is nobody's to forward.
+ * from a shaped one only in case. A key that one parser reads and another overlooks must not be forwarded.
  *
  * @throws JsonError; for refused keys its `index` is the finished index, so that a reply can carry the id
  * @example

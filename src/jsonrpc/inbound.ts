@@ -171,8 +171,8 @@ class Task implements PeerContext {
     try {
       await this.#channel.send({ kind: "notification", method, params });
     } catch (error) {
-      // Who cannot be told of this will not get the answer either. The signal says so; a handler that does not wait for
-      // its notifications must not end the process by a rejection nobody looks at.
+      // A client that cannot be notified will not get the answer either. The signal says so; a handler that does not wait
+      // for its notifications must not end the process by a rejection without a handler.
       if (!(error instanceof ClosedError)) throw error;
       this.cancellation.abort(error);
     }

@@ -23,7 +23,7 @@ export interface PeerOptions {
   readonly toRpcError?: (thrown: unknown, request: Request) => RpcError;
   /** The code answered for what is not JSON; `-32700` unless a dialect wants another. */
   readonly parseErrorCode?: number;
-  /** Told about input that was dropped: broken responses, answers to nobody. */
+  /** Told about input that was dropped: broken responses, answers to no request. */
   readonly dropped?: (what: string) => void;
   /** Most requests of the other side worked on at once. */
   readonly maxInFlight?: number;
@@ -57,7 +57,7 @@ export class Peer {
   }
 
   /**
-   * Receives until the channel ends, then fails our own requests that still wait. What runs for the other side goes on
+   * Receives until the channel ends, then fails our own requests that still wait. Requests of the other side go on
    * until {@link Peer.abort}: a reader may have closed its sending half only. One that sends and does not read is not
    * read from either, so it cannot make us hold more and more. Call it once.
    */
@@ -225,7 +225,7 @@ export class Peer {
     try {
       this.#options.dropped?.(what);
     } catch {
-      // Whoever is told has no say in what happens here.
+      // A failure of the listener must not end the peer.
     }
   }
 }

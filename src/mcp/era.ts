@@ -140,7 +140,7 @@ function decideLegacy(message: Request | Notification, session: Session | undefi
   return { kind: "refused", error: new RpcError("rpc.not_initialized", text) };
 }
 
-/** A session has settled its revision; a header that names one nobody agreed to is a mistake (2025-06-18, transports). */
+/** A session has settled its revision; a header that names another one is a mistake (2025-06-18, transports). */
 function refusedHeader(header: string): EraDecision {
   const text = `Bad MCP-Protocol-Version: ${JSON.stringify(header)} is not a revision of this session's era`;
   return { kind: "refused", error: new RpcError("rpc.invalid_request", text) };

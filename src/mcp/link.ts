@@ -20,7 +20,7 @@ export interface LinkRequest {
   readonly about?: string | undefined;
   /** Arguments a modern HTTP request repeats in its headers, by header name. */
   readonly mirrored?: { readonly [header: string]: string } | undefined;
-  /** Who takes what arrives on this request's own stream, where the link has such; else the link's events do. */
+  /** Takes the messages on this request's own stream, where the link has one; else the link's events do. */
   readonly events?: (() => Partial<LinkEvents>) | undefined;
   /** Called when the request is about to leave. A failure before that left nothing behind. */
   readonly onSent?: (() => void) | undefined;

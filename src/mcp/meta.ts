@@ -17,8 +17,8 @@ export const metaKeys = {
 const ownPrefix = "io.modelcontextprotocol/";
 
 /**
- * The members of a request's `_meta` that go on to whoever serves it in the end, such as trace context: JSON text without
- * braces, as it was spelled. What the protocol says of one hop is left out, and is written anew on the next.
+ * The members of a request's `_meta` that are passed on to the next server, such as trace context: JSON text without braces, as it
+ * was spelled. The protocol's own members hold for one hop only; the next hop gets its own.
  */
 export function carriedMeta(meta: RawJson | undefined): string | undefined {
   if (meta === undefined || meta.kind !== "object") return undefined;

@@ -48,7 +48,7 @@ const known = new WeakMap<ClientCapabilities, Map<Revision, Relayable>>();
 
 /**
  * The part of a caller's capabilities that may be declared to a server on its behalf: no more than it declared itself, and
- * nothing that its revision has no form for. Who changes their folders cannot be heard of across a hop, so
+ * nothing that its revision has no form for. A change of folders is not announced across a hop, so
  * `roots.listChanged` is never declared.
  */
 export function toRelayable(declared: ClientCapabilities, revision: Revision): Relayable {

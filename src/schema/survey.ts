@@ -157,7 +157,7 @@ const schemaKeywords = new Set([
 ]);
 
 /**
- * The position of a member, from that of the object it is in. What sits under a keyword nobody defined is data until a
+ * The position of a member, from that of the object it is in. What sits under an unknown keyword is data until a
  * reference points into it; such references are followed by the compiler, and refused there if they lead nowhere.
  */
 export function positionOf(parent: Position, key: string): Position {

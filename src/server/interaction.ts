@@ -90,7 +90,7 @@ interface SealedState {
   readonly state?: unknown;
 }
 
-/** What is too large to be carried is the fault of whoever made the state, and no secret. */
+/** State that is too large to seal is the fault of the provider that made it; the caller is told so. */
 function sealState(state: SealedState, seal: Seal, binding: string, ttlMs: number): string {
   try {
     return seal.seal(state, binding, ttlMs);
@@ -170,7 +170,7 @@ async function askAll(
     return Object.fromEntries(await Promise.all(answers));
   } finally {
     stopTimer();
-    // If one question could not be answered, nobody needs the answers to the others.
+    // If one question could not be answered, the answers to the others are not needed.
     stopping.abort(new DOMException("The questions are no longer asked", "AbortError"));
     wire.cancellation.signal.removeEventListener("abort", stop);
   }
@@ -241,7 +241,7 @@ export function createVisited(wire: WireContext): CallContext["visited"] {
 /** The question as the client's revision has it. Throws a `ToolError` when it cannot be asked. */
 function toAskable(ask: Ask, { era, ask: send }: WireContext): Ask {
   const handshake = era.kind === "legacy" ? era.session?.handshake : undefined;
-  // What was declared counts only as far as the revision has it.
+  // A declared capability counts only if the revision has it.
   const declared = handshake && toRelayable(handshake.capabilities, handshake.revision).capabilities;
   const canAsk =
     handshake !== undefined && declared !== undefined && send !== undefined && !lacking(ask, declared);
@@ -250,14 +250,14 @@ function toAskable(ask: Ask, { era, ask: send }: WireContext): Ask {
   return projected;
 }
 
-/** What is told to the model when its client cannot be asked; the cause is for a server that asked. */
+/** Tells the model that its client cannot be asked; the cause is for a server that asked. */
 function cannotAsk(ask: Ask, cause?: RpcError): ToolError {
   return new ToolError(`This needs ${ask.method}, which the client does not offer.`, { cause });
 }
 
 /**
  * What a sealed state is good for: this caller, this method, this name or URI, these arguments. The arguments are bound
- * as the bytes that came, because two spellings of one number can be two numbers to somebody.
+ * as the bytes that came, because two spellings of one number can be two numbers to another parser.
  */
 function toBinding(caller: string | undefined, method: string, params: RawJson | undefined): string {
   const hash = createHash("sha256");

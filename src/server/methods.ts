@@ -18,6 +18,7 @@ import { failure } from "../tools/content.ts";
 import type { CallContext } from "../tools/context.ts";
 import type { CompletionProvider, PromptProvider, Provider, ResourceProvider } from "../tools/provider.ts";
 import { interact, type InteractionOptions, type RoundAttempt } from "./interaction.ts";
+import { createFinishPage, createPager, type PagerOptions } from "./pages.ts";
 import {
   assertObject,
   type Finish,
@@ -29,8 +30,7 @@ import {
   type Served,
   stringParam,
   stringsParam,
-} from "./method.ts";
-import { createFinishPage, createPager, type PagerOptions } from "./pages.ts";
+} from "./served.ts";
 import type { UnknownTool } from "./to-rpc-error.ts";
 
 interface MethodOptions {

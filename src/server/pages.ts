@@ -6,8 +6,7 @@ import type { Era } from "../mcp/era.ts";
 import type { Revision } from "../mcp/revision.ts";
 import { definitionOf } from "../tools/definition.ts";
 import type { Provider } from "../tools/provider.ts";
-import { revisionOf } from "./call-context.ts";
-import { type Finish, hintsOf } from "./method.ts";
+import { type Finish, hintsOf, revisionOf } from "./served.ts";
 
 /** How one kind of list goes on the wire. */
 export interface PagerOptions<T> {

@@ -10,9 +10,8 @@ import { parseInitialize, toInitializeResult } from "../mcp/session.ts";
 import { type Implementation, isLogLevel, type ServerCapabilities } from "../mcp/types.ts";
 import { assertKnownKeys, type KeysOf } from "../options/known-keys.ts";
 import type { Provider } from "../tools/provider.ts";
-import { createContext } from "./call-context.ts";
-import { createFinish, type Method, type MethodTable, stringParam } from "./method.ts";
 import { createMethods } from "./methods.ts";
+import { type Method, type MethodTable, createContext, createFinish, stringParam } from "./served.ts";
 import { createSubscriptions } from "./subscriptions.ts";
 import { toRpcError, type UnknownTool } from "./to-rpc-error.ts";
 

@@ -6,7 +6,7 @@ import type { Announce, Session } from "../mcp/session.ts";
 import type { ServerCapabilities } from "../mcp/types.ts";
 import type { CallContext } from "../tools/context.ts";
 import type { Change, Hearer, Provider } from "../tools/provider.ts";
-import { type Method, objectParam } from "./method.ts";
+import { type Method, objectParam } from "./served.ts";
 
 /** The kinds of list, as the filter of a listen request names them. */
 const listFilters = {

@@ -3,7 +3,7 @@ import { editMembers } from "../json/splice.ts";
 
 /**
  * The JSON of listed things (tools, prompts, …), kept beside the object it belongs to. A definition that came from
- * elsewhere leaves as the bytes that came; an object somebody changed is another object, and is written anew.
+ * elsewhere leaves as the bytes that came; a changed object is another object, and is written anew.
  */
 const definitions = new WeakMap<object, RawJson>();
 
@@ -17,7 +17,7 @@ export function definitionOf(item: object): RawJson {
   return raw;
 }
 
-/** The object a definition describes; its bytes are kept for whoever lists it. The caller has checked its shape. */
+/** The object a definition describes; its bytes are kept for the lists it will be in. The caller has checked its shape. */
 export function fromDefinition<T extends object>(raw: RawJson): T {
   const item = raw.value as T;
   definitions.set(item, raw);

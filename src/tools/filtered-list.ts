@@ -83,7 +83,7 @@ function isSame(tools: readonly Tool[], last: readonly Tool[]): boolean {
   return tools.length === last.length && tools.every((tool, index) => tool === last[index]);
 }
 
-/** What is frozen cannot change behind its identity. */
+/** A frozen list keeps its identity and its items. */
 function toFrozen(tools: readonly Tool[]): readonly Tool[] {
   return Object.isFrozen(tools) ? tools : Object.freeze([...tools]);
 }

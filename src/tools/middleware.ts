@@ -23,7 +23,7 @@ export type CallEnd =
  * its `filterTools` and `beforeCall` come first and its `afterCall` comes last.
  */
 export interface Middleware {
-  /** The tools this caller may see. What is left out cannot be called either, under any spelling. */
+  /** The tools this caller may see. A tool that is left out cannot be called either, under any spelling. */
   filterTools?(tools: readonly Tool[], context: CallContext): readonly Tool[] | Promise<readonly Tool[]>;
   /**
    * Runs before a call; returning a call replaces it. Throw to refuse: a `ToolError` is told to the model, an
@@ -44,7 +44,7 @@ export interface MiddlewareOptions {
 
 /**
  * A provider with middleware around its tools; its other facets are as they were. The list of middlewares is fixed
- * here, in the order given. What nobody waits for is answered at once, without a promise; nothing is thrown, failures
+ * here, in the order given. A call that waits for nothing is answered at once, without a promise; nothing is thrown, failures
  * are rejections.
  *
  * @example
@@ -205,7 +205,7 @@ function refuse(error: unknown): never {
   throw new Refusal(error);
 }
 
-/** Whoever calls a provider may count on a rejection, and need not look out for what is thrown as well. */
+/** Callers of a provider may count on a rejection, and need not catch what is thrown as well. */
 function reject(error: unknown): Promise<never> {
   return Promise.reject(error);
 }

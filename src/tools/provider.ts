@@ -20,7 +20,7 @@ export type Answers = { readonly [key: string]: RawJson };
 export interface Resumption {
   /** Every answer given so far. */
   readonly answers: Answers;
-  /** Those of the last round only, for whoever passes them on; the same as `answers` when left out. */
+  /** Those of the last round only, for a provider that passes them on; the same as `answers` when left out. */
   readonly latest?: Answers;
   /** What the provider attached to its question, exactly as it was. */
   readonly state: unknown;
@@ -45,7 +45,7 @@ export interface ToolCall {
   readonly mapEvent?: ((event: CallEvent) => CallEvent | undefined) | undefined;
 }
 
-/** A provider cannot finish before somebody answers. The request is made again, with the answers. */
+/** A provider cannot finish before its questions are answered. The request is made again, with the answers. */
 export interface InputRequired {
   readonly kind: "input_required";
   /** May be empty: then it means "come back later". */

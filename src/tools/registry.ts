@@ -224,7 +224,7 @@ function toOutcome(
   );
 }
 
-/** Parsed anew for every attempt: what one handler does to its arguments is nobody else's business. */
+/** Parsed anew for every attempt: a handler may change its arguments, and the next must not see that. */
 function freshArguments({ arguments: args }: ToolCall): unknown {
   return parseText(args.text);
 }

@@ -7,7 +7,7 @@ import type { HandlerResult } from "./event.ts";
 
 /**
  * The result a handler meant: a string is text, content is content, a result is itself, and any other value is
- * structured content. Where the tool has an output schema, a string is structured content too. What was streamed comes
+ * structured content. Where the tool has an output schema, a string is structured content too. Streamed content comes
  * first, unless a whole result was returned.
  */
 export function toToolResult(

@@ -43,7 +43,7 @@ export class TimeLimit {
     this.#arm();
   }
 
-  /** Stops the time, because somebody else is being waited for, until the returned function is called. */
+  /** Stops the time while the caller is being asked, until the returned function is called. */
   hold(): () => void {
     if (this.#holds++ === 0) this.#pass();
     this.#stopTimer();

@@ -26,7 +26,7 @@ export interface MemoryEventStoreOptions {
   readonly maxStreams?: number;
 }
 
-/** What is kept of one stream. */
+/** The kept events of one stream. */
 interface Ring {
   readonly stream: string;
   /** Those before `head` are dropped; they are taken out when they are half of them. */

@@ -7,7 +7,8 @@ import type { Message } from "../../../jsonrpc/message.ts";
 import { parseMessage } from "../../../jsonrpc/parse.ts";
 import { messageShape } from "../../../mcp/shape.ts";
 import { serveChannel } from "../../serve-channel.ts";
-import type { Admission, Admitted, Endpoint } from "../server/endpoint.ts";
+import type { Endpoint } from "../server/endpoint.ts";
+import type { Admission, Admitted } from "../server/guard.ts";
 import {
   type FrameSink,
   refuse,
@@ -116,7 +117,7 @@ export function createHttpSse(endpoint: Endpoint, messagesPath: string, maxConve
   };
 }
 
-/** What comes in by posts and goes out on the stream. Aborts `draining` when the farewell has come through. */
+/** A channel that receives by posts and sends on the stream. Aborts `draining` when the farewell has come through. */
 function toChannel(
   inbox: BoundedQueue<readonly Incoming[]>,
   sink: FrameSink,

@@ -30,7 +30,7 @@ export function runLegacyCall(request: Request, out: CallStream): Awaitable<Resp
   try {
     const result = out.endpoint.server.handle(request, call);
     if (isPromise(result)) return underway(request, call, result, out);
-    // What is answered at once cannot be cancelled, and its id cannot be used twice.
+    // A call that was answered at once cannot be cancelled, and its id cannot be used twice.
     call.end();
     return { kind: "result", id, result };
   } catch (error) {
@@ -60,7 +60,7 @@ function underway(
       (value) => end({ kind: "result", id, result: value }),
       (error: unknown) => end(toFailure(error, request, endpoint)),
     );
-    // Who gives a call up does not wait for a handler that does not care.
+    // The client that gives a call up does not wait for a handler that ignores its signal.
     call.onAborted((reason) => {
       const isGone = reason instanceof ClosedError;
       end(isGone ? toErrorResponse(new RpcError("rpc.internal", reason.message), id) : undefined);
@@ -82,7 +82,7 @@ function refusalOf({ id }: Request, { running }: LiveSession): RpcError | undefi
   return new RpcError("rpc.internal", `Too many requests in flight; at most ${maxInFlight} at once`);
 }
 
-/** What is known about a legacy request, and where what it says goes. */
+/** The wire context of a legacy request; its messages go to `out`. */
 class LegacyCall implements WireContext {
   readonly era: LegacyEra;
   readonly #live: LiveSession;

@@ -9,7 +9,8 @@ import { toId } from "../../../jsonrpc/parse.ts";
 import { isLegalBatch } from "../../../mcp/era.ts";
 import { isLegacyRevision } from "../../../mcp/revision.ts";
 import { type Handshake, sessionHeader } from "../../../mcp/session.ts";
-import type { Admission, Endpoint } from "../server/endpoint.ts";
+import type { Endpoint } from "../server/endpoint.ts";
+import type { Admission } from "../server/guard.ts";
 import {
   type HttpHeaders,
   type Reply,

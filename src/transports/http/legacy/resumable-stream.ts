@@ -13,9 +13,9 @@ export class ResumableStream {
   readonly id: string;
   readonly #store: EventStore;
   #sink: FrameSink | undefined;
-  /** No more events will come. What was stored can still be fetched until the stream is forgotten. */
+  /** No more events will come. Stored events can still be fetched until the stream is forgotten. */
   isEnded = false;
-  /** What is underway, or waits; undefined when nothing does. */
+  /** The last act that is underway or waits for its turn; undefined when there is none. */
   #tail: Promise<void> | undefined;
   /** Characters of events that were sent and have not had their turn. */
   #queued = 0;
@@ -34,7 +34,7 @@ export class ResumableStream {
 
   /** Begins on a fresh connection; `retryMs` makes it one the client may be sent away from. */
   open(sink: FrameSink, retryMs: number | undefined): Awaitable<void> {
-    this.#sink = sink; // At once: who asks next whether somebody is connected must be told.
+    this.#sink = sink; // At once: `isConnected` is true from now on.
     if (retryMs === undefined) return;
     return this.#inTurn(() =>
       andThen(settled(this.#store.append(this.id, "")), (id) => sink.write(toPrimingFrame(id, retryMs))),
@@ -58,7 +58,7 @@ export class ResumableStream {
     });
   }
 
-  /** Stores an event and, when somebody is connected, writes it. Waits until it was taken. */
+  /** Stores an event and, when a client is connected, writes it. Waits until it was taken. */
   send(data: string, now: number): Awaitable<void> {
     if (this.#queued > maxQueued) this.#sink?.cut(`the reader is slow: ${this.#queued} bytes wait for it`);
     this.#queued += data.length;

@@ -10,7 +10,7 @@ import { createSession, type Handshake, type Session } from "../../../mcp/sessio
 import type { Implementation } from "../../../mcp/types.ts";
 import type { ResumableStream } from "./resumable-stream.ts";
 
-/** What is live of one legacy session in this process. It can be dropped and made anew from the session id. */
+/** The state of one legacy session in this process. It can be dropped and made anew from the session id. */
 export interface LiveSession {
   /** The session id as clients present it. */
   readonly token: string;
@@ -21,7 +21,7 @@ export interface LiveSession {
   /** Questions to the client that wait for an answer. */
   readonly asks: Outbound;
   readonly streams: Map<string, ResumableStream>;
-  /** Announcements nobody could be told yet, merged. */
+  /** Announcements that wait for a stream of the client, merged. */
   readonly unannounced: Map<string, string>;
   /** The stream of things unrelated to any call. */
   standalone: ResumableStream | undefined;
@@ -192,7 +192,7 @@ export class SessionTable {
   }
 }
 
-/** As good as the whole id, which may be long: it holds the tag of the seal, which nobody can choose. */
+/** As good as the whole id, which may be long: it holds the tag of the seal, which a client cannot choose. */
 function endOf(token: string): string {
   return token.slice(-32);
 }

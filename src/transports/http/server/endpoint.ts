@@ -4,7 +4,8 @@ import type { Server } from "../../../mcp/server.ts";
 import type { EventStore } from "../legacy/event-store.ts";
 import type { ResumableStream } from "../legacy/resumable-stream.ts";
 import type { SessionTable } from "../legacy/session-table.ts";
-import { type FrameSink, type HttpHeaders, type HttpRequest, type Reply, keepAliveFrame } from "./reply.ts";
+import type { Admissions } from "./guard.ts";
+import { type FrameSink, type HttpHeaders, type Reply, keepAliveFrame } from "./reply.ts";
 
 /** Whether the answers are JSON or event streams: by what the call does, or always one of them. */
 export type Responses = "auto" | "json" | "sse";
@@ -31,55 +32,6 @@ export interface Endpoint {
 
 /** Told of failures that no request can be answered with: clients that were cut, faults of our own. */
 export type OnWarning = (text: string, error?: unknown) => void;
-
-/** A request that was let in. */
-export interface Admission {
-  readonly http: HttpRequest;
-  readonly reply: Reply;
-  readonly caller: string | undefined;
-  /** {@link Admissions.turn} when the caller was authenticated. */
-  readonly since: number;
-}
-
-/** Work that goes on for a caller, and ends when the caller's key is revoked. */
-export interface Admitted {
-  readonly caller: string | undefined;
-  /** Ends the work; its answer says why. */
-  revoke(): void;
-}
-
-/** The work that goes on for callers, and which callers had their key revoked. */
-export class Admissions {
-  readonly #open = new Numbered<Admitted>();
-  /** Logical time of each caller's last key revocation. Grows with the number of keys that were ever revoked. */
-  readonly #revoked = new Map<string | undefined, number>();
-  #turn = 0;
-
-  /** Logical time: the number of revocations so far. Read before a caller is authenticated. */
-  get turn(): number {
-    return this.#turn;
-  }
-
-  /** Whether a caller that was authenticated at a logical time still has its key. */
-  holds(caller: string | undefined, since: number): boolean {
-    return this.#turn === since || (this.#revoked.get(caller) ?? 0) <= since;
-  }
-
-  /** Adds work, and returns the number to delete it by. */
-  add(admitted: Admitted): number {
-    return this.#open.add(admitted);
-  }
-
-  delete(number: number): void {
-    this.#open.delete(number);
-  }
-
-  /** Ends the work of a caller. Requests it sent before, and whose body is still on its way, are refused by `holds`. */
-  revoke(caller: string | undefined): void {
-    this.#revoked.set(caller, ++this.#turn);
-    for (const admitted of this.#open.values()) if (admitted.caller === caller) admitted.revoke();
-  }
-}
 
 /** Writes a comment to every open stream now and then, so that no proxy takes a silent one for dead. */
 export interface KeepAlive {

@@ -16,7 +16,7 @@ import {
 } from "./reply.ts";
 import { createWebSink, type WebSink, type WebSinkOptions } from "./web-sink.ts";
 
-/** A function from a web-standard request to its response. Whoever made it closes it. */
+/** A function from a web-standard request to its response. The caller that made it closes it. */
 export interface FetchHandler {
   (request: Request): Promise<Response>;
   /** `GET /health` says that we are leaving, and no call begins. Resolves when those in flight have ended. */

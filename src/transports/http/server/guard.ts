@@ -1,5 +1,6 @@
+import { Numbered } from "../../../async/numbered.ts";
 import { isLoopback } from "../../loopback.ts";
-import type { HttpHeaders, HttpRequest } from "./reply.ts";
+import type { HttpHeaders, HttpRequest, Reply } from "./reply.ts";
 
 export interface GuardOptions {
   /** The address that was bound, where the runtime knows it. */
@@ -70,4 +71,53 @@ export function corsHeaders(http: HttpRequest, origins: readonly string[]): Http
 export function isPreflight(http: HttpRequest, origins: readonly string[]): boolean {
   if (http.method !== "OPTIONS" || origins.length === 0) return false;
   return http.header("access-control-request-method") !== undefined;
+}
+
+/** A request that was let in. */
+export interface Admission {
+  readonly http: HttpRequest;
+  readonly reply: Reply;
+  readonly caller: string | undefined;
+  /** {@link Admissions.turn} when the caller was authenticated. */
+  readonly since: number;
+}
+
+/** Work that goes on for a caller, and ends when the caller's key is revoked. */
+export interface Admitted {
+  readonly caller: string | undefined;
+  /** Ends the work; its answer says why. */
+  revoke(): void;
+}
+
+/** The work that goes on for callers, and which callers had their key revoked. */
+export class Admissions {
+  readonly #open = new Numbered<Admitted>();
+  /** Logical time of each caller's last key revocation. Grows with the number of keys that were ever revoked. */
+  readonly #revoked = new Map<string | undefined, number>();
+  #turn = 0;
+
+  /** Logical time: the number of revocations so far. Read before a caller is authenticated. */
+  get turn(): number {
+    return this.#turn;
+  }
+
+  /** Whether a caller that was authenticated at a logical time still has its key. */
+  holds(caller: string | undefined, since: number): boolean {
+    return this.#turn === since || (this.#revoked.get(caller) ?? 0) <= since;
+  }
+
+  /** Adds work, and returns the number to delete it by. */
+  add(admitted: Admitted): number {
+    return this.#open.add(admitted);
+  }
+
+  delete(number: number): void {
+    this.#open.delete(number);
+  }
+
+  /** Ends the work of a caller. Requests it sent before, and whose body is still on its way, are refused by `holds`. */
+  revoke(caller: string | undefined): void {
+    this.#revoked.set(caller, ++this.#turn);
+    for (const admitted of this.#open.values()) if (admitted.caller === caller) admitted.revoke();
+  }
 }

@@ -9,15 +9,20 @@ import { createHttpSse, type HttpSse } from "../legacy/http-sse.ts";
 import { announce, findSession, serveGet } from "../legacy/legacy.ts";
 import { SessionTable } from "../legacy/session-table.ts";
 import {
-  type Admission,
-  Admissions,
   createKeepAlive,
   type Endpoint,
   type KeepAlive,
   type OnWarning,
   type Responses,
 } from "./endpoint.ts";
-import { corsHeaders, createGuard, type GuardOptions, isPreflight } from "./guard.ts";
+import {
+  type Admission,
+  Admissions,
+  type GuardOptions,
+  corsHeaders,
+  createGuard,
+  isPreflight,
+} from "./guard.ts";
 import { servePost, type WantedBody, wantJson } from "./post.ts";
 import { type HttpHeaders, type HttpRequest, refuse, refuseKey, type Reply, sendJson } from "./reply.ts";
 
@@ -70,7 +75,7 @@ export const httpOptionKeys: KeysOf<HttpOptions> = {
   onWarning: true,
 };
 
-/** What is left to do for a request: nothing, when it was answered, or to read its body. */
+/** The rest of the work for a request: none, when it was answered, or to read its body. */
 type Routed = Awaitable<WantedBody | void>;
 
 /** An endpoint that any HTTP server can be put in front of. */

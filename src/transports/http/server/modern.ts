@@ -5,7 +5,8 @@ import type { RawJson } from "../../../json/raw.ts";
 import { encodeMessage, type Message, type Request, type Response } from "../../../jsonrpc/message.ts";
 import type { HeaderLookup, ModernEra } from "../../../mcp/era.ts";
 import type { WireContext } from "../../../mcp/server.ts";
-import type { Admission, Admitted, Endpoint } from "./endpoint.ts";
+import type { Endpoint } from "./endpoint.ts";
+import type { Admission, Admitted } from "./guard.ts";
 import {
   type Accepted,
   type FrameSink,

@@ -101,7 +101,7 @@ export async function listenHttp(server: Server, options: ListenHttpOptions = {}
     // Still listening: calls that wait for an answer to a question get it by a request of its own.
     await waitFor(untilIdle(activity), { ms: leftMs() });
     handler.close();
-    // What is answered has yet to reach its reader.
+    // The answers have yet to reach their readers.
     const sent = untilSent(activity, () => true);
     await waitFor(sent, { ms: Math.max(leftMs(), 500) });
     const closed = new Promise<void>((resolve) => listener.close(() => resolve()));
@@ -230,7 +230,7 @@ function createListener(options: ListenerOptions): NodeServer {
     noDelay: true,
   });
   listener.on("request", (incoming, response) => inTurn(incoming, response));
-  // Nobody is told to go on before it is known that they may.
+  // A client is told to send its body only when the request was let in.
   listener.on("checkContinue", (incoming: IncomingMessage, response: ServerResponse) =>
     inTurn(incoming, response, () => response.writeContinue()),
   );

@@ -17,7 +17,8 @@ import {
   sessionNotFound,
   sessionsFull,
 } from "../legacy/legacy.ts";
-import type { Admission, Endpoint, Responses } from "./endpoint.ts";
+import type { Endpoint, Responses } from "./endpoint.ts";
+import type { Admission } from "./guard.ts";
 import { ModernCall } from "./modern.ts";
 import {
   type Accepted,
