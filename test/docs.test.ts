@@ -67,7 +67,10 @@ test("the server of the README has ten lines", () => {
 });
 
 test("every link to a file leads to one", () => {
-  const pages = ["README.md", "CONTRIBUTING.md", "docs/gateway.md", "docs/config.md", ...guides];
+  const docs = ["docs", "docs/decisions"].flatMap((place) =>
+    readdirSync(join(root, place)).flatMap((file) => (file.endsWith(".md") ? [`${place}/${file}`] : [])),
+  );
+  const pages = ["README.md", "CONTRIBUTING.md", ...docs, ...guides];
   const broken = pages.flatMap((page) => {
     const text = readFileSync(join(root, page), "utf8");
     const links = [...text.matchAll(/\]\((?!https?:)([^)#]+)/g)].map(([, link = ""]) => link);
