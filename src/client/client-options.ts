@@ -3,7 +3,7 @@ import type { AuditOptions } from "../audit/audit.ts";
 import type { ClosedError } from "../errors/closed-error.ts";
 import type { Revision } from "../mcp/revision.ts";
 import type { ClientCapabilities, Implementation } from "../mcp/types.ts";
-import type { KeysOf } from "../options/known-keys.ts";
+import { keys, type KeysOf } from "../options/known-keys.ts";
 import type { CallEvent } from "../tools/context.ts";
 import type { ListFault } from "../tools/fit/list-fault.ts";
 import type { AskHabits } from "./ask-habits.ts";
@@ -72,26 +72,7 @@ export interface ClientOptions {
 }
 
 export const clientOptionKeys: KeysOf<ClientOptions> = {
-  clientInfo: true,
-  handlers: true,
-  relays: true,
-  reconnects: true,
-  onOpen: true,
-  onLost: true,
-  revision: true,
-  era: true,
-  eras: true,
-  timeoutMs: true,
-  maxTotalMs: true,
-  connectTimeoutMs: true,
-  maxStartMs: true,
-  onListFault: true,
-  probeTimeoutMs: true,
-  validate: true,
-  maxRounds: true,
-  audit: true,
-  onLog: true,
-  onWarning: true,
-  clock: true,
-  signal: true,
+  ...keys("clientInfo handlers relays reconnects onOpen onLost revision era eras timeoutMs maxTotalMs"),
+  ...keys("connectTimeoutMs maxStartMs onListFault probeTimeoutMs validate maxRounds audit onLog"),
+  ...keys("onWarning clock signal"),
 };

@@ -10,7 +10,7 @@ import type { Link, LinkEvents, StartProgress } from "../mcp/link.ts";
 import { isModernRevision } from "../mcp/revision.ts";
 import type { Server } from "../mcp/server.ts";
 import { defined } from "../options/defined.ts";
-import { assertKnownKeys, type KeysOf } from "../options/known-keys.ts";
+import { assertKnownKeys, keys, type KeysOf } from "../options/known-keys.ts";
 import { createChannelLink } from "../transports/channel-link.ts";
 import { type ChildCommand, describeCommand } from "../transports/child-command.ts";
 import { spawnChild } from "../transports/child.ts";
@@ -54,14 +54,7 @@ export interface ConnectOptions extends ClientOptions {
 
 const connectOptionKeys: KeysOf<ConnectOptions> = {
   ...clientOptionKeys,
-  headers: true,
-  onStderr: true,
-  onStray: true,
-  onSpawned: true,
-  stageMs: true,
-  guardian: true,
-  transport: true,
-  maxResponseBytes: true,
+  ...keys("headers onStderr onStray onSpawned stageMs guardian transport maxResponseBytes"),
 };
 
 /**

@@ -1,7 +1,7 @@
 import type { Clock } from "../async/clock.ts";
 import type { Seal } from "../mcp/seal.ts";
 import type { Implementation } from "../mcp/types.ts";
-import type { KeysOf } from "../options/known-keys.ts";
+import { keys, type KeysOf } from "../options/known-keys.ts";
 import type { Provider } from "../tools/provider.ts";
 import type { Unnamed } from "./access.ts";
 import type { ParkingOptions } from "./bridge/parking.ts";
@@ -32,17 +32,6 @@ export interface GatewayOptions {
 }
 
 /** The keys of the options, to refuse those that are misspelt. */
-export const gatewayOptionKeys: KeysOf<GatewayOptions> = {
-  local: true,
-  log: true,
-  seal: true,
-  unnamed: true,
-  info: true,
-  firstListMs: true,
-  memoryFolder: true,
-  parking: true,
-  env: true,
-  folder: true,
-  file: true,
-  clock: true,
-};
+export const gatewayOptionKeys: KeysOf<GatewayOptions> = keys(
+  "local log seal unnamed info firstListMs memoryFolder parking env folder file clock",
+);

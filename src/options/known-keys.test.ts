@@ -1,7 +1,18 @@
 import { expect, test } from "vitest";
-import { assertKnownKeys } from "./known-keys.ts";
+import { assertKnownKeys, keys, type KeysOf } from "./known-keys.ts";
 
-const known = { pageSize: true, onError: true } as const;
+interface Options {
+  readonly pageSize?: number;
+  readonly onError?: () => void;
+}
+
+const known: KeysOf<Options> = keys("pageSize onError");
+
+test("the compiler refuses a list that misses a key", () => {
+  // @ts-expect-error -- there is no "onError"
+  const incomplete: KeysOf<Options> = keys("pageSize");
+  expect(incomplete).toEqual({ pageSize: true });
+});
 
 test("keys that are known pass, also those without a value", () => {
   expect(() => assertKnownKeys("f", { pageSize: 3, onError: undefined }, known)).not.toThrow();

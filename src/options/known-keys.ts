@@ -1,12 +1,22 @@
 import { nearest } from "./nearest.ts";
 
 /**
- * Every key of an options type, written once as an object so that the compiler misses none.
+ * Every key of an options type. The compiler refuses a list that misses one.
  *
  * @example
- * const keys: KeysOf<ServeOptions> = { graceMs: true, lingerMs: true };
+ * const optionKeys: KeysOf<ServeOptions> = keys("graceMs lingerMs");
  */
 export type KeysOf<Options> = { readonly [Key in keyof Required<Options>]: true };
+
+type WordsOf<Text extends string> = Text extends `${infer First} ${infer Rest}`
+  ? First | WordsOf<Rest>
+  : Text;
+
+/** Keys, written with one space between them. */
+export function keys<const Text extends string>(text: Text): { readonly [Key in WordsOf<Text>]: true } {
+  const entries = text.split(" ").map((key) => [key, true]);
+  return Object.fromEntries(entries) as { [Key in WordsOf<Text>]: true };
+}
 
 /**
  * Throws a `TypeError` for a key that the options do not have, which is most often a misspelt one. `what` names the

@@ -8,7 +8,7 @@ import { createSeal, type Seal } from "../mcp/seal.ts";
 import type { Server, WireContext } from "../mcp/server.ts";
 import { parseInitialize, toInitializeResult } from "../mcp/session.ts";
 import { type Implementation, isLogLevel, type ServerCapabilities } from "../mcp/types.ts";
-import { assertKnownKeys, type KeysOf } from "../options/known-keys.ts";
+import { assertKnownKeys, keys, type KeysOf } from "../options/known-keys.ts";
 import type { Provider } from "../tools/provider.ts";
 import { createMethods } from "./methods.ts";
 import { type Method, type MethodTable, createContext, createFinish, stringParam } from "./served.ts";
@@ -47,19 +47,8 @@ export interface ServerOptions {
 }
 
 const serverOptionKeys: KeysOf<ServerOptions> = {
-  serves: true,
-  unknownTool: true,
-  malformedJson: true,
-  progress: true,
-  pageSize: true,
-  seal: true,
-  stateTtlMs: true,
-  maxRounds: true,
-  askTimeoutMs: true,
-  maxListens: true,
-  passesOn: true,
-  clock: true,
-  onError: true,
+  ...keys("serves unknownTool malformedJson progress pageSize seal stateTtlMs maxRounds askTimeoutMs"),
+  ...keys("maxListens passesOn clock onError"),
 };
 
 /**

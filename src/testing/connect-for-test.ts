@@ -4,7 +4,7 @@ import { connect } from "../client/connect.ts";
 import type { CallOptions } from "../client/tool-calls.ts";
 import type { Revision } from "../mcp/revision.ts";
 import type { Server } from "../mcp/server.ts";
-import { assertKnownKeys, type KeysOf } from "../options/known-keys.ts";
+import { assertKnownKeys, keys, type KeysOf } from "../options/known-keys.ts";
 import { createServer } from "../server/server.ts";
 import type { CallContext, CallEvent } from "../tools/context.ts";
 import type { Change, Provider, ToolCall } from "../tools/provider.ts";
@@ -33,7 +33,7 @@ export interface TestClient extends Client {
   readonly changes: readonly Change[];
 }
 
-const optionKeys: KeysOf<TestOptions> = { revision: true, answers: true, caller: true, clock: true };
+const optionKeys: KeysOf<TestOptions> = keys("revision answers caller clock");
 
 /**
  * Connects to a registry, any other provider, or a server, without a socket or a process. Everything else is real: what

@@ -2,7 +2,7 @@ import { NotFoundError } from "../errors/not-found-error.ts";
 import { RpcError } from "../errors/rpc-error.ts";
 import { RawJson } from "../json/raw.ts";
 import type { Prompt, PromptMessage, PromptResult } from "../mcp/types.ts";
-import { assertKnownKeys, type KeysOf } from "../options/known-keys.ts";
+import { assertKnownKeys, keys, type KeysOf } from "../options/known-keys.ts";
 import { type AnswerReader, isInputRequired, noAnswers, readAnswers } from "./ask.ts";
 import { createNamedEntries } from "./catalog.ts";
 import { text } from "./content.ts";
@@ -44,13 +44,7 @@ interface PromptEntry {
   readonly handler: PromptHandler;
 }
 
-const specKeys: KeysOf<Omit<Prompt, "name">> = {
-  title: true,
-  description: true,
-  arguments: true,
-  icons: true,
-  _meta: true,
-};
+const specKeys: KeysOf<Omit<Prompt, "name">> = keys("title description arguments icons _meta");
 
 /** An empty registry of prompts; pass it to `createRegistry({ prompts })`. */
 export function createPromptRegistry(): PromptRegistry {

@@ -5,7 +5,7 @@ import { ToolError } from "../errors/tool-error.ts";
 import { RawJson } from "../json/raw.ts";
 import { parseText } from "../json/value.ts";
 import type { CacheHints, Content, LogLevel, Tool, ToolResult } from "../mcp/types.ts";
-import { assertKnownKeys, type KeysOf } from "../options/known-keys.ts";
+import { assertKnownKeys, keys, type KeysOf } from "../options/known-keys.ts";
 import { describeIssues } from "../schema/issue.ts";
 import {
   type InferredOutput,
@@ -49,13 +49,7 @@ export interface RegistryOptions {
   readonly onError?: (error: unknown, tool: string) => void;
 }
 
-const registryOptionKeys: KeysOf<RegistryOptions> = {
-  resources: true,
-  prompts: true,
-  completion: true,
-  cacheHints: true,
-  onError: true,
-};
+const registryOptionKeys: KeysOf<RegistryOptions> = keys("resources prompts completion cacheHints onError");
 
 interface ToolEntry {
   readonly tool: Tool;

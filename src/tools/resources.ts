@@ -2,7 +2,7 @@ import { NotFoundError } from "../errors/not-found-error.ts";
 import { RawJson } from "../json/raw.ts";
 import type { Resource, ResourceContents, ResourceTemplate } from "../mcp/types.ts";
 import { parseUriTemplate, type UriTemplate } from "../mcp/uri-template.ts";
-import { assertKnownKeys, type KeysOf } from "../options/known-keys.ts";
+import { assertKnownKeys, keys, type KeysOf } from "../options/known-keys.ts";
 import { type AnswerReader, isInputRequired, noAnswers, readAnswers } from "./ask.ts";
 import { createNamedEntries } from "./catalog.ts";
 import { createChangeSource } from "./changes.ts";
@@ -58,15 +58,9 @@ interface TemplateEntry {
   readonly read: ResourceReader;
 }
 
-const specKeys: KeysOf<Omit<ResourceTemplate, "uriTemplate">> = {
-  name: true,
-  title: true,
-  description: true,
-  mimeType: true,
-  icons: true,
-  annotations: true,
-  _meta: true,
-};
+const specKeys: KeysOf<Omit<ResourceTemplate, "uriTemplate">> = keys(
+  "name title description mimeType icons annotations _meta",
+);
 
 /** An empty registry of resources; pass it to `createRegistry({ resources })`. */
 export function createResourceRegistry(): ResourceRegistry {

@@ -1,6 +1,6 @@
 import type { StandardSchemaV1 } from "@standard-schema/spec";
 import type { Icon, Meta, ToolAnnotations, ToolResult } from "../mcp/types.ts";
-import { assertKnownKeys, type KeysOf } from "../options/known-keys.ts";
+import { assertKnownKeys, keys, type KeysOf } from "../options/known-keys.ts";
 import { describeValue } from "../schema/issue.ts";
 import type { InferredInput, SchemaSource } from "../schema/schema.ts";
 import type { EventStream, HandlerResult, OutputResult, StructuredValue } from "./event.ts";
@@ -125,15 +125,9 @@ type PropertyOf<Source> = Source extends { readonly properties: infer Properties
   ? Properties[keyof Properties]
   : never;
 
-const specKeys: KeysOf<ToolSpec<SchemaSource>> = {
-  title: true,
-  description: true,
-  input: true,
-  output: true,
-  annotations: true,
-  icons: true,
-  _meta: true,
-};
+const specKeys: KeysOf<ToolSpec<SchemaSource>> = keys(
+  "title description input output annotations icons _meta",
+);
 
 /** What other libraries call them. */
 const meant: { readonly [key: string]: string } = {

@@ -10,7 +10,7 @@ import { Peer } from "../jsonrpc/peer.ts";
 import { decideEra, isLegalBatch } from "../mcp/era.ts";
 import type { Server, WireContext } from "../mcp/server.ts";
 import { type Announce, type Handshake, type Session, createSession } from "../mcp/session.ts";
-import type { KeysOf } from "../options/known-keys.ts";
+import { keys, type KeysOf } from "../options/known-keys.ts";
 
 export interface ServeOptions {
   /** Who is at the other end, where the transport knows. */
@@ -34,17 +34,9 @@ export interface ServeOptions {
   readonly onDropped?: (what: string) => void;
 }
 
-export const serveOptionKeys: KeysOf<ServeOptions> = {
-  caller: true,
-  signal: true,
-  drain: true,
-  lingerMs: true,
-  stopMs: true,
-  graceMs: true,
-  maxInFlight: true,
-  clock: true,
-  onDropped: true,
-};
+export const serveOptionKeys: KeysOf<ServeOptions> = keys(
+  "caller signal drain lingerMs stopMs graceMs maxInFlight clock onDropped",
+);
 
 /**
  * Serves one channel until the other side leaves or a signal aborts; resolves when the channel is closed. Every

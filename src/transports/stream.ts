@@ -2,7 +2,7 @@ import { type Readable, Writable } from "node:stream";
 import { systemClock, waitFor } from "../async/clock.ts";
 import type { Channel } from "../jsonrpc/channel.ts";
 import type { Server } from "../mcp/server.ts";
-import { type KeysOf, assertKnownKeys } from "../options/known-keys.ts";
+import { assertKnownKeys, keys, type KeysOf } from "../options/known-keys.ts";
 import { type ServeOptions, serveChannel, serveOptionKeys } from "./serve-channel.ts";
 import { type StreamChannelOptions, createStreamChannel } from "./stream-channel.ts";
 
@@ -54,10 +54,7 @@ export async function serveStream(
 
 const optionKeys: KeysOf<ServeStreamOptions> = {
   ...serveOptionKeys,
-  maxLineBytes: true,
-  maxDepth: true,
-  closeMs: true,
-  onStray: true,
+  ...keys("maxLineBytes maxDepth closeMs onStray"),
 };
 
 /**

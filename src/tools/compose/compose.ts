@@ -1,6 +1,6 @@
 import { NotFoundError } from "../../errors/not-found-error.ts";
 import { RpcError } from "../../errors/rpc-error.ts";
-import { assertKnownKeys, type KeysOf } from "../../options/known-keys.ts";
+import { assertKnownKeys, keys, type KeysOf } from "../../options/known-keys.ts";
 import { createChangeSource } from "../changes.ts";
 import type { CallContext } from "../context.ts";
 import type { Provider, ToolCall, ToolOutcome } from "../provider.ts";
@@ -24,12 +24,7 @@ export interface ComposeOptions extends Partial<Naming> {
   readonly onListError?: OnListError;
 }
 
-const optionKeys: KeysOf<ComposeOptions> = {
-  separator: true,
-  maxLength: true,
-  bareNames: true,
-  onListError: true,
-};
+const optionKeys: KeysOf<ComposeOptions> = keys("separator maxLength bareNames onListError");
 
 /** Several providers as one. Made by {@link compose}. */
 export interface Composite extends Provider {

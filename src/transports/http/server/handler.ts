@@ -3,7 +3,7 @@ import { type Clock, systemClock } from "../../../async/clock.ts";
 import { RawJson } from "../../../json/raw.ts";
 import { createSeal, type Seal } from "../../../mcp/seal.ts";
 import type { Server } from "../../../mcp/server.ts";
-import type { KeysOf } from "../../../options/known-keys.ts";
+import { keys, type KeysOf } from "../../../options/known-keys.ts";
 import { createMemoryEventStore, type EventStore } from "../legacy/event-store.ts";
 import { createHttpSse, type HttpSse } from "../legacy/http-sse.ts";
 import { announce, findSession, serveGet } from "../legacy/legacy.ts";
@@ -56,23 +56,8 @@ export interface HttpOptions extends GuardOptions {
 }
 
 export const httpOptionKeys: KeysOf<HttpOptions> = {
-  host: true,
-  allowedHosts: true,
-  allowedOrigins: true,
-  path: true,
-  responses: true,
-  authenticate: true,
-  corsOrigins: true,
-  seal: true,
-  sessionTtlMs: true,
-  sessionIdleMs: true,
-  maxSessions: true,
-  events: true,
-  retryMs: true,
-  keepAliveMs: true,
-  maxBodyBytes: true,
-  clock: true,
-  onWarning: true,
+  ...keys("host allowedHosts allowedOrigins path responses authenticate corsOrigins seal sessionTtlMs"),
+  ...keys("sessionIdleMs maxSessions events retryMs keepAliveMs maxBodyBytes clock onWarning"),
 };
 
 /** The rest of the work for a request: none, when it was answered, or to read its body. */

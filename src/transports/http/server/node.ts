@@ -10,7 +10,7 @@ import { systemClock, timedOut, waitFor } from "../../../async/clock.ts";
 import { BindError } from "../../../errors/bind-error.ts";
 import { RpcError } from "../../../errors/rpc-error.ts";
 import type { Server } from "../../../mcp/server.ts";
-import { assertKnownKeys, type KeysOf } from "../../../options/known-keys.ts";
+import { assertKnownKeys, keys, type KeysOf } from "../../../options/known-keys.ts";
 import { isLoopback } from "../../loopback.ts";
 import type { OnWarning } from "./endpoint.ts";
 import {
@@ -40,13 +40,7 @@ export interface ListenHttpOptions extends HttpOptions {
 
 const optionKeys: KeysOf<ListenHttpOptions> = {
   ...httpOptionKeys,
-  port: true,
-  maxBufferBytes: true,
-  stallMs: true,
-  headersTimeoutMs: true,
-  requestTimeoutMs: true,
-  maxConnections: true,
-  graceMs: true,
+  ...keys("port maxBufferBytes stallMs headersTimeoutMs requestTimeoutMs maxConnections graceMs"),
 };
 
 /**
