@@ -4,6 +4,7 @@
 //   npm run house -- --list          with the places behind each value
 //   npm run house -- --list NAME     the places of one row, such as `duplicates`
 //   npm run house -- --source        without what needs a run: the journeys and the processes
+//   npm run house -- --all           with what must be measured on a quiet machine: CPU time and the time of `npm run check`
 //   npm run house -- --json          as JSON
 //   npm run house -- --write         adds the goals that are met to test/house.json
 //   npm run house -- --check         exit code 1 when a goal in test/house.json is missed again
@@ -20,7 +21,9 @@ const words = process.argv.slice(2);
 const has = (flag) => words.includes(`--${flag}`);
 const chosen = words.filter((word) => !word.startsWith("--"));
 
-const rows = has("source") ? measureSource() : [...(await measureRuns()), ...measureSource()];
+const rows = has("source") ? [] : await measureRuns();
+if (has("all")) rows.push(...(await measureCosts()));
+rows.push(...measureSource());
 if (has("json")) console.log(JSON.stringify(rows, undefined, 2));
 else if (has("check")) check();
 else print(rows.filter(({ name }) => chosen.length === 0 || chosen.includes(name)));
@@ -31,6 +34,11 @@ async function measureRuns() {
     return { name: `walk-${name}`, title: `files passed: ${title}`, value: count, goal, places: files };
   });
   return [...journeys, await measureProcesses()];
+}
+
+async function measureCosts() {
+  const { measureCheck, measureOwnTool } = await import("./house/cost.mjs");
+  return [await measureOwnTool(), measureCheck()];
 }
 
 function isMet({ value, goal }) {

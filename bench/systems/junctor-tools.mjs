@@ -5,6 +5,10 @@ import { descriptionOf, filler, frames, info, moreTools } from "./settings.mjs";
 const input = z.object({ message: z.string() });
 
 export function createEchoServer() {
+  return createServer(createEchoRegistry(), info);
+}
+
+export function createEchoRegistry() {
   const registry = createRegistry();
   registry.register("echo", { input, description: descriptionOf("echo") }, ({ message }) => message);
   registry.register(
@@ -22,5 +26,5 @@ export function createEchoServer() {
   );
   for (const name of moreTools)
     registry.register(name, { input, description: descriptionOf(name) }, ({ message }) => message);
-  return createServer(registry, info);
+  return registry;
 }
