@@ -41,12 +41,7 @@ export class Peer {
   readonly #options: PeerOptions;
   readonly #inbound: Inbound;
   readonly #outbound: Outbound;
-  /** Answers the transport has not taken yet. */
-  #unsent = 0;
-  #unsentLength = 0;
-  /** Those among them that it will take together: one promise to watch instead of one for each. */
-  #company: { readonly taken: Promise<void>; count: number; length: number } | undefined;
-  #onSent: (() => void) | undefined;
+  readonly #answers: Answers;
 
   constructor(channel: Channel, options: PeerOptions = {}) {
     const { handle = methodNotFound, toRpcError = hideDetail, maxInFlight = 1024 } = options;
@@ -54,6 +49,8 @@ export class Peer {
     this.#options = options;
     this.#inbound = new Inbound(channel, { handle, toRpcError, maxInFlight });
     this.#outbound = new Outbound(channel, options.requestIds);
+    // A peer that cannot send an answer cannot tell the other side.
+    this.#answers = createAnswers(channel, (error) => this.#dropped(`an answer: ${String(error)}`));
   }
 
   /**
@@ -91,7 +88,7 @@ export class Peer {
   /** Resolves when every request that was being worked on has ended, and its answer is taken. */
   async idle(): Promise<void> {
     await this.#inbound.idle();
-    while (this.#unsent > 0) await this.#sent();
+    while (this.#answers.unsent > 0) await this.#answers.sent();
   }
 
   /** Sends a request and resolves with its result. Rejects with `RpcError`, `ClosedError` or the signal's reason. */
@@ -110,7 +107,7 @@ export class Peer {
     if (next.done === true) return false;
     for (const incoming of next.value) {
       this.#receive(incoming);
-      while (this.#unsent >= maxUnsent || this.#unsentLength > maxUnsentLength) await this.#sent();
+      while (this.#answers.isFull) await this.#answers.sent();
     }
     return true;
   }
@@ -118,7 +115,7 @@ export class Peer {
   #receive(incoming: Incoming): void {
     switch (incoming.kind) {
       case "request":
-        return this.#serve(incoming, this.#send);
+        return this.#serve(incoming, this.#answers.send);
       case "notification":
         return this.#notified(incoming);
       case "result":
@@ -127,7 +124,7 @@ export class Peer {
           this.#dropped(`a response to no request of ours, id ${incoming.id}`);
         return;
       case "invalid":
-        if (incoming.isAnswerable) return this.#send(this.#refusal(incoming));
+        if (incoming.isAnswerable) return this.#answers.send(toRefusal(incoming, this.#options));
         return this.#dropped(`what wants no answer: ${incoming.error.message}`);
       case "batch":
         return this.#serveBatch(incoming);
@@ -144,12 +141,12 @@ export class Peer {
   #serveBatch(batch: Batch): void {
     if (this.#options.acceptsBatch?.(batch) !== true) {
       const error = new RpcError("rpc.invalid_request", "Batches exist in protocol revision 2025-03-26 only");
-      return this.#send({ kind: "error", id: undefined, error: toErrorBody(error) });
+      return this.#answers.send({ kind: "error", id: undefined, error: toErrorBody(error) });
     }
     const responses: Response[] = [];
     let missing = 1;
     const done = (): void => {
-      if (--missing === 0 && responses.length > 0) this.#send(responses);
+      if (--missing === 0 && responses.length > 0) this.#answers.send(responses);
     };
     const collect: Answer = (response) => {
       responses.push(response);
@@ -159,7 +156,7 @@ export class Peer {
       if (item.kind === "request") {
         missing++;
         this.#serve(item, collect, done);
-      } else if (item.kind === "invalid" && item.isAnswerable) responses.push(this.#refusal(item));
+      } else if (item.kind === "invalid" && item.isAnswerable) responses.push(toRefusal(item, this.#options));
       else this.#receive(item);
     }
     done();
@@ -179,48 +176,6 @@ export class Peer {
     }
   }
 
-  #refusal({ id, error }: Invalid): ErrorResponse {
-    const { parseErrorCode = error.rpcCode } = this.#options;
-    const code = error.code === "rpc.parse" ? parseErrorCode : error.rpcCode;
-    return { kind: "error", id, error: { code, message: error.message } };
-  }
-
-  readonly #send = (answer: Response | readonly Response[]): void => {
-    const taken = this.#channel.send(answer);
-    const length = lengthOf(answer);
-    this.#unsent++;
-    this.#unsentLength += length;
-    if (this.#company?.taken === taken) {
-      this.#company.count++;
-      this.#company.length += length;
-      return;
-    }
-    const company = { taken, count: 1, length };
-    this.#company = company;
-    const onTaken = (): void => {
-      this.#unsent -= company.count;
-      this.#unsentLength -= company.length;
-      this.#onSent?.();
-      this.#onSent = undefined;
-    };
-    taken.then(onTaken, (error: unknown) => {
-      // A peer that cannot send has no one left to tell.
-      this.#dropped(`an answer: ${String(error)}`);
-      onTaken();
-    });
-  };
-
-  /** Resolves when the transport has taken one more answer. */
-  #sent(): Promise<void> {
-    return new Promise((resolve) => {
-      const before = this.#onSent;
-      this.#onSent = (): void => {
-        before?.();
-        resolve();
-      };
-    });
-  }
-
   #dropped(what: string): void {
     try {
       this.#options.dropped?.(what);
@@ -230,14 +185,70 @@ export class Peer {
   }
 }
 
+function toRefusal({ id, error }: Invalid, { parseErrorCode = error.rpcCode }: PeerOptions): ErrorResponse {
+  const code = error.code === "rpc.parse" ? parseErrorCode : error.rpcCode;
+  return { kind: "error", id, error: { code, message: error.message } };
+}
+
+/** The answers of a peer that the transport has not taken yet. */
+interface Answers {
+  readonly unsent: number;
+  /** Whether the transport is so far behind that nothing more is read. */
+  readonly isFull: boolean;
+  readonly send: (answer: Response | readonly Response[]) => void;
+  /** Resolves when the transport has taken one more answer. */
+  sent(): Promise<void>;
+}
+
+function createAnswers(channel: Channel, onFailed: (error: unknown) => void): Answers {
+  let unsent = 0;
+  let unsentLength = 0;
+  /** Answers that the transport will take together: one promise to watch instead of one for each. */
+  let company: { readonly taken: Promise<void>; count: number; length: number } | undefined;
+  let waiting: (() => void)[] = [];
+  return {
+    get unsent() {
+      return unsent;
+    },
+    get isFull() {
+      return unsent >= maxUnsent || unsentLength > maxUnsentLength;
+    },
+    send: (answer) => {
+      const taken = channel.send(answer);
+      const length = lengthOf(answer);
+      unsent++;
+      unsentLength += length;
+      if (company?.taken === taken) {
+        company.count++;
+        company.length += length;
+        return;
+      }
+      const together = { taken, count: 1, length };
+      company = together;
+      const onTaken = (): void => {
+        unsent -= together.count;
+        unsentLength -= together.length;
+        const resolved = waiting;
+        waiting = [];
+        for (const resolve of resolved) resolve();
+      };
+      taken.then(onTaken, (error: unknown) => {
+        onFailed(error);
+        onTaken();
+      });
+    },
+    sent: () => new Promise((resolve) => waiting.push(resolve)),
+  };
+}
+
 /** About how long an answer is; errors are short. */
 function lengthOf(answer: Response | readonly Response[]): number {
   if (Array.isArray(answer))
     return (answer as readonly Response[]).reduce((sum, item) => sum + lengthOf(item), 0);
   const response = answer as Response;
   if (response.kind === "error") return 0;
-  const { written, byteLength } = response.result;
-  return typeof written === "string" ? written.length : byteLength;
+  const { written } = response.result;
+  return typeof written === "string" ? written.length : response.result.byteLength;
 }
 
 const methodNotFound: Handler = (request) =>

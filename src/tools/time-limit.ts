@@ -12,72 +12,60 @@ const maxTimerMs = 2 ** 31 - 1;
  */
 export class TimeLimit {
   /** Aborted with a `TimeoutError`, or with the caller's reason when the caller gives up first. */
-  readonly cancellation: Cancellation;
-  readonly #abort = new LazyAbort();
+  readonly cancellation: LazyAbort = new LazyAbort();
   readonly #timeoutMs: number;
   readonly #caller: Cancellation;
   readonly #clock: Clock;
-  #leftMs: number;
-  #runningSince: number;
+  #endsAt: number;
   /** How many reasons there are for the time to stand still. */
   #holds = 0;
+  #heldSince = 0;
   #state: "new" | "watching" | "over" = "new";
   #stopTimer = (): void => {};
 
   constructor(timeoutMs: number, caller: Cancellation, clock: Clock) {
-    this.cancellation = this.#abort;
     this.#timeoutMs = timeoutMs;
     this.#caller = caller;
     this.#clock = clock;
-    this.#leftMs = Math.min(timeoutMs, maxTimerMs);
-    this.#runningSince = clock.now();
-    if (caller.isAborted) this.#follow();
+    this.#endsAt = clock.now() + Math.min(timeoutMs, maxTimerMs);
+    if (caller.isAborted) this.#end();
   }
 
   /** The call was not answered at once: from now on it can be aborted. */
   watch(): void {
-    if (this.#caller.isAborted) return this.#follow();
+    if (this.#caller.isAborted) return this.#end();
     this.#state = "watching";
-    this.#caller.onAbort(this.#follow);
-    if (this.#holds === 0) this.#pass();
+    this.#caller.onAbort(this.#end);
     this.#arm();
   }
 
   /** Stops the time while the caller is being asked, until the returned function is called. */
   hold(): () => void {
-    if (this.#holds++ === 0) this.#pass();
+    if (this.#holds++ === 0) this.#heldSince = this.#clock.now();
     this.#stopTimer();
     return () => {
       if (--this.#holds > 0) return;
-      this.#runningSince = this.#clock.now();
+      this.#endsAt += this.#clock.now() - this.#heldSince;
       this.#arm();
     };
   }
 
   /** The call ended. */
   stop(): void {
-    if (this.#state === "watching") this.#caller.offAbort(this.#follow);
+    if (this.#state === "watching") this.#caller.offAbort(this.#end);
     this.#state = "over";
     this.#stopTimer();
   }
 
-  readonly #follow = (): void => this.#end(this.#caller.reason);
-
-  #end(reason: unknown): void {
+  readonly #end = (): void => {
     this.stop();
-    this.#abort.abort(reason);
-  }
-
-  /** Takes off the time that went by. */
-  #pass(): void {
-    const now = this.#clock.now();
-    this.#leftMs = Math.max(0, this.#leftMs - (now - this.#runningSince));
-    this.#runningSince = now;
-  }
+    const { isAborted, reason } = this.#caller;
+    this.cancellation.abort(isAborted ? reason : new TimeoutError("total", this.#timeoutMs));
+  };
 
   #arm(): void {
     if (this.#state !== "watching" || this.#holds > 0) return;
-    const end = (): void => this.#end(new TimeoutError("total", this.#timeoutMs));
-    this.#stopTimer = this.#clock.timer(this.#leftMs, end);
+    const leftMs = Math.max(0, this.#endsAt - this.#clock.now());
+    this.#stopTimer = this.#clock.timer(leftMs, this.#end);
   }
 }

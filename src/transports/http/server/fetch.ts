@@ -1,6 +1,6 @@
 import { Buffer } from "node:buffer";
 import { systemClock, timedOut, waitFor } from "../../../async/clock.ts";
-import { createDeferred } from "../../../async/deferred.ts";
+import { createDeferred, type Deferred } from "../../../async/deferred.ts";
 import { RpcError } from "../../../errors/rpc-error.ts";
 import type { WrittenJson } from "../../../json/raw.ts";
 import type { Server } from "../../../mcp/server.ts";
@@ -59,7 +59,7 @@ export function toFetchHandler(server: Server, options: FetchOptions = {}): Fetc
     const reply = new WebReply(request.signal, limits);
     if (isClosed) {
       refuseStopping(reply);
-      return reply.response;
+      return reply.answered.promise;
     }
     const answer = async (): Promise<void> => {
       try {
@@ -67,13 +67,14 @@ export function toFetchHandler(server: Server, options: FetchOptions = {}): Fetc
         await wanted?.take(await readBody(request, wanted.maxBytes));
       } catch (error) {
         onWarning(`Serving ${http.method} ${http.path} failed`, error);
-        reply.fail();
+        if (!reply.cut("serving it failed"))
+          sendError(reply, 500, new RpcError("rpc.internal", "Internal error"));
       }
       reply.settle();
       running.delete(reply);
     };
     running.set(reply, answer());
-    return reply.response;
+    return reply.answered.promise;
   };
   const whenIdle = async (): Promise<void> => {
     while (running.size > 0) await Promise.all(running.values());
@@ -88,7 +89,11 @@ export function toFetchHandler(server: Server, options: FetchOptions = {}): Fetc
     void drain();
     handler.close();
     if ((await waitFor(whenIdle(), { ms: closeMs, clock })) !== timedOut) return;
-    for (const reply of running.keys()) reply.stop();
+    for (const reply of running.keys()) {
+      if (reply.cut("the server is stopping")) continue;
+      reply.leave();
+      refuseStopping(reply);
+    }
     await waitFor(whenIdle(), { ms: closeMs, clock });
   };
   let stopped: Promise<void> | undefined;
@@ -131,7 +136,7 @@ async function readBody(request: Request, maxBytes: number): Promise<Body> {
 class WebReply implements Reply {
   readonly #signal: AbortSignal;
   readonly #limits: WebSinkOptions;
-  readonly #answered = createDeferred<Response>();
+  readonly answered: Deferred<Response> = createDeferred<Response>();
   #sink: WebSink | undefined;
   #onHangUp: (() => void) | undefined;
   #state: "open" | "complete" | "gone" = "open";
@@ -141,14 +146,10 @@ class WebReply implements Reply {
     this.#limits = limits;
   }
 
-  get response(): Promise<Response> {
-    return this.#answered.promise;
-  }
-
   send(status: number, headers: HttpHeaders, body?: WrittenJson): void {
     const hasNone = status === 202 || status === 204;
     const whole = typeof body === "object" ? Buffer.concat(body) : body;
-    this.#answered.resolve(new Response(hasNone ? null : (whole ?? null), { status, headers }));
+    this.answered.resolve(new Response(hasNone ? null : (whole ?? null), { status, headers }));
     this.#finish("complete");
   }
 
@@ -159,7 +160,7 @@ class WebReply implements Reply {
     });
     this.#sink = sink;
     this.#watch();
-    this.#answered.resolve(new Response(sink.body, { status, headers }));
+    this.answered.resolve(new Response(sink.body, { status, headers }));
     // Not before the caller has it.
     if (this.#state === "gone") queueMicrotask(() => sink.abandon());
     return sink;
@@ -171,32 +172,26 @@ class WebReply implements Reply {
     else if (this.#state === "open") this.#onHangUp = callback;
   }
 
-  /** Serving it failed. */
-  fail(): void {
-    if (this.#sink === undefined) sendError(this, 500, new RpcError("rpc.internal", "Internal error"));
-    else this.#sink.cut("serving it failed");
+  /** Cuts the stream of the answer; false when there is none. */
+  cut(reason: string): boolean {
+    this.#sink?.cut(reason);
+    return this.#sink !== undefined;
   }
 
-  /** Nobody will answer any more. A request whose body broke off got no answer, but a runtime waits for one. */
+  /** Serving is over. A request whose body broke off got no answer, but a runtime waits for one. */
   settle(): void {
     if (this.#sink === undefined && this.#state !== "complete") this.send(400, {});
-  }
-
-  /** Ends what still runs, because we are leaving. */
-  stop(): void {
-    if (this.#sink !== undefined) return this.#sink.cut("the server is stopping");
-    this.#leave();
-    refuseStopping(this);
   }
 
   /** Looks out for the client leaving. Not for every request: most are answered at once. */
   #watch(): void {
     if (this.#state !== "open") return;
     if (this.#signal.aborted) this.#finish("gone");
-    else this.#signal.addEventListener("abort", this.#leave, { once: true });
+    else this.#signal.addEventListener("abort", this.leave, { once: true });
   }
 
-  readonly #leave = (): void => {
+  /** The client is gone, or counts as gone: the call is aborted. */
+  readonly leave = (): void => {
     this.#finish("gone");
     this.#sink?.abandon();
   };
@@ -204,7 +199,7 @@ class WebReply implements Reply {
   #finish(state: "complete" | "gone"): void {
     if (this.#state !== "open") return;
     this.#state = state;
-    this.#signal.removeEventListener("abort", this.#leave);
+    this.#signal.removeEventListener("abort", this.leave);
     const callback = this.#onHangUp;
     this.#onHangUp = undefined;
     if (state === "gone") callback?.();
