@@ -251,17 +251,19 @@ export const errorCatalogue: Catalogue = {
       advice: "Raise `timeoutMs` or `maxTotalMs` of the server in the config.",
     },
     "upstream.busy": {
-      meaning: "A server behind the gateway has more calls waiting than it may. The call was not sent.",
-      advice: "Call less at once, or raise `maxConnections` of the server in the config.",
+      meaning:
+        "A server behind the gateway has more calls waiting or underway than it may, or the call waited a minute for its turn. The call was not sent.",
+      advice:
+        'Call less at once. For a server that asks its users, write `"sharing": "perSession"` in the config; with `perSession` or `exclusive`, raise `maxConnections`.',
     },
     "upstream.abandoned": {
       meaning:
-        "A call waited for answers of its caller and is gone: the caller came back too late, or the gateway was restarted. The server had begun to work on it; whether it carried it out is unknown.",
+        "A call waited for answers of its caller and is gone: the caller came back too late, its key was revoked, or the gateway or the server was restarted. The server had begun to work on it; whether it carried it out is unknown.",
       advice: "Look at what the call would have changed before you make it anew, without `requestState`.",
     },
     "upstream.failed": {
       meaning: "A server behind the gateway refused our request, and not because of the caller.",
-      advice: "Look at its credentials and its URL in the config; the gateway's log has what it said.",
+      advice: "Check its credentials and its URL in the config; the gateway's log has the server's message.",
     },
   },
   UriTemplateError: {
