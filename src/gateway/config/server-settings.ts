@@ -21,51 +21,40 @@ type ServerSettings = Omit<ServerConfig, "name" | "launch" | "prefix" | "onlyToo
   readonly prefix: string | false | undefined;
 };
 
-type SettingReaders = {
-  readonly [Key in keyof ServerSettings]: (given: ConfigValue) => ServerSettings[Key] | undefined;
+/** How each setting is read, and what it is for a server of which the config says nothing. */
+const settings: {
+  readonly [Key in keyof ServerSettings]: readonly [
+    read: (given: ConfigValue) => ServerSettings[Key] | undefined,
+    usual: ServerSettings[Key],
+  ];
+} = {
+  start: [(given) => readChoice(given, ["eager", "lazy"]), "eager"],
+  sharing: [(given) => readChoice(given, ["shared", "perSession", "exclusive"]), "shared"],
+  era: [(given) => readChoice(given, ["modern", "legacy"]), "modern"],
+  instances: [(given) => readNumber(given, { min: 1, max: 64, example: 2 }), 1],
+  prefix: [
+    (given) => (given.value === false ? false : readAnyText(given, '"gh", or false for none')),
+    undefined,
+  ],
+  startTimeoutMs: time(30_000),
+  maxStartMs: time(600_000),
+  timeoutMs: time(300_000),
+  maxTotalMs: time(1_800_000),
+  answerWithinMs: time(30_000),
+  maxConnections: [(given) => readNumber(given, { min: 1, max: 1000, example: 8 }), 8],
+  idleStopMs: [(given) => readNumber(given, timeRange(600_000)), undefined],
+  allow: [(given) => readAllowed(given, '"allow": ["read_*"]'), []],
+  deny: [(given) => readTexts(given, '"deny": ["delete_*"]'), []],
+  tools: [readToolRules, {}],
+  audit: [readServerAudit, {}],
 };
 
-const readers: SettingReaders = {
-  start: (given) => readChoice(given, ["eager", "lazy"]),
-  sharing: (given) => readChoice(given, ["shared", "perSession", "exclusive"]),
-  era: (given) => readChoice(given, ["modern", "legacy"]),
-  instances: (given) => readNumber(given, { min: 1, max: 64, example: 2 }),
-  prefix: (given) => (given.value === false ? false : readAnyText(given, '"gh", or false for none')),
-  startTimeoutMs: (given) => readNumber(given, timeRange(30_000)),
-  maxStartMs: (given) => readNumber(given, timeRange(600_000)),
-  timeoutMs: (given) => readNumber(given, timeRange(300_000)),
-  maxTotalMs: (given) => readNumber(given, timeRange(1_800_000)),
-  answerWithinMs: (given) => readNumber(given, timeRange(30_000)),
-  maxConnections: (given) => readNumber(given, { min: 1, max: 1000, example: 8 }),
-  idleStopMs: (given) => readNumber(given, timeRange(600_000)),
-  allow: (given) => readAllowed(given, '"allow": ["read_*"]'),
-  deny: (given) => readTexts(given, '"deny": ["delete_*"]'),
-  tools: readToolRules,
-  audit: readServerAudit,
-};
-
-/** The settings of a server of which the config says nothing. */
-const usual: ServerSettings = {
-  start: "eager",
-  sharing: "shared",
-  era: "modern",
-  instances: 1,
-  prefix: undefined,
-  startTimeoutMs: 30_000,
-  maxStartMs: 600_000,
-  timeoutMs: 300_000,
-  maxTotalMs: 1_800_000,
-  answerWithinMs: 30_000,
-  maxConnections: 8,
-  idleStopMs: undefined,
-  allow: [],
-  deny: [],
-  tools: {},
-  audit: {},
-};
+function time(usualMs: number): readonly [read: (given: ConfigValue) => number | undefined, usual: number] {
+  return [(given) => readNumber(given, timeRange(usualMs)), usualMs];
+}
 
 /** The keys of a server's settings. */
-export const settingKeys: readonly string[] = Object.keys(readers);
+export const settingKeys: readonly string[] = Object.keys(settings);
 
 /** Settings that make sense for one server only: two servers with one prefix, or one renamed tool each, would collide. */
 const ownKeys: readonly string[] = ["prefix", "tools"];
@@ -90,26 +79,29 @@ export function checkServerNames(servers: ConfigObject, names: readonly string[]
 export function readDefaults(given: ConfigValue): ServerSettings {
   const object = readObjectOrEmpty(given, '"defaults": { "startTimeoutMs": 120000 }');
   refuseUnknownKeys(object, defaultKeys, ofOneServer);
-  const settings = readSettings(object, usual);
-  checkTimes(object, settings);
-  return settings;
+  const defaults = readSettings(object);
+  checkTimes(object, defaults);
+  return defaults;
 }
 
 /** The settings of one server; what it leaves out comes from the defaults. */
 export function readServerSettings(given: ConfigValue, defaults: ServerSettings): ServerSettings {
   const object = readObjectOrEmpty(given, '{ "start": "lazy" }');
   refuseUnknownKeys(object, settingKeys);
-  const settings = readSettings(object, defaults);
-  checkTogether(object, settings);
+  const own = readSettings(object, defaults);
+  checkTogether(object, own);
   // A default that is for lazy servers says nothing of an eager one.
-  return settings.start === "eager" ? { ...settings, idleStopMs: undefined } : settings;
+  return own.start === "eager" ? { ...own, idleStopMs: undefined } : own;
 }
 
-function readSettings(object: ConfigObject, base: ServerSettings): ServerSettings {
-  const read = <Key extends keyof ServerSettings>(key: Key): ServerSettings[Key] =>
-    object.has(key) ? (readers[key](object.get(key)) ?? base[key]) : base[key];
-  const keys = Object.keys(readers) as (keyof ServerSettings)[];
-  return Object.fromEntries(keys.map((key) => [key, read(key)])) as unknown as ServerSettings;
+/** What `object` says; what it leaves out comes from `base`, or else is as usual. */
+function readSettings(object: ConfigObject, base?: ServerSettings): ServerSettings {
+  const readOne = <Key extends keyof ServerSettings>(key: Key): ServerSettings[Key] => {
+    const [read, usual] = settings[key];
+    return (object.has(key) ? read(object.get(key)) : undefined) ?? (base === undefined ? usual : base[key]);
+  };
+  const keys = Object.keys(settings) as (keyof ServerSettings)[];
+  return Object.fromEntries(keys.map((key) => [key, readOne(key)])) as unknown as ServerSettings;
 }
 
 function readServerAudit(given: ConfigValue): ServerSettings["audit"] {
@@ -119,8 +111,8 @@ function readServerAudit(given: ConfigValue): ServerSettings["audit"] {
 }
 
 /** What is right by itself and not beside the rest. Only what the server says itself is told: defaults are for others too. */
-function checkTogether(object: ConfigObject, settings: ServerSettings): void {
-  const { start, sharing } = settings;
+function checkTogether(object: ConfigObject, own: ServerSettings): void {
+  const { start, sharing, instances } = own;
   if (object.has("idleStopMs") && start === "eager")
     refuse(
       object.get("idleStopMs"),
@@ -128,9 +120,9 @@ function checkTogether(object: ConfigObject, settings: ServerSettings): void {
     );
   if (object.has("maxConnections") && sharing === "shared")
     warn(object.get("maxConnections"), 'is not used while "sharing" is "shared", which has one connection');
-  if (object.has("instances") && settings.instances > 1 && sharing !== "shared")
+  if (object.has("instances") && instances > 1 && sharing !== "shared")
     warn(object.get("instances"), 'is used only while "sharing" is "shared"');
-  checkTimes(object, settings);
+  checkTimes(object, own);
 }
 
 function checkTimes(object: ConfigObject, { timeoutMs, maxTotalMs }: ServerSettings): void {
