@@ -1,4 +1,4 @@
-/** The wish of somebody to stop something: an `AbortSignal` that costs nothing until one is needed. */
+/** A request to stop something: an `AbortSignal` that costs nothing until one is needed. */
 export interface Cancellation {
   readonly isAborted: boolean;
   /** Why; undefined as long as it is not aborted. */

@@ -102,7 +102,7 @@ export class Deadline implements Disposable {
   readonly stop: LazyAbort = new LazyAbort();
   /** Whether anything has left; the error says so. */
   isSent = false;
-  /** Its number among those that run, for whoever started it. */
+  /** Its number among the running deadlines. */
   number = 0;
   readonly #all: Deadlines;
   readonly #terms: DeadlineTerms;

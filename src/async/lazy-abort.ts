@@ -1,8 +1,8 @@
 import type { Cancellation } from "./cancellation.ts";
 
 /**
- * An abort controller that is made when somebody looks at its signal. Making one for every call was 9 % of a small call, and
- * most work ends before anybody could want to stop it.
+ * An abort controller that is made when its signal is first read. Making one for every call was 9 % of a small call, and
+ * most work ends before it could be stopped.
  */
 export class LazyAbort implements Cancellation {
   #controller: AbortController | undefined;

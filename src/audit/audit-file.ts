@@ -48,7 +48,7 @@ export async function openAuditFile(options: AuditFileOptions): Promise<AuditFil
     // One after the other: lines never mix, and no record is lost to a rotation.
     sink: (record) => {
       const written = tail.then(() => write(record));
-      tail = written.catch(() => {}); // Whoever gave the record is told.
+      tail = written.catch(() => {}); // The caller of the sink is told.
       return written;
     },
     [Symbol.asyncDispose]: async () => {

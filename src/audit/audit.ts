@@ -97,12 +97,12 @@ function digestOf(args: RawJson): string {
   return createHash("sha256").update(args.bytes).digest("hex");
 }
 
-/** The call is not to suffer from whoever is told about its record. */
+/** A listener that throws must not fail the call. */
 function tell<T>(listener: ((told: T) => void) | undefined, told: T): void {
   try {
     listener?.(told);
   } catch {
-    // There is nobody left to tell.
+    // There is no other listener to tell.
   }
 }
 

@@ -76,7 +76,7 @@ function findOwners(
   throw new UsageError(`no server of ${file} can have a tool ${JSON.stringify(tool)}; ${hint}`);
 }
 
-/** Says which servers are missing. Throws when nobody is left to be asked: then the reason is all that matters. */
+/** Says which servers are missing. Throws when no server is left that could have the tool: then the reason is all that matters. */
 async function tellTrouble(
   gateway: RunningGateway,
   { servers, secrets }: GatewayConfig,

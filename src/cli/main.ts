@@ -71,7 +71,7 @@ async function complain(error: unknown): Promise<number> {
   return exitCode;
 }
 
-// Whoever closed our output does not want to read it; that is no reason to stop serving others.
+// A closed output is no reason to stop serving others.
 process.stderr.on("error", () => {});
 process.stdout.on("error", () => {});
 

@@ -13,7 +13,7 @@ const watched = new WeakSet<NodeJS.WriteStream>();
 function writeAll(stream: NodeJS.WriteStream, text: string): Promise<void> {
   if (!watched.has(stream)) {
     watched.add(stream);
-    // Whoever stopped reading (`| head`) has had enough; that is no failure of ours.
+    // A reader that stopped reading (`| head`) is no failure of ours.
     stream.on("error", () => {});
   }
   return new Promise((resolve) => {

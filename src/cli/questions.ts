@@ -8,7 +8,7 @@ import { describeType, parseValue, toValueType, type ValueType } from "./value-t
 type FormPart = { readonly [name: string]: unknown };
 
 interface QuestionsOptions {
-  /** Whether there is somebody at a terminal to ask. */
+  /** Whether there is a person at a terminal to ask. */
   readonly isInteractive: boolean;
   /** Says something to the person, on a line of its own. */
   readonly say: (line: string) => void;

@@ -59,7 +59,7 @@ export const serve: Command = {
     const info = { name: "junctor-demo", title: "Junctor demo", version: readVersion() };
     const local = file === undefined ? { local: { demo: createDemoRegistry() }, info } : {};
     const named = file === undefined ? {} : { file };
-    // Whoever starts us, or shares our machine, has no key to show on stdio and TCP.
+    // Clients on stdio and TCP have no way to present a key. They started us, or share our machine.
     const unnamed = parsed.has("stdio") || parsed.has("tcp") ? "trusted" : "refused";
     // A user's middleware may forget to catch something; that is its own call's trouble and no other's.
     process.on("unhandledRejection", (reason) =>

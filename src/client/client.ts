@@ -127,7 +127,7 @@ export async function createClient(ways: ClientWays, options: ClientOptions = {}
       clock,
       signal,
     });
-    // A modern server shows each caller what it can use, and asks nobody but who called: when it lists, everything counts.
+    // A modern server lists what the declared capabilities allow, and asks only the caller of a call: declare all of them.
     const own = relays !== undefined && agreement.mode.kind === "modern" ? everythingRelayable : capabilities;
     const speaker = { info: clientInfo, capabilities: own, clock };
     conversation = createConversation(link, agreement, speaker, notified);

@@ -134,7 +134,7 @@ function childWays(command: ChildCommand, options: ConnectOptions): ClientWays {
       return {
         ...createChannelLink(child.channel, { target, events, gone: child.exited }),
         progress: () => child.progress(),
-        // Why a child does not start is on its standard error; nobody else will tell.
+        // Only the standard error of a child says why it does not start.
         explain: async (failure) => {
           if (failure instanceof RpcError) return failure;
           const isOver =
@@ -203,7 +203,7 @@ async function connectHttp(url: URL, options: ConnectOptions): Promise<Client> {
     cacheKey: digestOf([url.href, typeof headers === "function" ? "dynamic" : (headers ?? {})]),
     isHttp: true,
     open: async (events: LinkEvents): Promise<Link> => {
-      // undici takes 80 ms to load, which a program that reaches nobody over HTTP should not pay for.
+      // undici takes 80 ms to load, which a program without HTTP servers should not pay for.
       const { createHttpLink } = await import("../transports/http/client/http-link.ts");
       return createHttpLink(url, { events, headers, maxResponseBytes, clock, onWarning });
     },

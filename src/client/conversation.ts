@@ -34,7 +34,7 @@ export interface Agreement {
 /** How one request is made. */
 export interface RequestSpec {
   readonly stop: Cancellation;
-  /** Takes progress and logs of this request; asking for it costs the server work, so it is left out where nobody listens. */
+  /** Takes progress and logs of this request; asking for it costs the server work, so it is left out where no one listens. */
   readonly onEvent?: ((event: CallEvent) => void) | undefined;
   /** False says that `onEvent` is for log messages only. */
   readonly wantsProgress?: boolean | undefined;
@@ -69,7 +69,7 @@ export interface Conversation {
   request(method: string, params: RawJson | undefined, spec: RequestSpec, about?: string): Promise<RawJson>;
   /** Resolves when nothing is underway. */
   idle(): Promise<void>;
-  /** Takes what arrives on the link. Progress goes to whoever asked for it; everything else to the client. */
+  /** Takes what arrives on the link. Progress goes to the request that asked for it, everything else to the client. */
   take(notification: Notification): void;
 }
 
@@ -84,7 +84,7 @@ export function createConversation(
   const isLegacy = mode.kind === "legacy";
   const addEnvelope =
     mode.kind === "modern" ? createModernEnvelope(mode.revision, info, own) : addLegacyEnvelope;
-  /** Who wants the progress under which token. Tokens are minted here and are nobody else's. */
+  /** The listener for progress under each token. Tokens are minted here. */
   const listeners = new Numbered<(event: CallEvent) => void>();
   /** Who asked for the log. The wire does not say which call a message belongs to, so it takes one call to be sure. */
   const loggers = new Numbered<(event: CallEvent) => void>();
@@ -97,7 +97,7 @@ export function createConversation(
   let strayUntil = 0;
   let idle: Deferred<void> | undefined;
 
-  /** Legacy servers keep one level for all requests: the most talkative anybody wanted. What is too much is left out later. */
+  /** Legacy servers keep one level for all requests: the most talkative that a request wanted. Messages below a request's own level are left out later. */
   const setLogLevel = (level: LogLevel): void => {
     const rank = logLevels.indexOf(level);
     if (!isLegacy || offered.logging === undefined || logRank <= rank) return;
@@ -188,7 +188,7 @@ export function toLog(params: RawJson | undefined): Extract<CallEvent, { kind: "
 interface EnvelopeExtras {
   readonly progressToken?: number | undefined;
   readonly logLevel?: LogLevel | undefined;
-  /** Declared instead of the client's own, when the request is made for somebody else. */
+  /** Declared instead of the client's own, when the request is made for another caller. */
   readonly capabilities?: ClientCapabilities | undefined;
   /** More members, as JSON text. */
   readonly meta?: string | undefined;

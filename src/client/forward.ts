@@ -166,10 +166,10 @@ export function toRoundOutcome(result: RawJson): Outcome {
   return { kind: "input_required", asks, ...(state === undefined ? {} : { state }) };
 }
 
-/** What a result says it is. A missing `resultType` means complete; one nobody knows is an error. */
+/** The type of a result. A missing `resultType` means complete; an unknown one is an error. */
 function resultTypeOf(result: RawJson): "complete" | "input_required" {
   const text = result.textOf("resultType");
-  // As nearly everybody spells it.
+  // The usual spelling.
   if (text === undefined || text === '"complete"') return "complete";
   const type: unknown = parseText(text) ?? "complete";
   if (type === "complete" || type === "input_required") return type;

@@ -35,7 +35,7 @@ export async function initialize(link: Link, options: InitializeOptions): Promis
   const signal = AbortSignal.any([options.signal, tooLate.signal]);
   try {
     const params = RawJson.fromValue({ protocolVersion: asked, capabilities, clientInfo });
-    // Nobody aborts the request: initialize is not cancelled, its link is closed.
+    // The request is never aborted: `initialize` is not cancelled, its link is closed.
     const request = { method: "initialize", params, stop: new LazyAbort() };
     const agreement = toAgreement(await waitFor(link.request(request), { signal }), link, options);
     link.use(agreement.mode);

@@ -83,7 +83,7 @@ export function createListening(conversation: Conversation, options: ListeningOp
       (error: unknown) => error,
     );
     void ended.then((error) => agreed.reject(error));
-    agreed.promise.catch(() => {}); // Whoever waits for it hears of it.
+    agreed.promise.catch(() => {}); // `replace` reports it.
     return {
       id: undefined,
       honoured: new Set(),

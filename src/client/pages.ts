@@ -18,7 +18,7 @@ export interface WalkLimits {
 }
 
 /**
- * Follows a list to its last page. A cursor seen before, and more pages or items than anybody could want, end it with an
+ * Follows a list to its last page. A cursor seen before, and more pages or items than the limits allow, end it with an
  * error: a server that never ends its list must not fill our memory.
  */
 export async function walkPages(

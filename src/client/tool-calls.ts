@@ -41,7 +41,7 @@ interface ToolCallsOptions {
   readonly forwarder: Forwarder;
   readonly check: ToolCheck;
   readonly handlers: AskHandlers;
-  /** Undefined where nobody wants records. */
+  /** Undefined without an audit. */
   readonly recorded: Recorded | undefined;
   readonly deadlines: Deadlines;
   readonly clock: Clock;

@@ -25,7 +25,7 @@ interface WatcherOptions {
   readonly onWarning: (text: string) => void;
 }
 
-/** A resource somebody watches. */
+/** A watched resource. */
 interface WatchedResource {
   count: number;
   /** Settles when the server has agreed, or not. */

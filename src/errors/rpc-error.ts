@@ -42,7 +42,7 @@ export class RpcError extends Error {
   readonly code: RpcErrorCode;
   readonly rpcCode: number;
   readonly data: unknown;
-  /** Whoever answers with an error got the request. */
+  /** A server that answers with an error got the request. */
   readonly delivery: Delivery = "answered";
 
   constructor(code: RpcErrorCode, message: string, options: RpcErrorOptions = {}) {

@@ -14,7 +14,7 @@ export type RedactOptions = ScrubberOptions;
  * and a result in which nothing matches leaves as the bytes it came as.
  *
  * Your own patterns may search one result for `maxSearchMs` (100): what takes longer is withheld and the call fails, for
- * a pattern that backtracks could hold up everybody. Each string is searched by itself, so a secret that a tool streams
+ * a pattern that backtracks could hold up all callers. Each string is searched by itself, so a secret that a tool streams
  * in pieces, or divides between two blocks, is not found.
  *
  * @throws TypeError for a kind of secret there is not

@@ -9,7 +9,7 @@ export type SecretKind =
   | "bearer"
   | "openai-key";
 
-/** How secrets of one kind are found. Every pattern takes time in proportion to the text, whoever wrote that. */
+/** How secrets of one kind are found. Every pattern takes time in proportion to the text, also to a hostile one. */
 interface Secret {
   /** In every text that has such a secret this matches too, also where quotes and line breaks are escaped as in JSON. */
   readonly hint: RegExp;

@@ -32,7 +32,7 @@ export function limitTime({ ms, tools = {} }: LimitTimeOptions): Middleware {
     beforeCall: (call) => ({ ...call, timeoutMs: limitOf(call.name) }),
     afterCall: ({ name, timeoutMs }, end) => {
       if (end.kind !== "failed" || !(end.error instanceof TimeoutError)) return;
-      // Whoever set another limit, or an upstream that has its own, tells of that one.
+      // Another limit, such as that of an upstream, is reported as what it is.
       if (end.error.kind !== "total" || end.error.timeoutMs !== timeoutMs) return;
       const message = `${name} was not done after ${timeoutMs / 1000} s and was stopped. It may have had effects.`;
       return { kind: "failed", error: new ToolError(message, { cause: end.error }) };

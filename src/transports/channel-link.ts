@@ -24,7 +24,7 @@ interface ChannelLinkOptions {
  */
 export function createChannelLink(channel: Channel, options: ChannelLinkOptions): Link {
   const { target, events, onDropped, clock = systemClock } = options;
-  // Until something else is settled, a server may not ask: whoever probes must not be drawn into a conversation.
+  // Until the era is settled, a server may not ask: a probe must not be answered with questions.
   let mode: LinkMode = { kind: "modern", revision: "" };
   let isOver = false;
   /** Requests whose answers have not come. */
@@ -145,7 +145,7 @@ class PacedReader implements AsyncIterableIterator<readonly Incoming[]> {
     if (this.#owesPause) {
       this.#owesPause = false;
       await pause.take(this.#pauseMs);
-      // Whoever is closed in the middle of a flood would be read at full speed until it ends.
+      // A link that is closed in the middle of a flood would be read at full speed until the flood ends.
       if (pause.ending === "stop") return { done: true, value: undefined };
     }
     const piece = this.#pieces.shift();

@@ -42,7 +42,7 @@ interface Child extends AsyncDisposable {
 
 /**
  * Starts a program in a process group of its own, without a shell. Rejects with a `ConnectError` when it cannot be
- * started. Its standard error is read all the time, because a pipe nobody reads would stop the child, but not as fast as it
+ * started. Its standard error is read all the time, because a full pipe would stop the child, but not as fast as it
  * can write.
  */
 export async function spawnChild(command: ChildCommand, options: ChildOptions = {}): Promise<Child> {

@@ -13,7 +13,7 @@ export interface GuardianOptions {
 
 /**
  * Sees to it that children do not outlive us, however we end: also by KILL, which lets us do nothing. One guardian serves
- * any number of children and needs no closing: its helper process runs only while there is a child, and keeps nobody alive.
+ * any number of children and needs no closing: its helper process runs only while there is a child, and keeps no process alive.
  *
  * @example
  * const guardian = createGuardian();
@@ -47,7 +47,7 @@ export function createGuardian(options: GuardianOptions = {}): Guardian {
   return process.platform === "win32" ? noGuardian : createPosixGuardian(options);
 }
 
-/** Guards nobody. Most children then leave by themselves, because their input ends; others live on. */
+/** Guards no child. Most children then leave by themselves, because their input ends; others live on. */
 export const noGuardian: Guardian = { watch: (start) => ({ child: start({}), release: () => {} }) };
 
 /** One that ends this soon, this often, would only be started again and again; it gets its chance with the next child. */
@@ -74,7 +74,7 @@ function createPosixGuardian({
     const startedAt = clock.now();
     const started = startHelper(shell, failed);
     helper = started;
-    // One that somebody ended is started again, at once if there is a child: it must not be unguarded.
+    // A helper that was killed is started again, at once if there is a child: it must not be unguarded.
     started?.once("exit", () => {
       if (helper !== started) return;
       helper = undefined;
@@ -97,7 +97,7 @@ function createPosixGuardian({
     wards.delete(mark);
     tell(lines.replaceAll("+", "-"));
     if (wards.size > 0) return;
-    helper?.stdin?.end(); // Knowing nobody, it leaves.
+    helper?.stdin?.end(); // It exits when its list is empty.
     helper = undefined;
   };
 
@@ -148,7 +148,7 @@ export const guardVariable = "JUNCTOR_GUARD";
 
 /**
  * What the helper does, in words every POSIX shell knows and, until we are gone, without starting a process. It keeps a
- * list of marks and group ids. When its input ends while somebody is on the list, it ends the groups, and the processes
+ * list of marks and group ids. When its input ends while the list is not empty, it ends the groups, and the processes
  * outside of them whose environment has one of the marks (where there is `/proc`, and for those of our user). TERM goes
  * to each process once, since a second one makes some leave in disorder; KILL follows after a second.
  */

@@ -24,10 +24,10 @@ interface Chunk {
 /** Most messages read in one go, before anything else has its turn. */
 const maxTogether = 64;
 
-/** How many chunks are read ahead of whoever takes the messages; then the sender has to wait. */
+/** How many chunks are read before their messages are taken; then the sender has to wait. */
 const maxAhead = 4;
 
-/** A line without end is thrown away, but not as fast as somebody can write it: that would take all of our time. */
+/** A line without end is thrown away, but not as fast as it can be written: that would take all of our time. */
 const skipping = { burstBytes: 4 * 1024 * 1024, bytesPerSecond: 8 * 1024 * 1024 };
 
 interface LineReaderOptions {
@@ -86,7 +86,7 @@ export function createLineReader(
     readable.off("data", onData);
     readable.off("end", onEnd);
     readable.off("close", onEnd);
-    // What still goes wrong with a stream nobody reads is nobody's concern; without a listener it would end the process.
+    // Later errors of the stream do not matter, but without a listener they would end the process.
     readable.off("error", onError);
     readable.on("error", () => {});
     const reader = waiting;
@@ -121,7 +121,7 @@ export function createLineReader(
     [Symbol.asyncIterator]() {
       return this;
     },
-    /** One at a time: whoever asks again before the answer came gets nothing. */
+    /** One at a time: a second `next` before the first resolved takes its place. */
     next: () => {
       const value = take();
       if (value !== undefined) {

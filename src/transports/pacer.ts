@@ -10,7 +10,7 @@ interface PacerOptions {
   readonly resume: () => void;
 }
 
-/** Lets a stream come as it likes up to an amount, and beyond that no faster than a rate: whoever floods has to wait. */
+/** Lets a stream come as it likes up to an amount, and beyond that no faster than a rate: a sender that floods has to wait. */
 export class Pacer {
   readonly #options: PacerOptions;
   readonly #bucket: LeakyBucket;
@@ -37,7 +37,7 @@ export class Pacer {
     this.#stopTimer = clock.timer(waitMs, () => this.#goOn());
   }
 
-  /** From now on everything may come: what is left, of somebody who has gone. */
+  /** Lets everything through from now on: the sender has gone, and what is left is finite. */
   free(): void {
     this.#isFree = true;
     if (this.isPausing) this.#goOn();

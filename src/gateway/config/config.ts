@@ -101,7 +101,7 @@ export interface GatewayConfig {
   /** Between a prefix and a name; `__`. */
   readonly separator: Separator;
   readonly keys: readonly KeyConfig[];
-  /** Globs on public tool names, for everybody; none means all. */
+  /** Globs on public tool names, for all callers; none means all. */
   readonly allow: readonly string[];
   readonly deny: readonly string[];
   /** Paths of modules. */

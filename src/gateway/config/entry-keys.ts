@@ -100,7 +100,7 @@ const synonyms: { readonly [key: string]: string } = {
 };
 
 /**
- * Looks at keys nobody knows: one that is nearly ours is a mistake, which would go unnoticed if it were passed over;
+ * Looks at unknown keys: one that is nearly ours is a mistake, which would go unnoticed if it were passed over;
  * any other is probably some client's own. Gives the keys that were meant.
  */
 export function checkEntryKeys(entry: ConfigObject): ReadonlySet<string> {

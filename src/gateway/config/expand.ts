@@ -35,7 +35,7 @@ const variable = /^(?:env:)?([A-Za-z_][A-Za-z0-9_()]*)(?::-(.*))?$/s;
 
 /**
  * Fills in `${VAR}`, `${VAR:-default}`, `${env:VAR}` and what editors predefine; `$${` gives `${`. Goes over the text
- * once: what a variable holds is never looked into, or whoever sets one variable could read them all.
+ * once: variables inside the value of a variable are not filled in, or setting one variable could reveal all others.
  */
 export function expand(text: string, source: Pick<ConfigSource, "env" | "folder">): Expansion {
   const values: string[] = [];

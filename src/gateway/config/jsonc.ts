@@ -155,7 +155,7 @@ function position(text: string, at: number): { readonly line: number; readonly c
 function describeFound(text: string, at: number): string {
   const character = text[at];
   if (character === undefined) return "the end of the file: is a bracket not closed?";
-  // A longer word, or one with digits, may be a key that somebody forgot to quote.
+  // A longer word, or one with digits, may be a key without its quotes.
   const [word] = /[A-Za-z]{1,20}(?!\w)/y.exec(text.slice(at, at + 22)) ?? [];
   if (word !== undefined) return word + adviceOnWord(word);
   if (character === '"') return "a string: is a comma missing before it?";

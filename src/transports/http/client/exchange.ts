@@ -62,7 +62,7 @@ export class Exchange implements Dispatcher.DispatchHandler {
    * threw, or the reason it was aborted with.
    */
   readonly ended: Promise<void>;
-  /** Its number among those underway, for whoever began it. */
+  /** Its number among the exchanges underway. */
   number = 0;
   readonly #request: OutgoingRequest;
   readonly #sink: ReplySink;
@@ -240,7 +240,7 @@ function toClosed(error: unknown, url: URL, isSent: boolean): ClosedError {
   return new ClosedError(isSent ? "outcome_unknown" : "not_sent", reason, { cause: error });
 }
 
-/** Whether nobody listens where the request was to go. */
+/** Whether the connection was refused. */
 export function isRefused(error: unknown): boolean {
   if (error instanceof ClosedError) return isRefused(error.cause);
   if (error instanceof AggregateError) return error.errors.every(isRefused);

@@ -108,7 +108,7 @@ export function createHttpLink(url: URL, options: HttpLinkOptions): Link {
   };
 
   const close = async (): Promise<void> => {
-    // What is on its way, such as the news that nobody will answer, is let arrive.
+    // Messages on their way, such as cancellations, get the time to arrive.
     await waitFor(Promise.allSettled(delivering), { ms: farewellMs, clock });
     closing.abort();
     for (const asking of unanswered.values()) asking.abort();

@@ -30,7 +30,7 @@ interface HttpSseOptions {
   readonly maxEventBytes?: number | undefined;
 }
 
-/** Most messages that wait to be looked at; nobody is slower than that but a client that hangs. */
+/** Most messages that wait to be read; only a client that hangs is slower than that. */
 const maxWaiting = 10_000;
 
 /**
@@ -104,7 +104,7 @@ class EndpointStream implements ReplySink {
   constructor(url: URL, maxEventBytes: number) {
     this.#url = url;
     this.#events = new SseReader(maxEventBytes);
-    this.#endpoint.promise.catch(() => {}); // Whoever connects hears of it.
+    this.#endpoint.promise.catch(() => {}); // `connectHttpSse` reports it.
   }
 
   get endpoint(): Promise<URL> {

@@ -89,7 +89,7 @@ function isBroken(error: unknown): boolean {
   return error instanceof ClosedError;
 }
 
-/** The request was sent; nobody will tell us what became of it. */
+/** The request was sent, and its outcome is unknown. */
 function lost({ target }: HttpWay, cause: unknown): ClosedError {
   return new ClosedError("outcome_unknown", `${target} ended the stream before the answer`, { cause });
 }

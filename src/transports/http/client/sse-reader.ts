@@ -28,7 +28,7 @@ const decoder = new TextDecoder("utf-8", { ignoreBOM: true });
 
 /**
  * Reads an event stream piece by piece, by the rules of the WHATWG (HTML, "Interpreting an event stream"). Comments and
- * fields nobody knows are left out. One rule is not followed: an event whose data is an empty line is an event.
+ * unknown fields are left out. One rule is not followed: an event whose data is an empty line is an event.
  *
  * Works on bytes: most events lie in one chunk and are handed out where they lie, without a copy.
  */
