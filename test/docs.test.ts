@@ -66,17 +66,22 @@ test("the server of the README has ten lines", () => {
   expect(lines.length).toBeLessThanOrEqual(10);
 });
 
-test("every link to a file leads to one", () => {
+describe("every page names files that exist", () => {
   const docs = ["docs", "docs/decisions"].flatMap((place) =>
     readdirSync(join(root, place)).flatMap((file) => (file.endsWith(".md") ? [`${place}/${file}`] : [])),
   );
   const pages = ["README.md", "CONTRIBUTING.md", ...docs, ...guides];
-  const broken = pages.flatMap((page) => {
+
+  test.each(pages)("%s", (page) => {
     const text = readFileSync(join(root, page), "utf8");
-    const links = [...text.matchAll(/\]\((?!https?:)([^)#]+)/g)].map(([, link = ""]) => link);
-    return links.filter((link) => !exists(join(root, page, "..", link))).map((link) => `${page}: ${link}`);
+    const links = [...text.matchAll(/\]\((?!https?:)([^)#]+)/g)].map(([, link = ""]) =>
+      join(page, "..", link),
+    );
+    const sources = [...text.matchAll(/`((?:src|test|scripts)\/[\w./-]+\.(?:ts|mjs|json))`/g)].map(
+      ([, path = ""]) => path,
+    );
+    expect([...links, ...sources].filter((path) => !exists(join(root, path)))).toEqual([]);
   });
-  expect(broken).toEqual([]);
 });
 
 /** Blocks about servers from npm are a transcript; the others are run. */
