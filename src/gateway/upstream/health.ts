@@ -1,3 +1,4 @@
+import type { Client } from "../../client/client.ts";
 import type { Agreement } from "../../client/conversation.ts";
 import type { FailureCode } from "../../errors/failure-code.ts";
 
@@ -48,4 +49,17 @@ export function describeHealth(health: Health, now: number): string {
 /** A duration as people are told it: in whole seconds, never too short. */
 export function toSeconds(ms: number): string {
   return `${Math.ceil(ms / 1000)} s`;
+}
+
+/** How long a client's server takes to answer a request without params; undefined when it does not within `timeoutMs`. */
+export async function measureAnswer(
+  client: Pick<Client, "request">,
+  method: string,
+  timeoutMs: number,
+): Promise<number | undefined> {
+  const startedAt = performance.now();
+  return client.request(method, undefined, { timeoutMs, maxTotalMs: timeoutMs }).then(
+    () => performance.now() - startedAt,
+    () => undefined,
+  );
 }

@@ -12,7 +12,7 @@ import type { StartSlots } from "./start-slots.ts";
 /** Makes a line to one server for an audience. */
 export type CreateLine = (
   audience: Audience,
-  own: Pick<LineOptions, "keepsAlive" | "onUp" | "onHealth">,
+  own: Pick<LineOptions, "keepsAlive" | "onUp" | "onHealth" | "onClient">,
 ) => Line;
 
 export interface LineFactoryOptions {

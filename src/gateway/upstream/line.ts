@@ -37,6 +37,8 @@ export interface LineOptions extends GatesOptions {
   readonly startPatienceMs: number;
   readonly onHealth: (health: Health, cause?: unknown) => void;
   readonly onUp?: (client: Client) => void;
+  /** Told which client may be used from now on, before anything else is. */
+  readonly onClient?: (client: Client | undefined) => void;
 }
 
 /** How long a server must have been up for the next start to come at once. */
@@ -149,8 +151,13 @@ export class Line implements AsyncDisposable {
 
   /** From this moment on nobody is given the client. */
   #end(reason: Error): void {
-    this.#client = undefined;
+    this.#use(undefined);
     this.#life.abort(reason);
+  }
+
+  #use(client: Client | undefined): void {
+    this.#client = client;
+    this.#options.onClient?.(client);
   }
 
   async #run(): Promise<void> {
@@ -193,12 +200,12 @@ export class Line implements AsyncDisposable {
     const upAt = clock.now();
     if (!signal.aborted) {
       signal.addEventListener("abort", () => lost.resolve(signal.reason as Error), { once: true });
-      this.#client = client;
+      this.#use(client);
       this.#timeouts = 0;
       this.#become({ kind: "up", since: upAt, agreement, connectMs: upAt - this.#openedAt });
       this.#options.onUp?.(client);
       await lost.promise;
-      this.#client = undefined;
+      this.#use(undefined);
     }
     this.#close(client);
     const wasStable = clock.now() - upAt >= stableMs;

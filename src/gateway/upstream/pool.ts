@@ -3,33 +3,11 @@ import type { Client } from "../../client/client.ts";
 import { UpstreamError } from "../../errors/upstream-error.ts";
 import type { Hearer } from "../../tools/provider.ts";
 import type { ServerConfig } from "../config/config.ts";
-import { type Audience, type Audiences, describeAudience } from "./audience.ts";
-import type { Health } from "./health.ts";
+import type { Audience, Audiences } from "./audience.ts";
 import type { CreateLine } from "./line-factory.ts";
 import { LineQueue } from "./line-queue.ts";
-import type { Line } from "./line.ts";
-import { type Listed, ListKeeper, type ListKind } from "./list-keeper.ts";
-
-/** A line of the pool, and what the server lists on it. */
-export interface PooledLine {
-  readonly audience: Audience;
-  /** Why there is such a line, for people. */
-  readonly reason: string;
-  readonly line: Line;
-  readonly lists: ListKeeper;
-  /** The client while the line is up, and the era it speaks. */
-  client: Client | undefined;
-  era: "modern" | "legacy" | undefined;
-  /** The sessions that used it and are not over: they hear what is announced on it. */
-  readonly sessions: Set<object>;
-  /** Whether a resource is watched for its callers on the line for everyone, because it cannot be on this one. */
-  watchesElsewhere: boolean;
-  /** Calls and watches that use it. */
-  inUse: number;
-  usedAt: number;
-  /** It is closed when it is given back. */
-  isEnding: boolean;
-}
+import type { Listed, ListKind } from "./list-keeper.ts";
+import { createPooledLine, type LineNews, type PooledLine } from "./pooled-line.ts";
 
 /** A client lent for one call. Give it back, once. */
 export interface Lease {
@@ -39,27 +17,19 @@ export interface Lease {
   release(isSpoiled?: boolean): void;
 }
 
-export interface PoolOptions {
+export interface PoolOptions extends LineNews {
   readonly config: ServerConfig;
   readonly audiences: Audiences;
   readonly createLine: CreateLine;
   readonly clock: Clock;
   /** What is known of the server's lists from before. */
   readonly known: Listed | undefined;
-  readonly onListed: (pooled: PooledLine, changed: readonly ListKind[]) => void;
-  readonly onResource: (pooled: PooledLine, uri: string) => void;
-  readonly onUp: (pooled: PooledLine, client: Client) => void;
-  readonly onHealth: (pooled: PooledLine, health: Health, cause: unknown) => void;
 }
 
 /** Most lines over HTTP besides that for everyone: each is a few kilobytes here and a session there. */
 const maxHttpLines = 256;
 /** Lines that were not used for so long, and that no session needs, are closed. */
 const idleMs = 5 * 60_000;
-/** How long changes are waited for that come with the first. */
-const gatherMs = 50;
-/** How long the first list on a line of a caller's own is waited for; after that the list for everyone is shown. */
-export const ownListMs = 2000;
 /** How long a conversation may take to hear of a change that another heard of. */
 const relistMs = 500;
 /** How long a server that did not know the legacy era is not asked for it again. */
@@ -166,48 +136,20 @@ export class Pool implements AsyncDisposable {
   #create(audience: Audience): PooledLine {
     const { createLine, clock, known, audiences, ...told } = this.#options;
     const isEveryone = audience === audiences.everyone;
-    const openedAt = clock.now();
-    const lists = new ListKeeper({
-      clock,
-      gatherMs,
+    return createPooledLine(audience, {
+      isEveryone,
+      lists: !this.#isExclusive || isEveryone,
       known: isEveryone ? known : undefined,
-      onListed: (changed, isFirst) => {
-        // A caller waits for the first list on its own line, and has seen no other.
-        const isAwaited = isFirst && !isEveryone && clock.now() - openedAt < ownListMs;
-        told.onListed(pooled, isAwaited ? [] : changed);
+      clock,
+      createLine,
+      ...told,
+      onListed: (pooled, changed) => {
+        told.onListed(pooled, changed);
         if (isEveryone && changed.length > 0) this.#refreshOthers(changed);
       },
-      onResource: (uri) => told.onResource(pooled, uri),
+      isInVain: (pooled) => this.#isInVain(pooled),
+      onInVain: (pooled) => this.#giveUpLegacy(pooled),
     });
-    const line = createLine(audience, {
-      keepsAlive: isEveryone,
-      onUp: (client) => {
-        if (this.#isInVain(pooled)) return this.#giveUpLegacy(pooled);
-        if (!this.#isExclusive || isEveryone) void lists.begin(client);
-        told.onUp(pooled, client);
-      },
-      onHealth: (health, cause) => {
-        pooled.client = line.client;
-        pooled.era = health.kind === "up" ? health.agreement.mode.kind : undefined;
-        if (health.kind !== "up") lists.end();
-        told.onHealth(pooled, health, cause);
-      },
-    });
-    const reason = describeAudience(audience, isEveryone);
-    const pooled: PooledLine = {
-      audience,
-      reason,
-      line,
-      lists,
-      client: undefined,
-      era: undefined,
-      sessions: new Set(),
-      watchesElsewhere: false,
-      inUse: 0,
-      usedAt: openedAt,
-      isEnding: false,
-    };
-    return pooled;
   }
 
   /** Not every conversation hears of changes: one that has not listed them by itself soon after another did is told to. */

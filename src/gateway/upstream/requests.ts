@@ -6,12 +6,13 @@ import { RpcError } from "../../errors/rpc-error.ts";
 import { UpstreamError } from "../../errors/upstream-error.ts";
 import { toRelayable } from "../../mcp/revision.ts";
 import type { CallContext } from "../../tools/context.ts";
-import type { Outcome, Resumption } from "../../tools/provider.ts";
+import type { Outcome, PromptRequest, ResourceRequest, Resumption } from "../../tools/provider.ts";
 import { toCallerError, toVisits } from "../bridge/caller-error.ts";
 import { isParkedState, type Parking } from "../bridge/parking.ts";
 import { unwrapState, wrapState } from "../bridge/wrapped-state.ts";
 import type { Line } from "./line.ts";
-import type { Pool, PooledLine } from "./pool.ts";
+import type { Pool } from "./pool.ts";
+import type { PooledLine } from "./pooled-line.ts";
 
 /** A request by a client, on behalf of a caller. */
 export type Work = (
@@ -84,6 +85,20 @@ export class Requests {
     return this.#makeLater(resumption, context, work);
   }
 
+  read(request: ResourceRequest, context: CallContext): Awaitable<Outcome> {
+    return this.make(request.resumption, context, async ({ resources }, served, resumption) => {
+      if (resources === undefined) throw lacks(this.#options.server, "resources");
+      return resources.readResource({ ...request, resumption }, served);
+    });
+  }
+
+  getPrompt(request: PromptRequest, context: CallContext): Awaitable<Outcome> {
+    return this.make(request.resumption, context, async ({ prompts }, served, resumption) => {
+      if (prompts === undefined) throw lacks(this.#options.server, "prompts");
+      return prompts.getPrompt({ ...request, resumption }, served);
+    });
+  }
+
   async #makeLater(resumption: Resumption | undefined, context: CallContext, work: Work): Promise<Outcome> {
     const { pool, parking, server, isOne } = this.#options;
     if (isOne) await pool.everyone.line.whenUp(context.signal);
@@ -141,4 +156,10 @@ export class Requests {
 function tooBusy(server: string): UpstreamError {
   const text = `${server} has ${maxInFlight} calls underway, which is the limit; this one was not sent.`;
   return new UpstreamError("busy", text, { server, delivery: "not_sent" });
+}
+
+/** A server that was listed with a facet does not offer it any more. */
+export function lacks(server: string, facet: string): UpstreamError {
+  const text = `${server} no longer offers ${facet}.`;
+  return new UpstreamError("failed", text, { server, delivery: "not_sent" });
 }

@@ -1,9 +1,8 @@
 import { andThen, type Awaitable } from "../../async/awaitable.ts";
-import { type Clock, settlesWithin, systemClock } from "../../async/clock.ts";
+import { type Clock, systemClock } from "../../async/clock.ts";
 import { AskHabits } from "../../client/ask-habits.ts";
 import type { Client } from "../../client/client.ts";
 import type { ConnectOptions } from "../../client/connect.ts";
-import { RpcError, rpcCodes } from "../../errors/rpc-error.ts";
 import { UpstreamError } from "../../errors/upstream-error.ts";
 import type { CacheHints, CompletionResult } from "../../mcp/types.ts";
 import type { CallContext } from "../../tools/context.ts";
@@ -23,15 +22,16 @@ import type { Parking } from "../bridge/parking.ts";
 import type { ServerConfig } from "../config/config.ts";
 import type { LineStatus } from "../status.ts";
 import { Audiences } from "./audience.ts";
-import { FirstLists } from "./first-lists.ts";
-import { describeHealth, type Health } from "./health.ts";
+import { describeHealth, type Health, measureAnswer } from "./health.ts";
 import { createLineFactory } from "./line-factory.ts";
 import type { Line } from "./line.ts";
-import type { Listed, ListKeeper, ListKind } from "./list-keeper.ts";
-import { type Lease, ownListMs, Pool, type PooledLine } from "./pool.ts";
-import { Requests } from "./requests.ts";
+import type { Listed, ListKind } from "./list-keeper.ts";
+import { Pool } from "./pool.ts";
+import type { PooledLine } from "./pooled-line.ts";
+import { lacks, Requests } from "./requests.ts";
 import type { StartSlots } from "./start-slots.ts";
 import { type Hide, isDoubtful, toUpstreamError } from "./to-upstream-error.ts";
+import { UpstreamLists } from "./upstream-lists.ts";
 import { Watches } from "./watches.ts";
 
 /** Something about a server behind the gateway changed, on one of its lines. */
@@ -60,9 +60,6 @@ export interface UpstreamOptions {
   readonly onChange: (change: UpstreamChange) => void;
 }
 
-/** Lists older than this are renewed when a caller looks, unless the server said that they keep longer. */
-const staleMs = 60_000;
-
 /** A server behind the gateway, as a provider: kept alive, with its last good lists, on as many lines as its callers need. */
 export class Upstream implements Provider, AsyncDisposable {
   /** The part of it that concerns only how things are listed may be replaced while it runs. */
@@ -73,12 +70,10 @@ export class Upstream implements Provider, AsyncDisposable {
   readonly pool: Pool;
   readonly #options: UpstreamOptions;
   readonly #clock: Clock;
-  readonly #firstLists: FirstLists;
+  readonly #lists: UpstreamLists;
   readonly #requests: Requests;
   readonly #watches: Watches;
   readonly #habits: AskHabits;
-  /** Until when the first list on a line is waited for. */
-  readonly #waitsUntil = new WeakMap<PooledLine, number>();
   #isClosed = false;
   #stopIdle: (() => void) | undefined;
 
@@ -104,13 +99,12 @@ export class Upstream implements Provider, AsyncDisposable {
         this.#restLater();
       },
       onHealth: (pooled, health, cause) => {
-        if (pooled === this.pool.everyone) this.#firstLists.note(health);
+        if (pooled === this.pool.everyone) this.#lists.note(health);
         onChange({ kind: "health", health, cause, pooled });
       },
     });
     const { everyone } = this.pool;
-    const { startTimeoutMs } = config;
-    this.#firstLists = new FirstLists({ clock, firstListMs, startTimeoutMs, lists: everyone.lists });
+    this.#lists = new UpstreamLists({ config, clock, firstListMs, pool: this.pool });
     // A caller that watches a resource goes on watching when the server is replaced.
     this.#watches = predecessor === undefined ? new Watches() : predecessor.#watches;
     this.#watches.onMissed = (uri) => onChange({ kind: "resource", uri, pooled: everyone });
@@ -123,8 +117,16 @@ export class Upstream implements Provider, AsyncDisposable {
       toFailure: (error, line) => this.#failed(error, line),
       onEnded: () => this.#restLater(),
     });
-    this.resources = this.#toResources();
-    this.prompts = this.#toPrompts();
+    this.resources = {
+      listResources: async (context) => this.#list(context, "resources"),
+      listTemplates: async (context) => this.#list(context, "templates"),
+      readResource: async (request, context) => this.#requests.read(request, context),
+      watch: (uri, context) => this.#watch(uri, context),
+    };
+    this.prompts = {
+      listPrompts: async (context) => this.#list(context, "prompts"),
+      getPrompt: async (request, context) => this.#requests.getPrompt(request, context),
+    };
     this.completion = { complete: (request, context) => this.#complete(request, context) };
   }
 
@@ -144,9 +146,7 @@ export class Upstream implements Provider, AsyncDisposable {
 
   /** Everything it lists for a caller, as far as it is known; without a caller, for everyone. */
   listedFor(caller?: Hearer): Listed {
-    const { everyone } = this.pool;
-    const own = caller === undefined ? undefined : this.pool.find(caller)?.lists;
-    return own?.isListed === true ? own.listed : everyone.lists.listed;
+    return this.#lists.listedFor(caller);
   }
 
   /** Whether anything is known of its lists. */
@@ -170,33 +170,18 @@ export class Upstream implements Provider, AsyncDisposable {
   }
 
   /** Starts it, if it is not started. Resolves when it is up and listed, or has failed for the first time. */
-  async start(): Promise<void> {
-    if (this.health.kind === "idle") this.#firstLists.begin();
-    this.pool.everyone.line.start();
-    await this.#firstLists.all();
+  start(): Promise<void> {
+    return this.#lists.start();
   }
 
-  /**
-   * A caller looks at one of its lists: a lazy server that was never listed is started, and old lists are renewed in the
-   * background. A promise means that the list is not known yet; it settles when it is, or when it was waited for long enough.
-   */
+  /** A caller looks at one of its lists; see {@link UpstreamLists.looked}. */
   looked(caller: Hearer, part: ListPart): Promise<unknown> | undefined {
-    if (this.health.kind === "idle" && !this.isListed) void this.start();
-    const first = this.#firstLists.forList(part);
-    if (first !== undefined) return first.then(() => this.#lookedOn(caller, part));
-    return this.#lookedOn(caller, part);
+    return this.#lists.looked(caller, part);
   }
 
-  /**
-   * A caller names something that may be in one of its lists. A promise means that the list is not known yet; it settles when
-   * it is, when the server failed, or when it was waited for as long as for a start.
-   */
+  /** A caller names something that may be in one of its lists; see {@link UpstreamLists.untilListed}. */
   untilListed(part: ListPart, { signal }: CallContext): Promise<unknown> | undefined {
-    if (this.health.kind === "idle" && !this.isListed) void this.start();
-    const wait = this.#firstLists.forCall(part, signal);
-    // A server that a call waits for is started before the others.
-    if (wait !== undefined) void this.pool.everyone.line.whenUp(signal).catch(() => {});
-    return wait;
+    return this.#lists.untilListed(part, signal);
   }
 
   /** Why a call that may have been for it was not sent: nothing is known of its lists. */
@@ -230,15 +215,8 @@ export class Upstream implements Provider, AsyncDisposable {
 
   /** How long it takes to answer a request that gives it no work; undefined when it does not within `timeoutMs`. */
   async measure(timeoutMs = 5000): Promise<number | undefined> {
-    const { client, health } = this.pool.everyone.line;
-    if (client === undefined) return undefined;
-    const startedAt = performance.now();
-    const isModern = health.kind === "up" && health.agreement.mode.kind === "modern";
-    const limits = { timeoutMs, maxTotalMs: timeoutMs };
-    return client.request(isModern ? "server/discover" : "ping", undefined, limits).then(
-      () => performance.now() - startedAt,
-      () => undefined,
-    );
+    const { client, era } = this.pool.everyone;
+    return client && measureAnswer(client, era === "modern" ? "server/discover" : "ping", timeoutMs);
   }
 
   /** Lets the calls underway finish, but not for longer than this, and ends it. */
@@ -258,53 +236,16 @@ export class Upstream implements Provider, AsyncDisposable {
     return andThen(this.looked(context, part), () => this.listedFor(context)[part]);
   }
 
-  /** The caller's own line is opened, so that its lists come from where its calls go. */
-  #lookedOn(caller: Hearer, part: ListPart): Promise<unknown> | undefined {
-    if (this.health.kind !== "up") return undefined;
-    const pooled = this.pool.lineFor(caller);
-    if (pooled === this.pool.everyone || pooled.lists.isListed) return refresh(pooled.lists);
-    const until = this.#waitsUntil.get(pooled) ?? this.#clock.now() + ownListMs;
-    this.#waitsUntil.set(pooled, until);
-    const leftMs = until - this.#clock.now();
-    const first = pooled.lists.fresh(part);
-    pooled.line.start();
-    if (first === undefined || leftMs <= 0) return undefined;
-    const failed = pooled.line.whenUp(new AbortController().signal).then(
-      () => first,
-      () => {},
-    );
-    return settlesWithin(Promise.race([first, failed]), leftMs, this.#clock);
-  }
-
-  #toResources(): ResourceProvider {
-    return {
-      listResources: async (context) => this.#list(context, "resources"),
-      listTemplates: async (context) => this.#list(context, "templates"),
-      readResource: async (request, context) =>
-        this.#requests.make(request.resumption, context, async (client, served, resumption) => {
-          if (client.resources === undefined) throw this.#lacks("resources");
-          return client.resources.readResource({ ...request, resumption }, served);
-        }),
-      watch: (uri, context) => this.#watch(uri, context),
-    };
-  }
-
-  #toPrompts(): PromptProvider {
-    return {
-      listPrompts: async (context) => this.#list(context, "prompts"),
-      getPrompt: async (request, context) =>
-        this.#requests.make(request.resumption, context, async (client, served, resumption) => {
-          if (client.prompts === undefined) throw this.#lacks("prompts");
-          return client.prompts.getPrompt({ ...request, resumption }, served);
-        }),
-    };
-  }
-
   /** A resource is watched on the caller's line; on the line for everyone it is watched once for all. */
   async #watch(uri: string, context: CallContext): Promise<() => void> {
     const lease = await this.pool.lendListed(context, context.signal);
     try {
-      const stop = await this.#watchOn(lease, uri, context);
+      const { everyone } = this.pool;
+      const stop = await this.#watches.watch(uri, context, {
+        lease,
+        everyone,
+        isShared: this.config.sharing === "shared",
+      });
       return () => {
         stop();
         lease.release();
@@ -316,25 +257,10 @@ export class Upstream implements Provider, AsyncDisposable {
     }
   }
 
-  async #watchOn({ client, pooled }: Lease, uri: string, context: CallContext): Promise<() => void> {
-    const { everyone } = this.pool;
-    if (pooled === everyone) return this.#watches.add(uri, client);
-    try {
-      const stop = await client.resources?.watch?.(uri, context);
-      if (stop !== undefined) return stop;
-    } catch (error) {
-      // Some servers watch for modern clients only, though they speak to legacy ones too.
-      const isUnknown = error instanceof RpcError && error.rpcCode === rpcCodes["rpc.method_not_found"];
-      if (!isUnknown || this.config.sharing !== "shared") throw error;
-    }
-    pooled.watchesElsewhere = true;
-    return this.#watches.add(uri, await everyone.line.whenUp(context.signal));
-  }
-
   async #complete(request: CompletionRequest, context: CallContext): Promise<CompletionResult> {
     const { client, pooled, release } = await this.pool.lendListed(context, context.signal);
     try {
-      if (client.completion === undefined) throw this.#lacks("completion");
+      if (client.completion === undefined) throw lacks(this.name, "completion");
       return await client.completion.complete(request, context);
     } catch (error) {
       throw this.#failed(error, pooled.line);
@@ -358,16 +284,4 @@ export class Upstream implements Provider, AsyncDisposable {
     if (isDoubtful(error)) line.doubt();
     return toUpstreamError(this.name, error, this.#options.hide);
   }
-
-  #lacks(facet: string): UpstreamError {
-    return new UpstreamError("failed", `${this.name} no longer offers ${facet}.`, {
-      server: this.name,
-      delivery: "not_sent",
-    });
-  }
-}
-
-function refresh(lists: ListKeeper): undefined {
-  lists.refreshAfter(Math.max(staleMs, lists.listed.hints.ttlMs));
-  return undefined;
 }
