@@ -97,7 +97,7 @@ export function createConversation(
   let strayUntil = 0;
   let idle: Deferred<void> | undefined;
 
-  /** Legacy servers keep one level for all requests: the most talkative that a request wanted. Messages below a request's own level are left out later. */
+  /** A legacy server keeps one level for all requests: the lowest that any of them wanted. */
   const setLogLevel = (level: LogLevel): void => {
     const rank = logLevels.indexOf(level);
     if (!isLegacy || offered.logging === undefined || logRank <= rank) return;

@@ -66,137 +66,104 @@ export async function negotiate(
   isHttp: boolean,
   options: NegotiateOptions,
 ): Promise<Negotiated> {
-  const { cacheKey, eras } = options;
-  const attempt = new Negotiation(open, isHttp, options);
-  try {
-    const agreement = await attempt.settle(cacheKey === undefined ? undefined : eras.get(cacheKey));
-    // A server that was asked for one era may know both.
-    if (cacheKey !== undefined && options.era === undefined) eras.set(cacheKey, agreement.mode.kind);
-    return { link: attempt.link, agreement };
-  } catch (error) {
-    if (cacheKey !== undefined) eras.delete(cacheKey);
-    throw await attempt.giveUp(error);
-  }
-}
-
-/** One attempt to settle an era, over as many links as that takes. */
-class Negotiation {
-  readonly #open: OpenLink;
-  readonly #isHttp: boolean;
-  readonly #options: NegotiateOptions;
-  #link: Link | undefined;
+  const { cacheKey, eras, revision, signal } = options;
+  const remembered = cacheKey === undefined ? undefined : eras.get(cacheKey);
+  let link: Link | undefined;
   /** A server that does not survive is started again once, and only if a probe may have killed it. */
-  #mayReopen = false;
+  let mayReopen = false;
 
-  constructor(open: OpenLink, isHttp: boolean, options: NegotiateOptions) {
-    this.#open = open;
-    this.#isHttp = isHttp;
-    this.#options = options;
-  }
-
-  get link(): Link {
-    if (this.#link === undefined) throw new TypeError("No link was opened");
-    return this.#link;
-  }
-
-  async settle(remembered: "modern" | "legacy" | undefined): Promise<Agreement> {
-    const { revision, era = remembered } = this.#options;
-    this.#link = await this.#open();
-    if (isLegacyRevision(revision)) return this.#initialize();
-    if (revision === undefined && era === "legacy") return this.#initializeOrDiscover(true);
-    const probed = await this.#probe();
+  const settle = async (first: Link): Promise<Agreement> => {
+    if (isLegacyRevision(revision)) return initialize(first, options);
+    const { era = remembered } = options;
+    if (revision === undefined && era === "legacy") return initializeOrDiscover(first, true);
+    const probed = await probe(first);
     if (probed.kind === "modern") return probed.agreement;
     if (revision !== undefined)
-      throw new ConnectError(this.link.target, `it does not speak ${revision}, which was asked for`);
-    return this.#initializeOrDiscover(probed.isGuess);
-  }
-
-  /** Closes what was opened. Resolves with the error to throw, explained as well as can be. */
-  async giveUp(error: unknown): Promise<unknown> {
-    // Who gave up knows why.
-    const isOurs = this.#options.signal.aborted;
-    const explained = isOurs ? error : ((await this.#link?.explain?.(error)) ?? error);
-    await this.#link?.[Symbol.asyncDispose]();
-    return explained;
-  }
-
-  async #reopen(): Promise<void> {
-    this.#mayReopen = false;
-    await this.#link?.[Symbol.asyncDispose]();
-    this.#link = undefined;
-    this.#link = await this.#open();
-  }
-
+      throw new ConnectError(first.target, `it does not speak ${revision}, which was asked for`);
+    return initializeOrDiscover(first, probed.isGuess);
+  };
+  const reopen = async (gone: Link): Promise<Link> => {
+    mayReopen = false;
+    link = undefined;
+    await gone[Symbol.asyncDispose]();
+    return (link = await open());
+  };
   /**
    * The legacy handshake. Where the verdict was a guess and the server refuses, it may be a modern one after all; where
    * the server did not survive the probe, it is started again.
    */
-  async #initializeOrDiscover(isGuess: boolean): Promise<Agreement> {
-    if (this.#mayReopen && (await isGone(this.link))) await this.#reopen();
+  const initializeOrDiscover = async (probed: Link, isGuess: boolean): Promise<Agreement> => {
+    const current = mayReopen && (await isGone(probed)) ? await reopen(probed) : probed;
     try {
-      return await this.#initialize();
+      return await initialize(current, options);
     } catch (error) {
       // What ended because we gave it up is not started again.
-      this.#options.signal.throwIfAborted();
-      if (this.#mayReopen && error instanceof ClosedError) {
-        await this.#reopen();
-        return this.#initialize();
-      }
+      signal.throwIfAborted();
+      if (mayReopen && error instanceof ClosedError) return initialize(await reopen(current), options);
       const other = otherRevision(error, newestModernRevision);
-      const isRefusal = error instanceof RpcError && !isNoVerdict(error, this.#isHttp);
+      const isRefusal = error instanceof RpcError && !isNoVerdict(error, isHttp);
       if (other === "disjoint" || other === "legacy" || (other === undefined && !(isGuess && isRefusal)))
         throw error;
-      const probed = await this.#discover(other ?? newestModernRevision, this.#options.timeoutMs).catch(
-        () => {
-          throw error;
-        },
-      );
-      if (probed.kind === "modern") return probed.agreement;
+      const modern = other ?? newestModernRevision;
+      const found = await discover(current, modern, options.timeoutMs, options).catch(() => undefined);
+      if (found?.kind === "modern") return found.agreement;
       throw error;
     }
-  }
-
-  #initialize(): Promise<Agreement> {
-    return initialize(this.link, this.#options);
-  }
-
-  async #probe(): Promise<Probed> {
-    const { revision, probeTimeoutMs, timeoutMs, signal } = this.#options;
-    const first = isModernRevision(revision) ? revision : newestModernRevision;
-    const limitMs = this.#isHttp ? timeoutMs : probeTimeoutMs;
-    this.#mayReopen = !this.#isHttp;
+  };
+  const probe = async (first: Link): Promise<Probed> => {
+    const tried = isModernRevision(revision) ? revision : newestModernRevision;
+    const limitMs = isHttp ? options.timeoutMs : options.probeTimeoutMs;
+    mayReopen = !isHttp;
     try {
-      return await this.#discover(first, limitMs);
+      return await discover(first, tried, limitMs, options);
     } catch (error) {
       signal.throwIfAborted();
-      const other = otherRevision(error, first);
+      const other = otherRevision(error, tried);
       if (other === "disjoint") throw error;
-      if (other !== undefined && other !== "legacy") return this.#discover(other, limitMs);
+      if (other !== undefined && other !== "legacy") return discover(first, other, limitMs, options);
       if (isModernRevision(revision)) throw error;
-      if (other === undefined && isNoVerdict(error, this.#isHttp)) throw error;
+      if (other === undefined && isNoVerdict(error, isHttp)) throw error;
       return { kind: "legacy", isGuess: error instanceof ConnectError };
     }
-  }
+  };
 
-  async #discover(revision: ModernRevision, limitMs: number): Promise<Probed> {
-    const { clientInfo, capabilities, clock, signal } = this.#options;
-    const { link } = this;
-    const controller = new AbortController();
-    link.use({ kind: "modern", revision });
-    const stop = clock.timer(limitMs, () =>
-      controller.abort(noAnswer(link.target, `no answer within ${limitMs} ms`)),
-    );
-    try {
-      const result = await link.request({
-        method: "server/discover",
-        params: createModernEnvelope(revision, clientInfo, capabilities)(undefined, {}),
-        stop: fromSignal(AbortSignal.any([controller.signal, signal])),
-        id: `probe-${randomBytes(6).toString("hex")}`,
-      });
-      return toProbed(result, revision);
-    } finally {
-      stop();
-    }
+  try {
+    link = await open();
+    const agreement = await settle(link);
+    // A server that was asked for one era may know both.
+    if (cacheKey !== undefined && options.era === undefined) eras.set(cacheKey, agreement.mode.kind);
+    return { link, agreement };
+  } catch (error) {
+    if (cacheKey !== undefined) eras.delete(cacheKey);
+    // A caller that gave up knows why; for any other failure the link may know more.
+    const explained = signal.aborted ? error : ((await link?.explain?.(error)) ?? error);
+    await link?.[Symbol.asyncDispose]();
+    throw explained;
+  }
+}
+
+/** Asks a server whether it speaks a modern revision. Rejects with a `ConnectError` after `limitMs`. */
+async function discover(
+  link: Link,
+  revision: ModernRevision,
+  limitMs: number,
+  { clientInfo, capabilities, clock, signal }: NegotiateOptions,
+): Promise<Probed> {
+  const controller = new AbortController();
+  link.use({ kind: "modern", revision });
+  const stop = clock.timer(limitMs, () =>
+    controller.abort(noAnswer(link.target, `no answer within ${limitMs} ms`)),
+  );
+  try {
+    const result = await link.request({
+      method: "server/discover",
+      params: createModernEnvelope(revision, clientInfo, capabilities)(undefined, {}),
+      stop: fromSignal(AbortSignal.any([controller.signal, signal])),
+      id: `probe-${randomBytes(6).toString("hex")}`,
+    });
+    return toProbed(result, revision);
+  } finally {
+    stop();
   }
 }
 
