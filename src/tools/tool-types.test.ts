@@ -11,9 +11,7 @@ import { inputRequired } from "./ask.ts";
 import { failure, structured, text } from "./content.ts";
 import { createCallContext } from "./context.ts";
 import type { HandlerResult, ToolHandler } from "./event.ts";
-import { createPromptRegistry } from "./prompts.ts";
 import { createRegistry, type Registry } from "./registry.ts";
-import { createResourceRegistry } from "./resources.ts";
 import type { ToolSpec } from "./tool-spec.ts";
 
 // These tests run twice: `tsc` fails for a mistake that compiles (an unused @ts-expect-error) and for sound code that does
@@ -369,43 +367,6 @@ describe("what fails to compile is refused at registration:", () => {
     expect(() => createRegistry({ onErorr: () => {} })).toThrow(
       'createRegistry has no option "onErorr"; did you mean "onError"?',
     );
-  });
-});
-
-describe("resources and prompts are held to the same:", () => {
-  test.each<[what: string, register: () => void, sentence: string]>([
-    [
-      "a resource without a reader",
-      // @ts-expect-error -- the reader is missing
-      () => createResourceRegistry().register("a:b", { name: "b" }),
-      'Resource "a:b": the handler is missing',
-    ],
-    [
-      "a misspelt key of a resource",
-      // @ts-expect-error -- it is "mimeType"
-      () => createResourceRegistry().register("a:b", { name: "b", mimetype: "text/plain" }, () => ""),
-      'Resource "a:b" has no option "mimetype"; did you mean "mimeType"?',
-    ],
-    [
-      "a misspelt key of a template",
-      // @ts-expect-error -- it is "title"
-      () => createResourceRegistry().registerTemplate("a:{b}", { name: "b", tilte: "B" }, () => ""),
-      'Resource template "a:{b}" has no option "tilte"; did you mean "title"?',
-    ],
-    [
-      "a prompt without a handler",
-      // @ts-expect-error -- the handler is missing
-      () => createPromptRegistry().register("review", {}),
-      'Prompt "review": the handler is missing',
-    ],
-    [
-      "a misspelt key of a prompt",
-      // @ts-expect-error -- it is "arguments"
-      () => createPromptRegistry().register("review", { argument: [] }, () => ""),
-      'Prompt "review" has no option "argument"; did you mean "arguments"?',
-    ],
-  ])("%s", (_, register, sentence) => {
-    expect(register).toThrow(sentence);
   });
 });
 
