@@ -1,8 +1,7 @@
 import { describe, expect, test } from "vitest";
 import type { ToolResult } from "../mcp/types.ts";
 import { toSchema } from "../schema/schema.ts";
-import { embedResource, failure, structured, text } from "./content.ts";
-import { checkOutput, toToolResult } from "./result.ts";
+import { checkOutput, embedResource, failure, structured, text, toToolResult } from "./content.ts";
 
 describe("what a handler returned", () => {
   test("as a string is text", () => {
