@@ -6,7 +6,7 @@ export function defined<Fields extends object>(fields: Fields): Defined<Fields> 
 }
 
 /** Fields that may be undefined are optional, the others stay. */
-export type Defined<Fields> = {
+type Defined<Fields> = {
   [Key in keyof Fields as undefined extends Fields[Key] ? never : Key]: Fields[Key];
 } & {
   [Key in keyof Fields as undefined extends Fields[Key] ? Key : never]?: Exclude<Fields[Key], undefined>;

@@ -12,7 +12,7 @@ import { killTree, processorMsOf } from "./process-tree.ts";
 import { type LineLimits, createStreamChannel } from "./stream-channel.ts";
 import { TextTail } from "./text-tail.ts";
 
-export interface ChildOptions extends LineLimits {
+interface ChildOptions extends LineLimits {
   /** How long the child may take to leave: after the end of its input, and again after TERM. */
   readonly stageMs?: number | undefined;
   /** Told what the child writes to its standard error stream, as it comes. */

@@ -12,8 +12,6 @@ import { readServerEntries, type ServerEntry } from "./server-entry.ts";
 import { checkServerNames, readDefaults, readServerSettings } from "./server-settings.ts";
 import { readObjectOrEmpty } from "./value-readers.ts";
 
-export type { ConfigSource } from "./expand.ts";
-
 const sections = ["mcpServers", "servers", "junctor", "inputs"];
 const example = '{ "mcpServers": { "NAME": { "command": "npx", "args": ["-y", "a-server"] } } }';
 
