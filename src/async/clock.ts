@@ -64,17 +64,3 @@ function wait<T>(promise: Promise<T> | undefined, limits: WaitLimits): Promise<T
     if (ms !== undefined) stopTimer = clock.timer(ms, () => end(() => resolve(timedOut)));
   });
 }
-
-/** Use {@link waitFor}: this counts a rejection as settled, and goes when nothing uses it any more. */
-export async function settlesWithin(
-  promise: Promise<unknown>,
-  ms: number,
-  clock: Clock,
-  signal?: AbortSignal,
-): Promise<boolean> {
-  const settled = promise.then(
-    () => {},
-    () => {},
-  );
-  return (await waitFor(settled, { ms, clock, signal })) !== timedOut;
-}

@@ -1,5 +1,5 @@
 import { availableParallelism } from "node:os";
-import { type Clock, settlesWithin } from "../async/clock.ts";
+import { type Clock, waitFor } from "../async/clock.ts";
 import type { Client } from "../client/client.ts";
 import type { ConnectOptions } from "../client/connect.ts";
 import type { Catalog } from "../tools/compose/catalog.ts";
@@ -114,7 +114,7 @@ export class Fleet implements AsyncDisposable {
     for (const upstream of [...replaced, ...gone]) this.#retire(upstream);
     const eager = added.filter(({ config }) => config.start === "eager");
     const started = Promise.all(eager.map((upstream) => upstream.start()));
-    await settlesWithin(started, firstListMs, clock);
+    await waitFor(started, { ms: firstListMs, clock });
   }
 
   /** What the process of a server wrote besides messages; undefined for one that is no process. */

@@ -1,4 +1,4 @@
-import { type Clock, settlesWithin } from "../../async/clock.ts";
+import { type Clock, waitFor } from "../../async/clock.ts";
 import { createDeferred } from "../../async/deferred.ts";
 import type { ListPart } from "../../tools/fit/list-fault.ts";
 import type { Health } from "./health.ts";
@@ -50,18 +50,18 @@ export class FirstLists {
   }
 
   /** For a list request: undefined when there is nothing to wait for. */
-  forList(part: ListPart): Promise<boolean> | undefined {
+  forList(part: ListPart): Promise<unknown> | undefined {
     const { clock, firstListMs } = this.#options;
     const leftMs = this.#startedAt + firstListMs - clock.now();
     const first = leftMs > 0 ? this.#orFailure(this.#options.lists.first(part)) : undefined;
-    return first && settlesWithin(first, leftMs, clock);
+    return first && waitFor(first, { ms: leftMs, clock });
   }
 
   /**
    * For a call of something that is in no list: undefined when there is nothing to wait for. A list that is only remembered is
    * waited for too, because the server may have more by now. Rejects with the signal's reason when it aborts first.
    */
-  forCall(part: ListPart, signal: AbortSignal): Promise<boolean> | undefined {
+  forCall(part: ListPart, signal: AbortSignal): Promise<unknown> | undefined {
     const { clock, startTimeoutMs } = this.#options;
     const now = clock.now();
     // One that is up and does not list is waited for once, and not by each call anew.
@@ -69,7 +69,7 @@ export class FirstLists {
     const leftMs = since + startTimeoutMs - now;
     const isComing = this.#hasBegun || this.#health.kind === "starting" || this.#health.kind === "up";
     const fresh = isComing && leftMs > 0 ? this.#orFailure(this.#options.lists.fresh(part)) : undefined;
-    return fresh && settlesWithin(fresh, leftMs, clock, signal);
+    return fresh && waitFor(fresh, { ms: leftMs, clock, signal });
   }
 
   #orFailure(listed: Promise<void> | undefined): Promise<void> | undefined {

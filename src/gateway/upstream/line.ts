@@ -1,5 +1,5 @@
 import { type Backoff, createBackoff } from "../../async/backoff.ts";
-import { type Clock, settlesWithin, sleep } from "../../async/clock.ts";
+import { type Clock, sleep, waitFor } from "../../async/clock.ts";
 import { createDeferred, type Deferred } from "../../async/deferred.ts";
 import type { Client } from "../../client/client.ts";
 import type { Agreement } from "../../client/conversation.ts";
@@ -107,7 +107,7 @@ export class Line implements AsyncDisposable {
         const isHopeless = this.#health.kind === "down" && this.#health.nextTryAt > until;
         if (leftMs <= 0 || hasFailed || isHopeless || this.#stopping.signal.aborted)
           throw this.#unavailable();
-        await settlesWithin(this.#changed.promise, leftMs, clock, signal);
+        await waitFor(this.#changed.promise, { ms: leftMs, clock, signal });
       }
     } finally {
       this.#needing--;

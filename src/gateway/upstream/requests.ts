@@ -1,5 +1,5 @@
 import type { Awaitable } from "../../async/awaitable.ts";
-import { type Clock, settlesWithin } from "../../async/clock.ts";
+import { type Clock, waitFor } from "../../async/clock.ts";
 import { createDeferred } from "../../async/deferred.ts";
 import type { Client } from "../../client/client.ts";
 import { RpcError } from "../../errors/rpc-error.ts";
@@ -69,7 +69,7 @@ export class Requests {
     while (this.#inFlight > 0 && clock.now() < until) {
       const idle = createDeferred<void>();
       this.#onIdle = idle.resolve;
-      await settlesWithin(idle.promise, until - clock.now(), clock);
+      await waitFor(idle.promise, { ms: until - clock.now(), clock });
     }
   }
 

@@ -1,4 +1,4 @@
-import { type Clock, settlesWithin } from "../../async/clock.ts";
+import { type Clock, waitFor } from "../../async/clock.ts";
 import type { ListPart } from "../../tools/fit/list-fault.ts";
 import type { Hearer } from "../../tools/provider.ts";
 import type { ServerConfig } from "../config/config.ts";
@@ -97,7 +97,7 @@ export class UpstreamLists {
       () => first,
       () => {},
     );
-    return settlesWithin(Promise.race([first, failed]), leftMs, this.#clock);
+    return waitFor(Promise.race([first, failed]), { ms: leftMs, clock: this.#clock });
   }
 }
 

@@ -1,5 +1,5 @@
 import { isPromise } from "../../async/awaitable.ts";
-import { type Clock, settlesWithin, systemClock } from "../../async/clock.ts";
+import { type Clock, systemClock, timedOut, waitFor } from "../../async/clock.ts";
 import type { CallContext } from "../context.ts";
 import type { ListPart } from "../fit/list-fault.ts";
 import type { Hearer, Provider } from "../provider.ts";
@@ -82,8 +82,8 @@ export function createPolledLists(
       .finally(() => known.underway.delete(part));
     const asked: Asked = { startedAt: clock.now(), settled };
     known.underway.set(part, asked);
-    void settlesWithin(settled, maxWaitMs, clock).then((isInTime) => {
-      if (!isInTime) onListError(name, new Error(`No list came within ${maxWaitMs} ms`));
+    void waitFor(settled, { ms: maxWaitMs, clock }).then((outcome) => {
+      if (outcome === timedOut) onListError(name, new Error(`No list came within ${maxWaitMs} ms`));
     });
     return asked;
   };
@@ -100,10 +100,10 @@ export function createPolledLists(
     part: ListPart,
   ): Promise<unknown> => {
     const leftMs = startedAt + maxWaitMs - clock.now();
-    const isSettled = leftMs > 0 && (await settlesWithin(settled, leftMs, clock));
+    const outcome = leftMs > 0 ? await waitFor(settled, { ms: leftMs, clock }) : timedOut;
     context.signal.throwIfAborted();
     // Another request asked, and its caller gave up; that says nothing about the list.
-    return isSettled && (await settled) === "given_up" ? looked(context, part) : undefined;
+    return outcome === "given_up" ? looked(context, part) : undefined;
   };
 
   return { listsFor: (caller) => listsOf(caller).lists, looked, untilListed: looked };
