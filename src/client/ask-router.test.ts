@@ -161,6 +161,50 @@ describe("a question", () => {
   });
 });
 
+describe("calls of callers that can be asked nothing", () => {
+  const create = () => {
+    const habits = new AskHabits();
+    habits.noteQuiet("read");
+    const clock = createVirtualClock();
+    const router = new AskRouter({ server: "up", clock, habits, onRefused: () => {} });
+    const { signal } = new AbortController();
+    const put = (): Promise<unknown> =>
+      router.ask(ask, signal).then(
+        ({ value }) => value,
+        (error: { readonly rpcCode?: number }) => error.rpcCode,
+      );
+    const begin = (owner: string): OpenCall => {
+      const call: OpenCall = { about: "write", owner, ask: async () => RawJson.fromValue(owner) };
+      void router.enter(call, fromSignal(signal));
+      return call;
+    };
+    return { router, put, begin };
+  };
+
+  test("are answered for, however many there are", async () => {
+    const { router, put } = create();
+    router.enterQuietly("read");
+    router.enterQuietly("read");
+    await expect(put()).resolves.toBe(-32601);
+  });
+
+  test("may have asked, until they are over", async () => {
+    const { router, put, begin } = create();
+    const leave = [router.enterQuietly("read"), router.enterQuietly("read")];
+    begin("alice");
+    const question = put();
+    // A call that began after the question cannot have asked it.
+    router.enterQuietly("read");
+    for (const each of leave) each?.();
+    await expect(question).resolves.toBe("alice");
+  });
+
+  test("take turns with others as long as they may ask", () => {
+    const { router } = create();
+    expect(router.enterQuietly("write")).toBeUndefined();
+  });
+});
+
 describe("calls that may ask", () => {
   test("take turns, in the order they came", async () => {
     const { begin, end, sent, habits, clock } = createRouted();

@@ -30,6 +30,15 @@ export interface AskRouterOptions {
   readonly onWaiting?: (() => () => void) | undefined;
 }
 
+/**
+ * Calls that are not known to ask, of callers that can be asked nothing. They are counted and not told apart: a question of
+ * any of them is answered in the same way. A question begins a new group, so that it waits for those before it only.
+ */
+interface Group extends OpenCall {
+  count: number;
+  readonly leave: () => void;
+}
+
 /** A question whose call is not known yet. */
 interface Held {
   readonly candidates: Set<OpenCall>;
@@ -74,6 +83,9 @@ export class AskRouter {
   readonly #loud = new Set<OpenCall>();
   readonly #asking = new Set<OpenCall>();
   readonly #held = new Set<Held>();
+  /** The group of calls that are begun now, and earlier ones that have not ended. */
+  #group: Group = this.#createGroup();
+  readonly #groups = new Set<Group>();
   readonly #queue = new Set<WaitingTurn>();
   /** Calls that were given up and may still ask something. */
   #ghosts: readonly Ghost[] = [];
@@ -81,6 +93,16 @@ export class AskRouter {
   constructor(options: AskRouterOptions) {
     this.#options = options;
     this.#habits = options.habits ?? new AskHabits();
+  }
+
+  /**
+   * The same for a caller that can be asked nothing, and a request that is not known to ask. Gives the function to be called
+   * when the call is over; undefined when the request may ask.
+   */
+  enterQuietly(about: string): (() => void) | undefined {
+    if (this.#habits.mayAsk(about)) return undefined;
+    this.#group.count++;
+    return this.#group.leave;
   }
 
   /** A call is about to be sent. A promise means that it waits for its turn; it rejects when the turn does not come. */
@@ -112,10 +134,24 @@ export class AskRouter {
   /** Asks the caller of the call that asked. Rejects with an `RpcError` when that is not known in time. */
   async ask(ask: Ask, signal: AbortSignal): Promise<RawJson> {
     const call = await this.#find(ask, signal);
-    this.#habits.noteAsked(call.about);
+    if (call.about !== "") this.#habits.noteAsked(call.about);
     this.#asking.add(call);
     if (call.ask === undefined) throw notOffered(ask, {});
     return call.ask(ask, signal);
+  }
+
+  #createGroup(): Group {
+    const group: Group = {
+      about: "",
+      owner: undefined,
+      ask: undefined,
+      count: 0,
+      leave: () => {
+        if (--group.count > 0 || !this.#groups.delete(group)) return;
+        for (const held of this.#held) this.#narrow(held, group, false);
+      },
+    };
+    return group;
   }
 
   #isLoud({ about }: OpenCall): boolean {
@@ -172,16 +208,21 @@ export class AskRouter {
   async #find({ method }: Ask, signal: AbortSignal): Promise<OpenCall> {
     const { clock } = this.#options;
     this.#ghosts = this.#ghosts.filter(({ until }) => until > clock.now());
-    const [only, ...others] = this.#open;
+    if (this.#group.count > 0) {
+      this.#groups.add(this.#group);
+      this.#group = this.#createGroup();
+    }
+    const all = [...this.#open, ...this.#groups];
+    const [only, ...others] = all;
     // A question of a call that was given up may reach the caller that gave it up, and no other.
     const isDoubtful = this.#ghosts.some((ghost) =>
       [...this.#open].some(({ owner }) => owner !== ghost.owner),
     );
     if (isDoubtful) throw this.#refusal(`${method} may belong to a call that was given up`);
     if (only === undefined) throw this.#refusal(`${method} belongs to no call that is underway`);
-    if (others.length === 0) return only;
+    if (others.length === 0 || all.every((call) => call.ask === undefined)) return only;
     if (this.#held.size >= maxHeld) throw this.#refusal(several(method));
-    const held: Held = { candidates: new Set(this.#open), call: createDeferred<OpenCall>() };
+    const held: Held = { candidates: new Set(all), call: createDeferred<OpenCall>() };
     this.#held.add(held);
     const refuse = (): void => held.call.reject(this.#refusal(several(method)));
     const stopTimer = clock.timer(maxHoldMs, refuse);

@@ -35,6 +35,8 @@ export function createOnBehalf({ deadlines, conversations, router, visits }: OnB
       const spec = toSpecFor(context, deadline);
       // A modern server asks in its results.
       if (router === undefined || conversations.agreement?.mode.kind !== "legacy") return work(spec);
+      deadline.onEnd = context.ask === undefined ? router.enterQuietly(about) : undefined;
+      if (deadline.onEnd !== undefined) return work(spec);
       const owner = context.session ?? context.caller;
       return inTurn(router, { about, owner, ask: context.ask, deadline }, spec, work);
     });
