@@ -16,7 +16,7 @@ import {
 } from "../schema/schema.ts";
 import { isInputRequired, noAnswers, readAnswers } from "./ask.ts";
 import { type NamedEntries, createNamedEntries } from "./catalog.ts";
-import { checkOutput, failure, toToolResult } from "./content.ts";
+import { failure } from "./content.ts";
 import { type CallContext, withContext } from "./context.ts";
 import {
   type EventStream,
@@ -28,6 +28,7 @@ import {
 import type { PromptRegistry } from "./prompts.ts";
 import type { Change, CompletionProvider, Provider, ToolCall, ToolOutcome } from "./provider.ts";
 import type { ResourceRegistry } from "./resources.ts";
+import { checkOutput, toToolResult } from "./result.ts";
 import {
   assertToolSpec,
   type CheckedLater,

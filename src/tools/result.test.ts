@@ -1,7 +1,8 @@
 import { describe, expect, test } from "vitest";
 import type { ToolResult } from "../mcp/types.ts";
 import { toSchema } from "../schema/schema.ts";
-import { checkOutput, embedResource, failure, structured, text, toToolResult } from "./content.ts";
+import { embedResource, failure, structured, text } from "./content.ts";
+import { checkOutput, toToolResult } from "./result.ts";
 
 describe("what a handler returned", () => {
   test("as a string is text", () => {
