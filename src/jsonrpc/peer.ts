@@ -41,7 +41,7 @@ export class Peer {
   readonly #options: PeerOptions;
   readonly #inbound: Inbound;
   readonly #outbound: Outbound;
-  readonly #answers: Answers;
+  readonly #answers: AnswerQueue;
 
   constructor(channel: Channel, options: PeerOptions = {}) {
     const { handle = methodNotFound, toRpcError = hideDetail, maxInFlight = 1024 } = options;
@@ -191,7 +191,7 @@ function toRefusal({ id, error }: Invalid, { parseErrorCode = error.rpcCode }: P
 }
 
 /** The answers of a peer that the transport has not taken yet. */
-interface Answers {
+interface AnswerQueue {
   readonly unsent: number;
   /** Whether the transport is so far behind that nothing more is read. */
   readonly isFull: boolean;
@@ -200,7 +200,7 @@ interface Answers {
   sent(): Promise<void>;
 }
 
-function createAnswers(channel: Channel, onFailed: (error: unknown) => void): Answers {
+function createAnswers(channel: Channel, onFailed: (error: unknown) => void): AnswerQueue {
   let unsent = 0;
   let unsentLength = 0;
   /** Answers that the transport will take together: one promise to watch instead of one for each. */

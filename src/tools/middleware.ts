@@ -3,10 +3,10 @@ import { fromSignal } from "../async/cancellation.ts";
 import { type Clock, systemClock, waitFor } from "../async/clock.ts";
 import { NotFoundError } from "../errors/not-found-error.ts";
 import type { Tool } from "../mcp/types.ts";
-import { type AskCaller, type CallContext, withContext } from "./context.ts";
+import type { CallContext } from "./context.ts";
 import { createFilteredList } from "./filtered-list.ts";
 import type { Provider, ToolCall, ToolOutcome } from "./provider.ts";
-import { TimeLimit } from "./time-limit.ts";
+import { type MapEvent, TimeLimit, withLimit, withMappedEvents } from "./time-limit.ts";
 
 /** How a call ended, as `afterCall` sees it. */
 export type CallEnd =
@@ -268,51 +268,10 @@ function hasTerms({ timeoutMs, mapEvent }: ToolCall): boolean {
   return timeoutMs !== undefined || mapEvent !== undefined;
 }
 
-type MapEvent = NonNullable<CallTerms["mapEvent"]>;
-
 function inTurn(inner: MapEvent | undefined, outer: MapEvent | undefined): MapEvent | undefined {
   if (inner === undefined || outer === undefined) return inner ?? outer;
   return (event) => {
     const mapped = inner(event);
     return mapped === undefined ? undefined : outer(mapped);
-  };
-}
-
-function withMappedEvents(context: CallContext, mapEvent: MapEvent): CallContext {
-  const tell: CallContext["emit"] = async (event) => {
-    const mapped = mapEvent(event);
-    if (mapped !== undefined) await context.emit(mapped);
-  };
-  return withContext(context, { emit: handled(tell) });
-}
-
-/** The same context, stopped by the limit: what a provider that does not heed its signal says later is dropped. */
-function withLimit(context: CallContext, limit: TimeLimit): CallContext {
-  const { cancellation } = limit;
-  return withContext(context, {
-    cancellation,
-    emit: handled(async (event) => (cancellation.isAborted ? undefined : context.emit(event))),
-    ask: context.ask === undefined ? undefined : withoutTime(context.ask, limit),
-  });
-}
-
-/** The time that people take to answer is not the tool's. */
-function withoutTime(ask: AskCaller, limit: TimeLimit): AskCaller {
-  return async (question, signal) => {
-    const release = limit.hold();
-    try {
-      return await ask(question, signal);
-    } finally {
-      release();
-    }
-  };
-}
-
-/** A tool that does not wait for what it emits must not end the process when that fails; one that waits hears of it. */
-function handled(emit: CallContext["emit"]): CallContext["emit"] {
-  return (event) => {
-    const told = emit(event);
-    told.catch(() => {});
-    return told;
   };
 }

@@ -2,6 +2,11 @@ import type { Cancellation } from "../async/cancellation.ts";
 import type { Clock } from "../async/clock.ts";
 import { LazyAbort } from "../async/lazy-abort.ts";
 import { TimeoutError } from "../errors/timeout-error.ts";
+import { type AskCaller, type CallContext, withContext } from "./context.ts";
+import type { ToolCall } from "./provider.ts";
+
+/** Changes an event on its way to the caller, or drops it. */
+export type MapEvent = NonNullable<ToolCall["mapEvent"]>;
 
 /** Timers take no more, about 25 days; with a greater number they would fire at once. */
 const maxTimerMs = 2 ** 31 - 1;
@@ -68,4 +73,44 @@ export class TimeLimit {
     const leftMs = Math.max(0, this.#endsAt - this.#clock.now());
     this.#stopTimer = this.#clock.timer(leftMs, this.#end);
   }
+}
+
+/** The same context, whose events are changed on their way to the caller, or dropped. */
+export function withMappedEvents(context: CallContext, mapEvent: MapEvent): CallContext {
+  const tell: CallContext["emit"] = async (event) => {
+    const mapped = mapEvent(event);
+    if (mapped !== undefined) await context.emit(mapped);
+  };
+  return withContext(context, { emit: handled(tell) });
+}
+
+/** The same context, stopped by the limit: what a provider that does not heed its signal says later is dropped. */
+export function withLimit(context: CallContext, limit: TimeLimit): CallContext {
+  const { cancellation } = limit;
+  return withContext(context, {
+    cancellation,
+    emit: handled(async (event) => (cancellation.isAborted ? undefined : context.emit(event))),
+    ask: context.ask === undefined ? undefined : withoutTime(context.ask, limit),
+  });
+}
+
+/** The time that people take to answer is not the tool's. */
+function withoutTime(ask: AskCaller, limit: TimeLimit): AskCaller {
+  return async (question, signal) => {
+    const release = limit.hold();
+    try {
+      return await ask(question, signal);
+    } finally {
+      release();
+    }
+  };
+}
+
+/** A tool that does not wait for what it emits must not end the process when that fails; one that waits hears of it. */
+function handled(emit: CallContext["emit"]): CallContext["emit"] {
+  return (event) => {
+    const told = emit(event);
+    told.catch(() => {});
+    return told;
+  };
 }
