@@ -19,7 +19,7 @@ export interface OpenCall {
   readonly ask: AskCaller | undefined;
 }
 
-export interface AskRouterOptions {
+interface AskRouterOptions {
   /** The name of the server, for messages to callers. */
   readonly server: string;
   readonly clock: Clock;
@@ -34,7 +34,7 @@ export interface AskRouterOptions {
  * Calls that are not known to ask, of callers that can be asked nothing. They are counted and not told apart: a question of
  * any of them is answered in the same way. A question begins a new group, so that it waits for those before it only.
  */
-interface Group extends OpenCall {
+interface QuietGroup extends OpenCall {
   count: number;
   readonly leave: () => void;
 }
@@ -84,8 +84,8 @@ export class AskRouter {
   readonly #asking = new Set<OpenCall>();
   readonly #held = new Set<Held>();
   /** The group of calls that are begun now, and earlier ones that have not ended. */
-  #group: Group = this.#createGroup();
-  readonly #groups = new Set<Group>();
+  #group: QuietGroup = this.#createGroup();
+  readonly #groups = new Set<QuietGroup>();
   readonly #queue = new Set<WaitingTurn>();
   /** Calls that were given up and may still ask something. */
   #ghosts: readonly Ghost[] = [];
@@ -140,8 +140,8 @@ export class AskRouter {
     return call.ask(ask, signal);
   }
 
-  #createGroup(): Group {
-    const group: Group = {
+  #createGroup(): QuietGroup {
+    const group: QuietGroup = {
       about: "",
       owner: undefined,
       ask: undefined,

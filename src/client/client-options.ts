@@ -11,7 +11,7 @@ import type { EraCache } from "./era-cache.ts";
 import type { AskHandlers } from "./handlers.ts";
 
 /** A client whose calls are made for others: what a server asks is asked of the caller it belongs to. */
-export interface RelayOptions {
+interface RelayOptions {
   /** What is declared to a legacy server on behalf of the callers. */
   readonly capabilities: ClientCapabilities;
   /** The name of the server, for messages to callers. */

@@ -20,7 +20,7 @@ export type OnBehalf = <T>(
   work: (spec: RequestSpec) => Promise<T>,
 ) => Promise<T>;
 
-export interface OnBehalfOptions {
+interface OnBehalfOptions {
   readonly deadlines: Deadlines;
   readonly conversations: Pick<Conversations, "agreement">;
   /** Finds the callers of questions, for a client that forwards the calls of others. */

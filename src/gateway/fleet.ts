@@ -19,7 +19,7 @@ import { ServerWords, type Words } from "./server-words.ts";
 import { StartSlots } from "./upstream/start-slots.ts";
 import { Upstream, type UpstreamChange } from "./upstream/upstream.ts";
 
-export interface FleetOptions {
+interface FleetOptions {
   readonly catalog: Catalog;
   readonly parking: Parking;
   readonly kinds: CallerKinds;

@@ -58,7 +58,7 @@ export function toLocalConfig(name: string): readonly ServerConfig[] {
   return parseConfigValue(config, { file: name, env: {} }).servers;
 }
 
-export interface LocalServerOptions {
+interface LocalServerOptions {
   readonly onListError: (name: string, error: unknown) => void;
   readonly onChanged: () => void;
 }
@@ -102,4 +102,25 @@ export function createLocalServer(
     untilListed: (part, context) => lists.untilListed(context, part),
     unavailable: () => new Error(`${name} is always available`),
   };
+}
+
+/** Longest text made of all servers' instructions: it goes into every conversation with a model. */
+const maxInstructions = 16 * 1024;
+
+/** What servers say about how to use them, each under its name; undefined when none says anything. */
+export function joinInstructions(
+  upstreams: Iterable<Pick<GatewayServer, "config" | "health">>,
+): string | undefined {
+  const parts = Array.from(upstreams, ({ config: { name }, health }) => {
+    const text = health.kind === "up" ? health.agreement.instructions?.trim() : undefined;
+    return text === undefined || text === "" ? "" : `# ${name}\n${text}`;
+  }).filter((part) => part !== "");
+  const joined = parts.join("\n\n");
+  return joined === "" ? undefined : cut(joined);
+}
+
+/** Not in the middle of a character. */
+function cut(text: string): string {
+  if (text.length <= maxInstructions) return text;
+  return text.slice(0, maxInstructions).replace(/[\uD800-\uDBFF]$/, "");
 }

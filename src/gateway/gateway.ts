@@ -10,7 +10,7 @@ import { createChangeSource } from "../tools/changes.ts";
 import { anyone, Catalog } from "../tools/compose/catalog.ts";
 import type { Collision } from "../tools/compose/claims.ts";
 import { createComposition } from "../tools/compose/composition.ts";
-import { createGuarded } from "../tools/middleware.ts";
+import { createGuarded } from "../tools/guarded.ts";
 import type { Provider } from "../tools/provider.ts";
 import { anybody, type Authenticate } from "../transports/http/server/handler.ts";
 import { createAccess, createCallerKinds, toNaming } from "./access.ts";
@@ -21,7 +21,7 @@ import type { ConfigIssue, GatewayConfig } from "./config/config.ts";
 import { parseConfigValue } from "./config/parse-config.ts";
 import { Fleet } from "./fleet.ts";
 import { type GatewayOptions, gatewayOptionKeys } from "./gateway-options.ts";
-import { joinInstructions } from "./instructions.ts";
+import { joinInstructions } from "./gateway-server.ts";
 import { openListMemory } from "./list-memory.ts";
 import { isKnownIn, type ListNote, noteList } from "./list-notes.ts";
 import { type GatewayLog, silentLog } from "./log.ts";
@@ -87,7 +87,7 @@ export interface RunningGateway extends Gateway {
   unmatchedRules(): readonly ConfigIssue[];
 }
 
-export interface StartOptions extends GatewayOptions {
+interface StartOptions extends GatewayOptions {
   /** Servers are started when this resolves, such as when a port is claimed; at once without it. */
   readonly startsWhen?: Promise<void>;
 }

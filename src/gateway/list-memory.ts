@@ -14,7 +14,7 @@ import { hideInData } from "./safe-log.ts";
 import { type Listed, listParts } from "./upstream/list-keeper.ts";
 import { createPrivateFile, readPrivateFile, writePrivateFileAsync } from "./user-files.ts";
 
-export interface ListMemoryOptions {
+interface ListMemoryOptions {
   /** Where the files are; it is made when it is first needed. */
   readonly folder: string;
   /** Takes the secrets of the config out of JSON text. */

@@ -7,16 +7,16 @@ import type { GatewayServer } from "./gateway-server.ts";
 import { createServerNames, toPublicName } from "./server-names.ts";
 
 /** The member of a list's `_meta` that says what is missing from it, or was changed in it, and of which server. */
-export const serversKey = "junctor/servers";
+const serversKey = "junctor/servers";
 
 /** A fault as callers and people are told of it. */
-export interface ToldFault {
+interface ToldFault {
   readonly name: string;
   readonly reason: string;
 }
 
 /** Things that were left out and things that were mended, apart; without an empty list. */
-export interface ToldFaults {
+interface ToldFaults {
   readonly leftOut?: readonly ToldFault[];
   readonly mended?: readonly ToldFault[];
 }
@@ -40,7 +40,7 @@ export function tellFaults(faults: readonly ListFault[]): ToldFaults {
 }
 
 /** What a note of a list is made from. */
-export interface NoteSources {
+interface NoteSources {
   readonly servers: readonly GatewayServer[];
   readonly disabled: readonly DisabledServer[];
   readonly naming: Naming;

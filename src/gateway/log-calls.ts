@@ -6,7 +6,7 @@ import type { Middleware } from "../tools/middleware.ts";
 import type { ToolCall } from "../tools/provider.ts";
 import type { GatewayLog } from "./log.ts";
 
-export interface LogCallsOptions {
+interface LogCallsOptions {
   readonly log: GatewayLog;
   readonly clock: Clock;
   readonly ownerOf: OwnerOf;

@@ -5,10 +5,10 @@ export interface GatewayLog {
   warn(facts: object, text: string): void;
   error(facts: object, text: string): void;
   /** Whether lines of a level are written at all. Where it is missing, all are; else nothing is made ready in vain. */
-  isLevelEnabled?(level: LogLevel): boolean;
+  isLevelEnabled?(level: GatewayLogLevel): boolean;
 }
 
-export type LogLevel = "debug" | "info" | "warn" | "error";
+export type GatewayLogLevel = "debug" | "info" | "warn" | "error";
 
 /** Says nothing. */
 export const silentLog: GatewayLog = {

@@ -21,7 +21,7 @@ export interface MiddlewareChain extends AsyncDisposable {
   readonly rateLimit: RateLimit | undefined;
 }
 
-export interface MiddlewareChainOptions {
+interface MiddlewareChainOptions {
   /** The file of the config, for messages. */
   readonly file: string;
   readonly clock: Clock;

@@ -8,7 +8,7 @@ import { Repeats } from "./repeats.ts";
 import type { ServerWords } from "./server-words.ts";
 import { createStderrLog } from "./stderr-log.ts";
 
-export interface OpenServerOptions {
+interface OpenServerOptions {
   readonly log: GatewayLog;
   readonly clock?: Clock;
   /** Ends the processes we started, also when we are killed. */

@@ -1,6 +1,6 @@
 import type { Clock } from "../async/clock.ts";
 
-export interface RepeatsOptions {
+interface RepeatsOptions {
   readonly clock: Clock;
   /** How long something that was told is not told again; doubled each time. A minute. */
   readonly minMs?: number;

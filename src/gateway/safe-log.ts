@@ -1,12 +1,12 @@
 import { rewriteStrings } from "../json/rewrite-strings.ts";
 import { rewriteTexts } from "../json/rewrite-texts.ts";
-import type { GatewayLog, LogLevel } from "./log.ts";
+import type { GatewayLog, GatewayLogLevel } from "./log.ts";
 
 /** A log that never says a secret, wherever in what is logged it turns up. */
 export function createSafeLog(log: GatewayLog, hide: (json: string) => string): GatewayLog {
-  const isEnabled = (level: LogLevel): boolean => log.isLevelEnabled?.(level) ?? true;
+  const isEnabled = (level: GatewayLogLevel): boolean => log.isLevelEnabled?.(level) ?? true;
   const safely =
-    (level: LogLevel) =>
+    (level: GatewayLogLevel) =>
     (facts: object, text: string): void => {
       if (!isEnabled(level)) return;
       const [shownFacts, shownText] = hideEverywhere(JSON.stringify([facts, text]), hide) as [object, string];

@@ -4,7 +4,7 @@ import { type Naming, prefixOf, qualify, unqualified } from "../tools/compose/na
 import type { ServerConfig, ToolRule } from "./config/config.ts";
 
 /** The part of a server's config that says how its things are named. */
-export type NamesConfig = Pick<ServerConfig, "prefix" | "tools">;
+type NamesConfig = Pick<ServerConfig, "prefix" | "tools">;
 
 /** The name callers know a tool or prompt by that no rule of the config renames. */
 export function toPublicName(

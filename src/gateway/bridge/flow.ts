@@ -29,7 +29,7 @@ type End =
 /** Makes the call that may have to be parked. */
 export type Invoke = (context: CallContext) => Promise<Outcome>;
 
-export interface FlowOptions {
+interface FlowOptions {
   readonly clock: Clock;
   /** How long a question waits for others that come with it. */
   readonly gatherMs: number;

@@ -21,7 +21,7 @@ const nothing = toRelayable({}, newestModernRevision);
 const everything = toRelayable(everythingRelayable, newestModernRevision);
 
 /** What is known of the server on the line for everyone, once it is up. */
-export interface ServerEras {
+interface ServerEras {
   /** The era that line speaks. */
   readonly spoken: "modern" | "legacy";
   /** Whether the server turned out not to know the legacy era. */

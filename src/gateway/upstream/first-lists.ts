@@ -4,7 +4,7 @@ import type { ListPart } from "../../tools/fit/list-fault.ts";
 import type { Health } from "./health.ts";
 import { type ListKeeper, listParts } from "./list-keeper.ts";
 
-export interface FirstListsOptions {
+interface FirstListsOptions {
   readonly clock: Clock;
   /** How long after the start of the server a list request waits for it. */
   readonly firstListMs: number;

@@ -15,7 +15,7 @@ export type CreateLine = (
   own: Pick<LineOptions, "keepsAlive" | "onUp" | "onHealth" | "onClient">,
 ) => Line;
 
-export interface LineFactoryOptions {
+interface LineFactoryOptions {
   readonly config: ServerConfig;
   readonly connect: (options: ConnectOptions) => Promise<Client>;
   readonly clock: Clock;

@@ -11,7 +11,7 @@ import { toFailure } from "./to-reason.ts";
 import { isDoubtful } from "./to-upstream-error.ts";
 
 /** What a line tells those who open its client, and wants to be told. */
-export interface LineLife {
+interface LineLife {
   readonly signal: AbortSignal;
   /** Whether a call waits for the client. */
   readonly isUrgent: () => boolean;

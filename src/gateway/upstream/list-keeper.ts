@@ -27,7 +27,7 @@ export interface Listed {
 
 export type ListKind = "tools" | "resources" | "prompts";
 
-export interface ListKeeperOptions {
+interface ListKeeperOptions {
   readonly clock: Clock;
   /** How long changes are waited for that come with the first. */
   readonly gatherMs: number;

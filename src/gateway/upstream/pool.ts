@@ -17,7 +17,7 @@ export interface Lease {
   release(isSpoiled?: boolean): void;
 }
 
-export interface PoolOptions extends LineNews {
+interface PoolOptions extends LineNews {
   readonly config: ServerConfig;
   readonly audiences: Audiences;
   readonly createLine: CreateLine;

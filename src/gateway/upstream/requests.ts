@@ -15,13 +15,9 @@ import type { Pool } from "./pool.ts";
 import type { PooledLine } from "./pooled-line.ts";
 
 /** A request by a client, on behalf of a caller. */
-export type Work = (
-  client: Client,
-  context: CallContext,
-  resumption: Resumption | undefined,
-) => Promise<Outcome>;
+type Work = (client: Client, context: CallContext, resumption: Resumption | undefined) => Promise<Outcome>;
 
-export interface RequestsOptions {
+interface RequestsOptions {
   /** The name of the server. */
   readonly server: string;
   readonly clock: Clock;

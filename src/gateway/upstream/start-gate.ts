@@ -1,6 +1,6 @@
 import type { Clock } from "../../async/clock.ts";
 
-export interface StartGateOptions {
+interface StartGateOptions {
   readonly clock: Clock;
   /** Most starts within the window. */
   readonly maxStarts?: number;

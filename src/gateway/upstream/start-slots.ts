@@ -1,6 +1,6 @@
 import type { Clock } from "../../async/clock.ts";
 
-export interface StartSlotsOptions {
+interface StartSlotsOptions {
   readonly clock: Clock;
   /** Most processes that start at the same time. */
   readonly maxStarts: number;

@@ -41,7 +41,7 @@ export type UpstreamChange = { readonly pooled: PooledLine } & (
   | { readonly kind: "resource"; readonly uri: string }
 );
 
-export interface UpstreamOptions {
+interface UpstreamOptions {
   readonly config: ServerConfig;
   /** Opens a way to the server: as the config says, unless a test wants another. */
   readonly connect: (options: ConnectOptions) => Promise<Client>;

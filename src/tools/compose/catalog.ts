@@ -6,7 +6,7 @@ import { type Claim, type Collision, merge, type Merged } from "./claims.ts";
 import type { MemberLists, Member } from "./member.ts";
 import { createView, type Policy, type Snapshot, type View } from "./view.ts";
 
-export interface CatalogOptions {
+interface CatalogOptions {
   /** Callers of one kind see the same lists. */
   readonly kindOf: (caller: Hearer) => unknown;
   /** Between a member's name and a URI, where a policy judges a resource. */

@@ -10,7 +10,7 @@ import type { Owner } from "./claims.ts";
 import type { Member } from "./member.ts";
 import type { View } from "./view.ts";
 
-export interface CompositionOptions {
+interface CompositionOptions {
   readonly catalog: Catalog;
   /** The part of the catalog a caller may see and use. */
   readonly viewFor: (caller: Hearer) => View;

@@ -8,7 +8,7 @@ import type { MemberLists, Member } from "./member.ts";
 /** Told when a provider could not be listed. */
 export type OnListError = (namespace: string, error: unknown) => void;
 
-export interface PolledListsOptions {
+interface PolledListsOptions {
   readonly name: string;
   readonly provider: Provider;
   readonly onListError: OnListError;

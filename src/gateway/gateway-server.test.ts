@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import { legacyAgreement } from "../../test/support/fake-client.ts";
-import { joinInstructions } from "./instructions.ts";
+import { joinInstructions } from "./gateway-server.ts";
 import type { Health } from "./upstream/health.ts";
 import type { Upstream } from "./upstream/upstream.ts";
 
