@@ -102,8 +102,8 @@ export class Deadline implements Disposable {
   readonly stop: LazyAbort = new LazyAbort();
   /** Whether anything has left; the error says so. */
   isSent = false;
-  /** Called when it is disposed: cheaper than one more promise. */
-  onEnd: (() => void) | undefined;
+  /** Called when it is disposed, with whether something that had left was given up: cheaper than one more promise. */
+  onEnd: ((isGivenUp: boolean) => void) | undefined;
   /** Its number among the running deadlines. */
   number = 0;
   readonly #all: Deadlines;
@@ -158,7 +158,7 @@ export class Deadline implements Disposable {
   [Symbol.dispose](): void {
     this.#terms.caller?.offAbort(this.#giveUp);
     this.#all.end(this);
-    this.onEnd?.();
+    this.onEnd?.(this.isSent && this.stop.isAborted);
   }
 
   readonly #giveUp = (): void => {

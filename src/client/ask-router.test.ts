@@ -171,7 +171,7 @@ describe("calls of callers that can be asked nothing", () => {
     const put = (): Promise<unknown> =>
       router.ask(ask, signal).then(
         ({ value }) => value,
-        (error: { readonly rpcCode?: number }) => error.rpcCode,
+        (error: unknown) => (error as { readonly rpcCode?: number }).rpcCode,
       );
     const begin = (owner: string): OpenCall => {
       const call: OpenCall = { about: "write", owner, ask: async () => RawJson.fromValue(owner) };
@@ -195,8 +195,15 @@ describe("calls of callers that can be asked nothing", () => {
     const question = put();
     // A call that began after the question cannot have asked it.
     router.enterQuietly("read");
-    for (const each of leave) each?.();
+    for (const each of leave) each?.(false);
     await expect(question).resolves.toBe("alice");
+  });
+
+  test("that were given up may still ask, and then no other caller is asked", async () => {
+    const { router, put, begin } = create();
+    router.enterQuietly("read")?.(true);
+    begin("alice");
+    await expect(put()).resolves.toBe(-32602);
   });
 
   test("take turns with others as long as they may ask", () => {

@@ -36,7 +36,7 @@ interface AskRouterOptions {
  */
 interface QuietGroup extends OpenCall {
   count: number;
-  readonly leave: () => void;
+  readonly leave: (isGivenUp: boolean) => void;
 }
 
 /** A question whose call is not known yet. */
@@ -99,7 +99,7 @@ export class AskRouter {
    * The same for a caller that can be asked nothing, and a request that is not known to ask. Gives the function to be called
    * when the call is over; undefined when the request may ask.
    */
-  enterQuietly(about: string): (() => void) | undefined {
+  enterQuietly(about: string): ((isGivenUp: boolean) => void) | undefined {
     if (this.#habits.mayAsk(about)) return undefined;
     this.#group.count++;
     return this.#group.leave;
@@ -116,7 +116,7 @@ export class AskRouter {
 
   /** A call is over. `isAnswered`: the server ended it, so it asks nothing more for it. */
   leave(call: OpenCall, isAnswered: boolean): void {
-    const isGhost = !isAnswered && this.#isLoud(call);
+    const isGhost = !isAnswered;
     this.#open.delete(call);
     this.#loud.delete(call);
     const hasAsked = this.#asking.delete(call);
@@ -140,13 +140,23 @@ export class AskRouter {
     return call.ask(ask, signal);
   }
 
+  #addGhost(owner: unknown): void {
+    const until = this.#options.clock.now() + ghostMs;
+    this.#ghosts = [
+      ...this.#ghosts.filter((ghost) => ghost.owner !== owner).slice(-maxWaiting),
+      { owner, until },
+    ];
+  }
+
   #createGroup(): QuietGroup {
     const group: QuietGroup = {
       about: "",
       owner: undefined,
       ask: undefined,
       count: 0,
-      leave: () => {
+      leave: (isGivenUp) => {
+        // No caller is its owner: the caller that gave it up can be asked nothing.
+        if (isGivenUp) this.#addGhost(group);
         if (--group.count > 0 || !this.#groups.delete(group)) return;
         for (const held of this.#held) this.#narrow(held, group, false);
       },

@@ -1,16 +1,15 @@
 import { expect, test } from "vitest";
 import { legacyAgreement } from "../../test/support/fake-client.ts";
-import { joinInstructions } from "./gateway-server.ts";
+import { type GatewayServer, joinInstructions } from "./gateway-server.ts";
 import type { Health } from "./upstream/health.ts";
-import type { Upstream } from "./upstream/upstream.ts";
 
-const saying = (name: string, instructions: string | undefined, health?: Health): Upstream =>
+const saying = (name: string, instructions: string | undefined, health?: Health): GatewayServer =>
   ({
-    name,
+    config: { name },
     health: health ?? { kind: "up", since: 0, agreement: { ...legacyAgreement, instructions }, connectMs: 0 },
-  }) as unknown as Upstream;
+  }) as unknown as GatewayServer;
 
-test("what each server says stands under its name, and who says nothing is left out", () => {
+test("the instructions of each server stand under its name, and a server without any is left out", () => {
   const servers = [
     saying("github", "  Search first.\n"),
     saying("quiet", undefined),
@@ -21,7 +20,7 @@ test("what each server says stands under its name, and who says nothing is left 
   expect(joinInstructions(servers)).toBe("# github\nSearch first.\n\n# files\nPaths are absolute.");
 });
 
-test("nobody saying anything is nothing", () => {
+test("without instructions of any server there are none", () => {
   expect(joinInstructions([])).toBeUndefined();
   expect(joinInstructions([saying("quiet", undefined)])).toBeUndefined();
 });

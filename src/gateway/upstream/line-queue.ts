@@ -18,9 +18,13 @@ export class LineQueue<Need, Line> {
   readonly #clock: Clock;
   readonly #waiting = new Set<WaitingCall<Need, Line>>();
 
-  constructor(server: string, clock: Clock) {
+  readonly #onWaiting: () => () => void;
+
+  /** `onWaiting` is told when a call begins to wait; the function it gives is called when the call waits no longer. */
+  constructor(server: string, clock: Clock, onWaiting: () => () => void) {
     this.#server = server;
     this.#clock = clock;
+    this.#onWaiting = onWaiting;
   }
 
   /** Resolves with a line when it is this call's turn. Rejects with an `UpstreamError` when there is none in time. */
@@ -28,7 +32,9 @@ export class LineQueue<Need, Line> {
     if (this.#waiting.size >= maxWaiting)
       return Promise.reject(this.#busy(`has more calls waiting than it may (${maxWaiting})`));
     return new Promise((resolve, reject) => {
+      const doneWaiting = this.#onWaiting();
       const end = (): void => {
+        doneWaiting();
         stopTimer();
         signal.removeEventListener("abort", giveUp);
         this.#waiting.delete(waiting);

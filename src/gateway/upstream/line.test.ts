@@ -503,38 +503,3 @@ describe("disposing", () => {
     expect(made.line.health.kind).toBe("stopped");
   });
 });
-
-describe("what callers are told of a failure", () => {
-  const secret = "s3cret";
-  test.each([
-    [
-      "a missing program",
-      new ConnectError(`/opt/${secret}/bin`, `there is no program "/opt/${secret}/bin" here`, {
-        cause: Object.assign(new Error(`spawn /opt/${secret}/bin ENOENT`), { code: "ENOENT" }),
-      }),
-    ],
-    [
-      "a program that may not run",
-      new ConnectError(`/opt/${secret}/bin`, `spawn /opt/${secret}/bin EACCES`, {
-        cause: Object.assign(new Error(`spawn /opt/${secret}/bin EACCES`), { code: "EACCES" }),
-      }),
-    ],
-    [
-      "a refused socket",
-      Object.assign(new Error(`connect ECONNREFUSED ${secret}.internal:80`), { code: "ECONNREFUSED" }),
-    ],
-    ["a status", new HttpError(401, `https://host/${secret}`, secret)],
-    ["a lost child", new ClosedError("outcome_unknown", `node --token=${secret} is gone`)],
-    ["what a child wrote", new ConnectError("cmd", "it exited with code 3", { stderr: secret })],
-    ["a stack", new Error(`it failed\n    at ${secret}`)],
-  ])("%s says neither command nor address", async (_, error) => {
-    const made = make();
-    const waiting = made.line.whenUp(never);
-    await turn();
-    made.last.fail(error);
-    const told = await settle(waiting);
-    expect(told).toBeInstanceOf(UpstreamError);
-    expect((told as Error).message).not.toContain(secret);
-    expect((made.line.health as { reason?: string }).reason).not.toContain(secret);
-  });
-});

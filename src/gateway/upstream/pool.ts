@@ -22,6 +22,8 @@ interface PoolOptions extends LineNews {
   readonly audiences: Audiences;
   readonly createLine: CreateLine;
   readonly clock: Clock;
+  /** Told when a call begins to wait for others to end; the returned function is called when it waits no longer. */
+  readonly onWaiting: () => () => void;
   /** What is known of the server's lists from before. */
   readonly known: Listed | undefined;
 }
@@ -64,7 +66,7 @@ export class Pool implements AsyncDisposable {
     this.#maxLines = this.#isHttp
       ? Math.max(maxHttpLines, maxConnections)
       : Math.max(maxConnections, config.instances);
-    this.#queue = new LineQueue(config.name, options.clock);
+    this.#queue = new LineQueue(config.name, options.clock, options.onWaiting);
     this.everyone = this.#create(audiences.everyone);
   }
 
@@ -134,7 +136,8 @@ export class Pool implements AsyncDisposable {
   }
 
   #create(audience: Audience): PooledLine {
-    const { createLine, clock, known, audiences, ...told } = this.#options;
+    const { createLine, clock, known, audiences, onListed, onResource, onUp, onHealth } = this.#options;
+    const told = { onListed, onResource, onUp, onHealth };
     const isEveryone = audience === audiences.everyone;
     return createPooledLine(audience, {
       isEveryone,

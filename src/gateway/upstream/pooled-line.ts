@@ -5,6 +5,7 @@ import type { Health } from "./health.ts";
 import type { CreateLine } from "./line-factory.ts";
 import type { Line } from "./line.ts";
 import { type Listed, ListKeeper, type ListKind } from "./list-keeper.ts";
+import { Watches } from "./watches.ts";
 
 /** A line of the pool, and what the server lists on it. */
 export interface PooledLine {
@@ -13,6 +14,8 @@ export interface PooledLine {
   readonly reason: string;
   readonly line: Line;
   readonly lists: ListKeeper;
+  /** The resources that are watched on it. */
+  watches: Watches;
   /** The client while the line is up, and the era it speaks. */
   client: Client | undefined;
   era: "modern" | "legacy" | undefined;
@@ -77,11 +80,14 @@ export function createPooledLine(audience: Audience, options: PooledLineOptions)
     onUp: (client) => {
       if (options.isInVain(pooled)) return options.onInVain(pooled);
       if (options.lists) void lists.begin(client);
+      pooled.watches.renew(client);
       options.onUp(pooled, client);
     },
     onHealth: (health, cause) => {
       pooled.era = health.kind === "up" ? health.agreement.mode.kind : undefined;
       if (health.kind !== "up") lists.end();
+      // A caller that watches something hears of it again without having to call first.
+      if (health.kind === "down" && pooled.watches.size > 0) setImmediate(() => line.start());
       options.onHealth(pooled, health, cause);
     },
   });
@@ -90,6 +96,7 @@ export function createPooledLine(audience: Audience, options: PooledLineOptions)
     reason: describeAudience(audience, isEveryone),
     line,
     lists,
+    watches: new Watches(),
     client: undefined,
     era: undefined,
     sessions: new Set(),
@@ -98,5 +105,6 @@ export function createPooledLine(audience: Audience, options: PooledLineOptions)
     usedAt: openedAt,
     isEnding: false,
   };
+  pooled.watches.onMissed = (uri) => options.onResource(pooled, uri);
   return pooled;
 }

@@ -3,6 +3,8 @@ import { type Clock, systemClock } from "../../async/clock.ts";
 import { AskHabits } from "../../client/ask-habits.ts";
 import type { Client } from "../../client/client.ts";
 import type { ConnectOptions } from "../../client/connect.ts";
+import { NotFoundError } from "../../errors/not-found-error.ts";
+import { RpcError, rpcCodes } from "../../errors/rpc-error.ts";
 import { UpstreamError } from "../../errors/upstream-error.ts";
 import type { CacheHints, CompletionResult } from "../../mcp/types.ts";
 import type { CallContext } from "../../tools/context.ts";
@@ -26,13 +28,12 @@ import { describeHealth, type Health, measureAnswer } from "./health.ts";
 import { createLineFactory } from "./line-factory.ts";
 import type { Line } from "./line.ts";
 import type { Listed, ListKind } from "./list-keeper.ts";
-import { Pool } from "./pool.ts";
+import { type Lease, Pool } from "./pool.ts";
 import type { PooledLine } from "./pooled-line.ts";
 import { lacks, Requests } from "./requests.ts";
 import type { StartSlots } from "./start-slots.ts";
 import { type Hide, isDoubtful, toUpstreamError } from "./to-upstream-error.ts";
 import { UpstreamLists } from "./upstream-lists.ts";
-import { Watches } from "./watches.ts";
 
 /** Something about a server behind the gateway changed, on one of its lines. */
 export type UpstreamChange = { readonly pooled: PooledLine } & (
@@ -72,7 +73,6 @@ export class Upstream implements Provider, AsyncDisposable {
   readonly #clock: Clock;
   readonly #lists: UpstreamLists;
   readonly #requests: Requests;
-  readonly #watches: Watches;
   readonly #habits: AskHabits;
   #isClosed = false;
   #stopIdle: (() => void) | undefined;
@@ -90,14 +90,12 @@ export class Upstream implements Provider, AsyncDisposable {
       config,
       audiences,
       clock,
+      onWaiting,
       createLine: createLineFactory({ config, connect, clock, slots, habits: this.#habits, onWaiting }),
       known: predecessor?.isListed === true ? predecessor.listedFor() : options.remembered,
       onListed: (pooled, changed) => onChange({ kind: "listed", changed, pooled }),
       onResource: (pooled, uri) => onChange({ kind: "resource", uri, pooled }),
-      onUp: (pooled, client) => {
-        if (pooled === this.pool.everyone) this.#watches.renew(client);
-        this.#restLater();
-      },
+      onUp: () => this.#restLater(),
       onHealth: (pooled, health, cause) => {
         if (pooled === this.pool.everyone) this.#lists.note(health);
         onChange({ kind: "health", health, cause, pooled });
@@ -106,8 +104,8 @@ export class Upstream implements Provider, AsyncDisposable {
     const { everyone } = this.pool;
     this.#lists = new UpstreamLists({ config, clock, firstListMs, pool: this.pool });
     // A caller that watches a resource goes on watching when the server is replaced.
-    this.#watches = predecessor === undefined ? new Watches() : predecessor.#watches;
-    this.#watches.onMissed = (uri) => onChange({ kind: "resource", uri, pooled: everyone });
+    if (predecessor !== undefined) everyone.watches = predecessor.pool.everyone.watches;
+    everyone.watches.onMissed = (uri) => onChange({ kind: "resource", uri, pooled: everyone });
     this.#requests = new Requests({
       server: config.name,
       clock,
@@ -236,16 +234,11 @@ export class Upstream implements Provider, AsyncDisposable {
     return andThen(this.looked(context, part), () => this.listedFor(context)[part]);
   }
 
-  /** A resource is watched on the caller's line; on the line for everyone it is watched once for all. */
+  /** A resource is watched on the caller's line, once for all its callers. */
   async #watch(uri: string, context: CallContext): Promise<() => void> {
     const lease = await this.pool.lendListed(context, context.signal);
     try {
-      const { everyone } = this.pool;
-      const stop = await this.#watches.watch(uri, context, {
-        lease,
-        everyone,
-        isShared: this.config.sharing === "shared",
-      });
+      const stop = await this.#watchOn(lease, uri, context);
       return () => {
         stop();
         lease.release();
@@ -255,6 +248,20 @@ export class Upstream implements Provider, AsyncDisposable {
       lease.release();
       throw this.#failed(error, lease.pooled.line);
     }
+  }
+
+  async #watchOn({ client, pooled }: Lease, uri: string, context: CallContext): Promise<() => void> {
+    const { everyone } = this.pool;
+    try {
+      return await pooled.watches.add(uri, client);
+    } catch (error) {
+      // Some servers watch for modern clients only, though they speak to legacy ones too.
+      const isUnknown = error instanceof RpcError && error.rpcCode === rpcCodes["rpc.method_not_found"];
+      const isLess = isUnknown || error instanceof NotFoundError;
+      if (pooled === everyone || !isLess || this.config.sharing !== "shared") throw error;
+    }
+    pooled.watchesElsewhere = true;
+    return everyone.watches.add(uri, await everyone.line.whenUp(context.signal));
   }
 
   async #complete(request: CompletionRequest, context: CallContext): Promise<CompletionResult> {
@@ -276,7 +283,7 @@ export class Upstream implements Provider, AsyncDisposable {
     if (idleStopMs === undefined || this.#isClosed) return;
     this.#stopIdle?.();
     this.#stopIdle = this.#clock.timer(idleStopMs, () => {
-      if (this.inFlight === 0 && this.#watches.size === 0) void this.pool.everyone.line.rest();
+      if (this.inFlight === 0 && this.pool.everyone.watches.size === 0) void this.pool.everyone.line.rest();
     });
   }
 

@@ -1,11 +1,8 @@
 import type { Client } from "../../client/client.ts";
 import { NotFoundError } from "../../errors/not-found-error.ts";
-import { RpcError, rpcCodes } from "../../errors/rpc-error.ts";
-import { type CallContext, createCallContext } from "../../tools/context.ts";
-import type { Lease } from "./pool.ts";
-import type { PooledLine } from "./pooled-line.ts";
+import { createCallContext } from "../../tools/context.ts";
 
-/** A resource somebody watches. */
+/** A resource that is watched. */
 interface Watched {
   count: number;
   /** The server was started anew and did not agree again. */
@@ -14,15 +11,7 @@ interface Watched {
   stop: Promise<() => void>;
 }
 
-/** Where a caller's watches belong. */
-interface WatchPlace {
-  readonly lease: Pick<Lease, "client" | "pooled">;
-  readonly everyone: PooledLine;
-  /** Whether callers share the state of the server, so that another line may watch for them. */
-  readonly isShared: boolean;
-}
-
-/** The resources of one server that are watched: asked for once, however many watch, and again when it was started anew. */
+/** The resources that are watched on one line: asked for once, however many watch, and again when it was started anew. */
 export class Watches {
   /** Told of resources that may have changed while the server was away. Set by the upstream that has the watches now. */
   onMissed: (uri: string) => void = () => {};
@@ -30,25 +19,6 @@ export class Watches {
 
   get size(): number {
     return this.#watched.size;
-  }
-
-  /** Watches a resource on the caller's line; on the line for everyone it is watched once for all. */
-  async watch(
-    uri: string,
-    context: CallContext,
-    { lease: { client, pooled }, everyone, isShared }: WatchPlace,
-  ): Promise<() => void> {
-    if (pooled === everyone) return this.add(uri, client);
-    try {
-      const stop = await client.resources?.watch?.(uri, context);
-      if (stop !== undefined) return stop;
-    } catch (error) {
-      // Some servers watch for modern clients only, though they speak to legacy ones too.
-      const isUnknown = error instanceof RpcError && error.rpcCode === rpcCodes["rpc.method_not_found"];
-      if (!isUnknown || !isShared) throw error;
-    }
-    pooled.watchesElsewhere = true;
-    return this.add(uri, await everyone.line.whenUp(context.signal));
   }
 
   async add(uri: string, client: Client): Promise<() => void> {
@@ -82,7 +52,7 @@ export class Watches {
     const stop = watch(uri, client);
     entry.isRefused = false;
     entry.stop = stop;
-    // A server that no longer has it says so; whoever watches hears of a change and finds out.
+    // A server that no longer has it says so; a caller that watches it hears of a change and finds out.
     stop.catch(() => {
       if (entry.stop === stop) entry.isRefused = true;
     });
