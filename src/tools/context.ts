@@ -101,11 +101,9 @@ export const nothing = (): Promise<void> => Promise.resolve();
 /** Where there is a cancellation, the signal is made from it. */
 type ContextFacts = Omit<CallContext, "signal"> & Partial<Pick<CallContext, "signal">>;
 
-type Mutable<T> = { -readonly [Key in keyof T]: T[Key] };
-
 /** A context from all of its facts. */
 export function toContext(facts: ContextFacts): CallContext {
-  return new LazySignal(facts) as LazySignal & CallContext;
+  return new LazySignal(facts);
 }
 
 /**
@@ -114,24 +112,36 @@ export function toContext(facts: ContextFacts): CallContext {
  */
 class LazySignal {
   cancellation: Cancellation;
+  declare readonly caller: CallContext["caller"];
+  declare readonly revision: CallContext["revision"];
+  declare readonly capabilities: CallContext["capabilities"];
+  declare readonly clientInfo: CallContext["clientInfo"];
+  declare readonly meta: CallContext["meta"];
+  declare readonly headers: CallContext["headers"];
+  declare readonly wantsProgress: CallContext["wantsProgress"];
+  declare readonly logLevel: CallContext["logLevel"];
+  declare readonly session: CallContext["session"];
+  declare readonly ask: CallContext["ask"];
+  declare readonly visited: CallContext["visited"];
+  declare readonly emit: CallContext["emit"];
+  declare readonly release: CallContext["release"];
 
   constructor(facts: ContextFacts) {
     this.cancellation =
       facts.cancellation ?? (facts.signal === undefined ? new LazyAbort() : fromSignal(facts.signal));
-    const context = this as unknown as Mutable<CallContext>;
-    context.caller = facts.caller;
-    context.revision = facts.revision;
-    context.capabilities = facts.capabilities;
-    context.clientInfo = facts.clientInfo;
-    context.meta = facts.meta;
-    context.headers = facts.headers;
-    context.wantsProgress = facts.wantsProgress;
-    context.logLevel = facts.logLevel;
-    context.session = facts.session;
-    context.ask = facts.ask;
-    context.visited = facts.visited;
-    context.emit = facts.emit;
-    context.release = facts.release;
+    this.caller = facts.caller;
+    this.revision = facts.revision;
+    this.capabilities = facts.capabilities;
+    this.clientInfo = facts.clientInfo;
+    this.meta = facts.meta;
+    this.headers = facts.headers;
+    this.wantsProgress = facts.wantsProgress;
+    this.logLevel = facts.logLevel;
+    this.session = facts.session;
+    this.ask = facts.ask;
+    this.visited = facts.visited;
+    this.emit = facts.emit;
+    this.release = facts.release;
   }
 
   get signal(): AbortSignal {
