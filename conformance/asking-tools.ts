@@ -1,4 +1,5 @@
 import { type Ask, type Content, elicit, inputRequired, type Registry, sample, text } from "junctor";
+import { fieldsWithChoices, fieldsWithDefaults } from "./samples.ts";
 
 const messageInput = (name: string): { readonly [keyword: string]: unknown } => ({
   type: "object",
@@ -33,28 +34,13 @@ export function registerAskingTools(registry: Registry): void {
     },
   );
 
-  registerForm(registry, "test_elicitation_sep1034_defaults", "Asks with default values", {
-    name: { type: "string", default: "John Doe" },
-    age: { type: "integer", default: 30 },
-    score: { type: "number", default: 95.5 },
-    status: { type: "string", enum: ["active", "inactive", "pending"], default: "active" },
-    verified: { type: "boolean", default: true },
-  });
-
-  registerForm(registry, "test_elicitation_sep1330_enums", "Asks with every kind of choice", {
-    untitledSingle: { type: "string", enum: ["option1", "option2", "option3"] },
-    titledSingle: { type: "string", oneOf: titled("First Option", "Second Option", "Third Option") },
-    legacyEnum: {
-      type: "string",
-      enum: ["opt1", "opt2", "opt3"],
-      enumNames: ["Option One", "Option Two", "Option Three"],
-    },
-    untitledMulti: { type: "array", items: { type: "string", enum: ["option1", "option2", "option3"] } },
-    titledMulti: {
-      type: "array",
-      items: { anyOf: titled("First Choice", "Second Choice", "Third Choice") },
-    },
-  });
+  registerForm(registry, "test_elicitation_sep1034_defaults", "Asks with default values", fieldsWithDefaults);
+  registerForm(
+    registry,
+    "test_elicitation_sep1330_enums",
+    "Asks with every kind of choice",
+    fieldsWithChoices,
+  );
 }
 
 function registerForm(
@@ -68,10 +54,6 @@ function registerForm(
     if (form === undefined) return inputRequired({ form: elicit("Please fill in the form", fields) });
     return `Elicitation completed: ${describe(form)}`;
   });
-}
-
-function titled(...titles: readonly string[]): readonly object[] {
-  return titles.map((title, index) => ({ const: `value${index + 1}`, title }));
 }
 
 function describe(answer: { readonly action: string; readonly content?: unknown }): string {

@@ -11,6 +11,7 @@ import {
   type SuiteRevision,
 } from "./suite.ts";
 import {
+  describeServer,
   everyThrough,
   inexpressible,
   isBridged,
@@ -40,10 +41,11 @@ const { values } = parseArgs({
     side: { type: "string", multiple: true },
     through: { type: "string" },
     serves: { type: "string" },
+    "sdk-v2": { type: "boolean", default: false },
     gateway: { type: "boolean", default: false },
   },
 });
-const throughs = values.gateway ? everyThrough : parseThrough(values.through, values.serves);
+const throughs = values.gateway ? everyThrough : parseThrough(values);
 const revisions = (Object.keys(alsoRequired) as SuiteRevision[]).filter(
   (revision) => values.revision?.includes(revision) ?? true,
 );
@@ -60,7 +62,7 @@ try {
   using suite = openSuite();
   console.log(`Official MCP conformance suite ${suite.version}`);
   for (const through of throughs) {
-    console.log(`\nThrough a gateway, ${through.transport}, server of ${through.serves} eras`);
+    console.log(`\nThrough a gateway, ${through.transport}, ${describeServer(through)}`);
     await using gateway = await startThrough(through);
     await runAll(suite, gateway.url, through);
   }

@@ -1,30 +1,51 @@
 import { fileURLToPath } from "node:url";
 import { createGateway, listenHttp, type ServerOptions } from "junctor";
 import { createEverythingServer } from "./everything-server.ts";
+import { listenSdkV2 } from "./sdk-v2-listen.ts";
 import type { SuiteRevision } from "./suite.ts";
 
 type Serves = NonNullable<ServerOptions["serves"]>;
 
-/** A gateway between the suite and our everything-server. */
+/** A gateway between the suite and an everything-server. */
 export interface Through {
+  /** What that server is written with. */
+  readonly kit: "junctor" | "sdk-v2";
   /** How the gateway reaches the server behind it. */
   readonly transport: "stdio" | "http";
   /** Which eras that server serves. */
   readonly serves: Serves;
 }
 
-/** Every gateway the suite is run through. */
-export const everyThrough: readonly Through[] = (["stdio", "http"] as const).flatMap((transport) =>
-  (["both", "legacy", "modern"] as const).map((serves) => ({ transport, serves })),
-);
+const transports = ["stdio", "http"] as const;
 
-/** Reads `--through stdio|http` and `--serves both|legacy|modern`. */
-export function parseThrough(transport: string | undefined, serves = "both"): readonly Through[] {
-  if (transport === undefined) return [];
-  if (transport !== "stdio" && transport !== "http") throw new TypeError("--through takes stdio or http");
+/** Every gateway the suite is run through. */
+export const everyThrough: readonly Through[] = transports.flatMap((transport) => [
+  ...(["both", "legacy", "modern"] as const).map(
+    (serves) => ({ kit: "junctor", transport, serves }) satisfies Through,
+  ),
+  { kit: "sdk-v2", transport, serves: "both" },
+]);
+
+/** Reads `--through stdio|http`, `--serves both|legacy|modern` and `--sdk-v2`. */
+export function parseThrough(values: {
+  readonly through?: string | undefined;
+  readonly serves?: string | undefined;
+  readonly "sdk-v2": boolean;
+}): readonly Through[] {
+  const { through, serves = "both", "sdk-v2": isSdkV2 } = values;
+  const chosen = transports.filter((transport) => (through ?? transport) === transport);
+  if (chosen.length === 0) throw new TypeError("--through takes stdio or http");
+  if (isSdkV2 && serves === "both") return chosen.map((transport) => ({ kit: "sdk-v2", transport, serves }));
+  if (isSdkV2) throw new TypeError("The server of --sdk-v2 serves both eras");
+  if (through === undefined) return [];
   if (serves !== "both" && serves !== "legacy" && serves !== "modern")
     throw new TypeError("--serves takes both, legacy or modern");
-  return [{ transport, serves }];
+  return chosen.map((transport) => ({ kit: "junctor", transport, serves }));
+}
+
+/** The server behind the gateway, for the report. */
+export function describeServer({ kit, serves }: Through): string {
+  return kit === "sdk-v2" ? "server of the official SDK v2" : `server of ${serves} eras`;
 }
 
 /** Whether the suite of a revision says something here: of a server of one era, only clients of the other do. */
@@ -50,16 +71,17 @@ export function inexpressible(
 }
 
 /** A gateway on a free port, with the everything-server behind it under its own names. */
-export async function startThrough({
-  transport,
-  serves,
-}: Through): Promise<AsyncDisposable & { readonly url: string }> {
+export async function startThrough(through: Through): Promise<AsyncDisposable & { readonly url: string }> {
+  const { kit, transport, serves } = through;
   const behind =
-    transport === "http" ? await listenHttp(createEverythingServer({ serves }), { port: 0 }) : undefined;
+    transport === "stdio"
+      ? undefined
+      : kit === "sdk-v2"
+        ? await listenSdkV2(0)
+        : await listenHttp(createEverythingServer({ serves }), { port: 0 });
   const config = {
-    mcpServers: { everything: behind === undefined ? toChild(serves) : { url: behind.url } },
-    // The suite walks away from calls that wait for an answer; each holds a line until it expires.
-    junctor: { servers: { everything: { prefix: false, maxConnections: 64 } } },
+    mcpServers: { everything: behind === undefined ? toChild(through) : { url: behind.url } },
+    junctor: { servers: { everything: { prefix: false, ...toSettings(through) } } },
   };
   const gateway = await createGateway(config, { firstListMs: 12_000 });
   await gateway.ready;
@@ -75,7 +97,15 @@ export async function startThrough({
   };
 }
 
-function toChild(serves: Serves): object {
+function toSettings({ kit, transport }: Through): object {
+  // The suite walks away from calls that wait for an answer; each holds a line until it expires.
+  if (kit === "junctor") return { maxConnections: 64 };
+  // A process of the SDK speaks one era, so callers of two eras need a process each.
+  return transport === "stdio" ? { sharing: "perSession" } : {};
+}
+
+function toChild({ kit, serves }: Through): object {
   const module = fileURLToPath(new URL("serve.js", import.meta.url));
-  return { command: process.execPath, args: [module, "--stdio", "--serves", serves] };
+  const which = kit === "sdk-v2" ? ["--sdk-v2"] : ["--serves", serves];
+  return { command: process.execPath, args: [module, "--stdio", ...which] };
 }
