@@ -91,8 +91,8 @@ export function createConversation(
   /** The rank of the level a legacy server was told. */
   let logRank: number = Number.POSITIVE_INFINITY;
   let underway = 0;
-  /** Those among them that listen to changes, and are never done. */
-  let listens = 0;
+  /** Requests among them that log nothing of a call: lists, and listening to changes, which is never done. */
+  let besides = 0;
   /** A request was given up, and the server may go on talking about it for a while. */
   let strayUntil = 0;
   let idle: Deferred<void> | undefined;
@@ -126,7 +126,7 @@ export function createConversation(
     }
     // A server that was once told to log does so for every call: the message is about one only if there is no other, and
     // none that was given up a moment ago.
-    const isAboutOne = loggers.size === 1 && underway - listens === 1 && clock.now() >= strayUntil;
+    const isAboutOne = loggers.size === 1 && underway - besides === 1 && clock.now() >= strayUntil;
     const event = method === "notifications/message" && isAboutOne ? toLog(params) : undefined;
     if (event === undefined) notified(notification);
     else for (const logger of loggers.values()) logger(event);
@@ -143,15 +143,15 @@ export function createConversation(
       const token = isHeard && spec.wantsProgress !== false ? listeners.add(onEvent) : undefined;
       const logger = isHeard && logLevel !== undefined ? loggers.add(onEvent) : undefined;
       if (isHeard && logLevel !== undefined) setLogLevel(logLevel);
-      const isListen = method === "subscriptions/listen";
+      const isBesides = method === "subscriptions/listen" || method.endsWith("/list");
       underway++;
-      if (isListen) listens++;
+      if (isBesides) besides++;
       const enveloped = addEnvelope(params, { progressToken: token, logLevel, capabilities, meta });
       const hasEvents = onAsked !== undefined || logLevel !== undefined;
       const events = hasEvents ? () => eventsOf(spec) : undefined;
       const answer = link.request({ method, params: enveloped, stop, about, mirrored, onSent, events });
       return ending(answer, () => {
-        if (isListen) listens--;
+        if (isBesides) besides--;
         else if (stop.isAborted && (logLevel !== undefined || isLegacy)) strayUntil = clock.now() + strayMs;
         if (token !== undefined) listeners.delete(token);
         if (logger !== undefined) loggers.delete(logger);

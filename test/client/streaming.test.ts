@@ -110,4 +110,23 @@ describe("the log of a call", () => {
     await client.callTool("echo", { message: "" });
     expect(logs).toEqual([{ kind: "log", level: "info", data: { a: 1 }, logger: "x" }]);
   });
+
+  test("comes with its events while a list is on its way", async () => {
+    const log = { jsonrpc: "2.0", method: "notifications/message", params: { level: "info", data: "begun" } };
+    const pipe = new FakePipe(
+      modernScript({
+        first: ({ method }) => {
+          if (method === "tools/call") pipe.send(log);
+          return method === "tools/list" ? "silence" : undefined;
+        },
+      }),
+    );
+    const client = await connect(pipe.target);
+    client.listTools().catch(() => {});
+    await pipe.heard("tools/list");
+    const seen: CallEvent[] = [];
+    const onEvent = (event: CallEvent): void => void seen.push(event);
+    await client.callTool("echo", { message: "" }, { logLevel: "info", onEvent, validate: false });
+    expect(seen).toEqual([{ kind: "log", level: "info", data: "begun" }]);
+  });
 });
