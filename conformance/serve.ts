@@ -1,9 +1,8 @@
 import { parseArgs } from "node:util";
-import { serveStdio as serveSdkV2Stdio } from "@modelcontextprotocol/server/stdio";
 import { listenHttp, serveStdio, type ServerOptions } from "junctor";
 import { createEverythingServer } from "./everything-server.ts";
-import { listenSdkV2 } from "./sdk-v2-listen.ts";
-import { createSdkV2Factory } from "./sdk-v2-server.ts";
+
+type Serves = NonNullable<ServerOptions["serves"]>;
 
 const usage =
   "Usage: npm run conformance:server -- [--port N | --stdio] [--serves both|legacy|modern | --sdk-v2]";
@@ -22,13 +21,25 @@ if (!isServes(values.serves) || !Number.isInteger(port) || port < 0 || port > 65
   process.exit(2);
 }
 
-if (values["sdk-v2"]) {
-  if (values.stdio) serveSdkV2Stdio(createSdkV2Factory());
-  else await listenUntilSignal(await listenSdkV2(port));
-} else {
-  const server = createEverythingServer({ serves: values.serves });
+if (values["sdk-v2"]) await serveSdkV2();
+else await serveOurs(values.serves);
+
+async function serveOurs(serves: Serves): Promise<void> {
+  const server = createEverythingServer({ serves });
   if (values.stdio) await serveStdio(server);
   else await listenUntilSignal(await listenHttp(server, { port }));
+}
+
+/** Imports what it needs only now: a gateway that shares a process with no other session starts many. */
+async function serveSdkV2(): Promise<void> {
+  if (values.stdio) {
+    const sdk = await import("@modelcontextprotocol/server/stdio");
+    const { createSdkV2Factory } = await import("./sdk-v2-server.ts");
+    sdk.serveStdio(createSdkV2Factory());
+  } else {
+    const { listenSdkV2 } = await import("./sdk-v2-listen.ts");
+    await listenUntilSignal(await listenSdkV2(port));
+  }
 }
 
 async function listenUntilSignal(listener: { readonly url: string; close(): Promise<void> }): Promise<void> {
@@ -40,6 +51,6 @@ async function listenUntilSignal(listener: { readonly url: string; close(): Prom
   await listener.close();
 }
 
-function isServes(value: string): value is NonNullable<ServerOptions["serves"]> {
+function isServes(value: string): value is Serves {
   return value === "both" || value === "legacy" || value === "modern";
 }

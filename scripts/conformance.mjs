@@ -2,6 +2,7 @@
 // built yet.
 //
 //   npm run conformance                         the official suite against our own server and client
+//   npm run conformance:gateway                 the same through a gateway, also to a server of the official SDK
 //   npm run conformance:server -- --port N      the server alone
 //
 // conformance/README.md has their options.
