@@ -10,7 +10,7 @@ import { createChangeSource } from "../tools/changes.ts";
 import { anyone, Catalog } from "../tools/compose/catalog.ts";
 import type { Collision } from "../tools/compose/claims.ts";
 import { createComposition } from "../tools/compose/composition.ts";
-import { createGuarded } from "../tools/guarded.ts";
+import { createGuarded } from "../tools/middleware.ts";
 import type { Provider } from "../tools/provider.ts";
 import { anybody, type Authenticate } from "../transports/http/server/handler.ts";
 import { createAccess, createCallerKinds, toNaming } from "./access.ts";

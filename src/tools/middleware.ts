@@ -139,6 +139,36 @@ interface AdmittedCall {
   readonly isVisible: boolean;
 }
 
+/** A provider whose middleware may be replaced while it is used. Its other facets are those it had at first. */
+export interface Guarded {
+  readonly provider: Provider;
+  replace(middlewares: readonly Middleware[]): void;
+}
+
+/** Like {@link withMiddleware}, with middleware that may be replaced. */
+export function createGuarded(base: Provider, middlewares: readonly Middleware[]): Guarded {
+  let guarded = withMiddleware(base, middlewares);
+  return {
+    provider: {
+      ...base,
+      get cacheHints() {
+        return guarded.cacheHints;
+      },
+      listMeta: (list) => guarded.listMeta?.(list),
+      listTools: (context) => guarded.listTools(context),
+      // A middleware may filter, and then only its list says which tools there are.
+      toolNamed: (name, context) =>
+        guarded.toolNamed === undefined
+          ? andThen(guarded.listTools(context), (tools) => tools.find((tool) => tool.name === name))
+          : guarded.toolNamed(name, context),
+      callTool: (call, context) => guarded.callTool(call, context),
+    },
+    replace: (next) => {
+      guarded = withMiddleware(base, next);
+    },
+  };
+}
+
 /** Runs the rest of a call, and the middleware's `afterCall` on whatever end it has. */
 function endWith(
   middleware: Middleware,
@@ -191,17 +221,18 @@ function facetsOf(provider: Provider): Omit<Provider, "listTools" | "callTool"> 
     ...(provider.onChange === undefined
       ? {}
       : { onChange: (listener) => provider.onChange?.(listener) ?? (() => {}) }),
+    ...(provider.mayHear === undefined ? {} : { mayHear: provider.mayHear.bind(provider) }),
   };
 }
 
 /** What middlewares asked for a call besides what is called. The provider does not get to see it. */
-export type CallTerms = Pick<ToolCall, "timeoutMs" | "mapEvent">;
+type CallTerms = Pick<ToolCall, "timeoutMs" | "mapEvent">;
 
 /** Nothing was asked for. */
-export const noTerms: CallTerms = {};
+const noTerms: CallTerms = {};
 
 /** The terms of outer middlewares together with those of a call. */
-export function addTerms(outer: CallTerms, call: ToolCall): CallTerms {
+function addTerms(outer: CallTerms, call: ToolCall): CallTerms {
   if (!hasTerms(call)) return outer;
   const { timeoutMs = Infinity, mapEvent } = call;
   if (!(timeoutMs >= 0)) throw new RangeError(`timeoutMs must be a number of milliseconds, not ${timeoutMs}`);
@@ -212,14 +243,14 @@ export function addTerms(outer: CallTerms, call: ToolCall): CallTerms {
 }
 
 /** The call as the next one in the chain gets it. */
-export function withoutTerms(call: ToolCall): ToolCall {
+function withoutTerms(call: ToolCall): ToolCall {
   if (!hasTerms(call)) return call;
   const { timeoutMs: _, mapEvent: __, ...bare } = call;
   return bare;
 }
 
 /** Calls a tool under terms. No timer and no listener is left when it settles. */
-export function callUnder(
+function callUnder(
   { timeoutMs = Infinity, mapEvent }: CallTerms,
   { provider, clock }: { readonly provider: Provider; readonly clock: Clock },
   call: ToolCall,
