@@ -18,6 +18,7 @@ interface Routed {
   readonly sent: string[];
   begin(name: string, about?: string, signal?: AbortSignal): OpenCall;
   end(call: OpenCall, isAnswered?: boolean): void;
+  attributed(call: OpenCall): void;
   /** Asks, and gives what came of it as text. */
   put(signal?: AbortSignal): Promise<string>;
 }
@@ -60,6 +61,7 @@ function createRouted(): Routed {
       return call;
     },
     end: (call, isAnswered = true) => router.leave(call, isAnswered),
+    attributed: (call) => router.attributed(call),
     put: (signal = new AbortController().signal) =>
       router.ask(ask, signal).then(
         ({ value }) => String(value),
@@ -244,6 +246,16 @@ describe("calls that may ask", () => {
     expect(sent).toEqual(["alice"]);
     await clock.advance(1);
     expect(sent).toEqual(["alice", "bob"]);
+  });
+
+  test("need no turns once one of them asked on a stream of its own", async () => {
+    const { begin, sent, clock, attributed } = createRouted();
+    const alice = begin("alice");
+    begin("bob");
+    attributed(alice);
+    await clock.advance(0);
+    begin("carol");
+    expect(sent).toEqual(["alice", "bob", "carol"]);
   });
 
   test("are told after a minute that they were not sent", async () => {

@@ -114,6 +114,14 @@ export class AskRouter {
     return this.#turn(call, stop);
   }
 
+  /** A call asked something on a stream of its own, which says whose the question is: its like need no turns. */
+  attributed(call: OpenCall): void {
+    if (!this.#loud.has(call)) return;
+    this.#habits.noteQuiet(call.about);
+    if (!this.#isLoud(call)) this.#loud.delete(call);
+    this.#serveQueue();
+  }
+
   /** A call is over. `isAnswered`: the server ended it, so it asks nothing more for it. */
   leave(call: OpenCall, isAnswered: boolean): void {
     const isGhost = !isAnswered;

@@ -88,7 +88,13 @@ async function inTurn<T>(
     return await work(
       asker === undefined
         ? spec
-        : { ...spec, onAsked: (request, asking) => answerBy(asker, request, asking) },
+        : {
+            ...spec,
+            onAsked: (request, asking) => {
+              router.attributed(call);
+              return answerBy(asker, request, asking);
+            },
+          },
     );
   } finally {
     router.leave(call, !deadline.stop.isAborted || !deadline.isSent);
