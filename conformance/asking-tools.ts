@@ -34,6 +34,16 @@ export function registerAskingTools(registry: Registry): void {
     },
   );
 
+  registry.register(
+    "test_missing_capability",
+    { description: "Asks the client's model, which a client may not have declared" },
+    (_, { answers }) => {
+      if (answers.sampled("reply") === undefined)
+        return inputRequired({ reply: sampleText("Say hello", 10) });
+      return "The client declared sampling.";
+    },
+  );
+
   registerForm(registry, "test_elicitation_sep1034_defaults", "Asks with default values", fieldsWithDefaults);
   registerForm(
     registry,

@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from "node:timers/promises";
-import { audio, embedResource, image, missingCapability, type Registry, text, ToolError } from "junctor";
+import { audio, embedResource, image, type Registry, text, ToolError } from "junctor";
 import { contactSchema, pixelPng, silentWav } from "./samples.ts";
 
 const stepMs = 50;
@@ -25,15 +25,6 @@ export function registerPlainTools(registry: Registry): void {
       },
     },
     ({ region, level }) => `region=${JSON.stringify(region)}, level=${JSON.stringify(level)}`,
-  );
-
-  registry.register(
-    "test_missing_capability",
-    { description: "Refuses clients that did not declare sampling" },
-    (_, { capabilities }) => {
-      if (capabilities.sampling === undefined) throw missingCapability({ sampling: {} });
-      return "The client declared sampling.";
-    },
   );
 }
 

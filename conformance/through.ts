@@ -56,7 +56,7 @@ export function isBridged(revision: SuiteRevision, through: Through | undefined)
 
 /** The scenarios that no gateway can pass, and why. */
 export function inexpressible(
-  { serves }: Through,
+  { serves, transport }: Through,
   revision: SuiteRevision,
 ): { readonly [scenario: string]: string } {
   if (revision === "2025-11-25")
@@ -67,8 +67,12 @@ export function inexpressible(
   return {
     "input-required-result-basic-elicitation": reason,
     "input-required-result-ignore-extra-params": reason,
+    ...(transport === "stdio" ? { "input-required-result-capability-check": toldEverything } : {}),
   };
 }
+
+const toldEverything =
+  "one process is for all callers and is told all that can be asked through a gateway, so it cannot leave out a question";
 
 /** A gateway on a free port, with the everything-server behind it under its own names. */
 export async function startThrough(through: Through): Promise<AsyncDisposable & { readonly url: string }> {
@@ -98,8 +102,8 @@ export async function startThrough(through: Through): Promise<AsyncDisposable & 
 }
 
 function toSettings({ kit, transport }: Through): object {
-  // The suite walks away from calls that wait for an answer; each holds a line until it expires.
-  if (kit === "junctor") return { maxConnections: 64 };
+  // The suite walks away from calls that wait for an answer, and the next call waits until such a call is given up.
+  if (kit === "junctor") return { answerWithinMs: 200 };
   // A process of the SDK speaks one era, so callers of two eras need a process each.
   return transport === "stdio" ? { sharing: "perSession" } : {};
 }

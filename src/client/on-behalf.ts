@@ -5,8 +5,16 @@ import { ToolError } from "../errors/tool-error.ts";
 import { RawJson } from "../json/raw.ts";
 import type { Notification, Request } from "../jsonrpc/message.ts";
 import { carriedMeta } from "../mcp/meta.ts";
-import { pagesOf, toAsk, visitIdOf, visitedMethod } from "../mcp/question.ts";
-import { toRelayable } from "../mcp/revision.ts";
+import {
+  lacking,
+  missingCapability,
+  notOffered,
+  pagesOf,
+  toAsk,
+  visitIdOf,
+  visitedMethod,
+} from "../mcp/question.ts";
+import { isLegacyRevision, toRelayable } from "../mcp/revision.ts";
 import type { Ask } from "../mcp/types.ts";
 import { type AskCaller, type CallContext, type CallEvent, withContext } from "../tools/context.ts";
 import type { AskRouter, OpenCall } from "./ask-router.ts";
@@ -38,13 +46,26 @@ export function createOnBehalf({ deadlines, conversations, router, visits }: OnB
       deadline.onEnd = context.ask === undefined ? router.enterQuietly(about) : undefined;
       if (deadline.onEnd !== undefined) return work(spec);
       const owner = context.session ?? context.caller;
-      return inTurn(router, { about, owner, ask: context.ask, deadline }, spec, work);
+      if (context.ask !== undefined || isLegacyRevision(context.revision))
+        return inTurn(router, { about, owner, ask: context.ask, deadline }, spec, work);
+      return lackingAll((ask) => inTurn(router, { about, owner, ask, deadline }, spec, work));
     });
   };
   return (context, about, work) =>
     context.visited === undefined
       ? make(context, about, work)
       : visits.heed(context, (heeding) => make(heeding, about, work));
+}
+
+/** A modern caller that can be asked nothing is told what it lacks, once the server that asked for it has ended the call. */
+async function lackingAll<T>(make: (ask: AskCaller) => Promise<T>): Promise<T> {
+  let missing: RpcError | undefined;
+  const result = await make((question) => {
+    missing = missingCapability(lacking(question, {}) ?? {});
+    return Promise.reject(notOffered(question, {}));
+  });
+  if (missing !== undefined) throw missing;
+  return result;
 }
 
 /** How a request is made under a deadline. */

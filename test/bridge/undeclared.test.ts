@@ -63,11 +63,17 @@ describe("a server that asks anyway", () => {
     });
   });
 
-  // Calls of those who declare nothing share a line, on which nothing tells whose a question is.
-  test.each<Kind>(["form", "url", "sample", "roots"])(
-    "for %s, of a modern caller that declares nothing, is refused, and ends its call itself",
-    async (kind) => {
-      expect(await call(kind, {})).toMatchObject({ result: told({ refused: -32601 }) });
+  test.each<[Kind, object]>([
+    ["form", { elicitation: { form: {} } }],
+    ["url", { elicitation: { url: {} } }],
+    ["sample", { sampling: {} }],
+    ["roots", { roots: {} }],
+  ])(
+    "for %s, of a modern caller that declares nothing, has it told what is missing",
+    async (kind, required) => {
+      expect(await call(kind, {})).toMatchObject({
+        error: { code: -32021, data: { requiredCapabilities: required } },
+      });
     },
   );
 });
