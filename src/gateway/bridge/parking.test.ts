@@ -248,3 +248,48 @@ test("closing gives everything up", async () => {
   expect(parking.size).toBe(0);
   expect(clock.sleeping).toBe(0);
 });
+
+describe("a call that others wait for", () => {
+  const cancelled = ['{"action":"cancel"}', "cancelled"];
+
+  test("is given up when its caller does not come back soon", async () => {
+    const { parking, clock, log, park } = createAsking();
+    await park();
+    const done = parking.wants("up", 1000);
+    await clock.advance(900);
+    expect(log).toEqual([]);
+    await clock.advance(100);
+    expect(log).toEqual(cancelled);
+    done();
+  });
+
+  test("has its whole time again when they wait no longer", async () => {
+    const { parking, clock, log, park } = createAsking({ ttlMs: 5000 });
+    await park();
+    const done = parking.wants("up", 1000);
+    await clock.advance(500);
+    done();
+    await clock.advance(4000);
+    expect(log).toEqual([]);
+    await clock.advance(500);
+    expect(log).toEqual(cancelled);
+  });
+
+  test("at another server keeps its time", async () => {
+    const { parking, clock, log, park } = createAsking();
+    await park();
+    parking.wants("other", 1000);
+    await clock.advance(10_000);
+    expect(log).toEqual([]);
+  });
+});
+
+test("the parked calls of a caller whose key is gone end at once, and no others", async () => {
+  const { parking, log, park, retry } = createAsking();
+  const [hers, his] = [await park("alice"), await park("bob")];
+  await parking.leaveCaller("alice");
+  expect(log).toEqual(['{"action":"cancel"}', "cancelled"]);
+  await expect(retry(hers, "alice")).rejects.toMatchObject(lost);
+  expect(parking.size).toBe(1);
+  void retry(his, "bob");
+});

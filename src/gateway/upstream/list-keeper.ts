@@ -37,6 +37,8 @@ interface ListKeeperOptions {
   readonly onResource: (uri: string) => void;
   /** What is known from before. */
   readonly known?: Listed | undefined;
+  /** The lists of another line. A list that says the same is the same array, so that many lines take the memory of one. */
+  readonly twin?: (() => Listed) | undefined;
 }
 
 const partsOf: { readonly [Kind in ListKind]: readonly ListPart[] } = {
@@ -197,7 +199,9 @@ export class ListKeeper {
     let items: Listed[ListPart] | undefined;
     let problem: string | undefined;
     try {
-      items = await listers[part](client);
+      const fetched = await listers[part](client);
+      const other = this.#options.twin?.()[part];
+      items = other !== undefined && isSame(fetched, other) ? other : fetched;
     } catch (error) {
       problem = `its ${names[part]} cannot be listed: ${toReason(error)}`;
     }

@@ -143,6 +143,7 @@ export class Pool implements AsyncDisposable {
       isEveryone,
       lists: !this.#isExclusive || isEveryone,
       known: isEveryone ? known : undefined,
+      twin: isEveryone ? undefined : () => this.everyone.lists.listed,
       clock,
       createLine,
       ...told,

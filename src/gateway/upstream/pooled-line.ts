@@ -45,6 +45,8 @@ interface PooledLineOptions extends LineNews {
   readonly lists: boolean;
   /** The lists that are known from before. */
   readonly known: Listed | undefined;
+  /** The lists on the line for everyone. */
+  readonly twin: (() => Listed) | undefined;
   readonly clock: Clock;
   readonly createLine: CreateLine;
   /** Whether the line came up in vain, because it does not speak the era it was opened for. */
@@ -65,6 +67,7 @@ export function createPooledLine(audience: Audience, options: PooledLineOptions)
     clock,
     gatherMs,
     known,
+    twin: options.twin,
     onListed: (changed, isFirst) => {
       // A caller waits for the first list on its own line, and has seen no other.
       const isAwaited = isFirst && !isEveryone && clock.now() - openedAt < ownListMs;

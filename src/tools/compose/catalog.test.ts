@@ -242,6 +242,14 @@ describe("arrays", () => {
   });
 });
 
+test("callers of many kinds that see the same lists share them", () => {
+  const source = createSource("a", { tools: toTools("x") });
+  const { catalog } = make(source);
+  const common = catalog.snapshotFor(callerNamed());
+  for (let kind = 0; kind < 100; kind++)
+    expect(catalog.snapshotFor(callerNamed(`kind ${kind}`)).tools).toBe(common.tools);
+});
+
 test("whatever comes and goes in whatever order, names stay, owners stay, and looking twice is looking once", () => {
   type Step = {
     readonly which: number;

@@ -116,9 +116,9 @@ export class Catalog {
       claimsOf: (member: Member, list: MemberLists[Part]) => readonly Claim<MemberLists[Part][number]>[],
     ): Merged<MemberLists[Part][number]> => {
       const parts = sources.flatMap(({ member, lists }) => [member.name, member.names, lists[part]]);
-      const known = edition.known.get(part);
-      if (known?.parts.length === parts.length && parts.every((each, index) => each === known.parts[index]))
-        return known.merged as Merged<MemberLists[Part][number]>;
+      const known = [edition, this.#general].flatMap((each) => each.known.get(part) ?? []);
+      const same = known.find((each) => isSame(each.parts, parts));
+      if (same !== undefined) return same.merged as Merged<MemberLists[Part][number]>;
       const before = this.#isSettled ? edition.owners.get(part) : undefined;
       const agreed = edition === this.#general ? undefined : this.#general.owners.get(part);
       const owners = new Map([...(before ?? []), ...(agreed ?? [])]);
@@ -173,6 +173,10 @@ export const anyone: Hearer = {
   revision: newestModernRevision,
   session: undefined,
 };
+
+function isSame(one: readonly unknown[], other: readonly unknown[]): boolean {
+  return one.length === other.length && one.every((each, index) => each === other[index]);
+}
 
 function createEdition(): Edition {
   return { owners: new Map(), known: new Map(), current: undefined };
