@@ -12,9 +12,12 @@ interface Running extends AsyncDisposable {
   readonly front: HttpFront;
 }
 
-async function run(era: EraName, way: Way): Promise<Running> {
+async function run(era: EraName, way: Way, settings: object = {}): Promise<Running> {
   const upstream = await startUpstream(era, way);
-  const front = await startHttpFront({ mcpServers: { up: upstream.entry } });
+  const front = await startHttpFront({
+    mcpServers: { up: upstream.entry },
+    junctor: { servers: { up: settings } },
+  });
   return {
     upstream,
     front,
@@ -70,10 +73,10 @@ describe.each(pairs)(
       await expect.poll(() => upstream.count("unsubscribe", "note:b")).toBe(1);
     });
 
-    test.runIf(way === "stdio")(
-      "hear of what they may have missed when the server was killed and came back",
-      async () => {
-        await using running = await run(upstreamEra, way);
+    test.runIf(way === "stdio").each(["shared", "perSession"])(
+      "hear of changes they may have missed when the server (%s) was killed and came back",
+      async (sharing) => {
+        await using running = await run(upstreamEra, way, { sharing });
         const { upstream, front } = running;
         const client = await front.connect(clientEra);
         const changes: Change[] = [];
