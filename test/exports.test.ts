@@ -2,6 +2,7 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
 import { errorCatalogue } from "../scripts/error-catalogue.ts";
+import { packageVersion } from "../src/options/version.ts";
 import { hasSource, parseExports, readSource, root } from "./source-graph.ts";
 
 // Every public name, types included, sorted. A change here is a change of the public interface: it belongs in
@@ -306,3 +307,10 @@ describe("the check", () => {
 function sourceOf(target: string): string {
   return target.replace(/^(\.\/)?dist\//, "").replace(/(\.d\.ts|\.js)$/, ".ts");
 }
+
+test("the version in the source is that of the package", () => {
+  const { version } = JSON.parse(readFileSync(join(root, "package.json"), "utf8")) as {
+    readonly version: string;
+  };
+  expect(packageVersion).toBe(version);
+});

@@ -6,6 +6,7 @@ import type { Notification } from "../jsonrpc/message.ts";
 import type { LinkEvents } from "../mcp/link.ts";
 import { everythingRelayable } from "../mcp/revision.ts";
 import type { Implementation, Prompt, Resource, ResourceTemplate, Tool, ToolResult } from "../mcp/types.ts";
+import { packageVersion } from "../options/version.ts";
 import type { CallContext } from "../tools/context.ts";
 import type { ListFault } from "../tools/fit/list-fault.ts";
 import type { Provider, ToolCall, ToolOutcome } from "../tools/provider.ts";
@@ -72,7 +73,7 @@ export interface ClientWays {
 /** Eras found out by clients that were not told to keep them elsewhere. */
 const sharedEras = createEraCache();
 
-const defaultInfo: Implementation = { name: "junctor", version: "0.1.0" };
+const defaultInfo: Implementation = { name: "junctor", version: packageVersion };
 
 /** A client over whatever `ways.open` opens. Connects at once, and again when it must. */
 export async function createClient(ways: ClientWays, options: ClientOptions = {}): Promise<Client> {

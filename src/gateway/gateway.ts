@@ -5,6 +5,7 @@ import { NotFoundError } from "../errors/not-found-error.ts";
 import { createSeal } from "../mcp/seal.ts";
 import type { Server } from "../mcp/server.ts";
 import { assertKnownKeys } from "../options/known-keys.ts";
+import { packageVersion } from "../options/version.ts";
 import { createServer } from "../server/server.ts";
 import { createChangeSource } from "../tools/changes.ts";
 import { anyone, Catalog } from "../tools/compose/catalog.ts";
@@ -171,7 +172,10 @@ export async function startGateway(
       [...fleet.upstreams.values()].filter((upstream) => isKnownIn(view, upstream.config, toNaming(config))),
     );
   };
-  const info = { ...(options.info ?? { name: "junctor", title: "Junctor", version: "0.1.0" }), instructions };
+  const info = {
+    ...(options.info ?? { name: "junctor", title: "Junctor", version: packageVersion }),
+    instructions,
+  };
   const onError = (error: unknown, method: string): void =>
     log.error({ method, error: String(error) }, "serving a request failed");
   const inner = createServer(provider, info, { seal, clock, onError, stateTtlMs, passesOn: true });

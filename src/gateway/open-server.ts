@@ -1,6 +1,7 @@
 import { type Clock, systemClock } from "../async/clock.ts";
 import type { Client } from "../client/client.ts";
 import { connect, type ConnectOptions } from "../client/connect.ts";
+import { packageVersion } from "../options/version.ts";
 import type { Guardian } from "../transports/guardian.ts";
 import type { ServerConfig } from "./config/config.ts";
 import type { GatewayLog } from "./log.ts";
@@ -30,7 +31,7 @@ export function createOpenServer(
     else log.warn({ server: name, ...facts, ...(times === 1 ? {} : { times }) }, text);
   };
   const shared = {
-    clientInfo: { name: "junctor", version: "0.1.0" },
+    clientInfo: { name: "junctor", version: packageVersion },
     onWarning: (text: string) => warnStill(text),
     // The gateway tells these once for each server, not once for each line to it.
     onListFault: () => {},
