@@ -19,6 +19,8 @@ interface Routed {
   begin(name: string, about?: string, signal?: AbortSignal): OpenCall;
   end(call: OpenCall, isAnswered?: boolean): void;
   attributed(call: OpenCall): void;
+  /** The call ends before it is sent. */
+  drop(call: OpenCall): void;
   /** Asks, and gives what came of it as text. */
   put(signal?: AbortSignal): Promise<string>;
 }
@@ -60,7 +62,8 @@ function createRouted(): Routed {
         );
       return call;
     },
-    end: (call, isAnswered = true) => router.leave(call, isAnswered),
+    end: (call, isAnswered = true) => router.leave(call, isAnswered ? "answered" : "given_up"),
+    drop: (call) => router.leave(call, "not_sent"),
     attributed: (call) => router.attributed(call),
     put: (signal = new AbortController().signal) =>
       router.ask(ask, signal).then(
@@ -236,6 +239,12 @@ describe("calls that may ask", () => {
     begin("bob", "write");
     begin("carol", "read");
     expect(sent).toEqual(["alice", "bob", "carol"]);
+  });
+
+  test("are not taken for quiet because one was given up before it was sent", () => {
+    const { begin, drop, habits } = createRouted();
+    drop(begin("alice"));
+    expect(habits.mayAsk("tool")).toBe(true);
   });
 
   test("wait two seconds at most where the server never asked", async () => {

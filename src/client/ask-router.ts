@@ -19,6 +19,9 @@ export interface OpenCall {
   readonly ask: AskCaller | undefined;
 }
 
+/** How a call ended: the server answered it, it was never sent, or the server may still be at work on it. */
+type CallOver = "answered" | "not_sent" | "given_up";
+
 interface AskRouterOptions {
   /** The name of the server, for messages to callers. */
   readonly server: string;
@@ -122,20 +125,14 @@ export class AskRouter {
     this.#serveQueue();
   }
 
-  /** A call is over. `isAnswered`: the server ended it, so it asks nothing more for it. */
-  leave(call: OpenCall, isAnswered: boolean): void {
-    const isGhost = !isAnswered;
+  /** A call is over. */
+  leave(call: OpenCall, end: CallOver): void {
     this.#open.delete(call);
     this.#loud.delete(call);
     const hasAsked = this.#asking.delete(call);
-    if (isAnswered && !hasAsked) this.#habits.noteQuiet(call.about);
-    const { owner } = call;
-    if (isGhost)
-      this.#ghosts = [
-        ...this.#ghosts.slice(-maxWaiting),
-        { owner, until: this.#options.clock.now() + ghostMs },
-      ];
-    for (const held of this.#held) this.#narrow(held, call, isGhost);
+    if (end === "answered" && !hasAsked) this.#habits.noteQuiet(call.about);
+    if (end === "given_up") this.#addGhost(call.owner);
+    for (const held of this.#held) this.#narrow(held, call, end === "given_up");
     this.#serveQueue();
   }
 

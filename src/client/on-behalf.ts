@@ -105,8 +105,9 @@ async function inTurn<T>(
     await turn.finally(release);
   }
   const { ask: asker } = call;
+  let isAnswered = false;
   try {
-    return await work(
+    const result = await work(
       asker === undefined
         ? spec
         : {
@@ -117,8 +118,13 @@ async function inTurn<T>(
             },
           },
     );
+    isAnswered = true;
+    return result;
+  } catch (error) {
+    isAnswered = error instanceof RpcError;
+    throw error;
   } finally {
-    router.leave(call, !deadline.stop.isAborted || !deadline.isSent);
+    router.leave(call, isAnswered ? "answered" : deadline.isSent ? "given_up" : "not_sent");
     asked?.end();
   }
 }
