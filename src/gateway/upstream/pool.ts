@@ -237,11 +237,11 @@ export class Pool implements AsyncDisposable {
     return this.#hand(this.everyone, signal);
   }
 
-  /** Whether the line is there to find out if a modern server knows the legacy era too. */
+  /** Whether the line is there to find out if a modern server over HTTP knows the legacy era too. */
   #isTrial({ audience }: PooledLine): boolean {
     const { health } = this.everyone.line;
     const isModern = health.kind === "up" && health.agreement.mode.kind === "modern";
-    return isModern && audience.era === "legacy" && !this.#options.audiences.hasOwners;
+    return this.#isHttp && isModern && audience.era === "legacy" && !this.#options.audiences.hasOwners;
   }
 
   #isInVain(pooled: PooledLine): boolean {

@@ -3,6 +3,7 @@ import {
   createFakeOpener,
   type FakeAnswers,
   type FakeOpener,
+  legacyAgreement,
   turn,
 } from "../../../test/support/fake-client.ts";
 import { toServerConfig, toTools } from "../../../test/support/fake-source.ts";
@@ -142,6 +143,18 @@ describe("calls", () => {
     ]);
     for (const { answer } of made.calls) answer.resolve(done);
     await Promise.all(all);
+  });
+
+  test("to a process that does not know the era it was asked for go by it all the same", async () => {
+    const made = make({ era: "legacy" });
+    void made.upstream.start();
+    const agreement = { ...legacyAgreement, mode: { kind: "modern", revision: "2026-07-28" } } as const;
+    await made.comeUp({ agreement: () => Promise.resolve(agreement) });
+    const call = made.call({ ...legacy, capabilities: { roots: {} } });
+    await turn();
+    made.calls[0]?.answer.resolve(done);
+    await expect(call).resolves.toBe(done);
+    expect(made.relays).toHaveLength(1);
   });
 
   test("to a legacy server over HTTP go by a conversation that declares what their callers offer", async () => {
