@@ -135,6 +135,7 @@ export async function startGateway(
   const ready = (startsWhen === undefined ? have() : startsWhen.then(have)).then(() => {
     isReady = true;
     catalog.settle();
+    rules.look();
   });
   const notes = new WeakMap<readonly object[], ListNote>();
   const composition = createComposition({
