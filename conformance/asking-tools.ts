@@ -1,4 +1,13 @@
-import { type Ask, type Content, elicit, inputRequired, type Registry, sample, text } from "junctor";
+import {
+  type Ask,
+  type Content,
+  elicit,
+  inputRequired,
+  missingCapability,
+  type Registry,
+  sample,
+  text,
+} from "junctor";
 import { fieldsWithChoices, fieldsWithDefaults } from "./samples.ts";
 
 const messageInput = (name: string): { readonly [keyword: string]: unknown } => ({
@@ -37,7 +46,9 @@ export function registerAskingTools(registry: Registry): void {
   registry.register(
     "test_missing_capability",
     { description: "Asks the client's model, which a client may not have declared" },
-    (_, { answers }) => {
+    (_, { answers, capabilities }) => {
+      if (capabilities.sampling === undefined) throw missingCapability({ sampling: {} });
+      // A gateway declares sampling for all callers of a process, and answers for those that have none.
       if (answers.sampled("reply") === undefined)
         return inputRequired({ reply: sampleText("Say hello", 10) });
       return "The client declared sampling.";
