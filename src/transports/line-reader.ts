@@ -28,7 +28,7 @@ const maxTogether = 64;
 const maxAhead = 4;
 
 /** A line without end is thrown away, but not as fast as it can be written: that would take all of our time. */
-const skipping = { burstBytes: 4 * 1024 * 1024, bytesPerSecond: 8 * 1024 * 1024 };
+const skipping = { burstBytes: 128 * 1024, bytesPerSecond: 2 * 1024 * 1024 };
 
 interface LineReaderOptions {
   readonly maxLineBytes: number;
