@@ -129,7 +129,7 @@ async function inTurn<T>(
   }
 }
 
-/** Asks the caller of one call. When the call is over, whoever ended it, its questions are withdrawn. */
+/** Asks the caller of one call. The end of the call withdraws its questions. */
 function withinCall(
   ask: AskCaller,
   deadline: Deadline,
@@ -168,12 +168,12 @@ interface Visitor {
   readonly tell: NonNullable<CallContext["visited"]>;
 }
 
-/** Most pages that are waited for; beyond that the oldest is forgotten, and nobody hears that the user is done there. */
+/** Most pages that are waited for; beyond that the oldest is forgotten, and its caller does not hear that the user is done there. */
 const maxPages = 256;
 const maxIdLength = 1024;
 
 /**
- * Finds out whom a legacy server means when it says that the user is done with a page: whoever it sent there, by a question
+ * Finds the caller a legacy server means when it says that the user is done with a page: the one it sent there, by a question
  * or by an error. A page to which it sent two different callers is told to neither.
  */
 export class Visits {

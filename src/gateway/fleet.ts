@@ -47,6 +47,8 @@ export class Fleet implements AsyncDisposable {
   readonly #options: FleetOptions;
   readonly #upstreams = new Map<string, Upstream>();
   readonly #local = new Map<string, GatewayServer>();
+  /** Stop listening to the providers of this process. */
+  readonly #stops = new Set<() => void>();
   /** All of them, in the order of the config. */
   #servers: readonly GatewayServer[] = [];
   /** Those of an earlier config whose calls are let finish. */
@@ -133,6 +135,7 @@ export class Fleet implements AsyncDisposable {
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
+    for (const stop of this.#stops) stop();
     const all = [...this.#upstreams.values(), ...this.#retiring.keys()];
     await Promise.all(all.map((upstream) => upstream[Symbol.asyncDispose]()));
     await Promise.all(this.#retiring.values());
@@ -174,7 +177,11 @@ export class Fleet implements AsyncDisposable {
       onListError: (name, error) =>
         log.warn({ server: name, error: String(error) }, `${name} cannot be listed`),
     });
-    if (known === undefined) provider.onChange?.((change) => onChange({ ...change, origin: config.name }));
+    if (known === undefined) {
+      const tell = (inner: Change): void => onChange({ ...inner, origin: config.name, inner });
+      const stop = provider.onChange?.(tell);
+      if (stop !== undefined) this.#stops.add(stop);
+    }
     this.#local.set(config.name, server);
     return [server];
   }
@@ -193,7 +200,8 @@ export class Fleet implements AsyncDisposable {
     const isForAll = pooled === upstream.pool.everyone;
     const from = { origin: name, line: pooled };
     if (change.kind === "resource") return onChange({ ...change, ...from });
-    catalog.outdated();
+    // Lists tell of the health of the line for everyone. That of other lines changes with each session that comes and goes.
+    if (change.kind === "listed" || isForAll) catalog.outdated();
     if (change.kind === "health")
       return this.#logHealth(isForAll ? name : `${name} (${pooled.reason})`, change.health);
     if (isForAll) {

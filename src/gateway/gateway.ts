@@ -292,7 +292,7 @@ function createWaitingLog(log: GatewayLog): (servers: readonly string[]) => void
  */
 const stateTtlMs = 24 * 60 * 60_000;
 
-/** Whoever listens was told once whether callers are known by keys. */
+/** The listener was told once, at its start, whether callers have keys. */
 function keysInOrOut(file: string): ConfigError {
   const message = "cannot be brought in or taken away while the gateway runs: make another gateway";
   return new ConfigError(file, [{ path: "junctor.keys", message }]);

@@ -102,7 +102,7 @@ export function openListMemory(options: ListMemoryOptions): ListMemory {
         const file = readPrivateFile(path, maxBytes + 100) ?? "";
         const at = file.indexOf("\n");
         const text = file.slice(at + 1);
-        // A file that somebody changed, or that another version wrote, was not checked as ours are.
+        // A file that another program changed, or another version wrote, was not checked as ours are.
         return file.slice(0, at) === macOf(text, salt ?? "") ? fromText(text) : undefined;
       } catch (error) {
         warn(error);
@@ -139,7 +139,7 @@ function readSalt(folder: string): string {
   return made;
 }
 
-/** Tells files of this version, and those nobody changed, from others. */
+/** Tells unchanged files of this version from others. */
 function macOf(text: string, salt: string): string {
   return createHmac("sha256", salt).update(`${version}\n${text}`).digest("hex");
 }

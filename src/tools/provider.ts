@@ -76,6 +76,8 @@ export type Change = (
   readonly origin?: string;
   /** Where that provider heard it, if only some callers are concerned; see {@link Provider.mayHear}. */
   readonly line?: object;
+  /** The change as that provider told it. */
+  readonly inner?: Change;
 };
 
 /** A change of one resource. */

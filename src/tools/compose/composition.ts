@@ -211,7 +211,7 @@ export function createComposition(options: CompositionOptions): Provider {
     mayHear: (change: Change, hearer: Hearer) => {
       const { origin } = change;
       const member = origin === undefined ? undefined : catalog.memberNamed(origin);
-      if (member?.provider.mayHear?.(change, hearer) === false) return false;
+      if (member?.provider.mayHear?.(change.inner ?? change, hearer) === false) return false;
       if (change.kind !== "resource" || origin === undefined) return true;
       return viewFor(hearer).mayHear(origin, change.uri);
     },
