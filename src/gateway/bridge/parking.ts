@@ -26,13 +26,14 @@ export interface ParkedState {
   readonly server: string;
 }
 
-/** A flow in the table, and what takes it out again. */
+/** One call in the table. */
 interface Parked {
+  readonly id: string;
   readonly flow: Flow;
   stopTimer: () => void;
   /** When its caller left with the question. */
   leftAt: number;
-  /** Whether its caller was told how it ended, and it is only kept in case that was lost on the way. */
+  /** Whether its caller was told how it ended. It is kept only in case that answer was lost on the way. */
   isTold: boolean;
 }
 
@@ -40,11 +41,77 @@ export function isParkedState(state: unknown): state is ParkedState {
   return typeof state === "object" && state !== null && typeof (state as ParkedState).parked === "string";
 }
 
-/** The calls that wait for answers of callers that have left. One that is gone is never made again by itself. */
+/** The parked calls by id. It holds their limits, and gives up each call whose time is over. */
+class ParkedCalls {
+  readonly #options: Required<ParkingOptions>;
+  readonly #byId = new Map<string, Parked>();
+  readonly #perCaller = new Map<string | undefined, number>();
+
+  constructor(options: Required<ParkingOptions>) {
+    this.#options = options;
+  }
+
+  get size(): number {
+    return this.#byId.size;
+  }
+
+  get(id: string): Parked | undefined {
+    return this.#byId.get(id);
+  }
+
+  where(matches: (flow: Flow) => boolean): readonly Parked[] {
+    return Array.from(this.#byId.values()).filter(({ flow }) => matches(flow));
+  }
+
+  /** Takes a call in; undefined when its caller, or the table, is at a limit. */
+  add(id: string, flow: Flow): Parked | undefined {
+    if (!this.#makeRoom(flow.caller)) return undefined;
+    const parked: Parked = { id, flow, stopTimer: () => {}, leftAt: 0, isTold: false };
+    this.#byId.set(id, parked);
+    this.#perCaller.set(flow.caller, (this.#perCaller.get(flow.caller) ?? 0) + 1);
+    return parked;
+  }
+
+  /** Gives a call up after this time, in place of the time it had. Does nothing if it is not in the table. */
+  keep(parked: Parked, ms: number): void {
+    if (!this.#byId.has(parked.id)) return;
+    parked.stopTimer();
+    parked.stopTimer = this.#options.clock.timer(ms, () => void this.#drop(parked));
+  }
+
+  /** Gives up each call that matches: its server is told that there will be no answer. */
+  async giveUp(matches: (flow: Flow) => boolean): Promise<void> {
+    await Promise.all(this.where(matches).map((parked) => this.#drop(parked)));
+  }
+
+  /** Whether one more call of a caller may wait. At a limit, calls whose callers were told the end go first. */
+  #makeRoom(caller: string | undefined): boolean {
+    const { maxParked, maxParkedPerCaller } = this.#options;
+    const isCallerFull = (): boolean => (this.#perCaller.get(caller) ?? 0) >= maxParkedPerCaller;
+    const isFull = (): boolean => this.#byId.size >= maxParked || isCallerFull();
+    if (!isFull()) return true;
+    for (const parked of this.#byId.values()) {
+      if (!parked.isTold || (isCallerFull() && parked.flow.caller !== caller)) continue;
+      void this.#drop(parked);
+      if (!isFull()) return true;
+    }
+    return false;
+  }
+
+  async #drop({ id, flow, stopTimer }: Parked): Promise<void> {
+    stopTimer();
+    if (!this.#byId.delete(id)) return;
+    const left = (this.#perCaller.get(flow.caller) ?? 1) - 1;
+    if (left > 0) this.#perCaller.set(flow.caller, left);
+    else this.#perCaller.delete(flow.caller);
+    if (!flow.isOver) await flow.giveUp(new Error("The caller did not come back with the answers"));
+  }
+}
+
+/** The calls that wait for answers of callers that have left. A call that was given up is never made again. */
 export class Parking {
   readonly #options: Required<ParkingOptions>;
-  readonly #flows = new Map<string, Parked>();
-  readonly #perCaller = new Map<string | undefined, number>();
+  readonly #calls: ParkedCalls;
   /** How many calls wait for the parked calls of a server, and how long the callers of those may take meanwhile. */
   readonly #wanted = new Map<string, { count: number; readonly ms: number }>();
 
@@ -57,10 +124,11 @@ export class Parking {
       maxParkedPerCaller: 1024,
       ...options,
     };
+    this.#calls = new ParkedCalls(this.#options);
   }
 
   get size(): number {
-    return this.#flows.size;
+    return this.#calls.size;
   }
 
   /** Makes a call for a modern caller. When it asks something it is parked, and the outcome is the questions. */
@@ -77,12 +145,12 @@ export class Parking {
     { answers, latest = answers }: Resumption,
     context: CallContext,
   ): Promise<Outcome> {
-    const parked = this.#flows.get(state.parked);
+    const parked = this.#calls.get(state.parked);
     if (parked === undefined) throw abandonedCall(state.server, notParked);
     if (parked.flow.caller !== context.caller)
       throw new RpcError("rpc.invalid_params", "Invalid params: requestState belongs to another caller");
     const { flow } = parked;
-    // Its caller is back: however long the server takes from here, nobody is waited for.
+    // The caller is back: the call is not given up, however long the server takes from here.
     parked.stopTimer();
     try {
       return await flow.answer(latest, context, () => this.#park(state.parked, flow));
@@ -90,20 +158,18 @@ export class Parking {
       // The end is kept for a while: its caller may not have got it, and asks again with the same state.
       parked.isTold = flow.isOver;
       const keptMs = flow.isOver ? this.#options.keepMs : this.#ttlMs(flow.server);
-      if (!flow.isAwaited && this.#flows.has(state.parked)) this.#keep(state.parked, parked, keptMs);
+      if (!flow.isAwaited) this.#calls.keep(parked, keptMs);
     }
   }
 
-  /** Gives up what waits at one server, which is told that nobody will answer. */
-  async leave(server: string): Promise<void> {
-    const flows = Array.from(this.#flows).filter(([, { flow }]) => flow.server === server);
-    await Promise.all(flows.map(([id, parked]) => this.#drop(id, parked)));
+  /** Gives up the parked calls of one server. */
+  leave(server: string): Promise<void> {
+    return this.#calls.giveUp((flow) => flow.server === server);
   }
 
   /** Gives up the parked calls of a caller whose key was revoked. */
-  async leaveCaller(caller: string | undefined): Promise<void> {
-    const flows = Array.from(this.#flows).filter(([, { flow }]) => flow.caller === caller);
-    await Promise.all(flows.map(([id, parked]) => this.#drop(id, parked)));
+  leaveCaller(caller: string | undefined): Promise<void> {
+    return this.#calls.giveUp((flow) => flow.caller === caller);
   }
 
   /**
@@ -122,39 +188,20 @@ export class Parking {
     };
   }
 
-  /** Gives everything up: every server is told that nobody will answer. */
-  async close(): Promise<void> {
-    const flows = Array.from(this.#flows.entries());
-    await Promise.all(flows.map(([id, parked]) => this.#drop(id, parked)));
+  /** Gives up all parked calls. */
+  close(): Promise<void> {
+    return this.#calls.giveUp(() => true);
   }
 
   #park(id: string, flow: Flow): ParkedState {
-    const known = this.#flows.get(id);
-    if (known === undefined && !this.#makeRoom(flow.caller)) {
+    const parked = this.#calls.get(id) ?? this.#calls.add(id, flow);
+    if (parked === undefined) {
       void flow.giveUp(new Error("too many calls wait for answers"));
       throw new ToolError("Too many calls wait for answers; answer or let go of some of them first.");
     }
-    const leftAt = this.#options.clock.now();
-    const parked = known ?? { flow, stopTimer: () => {}, leftAt, isTold: false };
-    parked.leftAt = leftAt;
-    if (known === undefined) this.#perCaller.set(flow.caller, (this.#perCaller.get(flow.caller) ?? 0) + 1);
-    this.#flows.set(id, parked);
-    this.#keep(id, parked, this.#ttlMs(flow.server));
+    parked.leftAt = this.#options.clock.now();
+    this.#calls.keep(parked, this.#ttlMs(flow.server));
     return { parked: id, server: flow.server };
-  }
-
-  /** Whether one more call of a caller may wait. At a limit, what is only kept for those who ask twice goes first. */
-  #makeRoom(caller: string | undefined): boolean {
-    const { maxParked, maxParkedPerCaller } = this.#options;
-    const isCallerFull = (): boolean => (this.#perCaller.get(caller) ?? 0) >= maxParkedPerCaller;
-    const isFull = (): boolean => this.#flows.size >= maxParked || isCallerFull();
-    if (!isFull()) return true;
-    for (const [id, parked] of this.#flows) {
-      if (!parked.isTold || (isCallerFull() && parked.flow.caller !== caller)) continue;
-      void this.#drop(id, parked);
-      if (!isFull()) return true;
-    }
-    return false;
   }
 
   #ttlMs(server: string): number {
@@ -163,25 +210,9 @@ export class Parking {
 
   /** Gives the callers that are away from parked calls of a server the time they have now. */
   #reset(server: string): void {
-    const { clock } = this.#options;
-    for (const [id, parked] of this.#flows) {
-      if (parked.flow.server !== server || parked.flow.isAwaited || parked.flow.isOver) continue;
-      this.#keep(id, parked, Math.max(0, parked.leftAt + this.#ttlMs(server) - clock.now()));
-    }
-  }
-
-  #keep(id: string, parked: Parked, ms: number): void {
-    parked.stopTimer();
-    parked.stopTimer = this.#options.clock.timer(ms, () => void this.#drop(id, parked));
-  }
-
-  async #drop(id: string, parked: Parked): Promise<void> {
-    parked.stopTimer();
-    if (!this.#flows.delete(id)) return;
-    const { caller } = parked.flow;
-    const left = (this.#perCaller.get(caller) ?? 1) - 1;
-    if (left > 0) this.#perCaller.set(caller, left);
-    else this.#perCaller.delete(caller);
-    if (!parked.flow.isOver) await parked.flow.giveUp(new Error("nobody came back with the answers"));
+    const away = this.#calls.where((flow) => flow.server === server && !flow.isAwaited && !flow.isOver);
+    const now = this.#options.clock.now();
+    for (const parked of away)
+      this.#calls.keep(parked, Math.max(0, parked.leftAt + this.#ttlMs(server) - now));
   }
 }
