@@ -4,7 +4,8 @@ import { RawJson } from "../json/raw.ts";
 import type { Ask } from "../mcp/types.ts";
 import { createVirtualClock, type VirtualClock } from "../testing/virtual-clock.ts";
 import { AskHabits } from "./ask-habits.ts";
-import { AskRouter, type OpenCall } from "./ask-router.ts";
+import { AskRouter } from "./ask-router.ts";
+import type { OpenCall } from "./open-calls.ts";
 
 const ask: Ask = { method: "roots/list" };
 

@@ -17,9 +17,10 @@ import {
 import { isLegacyRevision, toRelayable } from "../mcp/revision.ts";
 import type { Ask } from "../mcp/types.ts";
 import { type AskCaller, type CallContext, type CallEvent, withContext } from "../tools/context.ts";
-import type { AskRouter, OpenCall } from "./ask-router.ts";
+import type { AskRouter } from "./ask-router.ts";
 import type { RequestSpec } from "./conversation.ts";
 import type { Conversations } from "./conversations.ts";
+import type { OpenCall } from "./open-calls.ts";
 
 /** Makes requests on behalf of others, who hear of progress and answer questions themselves. `about` is what is requested. */
 export type OnBehalf = <T>(

@@ -1,0 +1,98 @@
+import type { Clock } from "../async/clock.ts";
+import type { AskCaller } from "../tools/context.ts";
+
+/** A call that is underway, as far as questions are concerned. */
+export interface OpenCall {
+  /** What it requests, such as the name of a tool. */
+  readonly about: string;
+  /** Whose call it is: a session or the name of a caller. */
+  readonly owner: unknown;
+  /** Asks its caller; undefined for a caller that can be asked nothing. */
+  readonly ask: AskCaller | undefined;
+}
+
+/**
+ * Calls that are not known to ask, of callers that can be asked nothing. They are counted and not told apart: a question of
+ * any of them is answered in the same way. A question begins a new group, so that it waits for those before it only.
+ */
+interface QuietGroup extends OpenCall {
+  count: number;
+  readonly leave: (isGivenUp: boolean) => void;
+}
+
+/** A call that was given up. Its server may go on with it, and ask something for it until then. */
+interface Ghost {
+  readonly owner: unknown;
+  readonly until: number;
+}
+
+/** How long a call that was given up may still be the one that asks. */
+const ghostMs = 60_000;
+const maxGhosts = 1000;
+
+/** The calls that can ask something: those that are underway, and those that were given up a short time ago. */
+export class OpenCalls {
+  readonly #clock: Clock;
+  readonly #onGroupOver: (group: OpenCall) => void;
+  readonly #calls = new Set<OpenCall>();
+  /** The group of calls that are begun now, and earlier ones that have not ended. */
+  #group: QuietGroup = this.#createGroup();
+  readonly #groups = new Set<QuietGroup>();
+  #ghosts: readonly Ghost[] = [];
+
+  constructor(clock: Clock, onGroupOver: (group: OpenCall) => void) {
+    this.#clock = clock;
+    this.#onGroupOver = onGroupOver;
+  }
+
+  add(call: OpenCall): void {
+    this.#calls.add(call);
+  }
+
+  /** Counts a call to the quiet group. Gives the function to be called when the call is over. */
+  addQuiet(): (isGivenUp: boolean) => void {
+    this.#group.count++;
+    return this.#group.leave;
+  }
+
+  delete(call: OpenCall, isGivenUp: boolean): void {
+    this.#calls.delete(call);
+    if (isGivenUp) this.#addGhost(call.owner);
+  }
+
+  /** The calls that can have asked a question that comes now. */
+  candidates(): readonly OpenCall[] {
+    if (this.#group.count > 0) {
+      this.#groups.add(this.#group);
+      this.#group = this.#createGroup();
+    }
+    return [...this.#calls, ...this.#groups];
+  }
+
+  /** Whether a question that comes now may belong to a call that was given up, by another caller than one that is there. */
+  isDoubtful(): boolean {
+    const now = this.#clock.now();
+    this.#ghosts = this.#ghosts.filter(({ until }) => until > now);
+    return this.#ghosts.some((ghost) => [...this.#calls].some(({ owner }) => owner !== ghost.owner));
+  }
+
+  #addGhost(owner: unknown): void {
+    const others = this.#ghosts.filter((ghost) => ghost.owner !== owner).slice(-maxGhosts);
+    this.#ghosts = [...others, { owner, until: this.#clock.now() + ghostMs }];
+  }
+
+  #createGroup(): QuietGroup {
+    const group: QuietGroup = {
+      about: "",
+      owner: undefined,
+      ask: undefined,
+      count: 0,
+      leave: (isGivenUp) => {
+        // No caller is its owner: the caller that gave it up can be asked nothing.
+        if (isGivenUp) this.#addGhost(group);
+        if (--group.count === 0 && this.#groups.delete(group)) this.#onGroupOver(group);
+      },
+    };
+    return group;
+  }
+}
