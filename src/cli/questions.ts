@@ -41,11 +41,8 @@ export function createQuestions({ isInteractive, say, onInterrupt }: QuestionsOp
     },
     elicitUrl: (params, signal) => {
       const message = messageOf(params);
-      const url = toWebUrl(params["url"]);
-      if (url === undefined) {
-        say("junctor: the server asks to open something that is no web address; declined");
-        return { action: "decline" };
-      }
+      // As a browser would write it: a name in another alphabet is seen for what it is.
+      const url = new URL(String(params["url"]));
       if (!isInteractive) return decline(`${toSafeLine(message)} ${url.href}`);
       return inTurn(() => withTerminal(onInterrupt, signal, (ask) => visit(message, url, ask, say)));
     },
@@ -65,7 +62,7 @@ async function fillIn(
   const schema = toFormPart(params["requestedSchema"]);
   const required = Array.isArray(schema["required"]) ? schema["required"] : [];
   say(`\nThe server asks: ${message}  (Ctrl-D declines)`);
-  const content: { [name: string]: unknown } = {};
+  const content = Object.create(null) as Record<string, unknown>;
   for (const [name, field] of Object.entries(toFormPart(schema["properties"]))) {
     const answer = await askField(
       { name, schema: toFormPart(field), isRequired: required.includes(name) },
@@ -156,13 +153,6 @@ async function visit(
   say(`It is at ${url.host}. Open it in your browser if you trust it; it is not opened for you.`);
   const line = await ask("Did you, or will you, open it? (yes|no): ");
   return /^y(es)?$/i.test(line?.trim() ?? "") ? { action: "accept", content: {} } : { action: "decline" };
-}
-
-/** As a browser would write it: a name in another alphabet is seen for what it is. */
-function toWebUrl(value: unknown): URL | undefined {
-  if (typeof value !== "string" || !URL.canParse(value)) return undefined;
-  const url = new URL(value);
-  return url.protocol === "https:" || url.protocol === "http:" ? url : undefined;
 }
 
 function shown(value: unknown): string {

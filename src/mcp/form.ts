@@ -67,7 +67,7 @@ function isFields(value: unknown): value is FormFields {
 /** A form as 2025-06-18 knows it: single choices by `enum` and `enumNames`, no multiple choice, few defaults. */
 export function projectForm(schema: unknown): FormFields | undefined {
   const { $schema: _, properties, ...rest } = (schema ?? {}) as FormFields;
-  const fields: { [name: string]: unknown } = {};
+  const fields = Object.create(null) as Record<string, unknown>;
   for (const [name, field] of Object.entries((properties ?? {}) as FormFields)) {
     const projected = projectField((field ?? {}) as FormFields);
     if (projected === undefined) return undefined;

@@ -7,12 +7,12 @@ import type { Tool } from "./types.ts";
 /** Finds an HTTP header by its lower-case name. */
 export type HeaderLookup = (name: string) => string | undefined;
 
-/** Which member of the params the header `Mcp-Name` mirrors. */
-export const namedBy: { readonly [method: string]: "name" | "uri" | undefined } = {
-  "tools/call": "name",
-  "prompts/get": "name",
-  "resources/read": "uri",
-};
+/** Which member of the params the header `Mcp-Name` mirrors, by method. A map: callers choose the method, `__proto__` too. */
+export const namedBy: ReadonlyMap<string, "name" | "uri"> = new Map([
+  ["tools/call", "name"],
+  ["prompts/get", "name"],
+  ["resources/read", "uri"],
+]);
 
 /**
  * Checks the three headers every modern HTTP request repeats. `version` is `MCP-Protocol-Version`, which the caller has
@@ -23,7 +23,7 @@ export function assertMirrored(request: Request, version: string | undefined, he
   const method = headers("mcp-method")?.trim();
   if (method === undefined) throw missing("Mcp-Method");
   if (method !== request.method) throw mismatch("Mcp-Method", method, request.method);
-  const member = namedBy[request.method];
+  const member = namedBy.get(request.method);
   if (member === undefined) return;
   const expected = request.params?.at(member)?.value;
   if (typeof expected !== "string") return; // The method itself refuses params without it.

@@ -50,8 +50,13 @@ export function elicit(
   return { method: "elicitation/create", params: { message, requestedSchema } };
 }
 
-/** Asks the user to visit a page. Accepting means they agreed to open it, not that they are done there. */
+/**
+ * Asks the user to visit a page. Accepting means they agreed to open it, not that they are done there.
+ *
+ * @throws TypeError for an address that is not http or https: clients refuse it
+ */
 export function elicitUrl(message: string, url: string): Ask {
+  if (!isWebUrl(url)) throw new TypeError(`${JSON.stringify(url)} is not an http or https address`);
   return { method: "elicitation/create", params: { mode: "url", message, url } };
 }
 
@@ -72,12 +77,23 @@ export function listRoots(): Ask {
   return { method: "roots/list" };
 }
 
-/** A legacy server's request as a question; undefined when it is none. */
-export function toAsk(method: string, params: RawJson | undefined): Ask | undefined {
+/**
+ * A legacy server's request as a question; undefined when it is none. Throws an `RpcError` for one that sends the user to an
+ * address that is not http or https: `javascript:` runs in the page that shows the link, `file:` opens what is on the disk.
+ */
+export function toAsk(
+  method: string,
+  params: RawJson | undefined,
+  refusal: "rpc.invalid_params" | "rpc.other" = "rpc.invalid_params",
+): Ask | undefined {
   switch (method) {
     case "elicitation/create":
-    case "sampling/createMessage":
-      return { method, params: (params?.value ?? {}) as AskParams };
+    case "sampling/createMessage": {
+      const asked = (params?.value ?? {}) as AskParams;
+      if (method === "elicitation/create" && isUrl(asked) && !isWebUrl(asked["url"]))
+        throw new RpcError(refusal, "The server sends the user to an address that is not http or https");
+      return { method, params: asked };
+    }
     case "roots/list":
       return { method };
     default:
@@ -85,14 +101,14 @@ export function toAsk(method: string, params: RawJson | undefined): Ask | undefi
   }
 }
 
-/** Reads the questions of an `input_required` result. Throws for one of a kind that does not exist. */
+/** Reads the questions of an `input_required` result. Throws for one of a kind that does not exist, and where {@link toAsk} does. */
 export function parseAsks(requests: RawJson | undefined): Asks {
   const keys = requests?.kind === "object" ? Object.keys(requests.value as object) : [];
   return Object.fromEntries(
     keys.map((key) => {
       const request = requests?.at(key);
       const method = request?.at("method")?.value;
-      const ask = typeof method === "string" ? toAsk(method, request?.at("params")) : undefined;
+      const ask = typeof method === "string" ? toAsk(method, request?.at("params"), "rpc.other") : undefined;
       if (ask !== undefined) return [key, ask];
       const text = `The server asked for ${JSON.stringify(method)}, which no client answers`;
       throw new RpcError("rpc.other", text);
@@ -155,6 +171,11 @@ function typeOf(content: unknown): unknown {
 
 function isUrl(params: AskParams): boolean {
   return params["mode"] === "url";
+}
+
+/** Whether a browser would open it as a page of the web. */
+function isWebUrl(value: unknown): boolean {
+  return typeof value === "string" && URL.canParse(value) && /^https?:$/.test(new URL(value).protocol);
 }
 
 /** The error for a request that cannot be served without capabilities its sender did not declare. */
@@ -264,12 +285,12 @@ export function pagesOf(error: unknown): readonly unknown[] | undefined {
   return Array.isArray(elicitations) ? (elicitations as readonly unknown[]) : [];
 }
 
-/** Questions that ask the user to visit pages; undefined when there is none, or one of them is no page. */
+/** Questions that ask the user to visit pages; undefined when there is none, or one of them is no page of the web. */
 export function askVisits(pages: readonly unknown[]): Asks | undefined {
   const asks: { [key: string]: Ask } = {};
   for (const [index, page] of pages.entries()) {
     const { message, url } = (page ?? {}) as AskParams;
-    if (typeof message !== "string" || typeof url !== "string") return undefined;
+    if (typeof message !== "string" || typeof url !== "string" || !isWebUrl(url)) return undefined;
     asks[`visit-${index + 1}`] = elicitUrl(message, url);
   }
   return pages.length === 0 ? undefined : asks;

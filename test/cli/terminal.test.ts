@@ -85,11 +85,11 @@ describe.runIf(hasScript)("at a terminal", () => {
     expect(stdout).toMatch(/accept\r\n$/);
   });
 
-  test("what is no web address is declined unseen", async () => {
-    const { stdout } = await call("lure", { stdin: "" });
-    expect(stdout).toBe(
-      "junctor: the server asks to open something that is no web address; declined\r\ndecline\r\n",
-    );
+  test("what is no web address is refused unseen", async () => {
+    const { code, stdout } = await call("lure", { stdin: "" });
+    expect(code).toBe(3);
+    expect(stdout).toMatch(/sends the user to an address that is not http or https/);
+    expect(stdout).not.toContain("alert");
   });
 
   test("Ctrl-C cancels a call and ends with 130", async () => {

@@ -1,6 +1,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { ToolError } from "../../src/errors/tool-error.ts";
 import { elicit, elicitUrl } from "../../src/mcp/question.ts";
+import type { Ask } from "../../src/mcp/types.ts";
 import { inputRequired } from "../../src/tools/ask.ts";
 import { audio, embedResource, image, resourceLink, text } from "../../src/tools/content.ts";
 import { createRegistry, type Registry } from "../../src/tools/registry.ts";
@@ -70,8 +71,9 @@ export function createOddRegistry(onAborted?: () => void): Registry {
   });
 
   registry.register("lure", {}, (_, { answers }) => {
-    const url = "javascript:alert(1)";
-    return answers.elicited("page")?.action ?? inputRequired({ page: elicitUrl("Click me.", url) });
+    const { method, params } = elicitUrl("Click me.", "https://example.com");
+    const page = { method, params: { ...params, url: "javascript:alert(1)" } } as Ask;
+    return answers.elicited("page")?.action ?? inputRequired({ page });
   });
 
   return registry;

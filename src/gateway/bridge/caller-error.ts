@@ -22,15 +22,17 @@ export function toCallerError(
     return new ToolError(`This needs ${describeNeed(error.data)}, which the client does not offer.`, {
       cause: error,
     });
-  if (pagesOf(error) === undefined) return error;
+  const pages = pagesOf(error);
+  if (pages === undefined) return error;
   if (isLegacyRevision(revision)) {
-    if (isAtLeast(revision, "2025-11-25")) return error;
-    return new ToolError(
-      `${server} does this only after the user has visited a page, which the client cannot show.`,
-    );
-  }
-  if (capabilities.elicitation?.url === undefined) return missingCapability({ elicitation: { url: {} } });
-  const text = `${server} wants the user to visit a page, and does not say which.`;
+    if (!isAtLeast(revision, "2025-11-25"))
+      return new ToolError(
+        `${server} does this only after the user has visited a page, which the client cannot show.`,
+      );
+    if (askVisits(pages) !== undefined) return error;
+  } else if (capabilities.elicitation?.url === undefined)
+    return missingCapability({ elicitation: { url: {} } });
+  const text = `${server} wants the user to visit a page, and gives no http or https address.`;
   return new UpstreamError("failed", text, { server, delivery: "answered", cause: error });
 }
 

@@ -100,7 +100,7 @@ export function createHttpLink(url: URL, options: HttpLinkOptions): Link {
   const mirror = ({ method, params, about, mirrored }: LinkRequest): HeaderPairs => {
     if (way.mode.kind !== "modern") return noHeaders;
     const pairs = ["mcp-method", method];
-    const member = namedBy[method];
+    const member = namedBy.get(method);
     const name = about ?? (member === undefined ? undefined : params?.at(member)?.value);
     if (typeof name === "string") pairs.push("mcp-name", encodeHeaderValue(name));
     for (const header in mirrored) pairs.push(header, mirrored[header] as string);
