@@ -74,6 +74,35 @@ describe("a server on standard streams", () => {
     const ids = new Set(child.frames.map(({ id }) => id));
     expect(ids.size).toBe(total + 1);
   }, 90_000);
+
+  test("starts no more calls than it can hold the answers of, and loses none of 200 MiB", async () => {
+    await using child = noisy();
+    const { stdout } = child.process;
+    const seen = new Set<unknown>();
+    stdout.pause();
+    const total = 200;
+    for (let id = 0; id < total; id++)
+      child.send({ jsonrpc: "2.0", ...call(id, "large", { fill: id % 10 }) });
+    const begun = (): number => child.stderr().split("large has begun").length - 1;
+    await expect.poll(begun).toBeGreaterThan(0);
+    await standsStill(begun);
+    expect(begun()).toBeLessThan(total - 1);
+    // A call that waits can be cancelled.
+    child.send({ jsonrpc: "2.0", method: "notifications/cancelled", params: { requestId: total - 1 } });
+    stdout.removeAllListeners("data").setEncoding("utf8");
+    let rest = "";
+    stdout.on("data", (text: string) => {
+      const lines = (rest + text).split("\n");
+      rest = lines.pop() ?? "";
+      for (const line of lines) {
+        const { id, result } = JSON.parse(line) as Frame;
+        if (textOf({ result }) === String(Number(id) % 10).repeat(1024 * 1024)) seen.add(id);
+      }
+    });
+    stdout.resume();
+    await expect.poll(() => seen.size).toBe(total - 1);
+    expect(begun()).toBe(total - 1);
+  }, 90_000);
 });
 
 describe.concurrent("a server on standard streams ends with code 0", () => {

@@ -47,6 +47,11 @@ export class Inbound {
     this.#options = options;
   }
 
+  /** How many handlers have not ended. */
+  get busy(): number {
+    return this.#busy;
+  }
+
   /** Why a request cannot be started now, if so. */
   refusal(id: RequestId): RpcError | undefined {
     if (this.#running.has(id)) {

@@ -129,11 +129,44 @@ describe("requests of the other side", () => {
     const peer = new Peer(channel, { handle: () => Promise.resolve(ok) });
     const ended = peer.run();
     for (let turn = 0; turn < 10; turn++) await new Promise((resolve) => setImmediate(resolve));
-    expect(pulled()).toBeLessThan(200);
+    expect(pulled()).toBeLessThan(1200);
     answers.forEach((taken) => taken());
     await ended;
     await peer.idle();
     expect(answers).toHaveLength(5000);
+  });
+
+  test("that are held are never started for a reader that left", async () => {
+    const { channel, begun, leave } = createStalled();
+    const peer = new Peer(channel, {
+      handle: ({ id }) => {
+        begun.push(id);
+        return ok;
+      },
+    });
+    void peer.run();
+    await expect.poll(() => begun.length).toBe(64);
+    leave();
+    await peer.idle();
+    expect(begun).toHaveLength(64);
+  });
+
+  test("with long answers are started one after the other, as the answers are taken", async () => {
+    const { channel, answers } = createFlood(100);
+    const long = RawJson.fromText(`"${"x".repeat(4 * 1024 * 1024)}"`);
+    const begun: (() => void)[] = [];
+    const handle: Handler = () => new Promise((resolve) => begun.push(() => resolve(long)));
+    const peer = new Peer(channel, { handle });
+    void peer.run();
+    await expect.poll(() => begun.length).toBe(65);
+    for (let ended = 0; ended < 100; ended++) {
+      begun[ended]?.();
+      await expect.poll(() => answers.length).toBe(ended + 1);
+      answers[ended]?.();
+      await expect.poll(() => Math.max(65, ended + 1)).toBeLessThanOrEqual(begun.length);
+      expect(begun.length).toBeLessThanOrEqual(Math.max(65, ended + 18));
+    }
+    await peer.idle();
   });
 });
 
@@ -454,4 +487,19 @@ function createFlood(count: number): {
     [Symbol.asyncDispose]: () => Promise.resolve(),
   };
   return { channel, pulled: () => pulled, answers };
+}
+
+/** A channel that brings 100 requests, takes no answer, and then is left by its reader. */
+function createStalled(): { channel: Channel; begun: unknown[]; leave: () => void } {
+  const left = createDeferred<void>();
+  const channel: Channel = {
+    async *[Symbol.asyncIterator](): AsyncGenerator<readonly Incoming[]> {
+      for (let id = 0; id < 100; id++)
+        yield [{ kind: "request", id: toRequestId(id), method: "x", params: undefined }];
+      await left.promise.catch(() => {});
+    },
+    send: () => left.promise,
+    [Symbol.asyncDispose]: () => Promise.resolve(),
+  };
+  return { channel, begun: [], leave: () => left.reject(new ClosedError("not_sent", "the reader is gone")) };
 }

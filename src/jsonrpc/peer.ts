@@ -1,8 +1,10 @@
+import { type Clock, systemClock } from "../async/clock.ts";
 import { ClosedError } from "../errors/closed-error.ts";
 import { RpcError } from "../errors/rpc-error.ts";
 import type { RawJson } from "../json/raw.ts";
 import type { Batch, Channel, Incoming, Invalid } from "./channel.ts";
 import { type Answer, type Handler, Inbound } from "./inbound.ts";
+import { Intake } from "./intake.ts";
 import {
   type ErrorResponse,
   type Notification,
@@ -29,11 +31,8 @@ export interface PeerOptions {
   readonly maxInFlight?: number;
   /** How our own requests are named; `counted`, from 1. A server that asks its client something wants `random`. */
   readonly requestIds?: RequestIds;
+  readonly clock?: Clock;
 }
-
-/** How far the transport may be behind with our answers, in number and in characters, before nothing more is read. */
-const maxUnsent = 64;
-const maxUnsentLength = 16 * 1024 * 1024;
 
 /** One side of a channel: pairs responses with requests, runs every incoming request concurrently, cancels. */
 export class Peer {
@@ -41,28 +40,36 @@ export class Peer {
   readonly #options: PeerOptions;
   readonly #inbound: Inbound;
   readonly #outbound: Outbound;
-  readonly #answers: AnswerQueue;
+  readonly #intake: Intake;
+  readonly #answer: Answer = (response) => this.#intake.send(response);
 
   constructor(channel: Channel, options: PeerOptions = {}) {
     const { handle = methodNotFound, toRpcError = hideDetail, maxInFlight = 1024 } = options;
+    const { clock = systemClock } = options;
     this.#channel = channel;
     this.#options = options;
     this.#inbound = new Inbound(channel, { handle, toRpcError, maxInFlight });
     this.#outbound = new Outbound(channel, options.requestIds);
-    // A peer that cannot send an answer cannot tell the other side.
-    this.#answers = createAnswers(channel, (error) => this.#dropped(`an answer: ${String(error)}`));
+    this.#intake = new Intake(channel, {
+      clock,
+      underway: () => this.#inbound.busy,
+      start: (incoming) => this.#start(incoming),
+      // A peer that cannot send an answer cannot tell the other side.
+      onFailed: (error) => this.#dropped(`an answer: ${String(error)}`),
+    });
   }
 
   /**
    * Receives until the channel ends, then fails our own requests that still wait. Requests of the other side go on
-   * until {@link Peer.abort}: a reader may have closed its sending half only. One that sends and does not read is not
-   * read from either, so it cannot make us hold more and more. Call it once.
+   * until {@link Peer.abort}: a reader may have closed its sending half only. Requests of one that sends and does not read
+   * are not started, and after some of them nothing more is read, so it cannot make us hold more and more. Call it once.
    */
   async run(): Promise<void> {
     let cause: unknown;
     try {
       const incoming = this.#channel[Symbol.asyncIterator]();
       while (await this.#receiveNext(incoming));
+      while (this.#intake.hasHeld) await this.#intake.changed();
     } catch (error) {
       cause = error;
       this.#dropped(`the rest of the input: ${String(error)}`);
@@ -73,6 +80,7 @@ export class Peer {
   /** From now on requests are refused; those that are being worked on may finish. */
   stop(): void {
     this.#inbound.stop();
+    this.#intake.flush();
   }
 
   /**
@@ -80,7 +88,7 @@ export class Peer {
    * nothing else will be sent for any of them.
    */
   abort(answer?: RpcError): void {
-    this.#inbound.stop();
+    this.stop();
     const reason = answer === undefined ? "the other side is gone" : "the server stopped";
     this.#inbound.abort(new ClosedError("outcome_unknown", reason), answer);
   }
@@ -88,7 +96,7 @@ export class Peer {
   /** Resolves when every request that was being worked on has ended, and its answer is taken. */
   async idle(): Promise<void> {
     await this.#inbound.idle();
-    while (this.#answers.unsent > 0) await this.#answers.sent();
+    while (!this.#intake.isEmpty) await this.#intake.changed();
   }
 
   /** Sends a request and resolves with its result. Rejects with `RpcError`, `ClosedError` or the signal's reason. */
@@ -107,15 +115,13 @@ export class Peer {
     if (next.done === true) return false;
     for (const incoming of next.value) {
       this.#receive(incoming);
-      while (this.#answers.isFull) await this.#answers.sent();
+      while (this.#intake.isFull) await this.#intake.changed();
     }
     return true;
   }
 
   #receive(incoming: Incoming): void {
     switch (incoming.kind) {
-      case "request":
-        return this.#serve(incoming, this.#answers.send);
       case "notification":
         return this.#notified(incoming);
       case "result":
@@ -124,11 +130,19 @@ export class Peer {
           this.#dropped(`a response to no request of ours, id ${incoming.id}`);
         return;
       case "invalid":
-        if (incoming.isAnswerable) return this.#answers.send(toRefusal(incoming, this.#options));
+        if (incoming.isAnswerable) return this.#intake.take(incoming);
         return this.#dropped(`what wants no answer: ${incoming.error.message}`);
+      case "request":
       case "batch":
-        return this.#serveBatch(incoming);
+        return this.#intake.take(incoming);
     }
+  }
+
+  /** Starts what has answers. */
+  #start(incoming: Incoming): void {
+    if (incoming.kind === "request") this.#serve(incoming, this.#answer);
+    else if (incoming.kind === "batch") this.#serveBatch(incoming);
+    else if (incoming.kind === "invalid") this.#intake.send(toRefusal(incoming, this.#options));
   }
 
   #serve(request: Request, answer: Answer, cancelled?: () => void): void {
@@ -141,12 +155,12 @@ export class Peer {
   #serveBatch(batch: Batch): void {
     if (this.#options.acceptsBatch?.(batch) !== true) {
       const error = new RpcError("rpc.invalid_request", "Batches exist in protocol revision 2025-03-26 only");
-      return this.#answers.send({ kind: "error", id: undefined, error: toErrorBody(error) });
+      return this.#intake.send({ kind: "error", id: undefined, error: toErrorBody(error) });
     }
     const responses: Response[] = [];
     let missing = 1;
     const done = (): void => {
-      if (--missing === 0 && responses.length > 0) this.#answers.send(responses);
+      if (--missing === 0 && responses.length > 0) this.#intake.send(responses);
     };
     const collect: Answer = (response) => {
       responses.push(response);
@@ -166,7 +180,7 @@ export class Peer {
     if (notification.method === "notifications/cancelled") {
       const text = notification.params?.at("requestId")?.text;
       const id = text === undefined ? undefined : toId(text);
-      if (id !== undefined)
+      if (id !== undefined && !this.#intake.cancel(id))
         this.#inbound.cancel(id, new DOMException("The caller cancelled the request", "AbortError"));
     }
     try {
@@ -188,67 +202,6 @@ export class Peer {
 function toRefusal({ id, error }: Invalid, { parseErrorCode = error.rpcCode }: PeerOptions): ErrorResponse {
   const code = error.code === "rpc.parse" ? parseErrorCode : error.rpcCode;
   return { kind: "error", id, error: { code, message: error.message } };
-}
-
-/** The answers of a peer that the transport has not taken yet. */
-interface AnswerQueue {
-  readonly unsent: number;
-  /** Whether the transport is so far behind that nothing more is read. */
-  readonly isFull: boolean;
-  readonly send: (answer: Response | readonly Response[]) => void;
-  /** Resolves when the transport has taken one more answer. */
-  sent(): Promise<void>;
-}
-
-function createAnswers(channel: Channel, onFailed: (error: unknown) => void): AnswerQueue {
-  let unsent = 0;
-  let unsentLength = 0;
-  /** Answers that the transport will take together: one promise to watch instead of one for each. */
-  let company: { readonly taken: Promise<void>; count: number; length: number } | undefined;
-  let waiting: (() => void)[] = [];
-  return {
-    get unsent() {
-      return unsent;
-    },
-    get isFull() {
-      return unsent >= maxUnsent || unsentLength > maxUnsentLength;
-    },
-    send: (answer) => {
-      const taken = channel.send(answer);
-      const length = lengthOf(answer);
-      unsent++;
-      unsentLength += length;
-      if (company?.taken === taken) {
-        company.count++;
-        company.length += length;
-        return;
-      }
-      const together = { taken, count: 1, length };
-      company = together;
-      const onTaken = (): void => {
-        unsent -= together.count;
-        unsentLength -= together.length;
-        const resolved = waiting;
-        waiting = [];
-        for (const resolve of resolved) resolve();
-      };
-      taken.then(onTaken, (error: unknown) => {
-        onFailed(error);
-        onTaken();
-      });
-    },
-    sent: () => new Promise((resolve) => waiting.push(resolve)),
-  };
-}
-
-/** About how long an answer is; errors are short. */
-function lengthOf(answer: Response | readonly Response[]): number {
-  if (Array.isArray(answer))
-    return (answer as readonly Response[]).reduce((sum, item) => sum + lengthOf(item), 0);
-  const response = answer as Response;
-  if (response.kind === "error") return 0;
-  const { written } = response.result;
-  return typeof written === "string" ? written.length : response.result.byteLength;
 }
 
 const methodNotFound: Handler = (request) =>

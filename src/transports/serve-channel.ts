@@ -84,6 +84,7 @@ export async function serveChannel(
     acceptsBatch: (batch) => isLegalBatch(batch, session),
     parseErrorCode: server.parseErrorCode,
     requestIds: "random",
+    clock,
     ...(maxInFlight === undefined ? {} : { maxInFlight }),
     ...(onDropped === undefined ? {} : { dropped: onDropped }),
   });

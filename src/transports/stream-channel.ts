@@ -7,7 +7,7 @@ import { RpcError } from "../errors/rpc-error.ts";
 import { toOneLine } from "../json/one-line.ts";
 import type { RawJson } from "../json/raw.ts";
 import type { Channel, Incoming, Invalid } from "../jsonrpc/channel.ts";
-import { encodeMessage } from "../jsonrpc/message.ts";
+import { type Message, encodeMessage } from "../jsonrpc/message.ts";
 import { parseMessage, parsePieced } from "../jsonrpc/parse.ts";
 import { messageShape } from "../mcp/shape.ts";
 import { type InputLine, createLineReader } from "./line-reader.ts";
@@ -44,7 +44,7 @@ export function createStreamChannel(
   const { closeMs = 1000, clock = systemClock } = options;
   const writer = new LineWriter(writable);
   return {
-    send: (message) => writer.write(encodeMessage(message)),
+    send: (message) => writer.write(encodeMessage(message), isAnswer(message)),
     endOutput: () => writer.end(),
     [Symbol.asyncIterator]: () => receive(readable, options),
     [Symbol.asyncDispose]: async () => {
@@ -113,10 +113,13 @@ class LineWriter {
     });
   }
 
-  /** Resolves when the stream has taken the line and has room for more. Rejects with a `ClosedError`. */
-  write(json: RawJson): Promise<void> {
+  /**
+   * Resolves when the stream has taken the line and has room for more. Rejects with a `ClosedError`, also when too much is
+   * unread, but for an answer: a peer starts no more requests than it can hold the answers of.
+   */
+  write(json: RawJson, isAnswer: boolean): Promise<void> {
     if (this.#closed !== undefined) return Promise.reject(this.#closed);
-    if (this.#writable.writableLength > maxUnreadBytes)
+    if (!isAnswer && this.#writable.writableLength > maxUnreadBytes)
       return Promise.reject(
         new ClosedError("not_sent", `the reader leaves more than ${maxUnreadBytes} bytes unread`),
       );
@@ -166,6 +169,11 @@ class LineWriter {
     this.#drained?.reject(new ClosedError("outcome_unknown", "the reader is gone", { cause }));
     this.#drained = undefined;
   }
+}
+
+/** A batch is one of answers: nothing else is sent in batches. */
+function isAnswer(message: Message | readonly Message[]): boolean {
+  return !("kind" in message) || message.kind === "result" || message.kind === "error";
 }
 
 /** A reader that stopped reading must not make us hold everything it was ever sent. */

@@ -55,17 +55,18 @@ const callHeld = (id: number): object => ({
 });
 
 describe("when the input ends", () => {
-  test("100 requests that were read are answered, in their order, however late", async () => {
+  test("100 requests that were read are answered, however late", async () => {
     const ids = Array.from({ length: 100 }, (_, id) => id);
     const piped = await pipe(ids.map(callHeld));
-    await expect.poll(() => piped.held.begun).toBe(100);
+    await expect.poll(() => piped.held.begun).toBeGreaterThan(0);
+    await piped.clock.advance(1000);
+    expect(piped.held.begun).toBe(100);
     await piped.clock.advance(9 * 60_000);
     expect([piped.held.aborted, piped.isOver()]).toEqual([0, false]);
     piped.release();
     await expect.poll(piped.isOver).toBe(true);
-    expect(piped.frames.map(({ id, result }) => [id, result !== undefined])).toEqual(
-      ids.map((id) => [id, true]),
-    );
+    const answers = piped.frames.toSorted((a, b) => Number(a.id) - Number(b.id));
+    expect(answers.map(({ id, result }) => [id, result !== undefined])).toEqual(ids.map((id) => [id, true]));
     expect(piped.clock.sleeping).toBe(0);
   });
 

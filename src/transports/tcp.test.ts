@@ -2,12 +2,14 @@ import { once } from "node:events";
 import { connect, type Socket } from "node:net";
 import { describe, expect, test, vi } from "vitest";
 import { envelope } from "../../test/support/conversation.ts";
+import { standsStill } from "../../test/support/stands-still.ts";
 import type { Frame } from "../../test/support/wire-schema.ts";
 import { createServer } from "../server/server.ts";
 import { createRegistry } from "../tools/registry.ts";
 import { listenTcp, type ListenTcpOptions } from "./tcp.ts";
 
 const aborted: string[] = [];
+const ended = { large: 0 };
 
 function listen(options: Partial<ListenTcpOptions> = {}): ReturnType<typeof listenTcp> {
   const registry = createRegistry();
@@ -23,6 +25,13 @@ function listen(options: Partial<ListenTcpOptions> = {}): ReturnType<typeof list
         }),
       ),
   );
+  let turns = 0;
+  // Each ends in a turn of its own.
+  registry.register("large", {}, async () => {
+    await new Promise((resolve) => setTimeout(resolve, turns++));
+    ended.large++;
+    return "x".repeat(1024 * 1024);
+  });
   registry.register("stubborn", {}, () => new Promise<string>(() => {}));
   const server = createServer(registry, { name: "test-server", version: "1" });
   return listenTcp(server, { port: 0, lingerMs: 10, graceMs: 10, ...options });
@@ -34,9 +43,9 @@ async function open(port: number): Promise<Socket> {
   return socket;
 }
 
-function call(socket: Socket, name: string, args: object = {}): void {
+function call(socket: Socket, name: string, args: object = {}, id = 1): void {
   const params = { name, arguments: args, _meta: envelope() };
-  socket.write(`${JSON.stringify({ jsonrpc: "2.0", id: 1, method: "tools/call", params })}\n`);
+  socket.write(`${JSON.stringify({ jsonrpc: "2.0", id, method: "tools/call", params })}\n`);
 }
 
 async function read(socket: Socket): Promise<Frame> {
@@ -133,4 +142,23 @@ describe("listening on TCP", () => {
     await expect(open(listener.port)).rejects.toThrow("ECONNREFUSED");
     await expect(listener[Symbol.asyncDispose]()).resolves.toBeUndefined();
   });
+});
+
+test("a client that reads nothing until the server stands still gets every answer", async () => {
+  await using listener = await listen({ lingerMs: 10_000 });
+  const socket = await open(listener.port);
+  socket.pause();
+  for (let count = 0; count < 100; count++) call(socket, "large", {}, count);
+  await expect.poll(() => ended.large).toBeGreaterThan(0);
+  await standsStill(() => ended.large);
+  expect(ended.large).toBeLessThan(100);
+  let [answers, bytes] = [0, 0];
+  socket.on("data", (chunk: Buffer) => {
+    bytes += chunk.length;
+    answers += chunk.toString("latin1").split("\n").length - 1;
+  });
+  socket.resume();
+  await expect.poll(() => answers).toBe(100);
+  expect(bytes).toBeGreaterThan(100 * 1024 * 1024);
+  socket.destroy();
 });
