@@ -4,7 +4,7 @@ import { type RunningGateway, startGateway } from "../gateway/gateway.ts";
 import { createHide, hideInData } from "../gateway/safe-log.ts";
 import type { ServerStatus } from "../gateway/status.ts";
 import { defined } from "../options/defined.ts";
-import type { Collision } from "../tools/compose/claims.ts";
+import { type Collision, describeCollision } from "../tools/compose/claims.ts";
 import { type Command, UsageError, configFlag } from "./command.ts";
 import { findConfigFile, usualFiles } from "./config-file.ts";
 import { watchInterrupt } from "./interrupt.ts";
@@ -108,10 +108,7 @@ async function show({ file, servers, collisions }: Report, unmatched: readonly C
     if (server.trouble !== undefined || server.stray !== undefined)
       await print(`\n${toSafeText(describeTrouble(server))}\n`);
   for (const server of servers) await print(toSafeText(describeFaults(server)));
-  for (const { key, owner, others } of collisions) {
-    const text = `\n${key} is offered by ${owner} and ${others.join(", ")}; ${owner} has it. Give the others a prefix, or rename or hide theirs.\n`;
-    await print(toSafeText(text));
-  }
+  for (const collision of collisions) await print(toSafeText(`\n${describeCollision(collision)}.\n`));
   for (const { path, message } of unmatched) await print(toSafeText(`\nwarning: ${path}: ${message}\n`));
   const fine = servers.filter(({ trouble }) => trouble === undefined).length;
   await note(`${file}: ${fine} of ${servers.length} servers are fine\n`);

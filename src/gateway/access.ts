@@ -3,13 +3,14 @@ import { toRelayable } from "../mcp/revision.ts";
 import type { OwnerOf } from "../middleware/audit-log.ts";
 import { createGlobs } from "../middleware/glob.ts";
 import type { Catalog } from "../tools/compose/catalog.ts";
+import type { ReservedFor } from "../tools/compose/claims.ts";
 import type { Naming } from "../tools/compose/namespace.ts";
 import { everything, type Policy, type View } from "../tools/compose/view.ts";
 import type { Hearer } from "../tools/provider.ts";
 import type { Authenticate } from "../transports/http/server/handler.ts";
 import type { GatewayConfig } from "./config/config.ts";
 import type { GatewayServer } from "./gateway-server.ts";
-import { createServerNames, isNamedFor, toToolName } from "./server-names.ts";
+import { createReservations, createServerNames, isNamedFor, toToolName } from "./server-names.ts";
 
 /** The callers of a gateway: which keys they present, and what they may see and use. */
 export interface Access {
@@ -18,6 +19,8 @@ export interface Access {
   readonly viewFor: (caller: Hearer) => View;
   /** The owner of a tool, also of one that the caller may not use or the config takes away: for the record of a refusal. */
   readonly ownerOf: OwnerOf;
+  /** Which names are kept for one server. */
+  readonly reservedFor: ReservedFor;
   /** Takes another config. Gives the callers whose keys are gone; undefined for those without a name. */
   apply(config: GatewayConfig): readonly (string | undefined)[];
 }
@@ -37,6 +40,7 @@ interface Rules {
   /** The names of callers by the hashes of their keys. */
   readonly callers: ReadonlyMap<string, string>;
   readonly policies: ReadonlyMap<string | undefined, Policy>;
+  readonly reservedFor: ReservedFor;
 }
 
 /** The access a config gives. A caller whose key is gone may use nothing. */
@@ -77,6 +81,9 @@ export function createAccess(first: GatewayConfig, { catalog, unnamed, servers }
     },
     ownerOf: (tool, context) =>
       catalog.viewFor(context, everything).toolClaims.get(tool) ?? withheldBy(tool) ?? namedOwner(tool),
+    get reservedFor() {
+      return rules.reservedFor;
+    },
     apply: (config) => {
       const { callers: before } = rules;
       rules = toRules(config, unnamed);
@@ -94,11 +101,13 @@ function toRules(config: GatewayConfig, unnamed: Unnamed): Rules {
   const policies = new Map<string | undefined, Policy>(
     keys.map(({ name, allow, deny }) => {
       const own = createGlobs(orAll(allow), deny);
-      return [name, (item: string) => general(item) && own(item)];
+      return [name, (item: string, ownName?: string) => general(item, ownName) && own(item, ownName)];
     }),
   );
   if (keys.length === 0 || unnamed === "trusted") policies.set(undefined, general);
-  return { config, callers: new Map(keys.map(({ sha256, name }) => [sha256, name])), policies };
+  const callers = new Map(keys.map(({ sha256, name }) => [sha256, name]));
+  const reservedFor = createReservations([...config.servers, ...config.disabled], toNaming(config));
+  return { config, callers, policies, reservedFor };
 }
 
 /** The naming of a config. */

@@ -9,7 +9,7 @@ import { packageVersion } from "../options/version.ts";
 import { createServer } from "../server/server.ts";
 import { createChangeSource } from "../tools/changes.ts";
 import { anyone, Catalog } from "../tools/compose/catalog.ts";
-import type { Collision } from "../tools/compose/claims.ts";
+import { type Collision, describeCollision } from "../tools/compose/claims.ts";
 import { createComposition } from "../tools/compose/composition.ts";
 import { createGuarded } from "../tools/middleware.ts";
 import type { Provider } from "../tools/provider.ts";
@@ -110,9 +110,10 @@ export async function startGateway(
   const catalog = new Catalog({
     kindOf: kinds.of,
     separator: () => config.separator,
-    onCollision: ({ key, owner, others }) => {
-      const text = `${key} is offered by several servers; ${owner} has it: rename or hide the others`;
-      log.warn({ name: key, owner, others }, text);
+    reservedFor: () => access.reservedFor,
+    onCollision: (collision) => {
+      const { key: name, owner, others } = collision;
+      log.warn({ name, owner, others }, describeCollision(collision));
     },
   });
   const access = createAccess(first, { catalog, unnamed, servers: () => fleet.servers });

@@ -1,10 +1,12 @@
 import { createGlobs } from "../middleware/glob.ts";
+import type { ReservedFor } from "../tools/compose/claims.ts";
 import type { MemberNames } from "../tools/compose/member.ts";
 import { type Naming, prefixOf, qualify, unqualified } from "../tools/compose/namespace.ts";
 import type { ServerConfig, ToolRule } from "./config/config.ts";
 
 /** The part of a server's config that says how its things are named. */
 type NamesConfig = Pick<ServerConfig, "prefix" | "tools">;
+type NamedServer = Pick<ServerConfig, "name" | "prefix" | "tools">;
 
 /** The name callers know a tool or prompt by that no rule of the config renames. */
 export function toPublicName(
@@ -30,16 +32,36 @@ export function isNamedFor({ prefix, tools }: NamesConfig, name: string, naming:
 export function createServerNames(config: ServerConfig, naming: Naming): MemberNames {
   const { allow, deny, onlyTools, withoutTools } = config;
   const fits = createGlobs(allow.length === 0 ? undefined : allow, deny);
-  const isAllowed = (name: string): boolean =>
-    fits(name) && onlyTools?.includes(name) !== false && !withoutTools.includes(name);
+  const isAllowed = (ownName: string, name: string): boolean =>
+    (fits(ownName, name) || fits(name, ownName)) &&
+    onlyTools?.includes(ownName) !== false &&
+    !withoutTools.includes(ownName);
   return {
     tool: (ownName) => {
       const rule = ruleOf(config, ownName);
-      if (rule?.hide === true || !isAllowed(ownName)) return undefined;
-      return { name: toToolName(config, ownName, naming), description: rule?.description };
+      const name = toToolName(config, ownName, naming);
+      if (rule?.hide === true || !isAllowed(ownName, name)) return undefined;
+      return { name, description: rule?.description };
     },
     prompt: (ownName) => toPublicName(config, ownName, naming),
     mayOwn: (name) => config.prefix === false || isNamedFor(config, name, naming),
+  };
+}
+
+/**
+ * Keeps the names under a server's prefix for that server, also while it is down or disabled: no other server can pass for it. The
+ * config itself may give such a name to another server's tool.
+ */
+export function createReservations(servers: readonly NamedServer[], naming: Naming): ReservedFor {
+  const byName = new Map(servers.map((server) => [server.name, server]));
+  const prefixes = servers.flatMap(({ name, prefix }) =>
+    prefix === false ? [] : [{ name, prefix: prefixOf(prefix, naming) }],
+  );
+  return ({ key, server, ownName }) => {
+    const owner = prefixes.find(({ prefix }) => key.startsWith(prefix))?.name;
+    if (owner === undefined || owner === server) return undefined;
+    const claimant = byName.get(server);
+    return claimant !== undefined && ruleOf(claimant, ownName)?.name === key ? undefined : owner;
   };
 }
 

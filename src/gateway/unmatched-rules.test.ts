@@ -12,7 +12,11 @@ const messages = (...given: Parameters<typeof findUnmatchedRules>): readonly str
 
 describe("rules of one server", () => {
   test("that match one of its tools are fine, hidden and denied ones included", () => {
-    const rules = { allow: ["*_file"], deny: ["delete_*"], tools: { delete_file: { hide: true } } };
+    const rules = {
+      allow: ["*_file", "files__*"],
+      deny: ["delete_*", "files__write_file"],
+      tools: { delete_file: { hide: true } },
+    };
     expect(findUnmatchedRules(none, [createSource("files", { tools }, rules)])).toEqual([]);
   });
 
@@ -20,8 +24,8 @@ describe("rules of one server", () => {
     [{ deny: ["writ_file"] }, 'deny: "writ_file" matches none of its tools: did you mean write_file?'],
     [{ deny: ["delet_*"] }, 'deny: "delet_*" matches none of its tools: did you mean delete_file?'],
     [
-      { deny: ["files__write_file"] },
-      'deny: "files__write_file" matches none of its tools: did you mean write_file?',
+      { tools: { files__write_file: { hide: true } } },
+      "tools.files__write_file: names none of its tools: did you mean write_file?",
     ],
     [{ allow: ["*_folder"] }, 'allow: "*_folder" matches none of its tools: correct or remove it'],
     [
@@ -46,7 +50,7 @@ describe("rules about the names that callers see", () => {
   const files = createSource("files", { tools }, { tools: { read_file: { name: "read" } } });
   const bare = createSource("bare", { tools: toTools("sum") }, { prefix: false });
 
-  test.each(["files__write_file", "files__*", "*", "read", "sum", "files__file:///etc/*", "s?m"])(
+  test.each(["files__write_file", "files__*", "*", "read", "sum", "files__file:///etc/*", "s?m", "write_*"])(
     "may match %s",
     (glob) => {
       expect(findUnmatchedRules(config({ deny: [glob] }), [files, bare])).toEqual([]);
@@ -60,8 +64,6 @@ describe("rules about the names that callers see", () => {
 
   test.each([
     ["files__writ_file", "did you mean files__write_file?"],
-    ["write_file", "did you mean files__write_file?"],
-    ["write_*", "did you mean files__write_*?"],
     ["github__*", "correct or remove it"],
   ])("that match nothing are told with the name that was meant: %s", (glob, hint) => {
     const message = `${JSON.stringify(glob)} matches nothing that a server lists: ${hint}`;
@@ -71,6 +73,22 @@ describe("rules about the names that callers see", () => {
       `junctor.deny: ${message}`,
       `junctor.keys.ada.allow: ${message}`,
       `junctor.limits.tools: ${message}`,
+    ]);
+  });
+
+  test.each(["write_file", "write_*"])("that allow a server's own name %s are told the other", (glob) => {
+    expect(messages(config({ allow: [glob] }), [files])).toEqual([
+      `junctor.allow: "${glob}" matches nothing that a server lists: did you mean files__${glob}?`,
+    ]);
+  });
+
+  test("that deny an own name are judged once all servers are listed", () => {
+    const late = createSource("late", { tools: toTools("drop") });
+    late.isSettled = false;
+    expect(findUnmatchedRules(config({ deny: ["drop", "drup"] }), [files, late])).toEqual([]);
+    late.isSettled = true;
+    expect(messages(config({ deny: ["drop", "drup"] }), [files, late])).toEqual([
+      'junctor.deny: "drup" matches nothing that a server lists: correct or remove it',
     ]);
   });
 

@@ -20,17 +20,17 @@ export function findUnmatchedRules(config: RuleConfig, sources: readonly Source[
   const { allow, deny, keys, limits } = config;
   const general: readonly RuleList[] = [
     { path: "junctor.allow", globs: allow },
-    { path: "junctor.deny", globs: deny },
+    { path: "junctor.deny", globs: deny, denies: true },
     ...keys.flatMap((key) => [
       { path: `${joinPath("junctor.keys", key.name)}.allow`, globs: key.allow },
-      { path: `${joinPath("junctor.keys", key.name)}.deny`, globs: key.deny },
+      { path: `${joinPath("junctor.keys", key.name)}.deny`, globs: key.deny, denies: true },
     ]),
     { path: "junctor.limits.tools", globs: Object.keys(limits.tools ?? {}) },
   ];
   return [
     ...sources.flatMap((source) => (source.isSettled ? unmatchedOf(source, naming) : [])),
-    ...general.flatMap(({ path, globs }) =>
-      globs.flatMap((glob) => judge(glob, sources, naming).map((message) => ({ path, message }))),
+    ...general.flatMap(({ path, globs, denies = false }) =>
+      globs.flatMap((glob) => judge(glob, sources, naming, denies).map((message) => ({ path, message }))),
     ),
   ];
 }
@@ -38,22 +38,24 @@ export function findUnmatchedRules(config: RuleConfig, sources: readonly Source[
 interface RuleList {
   readonly path: string;
   readonly globs: readonly string[];
+  /** Such a rule matches own names as well. */
+  readonly denies?: boolean;
 }
 
-/** The rules of one server, which are about its own names. */
+/** The rules of one server, which are about its own names and those that callers see. */
 function unmatchedOf(source: Source, naming: Naming): readonly ConfigIssue[] {
-  const { name, allow, deny, tools, prefix } = source.config;
-  const own = ownNamesOf(source);
+  const { name, allow, deny, tools } = source.config;
+  const own = source.listedFor().tools.map((tool) => tool.name);
+  const both = [...own, ...own.map((ownName) => toToolName(source.config, ownName, naming))];
   const path = joinPath("junctor.servers", name);
-  const begin = prefix === false ? undefined : prefixOf(prefix, naming);
   const hint = (rule: string): string => {
     // The name that callers see, where its own was wanted.
-    const bare = begin !== undefined && rule.startsWith(begin) ? rule.slice(begin.length) : undefined;
-    return toHint(bare !== undefined && fitsAny(bare, own) ? bare : suggest(rule, own));
+    const seen = own.find((ownName) => toToolName(source.config, ownName, naming) === rule);
+    return toHint(seen ?? suggest(rule, own));
   };
   const ofGlobs = (key: string, globs: readonly string[]): readonly ConfigIssue[] =>
     globs
-      .filter((glob) => !fitsAny(glob, own))
+      .filter((glob) => !fitsAny(glob, both))
       .map((glob) => ({
         path: `${path}.${key}`,
         message: `${JSON.stringify(glob)} matches none of its tools${hint(glob)}`,
@@ -68,15 +70,18 @@ function unmatchedOf(source: Source, naming: Naming): readonly ConfigIssue[] {
 }
 
 /** What is wrong with a rule about the names that callers see: at most one thing. */
-function judge(glob: string, sources: readonly Source[], naming: Naming): readonly string[] {
+function judge(glob: string, sources: readonly Source[], naming: Naming, denies: boolean): readonly string[] {
   // Of resources, not all are listed.
   if (glob.includes(":")) return [];
   const stem = stemOf(glob);
-  const concerned = sources.filter(({ config }) => mayConcern(config, stem, naming));
+  const named = sources.filter(({ config }) => mayConcern(config, stem, naming));
+  // Any server may have a tool of its own that a rule without a prefix denies.
+  const concerned = denies && !named.some(({ config }) => config.prefix !== false) ? sources : named;
   const isKnown = concerned.every((source) => source.isSettled && source.listedFor().problems.length === 0);
   if (!isKnown) return [];
   const names = concerned.flatMap((source) => publicNamesOf(source, naming));
-  if (fitsAny(glob, names)) return [];
+  const own = denies ? sources.flatMap(ownNamesOf) : [];
+  if (fitsAny(glob, [...names, ...own])) return [];
   // The name that its server knows it by, where that of callers was wanted.
   const owner = sources.find(
     (source) => source.config.prefix !== false && fitsAny(glob, ownNamesOf(source)),
@@ -107,7 +112,8 @@ function publicNamesOf(source: Source, naming: Naming): readonly string[] {
 }
 
 function ownNamesOf(source: Source): readonly string[] {
-  return source.listedFor().tools.map(({ name }) => name);
+  const { tools, prompts } = source.listedFor();
+  return [...tools, ...prompts].map(({ name }) => name);
 }
 
 function fitsAny(glob: string, names: readonly string[]): boolean {

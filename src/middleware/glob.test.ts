@@ -62,7 +62,7 @@ describe("a glob", () => {
 describe("lists of globs", () => {
   test("without an allow list let everything pass that is not denied", () => {
     const mayPass = createGlobs(undefined, ["*delete*"]);
-    expect(["read", "delete_all"].map(mayPass)).toEqual([true, false]);
+    expect(["read", "delete_all"].map((name) => mayPass(name))).toEqual([true, false]);
     expect(createGlobs(undefined)("anything")).toBe(true);
   });
 
@@ -70,8 +70,21 @@ describe("lists of globs", () => {
     expect(createGlobs([])("anything")).toBe(false);
   });
 
+  test("deny by either name, and allow by the first", () => {
+    const mayPass = createGlobs(["files__*", "read"], ["delete", "files__move"]);
+    expect(mayPass("files__delete", "delete")).toBe(false);
+    expect(mayPass("files__move", "shift")).toBe(false);
+    expect(mayPass("files__write", "write")).toBe(true);
+    expect(mayPass("other__read", "read")).toBe(false);
+  });
+
   test("deny what is allowed as well", () => {
     const mayPass = createGlobs(["files__*", "x"], ["files__delete"]);
-    expect(["files__read", "files__delete", "x", "y"].map(mayPass)).toEqual([true, false, true, false]);
+    expect(["files__read", "files__delete", "x", "y"].map((name) => mayPass(name))).toEqual([
+      true,
+      false,
+      true,
+      false,
+    ]);
   });
 });

@@ -1,19 +1,23 @@
 /** Says whether a name fits. */
 export type NameTest = (name: string) => boolean;
 
+/** Says whether something may pass by its name. Another name that it has can keep it from passing. */
+type PassTest = (name: string, otherName?: string) => boolean;
+
 /**
  * Which names may pass: those that fit one of `allow` and none of `deny`. Without `allow` every name may; with an empty
- * one none does, because a list of what is allowed that came out empty must not mean everything.
+ * one none does, because a list of what is allowed that came out empty must not mean everything. A glob of `deny` that fits
+ * either name of a thing denies it; `allow` looks at the first name only, because a server chooses its own names as it likes.
  *
  * @example
  * const mayPass = createGlobs(["github__*"], ["*delete*"]);
  */
-export function createGlobs(allow: readonly string[] | undefined, deny: readonly string[] = []): NameTest {
+export function createGlobs(allow: readonly string[] | undefined, deny: readonly string[] = []): PassTest {
   const allowed = allow?.map(createGlob);
   const denied = deny.map(createGlob);
-  return (name) => {
+  return (name, otherName = name) => {
     const isAllowed = allowed === undefined || allowed.some((fits) => fits(name));
-    return isAllowed && !denied.some((fits) => fits(name));
+    return isAllowed && !denied.some((fits) => fits(name) || fits(otherName));
   };
 }
 

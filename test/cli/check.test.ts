@@ -197,7 +197,7 @@ test("a person is told the same, each thing once", async () => {
   await using folder = await makeConfigFolder();
   const { code, stdout, stderr } = await junctor(["check", "--config", await folder.write(odd)]);
   expect(code).toBe(0);
-  expect(stdout).toContain("x is offered by a and b; a has it.");
+  expect(stdout).toContain("x is offered by several servers (a, b); a has it:");
   expect(stdout.match(/warning: /g)).toHaveLength(2);
   expect(stdout).toContain('\nwarning: junctor.servers.a.deny: "yy" matches none');
   expect(stderr.match(/warning: /g)).toHaveLength(1);

@@ -2,7 +2,7 @@ import { newestModernRevision } from "../../mcp/revision.ts";
 import type { Tool } from "../../mcp/types.ts";
 import { withMembers } from "../definition.ts";
 import type { Hearer } from "../provider.ts";
-import { type Claim, type Collision, merge, type Merged } from "./claims.ts";
+import { type Claim, type Collision, merge, type Merged, type ReservedFor } from "./claims.ts";
 import type { MemberLists, Member } from "./member.ts";
 import { createView, type Policy, type Snapshot, type View } from "./view.ts";
 
@@ -11,6 +11,8 @@ interface CatalogOptions {
   readonly kindOf: (caller: Hearer) => unknown;
   /** Between a member's name and a URI, where a policy judges a resource. */
   readonly separator: () => string;
+  /** Which names of tools and prompts are kept for one member; another function whenever that changed. None when left out. */
+  readonly reservedFor?: () => ReservedFor;
   readonly onCollision?: (collision: Collision) => void;
 }
 
@@ -115,7 +117,9 @@ export class Catalog {
       part: Part,
       claimsOf: (member: Member, list: MemberLists[Part]) => readonly Claim<MemberLists[Part][number]>[],
     ): Merged<MemberLists[Part][number]> => {
-      const parts = sources.flatMap(({ member, lists }) => [member.name, member.names, lists[part]]);
+      const reservedFor = part === "tools" || part === "prompts" ? this.#options.reservedFor?.() : undefined;
+      const listed = sources.flatMap(({ member, lists }) => [member.name, member.names, lists[part]]);
+      const parts = [reservedFor, ...listed];
       const known = [edition, this.#general].flatMap((each) => each.known.get(part) ?? []);
       const same = known.find((each) => isSame(each.parts, parts));
       if (same !== undefined) return same.merged as Merged<MemberLists[Part][number]>;
@@ -125,6 +129,7 @@ export class Catalog {
       const merged = merge(
         sources.flatMap(({ member, lists }) => claimsOf(member, lists[part])),
         owners,
+        reservedFor,
       );
       edition.owners.set(part, owners);
       edition.known.set(part, { parts, merged });

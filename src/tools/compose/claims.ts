@@ -17,6 +17,18 @@ export interface Collision {
   readonly owner: string;
   /** Those that claim it too, the owner itself if it does so twice; theirs cannot be reached. */
   readonly others: readonly string[];
+  /** The name begins with the owner's prefix, so it is kept for the owner, also if the owner does not offer it. */
+  readonly isReserved?: true;
+}
+
+/** The server that a claimed name is kept for, if that is another than the one that claims it. */
+export type ReservedFor = (claim: Claim<unknown>) => string | undefined;
+
+/** A collision in words, with what to do about it. */
+export function describeCollision({ key, owner, others, isReserved }: Collision): string {
+  return isReserved === true
+    ? `${key} of ${others.join(", ")} begins with the prefix of ${owner} and is left out: rename it, or give its server a prefix`
+    : `${key} is offered by several servers (${[owner, ...others].join(", ")}); ${owner} has it: rename or hide the others, or give them a prefix`;
 }
 
 export interface Merged<T> {
@@ -28,18 +40,28 @@ export interface Merged<T> {
 
 /**
  * Settles who owns what. Of several claims the first server in the config has it, unless another had it before: what a name
- * means does not change while the gateway runs because a server came up late. `owners` remembers, and is updated.
+ * means does not change while the gateway runs because a server came up late. `owners` remembers, and is updated. A claim of a
+ * name that is kept for another server is left out, and told as a collision.
  */
-export function merge<T>(claims: readonly Claim<T>[], owners: Map<string, string>): Merged<T> {
+export function merge<T>(
+  claims: readonly Claim<T>[],
+  owners: Map<string, string>,
+  reservedFor: ReservedFor = () => undefined,
+): Merged<T> {
   const byKey = new Map<string, Claim<T>[]>();
+  const collisions: Collision[] = [];
   for (const claim of claims) {
+    const owner = reservedFor(claim);
+    if (owner !== undefined) {
+      collisions.push({ key: claim.key, owner, others: [claim.server], isReserved: true });
+      continue;
+    }
     const rivals = byKey.get(claim.key);
     if (rivals === undefined) byKey.set(claim.key, [claim]);
     else if (!rivals.some((rival) => isSame(rival, claim))) rivals.push(claim);
   }
   const settled: Claim<T>[] = [];
   const contested: Claim<T>[] = [];
-  const collisions: Collision[] = [];
   for (const [key, rivals] of byKey) {
     const before = owners.get(key);
     const winner = rivals.find(({ server }) => server === before) ?? rivals[0];

@@ -38,8 +38,11 @@ export interface View {
   likelyOwners(uri: string): readonly string[];
 }
 
-/** Whether a caller may use something: a tool or prompt by its name, a resource by `server__uri`. */
-export type Policy = (name: string) => boolean;
+/**
+ * Whether a caller may use something: a tool or prompt by its name, a resource by `server__uri`; `ownName` is what its server
+ * calls it, as far as that is known.
+ */
+export type Policy = (name: string, ownName?: string) => boolean;
 
 /** Leaves everything. */
 export const everything: Policy = () => true;
@@ -47,9 +50,10 @@ export const everything: Policy = () => true;
 /** The part of a catalog a policy leaves. What is not in the lists cannot be found either. */
 export function createView(snapshot: Snapshot, policy: Policy, separator: string): View {
   const mayUse = (server: string, uri: string): boolean =>
-    policy === everything || spellingsOf(uri).every((spelling) => policy(`${server}${separator}${spelling}`));
-  const tools = snapshot.tools.filter(({ key }) => policy(key));
-  const prompts = snapshot.prompts.filter(({ key }) => policy(key));
+    policy === everything ||
+    spellingsOf(uri).every((spelling) => policy(`${server}${separator}${spelling}`, spelling));
+  const tools = snapshot.tools.filter(({ key, ownName }) => policy(key, ownName));
+  const prompts = snapshot.prompts.filter(({ key, ownName }) => policy(key, ownName));
   const resources = snapshot.resources.filter(({ server, key }) => mayUse(server, key));
   const templates = snapshot.templates.filter(({ server, key }) => mayUse(server, key));
   // Of several servers with the same URI, the first that this caller may use.
