@@ -45,7 +45,8 @@ export class Deadlines {
   }
 
   start({ signal, stop, timeoutMs, maxTotalMs }: TimeLimits): Deadline {
-    const deadline = new Deadline(this, {
+    const deadline = new Deadline({
+      all: this,
       caller: signal === undefined ? stop : fromSignal(signal),
       idleMs: timeoutMs ?? this.#defaults.timeoutMs ?? Number.POSITIVE_INFINITY,
       totalMs: maxTotalMs ?? this.#defaults.maxTotalMs ?? Number.POSITIVE_INFINITY,
@@ -91,6 +92,7 @@ export class Deadlines {
 }
 
 interface DeadlineTerms {
+  readonly all: Deadlines;
   readonly caller: Cancellation | undefined;
   readonly idleMs: number;
   readonly totalMs: number;
@@ -106,15 +108,13 @@ export class Deadline implements Disposable {
   onEnd: ((isGivenUp: boolean) => void) | undefined;
   /** Its number among the running deadlines. */
   number = 0;
-  readonly #all: Deadlines;
   readonly #terms: DeadlineTerms;
   readonly #startedAt: number;
   #touchedAt: number;
   #holds = 0;
 
-  constructor(all: Deadlines, terms: DeadlineTerms) {
-    const { caller } = terms;
-    this.#all = all;
+  constructor(terms: DeadlineTerms) {
+    const { all, caller } = terms;
     this.#terms = terms;
     this.#startedAt = all.clock.now();
     this.#touchedAt = this.#startedAt;
@@ -140,7 +140,7 @@ export class Deadline implements Disposable {
 
   /** Something happened, so it is not idle. Only the time is noted: progress may come by the thousand. */
   touch(): void {
-    this.#touchedAt = this.#all.clock.now();
+    this.#touchedAt = this.#terms.all.clock.now();
   }
 
   /** Stops the idle clock, because the wait is ours, until the returned function is called. */
@@ -151,13 +151,13 @@ export class Deadline implements Disposable {
       if (isHeld) this.#holds--;
       isHeld = false;
       this.touch();
-      this.#all.wakeAt(this.dueAt);
+      this.#terms.all.wakeAt(this.dueAt);
     };
   }
 
   [Symbol.dispose](): void {
     this.#terms.caller?.offAbort(this.#giveUp);
-    this.#all.end(this);
+    this.#terms.all.end(this);
     this.onEnd?.(this.isSent && this.stop.isAborted);
   }
 

@@ -35,10 +35,8 @@ export class Inbound {
   readonly #channel: Pick<Channel, "send">;
   readonly #options: InboundOptions;
   readonly #running = new Map<RequestId, Task>();
-  /** Handlers that have not ended, those of cancelled requests included: they still cost what they cost. */
-  #busy = 0;
-  /** Bytes of params that handlers hold on to. */
-  #heldBytes = 0;
+  /** Handlers that have not ended, those of cancelled requests included, and the bytes of params they hold on to. */
+  readonly #load = { handlers: 0, bytes: 0 };
   #isStopped = false;
   #onIdle: (() => void) | undefined;
 
@@ -49,24 +47,7 @@ export class Inbound {
 
   /** How many handlers have not ended. */
   get busy(): number {
-    return this.#busy;
-  }
-
-  /** Why a request cannot be started now, if so. */
-  refusal(id: RequestId): RpcError | undefined {
-    if (this.#running.has(id)) {
-      return new RpcError("rpc.invalid_request", `The id ${id} is already in use by a request in flight`);
-    }
-    if (this.#isStopped) return new RpcError("rpc.internal", "The server is stopping");
-    const { maxInFlight } = this.#options;
-    if (this.#busy >= maxInFlight) {
-      return new RpcError("rpc.internal", `Too many requests in flight; at most ${maxInFlight} at once`);
-    }
-    if (this.#heldBytes <= maxHeldBytes) return undefined;
-    return new RpcError(
-      "rpc.internal",
-      `Requests of more than ${maxHeldBytes} bytes are in flight; wait for some of them`,
-    );
+    return this.#load.handlers;
   }
 
   /** Refuses every request from now on. */
@@ -74,12 +55,17 @@ export class Inbound {
     this.#isStopped = true;
   }
 
-  /** Runs the handler and gives its outcome to `answer`; to `cancelled` instead, if the request was cancelled meanwhile. */
+  /**
+   * Runs the handler and gives its outcome to `answer`, unless the request was cancelled meanwhile: then `cancelled` is
+   * called. At a limit the answer is a refusal.
+   */
   serve(request: Request, answer: Answer, cancelled?: () => void): void {
+    const refusal = this.#refusal(request.id);
+    if (refusal !== undefined) return answer({ kind: "error", id: request.id, error: toErrorBody(refusal) });
     const task = new Task(this.#channel, request, answer, cancelled);
     this.#running.set(request.id, task);
-    this.#busy++;
-    this.#heldBytes += task.bytes;
+    this.#load.handlers++;
+    this.#load.bytes += task.bytes;
     const { id } = request;
     const succeed = (result: RawJson): void => {
       // Written now: a value that JSON cannot hold must fail where that can still be answered.
@@ -97,6 +83,23 @@ export class Inbound {
     }
   }
 
+  /** Why a request cannot be started now, if so. */
+  #refusal(id: RequestId): RpcError | undefined {
+    if (this.#running.has(id)) {
+      return new RpcError("rpc.invalid_request", `The id ${id} is already in use by a request in flight`);
+    }
+    if (this.#isStopped) return new RpcError("rpc.internal", "The server is stopping");
+    const { maxInFlight } = this.#options;
+    if (this.#load.handlers >= maxInFlight) {
+      return new RpcError("rpc.internal", `Too many requests in flight; at most ${maxInFlight} at once`);
+    }
+    if (this.#load.bytes <= maxHeldBytes) return undefined;
+    return new RpcError(
+      "rpc.internal",
+      `Requests of more than ${maxHeldBytes} bytes are in flight; wait for some of them`,
+    );
+  }
+
   #finish(task: Task, response: Response): void {
     if (!task.isOpen) return;
     task.isOpen = false;
@@ -105,13 +108,13 @@ export class Inbound {
       if (task.cancellation.isAborted) task.cancelled?.();
       else task.answer(response);
     }
-    this.#heldBytes -= task.bytes;
-    if (--this.#busy === 0) this.#onIdle?.();
+    this.#load.bytes -= task.bytes;
+    if (--this.#load.handlers === 0) this.#onIdle?.();
   }
 
   /** Resolves when no handler runs. */
   idle(): Promise<void> {
-    if (this.#busy === 0) return Promise.resolve();
+    if (this.#load.handlers === 0) return Promise.resolve();
     return new Promise((resolve) => {
       const before = this.#onIdle;
       this.#onIdle = (): void => {

@@ -26,66 +26,71 @@ interface IntakeOptions {
   readonly onFailed: (error: unknown) => void;
 }
 
-/**
- * The pace of a peer. What it is asked is started as fast as the other side takes the answers: when too much waits for a
- * slow reader, requests are held, and when too many are held, nothing more is read. No answer is dropped. How much memory
- * the answers to requests underway will take is not known before they are there, so they are taken to be as long as
- * those before them.
- */
-export class Intake {
-  readonly #channel: Pick<Channel, "send">;
-  readonly #options: IntakeOptions;
-  #unsent = 0;
-  #unsentLength = 0;
-  /** Characters of an answer: grows at once with a longer one, and shrinks slowly. */
-  #expected = firstExpected;
-  /** Answers that the transport will take together: one promise to watch instead of one for each. */
-  #company: { readonly taken: Promise<void>; count: number; length: number } | undefined;
-  readonly #held: Incoming[] = [];
-  #heldBytes = 0;
-  #stopTimer: (() => void) | undefined;
-  #waiting: (() => void)[] = [];
+/** Messages that were read and are not started yet. */
+class HeldMessages {
+  readonly #messages: Incoming[] = [];
+  #bytes = 0;
 
-  constructor(channel: Pick<Channel, "send">, options: IntakeOptions) {
-    this.#channel = channel;
-    this.#options = options;
+  get size(): number {
+    return this.#messages.length;
   }
 
   /** Whether so much is held that nothing more is to be read. */
   get isFull(): boolean {
-    return this.#held.length >= maxHeld || this.#heldBytes > maxHeldBytes;
+    return this.#messages.length >= maxHeld || this.#bytes > maxHeldBytes;
   }
 
-  /** Whether nothing is held, and every answer is taken. */
-  get isEmpty(): boolean {
-    return this.#unsent === 0 && this.#held.length === 0;
+  push(incoming: Incoming): void {
+    this.#messages.push(incoming);
+    this.#bytes += bytesOf(incoming);
   }
 
-  get hasHeld(): boolean {
-    return this.#held.length > 0;
-  }
-
-  /** Starts what was read, now or when the other side has taken enough. */
-  take(incoming: Incoming): void {
-    if (this.#held.length === 0 && this.#hasRoom()) return this.#options.start(incoming);
-    this.#held.push(incoming);
-    this.#heldBytes += bytesOf(incoming);
-    this.#relieveSoon();
-  }
-
-  /** Lets go of a request that is held, and says whether there was one. */
+  /** Lets go of a request, and says whether there was one. */
   cancel(id: RequestId): boolean {
-    const index = this.#held.findIndex((incoming) => incoming.kind === "request" && incoming.id === id);
-    const [cancelled] = index === -1 ? [] : this.#held.splice(index, 1);
+    const index = this.#messages.findIndex((incoming) => incoming.kind === "request" && incoming.id === id);
+    const [cancelled] = index === -1 ? [] : this.#messages.splice(index, 1);
     if (cancelled === undefined) return false;
-    this.#heldBytes -= bytesOf(cancelled);
-    this.#changed();
+    this.#bytes -= bytesOf(cancelled);
     return true;
   }
 
-  /** Starts everything that is held, whether there is room or not: the peer refuses all of it from now on. */
-  flush(): void {
-    this.#startHeld(() => true);
+  /** Starts messages in their order for as long as that may be done, and says how many. */
+  start(mayStart: () => boolean, start: (incoming: Incoming) => void): number {
+    let started = 0;
+    while (this.#messages.length > 0 && mayStart()) {
+      // Taken out first: the message may end the peer, which starts the rest.
+      const incoming = this.#messages.shift() as Incoming;
+      this.#bytes -= bytesOf(incoming);
+      start(incoming);
+      started++;
+    }
+    return started;
+  }
+
+  clear(): void {
+    this.#messages.length = 0;
+    this.#bytes = 0;
+  }
+}
+
+/** The answers of a peer that the transport has not taken yet. */
+class UnsentAnswers {
+  readonly #channel: Pick<Channel, "send">;
+  readonly #onTaken: (failure?: { readonly error: unknown }) => void;
+  #count = 0;
+  #length = 0;
+  /** Characters of an answer: grows at once with a longer one, and shrinks slowly. */
+  #expected = firstExpected;
+  /** Answers that the transport will take together: one promise to watch instead of one for each. */
+  #company: { readonly taken: Promise<void>; count: number; length: number } | undefined;
+
+  constructor(channel: Pick<Channel, "send">, onTaken: (failure?: { readonly error: unknown }) => void) {
+    this.#channel = channel;
+    this.#onTaken = onTaken;
+  }
+
+  get count(): number {
+    return this.#count;
   }
 
   /** Sends an answer. It waits for as long as the other side takes. */
@@ -93,8 +98,8 @@ export class Intake {
     const taken = this.#channel.send(answer);
     const length = lengthOf(answer);
     this.#expected = Math.max(length, (7 * this.#expected + length) / 8);
-    this.#unsent++;
-    this.#unsentLength += length;
+    this.#count++;
+    this.#length += length;
     if (this.#company?.taken === taken) {
       this.#company.count++;
       this.#company.length += length;
@@ -102,55 +107,99 @@ export class Intake {
     }
     const together = { taken, count: 1, length };
     this.#company = together;
-    const onTaken = (): void => {
-      this.#unsent -= together.count;
-      this.#unsentLength -= together.length;
+    const onTaken = (failure?: { readonly error: unknown }): void => {
+      this.#count -= together.count;
+      this.#length -= together.length;
+      this.#onTaken(failure);
+    };
+    taken.then(
+      () => onTaken(),
+      (error: unknown) => onTaken({ error }),
+    );
+  }
+
+  /** Whether there is room for the answer to one more request, beside those to the requests underway. */
+  hasRoom(underway: number): boolean {
+    if (this.#count >= maxUnsent || this.#length > maxUnsentLength) return false;
+    return underway === 0 || this.#length + underway * this.#expected <= maxExpectedLength;
+  }
+}
+
+/**
+ * The pace of a peer. Requests are started as fast as the other side takes the answers: when too much waits for a slow
+ * reader, requests are held, and when too many are held, nothing more is read. No answer is dropped. How much memory the
+ * answers to requests underway will take is not known before they are there, so they are taken to be as long as those
+ * before them.
+ */
+export class Intake {
+  readonly held: HeldMessages = new HeldMessages();
+  readonly answers: UnsentAnswers;
+  readonly #options: IntakeOptions;
+  #stopTimer: (() => void) | undefined;
+  #waiting: (() => void)[] = [];
+
+  constructor(channel: Pick<Channel, "send">, options: IntakeOptions) {
+    this.#options = options;
+    this.answers = new UnsentAnswers(channel, (failure) => {
+      if (failure !== undefined) {
+        options.onFailed(failure.error);
+        // The reader is gone: requests that are held would be served for no one.
+        this.held.clear();
+      }
       this.#startHeld(() => this.#hasRoom());
       this.#changed();
-    };
-    taken.then(onTaken, (error: unknown) => {
-      this.#options.onFailed(error);
-      // What is held now would be done for a reader that is gone.
-      this.#held.length = 0;
-      this.#heldBytes = 0;
-      onTaken();
     });
   }
 
-  /** Resolves when an answer was taken, or something that was held is started or cancelled. */
+  /** Whether nothing is held, and every answer is taken. */
+  get isEmpty(): boolean {
+    return this.answers.count === 0 && this.held.size === 0;
+  }
+
+  /** Starts a message, now or when the other side has taken enough. */
+  take(incoming: Incoming): void {
+    if (this.held.size === 0 && this.#hasRoom()) return this.#options.start(incoming);
+    this.held.push(incoming);
+    this.#relieveSoon();
+  }
+
+  /** Lets go of a request that is held, and says whether there was one. */
+  cancel(id: RequestId): boolean {
+    const isCancelled = this.held.cancel(id);
+    if (isCancelled) this.#changed();
+    return isCancelled;
+  }
+
+  /** Starts everything that is held, whether there is room or not: the peer refuses all of it from now on. */
+  flush(): void {
+    this.#startHeld(() => true);
+  }
+
+  /** Resolves when an answer was taken, or a message that was held is started or cancelled. */
   changed(): Promise<void> {
     return new Promise((resolve) => this.#waiting.push(resolve));
   }
 
   #hasRoom(): boolean {
-    if (this.#unsent >= maxUnsent || this.#unsentLength > maxUnsentLength) return false;
-    const underway = this.#options.underway();
-    return underway === 0 || this.#unsentLength + underway * this.#expected <= maxExpectedLength;
+    return this.answers.hasRoom(this.#options.underway());
   }
 
   /** Requests may take long and have short answers: they are not held for ever while the other side keeps up. */
   #relieveSoon(): void {
-    if (this.#held.length === 0 || this.#unsent > 0) return;
+    if (this.held.size === 0 || this.answers.count > 0) return;
     this.#stopTimer ??= this.#options.clock.timer(holdMs, () => {
       this.#stopTimer = undefined;
       let relieved = 0;
-      this.#startHeld(() => this.#unsent === 0 && relieved++ < maxRelieved);
+      this.#startHeld(() => this.answers.count === 0 && relieved++ < maxRelieved);
     });
   }
 
   #startHeld(mayStart: () => boolean): void {
-    if (this.#held.length > 0) {
-      let started = 0;
-      while (started < this.#held.length && mayStart()) {
-        const incoming = this.#held[started++] as Incoming;
-        this.#heldBytes -= bytesOf(incoming);
-        this.#options.start(incoming);
-      }
-      this.#held.splice(0, started);
-      if (started > 0) this.#changed();
+    if (this.held.size > 0) {
+      if (this.held.start(mayStart, this.#options.start) > 0) this.#changed();
       this.#relieveSoon();
     }
-    if (this.#held.length === 0) {
+    if (this.held.size === 0) {
       this.#stopTimer?.();
       this.#stopTimer = undefined;
     }

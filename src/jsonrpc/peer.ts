@@ -37,25 +37,31 @@ export interface PeerOptions {
 /** One side of a channel: pairs responses with requests, runs every incoming request concurrently, cancels. */
 export class Peer {
   readonly #channel: Channel;
-  readonly #options: PeerOptions;
   readonly #inbound: Inbound;
   readonly #outbound: Outbound;
   readonly #intake: Intake;
-  readonly #answer: Answer = (response) => this.#intake.send(response);
+  readonly #receiver: Receiver;
 
   constructor(channel: Channel, options: PeerOptions = {}) {
     const { handle = methodNotFound, toRpcError = hideDetail, maxInFlight = 1024 } = options;
-    const { clock = systemClock } = options;
+    const dropped = toDropped(options);
+    const inbound = new Inbound(channel, { handle, toRpcError, maxInFlight });
     this.#channel = channel;
-    this.#options = options;
-    this.#inbound = new Inbound(channel, { handle, toRpcError, maxInFlight });
+    this.#inbound = inbound;
     this.#outbound = new Outbound(channel, options.requestIds);
     this.#intake = new Intake(channel, {
-      clock,
-      underway: () => this.#inbound.busy,
-      start: (incoming) => this.#start(incoming),
+      clock: options.clock ?? systemClock,
+      underway: () => inbound.busy,
+      start: (incoming) => this.#receiver.start(incoming),
       // A peer that cannot send an answer cannot tell the other side.
-      onFailed: (error) => this.#dropped(`an answer: ${String(error)}`),
+      onFailed: (error) => dropped(`an answer: ${String(error)}`),
+    });
+    this.#receiver = new Receiver({
+      ...options,
+      dropped,
+      inbound,
+      outbound: this.#outbound,
+      intake: this.#intake,
     });
   }
 
@@ -65,15 +71,7 @@ export class Peer {
    * are not started, and after some of them nothing more is read, so it cannot make us hold more and more. Call it once.
    */
   async run(): Promise<void> {
-    let cause: unknown;
-    try {
-      const incoming = this.#channel[Symbol.asyncIterator]();
-      while (await this.#receiveNext(incoming));
-      while (this.#intake.hasHeld) await this.#intake.changed();
-    } catch (error) {
-      cause = error;
-      this.#dropped(`the rest of the input: ${String(error)}`);
-    }
+    const cause = await this.#receiver.receiveAll(this.#channel);
     this.#outbound.close(new ClosedError("outcome_unknown", "the other side is gone", { cause }));
   }
 
@@ -108,59 +106,88 @@ export class Peer {
   notify(method: string, params?: RawJson): Promise<void> {
     return this.#channel.send({ kind: "notification", method, params });
   }
+}
 
-  /** A function of its own, so that nothing of what came is held on to while the next is waited for. */
+interface ReceiverParts extends PeerOptions {
+  readonly inbound: Inbound;
+  readonly outbound: Outbound;
+  readonly intake: Intake;
+  readonly dropped: (what: string) => void;
+}
+
+/** Takes each incoming message to the part of a peer that it is for. */
+class Receiver {
+  readonly #parts: ReceiverParts;
+  readonly #answer: Answer = (response) => this.#parts.intake.answers.send(response);
+
+  constructor(parts: ReceiverParts) {
+    this.#parts = parts;
+  }
+
+  /** Receives until the channel ends. Resolves with the error that ended it, if there was one. */
+  async receiveAll(channel: Channel): Promise<unknown> {
+    const { intake, dropped } = this.#parts;
+    try {
+      const incoming = channel[Symbol.asyncIterator]();
+      while (await this.#receiveNext(incoming));
+      while (intake.held.size > 0) await intake.changed();
+      return undefined;
+    } catch (error) {
+      dropped(`the rest of the input: ${String(error)}`);
+      return error;
+    }
+  }
+
+  /** Starts a message that is answered. */
+  start(incoming: Incoming): void {
+    const { inbound } = this.#parts;
+    if (incoming.kind === "request") inbound.serve(incoming, this.#answer);
+    else if (incoming.kind === "batch") this.#serveBatch(incoming);
+    else if (incoming.kind === "invalid") this.#answer(toRefusal(incoming, this.#parts));
+  }
+
+  /** A function of its own, so that it holds no message while it waits for the next. */
   async #receiveNext(messages: AsyncIterator<readonly Incoming[]>): Promise<boolean> {
     const next = await messages.next();
     if (next.done === true) return false;
+    const { intake } = this.#parts;
     for (const incoming of next.value) {
       this.#receive(incoming);
-      while (this.#intake.isFull) await this.#intake.changed();
+      // A result is never held, and most messages of a client's channel are results.
+      while (incoming.kind !== "result" && intake.held.isFull) await intake.changed();
     }
     return true;
   }
 
   #receive(incoming: Incoming): void {
+    const { outbound, intake, dropped } = this.#parts;
     switch (incoming.kind) {
       case "notification":
         return this.#notified(incoming);
       case "result":
       case "error":
-        if (!this.#outbound.answered(incoming))
-          this.#dropped(`a response to no request of ours, id ${incoming.id}`);
+        if (!outbound.answered(incoming)) dropped(`a response to no request of ours, id ${incoming.id}`);
         return;
       case "invalid":
-        if (incoming.isAnswerable) return this.#intake.take(incoming);
-        return this.#dropped(`what wants no answer: ${incoming.error.message}`);
+        if (incoming.isAnswerable) return intake.take(incoming);
+        return dropped(`what wants no answer: ${incoming.error.message}`);
       case "request":
       case "batch":
-        return this.#intake.take(incoming);
+        return intake.take(incoming);
     }
-  }
-
-  /** Starts what has answers. */
-  #start(incoming: Incoming): void {
-    if (incoming.kind === "request") this.#serve(incoming, this.#answer);
-    else if (incoming.kind === "batch") this.#serveBatch(incoming);
-    else if (incoming.kind === "invalid") this.#intake.send(toRefusal(incoming, this.#options));
-  }
-
-  #serve(request: Request, answer: Answer, cancelled?: () => void): void {
-    const refusal = this.#inbound.refusal(request.id);
-    if (refusal === undefined) this.#inbound.serve(request, answer, cancelled);
-    else answer({ kind: "error", id: request.id, error: toErrorBody(refusal) });
   }
 
   /** The answers of a batch leave together, as one array, when the last of them is there. */
   #serveBatch(batch: Batch): void {
-    if (this.#options.acceptsBatch?.(batch) !== true) {
+    const { inbound, intake, acceptsBatch } = this.#parts;
+    if (acceptsBatch?.(batch) !== true) {
       const error = new RpcError("rpc.invalid_request", "Batches exist in protocol revision 2025-03-26 only");
-      return this.#intake.send({ kind: "error", id: undefined, error: toErrorBody(error) });
+      return this.#answer({ kind: "error", id: undefined, error: toErrorBody(error) });
     }
     const responses: Response[] = [];
     let missing = 1;
     const done = (): void => {
-      if (--missing === 0 && responses.length > 0) this.#intake.send(responses);
+      if (--missing === 0 && responses.length > 0) intake.answers.send(responses);
     };
     const collect: Answer = (response) => {
       responses.push(response);
@@ -169,34 +196,38 @@ export class Peer {
     for (const item of batch.items) {
       if (item.kind === "request") {
         missing++;
-        this.#serve(item, collect, done);
-      } else if (item.kind === "invalid" && item.isAnswerable) responses.push(toRefusal(item, this.#options));
+        inbound.serve(item, collect, done);
+      } else if (item.kind === "invalid" && item.isAnswerable) responses.push(toRefusal(item, this.#parts));
       else this.#receive(item);
     }
     done();
   }
 
   #notified(notification: Notification): void {
+    const { inbound, intake, notified, dropped } = this.#parts;
     if (notification.method === "notifications/cancelled") {
       const text = notification.params?.at("requestId")?.text;
       const id = text === undefined ? undefined : toId(text);
-      if (id !== undefined && !this.#intake.cancel(id))
-        this.#inbound.cancel(id, new DOMException("The caller cancelled the request", "AbortError"));
+      if (id !== undefined && !intake.cancel(id))
+        inbound.cancel(id, new DOMException("The caller cancelled the request", "AbortError"));
     }
     try {
-      this.#options.notified?.(notification);
+      notified?.(notification);
     } catch (error) {
-      this.#dropped(`${notification.method}: ${String(error)}`);
+      dropped(`${notification.method}: ${String(error)}`);
     }
   }
+}
 
-  #dropped(what: string): void {
+/** Reports dropped input. A failure of the listener must not end the peer. */
+function toDropped({ dropped }: PeerOptions): (what: string) => void {
+  return (what) => {
     try {
-      this.#options.dropped?.(what);
+      dropped?.(what);
     } catch {
-      // A failure of the listener must not end the peer.
+      // There is no one else to tell.
     }
-  }
+  };
 }
 
 function toRefusal({ id, error }: Invalid, { parseErrorCode = error.rpcCode }: PeerOptions): ErrorResponse {
