@@ -212,6 +212,16 @@ describe("calls of callers that can be asked nothing", () => {
     await expect(put()).resolves.toBe(-32602);
   });
 
+  test("that were given up while a question was held may have asked it, so no other caller is asked", async () => {
+    const { router, put, begin } = create();
+    const leave = [router.enterQuietly("read"), router.enterQuietly("read")];
+    begin("alice");
+    const question = put();
+    leave[0]?.(true);
+    leave[1]?.(false);
+    await expect(question).resolves.toBe(-32602);
+  });
+
   test("take turns with others as long as they may ask", () => {
     const { router } = create();
     expect(router.enterQuietly("write")).toBeUndefined();

@@ -51,7 +51,7 @@ export class AskRouter {
   constructor(options: AskRouterOptions) {
     this.#options = { ...options, habits: options.habits ?? new AskHabits() };
     this.#turns = new AskTurns(this.#options);
-    this.#calls = new OpenCalls(options.clock, (group) => this.#ruleOut(group, false));
+    this.#calls = new OpenCalls(options.clock, (group, isGivenUp) => this.#ruleOut(group, isGivenUp));
   }
 
   /** A call is about to be sent. A promise means that it waits for its turn; it rejects when the turn does not come. */

@@ -33,14 +33,14 @@ const maxGhosts = 1000;
 /** The calls that can ask something: those that are underway, and those that were given up a short time ago. */
 export class OpenCalls {
   readonly #clock: Clock;
-  readonly #onGroupOver: (group: OpenCall) => void;
+  readonly #onGroupOver: (group: OpenCall, isGivenUp: boolean) => void;
   readonly #calls = new Set<OpenCall>();
   /** The group of calls that are begun now, and earlier ones that have not ended. */
   #group: QuietGroup = this.#createGroup();
   readonly #groups = new Set<QuietGroup>();
   #ghosts: readonly Ghost[] = [];
 
-  constructor(clock: Clock, onGroupOver: (group: OpenCall) => void) {
+  constructor(clock: Clock, onGroupOver: (group: OpenCall, isGivenUp: boolean) => void) {
     this.#clock = clock;
     this.#onGroupOver = onGroupOver;
   }
@@ -82,6 +82,7 @@ export class OpenCalls {
   }
 
   #createGroup(): QuietGroup {
+    let hasGivenUp = false;
     const group: QuietGroup = {
       about: "",
       owner: undefined,
@@ -90,7 +91,8 @@ export class OpenCalls {
       leave: (isGivenUp) => {
         // No caller is its owner: the caller that gave it up can be asked nothing.
         if (isGivenUp) this.#addGhost(group);
-        if (--group.count === 0 && this.#groups.delete(group)) this.#onGroupOver(group);
+        hasGivenUp ||= isGivenUp;
+        if (--group.count === 0 && this.#groups.delete(group)) this.#onGroupOver(group, hasGivenUp);
       },
     };
     return group;
