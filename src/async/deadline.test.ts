@@ -70,4 +70,13 @@ describe("a deadline", () => {
     expect(clock.sleeping).toBe(0);
     expect(getEventListeners(signal, "abort")).toEqual([]);
   });
+
+  test("that is let go after its end leaves no timer behind", () => {
+    const clock = createVirtualClock();
+    const deadline = createDeadline({ timeoutMs: 1, clock });
+    const release = deadline.hold();
+    deadline[Symbol.dispose]();
+    release();
+    expect(clock.sleeping).toBe(0);
+  });
 });

@@ -65,7 +65,7 @@ export class Deadlines {
   /** Looks at the deadlines no later than this. */
   wakeAt(at: number): void {
     // Those who come later are due later, as a rule, so this is seldom more than a comparison.
-    if (at >= this.#wakesAt) return;
+    if (at >= this.#wakesAt || this.#running.size === 0) return;
     this.#stopTimer?.();
     this.#wakesAt = at;
     this.#stopTimer = this.clock.timer(Math.max(0, at - this.clock.now()), () => this.#look());
