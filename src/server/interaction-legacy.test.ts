@@ -1,6 +1,7 @@
 import { describe, expect, test } from "vitest";
 import { type Conversation, talkLegacy } from "../../test/support/conversation.ts";
 import type { Frame } from "../../test/support/wire-schema.ts";
+import { UpstreamError } from "../errors/upstream-error.ts";
 import { elicit, elicitUrl, listRoots, sample } from "../mcp/question.ts";
 import { type LegacyRevision, legacyRevisions } from "../mcp/revision.ts";
 import type { Server } from "../mcp/server.ts";
@@ -9,6 +10,7 @@ import { createVirtualClock } from "../testing/virtual-clock.ts";
 import { inputRequired } from "../tools/ask.ts";
 import type { ToolHandler } from "../tools/event.ts";
 import { createPromptRegistry } from "../tools/prompts.ts";
+import type { Provider } from "../tools/provider.ts";
 import { createRegistry } from "../tools/registry.ts";
 import { createServer, type ServerOptions } from "./server.ts";
 
@@ -179,6 +181,22 @@ describe("a tool that asks a legacy client", () => {
     for (let round = 0; round < 3; round++) answer(client, await asked(client), { action: "decline" });
     await expect(result).resolves.toMatchObject({ isError: true });
     expect(client.unasked()).toHaveLength(3);
+  });
+
+  test("whose server is not reached with the answers has reached it before, and says so", async () => {
+    const provider: Provider = {
+      listTools: () => [],
+      callTool: ({ resumption }) => {
+        if (resumption === undefined) return { kind: "input_required", asks: { name: elicit("Name?", {}) } };
+        const facts = { server: "up", delivery: "not_sent" } as const;
+        throw new UpstreamError("unavailable", "up is not available, and the call was not sent.", facts);
+      },
+    };
+    await using client = await talkWillingly(createServer(provider, info));
+    const response = client.request("tools/call", { name: "tool" });
+    answer(client, await asked(client), { action: "decline" });
+    const data = { code: "upstream.unavailable", delivery: "outcome_unknown" };
+    await expect(response).resolves.toMatchObject({ error: { data } });
   });
 
   test("that only wants to be called again later is, after a pause", async () => {

@@ -5,6 +5,7 @@ import { ClosedError } from "../errors/closed-error.ts";
 import { RpcError } from "../errors/rpc-error.ts";
 import { SealError } from "../errors/seal-error.ts";
 import { ToolError } from "../errors/tool-error.ts";
+import { UpstreamError, type UpstreamReason } from "../errors/upstream-error.ts";
 import { RawJson } from "../json/raw.ts";
 import type { Request } from "../jsonrpc/message.ts";
 import {
@@ -141,10 +142,23 @@ async function interactLegacy(
   for (let round = 0; round < options.maxRounds; round++) {
     const latest = await askAll(outcome, wire, options);
     answers = { ...answers, ...latest };
-    outcome = await attempt({ answers, latest, state: outcome.state });
+    try {
+      outcome = await attempt({ answers, latest, state: outcome.state });
+    } catch (error) {
+      throw ofLaterRound(error);
+    }
     if (outcome.kind === "complete") return outcome;
   }
   throw new ToolError(`Gave up after ${options.maxRounds} rounds of questions.`);
+}
+
+/** To a legacy caller all rounds are one call. One whose last round was not sent has reached the server before. */
+function ofLaterRound(error: unknown): unknown {
+  if (!(error instanceof UpstreamError) || error.delivery !== "not_sent") return error;
+  const { server, code } = error;
+  const text = `${server} asked something for this call, and did not get the answers: ${error.message}`;
+  const reason = code.slice("upstream.".length) as UpstreamReason;
+  return new UpstreamError(reason, text, { server, delivery: "outcome_unknown", cause: error });
 }
 
 /** A provider that asks nothing wants to be called again later. */
