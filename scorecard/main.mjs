@@ -4,6 +4,7 @@
 //   --only A,B     some rows; their figures replace the earlier ones
 //   --seed N       the seed of everything that is random; printed by every run
 //   --out FOLDER   writes there instead of docs/
+//   --replay N     runs one seed of the simulation and prints its steps
 //   --list         names of the rows
 //   --page         writes the page from the figures there are, and runs nothing
 
@@ -23,10 +24,15 @@ const { values } = parseArgs({
     list: { type: "boolean", default: false },
     page: { type: "boolean", default: false },
     only: { type: "string" },
+    replay: { type: "string" },
     seed: { type: "string", default: String(Date.now() % 2 ** 31) },
     out: { type: "string", default: join(root, "docs") },
   },
 });
+if (values.replay !== undefined) {
+  Object.assign(values, { only: "simulation", short: true, seed: values.replay });
+  process.env["SCORECARD_REPLAY"] = "yes";
+}
 const chosen = values.only?.split(",") ?? names;
 const unknown = chosen.find((name) => !names.includes(name));
 if (unknown !== undefined) {
