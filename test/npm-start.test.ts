@@ -30,7 +30,6 @@ describe.runIf(process.platform === "linux")("npm start", () => {
     ["SIGINT", "the whole group"],
     ["SIGTERM", "the program"],
     ["SIGINT", "the program"],
-    ["SIGHUP", "the program"],
   ])(
     "leaves nothing behind after %s to %s",
     async (signal, aim) => {

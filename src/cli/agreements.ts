@@ -81,7 +81,8 @@ export async function assertAgreed(found: FoundConfig, mayAsk: boolean): Promise
       `${file} was found here, and you have not agreed to start what it names; ${instead}`,
     );
   await note(describe(found));
-  if (!(await isAccepted())) throw new UsageError(`${file} is not used; ${instead}`);
+  if (!(await isAccepted("Use it, now and while it stays as it is? (y/N): ")))
+    throw new UsageError(`${file} is not used; ${instead}`);
   try {
     rememberAgreement(file, text);
   } catch (error) {
@@ -89,11 +90,10 @@ export async function assertAgreed(found: FoundConfig, mayAsk: boolean): Promise
   }
 }
 
-async function isAccepted(): Promise<boolean> {
+/** Asks a person at the terminal. */
+export async function isAccepted(question: string): Promise<boolean> {
   using interruption = watchInterrupt();
-  const answer = await withTerminal(interruption.interrupt, interruption.signal, (ask) =>
-    ask("Use it, now and while it stays as it is? (y/N): "),
-  );
+  const answer = await withTerminal(interruption.interrupt, interruption.signal, (ask) => ask(question));
   return /^y(es)?$/i.test(answer?.trim() ?? "");
 }
 

@@ -12,13 +12,11 @@ export const usualFiles: readonly string[] = ["junctor.json", ".mcp.json", "mcp.
 export interface ConfigFile {
   readonly file: string;
   readonly config: GatewayConfig;
-  /** Whether the command line names it. One that was found may be used as it is, and its edits may not. */
-  readonly isNamed: boolean;
 }
 
 /** Reads the config a command line names. What is odd in it is told on standard error. */
 export async function readConfigFile(file: string): Promise<ConfigFile> {
-  return toConfigFile(file, readConfigText(file), true);
+  return toConfigFile(file, readConfigText(file));
 }
 
 /**
@@ -32,14 +30,14 @@ export async function findConfigFile(parsed: Parsed, mayAsk = true): Promise<Con
   if (file === undefined) return undefined;
   // What was agreed to is what is used: the file is read once.
   const text = readConfigText(file);
-  const found = await toConfigFile(file, text, false);
+  const found = await toConfigFile(file, text);
   await assertAgreed({ file, text }, mayAsk);
   return found;
 }
 
-async function toConfigFile(file: string, text: string, isNamed: boolean): Promise<ConfigFile> {
+async function toConfigFile(file: string, text: string): Promise<ConfigFile> {
   const config = parseConfigFile(file, text, process.env);
   for (const { path, message } of config.warnings)
     await note(`junctor: warning: ${[file, path, message].filter(Boolean).join(": ")}\n`);
-  return { file, config, isNamed };
+  return { file, config };
 }

@@ -4,8 +4,7 @@ import { join } from "node:path";
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { readConfig } from "../gateway/config/config-file.ts";
 import type { GatewayConfig } from "../gateway/config/config.ts";
-import { rememberAgreement } from "./agreements.ts";
-import { createReload } from "./follow-config.ts";
+import { createReload, type ReloadChoice, type WaitingEdit } from "./follow-config.ts";
 
 let folder: string;
 let file: string;
@@ -30,24 +29,29 @@ function save(config: unknown, spaces = 0): void {
 
 interface Followed {
   readonly reload: () => Promise<void>;
+  readonly agree: (version?: string) => Promise<string | undefined>;
+  readonly inspect: () => WaitingEdit;
   readonly applied: readonly (readonly string[])[];
   readonly lines: readonly string[];
 }
 
-async function follow(apply: (config: GatewayConfig) => void = () => {}, isNamed = true): Promise<Followed> {
+async function follow(
+  apply: (config: GatewayConfig, keepsModules?: boolean) => void = () => {},
+  choice: ReloadChoice = "trust",
+): Promise<Followed> {
   const applied: string[][] = [];
   const lines: string[] = [];
   const note = (_: object, text: string): void => void lines.push(text);
   const gateway = {
-    apply: async (config: GatewayConfig) => {
-      apply(config);
+    apply: async (config: GatewayConfig, keepsModules?: boolean) => {
+      apply(config, keepsModules);
       applied.push(config.servers.map(({ name }) => name));
     },
   };
   const log = { debug: note, info: note, warn: note, error: note };
   const config = await readConfig(file, {});
-  const reload = createReload({ file, config, isNamed, gateway, host: "127.0.0.1", log });
-  return { reload, applied, lines };
+  const { look, ...rest } = createReload({ file, config, choice, gateway, host: "127.0.0.1", log });
+  return { reload: look, ...rest, applied, lines };
 }
 
 const readAgain = "the config was read again";
@@ -110,16 +114,77 @@ test("an edit that could not be applied is tried again when the file is saved ag
   expect(applied).toEqual([["a", "b"]]);
 });
 
-test("an edit of a config that was found is applied once a person agreed to it", async () => {
+const waits = (what: string): string =>
+  `part of the edited config waits for you: ${what}. To take it, run "junctor reload" or send SIGHUP to process ${process.pid}`;
+
+test("an edit that adds a server waits until a person agrees, and the rest of it applies", async () => {
+  const deniedOf: (readonly string[])[] = [];
   save(one);
-  const { reload, applied, lines } = await follow(undefined, false);
+  const { reload, agree, applied, lines } = await follow((config) => void deniedOf.push(config.deny), "safe");
+  save({ ...two, junctor: { deny: ["x"] } });
+  await reload();
+  expect([applied, deniedOf]).toEqual([[["a"]], [["x"]]]);
+  expect(lines).toEqual([readAgain, waits("b (new: b)")]);
+  expect(await agree()).toBeUndefined();
+  expect([applied.at(-1), lines.at(-1)]).toEqual([["a", "b"], readAgain]);
+  save({ ...one, junctor: { deny: ["x"] } });
+  await reload();
+  save({ ...two, junctor: { deny: ["x"] } });
+  await reload();
+  // It was agreed to before, so it may come back.
+  expect([applied.at(-1), lines.length]).toEqual([["a", "b"], 5]);
+});
+
+test("a person takes what was shown, not a later edit", async () => {
+  save(one);
+  const { reload, agree, inspect, applied } = await follow(undefined, "safe");
   save(two);
   await reload();
+  const { waiting, version } = inspect();
+  expect(waiting).toEqual(["b (new: b)"]);
+  save({ mcpServers: { ...two.mcpServers, c: { command: "c" } } });
+  expect(await agree(version)).toBe("the config was edited meanwhile");
+  expect(applied.flat()).not.toContain("c");
+  expect(await agree(inspect().version)).toBeUndefined();
+  expect(applied.at(-1)).toEqual(["a", "b", "c"]);
+});
+
+test("a changed file of variables waits, though the config names the same file", async () => {
+  const environments: (string | undefined)[] = [];
+  const heard = ({ servers: [first] }: GatewayConfig): void =>
+    void environments.push(first?.launch.kind === "command" ? first.launch.env["X"] : undefined);
+  const config = { mcpServers: { a: { command: "a", envFile: ".env" } } };
+  writeFileSync(join(folder, ".env"), "X=1");
+  save(config);
+  const { reload, agree, lines } = await follow(heard, "safe");
+  writeFileSync(join(folder, ".env"), "X=2");
+  save(config);
+  await reload();
+  expect(lines.at(-1)).toBe(waits("a (env: a)"));
+  await agree();
+  expect([environments.at(0), environments.at(-1)]).toEqual(["1", "2"]);
+});
+
+test("a module that changed is not loaded again before a person agrees", async () => {
+  const kept: (boolean | undefined)[] = [];
+  writeFileSync(join(folder, "mine.mjs"), "export default {};");
+  const config = { ...one, junctor: { middleware: ["./mine.mjs"] } };
+  save(config);
+  const { reload, agree, lines } = await follow((_, keepsModules) => void kept.push(keepsModules), "safe");
+  utimesSync(join(folder, "mine.mjs"), 1, 1);
+  save({ ...config, junctor: { ...config.junctor, deny: ["x"] } });
+  await reload();
+  expect(lines).toEqual([readAgain, waits("junctor.middleware (files)")]);
+  await agree();
+  expect(kept).toEqual([true, false]);
+});
+
+test("what is wrong with a config is told to the person who agrees", async () => {
+  save(one);
+  const { agree, applied, lines } = await follow(undefined, "off");
+  save("{");
+  expect(await agree()).toContain("mcp.json");
   expect([applied, lines]).toEqual([[], [notUsed]]);
-  rememberAgreement(file, JSON.stringify(two));
-  save(two);
-  await reload();
-  expect([applied, lines]).toEqual([[["a", "b"]], [notUsed, readAgain]]);
 });
 
 test("a middleware that changed is loaded again when the config is saved", async () => {

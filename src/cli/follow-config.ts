@@ -1,89 +1,166 @@
+import { createHash } from "node:crypto";
 import { statSync } from "node:fs";
+import { isDeepStrictEqual } from "node:util";
 import { BindError } from "../errors/bind-error.ts";
+import { toAgreedPart } from "../gateway/agreed-part.ts";
 import { parseConfigFile, readConfigText } from "../gateway/config/config-file.ts";
 import type { GatewayConfig } from "../gateway/config/config.ts";
 import type { RunningGateway } from "../gateway/gateway.ts";
 import type { GatewayLog } from "../gateway/log.ts";
 import { watchConfig } from "../gateway/watch-config.ts";
 import { isLoopback } from "../transports/loopback.ts";
-import { isAgreed } from "./agreements.ts";
-import { UsageError } from "./command.ts";
 import { describeError } from "./print.ts";
+
+/** Which edits are used while the gateway runs: those that take something away, all, or none before a person says so. */
+export const reloadChoices = ["safe", "trust", "off"] as const;
+export type ReloadChoice = (typeof reloadChoices)[number];
 
 interface FollowOptions {
   readonly file: string;
   /** The config the gateway was started with. */
   readonly config: GatewayConfig;
-  /** Whether the command line names it: only then are its edits agreed to. */
-  readonly isNamed: boolean;
+  readonly choice: ReloadChoice;
   readonly gateway: Pick<RunningGateway, "apply">;
   /** The address the gateway listens on. */
   readonly host: string;
   readonly log: GatewayLog;
 }
 
-/** Applies every edit of a config that is right, until the returned function is called; of another it logs what is wrong. */
-export function followConfig(options: FollowOptions): () => void {
-  const reload = createReload(options);
-  let turn = Promise.resolve();
-  return watchConfig(options.file, () => {
-    turn = turn.then(reload);
-  });
+/** The part of a config, as it is now, that waits for a person. */
+export interface WaitingEdit {
+  /** Each setting that waits, as a person may read it. */
+  readonly waiting: readonly string[];
+  /** Differs for each content of the config, the files of variables and the modules it names. */
+  readonly version: string;
+}
+
+/** A config whose edits are taken. */
+export interface FollowedConfig extends Disposable {
+  /** What waits. Throws when the config is wrong. */
+  inspect(): WaitingEdit;
+  /**
+   * Takes the whole config as it is now: a person agreed. With a version, only if that is what it still is. Resolves with
+   * what is wrong; undefined when it was taken.
+   */
+  agree(version?: string): Promise<string | undefined>;
+}
+
+/** Takes edits of a config, one after the other, until it is disposed; of a wrong one it logs what is wrong. */
+export function followConfig(options: FollowOptions): FollowedConfig {
+  const { look, inspect, agree } = createReload(options);
+  let turn: Promise<unknown> = Promise.resolve();
+  const inTurn = <T>(work: () => Promise<T>): Promise<T> => {
+    const done = turn.then(work);
+    turn = done.catch(() => {});
+    return done;
+  };
+  const stop = options.choice === "off" ? () => {} : watchConfig(options.file, () => void inTurn(look));
+  return { inspect, agree: (version) => inTurn(() => agree(version)), [Symbol.dispose]: stop };
+}
+
+interface Reload extends Pick<FollowedConfig, "inspect" | "agree"> {
+  look(): Promise<void>;
 }
 
 /**
- * Reads the config again and applies it. Watching tells one edit several times, and tells of files that were written with
- * what they held before: each edit is tried once, and one that changes nothing is not applied.
+ * Reads the config again and applies what may be applied. Watching tells one edit several times, and tells of files that
+ * were written with what they held before: each edit is tried once, and one that changes nothing is not applied.
  */
-export function createReload({
-  file,
-  config: first,
-  gateway,
-  host,
-  log,
-  isNamed,
-}: FollowOptions): () => Promise<void> {
-  let applied = { config: first, version: versionOf(first) };
+export function createReload({ file, config: first, choice, gateway, host, log }: FollowOptions): Reload {
+  let agreed = toSnapshot(first);
+  let applied = JSON.stringify(agreed);
+  let lastHeld = { http: first.http, log: first.log };
   let lastEdit = "";
+  let lastWaiting = "";
   let isWrong = false;
-  const apply = async (text: string): Promise<void> => {
-    const config = parseConfigFile(file, text, process.env);
-    const version = versionOf(config);
-    if (version === applied.version) {
-      if (isWrong) log.info({ file }, "the config is right again, and as it was");
-      return;
-    }
-    if (!isNamed && !isAgreed(file, text))
-      throw new UsageError(`it was found here and not named: start again to agree, or with --config ${file}`);
+
+  const split = (next: Snapshot): ReturnType<typeof toAgreedPart> => {
+    const { config, waiting } = toAgreedPart(next.config, agreed.config);
+    const isNewModule = next.modules.join() !== agreed.modules.join();
+    const modules =
+      isNewModule && !waiting.includes("junctor.middleware") ? ["junctor.middleware (files)"] : [];
+    return { config, waiting: [...waiting, ...modules] };
+  };
+  const apply = async (next: Snapshot, isWhole: boolean): Promise<void> => {
+    const { config, waiting } = isWhole ? { config: next.config, waiting: [] } : split(next);
     if (!isLoopback(host) && config.keys.length === 0)
       throw new BindError(host, "the new config has no keys");
-    for (const { path, message } of config.warnings) log.warn({ file, path }, message);
-    if (
-      JSON.stringify([config.http, config.log]) !== JSON.stringify([applied.config.http, applied.config.log])
-    )
-      log.warn({ file }, "http and log of the config hold from the next start on");
-    await gateway.apply(config);
-    applied = { config, version };
-    log.info({ file, servers: config.servers.length }, "the config was read again");
+    const used = { config, modules: isWhole ? next.modules : agreed.modules };
+    if (JSON.stringify(used) !== applied) {
+      for (const { path, message } of config.warnings) log.warn({ file, path }, message);
+      const held = { http: config.http, log: config.log };
+      if (!isDeepStrictEqual(held, lastHeld))
+        log.warn({ file }, "http and log of the config hold from the next start on");
+      await gateway.apply(config, !isWhole);
+      lastHeld = held;
+      applied = JSON.stringify(used);
+      log.info({ file, servers: config.servers.length }, "the config was read again");
+    } else if (isWrong) log.info({ file }, "the config is right again, and as it was");
+    if (isWhole) agreed = next;
+    if (waiting.join() !== lastWaiting && waiting.length > 0) log.warn({ file, waiting }, describe(waiting));
+    lastWaiting = waiting.join();
+    isWrong = false;
   };
-  return async () => {
-    const stamp = stampOf(file);
-    const read = readOrFail(file);
-    const edit = `${stamp} ${read.ok ? read.text : describeError(read.error)}`;
-    if (edit === lastEdit) return;
-    lastEdit = edit;
-    try {
-      if (!read.ok) throw read.error;
-      await apply(read.text);
-      isWrong = false;
-    } catch (error) {
-      isWrong = true;
-      log.error(
-        { file, error: describeError(error) },
-        "the edited config is not used; the last good one stays",
-      );
-    }
+  const refuse = (error: unknown): string => {
+    isWrong = true;
+    const text = describeError(error);
+    log.error({ file, error: text }, "the edited config is not used; the last good one stays");
+    return text;
   };
+  return {
+    look: async () => {
+      const stamp = stampOf(file);
+      const read = readOrFail(file);
+      const edit = `${stamp} ${read.ok ? read.text : describeError(read.error)}`;
+      if (edit === lastEdit) return;
+      lastEdit = edit;
+      try {
+        if (!read.ok) throw read.error;
+        await apply(toSnapshot(parseConfigFile(file, read.text, process.env)), choice === "trust");
+      } catch (error) {
+        refuse(error);
+      }
+    },
+    inspect: () => {
+      const next = readSnapshot(file);
+      return { waiting: split(next).waiting, version: versionOf(next) };
+    },
+    agree: async (version) => {
+      try {
+        const next = readSnapshot(file);
+        if (version !== undefined && version !== versionOf(next)) return "the config was edited meanwhile";
+        await apply(next, true);
+        return undefined;
+      } catch (error) {
+        return refuse(error);
+      }
+    },
+  };
+}
+
+function describe(waiting: readonly string[]): string {
+  return (
+    `part of the edited config waits for you: ${waiting.join("; ")}. ` +
+    `To take it, run "junctor reload" or send SIGHUP to process ${process.pid}`
+  );
+}
+
+/** What a config says, and the state of the modules it names. */
+interface Snapshot {
+  readonly config: GatewayConfig;
+  readonly modules: readonly string[];
+}
+
+function toSnapshot(config: GatewayConfig): Snapshot {
+  return { config, modules: config.middleware.map(stampOf) };
+}
+
+function readSnapshot(file: string): Snapshot {
+  return toSnapshot(parseConfigFile(file, readConfigText(file), process.env));
+}
+
+function versionOf(snapshot: Snapshot): string {
+  return createHash("sha256").update(JSON.stringify(snapshot)).digest("hex");
 }
 
 type Read = { readonly ok: true; readonly text: string } | { readonly ok: false; readonly error: unknown };
@@ -94,11 +171,6 @@ function readOrFail(file: string): Read {
   } catch (error) {
     return { ok: false, error };
   }
-}
-
-/** What a config says, and the state of the modules it names: these are loaded again when they changed. */
-function versionOf(config: GatewayConfig): string {
-  return JSON.stringify([config, config.middleware.map(stampOf)]);
 }
 
 /** Differs whenever a file was written or replaced. */

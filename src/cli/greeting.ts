@@ -1,6 +1,7 @@
 import type { ServerStatus } from "../gateway/status.ts";
 import { metaKeys } from "../mcp/meta.ts";
 import { newestModernRevision } from "../mcp/revision.ts";
+import type { ReloadChoice } from "./follow-config.ts";
 import { toRows } from "./terminal-text.ts";
 
 /** What a person sees when the demo is up over HTTP: the URL, something to try, something to paste. */
@@ -41,12 +42,12 @@ interface GatewayGreeting {
   /** The name of a key that clients may present, if there are any. */
   readonly key: string | undefined;
   readonly file: string;
-  /** Whether edits of the config are picked up. */
-  readonly isFollowed: boolean;
+  /** Which edits of the config are picked up. */
+  readonly choice: ReloadChoice;
 }
 
 /** What a person sees as soon as a gateway listens: the URL, and something to paste. */
-export function describeGateway(url: string, { count, key, file, isFollowed }: GatewayGreeting): string {
+export function describeGateway(url: string, { count, key, file, choice }: GatewayGreeting): string {
   const headers =
     key === undefined ? {} : { headers: { Authorization: `Bearer KEY-OF-${key.toUpperCase()}` } };
   const snippet = JSON.stringify(
@@ -73,12 +74,16 @@ export function describeGateway(url: string, { count, key, file, isFollowed }: G
           "",
         ]
       : []),
-    isFollowed
-      ? "Edits of the config are picked up. Ctrl-C stops it."
-      : `Edits of the config count from the next start on; with --config ${file} they are picked up. Ctrl-C stops it.`,
+    `${followed[choice]} Ctrl-C stops it.`,
     "",
   ].join("\n");
 }
+
+const followed: { readonly [Choice in ReloadChoice]: string } = {
+  safe: 'Edits of the config are picked up; what they start or allow waits for "junctor reload".',
+  trust: "Edits of the config are picked up, with everything they start.",
+  off: 'Edits of the config wait for "junctor reload".',
+};
 
 /** What a person sees when the servers are up, or had their time: how each of them is. */
 export function describeServers(servers: readonly ServerStatus[]): string {

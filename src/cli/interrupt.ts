@@ -1,3 +1,5 @@
+import { closeSync, openSync } from "node:fs";
+
 /** The signal, as a shell reports a program that it ended. */
 const exitCodes = { SIGINT: 130, SIGTERM: 143, SIGHUP: 129 } as const;
 
@@ -41,14 +43,27 @@ export function watchInterrupt(): Interruption {
 
 /**
  * Resolves when this process is asked to stop: Ctrl-C, `kill`, or a terminal that is closed. A second signal ends it at
- * once, as it would without us.
+ * once, as it would without us. With `onHangup`, SIGHUP is passed to that instead, unless our terminal was closed.
  */
-export function untilSignal(): Promise<void> {
+export function untilSignal(onHangup: () => (() => void) | undefined): Promise<void> {
+  const hadTerminal = hasTerminal();
   return new Promise((resolve) => {
-    const stop = (): void => {
-      for (const signal of signals) process.off(signal, stop);
+    const stop = (signal: NodeJS.Signals): void => {
+      const other = signal === "SIGHUP" ? onHangup() : undefined;
+      if (other !== undefined && hasTerminal() === hadTerminal) return other();
+      for (const each of signals) process.off(each, stop);
       resolve();
     };
     for (const signal of signals) process.on(signal, stop);
   });
+}
+
+/** Whether this process has a terminal, wherever its streams lead. */
+function hasTerminal(): boolean {
+  try {
+    closeSync(openSync("/dev/tty", "r"));
+    return true;
+  } catch {
+    return false;
+  }
 }

@@ -19,6 +19,7 @@ const commands: { readonly [name: string]: () => Promise<Command> } = {
   tools: async () => (await import("./tools.ts")).tools,
   call: async () => (await import("./call.ts")).call,
   check: async () => (await import("./check.ts")).check,
+  reload: async () => (await import("./reload.ts")).reload,
 };
 
 async function main(args: readonly string[]): Promise<number> {

@@ -14,11 +14,12 @@ import { listenTcp } from "../transports/tcp.ts";
 import { type Command, type Parsed, UsageError, configFlag, parsePort } from "./command.ts";
 import { type ConfigFile, findConfigFile } from "./config-file.ts";
 import { createDemoRegistry } from "./demo.ts";
-import { followConfig } from "./follow-config.ts";
+import { type FollowedConfig, followConfig, type ReloadChoice, reloadChoices } from "./follow-config.ts";
 import { describeGateway, describeHttp, describeServers, describeTcp } from "./greeting.ts";
 import { untilSignal } from "./interrupt.ts";
 import { createLog } from "./log.ts";
 import { describeError } from "./print.ts";
+import { listenForReload } from "./reload-socket.ts";
 import { readSecrets } from "./secrets.ts";
 import { readVersion } from "./version.ts";
 
@@ -33,6 +34,7 @@ export const serve: Command = {
     port: { value: "PORT", help: "the HTTP port (default 7780; 0 picks a free one)" },
     stdio: { help: "on standard input and output instead, for a client that starts us" },
     tcp: { value: "PORT", help: "on a TCP port instead, one JSON message a line" },
+    reload: { value: "HOW", help: "edits of the config: safe ones at once (safe), all (trust), none (off)" },
     "log-level": { value: "LEVEL", help: "trace, debug, info, warn, error or silent (default info)" },
   },
   examples: [
@@ -65,7 +67,10 @@ export const serve: Command = {
     process.on("unhandledRejection", (reason) =>
       log.error({ error: describeError(reason) }, "something failed unheard"),
     );
-    const stopped = untilSignal();
+    const choice = reloadChoiceOf(parsed);
+    let followed: FollowedConfig | undefined;
+    const agree = (): void => void followed?.agree();
+    const stopped = untilSignal(() => (opened === undefined ? undefined : agree));
     const claimed = createDeferred<void>();
     const startsWhen = claimed.promise;
     await using gateway = await startGateway(config, {
@@ -77,17 +82,15 @@ export const serve: Command = {
       startsWhen,
       memoryFolder: join(cacheFolder(), "lists"),
     });
-    const serving: ServedGateway = { gateway, opened, start: claimed.resolve, stopped };
+    const serving: ServedGateway = { gateway, opened, choice, start: claimed.resolve, stopped };
     const bound = parsed.has("stdio") ? "127.0.0.1" : host;
-    const stopWatching =
-      opened === undefined ? () => {} : followConfig({ ...opened, gateway, host: bound, log });
-    try {
-      if (parsed.has("stdio")) return await serveOnStdio(serving);
-      if (tcp !== undefined) return await serveOnTcp(serving, { port, host });
-      return await serveOnHttp(serving, { port, host, seal, log });
-    } finally {
-      stopWatching();
-    }
+    using following =
+      opened === undefined ? undefined : followConfig({ ...opened, choice, gateway, host: bound, log });
+    followed = following;
+    using _asked = following === undefined ? undefined : await listenForReload(served, following, onWarning);
+    if (parsed.has("stdio")) return await serveOnStdio(serving);
+    if (tcp !== undefined) return await serveOnTcp(serving, { port, host });
+    return await serveOnHttp(serving, { port, host, seal, log });
   },
 };
 
@@ -118,6 +121,13 @@ function levelOf(parsed: Parsed, opened: ConfigFile | undefined): string {
   return level;
 }
 
+function reloadChoiceOf(parsed: Parsed): ReloadChoice {
+  const value = parsed.valueOf("reload") ?? "safe";
+  const choice = reloadChoices.find((candidate) => candidate === value);
+  if (choice !== undefined) return choice;
+  throw new UsageError(`--reload needs one of ${reloadChoices.join(", ")}, not ${JSON.stringify(value)}`);
+}
+
 /** Others may reach an address that is not this machine's own, so they must be known. */
 function assertKeys(host: string, { keys }: GatewayConfig, parsed: Parsed): void {
   if (parsed.has("stdio") || isLoopback(host)) return;
@@ -134,6 +144,7 @@ interface ServedGateway {
   readonly gateway: RunningGateway;
   /** Undefined for the demo. */
   readonly opened: ConfigFile | undefined;
+  readonly choice: ReloadChoice;
   /** Starts the servers. Nothing is started before the port is ours: a second gateway would start everything twice. */
   readonly start: () => void;
   /** Resolves when the process is asked to stop. */
@@ -209,7 +220,7 @@ async function greet(serving: ServedGateway, url: string, demo: string): Promise
     count: servers.length,
     key: keys[0]?.name,
     file: opened.file,
-    isFollowed: opened.isNamed,
+    choice: serving.choice,
   };
   process.stdout.write(describeGateway(url, greeting));
   const isStopped = await Promise.race([gateway.ready.then(() => false), stopped.then(() => true)]);

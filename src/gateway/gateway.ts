@@ -83,7 +83,8 @@ function parse(
 export interface RunningGateway extends Gateway {
   /** Like `authenticate`, but always there: it follows the config, and lets anybody in while that has no keys. */
   readonly admit: Authenticate;
-  apply(config: GatewayConfig): Promise<void>;
+  /** Takes another config. With `keepsModules`, middleware that was loaded stays as it is, though its file changed. */
+  apply(config: GatewayConfig, keepsModules?: boolean): Promise<void>;
   /** Rules of the config that match nothing, as far as the servers they may be about are listed. */
   unmatchedRules(): readonly ConfigIssue[];
 }
@@ -117,8 +118,8 @@ export async function startGateway(
     },
   });
   const access = createAccess(first, { catalog, unnamed, servers: () => fleet.servers });
-  const { ownerOf } = access;
-  let chain = await createMiddlewareChain(config, { file, clock, log, ownerOf, hide });
+  const parts = { file, clock, log, ownerOf: access.ownerOf, hide };
+  let chain = await createMiddlewareChain(config, parts);
   logDisabled(log, first.disabled, []);
   const unmatched = (): readonly ConfigIssue[] => findUnmatchedRules(config, fleet.servers);
   const rules = new RuleWatch(unmatched, log);
@@ -199,9 +200,9 @@ export async function startGateway(
   };
 
   let closing: Promise<void> | undefined;
-  const apply = async (next: GatewayConfig): Promise<void> => {
+  const apply = async (next: GatewayConfig, keepsModules = false): Promise<void> => {
     // Whatever can fail comes before anything is changed.
-    const nextChain = await createMiddlewareChain(next, { file, clock, log, ownerOf, hide, earlier: chain });
+    const nextChain = await createMiddlewareChain(next, { ...parts, earlier: chain, keepsModules });
     if (closing !== undefined) {
       await nextChain[Symbol.asyncDispose]();
       throw new ClosedError("not_sent", "the gateway is closed");

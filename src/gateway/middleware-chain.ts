@@ -19,6 +19,8 @@ import { loadMiddleware } from "./user-middleware.ts";
 export interface MiddlewareChain extends AsyncDisposable {
   readonly middlewares: readonly Middleware[];
   readonly rateLimit: RateLimit | undefined;
+  /** The user's middlewares by the paths of their modules. */
+  readonly own: ReadonlyMap<string, Middleware>;
 }
 
 interface MiddlewareChainOptions {
@@ -31,6 +33,8 @@ interface MiddlewareChainOptions {
   readonly hide: (json: string) => string;
   /** The chain of the config before an edit. */
   readonly earlier?: MiddlewareChain;
+  /** Whether modules that the earlier chain loaded are not loaded again though they changed. */
+  readonly keepsModules?: boolean;
 }
 
 /**
@@ -42,9 +46,14 @@ export async function createMiddlewareChain(
   config: GatewayConfig,
   options: MiddlewareChainOptions,
 ): Promise<MiddlewareChain> {
-  const { file, clock, log, ownerOf, earlier } = options;
+  const { file, clock, log, ownerOf, earlier, keepsModules = false } = options;
   const { limits, audit } = config;
-  const own = await Promise.all(config.middleware.map((path) => loadMiddleware(path, file)));
+  const kept = keepsModules ? earlier?.own : undefined;
+  const load = async (path: string): Promise<readonly [string, Middleware]> => [
+    path,
+    kept?.get(path) ?? (await loadMiddleware(path, file)),
+  ];
+  const own = await Promise.all(config.middleware.map(load));
   const auditFile = audit === undefined ? undefined : await openAudit(audit);
   const patterns = config.redact.map(toRedaction);
   const rate = rateLimit(limits, clock, earlier?.rateLimit);
@@ -53,12 +62,13 @@ export async function createMiddlewareChain(
     ...(auditFile === undefined ? [] : [createAudited(auditFile.sink, config, patterns, options)]),
     ...(rate === undefined ? [] : [rate.middleware]),
     ...timeLimit(limits),
-    ...own,
+    ...own.map(([, middleware]) => middleware),
     ...(patterns.length === 0 ? [] : [redact({ patterns })]),
   ];
   return {
     middlewares,
     rateLimit: rate,
+    own: new Map(own),
     [Symbol.asyncDispose]: async () => auditFile?.[Symbol.asyncDispose](),
   };
 }

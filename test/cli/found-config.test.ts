@@ -102,7 +102,7 @@ describe.runIf(hasScript)("at a terminal", () => {
 
     const served = await run(["serve", "--port", "0"], "no question is expected");
     expect(served.stdout).not.toContain("(y/N)");
-    expect(served.stdout).toContain("Edits of the config count from the next start on");
+    expect(served.stdout).toContain('what they start or allow waits for "junctor reload"');
 
     write("junctor.json", "edited");
     const again = await run(["serve", "--port", "0"], "n\n");

@@ -1,4 +1,5 @@
 // `serve` claims its port before it starts anything, and answers while its servers start.
+import { spawn, spawnSync } from "node:child_process";
 import { existsSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { createServer, type Server } from "node:net";
 import { tmpdir } from "node:os";
@@ -6,12 +7,14 @@ import { join } from "node:path";
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { startCliGateway } from "../gateway/support/cli-gateway.ts";
 import { connectLegacy } from "../support/http-wire.ts";
-import { demoServer, junctor } from "../support/junctor-bin.ts";
+import { bin, demoServer, junctor } from "../support/junctor-bin.ts";
+import { isAlive } from "../support/processes.ts";
 
 let folder: string;
 beforeEach(() => void (folder = mkdtempSync(join(tmpdir(), "junctor-serve-"))));
 afterEach(() => rmSync(folder, { recursive: true }));
 
+const hasScript = spawnSync("script", ["--version"]).status === 0;
 const inFolder = (name: string): string => join(folder, name);
 const [node = "", ...demo] = demoServer;
 
@@ -67,10 +70,25 @@ test("it answers while its servers start, and says how they are when they are up
   await expect.poll(gateway.output).toMatch(/1 of 1 server is up:\n\n {2}slow {2}up {2}4 tools/);
 });
 
-test.each(["SIGTERM", "SIGINT", "SIGHUP"] as const)("%s ends it while its servers start", async (signal) => {
+test.each(["SIGTERM", "SIGINT"] as const)("%s ends it while its servers start", async (signal) => {
   await using gateway = startCliGateway(writeConfig(), "--port", "0");
   await gateway.port;
   await expect.poll(() => existsSync(inFolder("started"))).toBe(true);
   gateway.process.kill(signal);
   expect(await gateway.exited).toEqual({ code: 0, signal: null });
+});
+
+test.runIf(hasScript)("closing its terminal ends it, though SIGHUP alone does not", async () => {
+  const file = writeConfig();
+  const command = [node, bin, "serve", "--config", file, "--port", "0"].join(" ");
+  let output = "";
+  const terminal = spawn("script", ["-qec", `echo junctor at $$; exec ${command}`, "/dev/null"]);
+  terminal.stdout.setEncoding("utf8").on("data", (text: string) => (output += text));
+  await expect.poll(() => output).toContain("Ctrl-C stops it");
+  const pid = Number(/junctor at (\d+)/.exec(output)?.[1]);
+  process.kill(pid, "SIGHUP");
+  await expect.poll(() => existsSync(inFolder("started"))).toBe(true);
+  expect(isAlive(pid)).toBe(true);
+  terminal.kill("SIGKILL");
+  await expect.poll(() => isAlive(pid)).toBe(false);
 });

@@ -157,7 +157,7 @@ describe.runIf(process.platform === "linux")("an edit of the config", () => {
       const one = statefulServer([], { WHO: "one" });
       const two = statefulServer([], { WHO: "two" });
       write({ one, two });
-      await using gateway = startCliGateway(config, "--port", "0");
+      await using gateway = startCliGateway(config, "--port", "0", "--reload", "trust");
       const port = await gateway.port;
       const pids = (): readonly (readonly unknown[])[] => [pidsOf(gateway, "one"), pidsOf(gateway, "two")];
       await expect.poll(() => pids().map(({ length }) => length)).toEqual([1, 1]);

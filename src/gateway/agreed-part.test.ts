@@ -1,0 +1,158 @@
+import { expect, test } from "vitest";
+import { toAgreedPart } from "./agreed-part.ts";
+import type { GatewayConfig } from "./config/config.ts";
+import { parseConfigValue } from "./config/parse-config.ts";
+
+const env = { TOKEN: "token-0123456789", EVE: "0123456789abcdef-eve", ADA: "0123456789abcdef-ada" };
+const parse = (value: object): GatewayConfig => parseConfigValue(value, { file: "test", env });
+
+const mcpServers = {
+  files: { command: "files", args: ["notes"], env: { A: "1" }, cwd: "/notes" },
+  web: { url: "https://example.com/mcp", headers: { A: "1" } },
+};
+const junctor = {
+  servers: {
+    files: {
+      deny: ["write_*"],
+      allow: ["read_*", "write_*"],
+      sharing: "perSession",
+      tools: { erase: { hide: true } },
+    },
+  },
+  keys: { ada: { env: "ADA", allow: ["files__*"], deny: ["files__x"] }, bob: { sha256: "b".repeat(64) } },
+  deny: ["*delete*"],
+  audit: "audit.jsonl",
+  middleware: ["./guard.mjs"],
+  limits: { callsPerMinute: 60, callTimeoutMs: 1000, tools: { "web__*": { callsPerMinute: 5 } } },
+  redact: ["jwt", "/secret-\\w+/"],
+};
+const agreed = parse({ mcpServers, junctor });
+const { files, web } = mcpServers;
+
+interface Edit {
+  readonly mcpServers?: object;
+  readonly junctor?: object;
+}
+const edit = (changes: Edit): ReturnType<typeof toAgreedPart> =>
+  toAgreedPart(parse({ mcpServers, junctor, ...changes }), agreed);
+const ofFiles = (settings: object): Edit => ({
+  junctor: { ...junctor, servers: { files: { ...junctor.servers.files, ...settings } } },
+});
+const ofGateway = (settings: object): Edit => ({ junctor: { ...junctor, ...settings } });
+const ofServers = (servers: object): Edit => ({ mcpServers: { ...mcpServers, ...servers } });
+
+const hostile: readonly (readonly [what: string, changes: Edit, waits: string])[] = [
+  ["another command", ofServers({ files: { ...files, command: "sh" } }), "files (command: sh notes)"],
+  ["other arguments", ofServers({ files: { ...files, args: ["/"] } }), "files (args: files /)"],
+  ["a variable", ofServers({ files: { ...files, env: { NODE_OPTIONS: "x" } } }), "files (env: files notes)"],
+  ["another folder", ofServers({ files: { ...files, cwd: "/" } }), "files (cwd: files notes)"],
+  ["a new server", ofServers({ x: { command: "sh", args: ["-c", "id"] } }), "x (new: sh -c id)"],
+  [
+    "a new URL",
+    ofServers({ x: { url: "http://e.example/?k=${TOKEN}" } }),
+    "x (new: http://e.example/?k=[secret])",
+  ],
+  ["another URL", ofServers({ web: { ...web, url: "http://e.example/" } }), "web (url: http://e.example/)"],
+  ["a header", ofServers({ web: { ...web, headers: {} } }), "web (headers: https://example.com/mcp)"],
+  [
+    "an older transport",
+    ofServers({ web: { ...web, type: "sse" } }),
+    "web (transport: https://example.com/mcp)",
+  ],
+  ["a command for a URL", ofServers({ web: { command: "sh" } }), "web (kind, command, args, env: sh)"],
+  ["no deny", ofFiles({ deny: [] }), "files.deny"],
+  ["a wider allow", ofFiles({ allow: ["*"] }), "files.allow"],
+  ["an allow that looks narrower", ofFiles({ allow: ["?ead_*"] }), "files.allow"],
+  ["a shared process", ofFiles({ sharing: "shared" }), "files.sharing"],
+  ["a name with a secret", ofFiles({ prefix: "${TOKEN}" }), "files.prefix"],
+  ["a shown tool", ofFiles({ tools: {} }), "files.tools"],
+  [
+    "a description",
+    ofFiles({ tools: { erase: { hide: true }, a: { description: "${TOKEN}" } } }),
+    "files.tools",
+  ],
+  ["no record of arguments", ofFiles({ audit: { arguments: false } }), "files.audit"],
+  ["no keys", ofGateway({ keys: {} }), "junctor.keys"],
+  ["a new key", ofGateway({ keys: { ...junctor.keys, eve: { env: "EVE" } } }), "junctor.keys"],
+  ["only another key", ofGateway({ keys: { ada: { env: "EVE" } } }), "junctor.keys"],
+  ["a key with more", ofGateway({ keys: { ...junctor.keys, ada: { env: "ADA" } } }), "junctor.keys"],
+  ["no audit", ofGateway({ audit: undefined }), "junctor.audit"],
+  ["an audit elsewhere", ofGateway({ audit: "/root/.bashrc" }), "junctor.audit"],
+  ["another module", ofGateway({ middleware: ["./guard.mjs", "./evil.mjs"] }), "junctor.middleware"],
+  ["no module", ofGateway({ middleware: [] }), "junctor.middleware"],
+  ["another separator", ofGateway({ separator: "-" }), "junctor.separator"],
+  ["no limits", ofGateway({ limits: {} }), "junctor.limits"],
+  ["a higher limit", ofGateway({ limits: { ...junctor.limits, callsPerMinute: 61 } }), "junctor.limits"],
+  [
+    "a limit that replaces the general one",
+    ofGateway({
+      limits: { ...junctor.limits, tools: { ...junctor.limits.tools, "*": { callTimeoutMs: 2000 } } },
+    }),
+    "junctor.limits",
+  ],
+  ["no redaction", ofGateway({ redact: [] }), "junctor.redact"],
+  ["an expression", ofGateway({ redact: [...junctor.redact, "/(a+)+$/"] }), "junctor.redact"],
+];
+
+/** What decides over a call or a process. */
+const rulesOf = (config: GatewayConfig): unknown => ({ ...config, disabled: [], secrets: [], warnings: [] });
+
+test.each(hostile)("%s waits, and nothing of it is used", (_what, changes, waits) => {
+  const { config, waiting } = edit(changes);
+  expect(waiting).toEqual([waits]);
+  expect(rulesOf(config)).toEqual(rulesOf(agreed));
+});
+
+test("of a rule that is exchanged for a looser one, both hold", () => {
+  const inServer = edit(ofFiles({ deny: ["write_a*"] }));
+  expect([inServer.waiting, inServer.config.servers[0]?.deny]).toEqual([
+    ["files.deny"],
+    ["write_a*", "write_*"],
+  ]);
+  const forAll = edit(ofGateway({ deny: ["*delete_all*"] }));
+  expect([forAll.waiting, forAll.config.deny]).toEqual([["junctor.deny"], ["*delete_all*", "*delete*"]]);
+});
+
+test("of a key that is exchanged, the old one is gone and the new one waits", () => {
+  const { config, waiting } = edit(ofGateway({ keys: { ada: { env: "EVE" }, bob: junctor.keys.bob } }));
+  expect([waiting, config.keys.map(({ name }) => name)]).toEqual([["junctor.keys"], ["bob"]]);
+});
+
+const harmless: readonly (readonly [what: string, changes: Edit])[] = [
+  ["a removed server", { mcpServers: { web }, junctor: { ...junctor, servers: {} } }],
+  ["a disabled server", ofServers({ web: { ...web, disabled: true } })],
+  ["more denied", ofFiles({ deny: ["*"] })],
+  ["less allowed", ofFiles({ allow: ["read_a*"] })],
+  ["a hidden tool", ofFiles({ tools: { erase: { hide: true }, other: { hide: true } } })],
+  ["times", ofFiles({ timeoutMs: 5, maxTotalMs: 10, start: "lazy", idleStopMs: 9 })],
+  ["a removed key", ofGateway({ keys: { bob: junctor.keys.bob } })],
+  ["a key with less", ofGateway({ keys: { ...junctor.keys, bob: { sha256: "b".repeat(64), deny: ["*"] } } })],
+  ["more denied for all", ofGateway({ deny: ["*d*"] })],
+  ["only some allowed for all", ofGateway({ allow: ["web__*"] })],
+  ["a lower limit", ofGateway({ limits: { ...junctor.limits, callsPerMinute: 1 } })],
+  ["more redaction", ofGateway({ redact: ["email", ...junctor.redact] })],
+  ["how it logs", ofGateway({ log: { level: "debug" } })],
+];
+
+test.each(harmless)("%s is used at once", (_what, changes) => {
+  const { config, waiting } = edit(changes);
+  expect(waiting).toEqual([]);
+  expect(config).toEqual(parse({ mcpServers, junctor, ...changes }));
+});
+
+test("keys that are brought in are used at once: without them every caller is let in", () => {
+  const next = parse({ mcpServers, junctor: { keys: junctor.keys } });
+  expect(toAgreedPart(next, parse({ mcpServers }))).toEqual({ config: next, waiting: [] });
+});
+
+test("a new server is shown as disabled, with what to do", () => {
+  const { config } = edit(ofServers({ x: { command: "sh", env: { A: "${TOKEN}" } } }));
+  expect(config.servers.map(({ name }) => name)).toEqual(["files", "web"]);
+  expect(config.disabled.map(({ name }) => name)).toEqual(["x"]);
+  expect(config.disabled[0]?.reason).toContain("junctor reload");
+});
+
+test("a server that was off at the start waits like a new one", () => {
+  const off = parse({ mcpServers: { ...mcpServers, web: { ...web, disabled: true } } });
+  expect(toAgreedPart(parse({ mcpServers }), off).waiting).toEqual(["web (new: https://example.com/mcp)"]);
+});

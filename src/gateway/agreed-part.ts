@@ -1,0 +1,196 @@
+import { isDeepStrictEqual } from "node:util";
+import { createGlob } from "../middleware/glob.ts";
+import { describeCommand } from "../transports/child-command.ts";
+import type { CallLimits, DisabledServer, GatewayConfig, KeyConfig, ServerConfig } from "./config/config.ts";
+import { createHide, hideInData } from "./safe-log.ts";
+
+/** What may be used of an edited config before a person agrees to the edit. */
+interface AgreedPart {
+  readonly config: GatewayConfig;
+  /** The settings that wait for a person, each as a path with what is new about it; without secrets. */
+  readonly waiting: readonly string[];
+}
+
+/**
+ * Splits an edit: whatever takes something away is used at once; whatever starts, reaches, loads or writes something else
+ * than the agreed config, or loosens one of its rules, waits. A tool that may write the file could make any edit.
+ */
+export function toAgreedPart(next: GatewayConfig, agreed: GatewayConfig): AgreedPart {
+  const waiting: string[] = [];
+  const known = new Map(agreed.servers.map((server) => [server.name, server]));
+  const servers: ServerConfig[] = [];
+  const disabled: DisabledServer[] = [...next.disabled];
+  for (const server of next.servers) {
+    const { name, prefix, audit } = server;
+    const before = known.get(name);
+    if (before !== undefined) servers.push(narrow(ofServer, server, before, { path: name, waiting }));
+    else {
+      waiting.push(`${name} (new: ${describeLaunch(server)})`);
+      disabled.push({ name, prefix, tools: {}, audit, reason: waits });
+    }
+  }
+  const rest = narrow(ofGateway, next, agreed, { path: "junctor", waiting });
+  const hide = createHide(() => next.secrets);
+  return { config: { ...rest, servers, disabled }, waiting: hideInData(waiting, hide) };
+}
+
+const waits = 'it is new in the config and waits for you: run "junctor reload"';
+
+/** The value that may be used: the one of the edit, the agreed one, or something in between. */
+type Narrow<T> = (next: T, agreed: T) => T;
+type Narrowing<T> = { readonly [Key in keyof T]-?: Narrow<T[Key]> };
+
+const asWritten = <T>(next: T): T => next;
+const asAgreed = <T>(_next: T, agreed: T): T => agreed;
+
+/** Both lists are of globs; an empty one allows everything. */
+const narrowAllow: Narrow<readonly string[]> = (next, agreed) => {
+  if (agreed.length === 0) return next;
+  const kept = next.filter((glob) => isCovered(glob, agreed));
+  return kept.length === 0 ? agreed : kept;
+};
+
+const narrowDeny: Narrow<readonly string[]> = (next, agreed) => [
+  ...next,
+  ...agreed.filter((glob) => !isCovered(glob, next)),
+];
+
+/** Every setting must be here, so that none that is added later is loosened by an edit unnoticed. */
+const ofServer: Narrowing<ServerConfig> = {
+  name: asWritten,
+  launch: asAgreed,
+  start: asWritten,
+  sharing: asAgreed,
+  era: asWritten,
+  instances: asWritten,
+  // Rules for all callers and keys go by names, and a name may contain a variable.
+  prefix: asAgreed,
+  startTimeoutMs: asWritten,
+  maxStartMs: asWritten,
+  timeoutMs: asWritten,
+  maxTotalMs: asWritten,
+  answerWithinMs: asWritten,
+  maxConnections: asWritten,
+  idleStopMs: asWritten,
+  allow: narrowAllow,
+  deny: narrowDeny,
+  tools: narrowTools,
+  audit: asAgreed,
+  onlyTools: (next, agreed) => (agreed === undefined ? next : (next?.filter(isIn(agreed)) ?? agreed)),
+  withoutTools: (next, agreed) => [...next, ...agreed.filter((name) => !next.includes(name))],
+};
+
+const ofKey: Narrowing<KeyConfig> = {
+  name: asWritten,
+  sha256: asAgreed,
+  allow: narrowAllow,
+  deny: narrowDeny,
+};
+
+const ofGateway: Narrowing<GatewayConfig> = {
+  servers: asWritten,
+  disabled: asWritten,
+  separator: asAgreed,
+  keys: narrowKeys,
+  allow: narrowAllow,
+  deny: narrowDeny,
+  middleware: asAgreed,
+  audit: asAgreed,
+  limits: (next, agreed) => (isWithin(next, agreed) ? next : agreed),
+  // A regular expression can be made to take for ever.
+  redact: (next, agreed) => [
+    ...next.filter((kind) => agreed.includes(kind) || !kind.startsWith("/")),
+    ...agreed.filter((kind) => !next.includes(kind)),
+  ],
+  http: asWritten,
+  log: asWritten,
+  firstListMs: asWritten,
+  maxStarts: asWritten,
+  remembersLists: asWritten,
+  secrets: asWritten,
+  warnings: asWritten,
+};
+
+interface Place {
+  readonly path: string;
+  readonly waiting: string[];
+}
+
+function narrow<T extends object>(rules: Narrowing<T>, next: T, agreed: T, { path, waiting }: Place): T {
+  const keys = Object.keys(rules) as (keyof T & string)[];
+  const narrowed = keys.map((key) => {
+    const value = rules[key](next[key], agreed[key]);
+    if (!isDeepStrictEqual(value, next[key])) waiting.push(describeEdit(path, key, next, agreed));
+    return [key, value] as const;
+  });
+  return Object.fromEntries(narrowed) as T;
+}
+
+function describeEdit<T extends object>(path: string, key: keyof T & string, next: T, agreed: T): string {
+  const [now, before] = [next[key], agreed[key]];
+  if (key !== "launch" || typeof now !== "object" || now === null) return `${path}.${key}`;
+  const parts = Object.entries(now).filter(
+    ([part, value]) => !isDeepStrictEqual(value, (before as { readonly [part: string]: unknown })[part]),
+  );
+  const shown = describeLaunch(next as unknown as ServerConfig);
+  return `${path} (${parts.map(([part]) => part).join(", ")}: ${shown})`;
+}
+
+function describeLaunch({ launch }: Pick<ServerConfig, "launch">): string {
+  return launch.kind === "http"
+    ? launch.url
+    : describeCommand({ command: launch.command, args: launch.args });
+}
+
+/** A tool may be hidden at once; a name or description may contain a variable, or be meant to mislead. */
+function narrowTools(next: ServerConfig["tools"], agreed: ServerConfig["tools"]): ServerConfig["tools"] {
+  const rules = new Map(Object.entries(agreed));
+  for (const [name, { hide }] of Object.entries(next))
+    if (hide === true) rules.set(name, { ...rules.get(name), hide });
+  return Object.fromEntries(rules);
+}
+
+/** Keys may go. A key that is new, and taking away all of them, would let callers in. */
+function narrowKeys(next: readonly KeyConfig[], agreed: readonly KeyConfig[]): readonly KeyConfig[] {
+  if (agreed.length === 0) return next;
+  const kept = next.flatMap((key) => {
+    const before = agreed.find(({ name, sha256 }) => name === key.name && sha256 === key.sha256);
+    return before === undefined ? [] : [narrow(ofKey, key, before, { path: "", waiting: [] })];
+  });
+  return kept.length === 0 ? agreed : kept;
+}
+
+/** Whether no limit is higher than the agreed one. */
+function isWithin(
+  { tools = {}, ...next }: GatewayConfig["limits"],
+  agreed: GatewayConfig["limits"],
+): boolean {
+  const own = new Map(Object.entries(agreed.tools ?? {}));
+  const given = new Map(Object.entries(tools));
+  // The time limit of a tool counts instead of the general one.
+  const added = [...given]
+    .filter(([glob]) => !own.has(glob))
+    .map(([, { callTimeoutMs = 0 }]) => callTimeoutMs);
+  return (
+    isLower(next, agreed) &&
+    [...own].every(([glob, limits]) => isLower(given.get(glob) ?? {}, limits)) &&
+    added.every((ms) => ms <= (agreed.callTimeoutMs ?? Infinity))
+  );
+}
+
+function isLower(one: CallLimits, other: CallLimits): boolean {
+  return (
+    (one.callsPerMinute ?? Infinity) <= (other.callsPerMinute ?? Infinity) &&
+    (one.callTimeoutMs ?? Infinity) <= (other.callTimeoutMs ?? Infinity)
+  );
+}
+
+const isIn =
+  (names: readonly string[]) =>
+  (name: string): boolean =>
+    names.includes(name);
+
+/** Whether every name that fits a glob fits one of the others. A glob without `?` fits the text of each narrower glob. */
+function isCovered(glob: string, others: readonly string[]): boolean {
+  return others.some((other) => other === glob || (!other.includes("?") && createGlob(other)(glob)));
+}
