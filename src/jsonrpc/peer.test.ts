@@ -4,9 +4,7 @@ import { createDeferred, type Deferred } from "../async/deferred.ts";
 import { ClosedError } from "../errors/closed-error.ts";
 import { RpcError } from "../errors/rpc-error.ts";
 import { RawJson } from "../json/raw.ts";
-import type { Channel, Incoming } from "./channel.ts";
 import type { Handler, PeerContext } from "./inbound.ts";
-import { toRequestId } from "./message.ts";
 import { Peer, type PeerOptions } from "./peer.ts";
 
 const ok = RawJson.fromText('"ok"');
@@ -122,51 +120,6 @@ describe("requests of the other side", () => {
     await expect
       .poll(() => wire.request({ id: 3, method: "ping" }), { interval: 1 })
       .toMatchObject({ result: "ok" });
-  });
-
-  test("are not read any more when the other side does not take the answers", async () => {
-    const { channel, pulled, answers } = createFlood(5000);
-    const peer = new Peer(channel, { handle: () => Promise.resolve(ok) });
-    const ended = peer.run();
-    for (let turn = 0; turn < 10; turn++) await new Promise((resolve) => setImmediate(resolve));
-    expect(pulled()).toBeLessThan(1200);
-    answers.forEach((taken) => taken());
-    await ended;
-    await peer.idle();
-    expect(answers).toHaveLength(5000);
-  });
-
-  test("that are held are never started for a reader that left", async () => {
-    const { channel, begun, leave } = createStalled();
-    const peer = new Peer(channel, {
-      handle: ({ id }) => {
-        begun.push(id);
-        return ok;
-      },
-    });
-    void peer.run();
-    await expect.poll(() => begun.length).toBe(64);
-    leave();
-    await peer.idle();
-    expect(begun).toHaveLength(64);
-  });
-
-  test("with long answers are started one after the other, as the answers are taken", async () => {
-    const { channel, answers } = createFlood(100);
-    const long = RawJson.fromText(`"${"x".repeat(4 * 1024 * 1024)}"`);
-    const begun: (() => void)[] = [];
-    const handle: Handler = () => new Promise((resolve) => begun.push(() => resolve(long)));
-    const peer = new Peer(channel, { handle });
-    void peer.run();
-    await expect.poll(() => begun.length).toBe(65);
-    for (let ended = 0; ended < 100; ended++) {
-      begun[ended]?.();
-      await expect.poll(() => answers.length).toBe(ended + 1);
-      answers[ended]?.();
-      await expect.poll(() => Math.max(65, ended + 1)).toBeLessThanOrEqual(begun.length);
-      expect(begun.length).toBeLessThanOrEqual(Math.max(65, ended + 18));
-    }
-    await peer.idle();
   });
 });
 
@@ -460,46 +413,4 @@ describe("ending", () => {
 
 function cancel(requestId: string | number): string {
   return JSON.stringify({ jsonrpc: "2.0", method: "notifications/cancelled", params: { requestId } });
-}
-
-/** A channel that brings requests as fast as they are read, and takes nothing until told to. */
-function createFlood(count: number): {
-  channel: Channel;
-  pulled: () => number;
-  answers: (() => void)[];
-} {
-  const answers: (() => void)[] = [];
-  let pulled = 0;
-  let isStalled = true;
-  const channel: Channel = {
-    async *[Symbol.asyncIterator](): AsyncGenerator<readonly Incoming[]> {
-      while (pulled < count)
-        yield [{ kind: "request", id: toRequestId(pulled++), method: "x", params: undefined }];
-    },
-    send: () =>
-      new Promise((resolve) => {
-        answers.push(() => {
-          isStalled = false;
-          resolve();
-        });
-        if (!isStalled) resolve();
-      }),
-    [Symbol.asyncDispose]: () => Promise.resolve(),
-  };
-  return { channel, pulled: () => pulled, answers };
-}
-
-/** A channel that brings 100 requests, takes no answer, and then is left by its reader. */
-function createStalled(): { channel: Channel; begun: unknown[]; leave: () => void } {
-  const left = createDeferred<void>();
-  const channel: Channel = {
-    async *[Symbol.asyncIterator](): AsyncGenerator<readonly Incoming[]> {
-      for (let id = 0; id < 100; id++)
-        yield [{ kind: "request", id: toRequestId(id), method: "x", params: undefined }];
-      await left.promise.catch(() => {});
-    },
-    send: () => left.promise,
-    [Symbol.asyncDispose]: () => Promise.resolve(),
-  };
-  return { channel, begun: [], leave: () => left.reject(new ClosedError("not_sent", "the reader is gone")) };
 }

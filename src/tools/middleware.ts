@@ -140,7 +140,7 @@ interface AdmittedCall {
 }
 
 /** A provider whose middleware may be replaced while it is used. Its other facets are those it had at first. */
-export interface Guarded {
+interface Guarded {
   readonly provider: Provider;
   replace(middlewares: readonly Middleware[]): void;
 }

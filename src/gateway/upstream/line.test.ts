@@ -1,85 +1,18 @@
 import { describe, expect, test } from "vitest";
-import {
-  createFakeOpener,
-  type FakeOpener,
-  legacyAgreement,
-  turn,
-} from "../../../test/support/fake-client.ts";
-import type { Backoff } from "../../async/backoff.ts";
-import type { Client } from "../../client/client.ts";
+import { legacyAgreement, turn } from "../../../test/support/fake-client.ts";
+import { createMadeLine, gone, type MadeLine, never, settle } from "../../../test/support/made-line.ts";
 import { ClosedError } from "../../errors/closed-error.ts";
 import { ConnectError } from "../../errors/connect-error.ts";
 import { HttpError } from "../../errors/http-error.ts";
 import { RpcError } from "../../errors/rpc-error.ts";
 import { TimeoutError } from "../../errors/timeout-error.ts";
 import { UpstreamError } from "../../errors/upstream-error.ts";
-import { createVirtualClock, type VirtualClock } from "../../testing/virtual-clock.ts";
-import type { Health } from "./health.ts";
-import { Line, type LineOptions } from "./line.ts";
+import { createVirtualClock } from "../../testing/virtual-clock.ts";
 import { StartGate } from "./start-gate.ts";
-
-interface Made extends FakeOpener {
-  readonly line: Line;
-  readonly clock: VirtualClock;
-  readonly healths: Health["kind"][];
-  /** How often the backoff was told that all is well. */
-  readonly resets: () => number;
-  /** Starts a server that comes up at once. */
-  readonly up: () => Promise<void>;
-}
-
-const gone = new ClosedError("outcome_unknown", "it is gone");
-const never = new AbortController().signal;
-
-function make(options: Partial<LineOptions> = {}): Made {
-  const clock = createVirtualClock(1_000_000);
-  const opener = createFakeOpener();
-  const healths: Health["kind"][] = [];
-  let resets = 0;
-  let step = 0;
-  const backoff: Backoff = {
-    next: () => 1000 * 2 ** step++,
-    reset: () => {
-      step = 0;
-      resets++;
-    },
-  };
-  const line = new Line({
-    server: "files",
-    open: opener.open,
-    clock,
-    gate: new StartGate({ clock }),
-    backoff,
-    keepsAlive: true,
-    patienceMs: 2000,
-    startPatienceMs: 30_000,
-    onHealth: ({ kind }) => healths.push(kind),
-    ...options,
-  });
-  const up = async (): Promise<void> => {
-    line.start();
-    await turn();
-    opener.last.succeed();
-    await turn();
-  };
-  return Object.defineProperties(
-    { line, clock, healths, resets: () => resets, up },
-    Object.getOwnPropertyDescriptors(opener),
-  ) as Made;
-}
-
-/** How a promise stands. */
-async function settle(client: Promise<Client>): Promise<UpstreamError | "up" | "waiting"> {
-  const outcome = client.then(
-    () => "up" as const,
-    (error: unknown) => error as UpstreamError,
-  );
-  return Promise.race([outcome, turn().then(() => "waiting" as const)]);
-}
 
 describe("starting", () => {
   test("however many need it, it is started once", async () => {
-    const made = make();
+    const made = createMadeLine();
     const all = Array.from({ length: 20 }, () => made.line.whenUp(new AbortController().signal));
     made.line.start();
     await turn();
@@ -91,7 +24,7 @@ describe("starting", () => {
   });
 
   test("it tells what was agreed on and how long it took", async () => {
-    const made = make();
+    const made = createMadeLine();
     made.line.start();
     await made.clock.advance(700);
     made.last.succeed();
@@ -105,7 +38,7 @@ describe("starting", () => {
   });
 
   test("a call waits for the first start as long as that may take", async () => {
-    const made = make();
+    const made = createMadeLine();
     const waiting = made.line.whenUp(never);
     await made.clock.advance(29_999);
     expect(await settle(waiting)).toBe("waiting");
@@ -120,7 +53,7 @@ describe("starting", () => {
   });
 
   test("a start that fails tells everybody who waits, at once", async () => {
-    const made = make();
+    const made = createMadeLine();
     const all = [made.line.whenUp(never), made.line.whenUp(never)];
     await turn();
     made.last.fail(new ConnectError("cmd", "it exited with code 1", { stderr: "password=hunter2" }));
@@ -133,7 +66,7 @@ describe("starting", () => {
   });
 
   test("a caller that gives up waiting leaves nothing behind", async () => {
-    const made = make();
+    const made = createMadeLine();
     const controller = new AbortController();
     const waiting = made.line.whenUp(controller.signal);
     await turn();
@@ -145,7 +78,7 @@ describe("starting", () => {
   });
 
   test("a server that is gone before it was quite there has failed, and is started again", async () => {
-    const made = make();
+    const made = createMadeLine();
     const waiting = made.line.whenUp(never);
     await turn();
     const fake = made.last.succeed({ agreement: () => Promise.reject(gone) });
@@ -159,7 +92,7 @@ describe("starting", () => {
 
 describe("when it is lost", () => {
   test("it is started again after a while, and whoever calls meanwhile waits for it", async () => {
-    const made = make();
+    const made = createMadeLine();
     await made.up();
     made.last.lose(gone);
     await turn();
@@ -175,7 +108,7 @@ describe("when it is lost", () => {
   });
 
   test("a call fails at once when the next start is further away than it would wait", async () => {
-    const made = make();
+    const made = createMadeLine();
     await made.up();
     for (let losses = 0; losses < 3; losses++) {
       made.last.lose(gone);
@@ -191,7 +124,7 @@ describe("when it is lost", () => {
   });
 
   test("one that was up for a while is started again at once", async () => {
-    const made = make();
+    const made = createMadeLine();
     await made.up();
     made.last.lose(gone);
     await made.clock.advance(1000);
@@ -204,7 +137,7 @@ describe("when it is lost", () => {
   });
 
   test("one that is up for a moment each time waits longer each time", async () => {
-    const made = make();
+    const made = createMadeLine();
     await made.up();
     const starts: number[] = [];
     for (let life = 0; life < 4; life++) {
@@ -220,7 +153,7 @@ describe("when it is lost", () => {
   });
 
   test("one that cannot stay up is started six times in the first minute, and says so", async () => {
-    const made = make({ backoff: { next: () => 10, reset: () => {} } });
+    const made = createMadeLine({ backoff: { next: () => 10, reset: () => {} } });
     made.line.start();
     await turn();
     for (let ms = 0; ms < 1000; ms += 10) {
@@ -245,7 +178,7 @@ describe("when it is lost", () => {
       ...clock,
       timer: (ms: number, fire: () => void) => clock.timer(ms > 10 ? ms - 1 : ms, fire),
     };
-    const made = make({
+    const made = createMadeLine({
       clock: early,
       gate: new StartGate({ clock: early, maxStarts: 1, windowMs: 1000 }),
       backoff: { next: () => 10, reset: () => {} },
@@ -260,7 +193,7 @@ describe("when it is lost", () => {
   });
 
   test("one that is not kept alive is started again when it is needed, and not before", async () => {
-    const made = make({ keepsAlive: false });
+    const made = createMadeLine({ keepsAlive: false });
     await made.up();
     made.last.lose(gone);
     await made.clock.advance(60_000);
@@ -273,7 +206,7 @@ describe("when it is lost", () => {
   });
 
   test("whoever tries again the moment it failed does not wait in vain", async () => {
-    const made = make({ keepsAlive: false });
+    const made = createMadeLine({ keepsAlive: false });
     const again = made.line.whenUp(never).catch(() => made.line.whenUp(never));
     await turn();
     made.last.fail(gone);
@@ -285,8 +218,8 @@ describe("when it is lost", () => {
 });
 
 describe("in doubt", () => {
-  async function probed(ping: () => Promise<unknown>): Promise<Made> {
-    const made = make();
+  async function probed(ping: () => Promise<unknown>): Promise<MadeLine> {
+    const made = createMadeLine();
     made.line.start();
     await turn();
     made.last.succeed({ ping });
@@ -328,7 +261,7 @@ describe("in doubt", () => {
   });
 
   test("a late answer about one client says nothing of the next", async () => {
-    const made = make();
+    const made = createMadeLine();
     made.line.start();
     await turn();
     let fail: (error: Error) => void = () => {};
@@ -345,161 +278,8 @@ describe("in doubt", () => {
   });
 
   test("one that is not up is not asked", () => {
-    const made = make();
+    const made = createMadeLine();
     made.line.doubt();
     expect(made.openings).toHaveLength(0);
-  });
-});
-
-describe("resting", () => {
-  test("it ends, and is started again when it is needed", async () => {
-    const made = make();
-    await made.up();
-    await made.line.rest();
-    expect(made.line.health).toEqual({ kind: "idle" });
-    expect(made.alive).toBe(0);
-    const waiting = made.line.whenUp(never);
-    await turn();
-    made.last.succeed();
-    expect(await settle(waiting)).toBe("up");
-    made.last.lose(gone);
-    await made.clock.advance(1000);
-    expect(made.openings).toHaveLength(3);
-  });
-
-  test("it ends while it waits to be started again", async () => {
-    const made = make();
-    await made.up();
-    made.last.lose(gone);
-    await turn();
-    await made.line.rest();
-    await made.clock.advance(120_000);
-    expect(made.openings).toHaveLength(1);
-    expect(made.line.health.kind).toBe("idle");
-    expect(made.clock.sleeping).toBe(0);
-  });
-
-  test("it ends while it is being started", async () => {
-    const made = make();
-    made.line.start();
-    await turn();
-    const resting = made.line.rest();
-    if (!made.last.isSettled) made.last.succeed();
-    await resting;
-    expect(made.line.health).toEqual({ kind: "idle" });
-    expect(made.alive).toBe(0);
-  });
-
-  test("whoever needs it while it ends gets the next one", async () => {
-    const made = make();
-    await made.up();
-    const resting = made.line.rest();
-    const waiting = made.line.whenUp(never);
-    await resting;
-    await made.clock.advance(1);
-    expect(made.openings).toHaveLength(2);
-    made.last.succeed();
-    expect(await settle(waiting)).toBe("up");
-  });
-
-  test("a server that lasted and rested may take its time to start, whatever happened before", async () => {
-    const made = make();
-    await made.up();
-    made.last.lose(gone);
-    await made.clock.advance(1000);
-    made.last.succeed();
-    await made.clock.advance(20_000);
-    await made.line.rest();
-    const waiting = made.line.whenUp(never);
-    await made.clock.advance(5000);
-    expect(await settle(waiting)).toBe("waiting");
-    made.last.succeed();
-    expect(await settle(waiting)).toBe("up");
-  });
-
-  test("resting what does not run does nothing", async () => {
-    const made = make();
-    await made.line.rest();
-    expect(made.openings).toHaveLength(0);
-    await made.up();
-    expect(made.line.health.kind).toBe("up");
-  });
-});
-
-describe("disposing", () => {
-  test("during a start gives it up, and tells who waits", async () => {
-    const made = make();
-    const waiting = made.line.whenUp(never);
-    await turn();
-    await made.line[Symbol.asyncDispose]();
-    expect(await settle(waiting)).toMatchObject({
-      code: "upstream.unavailable",
-      message: expect.stringContaining("it was removed, or the gateway is shutting down") as string,
-    });
-    expect(made.alive).toBe(0);
-    expect(made.healths).toEqual(["starting", "stopped"]);
-    expect(made.clock.sleeping).toBe(0);
-  });
-
-  test("during a start that does not heed it closes what was opened, and never calls it up", async () => {
-    const opener = createFakeOpener();
-    const deaf = new AbortController().signal;
-    const made = make({ open: (life) => opener.open({ ...life, signal: deaf }) });
-    made.line.start();
-    await turn();
-    const disposing = made.line[Symbol.asyncDispose]();
-    opener.last.succeed();
-    await disposing;
-    expect(opener.alive).toBe(0);
-    expect(made.healths).toEqual(["starting", "stopped"]);
-  });
-
-  test("while it waits to start again leaves no timer, and starts nothing", async () => {
-    const made = make();
-    await made.up();
-    made.last.lose(gone);
-    await turn();
-    await made.line[Symbol.asyncDispose]();
-    expect(made.clock.sleeping).toBe(0);
-    await made.clock.advance(120_000);
-    expect(made.openings).toHaveLength(1);
-  });
-
-  test("resolves when everything is closed, also what was lost before", async () => {
-    const made = make();
-    made.line.start();
-    await turn();
-    let close = (): void => {};
-    made.last.succeed({ close: () => new Promise((resolve) => (close = resolve)) });
-    await turn();
-    made.last.lose(gone);
-    await turn();
-    let isDisposed = false;
-    const disposing = made.line[Symbol.asyncDispose]().then(() => (isDisposed = true));
-    await turn();
-    expect(isDisposed).toBe(false);
-    close();
-    await disposing;
-    expect(made.alive).toBe(0);
-  });
-
-  test("a client that cannot be closed properly is no reason to fail", async () => {
-    const made = make();
-    made.line.start();
-    await turn();
-    made.last.succeed({ close: () => Promise.reject(new Error("EPIPE")) });
-    await turn();
-    await expect(made.line[Symbol.asyncDispose]()).resolves.toBeUndefined();
-  });
-
-  test("twice is the same as once, and nothing starts afterwards", async () => {
-    const made = make();
-    await made.up();
-    await Promise.all([made.line[Symbol.asyncDispose](), made.line[Symbol.asyncDispose]()]);
-    made.line.start();
-    expect(await settle(made.line.whenUp(never))).toBeInstanceOf(UpstreamError);
-    await made.line.rest();
-    expect(made.openings).toHaveLength(1);
-    expect(made.line.health.kind).toBe("stopped");
   });
 });

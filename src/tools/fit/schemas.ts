@@ -125,7 +125,7 @@ function toFinite(value: unknown): unknown {
  * two servers that use the same `$id` get each other's schema, or have the list refused. Without references to it, or with
  * those only that begin with `#` at a root, an `$id` means nothing. With others the whole schema goes.
  */
-export function removeIds(schema: Fields): Mending | undefined {
+function removeIds(schema: Fields): Mending | undefined {
   const { ids, references } = survey(schema, "schema", { ids: [], references: [] });
   if (ids.length === 0) return undefined;
   const isOnlyRoot = ids.length === 1 && ids[0] === schema;

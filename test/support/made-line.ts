@@ -1,0 +1,69 @@
+import type { Backoff } from "../../src/async/backoff.ts";
+import type { Client } from "../../src/client/client.ts";
+import { ClosedError } from "../../src/errors/closed-error.ts";
+import type { UpstreamError } from "../../src/errors/upstream-error.ts";
+import type { Health } from "../../src/gateway/upstream/health.ts";
+import { Line, type LineOptions } from "../../src/gateway/upstream/line.ts";
+import { StartGate } from "../../src/gateway/upstream/start-gate.ts";
+import { createVirtualClock, type VirtualClock } from "../../src/testing/virtual-clock.ts";
+import { createFakeOpener, type FakeOpener, turn } from "./fake-client.ts";
+
+/** A line to a fake server, under a virtual clock. */
+export interface MadeLine extends FakeOpener {
+  readonly line: Line;
+  readonly clock: VirtualClock;
+  readonly healths: Health["kind"][];
+  /** How often the backoff was told that all is well. */
+  readonly resets: () => number;
+  /** Starts a server that comes up at once. */
+  readonly up: () => Promise<void>;
+}
+
+export const gone: ClosedError = new ClosedError("outcome_unknown", "it is gone");
+export const never: AbortSignal = new AbortController().signal;
+
+export function createMadeLine(options: Partial<LineOptions> = {}): MadeLine {
+  const clock = createVirtualClock(1_000_000);
+  const opener = createFakeOpener();
+  const healths: Health["kind"][] = [];
+  let resets = 0;
+  let step = 0;
+  const backoff: Backoff = {
+    next: () => 1000 * 2 ** step++,
+    reset: () => {
+      step = 0;
+      resets++;
+    },
+  };
+  const line = new Line({
+    server: "files",
+    open: opener.open,
+    clock,
+    gate: new StartGate({ clock }),
+    backoff,
+    keepsAlive: true,
+    patienceMs: 2000,
+    startPatienceMs: 30_000,
+    onHealth: ({ kind }) => healths.push(kind),
+    ...options,
+  });
+  const up = async (): Promise<void> => {
+    line.start();
+    await turn();
+    opener.last.succeed();
+    await turn();
+  };
+  return Object.defineProperties(
+    { line, clock, healths, resets: () => resets, up },
+    Object.getOwnPropertyDescriptors(opener),
+  ) as MadeLine;
+}
+
+/** Whether a client came, failed, or is still waited for. */
+export async function settle(client: Promise<Client>): Promise<UpstreamError | "up" | "waiting"> {
+  const outcome = client.then(
+    () => "up" as const,
+    (error: unknown) => error as UpstreamError,
+  );
+  return Promise.race([outcome, turn().then(() => "waiting" as const)]);
+}
