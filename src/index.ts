@@ -160,6 +160,7 @@ export type { Collision } from "./tools/compose/claims.ts";
 export { createGateway, type Gateway } from "./gateway/gateway.ts";
 export type { GatewayOptions } from "./gateway/gateway-options.ts";
 export type { GatewayLog } from "./gateway/log.ts";
+export type { Unapproved } from "./gateway/lock/pins.ts";
 export type { ServerStatus } from "./gateway/status.ts";
 export type { ListFault, ListPart } from "./tools/fit/list-fault.ts";
 

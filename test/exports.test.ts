@@ -182,6 +182,7 @@ const publicNames: Readonly<Record<string, readonly string[]>> = {
     "ToolOutcome",
     "ToolResult",
     "ToolSpec",
+    "Unapproved",
     "UnknownTool",
     "UpstreamError",
     "UpstreamReason",

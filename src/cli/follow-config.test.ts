@@ -179,6 +179,23 @@ test("a module that changed is not loaded again before a person agrees", async (
   expect(kept).toEqual([true, false]);
 });
 
+test("a lock that changed is not read again before a person agrees", async () => {
+  const kept: (boolean | undefined)[] = [];
+  const lock = join(folder, "junctor.lock");
+  writeFileSync(lock, "");
+  const config = { ...one, junctor: { lock: "enforce" } };
+  save(config);
+  const { reload, agree, lines } = await follow((_, keepsModules) => void kept.push(keepsModules), "safe");
+  utimesSync(lock, 1, 1);
+  save({ ...config, junctor: { ...config.junctor, deny: ["x"] } });
+  await reload();
+  save({ ...one, junctor: { lock: "off", deny: ["x"] } });
+  await reload();
+  expect(lines).toEqual([readAgain, waits("junctor.lock (file)"), waits("junctor.lock")]);
+  await agree();
+  expect(kept).toEqual([true, false]);
+});
+
 test("what is wrong with a config is told to the person who agrees", async () => {
   save(one);
   const { agree, applied, lines } = await follow(undefined, "off");

@@ -79,13 +79,15 @@ export function createReload({ file, config: first, choice, gateway, host, log }
     const isNewModule = next.modules.join() !== agreed.modules.join();
     const modules =
       isNewModule && !waiting.includes("junctor.middleware") ? ["junctor.middleware (files)"] : [];
-    return { config, waiting: [...waiting, ...modules] };
+    const isNewLock = next.lock !== agreed.lock && !waiting.includes("junctor.lock");
+    return { config, waiting: [...waiting, ...modules, ...(isNewLock ? ["junctor.lock (file)"] : [])] };
   };
   const apply = async (next: Snapshot, isWhole: boolean): Promise<void> => {
     const { config, waiting } = isWhole ? { config: next.config, waiting: [] } : split(next);
     if (!isLoopback(host) && config.keys.length === 0)
       throw new BindError(host, "the new config has no keys");
-    const used = { config, modules: isWhole ? next.modules : agreed.modules };
+    const { modules, lock } = isWhole ? next : agreed;
+    const used: Snapshot = { config, modules, lock };
     if (JSON.stringify(used) !== applied) {
       for (const { path, message } of config.warnings) log.warn({ file, path }, message);
       const held = { http: config.http, log: config.log };
@@ -145,14 +147,16 @@ function describe(waiting: readonly string[]): string {
   );
 }
 
-/** What a config says, and the state of the modules it names. */
+/** What a config says, and the state of the modules and the lock it names. */
 interface Snapshot {
   readonly config: GatewayConfig;
   readonly modules: readonly string[];
+  readonly lock: string;
 }
 
 function toSnapshot(config: GatewayConfig): Snapshot {
-  return { config, modules: config.middleware.map(stampOf) };
+  const lock = config.lock === undefined ? "" : stampOf(config.lock.file);
+  return { config, modules: config.middleware.map(stampOf), lock };
 }
 
 function readSnapshot(file: string): Snapshot {

@@ -20,6 +20,7 @@ const commands: { readonly [name: string]: () => Promise<Command> } = {
   call: async () => (await import("./call.ts")).call,
   check: async () => (await import("./check.ts")).check,
   reload: async () => (await import("./reload.ts")).reload,
+  trust: async () => (await import("./trust.ts")).trust,
 };
 
 async function main(args: readonly string[]): Promise<number> {

@@ -1,4 +1,5 @@
 import type { ServerLaunch } from "../gateway/config/config.ts";
+import type { Unapproved } from "../gateway/lock/pins.ts";
 import type { ServerStatus } from "../gateway/status.ts";
 import type { ListFault, ListPart } from "../tools/fit/list-fault.ts";
 
@@ -111,9 +112,19 @@ const nouns: { readonly [Part in ListPart]: string } = {
 /** Most reasons that are shown, and most names of one reason; `--json` has all. */
 const maxShown = 10;
 
-/** What of a server's lists clients would refuse, and what the gateway made of it; empty if there is nothing. */
-export function describeFaults({ name, leftOut = [], mended = [] }: ServerStatus): string {
-  return describe(name, leftOut, "left out") + describe(name, mended, "mended");
+/** What of a server's lists clients would refuse or the lock has not, and what the gateway made of it; empty if there is nothing. */
+export function describeFaults({ name, leftOut = [], mended = [], unapproved = [] }: ServerStatus): string {
+  return describe(name, leftOut, "left out") + describe(name, mended, "mended") + tell(name, unapproved);
+}
+
+function tell(server: string, unapproved: readonly Unapproved[]): string {
+  const [first] = unapproved;
+  if (first === undefined) return "";
+  const things = unapproved.length === 1 ? "1 definition is" : `${unapproved.length} definitions are`;
+  const done = first.isHeldBack ? ", and held back" : "";
+  const names = unapproved.slice(0, maxShown).map(({ part, name, why }) => `${name || part} (${why})`);
+  const more = unapproved.length > names.length ? ", …" : "";
+  return `\n${server}: ${things} not approved${done}: ${names.join(", ")}${more}. junctor trust shows and approves them.\n`;
 }
 
 function describe(server: string, faults: readonly ListFault[], done: string): string {

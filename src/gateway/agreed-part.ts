@@ -106,6 +106,7 @@ const ofGateway: Narrowing<GatewayConfig> = {
   log: asWritten,
   firstListMs: asWritten,
   maxStarts: asWritten,
+  lock: asAgreed,
   remembersLists: asWritten,
   secrets: asWritten,
   warnings: asWritten,

@@ -9,8 +9,15 @@ import { createGuardian } from "../transports/guardian.ts";
 import type { CallerKinds } from "./access.ts";
 import type { Parking } from "./bridge/parking.ts";
 import type { ServerConfig } from "./config/config.ts";
-import { createLocalServer, type GatewayServer, toLocalConfig, toMember } from "./gateway-server.ts";
+import {
+  createLocalServer,
+  type GatewayServer,
+  instructionsOf,
+  toLocalConfig,
+  toMember,
+} from "./gateway-server.ts";
 import type { ListMemory } from "./list-memory.ts";
+import type { Pins } from "./lock/pins.ts";
 import { createFaultLog } from "./log-faults.ts";
 import { createHealthLog, type HealthLog } from "./log-health.ts";
 import type { GatewayLog } from "./log.ts";
@@ -31,6 +38,8 @@ interface FleetOptions {
   readonly clock: Clock;
   /** Remembers what servers listed, between runs. */
   readonly memory?: ListMemory | undefined;
+  /** The definitions that were approved, of the config at the moment; undefined when none must be. */
+  readonly pins: () => Pins | undefined;
   /** How many processes start at the same time; by the cores of this machine. */
   readonly maxStarts?: number | undefined;
   /** Told what is news to callers. */
@@ -85,7 +94,7 @@ export class Fleet implements AsyncDisposable {
    * known. Resolves when each of them is listed or has failed, at the latest after that time.
    */
   async have(configured: readonly ServerConfig[], naming: Naming, firstListMs: number): Promise<void> {
-    const { catalog, clock, local } = this.#options;
+    const { catalog, clock, local, pins } = this.#options;
     const missing = Object.keys(local).filter((name) => !configured.some((server) => server.name === name));
     const servers = [...missing.flatMap(toLocalConfig), ...configured];
     const remote = servers.filter(({ name }) => !this.#isLocal(name));
@@ -112,7 +121,9 @@ export class Fleet implements AsyncDisposable {
     const isOwn = this.#servers.some(({ config }) => config.sharing === "perSession");
     const isHttp = this.#servers.some(({ config }) => config.launch.kind === "http");
     this.#options.kinds.owners = isOwn ? "all" : isHttp ? "askable" : "none";
-    catalog.members = this.#servers.map((server) => toMember(server, naming));
+    catalog.members = this.#servers.map((server) => toMember(server, naming, pins()));
+    for (const upstream of this.#upstreams.values())
+      pins()?.look(upstream.name, upstream.listedFor(), instructionsOf(upstream));
     for (const upstream of [...replaced, ...gone]) this.#retire(upstream);
     const eager = added.filter(({ config }) => config.start === "eager");
     const started = Promise.all(eager.map((upstream) => upstream.start()));
@@ -202,6 +213,7 @@ export class Fleet implements AsyncDisposable {
     if (change.kind === "resource") return onChange({ ...change, ...from });
     // Lists tell of the health of the line for everyone. That of other lines changes with each session that comes and goes.
     if (change.kind === "listed" || isForAll) catalog.outdated();
+    this.#options.pins()?.look(name, pooled.lists.listed, isForAll ? instructionsOf(upstream) : undefined);
     if (change.kind === "health")
       return this.#logHealth(isForAll ? name : `${name} (${pooled.reason})`, change.health);
     if (isForAll) {

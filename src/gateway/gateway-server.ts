@@ -9,6 +9,7 @@ import type { ListPart } from "../tools/fit/list-fault.ts";
 import type { Hearer, Provider } from "../tools/provider.ts";
 import type { ServerConfig } from "./config/config.ts";
 import { parseConfigValue } from "./config/parse-config.ts";
+import type { Pins } from "./lock/pins.ts";
 import { createServerNames } from "./server-names.ts";
 import type { Health } from "./upstream/health.ts";
 import { type Listed, listParts } from "./upstream/list-keeper.ts";
@@ -30,8 +31,8 @@ export interface GatewayServer extends Pick<Member, "looked"> {
   unavailable(): Error;
 }
 
-/** A server as the composition of all servers sees it. */
-export function toMember(server: GatewayServer, naming: Naming): Member {
+/** A server as the composition of all servers sees it: with `pins`, only things that were approved. */
+export function toMember(server: GatewayServer, naming: Naming, pins?: Pins): Member {
   const { config } = server;
   return {
     name: config.name,
@@ -40,7 +41,10 @@ export function toMember(server: GatewayServer, naming: Naming): Member {
     get isListed() {
       return server.isListed;
     },
-    listsFor: (caller) => server.listedFor(caller),
+    listsFor: (caller) => {
+      const listed = server.listedFor(caller);
+      return pins === undefined ? listed : pins.admit(config.name, listed);
+    },
     looked: (context, part) => server.looked(context, part),
     untilListed: (context, part) =>
       server.listedFor().areToolsConfirmed ? undefined : server.untilListed(part, context),
@@ -107,13 +111,22 @@ export function createLocalServer(
 /** Longest text made of all servers' instructions: it goes into every conversation with a model. */
 const maxInstructions = 16 * 1024;
 
-/** What servers say about how to use them, each under its name; undefined when none says anything. */
+/** What a server that is up says about how to use it. */
+export function instructionsOf({ health }: Pick<GatewayServer, "health">): string | undefined {
+  const text = health.kind === "up" ? health.agreement.instructions?.trim() : undefined;
+  return text === "" ? undefined : text;
+}
+
+/** The instructions of servers, each under its name, as far as `pins` admit them; undefined when there are none. */
 export function joinInstructions(
   upstreams: Iterable<Pick<GatewayServer, "config" | "health">>,
+  pins?: Pins,
 ): string | undefined {
-  const parts = Array.from(upstreams, ({ config: { name }, health }) => {
-    const text = health.kind === "up" ? health.agreement.instructions?.trim() : undefined;
-    return text === undefined || text === "" ? "" : `# ${name}\n${text}`;
+  const parts = Array.from(upstreams, (upstream) => {
+    const { name } = upstream.config;
+    const text = instructionsOf(upstream);
+    const isAdmitted = text !== undefined && pins?.admitsInstructions(name, text) !== false;
+    return isAdmitted ? `# ${name}\n${text}` : "";
   }).filter((part) => part !== "");
   const joined = parts.join("\n\n");
   return joined === "" ? undefined : cut(joined);

@@ -25,10 +25,13 @@ import { type GatewayOptions, gatewayOptionKeys } from "./gateway-options.ts";
 import { joinInstructions } from "./gateway-server.ts";
 import { openListMemory } from "./list-memory.ts";
 import { isKnownIn, type ListNote, noteList } from "./list-notes.ts";
-import { type GatewayLog, silentLog } from "./log.ts";
+import { type ListedDefinitions, readDefinitions } from "./lock/definitions.ts";
+import { createPinnedJson, openPins } from "./lock/pins.ts";
+import { createWaitingLog } from "./log-health.ts";
+import { silentLog } from "./log.ts";
 import { createMiddlewareChain } from "./middleware-chain.ts";
 import { RuleWatch } from "./rule-watch.ts";
-import { createHide, createSafeLog, hideInData } from "./safe-log.ts";
+import { createHide, createSafeLog, hideInData, isStrongSecret } from "./safe-log.ts";
 import { describeDisabled, describeStatus, logDisabled, type ServerStatus } from "./status.ts";
 import { findUnmatchedRules } from "./unmatched-rules.ts";
 
@@ -83,10 +86,12 @@ function parse(
 export interface RunningGateway extends Gateway {
   /** Like `authenticate`, but always there: it follows the config, and lets anybody in while that has no keys. */
   readonly admit: Authenticate;
-  /** Takes another config. With `keepsModules`, middleware that was loaded stays as it is, though its file changed. */
+  /** Takes another config. With `keepsModules`, loaded middleware and the lock stay as they are, though their files changed. */
   apply(config: GatewayConfig, keepsModules?: boolean): Promise<void>;
   /** Rules of the config that match nothing, as far as the servers they may be about are listed. */
   unmatchedRules(): readonly ConfigIssue[];
+  /** What every server lists now, as a lock would have it. */
+  definitions(): readonly ListedDefinitions[];
 }
 
 interface StartOptions extends GatewayOptions {
@@ -125,10 +130,14 @@ export async function startGateway(
   const rules = new RuleWatch(unmatched, log);
   const onListed = (): void => rules.look();
   const remembers = folder !== undefined && first.remembersLists;
-  const hideStrong = createHide(() => config.secrets.filter(isStrongSecret));
+  const strong = (): readonly string[] => config.secrets.filter(isStrongSecret);
+  const hideStrong = createHide(strong);
+  const toJson = createPinnedJson(strong, hideStrong);
+  const isExempt = (server: string): boolean => Object.hasOwn(local, server);
+  let pins = openPins(first.lock, { log, toJson, isExempt });
   const memory = remembers ? openListMemory({ folder, hide: hideStrong, log, clock }) : undefined;
   const { maxStarts } = first;
-  const shared = { catalog, parking, kinds, log, hide, clock };
+  const shared = { catalog, parking, kinds, log, hide, clock, pins: () => pins };
   const fleet = new Fleet({ ...shared, local, memory, maxStarts, onChange: changes.report, onListed });
 
   const { startsWhen } = options;
@@ -150,8 +159,8 @@ export async function startGateway(
     onList: (items, part, view) => {
       if (notes.has(items)) return;
       const { disabled } = config;
-      const naming = toNaming(config);
-      notes.set(items, hideInData(noteList(part, view, { servers: fleet.servers, disabled, naming }), hide));
+      const sources = { servers: fleet.servers, disabled, naming: toNaming(config), pins };
+      notes.set(items, hideInData(noteList(part, view, sources), hide));
     },
     toMissing: (what, id, resumption) =>
       isParkedState(resumption?.state)
@@ -173,6 +182,7 @@ export async function startGateway(
     const view = access.viewFor({ ...anyone, caller });
     return joinInstructions(
       [...fleet.upstreams.values()].filter((upstream) => isKnownIn(view, upstream.config, toNaming(config))),
+      pins,
     );
   };
   const info = {
@@ -202,12 +212,14 @@ export async function startGateway(
   let closing: Promise<void> | undefined;
   const apply = async (next: GatewayConfig, keepsModules = false): Promise<void> => {
     // Whatever can fail comes before anything is changed.
+    const nextPins = keepsModules ? pins : openPins(next.lock, { log, toJson, isExempt });
     const nextChain = await createMiddlewareChain(next, { ...parts, earlier: chain, keepsModules });
     if (closing !== undefined) {
       await nextChain[Symbol.asyncDispose]();
       throw new ClosedError("not_sent", "the gateway is closed");
     }
     const lastChain = chain;
+    pins = nextPins;
     logDisabled(log, next.disabled, config.disabled);
     // What was secret stays so: it may still turn up in what an old server says.
     config = { ...next, secrets: [...new Set([...next.secrets, ...config.secrets])] };
@@ -246,7 +258,7 @@ export async function startGateway(
       hideInData(
         [
           ...fleet.servers.map((server) =>
-            describeStatus(server, clock.now(), fleet.wordsOf(server.config.name)),
+            describeStatus(server, clock.now(), fleet.wordsOf(server.config.name), pins),
           ),
           ...config.disabled.map(describeDisabled),
         ],
@@ -254,6 +266,7 @@ export async function startGateway(
       ),
     measure: async (name, timeoutMs) => fleet.upstreams.get(name)?.measure(timeoutMs),
     unmatchedRules: unmatched,
+    definitions: () => readDefinitions(fleet.upstreams.values(), toJson),
     collisions: () => catalog.snapshotFor(anyone).collisions,
     update: async (given) => {
       const next = parse(given, options);
@@ -267,26 +280,8 @@ export async function startGateway(
   };
 }
 
-/**
- * Every value of `env` counts as a secret in the log, also a path or a word such as "issues". Such a value may well be part of
- * a name or a URI in a list, and must stay there.
- */
-function isStrongSecret(value: string): boolean {
-  return value.length >= 8 && /\d/.test(value) && /[A-Za-z]/.test(value) && !/[/\\\s]/.test(value);
-}
-
 /** Others have lists already, which must not wait long for a server that an edit of the config added. */
 const addedListMs = 2000;
-
-/** Says once of each server that callers wait for it. */
-function createWaitingLog(log: GatewayLog): (servers: readonly string[]) => void {
-  const said = new Set<string>();
-  return (servers) => {
-    const news = servers.filter((server) => !said.has(server));
-    news.forEach((server) => said.add(server));
-    if (news.length > 0) log.info({ servers: news }, `callers wait for the first list of ${news.join(", ")}`);
-  };
-}
 
 /**
  * How long what callers carry is good: much longer than a call is parked. A caller that comes back too late must hear that

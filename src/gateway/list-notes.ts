@@ -4,6 +4,7 @@ import type { View } from "../tools/compose/view.ts";
 import type { ListFault, ListPart } from "../tools/fit/list-fault.ts";
 import type { DisabledServer, ServerConfig } from "./config/config.ts";
 import type { GatewayServer } from "./gateway-server.ts";
+import type { Pins } from "./lock/pins.ts";
 import { createServerNames, toPublicName } from "./server-names.ts";
 
 /** The member of a list's `_meta` that says what is missing from it, or was changed in it, and of which server. */
@@ -19,6 +20,8 @@ interface ToldFault {
 interface ToldFaults {
   readonly leftOut?: readonly ToldFault[];
   readonly mended?: readonly ToldFault[];
+  /** How many things are held back because their definitions are not approved. Their names are not told: servers choose them. */
+  readonly heldBack?: number;
 }
 
 /** Most faults of each kind that a list tells of one server. */
@@ -44,6 +47,7 @@ interface NoteSources {
   readonly servers: readonly GatewayServer[];
   readonly disabled: readonly DisabledServer[];
   readonly naming: Naming;
+  readonly pins?: Pins | undefined;
 }
 
 /** The note for one list of one caller; undefined when there is nothing to say. */
@@ -52,13 +56,18 @@ export type ListNote = { readonly [serversKey]: { readonly [server: string]: obj
 /**
  * The note of a list about servers that are not up: how each is, whether its last list is part of this one, and whether the
  * server confirmed that list since it was started or the gateway only remembers it; and about servers of which something was
- * mended or left out. A caller is told of the servers it may use. It is not told which variables a disabled server needs:
+ * mended, left out or held back. A caller is told of the servers it may use. It is not told which variables a disabled server needs:
  * those are the affair of the person who runs the gateway.
  */
-export function noteList(part: ListPart, view: View, { servers, disabled, naming }: NoteSources): ListNote {
+export function noteList(part: ListPart, view: View, sources: NoteSources): ListNote {
+  const { servers, disabled, naming, pins } = sources;
   const isKnown = (config: Pick<ServerConfig, "name" | "prefix">): boolean => isKnownIn(view, config, naming);
   const known = servers.filter(({ config }) => isKnown(config));
-  const missing = known.flatMap((server) => noteServer(server, faultsFor(server, part, view, naming)));
+  const missing = known.flatMap((server) => {
+    const heldBack = pins?.heldBack(server.config.name, part, server.listedFor()[part]) ?? 0;
+    const told = tellFaults(faultsFor(server, part, view, naming));
+    return noteServer(server, heldBack === 0 ? told : { ...told, heldBack });
+  });
   const off = { status: "disabled", reason: "a variable it needs is not set", isListed: false };
   const all = [...missing, ...disabled.filter(isKnown).map(({ name }) => [name, off] as const)];
   return all.length === 0 ? undefined : { [serversKey]: Object.fromEntries<object>(all) };
@@ -73,12 +82,8 @@ export function isKnownIn(
   return view.allows(`${prefix === false ? name : prefix}${separator}*`) || view.uses(name);
 }
 
-function noteServer(
-  server: GatewayServer,
-  faults: readonly ListFault[],
-): readonly (readonly [string, object])[] {
+function noteServer(server: GatewayServer, told: ToldFaults): readonly (readonly [string, object])[] {
   const { config, health } = server;
-  const told = tellFaults(faults);
   const listed = server.listedFor();
   if (health.kind === "up" && listed.problems.length === 0 && listed.isConfirmed)
     return Object.keys(told).length === 0 ? [] : [[config.name, { status: "up", ...told }]];

@@ -99,3 +99,13 @@ function toFacts(server: string, health: Down, tries: number): object {
   const inMs = Math.max(0, Math.round(health.nextTryAt - health.since));
   return { server, code, reason, ...(said === "" ? {} : { stderr: said }), inMs, isBroken, tries };
 }
+
+/** Says once of each server that callers wait for it. */
+export function createWaitingLog(log: GatewayLog): (servers: readonly string[]) => void {
+  const said = new Set<string>();
+  return (servers) => {
+    const news = servers.filter((server) => !said.has(server));
+    news.forEach((server) => said.add(server));
+    if (news.length > 0) log.info({ servers: news }, `callers wait for the first list of ${news.join(", ")}`);
+  };
+}

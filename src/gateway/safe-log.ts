@@ -44,3 +44,11 @@ export function hideEverywhere(json: string, hide: (json: string) => string): un
 export function hideInData<T>(data: T, hide: (json: string) => string): T {
   return data === undefined ? data : (JSON.parse(hide(JSON.stringify(data))) as T);
 }
+
+/**
+ * Every value of `env` counts as a secret in the log, also a path or a word such as "issues". Such a value may well be part of
+ * a name or a URI in a list, and must stay there.
+ */
+export function isStrongSecret(value: string): boolean {
+  return value.length >= 8 && /\d/.test(value) && /[A-Za-z]/.test(value) && !/[/\\\s]/.test(value);
+}

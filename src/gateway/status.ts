@@ -1,7 +1,8 @@
 import type { FailureCode } from "../errors/failure-code.ts";
 import type { ListFault } from "../tools/fit/list-fault.ts";
 import type { DisabledServer } from "./config/config.ts";
-import type { GatewayServer } from "./gateway-server.ts";
+import { type GatewayServer, instructionsOf } from "./gateway-server.ts";
+import type { Pins, Unapproved } from "./lock/pins.ts";
 import type { GatewayLog } from "./log.ts";
 import type { Words } from "./server-words.ts";
 import { describeHealth, type Health, toSeconds } from "./upstream/health.ts";
@@ -20,6 +21,8 @@ export interface ServerStatus {
   /** What clients would refuse: things it lists that were left out, and things that were mended. */
   readonly leftOut?: readonly ListFault[];
   readonly mended?: readonly ListFault[];
+  /** Definitions that are not the ones in the lock. */
+  readonly unapproved?: readonly Unapproved[];
   /** Its processes, or its conversations over HTTP, each with its reason; only that for all callers when left out. */
   readonly lines?: readonly LineStatus[];
   /** How long it took to connect. */
@@ -52,7 +55,12 @@ type StatusSource = Pick<GatewayServer, "config" | "health" | "isListed" | "list
 const noWords: Words = { said: "", stray: "" };
 
 /** `words` is what its process wrote besides messages. */
-export function describeStatus(source: StatusSource, now: number, words: Words = noWords): ServerStatus {
+export function describeStatus(
+  source: StatusSource,
+  now: number,
+  words: Words = noWords,
+  pins?: Pins,
+): ServerStatus {
   const { config, health } = source;
   const listed = source.listedFor();
   const counts = {
@@ -63,6 +71,7 @@ export function describeStatus(source: StatusSource, now: number, words: Words =
   const stray = words.stray === "" ? {} : { stray: words.stray };
   const leftOut = listed.faults.filter(({ isLeftOut }) => isLeftOut);
   const mended = listed.faults.filter(({ isLeftOut }) => !isLeftOut);
+  const unapproved = pins?.unapproved(config.name, listed, instructionsOf(source)) ?? [];
   const shared = {
     name: config.name,
     status: health.kind,
@@ -70,6 +79,7 @@ export function describeStatus(source: StatusSource, now: number, words: Words =
     ...stray,
     ...(leftOut.length === 0 ? {} : { leftOut }),
     ...(mended.length === 0 ? {} : { mended }),
+    ...(unapproved.length === 0 ? {} : { unapproved }),
     ...(source.lines === undefined || source.lines.length < 2 ? {} : { lines: source.lines }),
   };
   const trouble = describeHealth(health, now);

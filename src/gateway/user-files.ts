@@ -43,14 +43,14 @@ function userFolder(
 }
 
 /**
- * Writes a file that only this user may read. It is written beside its place and moved there, so a reader never sees half of
- * it and a full disk leaves the old one. Makes the folders it needs. Throws the system's error.
+ * Writes a file that only this user may read, unless `mode` says otherwise. It is written beside its place and moved there, so
+ * a reader never sees half of it and a full disk leaves the old one. Makes the folders it needs. Throws the system's error.
  */
-export function writePrivateFile(path: string, text: string): void {
+export function writePrivateFile(path: string, text: string, mode = 0o600): void {
   mkdirSync(dirname(path), { recursive: true, mode: 0o700 });
   const next = `${path}.${randomBytes(6).toString("hex")}.tmp`;
   try {
-    writeFileSync(next, text, { mode: 0o600, flag: "wx" });
+    writeFileSync(next, text, { mode, flag: "wx", flush: true });
     renameSync(next, path);
   } catch (error) {
     rmSync(next, { force: true });

@@ -39,14 +39,14 @@ export function readConfigText(file: string): string {
 }
 
 /**
- * The text of a file of up to 1 MiB in UTF-8. Throws the system's error, or a `RangeError` when it is
+ * The text of a file of up to 1 MiB, or `limit`, in UTF-8. Throws the system's error, or a `RangeError` when it is
  * larger.
  */
-export function readSmallFile(path: string): string {
+export function readSmallFile(path: string, limit: number = maxBytes): string {
   const descriptor = openSync(path, "r");
   try {
     // A pipe or a device says 0, and is read as it comes.
-    if (fstatSync(descriptor).size > maxBytes) throw new RangeError("The file is larger than 1 MiB.");
+    if (fstatSync(descriptor).size > limit) throw new RangeError("The file is too large.");
     return new TextDecoder("utf-8", { fatal: true }).decode(readFileSync(descriptor));
   } finally {
     closeSync(descriptor);

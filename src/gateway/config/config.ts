@@ -93,6 +93,16 @@ export interface CallLimits {
   readonly callTimeoutMs?: number;
 }
 
+/** Whether definitions must be the ones that a person approved. */
+export interface LockConfig {
+  /** `warn` tells of definitions that are not approved, `enforce` also holds them back. */
+  readonly mode: "warn" | "enforce";
+  /** The path of the lock file. */
+  readonly file: string;
+  /** Kinds of things that need no approval. */
+  readonly skip: readonly ("prompts" | "resources" | "templates" | "instructions")[];
+}
+
 /** A config, checked, with its variables filled in. Made by `parseConfig` and its like. */
 export interface GatewayConfig {
   /** In the order of the file. */
@@ -130,6 +140,8 @@ export interface GatewayConfig {
   readonly firstListMs: number;
   /** How many servers start at the same time; undefined when the config does not say. */
   readonly maxStarts: number | undefined;
+  /** Undefined when definitions need no approval, the default. */
+  readonly lock: LockConfig | undefined;
   /** Whether the lists of servers are remembered on disk; true. */
   readonly remembersLists: boolean;
   /**

@@ -25,12 +25,14 @@ import {
 type GatewaySettings = Omit<GatewayConfig, "servers" | "disabled" | "secrets" | "warnings">;
 
 const keys: readonly string[] =
-  "servers defaults separator keys allow deny middleware audit limits redact http log firstListMs maxStarts remember".split(
+  "servers defaults separator keys allow deny middleware audit limits redact http log firstListMs maxStarts remember lock".split(
     " ",
   );
 const levels = ["trace", "debug", "info", "warn", "error", "silent"] as const;
 /** A cold `npx` takes seconds; many clients list once and never again. */
 const usualFirstListMs = 20_000;
+const lockModes = ["off", "warn", "enforce"] as const;
+const lockExample = '"enforce", or { "mode": "enforce", "skip": ["resources"] }';
 const auditExample = '"audit.jsonl", or { "file": "audit.jsonl", "keep": 5 }';
 
 const ofServers: KeyHints = Object.fromEntries(
@@ -62,6 +64,7 @@ export function readGatewaySettings(section: ConfigObject): GatewaySettings {
       readNumber(section.get("firstListMs"), { min: 0, max: 600_000, example: usualFirstListMs }) ??
       usualFirstListMs,
     maxStarts: readNumber(section.get("maxStarts"), { min: 1, max: 64, example: 4 }),
+    lock: readLockSettings(section.get("lock")),
     remembersLists: readFlag(section.get("remember")) ?? true,
   };
 }
@@ -89,6 +92,25 @@ function readAudit(given: ConfigValue): GatewayConfig["audit"] {
     arguments: readFlag(object.get("arguments")),
   });
   return file === undefined ? undefined : { file, ...rest };
+}
+
+/** The lock is beside the config unless it is said to be elsewhere. */
+function readLockSettings(given: ConfigValue): GatewayConfig["lock"] {
+  const object = toObject(given);
+  if (object === undefined && typeof given.value !== "string") readObject(given, lockExample);
+  const text = typeof given.value === "string" ? given : undefined;
+  const isAllKnown = object === undefined || refuseUnknownKeys(object, ["mode", "file", "skip"]);
+  if (object?.has("mode") === false && isAllKnown) refuse(given, `has no mode: write ${lockExample}`);
+  const modeGiven = text ?? object?.get("mode");
+  const mode = modeGiven === undefined ? undefined : readChoice(modeGiven, lockModes);
+  const file = object === undefined ? undefined : readPath(object.get("file"));
+  const skippable = ["prompts", "resources", "templates", "instructions"] as const;
+  const skip =
+    object === undefined
+      ? []
+      : readList(object.get("skip"), '"skip": ["resources"]', (item) => readChoice(item, skippable));
+  const beside = resolve(given.findings.source.folder ?? ".", "junctor.lock");
+  return mode === undefined || mode === "off" ? undefined : { mode, file: file ?? beside, skip };
 }
 
 function readLimits(given: ConfigValue): GatewayConfig["limits"] {

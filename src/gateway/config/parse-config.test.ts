@@ -238,6 +238,7 @@ test("everything that may be said is taken", () => {
     log: { level: "trace" },
     firstListMs: 0,
     maxStarts: 64,
+    lock: { mode: "warn", file: "pins.lock", skip: ["resources"] },
   };
   const keys = { al: { env: "KEY", allow: ["a.*"] }, bo: { sha256: "AB".repeat(32), deny: ["*"] } };
   const config = fromValue({
@@ -256,6 +257,14 @@ test("everything that may be said is taken", () => {
     secrets: [key],
     warnings: [],
   });
+});
+
+test("a lock is beside the config unless the config says where", () => {
+  const read = (lock: unknown): unknown =>
+    parseConfigValue({ mcpServers: {}, junctor: { lock } }, { file: "f", env: {}, folder: "/etc/mcp" }).lock;
+  expect(read("enforce")).toEqual({ mode: "enforce", file: "/etc/mcp/junctor.lock", skip: [] });
+  expect(read({ mode: "warn", file: "a/b.lock" })).toMatchObject({ file: "/etc/mcp/a/b.lock" });
+  expect([read("off"), read(undefined), read({ mode: "off" })]).toEqual([undefined, undefined, undefined]);
 });
 
 test("what a server's audit wants is not used while there is no audit", () => {

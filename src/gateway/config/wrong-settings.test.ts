@@ -28,11 +28,11 @@ describe("the junctor section", () => {
   test.each([
     [
       section('{ "seperator": "_" }'),
-      "junctor.seperator: is not known here: did you mean separator? (There may be servers, defaults, separator, keys, allow, deny, middleware, audit, limits, redact, http, log, firstListMs, maxStarts, remember.)",
+      "junctor.seperator: is not known here: did you mean separator? (There may be servers, defaults, separator, keys, allow, deny, middleware, audit, limits, redact, http, log, firstListMs, maxStarts, remember, lock.)",
     ],
     [
       section('{ "colour": 1 }'),
-      "junctor.colour: is not known here: write one of servers, defaults, separator, keys, allow, deny, middleware, audit, limits, redact, http, log, firstListMs, maxStarts, remember",
+      "junctor.colour: is not known here: write one of servers, defaults, separator, keys, allow, deny, middleware, audit, limits, redact, http, log, firstListMs, maxStarts, remember, lock",
     ],
     [
       section('{ "tools": {} }'),
@@ -63,6 +63,26 @@ describe("the junctor section", () => {
       "junctor.firstListMs: must be a whole number from 0 to 600000: write 20000",
     ],
     [section('{ "maxStarts": 0 }'), "junctor.maxStarts: must be a whole number from 1 to 64: write 4"],
+    [
+      section('{ "lock": true }'),
+      'junctor.lock: must be an object, not a boolean: write "enforce", or { "mode": "enforce", "skip": ["resources"] }',
+    ],
+    [
+      section('{ "lock": "enforced" }'),
+      'junctor.lock: must be one of "off", "warn", "enforce": did you mean "enforce"?',
+    ],
+    [
+      section('{ "lock": { "file": "x.lock" } }'),
+      'junctor.lock: has no mode: write "enforce", or { "mode": "enforce", "skip": ["resources"] }',
+    ],
+    [
+      section('{ "lock": { "mode": "warn", "files": "x.lock" } }'),
+      "junctor.lock.files: is not known here: did you mean file? (There may be mode, file, skip.)",
+    ],
+    [
+      section('{ "lock": { "mode": "warn", "skip": ["tools"] } }'),
+      'junctor.lock.skip[0]: must be one of "prompts", "resources", "templates", "instructions"',
+    ],
     [section('{ "remember": "no" }'), "junctor.remember: must be true or false, not a string: write true"],
     [section('{ "separator": ":" }'), 'junctor.separator: must be one of "__", "_", "-", ".", "/"'],
     [section('{ "separator": 1 }'), 'junctor.separator: must be a string, not a number: write "__"'],

@@ -1,6 +1,7 @@
 import { newestModernRevision } from "../../mcp/revision.ts";
 import type { Tool } from "../../mcp/types.ts";
 import { withMembers } from "../definition.ts";
+import type { ListPart } from "../fit/list-fault.ts";
 import type { Hearer } from "../provider.ts";
 import { type Claim, type Collision, merge, type Merged, type ReservedFor } from "./claims.ts";
 import type { MemberLists, Member } from "./member.ts";
@@ -18,12 +19,9 @@ interface CatalogOptions {
 
 /** The catalog for callers of one kind. */
 interface Edition {
-  readonly owners: Map<keyof MemberLists, Map<string, string>>;
+  readonly owners: Map<ListPart, Map<string, string>>;
   /** The last merge of each list, and its sources. */
-  readonly known: Map<
-    keyof MemberLists,
-    { readonly parts: readonly unknown[]; readonly merged: Merged<unknown> }
-  >;
+  readonly known: Map<ListPart, { readonly parts: readonly unknown[]; readonly merged: Merged<unknown> }>;
   /** Undefined when something changed since. */
   current: Current | undefined;
 }
@@ -113,7 +111,7 @@ export class Catalog {
     if (edition !== this.#general)
       this.#general.current ??= { snapshot: this.#make(anyone, this.#general), views: new Map() };
     const sources = this.#members.map((member) => ({ member, lists: member.listsFor(caller) }));
-    const claimed = <Part extends keyof MemberLists>(
+    const claimed = <Part extends ListPart>(
       part: Part,
       claimsOf: (member: Member, list: MemberLists[Part]) => readonly Claim<MemberLists[Part][number]>[],
     ): Merged<MemberLists[Part][number]> => {
@@ -156,6 +154,7 @@ export class Catalog {
       prompts: prompts.claims,
       resources: resources.contested,
       templates: templates.contested,
+      withholds: new Map(sources.map(({ member, lists }) => [member.name, lists.withholds])),
       collisions,
     };
   }

@@ -9,6 +9,8 @@ export interface MemberLists {
   readonly prompts: readonly Prompt[];
   readonly resources: readonly Resource[];
   readonly templates: readonly ResourceTemplate[];
+  /** Whether a URI is kept from all callers, though it fits a template or the provider may know it; none is when left out. */
+  readonly withholds?: ((uri: string) => boolean) | undefined;
 }
 
 /** The names that callers know a member's things by. The same object as long as they stay the same. */

@@ -11,6 +11,8 @@ export interface Snapshot {
   /** Of every member that has them: a caller that may not use the first's may use another's. The owner's come first. */
   readonly resources: readonly Claim<Resource>[];
   readonly templates: readonly Claim<ResourceTemplate>[];
+  /** By member: whether it keeps a URI from all callers. */
+  readonly withholds: ReadonlyMap<string, ((uri: string) => boolean) | undefined>;
   readonly collisions: readonly Collision[];
 }
 
@@ -49,9 +51,13 @@ export const everything: Policy = () => true;
 
 /** The part of a catalog a policy leaves. What is not in the lists cannot be found either. */
 export function createView(snapshot: Snapshot, policy: Policy, separator: string): View {
-  const mayUse = (server: string, uri: string): boolean =>
-    policy === everything ||
-    spellingsOf(uri).every((spelling) => policy(`${server}${separator}${spelling}`, spelling));
+  const mayUse = (server: string, uri: string): boolean => {
+    if (snapshot.withholds.get(server)?.(uri) === true) return false;
+    return (
+      policy === everything ||
+      spellingsOf(uri).every((spelling) => policy(`${server}${separator}${spelling}`, spelling))
+    );
+  };
   const tools = snapshot.tools.filter(({ key, ownName }) => policy(key, ownName));
   const prompts = snapshot.prompts.filter(({ key, ownName }) => policy(key, ownName));
   const resources = snapshot.resources.filter(({ server, key }) => mayUse(server, key));
