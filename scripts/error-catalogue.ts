@@ -45,6 +45,15 @@ export const errorCatalogue: Catalogue = {
       meaning: "The other side failed in a way it does not explain, or has too much to do.",
       advice: "Look into its log; the cause is there.",
     },
+    "rpc.too_many": {
+      meaning:
+        "The caller holds as many calls, streams, sessions or subscriptions as it may. Nothing was done.",
+      advice: "Let go of some, or try again after `data.retryAfterMs`; `perCaller` sets the limits.",
+    },
+    "rpc.overloaded": {
+      meaning: "All callers together hold as much as there is, or memory is short. Nothing was done.",
+      advice: "Try again after `data.retryAfterMs`, or elsewhere.",
+    },
     "rpc.not_initialized": {
       meaning: "A legacy client asked for something before `initialize`.",
       advice: "Send `initialize` first, then `notifications/initialized`.",

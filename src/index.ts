@@ -1,6 +1,7 @@
 /** The public names of Junctor, by hand: what is not here is not promised. */
 
 export type { Clock } from "./async/clock.ts";
+export type { CallerLimits } from "./async/shares.ts";
 
 export { AbortedError } from "./errors/aborted-error.ts";
 export { AuditError } from "./errors/audit-error.ts";

@@ -34,6 +34,7 @@ const publicNames: Readonly<Record<string, readonly string[]>> = {
     "CallEvent",
     "CallOptions",
     "CallPart",
+    "CallerLimits",
     "Change",
     "Channel",
     "ChildCommand",

@@ -8,6 +8,10 @@ export const rpcCodes = {
   "rpc.method_not_found": -32601,
   "rpc.invalid_params": -32602,
   "rpc.internal": -32603,
+  /** The caller holds as much as it may; see `data`. */
+  "rpc.too_many": -32603,
+  /** All callers together hold as much as there is; see `data`. */
+  "rpc.overloaded": -32603,
   "rpc.not_initialized": -32002,
   "rpc.resource_not_found": -32002,
   "rpc.header_mismatch": -32020,

@@ -11,6 +11,8 @@ export interface WireContext extends PeerContext {
   readonly era: Era;
   /** Who is calling, as established by the transport (never self-reported); undefined when it is not known. */
   readonly caller?: string | undefined;
+  /** Whose share the request counts towards: the caller, its address where callers have no names, or its channel. */
+  readonly owner?: unknown;
   /** Present on HTTP: a modern tool call may have to mirror arguments in headers. */
   readonly headers?: HeaderLookup | undefined;
   /** Sends a request to the client that belongs to this one. Legacy only: modern servers send none. */

@@ -12,7 +12,6 @@ import {
   projectTool,
   projectToolResult,
 } from "../mcp/projection.ts";
-import type { Session } from "../mcp/session.ts";
 import type { CacheHints, CompletionRef, Resource, ResourceTemplate, Tool } from "../mcp/types.ts";
 import { failure } from "../tools/content.ts";
 import type { CallContext } from "../tools/context.ts";
@@ -21,6 +20,7 @@ import { interact, type InteractionOptions, type RoundAttempt } from "./interact
 import { createFinishPage, createPager, type PagerOptions } from "./pages.ts";
 import {
   assertObject,
+  empty,
   type Finish,
   hintsOf,
   type Method,
@@ -28,6 +28,7 @@ import {
   type MethodTable,
   objectParam,
   type Served,
+  sessionOf,
   stringParam,
   stringsParam,
 } from "./served.ts";
@@ -39,8 +40,6 @@ interface MethodOptions {
   readonly pageSize: number;
   readonly unknownTool: UnknownTool;
 }
-
-const empty = RawJson.fromText("{}");
 
 /** The methods that depend on what the provider offers. Those of a facet it lacks do not exist. */
 export function createMethods(provider: Provider, options: MethodOptions): MethodTable {
@@ -68,7 +67,7 @@ export function createMethods(provider: Provider, options: MethodOptions): Metho
     ...(prompts === undefined ? {} : promptMethods(prompts, parts)),
     ...(completion === undefined ? {} : { "completion/complete": completeMethod(completion, finish) }),
   };
-  return { modern: both, legacy: { ...both, ...subscriptionMethods(resources) } };
+  return { modern: both, legacy: both };
 }
 
 /** The one way in which tools, prompts and resources are listed and answered. */
@@ -219,35 +218,6 @@ function resourceMethods(
       );
     },
   };
-}
-
-/** Subscriptions of legacy clients; modern ones send `subscriptions/listen`. */
-function subscriptionMethods(resources: ResourceProvider | undefined): Methods {
-  if (resources?.watch === undefined) return {};
-  return {
-    "resources/subscribe": async (served) => {
-      const uri = stringParam(served.params, "uri");
-      const subscriptions = sessionOf(served)?.subscriptions;
-      if (subscriptions?.has(uri) === false) {
-        const stop = (await resources.watch?.(uri, served.context)) ?? (() => {});
-        // The same request may have come twice at once; one watch is enough.
-        subscriptions.get(uri)?.();
-        subscriptions.set(uri, stop);
-      }
-      return empty;
-    },
-    "resources/unsubscribe": (served) => {
-      const uri = stringParam(served.params, "uri");
-      const subscriptions = sessionOf(served)?.subscriptions;
-      subscriptions?.get(uri)?.();
-      subscriptions?.delete(uri);
-      return empty;
-    },
-  };
-}
-
-function sessionOf({ wire: { era } }: Served): Session | undefined {
-  return era.kind === "legacy" ? era.session : undefined;
 }
 
 function completeMethod(completion: CompletionProvider, finish: Finish): Method {

@@ -10,6 +10,7 @@ import { metaKeys } from "../mcp/meta.ts";
 import { withoutModernMembers } from "../mcp/projection.ts";
 import { type Revision, newestLegacyRevision } from "../mcp/revision.ts";
 import type { WireContext } from "../mcp/server.ts";
+import type { Session } from "../mcp/session.ts";
 import { type CacheHints, type Implementation, type LogLevel, logLevels } from "../mcp/types.ts";
 import { type CallContext, type CallEvent, nothing, toContext } from "../tools/context.ts";
 import type { Provider } from "../tools/provider.ts";
@@ -148,6 +149,14 @@ export interface Served {
   readonly wire: WireContext;
   readonly context: CallContext;
 }
+
+/** The legacy session a request belongs to. */
+export function sessionOf({ wire: { era } }: Served): Session | undefined {
+  return era.kind === "legacy" ? era.session : undefined;
+}
+
+/** The result that says nothing. */
+export const empty: RawJson = RawJson.fromText("{}");
 
 /** Serves one method. What it gives back goes on the wire as it is. */
 export type Method = (served: Served) => Awaitable<RawJson>;

@@ -1,5 +1,6 @@
 import { tryThen } from "../async/awaitable.ts";
 import { systemClock, type Clock } from "../async/clock.ts";
+import type { CallerLimits } from "../async/shares.ts";
 import { RpcError, rpcCodes } from "../errors/rpc-error.ts";
 import { RawJson } from "../json/raw.ts";
 import type { Request } from "../jsonrpc/message.ts";
@@ -39,6 +40,8 @@ export interface ServerOptions {
   /** How long a legacy client may take to answer a question; 10 minutes. */
   readonly askTimeoutMs?: number;
   readonly maxListens?: number;
+  /** Most streams and subscriptions that one caller may hold; see {@link CallerLimits}. */
+  readonly perCaller?: Pick<CallerLimits, "streams" | "subscriptions">;
   /** For gateways: results of modern servers leave as they came, under their own name. */
   readonly passesOn?: boolean;
   readonly clock?: Clock;
@@ -48,7 +51,7 @@ export interface ServerOptions {
 
 const serverOptionKeys: KeysOf<ServerOptions> = {
   ...keys("serves unknownTool malformedJson progress pageSize seal stateTtlMs maxRounds askTimeoutMs"),
-  ...keys("maxListens passesOn clock onError"),
+  ...keys("maxListens perCaller passesOn clock onError"),
 };
 
 /**
@@ -67,7 +70,8 @@ export function createServer(provider: Provider, info: ServerInfo, options: Serv
   const cacheScope = typeof given === "function" ? "private" : "public";
   const finish = createFinish(serverInfo, options.passesOn);
   const capabilities = capabilitiesOf(provider);
-  const subscriptions = createSubscriptions(provider, capabilities, options.maxListens ?? 16_384);
+  const { maxListens = 16_384, perCaller = {} } = options;
+  const subscriptions = createSubscriptions(provider, capabilities, { maxListens, perCaller });
   const clock = options.clock ?? systemClock;
   const methods = createMethods(provider, {
     finish,
@@ -108,6 +112,7 @@ export function createServer(provider: Provider, info: ServerInfo, options: Serv
       ping: () => RawJson.fromText("{}"),
       "logging/setLevel": setLevel,
       ...methods.legacy,
+      ...subscriptions.legacy,
     },
   });
 

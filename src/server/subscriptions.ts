@@ -1,4 +1,5 @@
 import { createDeferred } from "../async/deferred.ts";
+import { type CallerLimits, Shares } from "../async/shares.ts";
 import { RpcError } from "../errors/rpc-error.ts";
 import { RawJson } from "../json/raw.ts";
 import { metaKeys } from "../mcp/meta.ts";
@@ -6,7 +7,7 @@ import type { Announce, Session } from "../mcp/session.ts";
 import type { ServerCapabilities } from "../mcp/types.ts";
 import type { CallContext } from "../tools/context.ts";
 import type { Change, Hearer, Provider } from "../tools/provider.ts";
-import { type Method, objectParam } from "./served.ts";
+import { empty, type Method, type Methods, objectParam, sessionOf, stringParam } from "./served.ts";
 
 /** The kinds of list, as the filter of a listen request names them. */
 const listFilters = {
@@ -25,25 +26,41 @@ interface Filter {
 interface Subscriptions {
   /** `subscriptions/listen`: acknowledges, then notifies until the caller leaves, ends its input, or the server drains. */
   readonly listen: Method;
+  /** `resources/subscribe` and its opposite, where resources can be watched. */
+  readonly legacy: Methods;
   /** Announces changes to a legacy session until the returned function is called. */
   attach(session: Session, announce: Announce, caller?: string): () => void;
   /** Ends every listen stream with its result. */
   drain(): void;
 }
 
+interface SubscriptionLimits {
+  readonly maxListens: number;
+  readonly perCaller: CallerLimits;
+}
+
+/** Most resources that are watched for all callers. */
+const maxWatched = 100_000;
+/** Most resources of one request that are asked for at the same time. */
+const maxAsked = 32;
+
 export function createSubscriptions(
   provider: Provider,
   capabilities: ServerCapabilities,
-  maxListens: number,
+  { maxListens, perCaller }: SubscriptionLimits,
 ): Subscriptions {
   const drains = new Set<() => void>();
+  const streams = new Shares({ what: "listen streams", total: maxListens, each: perCaller.streams });
+  const { subscriptions: each = 4096 } = perCaller;
+  const watches = new Shares({ what: "resource subscriptions", total: maxWatched, each });
   const mayHear = (change: Change, hearer: Hearer): boolean => provider.mayHear?.(change, hearer) !== false;
 
   const listen: Method = async ({ request, params, wire, context }) => {
-    if (drains.size >= maxListens) {
-      throw new RpcError("rpc.internal", `Too many listen streams; at most ${maxListens} at once`);
-    }
-    const asked = parseFilter(params);
+    const { owner } = wire;
+    const asked = parseFilter(params, (count) => watches.refusal(owner, count));
+    const count = asked.uris.size;
+    streams.take(owner);
+    watches.add(owner, count);
     const meta = `"_meta":{"${metaKeys.subscriptionId}":${request.id}}`;
     const state = { isOver: false };
     const waiting = new Map<string, Change>();
@@ -85,20 +102,56 @@ export function createSubscriptions(
       stop?.();
       for (const unwatch of watched.values()) unwatch();
       drains.delete(end);
+      streams.give(owner);
+      watches.give(owner, count);
       wire.cancellation.offAbort(end);
       wire.inputEnd?.offAbort(end);
     }
   };
 
+  const subscribe: Method = async (served) => {
+    const uri = stringParam(served.params, "uri");
+    const subscribed = sessionOf(served)?.subscriptions;
+    if (subscribed?.has(uri) !== false) return empty;
+    const { owner, cancellation } = served.wire;
+    watches.take(owner);
+    let unwatch: (() => void) | undefined;
+    const stop = (): void => {
+      watches.give(owner);
+      unwatch?.();
+    };
+    try {
+      unwatch = await provider.resources?.watch?.(uri, served.context);
+    } catch (error) {
+      stop();
+      throw error;
+    }
+    // The same request may have come twice at once, and one watch is enough.
+    subscribed.get(uri)?.();
+    if (cancellation.isAborted) stop();
+    else subscribed.set(uri, stop);
+    return empty;
+  };
+  const unsubscribe: Method = (served) => {
+    const uri = stringParam(served.params, "uri");
+    const subscribed = sessionOf(served)?.subscriptions;
+    subscribed?.get(uri)?.();
+    subscribed?.delete(uri);
+    return empty;
+  };
+
   return {
     listen,
+    legacy:
+      provider.resources?.watch === undefined
+        ? {}
+        : { "resources/subscribe": subscribe, "resources/unsubscribe": unsubscribe },
     attach: (session, announce, caller) => {
       session.announce = announce;
       const { capabilities: asked, revision } = session.handshake;
       const hearer: Hearer = { caller, capabilities: asked, revision, session };
       const stop = provider.onChange?.((change) => {
-        const isWantedHere =
-          change.kind !== "resource" || isCovered(change.uri, session.subscriptions.keys());
+        const isWantedHere = change.kind !== "resource" || isCovered(change.uri, session.subscriptions);
         if (isWantedHere && mayHear(change, hearer))
           announce(methodOf(change), change.kind === "resource" ? toParams(change) : undefined);
       });
@@ -113,12 +166,15 @@ export function createSubscriptions(
   };
 }
 
-function parseFilter(params: RawJson | undefined): Filter {
+/** `refusal` says why so many URIs may not be subscribed to: they are counted before anything is done with them. */
+function parseFilter(params: RawJson | undefined, refusal: (uris: number) => RpcError | undefined): Filter {
   const raw = objectParam(params, "notifications");
   if (raw === undefined)
     throw new RpcError("rpc.invalid_params", "Invalid params: notifications must be an object");
   const wanted = raw.value as { readonly [key: string]: unknown };
   const uris = wanted["resourceSubscriptions"] ?? [];
+  const refused = Array.isArray(uris) ? refusal(uris.length) : undefined;
+  if (refused !== undefined) throw refused;
   if (!Array.isArray(uris) || uris.some((uri) => typeof uri !== "string")) {
     throw new RpcError(
       "rpc.invalid_params",
@@ -138,11 +194,20 @@ async function watchAll(
   context: CallContext,
   watched: Map<string, () => void>,
 ): Promise<void> {
-  const watch = async (uri: string): Promise<void> => {
-    const stop = await provider.resources?.watch?.(uri, context);
-    if (stop !== undefined) watched.set(uri, stop);
+  const left = uris[Symbol.iterator]();
+  let asked = 0;
+  const watchSome = async (): Promise<void> => {
+    for (let next = left.next(); next.done !== true; next = left.next()) {
+      const uri = next.value;
+      // Others get a turn, also where nothing has to be waited for.
+      if (asked++ >= maxAsked) await new Promise((resolve) => setTimeout(resolve));
+      const stop = await watch(uri).catch(() => undefined);
+      if (stop !== undefined) watched.set(uri, stop);
+    }
   };
-  await Promise.allSettled(Array.from(uris, watch));
+  const watch = async (uri: string): Promise<(() => void) | undefined> =>
+    provider.resources?.watch?.(uri, context);
+  await Promise.all(Array.from({ length: maxAsked }, watchSome));
 }
 
 /** The part of a filter this server can keep. */
@@ -165,10 +230,18 @@ function isWanted(change: Change, { lists, uris }: Filter): boolean {
   return change.kind === "resource" ? isCovered(change.uri, uris) : lists.has(change.kind);
 }
 
-/** A subscription covers its URI and what lies below it. */
-function isCovered(uri: string, subscribed: Iterable<string>): boolean {
-  for (const root of subscribed) {
-    if (uri === root || uri.startsWith(root.endsWith("/") ? root : `${root}/`)) return true;
+/** Most levels of a URI that are looked at: a server may announce one that is nothing but slashes. */
+const maxLevels = 64;
+
+/**
+ * A subscription covers its URI and what lies below it. What a URI lies below is looked up, because there may be thousands
+ * of subscriptions for one change.
+ */
+function isCovered(uri: string, subscribed: { has(uri: string): boolean }): boolean {
+  if (subscribed.has(uri)) return true;
+  let end = uri.lastIndexOf("/");
+  for (let level = 0; end > 0 && level < maxLevels; level++, end = uri.lastIndexOf("/", end - 1)) {
+    if (subscribed.has(uri.slice(0, end)) || subscribed.has(uri.slice(0, end + 1))) return true;
   }
   return false;
 }

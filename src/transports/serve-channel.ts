@@ -15,6 +15,8 @@ import { keys, type KeysOf } from "../options/known-keys.ts";
 export interface ServeOptions {
   /** Who is at the other end, where the transport knows. */
   readonly caller?: string;
+  /** Whose share its requests count towards; the caller, else the channel itself. */
+  readonly owner?: unknown;
   /** Aborting stops serving: requests in flight have `stopMs` to end, then they are aborted and answered with an error. */
   readonly signal?: AbortSignal;
   /** Aborting refuses requests from now on, and stops serving when those in flight are answered. */
@@ -35,7 +37,7 @@ export interface ServeOptions {
 }
 
 export const serveOptionKeys: KeysOf<ServeOptions> = keys(
-  "caller signal drain lingerMs stopMs graceMs maxInFlight clock onDropped",
+  "caller owner signal drain lingerMs stopMs graceMs maxInFlight clock onDropped",
 );
 
 /**
@@ -59,6 +61,7 @@ export async function serveChannel(
     onDropped,
   } = options;
   const inputEnd = new LazyAbort();
+  const owner = options.owner ?? caller ?? channel;
   let session: Session | undefined;
   let detach: (() => void) | undefined;
 
@@ -76,7 +79,7 @@ export async function serveChannel(
     if (era.kind === "refused") throw era.error;
     const { cancellation } = context;
     const notify: PeerContext["notify"] = (method, params) => context.notify(method, params);
-    return server.handle(request, { caller, ask, beginSession, inputEnd, era, cancellation, notify });
+    return server.handle(request, { caller, owner, ask, beginSession, inputEnd, era, cancellation, notify });
   };
 
   const peer = new Peer(channel, {

@@ -2,12 +2,17 @@
 export interface Steps {
   step(signal?: AbortSignal): Promise<void>;
   allow(count?: number): void;
+  /** How many wait. */
+  readonly waiting: number;
 }
 
 export function createSteps(): Steps {
   const waiting: (() => void)[] = [];
   let allowed = 0;
   return {
+    get waiting() {
+      return waiting.length;
+    },
     step: (signal) =>
       new Promise((resolve, reject) => {
         if (allowed > 0) {
@@ -15,7 +20,12 @@ export function createSteps(): Steps {
           return resolve();
         }
         waiting.push(resolve);
-        signal?.addEventListener("abort", () => reject(signal.reason), { once: true });
+        const leave = (): void => {
+          const index = waiting.indexOf(resolve);
+          if (index !== -1) waiting.splice(index, 1);
+          reject(signal?.reason);
+        };
+        signal?.addEventListener("abort", leave, { once: true });
       }),
     allow: (count = 1) => {
       for (let index = 0; index < count; index++) {

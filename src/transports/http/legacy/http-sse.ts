@@ -1,5 +1,6 @@
 import { randomBytes } from "node:crypto";
 import { BoundedQueue } from "../../../async/queue.ts";
+import { Shares } from "../../../async/shares.ts";
 import { ClosedError } from "../../../errors/closed-error.ts";
 import { RpcError } from "../../../errors/rpc-error.ts";
 import type { Channel, Incoming } from "../../../jsonrpc/channel.ts";
@@ -8,10 +9,11 @@ import { parseMessage } from "../../../jsonrpc/parse.ts";
 import { messageShape } from "../../../mcp/shape.ts";
 import { serveChannel } from "../../serve-channel.ts";
 import type { Endpoint } from "../server/endpoint.ts";
-import type { Admission, Admitted } from "../server/guard.ts";
+import { type Admission, type Admitted, ownerOf } from "../server/guard.ts";
 import {
   type FrameSink,
   refuse,
+  refuseGreedy,
   refuseStopping,
   sendError,
   sseHeaders,
@@ -51,17 +53,16 @@ const farewell: readonly Incoming[] = [];
 /** Each open stream is a channel of its own, served like any other; it ends when the client leaves. */
 export function createHttpSse(endpoint: Endpoint, messagesPath: string, maxConversations: number): HttpSse {
   const conversations = new Map<string, SseConversation>();
+  const shares = new Shares<string | undefined>({ what: "open streams", total: maxConversations });
   let isDrained = false;
   return {
-    open: async ({ reply, caller }) => {
+    open: async (admission) => {
+      const { reply, caller } = admission;
+      const owner = ownerOf(admission);
       if (endpoint.isDraining) return refuseStopping(reply);
-      if (conversations.size >= maxConversations) {
-        return sendError(
-          reply,
-          503,
-          new RpcError("rpc.internal", `Too many streams; at most ${maxConversations} at once`),
-        );
-      }
+      const refusal = shares.refusal(owner) ?? endpoint.admissions.refusal({ owner, isStream: true });
+      if (refusal !== undefined) return refuseGreedy(reply, refusal);
+      shares.add(owner);
       const id = randomBytes(24).toString("base64url");
       const inbox = new BoundedQueue<readonly Incoming[]>(maxWaiting);
       conversations.set(id, { caller, inbox, waiting: 0 });
@@ -70,6 +71,8 @@ export function createHttpSse(endpoint: Endpoint, messagesPath: string, maxConve
       const draining = new AbortController();
       const admitted: Admitted = {
         caller,
+        owner,
+        isStream: true,
         revoke: () => {
           sink.end();
           inbox.close();
@@ -81,10 +84,12 @@ export function createHttpSse(endpoint: Endpoint, messagesPath: string, maxConve
         await serveChannel(endpoint.server, toChannel(inbox, sink, draining), {
           clock: endpoint.clock,
           drain: draining.signal,
+          owner,
           ...(caller === undefined ? {} : { caller }),
         });
       } finally {
         endpoint.admissions.delete(number);
+        shares.give(owner);
         conversations.delete(id);
       }
     },

@@ -11,6 +11,7 @@ import { isAtLeast } from "../../../mcp/revision.ts";
 import type { WireContext } from "../../../mcp/server.ts";
 import { sessionHeader } from "../../../mcp/session.ts";
 import type { Endpoint } from "../server/endpoint.ts";
+import type { Admitted } from "../server/guard.ts";
 import { type Accepted, type Reply, sendJson, sseHeaders, toData, toErrorResponse } from "../server/reply.ts";
 import { ResumableStream } from "./resumable-stream.ts";
 import type { LiveSession } from "./session-table.ts";
@@ -24,7 +25,7 @@ const maxInFlight = 1024;
  */
 export function runLegacyCall(request: Request, out: CallStream): Awaitable<Response | undefined> {
   const { id } = request;
-  const refusal = refusalOf(request, out.live);
+  const refusal = refusalOf(request, out);
   if (refusal !== undefined) return toErrorResponse(refusal, id);
   const call = new LegacyCall(out);
   try {
@@ -48,10 +49,12 @@ function underway(
 ): Promise<Response | undefined> {
   const { id } = request;
   live.running.set(id, call.cancellation);
+  const number = endpoint.admissions.add(call);
   return new Promise((resolve) => {
     const end = (response: Response | undefined): void => {
       if (call.isOver) return;
       call.end();
+      endpoint.admissions.delete(number);
       if (live.running.get(id) === call.cancellation) live.running.delete(id);
       live.usedAt = endpoint.clock.now(); // The client has yet to come for the answer if it lost its connection.
       resolve(response);
@@ -74,16 +77,17 @@ function toFailure(error: unknown, { id, method }: Request, endpoint: Endpoint):
   return toErrorResponse(new RpcError("rpc.internal", "Internal error"), id);
 }
 
-function refusalOf({ id }: Request, { running }: LiveSession): RpcError | undefined {
+function refusalOf({ id }: Request, { live, endpoint }: CallStream): RpcError | undefined {
+  const { running } = live;
   if (running.has(id)) {
     return new RpcError("rpc.invalid_request", `The id ${id} is already in use by a request in flight`);
   }
-  if (running.size < maxInFlight) return undefined;
+  if (running.size < maxInFlight) return endpoint.admissions.refusal({ owner: live.owner, isStream: false });
   return new RpcError("rpc.internal", `Too many requests in flight; at most ${maxInFlight} at once`);
 }
 
 /** The wire context of a legacy request; its messages go to `out`. */
-class LegacyCall implements WireContext {
+class LegacyCall implements WireContext, Admitted {
   readonly era: LegacyEra;
   readonly #live: LiveSession;
   readonly cancellation: LazyAbort = new LazyAbort();
@@ -100,6 +104,17 @@ class LegacyCall implements WireContext {
   get caller(): string | undefined {
     return this.#live.caller;
   }
+
+  get owner(): string | undefined {
+    return this.#live.owner;
+  }
+
+  get isStream(): boolean {
+    return false;
+  }
+
+  /** Its session ends, and every call of it. */
+  revoke(): void {}
 
   get isOver(): boolean {
     return this.#out === undefined;

@@ -10,16 +10,18 @@ import { isLegalBatch } from "../../../mcp/era.ts";
 import { isLegacyRevision } from "../../../mcp/revision.ts";
 import { type Handshake, sessionHeader } from "../../../mcp/session.ts";
 import type { Endpoint } from "../server/endpoint.ts";
-import type { Admission } from "../server/guard.ts";
+import { type Admission, type Admitted, ownerOf } from "../server/guard.ts";
 import {
   type HttpHeaders,
   type Reply,
   parseAccept,
   refuse,
+  refuseGreedy,
   sendError,
   sendJson,
   sseHeaders,
   toData,
+  toStatus,
 } from "../server/reply.ts";
 import { streamOf } from "./event-store.ts";
 import { type CallStream, runLegacyCall } from "./legacy-call.ts";
@@ -29,9 +31,10 @@ import type { LiveSession, SessionTable } from "./session-table.ts";
 /** Serves `initialize`, which alone needs no session, and tells the client the id of the one it began. */
 export async function serveInitialize(
   request: Request,
-  { reply, caller }: Admission,
+  admission: Admission,
   { server, sessions }: Endpoint,
 ): Promise<void> {
+  const { reply, caller } = admission;
   let live: LiveSession | undefined;
   try {
     const result = await server.handle(request, {
@@ -40,7 +43,7 @@ export async function serveInitialize(
       caller,
       notify: () => Promise.resolve(),
       beginSession: (handshake: Handshake) => {
-        live = sessions.begin(handshake, caller);
+        live = sessions.begin(handshake, caller, ownerOf(admission));
       },
     });
     const headers = live === undefined ? {} : { [sessionHeader]: live.token };
@@ -50,7 +53,8 @@ export async function serveInitialize(
     });
   } catch (error) {
     if (!(error instanceof RpcError)) throw error;
-    sendError(reply, error.code === "rpc.internal" ? 503 : 200, error, request);
+    if (toStatus(error) >= 429) refuseGreedy(reply, error, request.id);
+    else sendError(reply, error.code === "rpc.internal" ? 503 : 200, error, request);
   }
 }
 
@@ -110,6 +114,14 @@ export async function serveGet(admission: Admission, live: LiveSession, endpoint
   if (lastEventId !== undefined) return resume(lastEventId, reply, live, endpoint);
   if (live.standalone?.isConnected === true)
     return refuse(reply, 409, "This session has a stream open already");
+  const admitted: Admitted = {
+    caller: live.caller,
+    owner: live.owner,
+    isStream: true,
+    revoke: () => {}, // Its session ends, and the stream with it.
+  };
+  const refusal = endpoint.admissions.refusal(admitted);
+  if (refusal !== undefined) return refuseGreedy(reply, refusal);
   if (live.standalone !== undefined) endpoint.forget(live.standalone);
   const stream = new ResumableStream(
     randomBytes(9).toString("base64url"),
@@ -117,8 +129,10 @@ export async function serveGet(admission: Admission, live: LiveSession, endpoint
     endpoint.clock.now(),
   );
   live.standalone = stream;
+  const number = endpoint.admissions.add(admitted);
   await stream.open(
     endpoint.openSink(reply, streamHeaders(live), () => {
+      endpoint.admissions.delete(number);
       live.usedAt = endpoint.clock.now(); // It has as long to come back as if it had just been here.
     }),
     live.session.handshake.revision === "2025-11-25" ? endpoint.retryMs : undefined,
@@ -184,9 +198,9 @@ export function findSession(admission: Admission, sessions: SessionTable): LiveS
     return refused(reply, 400, new RpcError("rpc.invalid_request", text));
   }
   if (token === undefined) return refused(reply, 400, sessionMissing());
-  const live = sessions.find(token, caller);
+  const live = sessions.find(token, caller, ownerOf(admission));
   if (live === "unknown") return refused(reply, 404, sessionNotFound());
-  return live === "full" ? refused(reply, 503, sessionsFull()) : live;
+  return "session" in live ? live : refused(reply, toStatus(live), live);
 }
 
 function refused(reply: Reply, status: number, error: RpcError): undefined {
@@ -203,8 +217,4 @@ export function sessionNotFound(): RpcError {
     "rpc.invalid_request",
     "Session not found or expired; send initialize again, without Mcp-Session-Id",
   );
-}
-
-export function sessionsFull(): RpcError {
-  return new RpcError("rpc.internal", "Too many sessions are busy; try again later");
 }

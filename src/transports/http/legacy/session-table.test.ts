@@ -100,7 +100,7 @@ describe("memory", () => {
       await clock.advance(1);
       expect(table.size).toBeLessThanOrEqual(10);
     }
-    expect(detached).toEqual(lives.slice(0, 15));
+    expect(detached).toEqual(lives.slice(0, 17));
   });
 
   test("does not drop a session that is busy, and refuses new ones when all are", () => {
@@ -108,7 +108,7 @@ describe("memory", () => {
     const busy = [table.begin(handshake, undefined), table.begin(handshake, undefined)];
     const call = { abort: () => {} } as Running;
     for (const live of busy) live.running.set("1" as never, call);
-    expect(() => table.begin(handshake, undefined)).toThrow("Too many sessions");
+    expect(() => table.begin(handshake, undefined)).toThrow("too many sessions");
     for (const live of busy) expect(table.find(live.token, undefined)).toBe(live);
   });
 

@@ -1,6 +1,7 @@
 import { randomBytes } from "node:crypto";
 import type { Clock } from "../../../async/clock.ts";
 import type { LazyAbort } from "../../../async/lazy-abort.ts";
+import { Shares } from "../../../async/shares.ts";
 import { ClosedError } from "../../../errors/closed-error.ts";
 import { RpcError } from "../../../errors/rpc-error.ts";
 import type { RequestId } from "../../../jsonrpc/message.ts";
@@ -15,6 +16,8 @@ export interface LiveSession {
   /** The session id as clients present it. */
   readonly token: string;
   readonly caller: string | undefined;
+  /** Whose share of the sessions it is. */
+  readonly owner: string | undefined;
   readonly session: Session;
   /** Requests being worked on, to be found by `notifications/cancelled`. */
   readonly running: Map<RequestId, Pick<LazyAbort, "abort">>;
@@ -39,6 +42,8 @@ export interface SessionTableOptions {
   /** How long an unused session, or a stream that ended, is kept in memory. */
   readonly idleMs: number;
   readonly maxLive: number;
+  /** Most of them for one owner. */
+  readonly maxPerOwner?: number | undefined;
   /** Deleted ids remembered; beyond that the oldest is forgotten, and good again until it expires. 100,000 by default. */
   readonly maxDeleted?: number;
   /** Called when a session comes to life, also again. */
@@ -61,10 +66,13 @@ export class SessionTable {
   readonly #live = new Map<string, LiveSession>();
   /** Ends of ids that were deleted, until they would have expired anyway. */
   readonly #deleted = new Map<string, number>();
+  readonly #shares: Shares<string | undefined>;
   #sweptAt = 0;
 
   constructor(options: SessionTableOptions) {
     this.#options = options;
+    const { maxLive: total, maxPerOwner: each } = options;
+    this.#shares = new Shares({ what: "sessions in use", total, each });
   }
 
   /** How many sessions are in memory. */
@@ -73,7 +81,7 @@ export class SessionTable {
   }
 
   /** Starts a session and gives it an id. Throws an `RpcError` when there are too many, all of them busy. */
-  begin(handshake: Handshake, caller: string | undefined): LiveSession {
+  begin(handshake: Handshake, caller: string | undefined, owner: string | undefined = caller): LiveSession {
     const nonce = randomBytes(16).toString("base64url");
     const slim = { ...handshake, clientInfo: toSlim(handshake.clientInfo) };
     const token = this.#options.seal.seal({ ...slim, nonce }, toBinding(caller), this.#options.ttlMs);
@@ -83,20 +91,20 @@ export class SessionTable {
         "Invalid params: the capabilities are too large for a session",
       );
     }
-    const live = this.#enliven(token, slim, caller);
-    if (live !== undefined) return live;
-    const { maxLive } = this.#options;
-    throw new RpcError(
-      "rpc.internal",
-      `Too many sessions are busy; at most ${maxLive} at once. Try again later`,
-    );
+    const live = this.#enliven(token, slim, { caller, owner });
+    if (live instanceof RpcError) throw live;
+    return live;
   }
 
   /**
-   * The session with this id, if it is one of ours, is alive, and belongs to this caller. `full` says that it is, but that
-   * there is no room for it right now.
+   * The session with this id, if it is one of ours, is alive, and belongs to this caller. An error says that it is, but
+   * that there is no room for it right now.
    */
-  find(token: string, caller: string | undefined): LiveSession | "unknown" | "full" {
+  find(
+    token: string,
+    caller: string | undefined,
+    owner: string | undefined = caller,
+  ): LiveSession | "unknown" | RpcError {
     const known = this.#live.get(endOf(token));
     const live = known?.token === token ? known : undefined;
     if (live !== undefined && live.caller !== caller) return "unknown";
@@ -109,7 +117,7 @@ export class SessionTable {
     const opened = this.#options.seal.open(token, toBinding(caller));
     if (!opened.ok) return "unknown";
     const { nonce: _, ...handshake } = opened.payload as Sealed;
-    return this.#enliven(token, handshake, caller) ?? "full";
+    return this.#enliven(token, handshake, { caller, owner });
   }
 
   /** Ends a session for good. */
@@ -131,12 +139,19 @@ export class SessionTable {
     for (const live of this.#live.values()) this.#drop(live, "the server is stopping");
   }
 
-  #enliven(token: string, handshake: Handshake, caller: string | undefined): LiveSession | undefined {
-    if (this.#live.size >= this.#options.maxLive) this.#evict();
-    if (this.#live.size >= this.#options.maxLive) return undefined;
+  #enliven(
+    token: string,
+    handshake: Handshake,
+    { caller, owner }: Pick<LiveSession, "caller" | "owner">,
+  ): LiveSession | RpcError {
+    if (this.#shares.refusal(owner) !== undefined) this.#evict(owner);
+    const refusal = this.#shares.refusal(owner);
+    if (refusal !== undefined) return refusal;
+    this.#shares.add(owner);
     const live: LiveSession = {
       token,
       caller,
+      owner,
       session: createSession(handshake),
       running: new Map(),
       asks: new Outbound(
@@ -157,11 +172,17 @@ export class SessionTable {
     return live;
   }
 
-  /** Makes room by dropping what was used longest ago; its id stays good. */
-  #evict(): void {
+  /**
+   * Makes room for an owner by dropping a tenth of the idle sessions, those used longest ago first: of its own, or of the
+   * owner that has most of them. Their ids stay good.
+   */
+  #evict(owner: string | undefined): void {
     const idle = [...this.#live.values()].filter(isIdle).toSorted((a, b) => a.usedAt - b.usedAt);
-    for (const live of idle.slice(0, Math.ceil(this.#options.maxLive / 10)))
-      this.#drop(live, "too many sessions");
+    const greediest = this.#shares.greediest();
+    const own = idle.filter((live) => live.owner === owner);
+    const most = own.length > 0 ? own : idle.filter((live) => live.owner === greediest);
+    const chosen = most.length > 0 ? most : idle;
+    for (const live of chosen.slice(0, Math.ceil(chosen.length / 10))) this.#drop(live, "too many sessions");
   }
 
   #sweep(now: number): void {
@@ -182,7 +203,7 @@ export class SessionTable {
   }
 
   #drop(live: LiveSession, reason: string): void {
-    this.#live.delete(endOf(live.token));
+    if (this.#live.delete(endOf(live.token))) this.#shares.give(live.owner);
     const closed = new ClosedError("outcome_unknown", reason);
     for (const controller of live.running.values()) controller.abort(closed);
     live.asks.close(closed);

@@ -1,4 +1,6 @@
 import { Numbered } from "../../../async/numbered.ts";
+import { type CallerLimits, Shares } from "../../../async/shares.ts";
+import type { RpcError } from "../../../errors/rpc-error.ts";
 import { isLoopback } from "../../loopback.ts";
 import type { HttpHeaders, HttpRequest, Reply } from "./reply.ts";
 
@@ -82,19 +84,41 @@ export interface Admission {
   readonly since: number;
 }
 
+/** Whose share a request counts towards: its caller's, or that of its address where callers have no names. */
+export function ownerOf({ caller, http }: Admission): string | undefined {
+  return caller ?? http.remoteAddress;
+}
+
 /** Work that goes on for a caller, and ends when the caller's key is revoked. */
 export interface Admitted {
   readonly caller: string | undefined;
+  readonly owner: string | undefined;
+  /** Whether it is a stream that stays open, and no call. */
+  readonly isStream: boolean;
   /** Ends the work; its answer says why. */
   revoke(): void;
 }
 
+/** Most calls underway, and most streams that stay open, for all callers. */
+const maxCalls = 16_384;
+const maxStreams = 16_384;
+
 /** The work that goes on for callers, and which callers had their key revoked. */
 export class Admissions {
+  readonly #calls: Shares<string | undefined>;
+  readonly #streams: Shares<string | undefined>;
   readonly #open = new Numbered<Admitted>();
+  /** While less than this goes on, no caller is at a limit. */
+  readonly #ample: number;
   /** Logical time of each caller's last key revocation. Grows with the number of keys that were ever revoked. */
   readonly #revoked = new Map<string | undefined, number>();
   #turn = 0;
+
+  constructor({ calls = 4096, streams }: CallerLimits = {}) {
+    this.#calls = new Shares({ what: "calls underway", total: maxCalls, each: calls });
+    this.#streams = new Shares({ what: "open streams", total: maxStreams, each: streams });
+    this.#ample = Math.min(this.#calls.ample, this.#streams.ample);
+  }
 
   /** Logical time: the number of revocations so far. Read before a caller is authenticated. */
   get turn(): number {
@@ -106,13 +130,23 @@ export class Admissions {
     return this.#turn === since || (this.#revoked.get(caller) ?? 0) <= since;
   }
 
+  /** Why its owner may not have this work now, if so. */
+  refusal(wanted: Pick<Admitted, "owner" | "isStream">): RpcError | undefined {
+    if (this.#open.size < this.#ample) return undefined;
+    return (wanted.isStream ? this.#streams : this.#calls).refusal(wanted.owner);
+  }
+
   /** Adds work, and returns the number to delete it by. */
   add(admitted: Admitted): number {
+    (admitted.isStream ? this.#streams : this.#calls).add(admitted.owner);
     return this.#open.add(admitted);
   }
 
   delete(number: number): void {
+    const admitted = this.#open.get(number);
+    if (admitted === undefined) return;
     this.#open.delete(number);
+    (admitted.isStream ? this.#streams : this.#calls).give(admitted.owner);
   }
 
   /** Ends the work of a caller. Requests it sent before, and whose body is still on its way, are refused by `holds`. */

@@ -1,5 +1,6 @@
 import { andThen, type Awaitable, recover, settled } from "../../../async/awaitable.ts";
 import { type Clock, systemClock } from "../../../async/clock.ts";
+import type { CallerLimits } from "../../../async/shares.ts";
 import { RawJson } from "../../../json/raw.ts";
 import { createSeal, type Seal } from "../../../mcp/seal.ts";
 import type { Server } from "../../../mcp/server.ts";
@@ -46,6 +47,8 @@ export interface HttpOptions extends GuardOptions {
   readonly sessionTtlMs?: number;
   readonly sessionIdleMs?: number;
   readonly maxSessions?: number;
+  /** Most that one caller may hold; see {@link CallerLimits}. */
+  readonly perCaller?: CallerLimits;
   readonly events?: EventStore;
   readonly retryMs?: number;
   readonly keepAliveMs?: number;
@@ -57,7 +60,7 @@ export interface HttpOptions extends GuardOptions {
 
 export const httpOptionKeys: KeysOf<HttpOptions> = {
   ...keys("host allowedHosts allowedOrigins path responses authenticate corsOrigins seal sessionTtlMs"),
-  ...keys("sessionIdleMs maxSessions events retryMs keepAliveMs maxBodyBytes clock onWarning"),
+  ...keys("sessionIdleMs maxSessions perCaller events retryMs keepAliveMs maxBodyBytes clock onWarning"),
 };
 
 /** The rest of the work for a request: none, when it was answered, or to read its body. */
@@ -162,7 +165,8 @@ function createEndpoint(
     clock,
     ttlMs: options.sessionTtlMs ?? 24 * 3_600_000,
     idleMs: options.sessionIdleMs ?? 5 * 60_000,
-    maxLive: options.maxSessions ?? 10_000,
+    maxLive: options.maxSessions ?? 16_384,
+    maxPerOwner: options.perCaller?.sessions,
     onLive: (live) => {
       live.detach = server.attach(
         live.session,
@@ -174,7 +178,7 @@ function createEndpoint(
   });
   const endpoint: Endpoint & { isDraining: boolean } = {
     server,
-    admissions: new Admissions(),
+    admissions: new Admissions(options.perCaller),
     sessions,
     clock,
     events: options.events ?? createMemoryEventStore(),

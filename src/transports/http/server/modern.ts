@@ -6,11 +6,12 @@ import { encodeMessage, type Message, type Request, type Response } from "../../
 import type { HeaderLookup, ModernEra } from "../../../mcp/era.ts";
 import type { WireContext } from "../../../mcp/server.ts";
 import type { Endpoint } from "./endpoint.ts";
-import type { Admission, Admitted } from "./guard.ts";
+import { type Admission, type Admitted, ownerOf } from "./guard.ts";
 import {
   type Accepted,
   type FrameSink,
   refuse,
+  refuseGreedy,
   sendJson,
   sseHeaders,
   toData,
@@ -31,6 +32,7 @@ export class ModernCall implements WireContext, Admitted {
   readonly #endpoint: Endpoint;
   readonly #accepted: Accepted;
   readonly cancellation: LazyAbort = new LazyAbort();
+  isStream = false;
   #sink: FrameSink | undefined;
   /** `gone`: the client hung up. `over`: the answer was given. */
   #state: "open" | "gone" | "over" = "open";
@@ -46,11 +48,18 @@ export class ModernCall implements WireContext, Admitted {
     this.#accepted = accepted;
   }
 
+  get owner(): string | undefined {
+    return ownerOf(this.#admission);
+  }
+
   serve(request: Request): Awaitable<void> {
     const { server, admissions } = this.#endpoint;
     const { reply } = this.#admission;
     const { id } = request;
-    if (request.method === "subscriptions/listen" && !this.#accepted.sse) {
+    this.isStream = request.method === "subscriptions/listen";
+    const refusal = admissions.refusal(this);
+    if (refusal !== undefined) return refuseGreedy(reply, refusal, id);
+    if (this.isStream && !this.#accepted.sse) {
       const text = "subscriptions/listen answers with an event stream: accept text/event-stream";
       return refuse(reply, 406, text, request);
     }

@@ -38,6 +38,10 @@ export class NodeRequest implements HttpRequest {
   get localPort(): number | undefined {
     return this.#incoming.socket.localPort;
   }
+
+  get remoteAddress(): string | undefined {
+    return this.#incoming.socket.remoteAddress;
+  }
 }
 
 /** A proxy sends the whole URL (RFC 9112 §3.2.2); other clients send the path only. */

@@ -7,6 +7,7 @@ import {
 import type { AddressInfo, Socket } from "node:net";
 import { andThen, type Awaitable, isPromise } from "../../../async/awaitable.ts";
 import { systemClock, timedOut, waitFor } from "../../../async/clock.ts";
+import { Shares } from "../../../async/shares.ts";
 import { BindError } from "../../../errors/bind-error.ts";
 import { RpcError } from "../../../errors/rpc-error.ts";
 import type { Server } from "../../../mcp/server.ts";
@@ -222,6 +223,13 @@ function createListener(options: ListenerOptions): NodeServer {
     // Node looks for late clients every 30 s unless told; a limit of 10 s would be one of 40.
     connectionsCheckingInterval: Math.min(headersTimeoutMs, requestTimeoutMs, 1000),
     noDelay: true,
+  });
+  const shares = new Shares<string | undefined>({ what: "connections", total: maxConnections });
+  listener.on("connection", (socket) => {
+    const { remoteAddress } = socket;
+    if (shares.refusal(remoteAddress) !== undefined) return void socket.destroy();
+    shares.add(remoteAddress);
+    socket.once("close", () => shares.give(remoteAddress));
   });
   listener.on("request", (incoming, response) => inTurn(incoming, response));
   // A client is told to send its body only when the request was let in.

@@ -15,10 +15,9 @@ import {
   serveLegacyRequest,
   sessionMissing,
   sessionNotFound,
-  sessionsFull,
 } from "../legacy/legacy.ts";
 import type { Endpoint, Responses } from "./endpoint.ts";
-import type { Admission } from "./guard.ts";
+import { type Admission, ownerOf } from "./guard.ts";
 import { ModernCall } from "./modern.ts";
 import {
   type Accepted,
@@ -27,6 +26,7 @@ import {
   isJson,
   parseAccept,
   refuse,
+  refuseGreedy,
   refuseKey,
   refuseStopping,
   sendError,
@@ -90,12 +90,12 @@ function serveSingle(
   const { http, reply, caller } = admission;
   const { serves } = endpoint.server;
   const token = serves === "modern" ? undefined : http.header(sessionHeader);
-  const found = token === undefined ? "unknown" : endpoint.sessions.find(token, caller);
-  const live = typeof found === "string" ? undefined : found;
+  const found = token === undefined ? "unknown" : endpoint.sessions.find(token, caller, ownerOf(admission));
+  const live = typeof found === "string" || !("session" in found) ? undefined : found;
   const era = decideEra(message, { session: live?.session, headers: http.header, serves });
   const id = message.kind === "request" ? message.id : undefined;
-  if (found === "full" && era.kind !== "modern")
-    return sendError(reply, 503, sessionsFull(), { id, headers: { "retry-after": "1" } });
+  if (typeof found !== "string" && live === undefined && era.kind !== "modern")
+    return refuseGreedy(reply, found as RpcError, id);
   if (era.kind === "refused") {
     // An unknown session explains more than a missing handshake; any other fault explains more than both.
     const isLost = token !== undefined && era.error.code === "rpc.not_initialized";

@@ -23,6 +23,8 @@ export interface HttpRequest {
   readonly hostCount: number;
   /** The port the request came in on, where the runtime knows it. */
   readonly localPort: number | undefined;
+  /** The address the request came from, where the runtime knows it. */
+  readonly remoteAddress?: string | undefined;
 }
 
 /** A body that came whole, or why there is none. */
@@ -98,13 +100,15 @@ export function isJson(contentType: string | undefined): boolean {
 }
 
 const jsonHeaders: HttpHeaders = { "content-type": "application/json" };
+/** For what may be tried again later: statuses 429 and 503. */
+const retryHeaders: HttpHeaders = { ...jsonHeaders, "retry-after": "1" };
 
 /** Answers with one JSON message. */
 export function sendJson(
   reply: Reply,
   status: number,
   json: RawJson,
-  headers: HttpHeaders = jsonHeaders,
+  headers: HttpHeaders = status < 429 ? jsonHeaders : retryHeaders,
 ): void {
   reply.send(status, headers, json.written);
 }
@@ -119,6 +123,11 @@ interface ErrorDetails {
 export function sendError(reply: Reply, status: number, error: RpcError, details: ErrorDetails = {}): void {
   const { id, headers } = details;
   sendJson(reply, status, encodeMessage(toErrorResponse(error, id)), { ...jsonHeaders, ...headers });
+}
+
+/** Refuses a request because its caller, or all callers, hold too much already. */
+export function refuseGreedy(reply: Reply, error: RpcError, id?: RequestId): void {
+  sendJson(reply, toStatus(error), encodeMessage(toErrorResponse(error, id)));
 }
 
 /** Refuses a request with `-32600` and a text that says what to do. */
@@ -160,6 +169,10 @@ export function toStatus(error: RpcError): number {
     case "rpc.method_not_found":
       // A dialect answers an unknown *tool* with this code too; the method was served then.
       return error.cause instanceof NotFoundError ? 200 : 404;
+    case "rpc.too_many":
+      return 429;
+    case "rpc.overloaded":
+      return 503;
     default:
       return 200;
   }

@@ -10,9 +10,14 @@ const refusals: readonly RpcErrorCode[] = [
 ];
 const codes = Object.keys(rpcCodes) as readonly RpcErrorCode[];
 
+const others: { readonly [code: string]: number } = {
+  "rpc.method_not_found": 404,
+  "rpc.too_many": 429,
+  "rpc.overloaded": 503,
+};
+
 test.each(codes)("%s has its status", (code) => {
-  const other = code === "rpc.method_not_found" ? 404 : 200;
-  expect(toStatus(new RpcError(code, "x"))).toBe(refusals.includes(code) ? 400 : other);
+  expect(toStatus(new RpcError(code, "x"))).toBe(refusals.includes(code) ? 400 : (others[code] ?? 200));
 });
 
 test("a tool that is not there is not a method that is not there, whatever code a dialect gives it", () => {
