@@ -1,4 +1,4 @@
-/** The public names of Junctor, by hand: what is not here is not promised. */
+/** The public names of Junctor, by hand. A name that is not in this file is not public. */
 
 export type { Clock } from "./async/clock.ts";
 export type { CallerLimits } from "./async/shares.ts";

@@ -2,14 +2,14 @@
 export type Awaitable<T> = T | Promise<T>;
 
 /**
- * Whether a value of our own must be waited for. What others give us goes through {@link settled} first: they have other
- * kinds of promises, and looking for a `then` on everything would cost more than most of what is looked at.
+ * Whether a value of our own must be waited for. Values of user code go through {@link settled} first: they may be
+ * other kinds of promises, and a look for `then` on every value costs more than most calls that return one.
  */
 export function isPromise<T>(value: Awaitable<T>): value is Promise<T> {
   return value instanceof Promise;
 }
 
-/** What a user's function gave, with any kind of thenable turned into a promise, as `await` would. */
+/** The value of user code, with any kind of thenable turned into a promise, as `await` would. */
 export function settled<T>(value: Awaitable<T>): Awaitable<T> {
   if (value instanceof Promise || typeof value !== "object" || value === null) return value;
   const { then } = value as { readonly then?: unknown };
@@ -21,7 +21,7 @@ export function andThen<T, U>(value: Awaitable<T>, next: (value: T) => Awaitable
   return isPromise(value) ? value.then(next) : next(value);
 }
 
-/** Does something and, if that throws or rejects, something else. */
+/** Runs `work`, and `rescue` if it throws or rejects. */
 export function recover<T>(work: () => Awaitable<T>, rescue: (error: unknown) => Awaitable<T>): Awaitable<T> {
   try {
     const value = work();
@@ -31,7 +31,7 @@ export function recover<T>(work: () => Awaitable<T>, rescue: (error: unknown) =>
   }
 }
 
-/** Does something, goes on with what it gave, and does something else if either failed: one promise for all of it. */
+/** Runs `work`, then `next` with its value, and `rescue` if either fails: one promise for all of it. */
 export function tryThen<T, U>(
   work: () => Awaitable<T>,
   next: (value: T) => Awaitable<U>,

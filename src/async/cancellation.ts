@@ -3,7 +3,7 @@ export interface Cancellation {
   readonly isAborted: boolean;
   /** Why; undefined as long as it is not aborted. */
   readonly reason: unknown;
-  /** The same as a signal, for those who can do with nothing else. Made when it is first asked for. */
+  /** The same as a signal, for code that needs one. Made when it is first read. */
   readonly signal: AbortSignal;
   /** Calls back once when it is aborted, unless {@link Cancellation.offAbort} comes first. */
   onAbort(callback: () => void): void;

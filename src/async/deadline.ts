@@ -32,7 +32,7 @@ export class Deadlines {
     this.#defaults = defaults;
   }
 
-  /** Runs work under a deadline of its own, which it has to obey. What it throws while it begins is a rejection too. */
+  /** Runs work under a deadline of its own, which it has to obey. An error it throws at once is a rejection too. */
   run<T>(limits: TimeLimits, work: (underway: Deadline) => Promise<T>): Promise<T> {
     const deadline = this.start(limits);
     let result: Promise<T>;

@@ -7,7 +7,7 @@
  */
 export class Numbered<T extends object> {
   #items: (T | undefined)[] = emptied(16);
-  /** The number of what is at each place, or was there last. */
+  /** The number of the item at each place, or of the last item there. */
   #numberAt: number[] = Array.from({ length: 16 }, () => 0);
   #size = 0;
   #last = 0;

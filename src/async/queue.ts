@@ -32,7 +32,7 @@ export class BoundedQueue<T> implements AsyncIterable<T> {
     return this.#room.promise;
   }
 
-  /** Ends the iteration after what is in the queue; what is pushed later is dropped. */
+  /** Ends the iteration after the items in the queue. Items that are pushed later are dropped. */
   close(): void {
     this.#isClosed = true;
     this.#arrival?.resolve();

@@ -33,7 +33,7 @@ interface RecordedOptions {
   readonly audit: Audit;
   readonly target: string;
   readonly clock: Clock;
-  /** What was settled with the server last. */
+  /** The last agreement with the server. */
   readonly agreement: () => Agreement | undefined;
 }
 

@@ -64,7 +64,7 @@ export interface ClientOptions {
    * same. By default `onWarning` is told of those left out.
    */
   readonly onListFault?: (fault: ListFault) => void;
-  /** Told what was odd and not fatal. */
+  /** Told of faults of the server that do not fail a call. */
   readonly onWarning?: (text: string) => void;
   readonly clock?: Clock;
   /** Aborting gives connecting up; afterwards it means nothing. */

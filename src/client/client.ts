@@ -29,7 +29,7 @@ import { createWatcher } from "./watcher.ts";
 
 /** A server of any age, as a provider and for direct use. Made by `connect`; disposing it closes everything it opened. */
 export interface Client extends Provider, Reads, AsyncDisposable {
-  /** What was settled with the server; may change when it is connected to anew. */
+  /** The agreement with the server; may change when it is connected to anew. */
   agreement(): Promise<Agreement>;
   listTools(context?: CallContext): Promise<readonly Tool[]>;
   /** Calls a tool and resolves with its result, also when that is an error; see {@link CallOptions.throwOnToolError}. */

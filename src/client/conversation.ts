@@ -43,7 +43,7 @@ export interface RequestSpec {
   readonly mirrored?: { readonly [header: string]: string } | undefined;
   /** More for `_meta`: members of an object, as JSON text without the braces. */
   readonly meta?: string | undefined;
-  /** Answers what a legacy server asks on this request's own stream; what it asks elsewhere is the client's affair. */
+  /** Answers the questions of a legacy server on this request's own stream. The client answers those on other streams. */
   readonly onAsked?: LinkEvents["asked"] | undefined;
   /** Called when the request is about to leave. */
   readonly onSent?: (() => void) | undefined;
@@ -73,7 +73,7 @@ export interface Conversation {
   take(notification: Notification): void;
 }
 
-/** `notified` takes what is about no request that is underway. */
+/** `notified` takes notifications that belong to no request underway. */
 export function createConversation(
   link: Link,
   agreement: Agreement,

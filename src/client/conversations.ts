@@ -33,7 +33,7 @@ interface ConversationHearer {
  * that failed or was short, the next waits, longer each time, so that a server that cannot stay up is not stormed.
  */
 export interface Conversations extends AsyncDisposable {
-  /** What was settled last, whether or not it still holds. */
+  /** The last agreement, whether or not it still holds. */
   readonly agreement: Agreement | undefined;
   /** The conversation that is on, or the next. */
   get(): Promise<Conversation>;
@@ -87,7 +87,7 @@ export function createConversations(options: ConversationsOptions): Conversation
       throw error;
     }
   };
-  /** Waits for the end of a conversation, and closes what is left of it. */
+  /** Waits for the end of a conversation, and closes its link. */
   const watch = async (conversation: Conversation): Promise<void> => {
     const startedAt = clock.now();
     const reason = await conversation.link.closed;

@@ -29,7 +29,7 @@ export interface Forwarder {
   round(call: ToolCall, tool: Tool | undefined, spec: RequestSpec): Promise<ToolOutcome>;
   /** Whether headers repeat arguments, for which the tool's schema must be known. */
   isMirroring(): boolean;
-  /** What is known of a tool. Nothing has been sent for the call while that is found out. */
+  /** The definition of a tool. It is looked up before anything is sent for the call. */
   findTool(name: string, stop: Cancellation): Awaitable<Tool | undefined>;
 }
 
@@ -124,7 +124,7 @@ function toMirroredHeaders(
   return headers;
 }
 
-/** Integers in decimal, however they were written; what is too large for that stays as it is. */
+/** Integers in decimal, however they were written. Numbers too large for that stay as they are. */
 function toHeaderText(json: RawJson): string {
   const { value } = json;
   if (typeof value === "string") return value;

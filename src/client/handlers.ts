@@ -8,7 +8,7 @@ import type { Ask, ClientCapabilities } from "../mcp/types.ts";
 import { defined } from "../options/defined.ts";
 import type { Answers, Outcome, Resumption } from "../tools/provider.ts";
 
-/** What a client can do for a server that asks, in either era. What is not given is not declared. */
+/** The answers of a client to the questions of servers, in either era. A handler that is left out is not declared. */
 export interface AskHandlers {
   /** Asks the user to fill in a form. `params` has `message` and `requestedSchema`. */
   readonly elicit?: (params: AskParams, signal: AbortSignal) => Elicited | Promise<Elicited>;

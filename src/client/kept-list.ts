@@ -33,22 +33,22 @@ export class KeptList<T> {
     this.#clock = clock;
   }
 
-  /** What was fetched last, fresh or not. */
+  /** The list that was fetched last, fresh or not. */
   get last(): readonly T[] | undefined {
     return this.#kept?.items;
   }
 
-  /** What was mended in, or left out of, the list that was fetched last. */
+  /** The definitions that were mended in, or left out of, the list that was fetched last. */
   get faults(): readonly ListFault[] {
     return this.#kept?.faults ?? [];
   }
 
-  /** What the server said about keeping what was fetched last. */
+  /** How long, and for whom, the server lets that list be kept. */
   get hints(): CacheHints | undefined {
     return this.#kept?.hints;
   }
 
-  /** The list, fetched if what is kept is not fresh. */
+  /** The list, fetched if the kept one is not fresh. */
   get(): Promise<readonly T[]> {
     if (this.#kept !== undefined && this.#clock.now() < this.#kept.freshUntil)
       return Promise.resolve(this.#kept.items);
@@ -67,7 +67,7 @@ export class KeptList<T> {
     try {
       const { items, faults, ttlMs, hints } = await this.#fetch();
       const isCurrent = generation === this.#generation;
-      // One that took long must not replace what was asked for after it.
+      // A slow answer must not replace the answer to a later request.
       if (this.#kept === undefined || generation >= this.#kept.generation) {
         const freshUntil = isCurrent ? this.#clock.now() + ttlMs : 0;
         this.#kept = { items: Object.freeze(items), faults, hints, freshUntil, generation };

@@ -22,7 +22,7 @@ interface Stream {
   id: string | undefined;
   /** The resources the server agreed to tell of. */
   honoured: ReadonlySet<unknown>;
-  /** The server told what it will send. Rejects when the request ended before. */
+  /** Resolves when the server has acknowledged the subscription. Rejects when the request ended before. */
   readonly agreed: Deferred<void>;
   readonly ended: Promise<unknown>;
   readonly stop: () => void;
@@ -162,7 +162,7 @@ export function createListening(conversation: Conversation, options: ListeningOp
       if (id !== undefined && current?.id === id) current.stop();
     },
     stop: () => {
-      stopping.abort(new ClosedError("not_sent", "nobody listens any more"));
+      stopping.abort(new ClosedError("not_sent", "all listeners are gone"));
       current?.stop();
       opening?.stop();
     },

@@ -38,7 +38,7 @@ interface ListsOptions extends WalkLimits {
   /** Lists are kept at most this long, whatever the server says. */
   readonly maxTtlMs: number;
   readonly isHttp: boolean;
-  /** Told of what is mended or left out, when it was not so in the list before. */
+  /** Told of definitions that are mended or left out, and were not in the list before. */
   readonly onListFault: (fault: ListFault, method: string) => void;
 }
 
@@ -49,7 +49,7 @@ export type PlainRequest = (
   limits?: TimeLimits,
 ) => Promise<RawJson>;
 
-/** What is not offered stays empty. */
+/** A facet that the server does not offer has an empty list. */
 const forever: CacheHints = { ttlMs: Number.POSITIVE_INFINITY, cacheScope: "public" };
 
 /** The answer of a server that declares a capability and lacks one of its lists: many have no resource templates. */

@@ -12,7 +12,7 @@ export type StreamedCall = AsyncGenerator<CallPart, void>;
 /** Most events that wait for a slow reader; more are dropped. */
 const maxWaiting = 1000;
 
-/** Runs a call and yields what it tells, in order, the result last. Rejects as the call does. */
+/** Runs a call and yields its events in order, the result last. Rejects as the call does. */
 export async function* streamCall(
   call: (options: CallOptions) => Promise<ToolResult>,
   options: CallOptions = {},

@@ -147,7 +147,7 @@ const ours: ReadonlySet<string> = new Set([
  * What the user of a client wants in `_meta`, as members without braces; undefined for nothing. Members that the client
  * writes itself are left out, among them the log level where `logLevel` says one.
  *
- * @throws TypeError for what is no object
+ * @throws TypeError for a value that is no object
  */
 function toMetaMembers(meta: unknown, logLevel?: LogLevel): string | undefined {
   if (meta === undefined) return undefined;

@@ -141,7 +141,7 @@ export function createWatcher(options: WatcherOptions): Watcher {
     watch: async (uri) => {
       let entry = watched.get(uri);
       if (entry === undefined) {
-        // It is in the map before the server is asked: what is asked for is what the map holds.
+        // It is in the map before the server is asked, because the request is made from the map.
         const agreed = Promise.resolve().then(() => agree(uri));
         entry = { count: 0, agreed };
         watched.set(uri, entry);

@@ -31,7 +31,7 @@ const ADVICE: { readonly [Code in JsonErrorCode]: string } = {
 export class JsonError extends Error {
   override readonly name: string = "JsonError";
   readonly code: JsonErrorCode;
-  /** Byte offset, from the start of the refused bytes, of what was wrong. */
+  /** Byte offset of the fault, from the start of the refused bytes. */
   readonly offset: number;
   /**
    * The finished scan index, when the text is well-formed JSON and only its keys were refused. It lets

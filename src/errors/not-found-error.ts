@@ -4,8 +4,8 @@ import { brandErrors } from "./branded.ts";
 export type Missing = "tool" | "prompt" | "resource";
 
 /**
- * A provider does not have what it was asked for. It crosses the wire with the code the caller's revision, and the
- * server's dialect, want for it.
+ * A provider does not have the tool, prompt or resource of a request. It crosses the wire with the code that the caller's
+ * revision and the server's dialect want for it.
  */
 export class NotFoundError extends Error {
   static {

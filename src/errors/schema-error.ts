@@ -1,4 +1,4 @@
-/** The stable name of what is wrong with a schema. */
+/** The stable name of a fault in a schema. */
 export type SchemaErrorCode =
   /** `$schema` names a dialect we cannot check. */
   | "schema.dialect"

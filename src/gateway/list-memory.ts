@@ -128,7 +128,7 @@ export function openListMemory(options: ListMemoryOptions): ListMemory {
   };
 }
 
-/** The key of the hashes, made once for each user. Of two processes that make it at once, both use what they then find. */
+/** The key of the hashes, made once for each user. Two processes that make it at once both use the one that was first. */
 function readSalt(folder: string): string {
   const path = join(folder, "salt");
   const known = readPrivateFile(path, 100);

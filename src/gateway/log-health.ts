@@ -70,7 +70,7 @@ export function createHealthLog(log: GatewayLog, clock: Clock): HealthLog {
     outage.stopTimer = clock.timer(stableMs, tell);
   };
 
-  /** It is not tried again by itself, or by another process: what comes next is new. */
+  /** It is not tried again by itself, or by another process: the next state is a new one. */
   const forget = (server: string): void => {
     outages.get(server)?.stopTimer();
     outages.delete(server);

@@ -18,7 +18,7 @@ interface OpenServerOptions {
   readonly words: ServerWords;
 }
 
-/** Opens a way to a server as its config says. What it prints and complains about goes to the log, under its name. */
+/** Opens a way to a server as its config says. Its output and its warnings go to the log, under its name. */
 export function createOpenServer(
   { name, launch }: ServerConfig,
   { log, clock = systemClock, guardian, words }: OpenServerOptions,

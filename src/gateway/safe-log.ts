@@ -2,7 +2,7 @@ import { rewriteStrings } from "../json/rewrite-strings.ts";
 import { rewriteTexts } from "../json/rewrite-texts.ts";
 import type { GatewayLog, GatewayLogLevel } from "./log.ts";
 
-/** A log that never says a secret, wherever in what is logged it turns up. */
+/** A log without secrets: they are removed from messages and from all members of the logged objects. */
 export function createSafeLog(log: GatewayLog, hide: (json: string) => string): GatewayLog {
   const isEnabled = (level: GatewayLogLevel): boolean => log.isLevelEnabled?.(level) ?? true;
   const safely =
@@ -31,7 +31,7 @@ export function createHide(secrets: () => readonly string[]): (json: string) => 
   return (json) => rewriteStrings(json, hideIn);
 }
 
-/** Shorter pieces would hide half of what is said. */
+/** Shorter texts would hide half of every line. */
 const minLength = 6;
 
 /** What a JSON text says, without secrets: in its strings, its keys and its numbers. For what is written down. */

@@ -13,7 +13,7 @@ export interface ServerStatus {
   readonly status: "idle" | "starting" | "up" | "down" | "stopped" | "disabled";
   readonly era?: "modern" | "legacy";
   readonly revision?: string;
-  /** What it says its name and version are. */
+  /** The name and version that the server reports. */
   readonly says?: string;
   readonly tools: number;
   readonly resources: number;
@@ -27,7 +27,7 @@ export interface ServerStatus {
   readonly lines?: readonly LineStatus[];
   /** How long it took to connect. */
   readonly connectMs?: number;
-  /** What is wrong, if something is. */
+  /** The problem, if there is one. */
   readonly trouble?: string;
   /** Why it failed last: the same without when it is tried again. */
   readonly reason?: string;

@@ -23,7 +23,7 @@ export function watchConfig(file: string, onWritten: () => void, clock: Clock = 
     if (name !== null && name !== basename(path)) return;
     later();
   });
-  watcher.on("error", () => {}); // The folder is gone; what we have stays, and the file is looked at all the same.
+  watcher.on("error", () => {}); // The folder is gone; the config stays as it is, and the file is still polled.
   // Symbolic links that are changed elsewhere, and folders that are made anew, tell no watcher.
   const onStat: StatsListener = (now, before) => {
     if (now.mtimeMs !== before.mtimeMs || now.ino !== before.ino) later();

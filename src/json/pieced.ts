@@ -49,7 +49,7 @@ export class Pieced {
   }
 }
 
-/** From here on, what came in pieces is not joined to one. */
+/** From this size on, bytes that came in pieces stay in pieces. */
 export const minPiecedBytes: number = 128 * 1024;
 
 /** Larger bytes are joined for good: the scratch memory for them would be held forever. */

@@ -29,7 +29,7 @@ export interface MemberSpan {
 
 /**
  * JSON that was checked but not rebuilt. It is held as bytes, as text or as a value, whichever it came as; the other forms
- * are made when first asked for. What came as bytes leaves as those bytes. How it is held is its own affair: senders take
+ * are made when first asked for. JSON that came as bytes leaves as those bytes. How it is held is private: senders take
  * `written`, readers `text` or `value`.
  *
  * Immutable: the caller must not change the bytes or the value after handing them over. Members share memory with the whole, so

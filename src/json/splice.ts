@@ -99,7 +99,7 @@ function openObject(inserted: Iterable<Edit>, hasMore: boolean): Uint8Array {
 
 /**
  * An object without some of its members; every other byte stays as it was. Where a scan noted them, nothing is walked over
- * and nothing large is copied: what is text stays text, and what is bytes becomes pieces of the same bytes.
+ * and nothing large is copied: text stays text, and bytes become pieces of the same bytes.
  *
  * @throws JsonError `json.not_an_object`
  */
@@ -127,7 +127,10 @@ function leaveOut(raw: RawJson, members: readonly Span[]): RawJson {
   return RawJson.fromChecked(kept.flatMap(({ start, end }) => pieced.cut(start, end)));
 }
 
-/** What is left when members are cut out, each with the comma behind it, and the last of an object with the one before it. */
+/**
+ * The rest of an object when members are cut out, each with the comma behind it, and the last of an object with the comma
+ * before it.
+ */
 function spansLeft(
   members: readonly Span[],
   length: number,

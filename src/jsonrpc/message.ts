@@ -3,7 +3,7 @@ import { joinJson } from "../json/join.ts";
 import { RawJson } from "../json/raw.ts";
 
 /**
- * A request id as its JSON text: `1` and `"1"` differ, and what was received is what is echoed, also where a number
+ * A request id as its JSON text: `1` and `"1"` differ, and an id is sent back exactly as it was received, also where a number
  * would lose precision. Made by {@link toRequestId} and by the parser only.
  */
 export type RequestId = string & { readonly __brand: "RequestId" };
@@ -52,7 +52,7 @@ export function toRequestId(id: string | number): RequestId {
   return (typeof id === "number" ? String(id) : JSON.stringify(id)) as RequestId;
 }
 
-/** What goes on the wire for one message, or for an array of them (a batch), without a line end. */
+/** The JSON of one message, or of an array of them (a batch), without a line end. */
 export function encodeMessage(message: Message | readonly Message[]): RawJson {
   if (Array.isArray(message)) {
     const parts: (string | RawJson)[] = [];

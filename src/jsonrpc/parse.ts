@@ -32,7 +32,7 @@ export function defineMessageShape(params: ShapeTree, result: ShapeTree): Shape 
 const plainShape = defineMessageShape({}, {});
 
 /**
- * Reads one JSON-RPC message (or batch) from untrusted bytes. Never throws: what is not a message comes back as
+ * Reads one JSON-RPC message (or batch) from untrusted bytes. Never throws: input that is no message comes back as
  * `invalid` with the error to answer, so that one bad line does not end a stream.
  */
 export function parseMessage(bytes: Uint8Array, options: ParseOptions = {}): Incoming {

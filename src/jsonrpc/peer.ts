@@ -21,9 +21,9 @@ export interface PeerOptions {
   readonly notified?: (notification: Notification) => void;
   /** Whether a batch is legal right now; in MCP that is so for one revision only. */
   readonly acceptsBatch?: (batch: Batch) => boolean;
-  /** Turns what a handler threw into what is sent; the default hides everything that is not an `RpcError`. */
+  /** Turns the error of a handler into the error that is sent; the default hides everything that is not an `RpcError`. */
   readonly toRpcError?: (thrown: unknown, request: Request) => RpcError;
-  /** The code answered for what is not JSON; `-32700` unless a dialect wants another. */
+  /** The error code for input that is not JSON; `-32700` unless a dialect wants another. */
   readonly parseErrorCode?: number;
   /** Told about input that was dropped: broken responses, answers to no request. */
   readonly dropped?: (what: string) => void;
@@ -170,7 +170,7 @@ class Receiver {
         return;
       case "invalid":
         if (incoming.isAnswerable) return intake.take(incoming);
-        return dropped(`what wants no answer: ${incoming.error.message}`);
+        return dropped(`input that has no answer: ${incoming.error.message}`);
       case "request":
       case "batch":
         return intake.take(incoming);

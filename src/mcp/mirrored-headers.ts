@@ -111,7 +111,7 @@ function collect(schema: SchemaNode, path: readonly string[]): readonly Mirrored
 const token = /^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/;
 const mirrorable = new Set<unknown>(["string", "integer", "boolean"]);
 
-/** What is wrong with a schema's use of `x-mcp-header`; undefined when nothing is. One fault spoils the whole tool. */
+/** The fault in a schema's use of `x-mcp-header`, if there is one. With one fault the whole tool is left out. */
 export function mirroringFault(schema: SchemaNode): string | undefined {
   const names = new Set<string>();
   let allowed = 0;
@@ -144,7 +144,7 @@ function faultOf(property: SchemaNode, names: Set<string>): string | undefined {
     : "is on a property that is no string, integer or boolean";
 }
 
-/** How often the keyword stands anywhere in a schema. A property may have that name; what is under it is a schema again. */
+/** How often the keyword stands anywhere in a schema. A property may have that name; its value is a schema again. */
 function count(node: unknown, isSchema: boolean): number {
   if (Array.isArray(node)) return node.reduce<number>((sum, item) => sum + count(item, isSchema), 0);
   if (!isNode(node)) return 0;

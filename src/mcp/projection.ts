@@ -106,7 +106,7 @@ const modernMembers = ["resultType", "ttlMs", "cacheScope"] as const;
  * `projectTool`), so its structured content must be too.
  */
 export function projectToolResult(result: RawJson, revision: LegacyRevision, isWrapped: boolean): RawJson {
-  // Looked up where the scan left its notes: what was edited has none.
+  // Looked up by the index of the scan, which edited JSON does not have.
   const structured = result.has("structuredContent") ? result.at("structuredContent") : undefined;
   const plain = withoutModernMembers(result);
   const needsWrap = structured !== undefined && (isWrapped || structured.kind !== "object");
@@ -154,7 +154,7 @@ export function projectPromptResult(result: RawJson, revision: LegacyRevision): 
 
 /**
  * The nearest a revision has to a content block: audio came with 2025-03-26, resource links with 2025-06-18. Clients
- * tolerate unknown fields but not unknown block types, so those become text that says what was there.
+ * tolerate unknown fields but not unknown block types, so those become text that names the block.
  */
 function projectContent(block: Content, revision: Revision): Content {
   if (block.type === "resource_link" && !isAtLeast(revision, "2025-06-18")) {

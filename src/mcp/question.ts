@@ -260,7 +260,9 @@ export function closedForm(ask: Ask): RawJson | undefined {
 /** What a legacy server is answered when its question was not answered in time. */
 export function unanswered({ method }: Ask): RpcError {
   const isSampling = method === "sampling/createMessage";
-  return new RpcError("rpc.other", "Nobody answered in time", { rpcCode: isSampling ? -1 : -32603 });
+  return new RpcError("rpc.other", "The caller did not answer in time", {
+    rpcCode: isSampling ? -1 : -32603,
+  });
 }
 
 /** The notification of 2025-11-25 that a user is done with a page; its param `elicitationId` names the visit. */

@@ -87,7 +87,7 @@ export function createSeal(options: SealOptions = {}): Seal {
   };
 }
 
-/** What is inside a token: when it expires, and the payload. */
+/** The content of a token: when it expires, and the payload. */
 interface SealedText {
   readonly e: number;
   readonly p: unknown;

@@ -19,7 +19,7 @@ export interface WireContext extends PeerContext {
   ask?(method: string, params: RawJson | undefined, signal: AbortSignal): Promise<RawJson>;
   /** Aborted when the client sends nothing more, though it may still read. Missing on HTTP, where that is one request. */
   readonly inputEnd?: Cancellation | undefined;
-  /** Whether its answer was given; what is said now goes nowhere. Missing where the pipe is the same for everything. */
+  /** Whether its answer was given: a notification would be dropped now. Missing where the pipe is the same for everything. */
   readonly isOver?: boolean;
   /** Lets the client's connection go while the work goes on; it comes back for the result (2025-11-25 over HTTP only). */
   release?(): Promise<void>;
@@ -30,7 +30,7 @@ export interface WireContext extends PeerContext {
 /** A Provider made ready for the wire. Transports know this interface and nothing behind it. */
 export interface Server {
   readonly serves: "both" | "legacy" | "modern";
-  /** The code to answer for what is not JSON. */
+  /** The error code for input that is not JSON. */
   readonly parseErrorCode: number;
   /** Serves one request of either era. Throws or rejects with an `RpcError` and nothing else. */
   handle(request: Request, context: WireContext): Awaitable<RawJson>;

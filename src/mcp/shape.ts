@@ -4,7 +4,7 @@ import { metaKeys } from "./meta.ts";
 
 /**
  * The members the protocol gives a meaning to, found in the one scan of a message. A second spelling of any of them in
- * `params` is refused: what was authorised must be what is executed (CVE-2026-27896, GHSA-4gph-2hhr-5mwg).
+ * `params` is refused: the request that is carried out must be the one that was authorised (CVE-2026-27896, GHSA-4gph-2hhr-5mwg).
  */
 export const messageShape: Shape = defineMessageShape(
   {

@@ -74,7 +74,7 @@ function toLiteral(template: string, text: string): LiteralPart {
   return { kind: "literal", text: encodeReserved(text) };
 }
 
-/** Encodes what may not stand in a URI, and leaves reserved characters and what is encoded already. */
+/** Encodes characters that a URI cannot have. Reserved characters and escapes stay as they are. */
 export function encodeReserved(text: string): string {
   return encodeURI(text)
     .replaceAll("%5B", "[")

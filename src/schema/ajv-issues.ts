@@ -1,7 +1,7 @@
 import type { ErrorObject } from "ajv";
 import { clip, describeValue, type Issue, maxIssues } from "./issue.ts";
 
-/** Says in our words what ajv found: where, what was expected, what came. */
+/** Says in our words which fault ajv found: the place, the expected value and the value that came. */
 export function toIssues(errors: readonly ErrorObject[], value: unknown): readonly Issue[] {
   const issues = new Map<string, Issue>();
   for (const error of errors) {

@@ -2,7 +2,7 @@
 export interface Issue {
   /** Where in the value, as a JSON pointer; `""` is the root. */
   readonly path: string;
-  /** What was expected there, and what came. */
+  /** The expected value, and the value that came. */
   readonly message: string;
 }
 

@@ -39,7 +39,7 @@ export function checkRefs(subschemas: readonly Subschema[]): void {
   for (const subschema of subschemas) {
     for (const keyword of refKeywords) {
       const ref = subschema.node[keyword];
-      // `$ref` is also a fine name for an unknown keyword's data; what is not a string is the compiler's to refuse.
+      // `$ref` is also a fine name for an unknown keyword's data; the compiler refuses a `$ref` that is not a string.
       if (typeof ref !== "string") continue;
       const [document, fragment] = resolveUrl(ref, bases.get(subschema) ?? namelessBase) ?? ["", ""];
       const isFound =

@@ -20,7 +20,7 @@ export type InferredOutput<Source> = Source extends StandardSchemaV1
   ? StandardSchemaV1.InferOutput<Source>
   : Record<string, unknown>;
 
-/** How {@link toSchema} converts and what it puts up with. */
+/** How {@link toSchema} converts, and which faults it accepts. */
 export interface SchemaOptions {
   /**
    * Which side of a Standard Schema to list: what goes in, or what comes out after transforms. Default `"input"`; use
@@ -64,7 +64,7 @@ function assertNoRawShape(source: JsonSchema, what: string): void {
   throw new SchemaError("schema.invalid", `${what} ${fault}`);
 }
 
-/** More values than people write by hand; what is larger was made by a program. */
+/** More values than people write by hand; a larger schema was made by a program. */
 const maxLookedAt = 10_000;
 
 /** The first schema of a library inside a document, and the keys that lead to it. */

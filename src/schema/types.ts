@@ -28,7 +28,7 @@ export const defaultSchemaLimits: SchemaLimits = {
 /** A JSON Schema document, not yet checked to be one. */
 export type JsonSchema = { readonly [keyword: string]: unknown };
 
-/** The verdict on one value. `value` is what to go on with: it may differ from what was checked. */
+/** The verdict on one value. Use `value` from here on: it may differ from the value that was checked. */
 export type Checked =
   | { readonly ok: true; readonly value: unknown }
   | { readonly ok: false; readonly issues: readonly Issue[] };

@@ -1,4 +1,4 @@
-/** The public names of `junctor/testing`, by hand: what is not here is not promised. */
+/** The public names of `junctor/testing`, by hand. A name that is not in this file is not public. */
 
 export {
   accepted,

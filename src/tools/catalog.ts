@@ -1,7 +1,7 @@
 import { createChangeSource, type ChangeSource } from "./changes.ts";
 import type { Change } from "./provider.ts";
 
-/** Things registered under a name, in the order they came, and the list of what is shown of them. */
+/** Things registered under a name, in the order they came, and the list that callers see. */
 export interface NamedEntries<Entry, Shown> extends Pick<ChangeSource, "onChange"> {
   /** Adds an entry. Throws when the name is taken. */
   add(name: string, entry: Entry): void;

@@ -38,7 +38,7 @@ export function withMembers<T extends object>(
   return changed;
 }
 
-/** The JSON of `from` changed to that of `to`. What is the same value in both keeps its bytes, also inside of members. */
+/** The JSON of `from` changed to that of `to`. A value that is the same in both keeps its bytes, also inside of members. */
 function rewrite(raw: RawJson, from: object, to: object): RawJson {
   const before = new Map<string, unknown>(Object.entries(from));
   const after = new Map<string, unknown>(Object.entries(to));

@@ -42,7 +42,7 @@ export function createFilteredList(provider: Provider, filters: readonly ToolFil
     });
   };
 
-  /** Which of the provider's lists a filtered one was made from: what it says of that holds for this. */
+  /** The list of the provider that a filtered list was made from. Notes about it hold for the filtered list too. */
   const origins = new WeakMap<readonly object[], readonly Tool[]>();
 
   const remember = (

@@ -205,7 +205,7 @@ function refuse(error: unknown): never {
   throw new Refusal(error);
 }
 
-/** Callers of a provider may count on a rejection, and need not catch what is thrown as well. */
+/** A provider reports each error by a rejection, so its callers need no `try` around the call. */
 function reject(error: unknown): Promise<never> {
   return Promise.reject(error);
 }
@@ -225,7 +225,7 @@ function facetsOf(provider: Provider): Omit<Provider, "listTools" | "callTool"> 
   };
 }
 
-/** What middlewares asked for a call besides what is called. The provider does not get to see it. */
+/** Terms that middlewares set for a call. The provider does not see them. */
 type CallTerms = Pick<ToolCall, "timeoutMs" | "mapEvent">;
 
 /** Nothing was asked for. */

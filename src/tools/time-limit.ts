@@ -106,7 +106,7 @@ function withoutTime(ask: AskCaller, limit: TimeLimit): AskCaller {
   };
 }
 
-/** A tool that does not wait for what it emits must not end the process when that fails; one that waits hears of it. */
+/** A tool that does not wait for its `emit` must not end the process when that fails. A tool that waits gets the error. */
 function handled(emit: CallContext["emit"]): CallContext["emit"] {
   return (event) => {
     const told = emit(event);

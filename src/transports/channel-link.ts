@@ -11,7 +11,7 @@ import type { Received } from "./line-reader.ts";
 interface ChannelLinkOptions {
   readonly target: string;
   readonly events: LinkEvents;
-  /** Told what came and was passed over. */
+  /** Told of messages that were passed over. */
   readonly onDropped?: (what: string) => void;
   /** Resolves when the server is gone, where that is known before all it said is read: the rest is read at once then. */
   readonly gone?: Promise<unknown>;
@@ -20,7 +20,7 @@ interface ChannelLinkOptions {
 
 /**
  * A link over a channel: a child's pipes, a TCP socket, byte streams, memory. A server that floods us is not read from for
- * a while, so that its pipe fills up and it waits. Nothing is lost of what it says, its answers included, but all is late.
+ * a while, so that its pipe fills up and it waits. None of its messages is lost, but all are late, its answers included.
  */
 export function createChannelLink(channel: Channel, options: ChannelLinkOptions): Link {
   const { target, events, onDropped, clock = systemClock } = options;
@@ -113,18 +113,18 @@ interface PacedReaderOptions {
   readonly countAnswer: () => boolean;
   readonly pause: Pause;
   readonly clock: Clock;
-  /** What is to be heard of what came together. */
+  /** The messages of one read that are passed on. */
   readonly filter: (messages: readonly Incoming[]) => readonly Incoming[];
 }
 
 /**
- * Receives from a channel, but not faster than what comes unasked is paid for with time. No generator: those hold on to what
- * they gave last for as long as the next is waited for.
+ * Receives from a channel, and pauses in proportion to the messages that answer no request. No generator: a generator keeps
+ * its last value while it waits for the next.
  */
 class PacedReader implements AsyncIterableIterator<readonly Incoming[]> {
   readonly #options: PacedReaderOptions;
   readonly #source: AsyncIterator<readonly Incoming[]>;
-  /** What came while the server says too much, in pieces, with a pause after each. */
+  /** The messages of a server that sends too many, in pieces, with a pause after each. */
   #pieces: (readonly Incoming[])[] = [];
   #pauseMs = 0;
   #owesPause = false;

@@ -176,7 +176,7 @@ export class LineSplitter {
     this.#maxBytes = maxBytes;
   }
 
-  /** Whether what comes belongs to a line that is too long, and is thrown away. */
+  /** Whether the next bytes belong to a line that is too long. They are thrown away. */
   get isSkipping(): boolean {
     return this.#isSkipping;
   }

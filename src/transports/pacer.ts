@@ -37,7 +37,7 @@ export class Pacer {
     this.#stopTimer = clock.timer(waitMs, () => this.#goOn());
   }
 
-  /** Lets everything through from now on: the sender has gone, and what is left is finite. */
+  /** Lets everything through from now on: the sender has gone, and the rest is finite. */
   free(): void {
     this.#isFree = true;
     if (this.isPausing) this.#goOn();

@@ -79,7 +79,7 @@ export function killTree(pid: number | undefined, signal: "SIGTERM" | "SIGKILL")
     process.kill(plan.pid, plan.signal);
   } catch (error) {
     const { code } = error as NodeJS.ErrnoException;
-    // ESRCH: all of them are gone already. EPERM: what is left has become another user's, or is waiting to be reaped.
+    // ESRCH: all of them are gone already. EPERM: the rest belongs to another user now, or waits to be reaped.
     if (code !== "ESRCH" && code !== "EPERM") throw error;
   }
 }

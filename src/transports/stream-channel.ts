@@ -22,7 +22,7 @@ export interface LineLimits {
 export interface StreamChannelOptions extends LineLimits {
   /** Told the bytes of each line that is no message. */
   readonly onStray?: ((line: Uint8Array) => void) | undefined;
-  /** How long a reader may take for the last messages when the channel is disposed; what is left is lost then. */
+  /** How long a reader may take for the last messages when the channel is disposed. After that they are lost. */
   readonly closeMs?: number;
   readonly clock?: Clock;
 }
@@ -31,7 +31,7 @@ export const defaultMaxLineBytes: number = 16 * 1024 * 1024;
 
 /** A channel whose two directions can be ended one by one. */
 interface StreamChannel extends Channel {
-  /** Lets out what was sent, then ends that direction. Takes as long as the reader does. */
+  /** Waits until the reader has taken all messages, then ends that direction. */
   endOutput(): Promise<void>;
 }
 
@@ -80,7 +80,7 @@ function toIncoming(line: InputLine, options: Parameters<typeof parseMessage>[1]
   }
 }
 
-/** What is received in place of a message that is too long to read. */
+/** The error that stands for a message that is too long to read. */
 export function refuseTooLong(maxBytes: number): Invalid {
   const text = `The message is longer than ${maxBytes} bytes and was skipped`;
   return {
@@ -131,7 +131,7 @@ class LineWriter {
     return this.#flushed.promise;
   }
 
-  /** Lets what was written out, then ends the stream. Takes as long as the reader does. */
+  /** Waits until the reader has taken all lines, then ends the stream. */
   end(): Promise<void> {
     this.#ended ??= this.#end();
     return this.#ended;
@@ -165,7 +165,7 @@ class LineWriter {
 
   #close(cause: unknown): void {
     this.#closed ??= new ClosedError("not_sent", "the reader is gone", { cause });
-    // What waits for room was handed to the stream, and may have arrived.
+    // Lines that wait for room were handed to the stream, and may have arrived.
     this.#drained?.reject(new ClosedError("outcome_unknown", "the reader is gone", { cause }));
     this.#drained = undefined;
   }

@@ -77,7 +77,7 @@ function takeStdout(): Writable {
   const write = stdout.write.bind(stdout);
   const messages = new Writable({
     decodeStrings: false,
-    // The callback comes when the pipe took the chunk, so a slow reader holds up the writer and nobody else.
+    // The callback comes when the pipe took the chunk, so a slow reader holds up its own writer only.
     write: (chunk: string | Uint8Array, _encoding, done) => void write(chunk, done),
   });
   stdout.on("error", (error: Error) => void messages.destroy(error));

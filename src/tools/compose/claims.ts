@@ -4,7 +4,7 @@ export interface Owner {
   readonly ownName: string;
 }
 
-/** One server's thing, and what it is called by everybody else. */
+/** One server's thing, and the name that callers know it by. */
 export interface Claim<T> extends Owner {
   /** What callers know it by: a name or a URI. */
   readonly key: string;

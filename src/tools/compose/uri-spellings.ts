@@ -1,6 +1,6 @@
 import { Buffer } from "node:buffer";
 
-/** More escapes of escapes than anybody writes in earnest. */
+/** More levels of escapes than a real URI has. */
 const maxRounds = 4;
 
 /**
@@ -28,7 +28,7 @@ function toUrl(text: string): string {
   return URL.canParse(text) ? new URL(text).href : text;
 }
 
-/** With every escape replaced by what it stands for. What is no text is replaced by a sign that says so, and fits nothing. */
+/** With every escape decoded. Bytes that are no text become the replacement character, which matches nothing. */
 function unescape(text: string): string {
   return text.replaceAll(/(?:%[0-9a-f]{2})+/gi, (run) =>
     Buffer.from(run.replaceAll("%", ""), "hex").toString("utf8"),

@@ -49,7 +49,7 @@ export type Policy = (name: string, ownName?: string) => boolean;
 /** Leaves everything. */
 export const everything: Policy = () => true;
 
-/** The part of a catalog a policy leaves. What is not in the lists cannot be found either. */
+/** The part of a catalog that a policy allows. A thing that is not in the lists cannot be found by name either. */
 export function createView(snapshot: Snapshot, policy: Policy, separator: string): View {
   const mayUse = (server: string, uri: string): boolean => {
     if (snapshot.withholds.get(server)?.(uri) === true) return false;
@@ -72,7 +72,7 @@ export function createView(snapshot: Snapshot, policy: Policy, separator: string
     const owner = resourceOwners.get(uri);
     if (owner !== undefined) return owner;
     parsed ??= templates.flatMap((claim) => parse(claim));
-    // Who may use a template may not, by it, use what is kept from them.
+    // A caller that may use a template must not reach forbidden resources by it.
     return parsed.find(
       ({ template, owner: { server } }) => mayUse(server, uri) && template.match(uri) !== undefined,
     )?.owner;

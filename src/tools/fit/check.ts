@@ -34,7 +34,7 @@ export function replaced(instead: unknown, text: string): Mending {
   return { instead, notes: [{ path: "", text }] };
 }
 
-/** "missing", or what it is instead of what it should be. */
+/** "missing", or the kind that the value has in place of the expected one. */
 export function describeWrong(value: unknown, expected: string): string {
   return value === undefined ? "missing" : `${describeValue(value)}, not ${expected}`;
 }

@@ -15,7 +15,7 @@ const maxCompileMs = 2000;
 /** How long the schemas of one list may take together. One server's schemas must not keep the others waiting. */
 export const maxListMs = 5000;
 
-/** What was found out, by the hash of the schema: servers are listed again and again. */
+/** Results by the hash of the schema: servers are listed again and again. */
 const known = new Map<string, string | undefined>();
 const maxKnown = 2000;
 

@@ -44,7 +44,7 @@ export interface ReplySink {
 /** How long the rest of a response may take whose beginning was enough; then its socket is closed. */
 const restMs = 1000;
 
-/** What is the same for many exchanges. */
+/** The terms that the exchanges of one client share. */
 interface ExchangeTerms {
   readonly clock: Clock;
   /** Told when nothing more is wanted of an exchange, before `ended` settles. */

@@ -35,7 +35,7 @@ export function createHttpLink(url: URL, options: HttpLinkOptions): Link {
   let nextId = 1;
   let closed: Promise<void> | undefined;
 
-  /** Sends what is never answered. */
+  /** Sends a message that has no answer. */
   const deliver = (body: RawJson, headers: HeaderPairs): Promise<void> => {
     const send = async (): Promise<void> => {
       const reply = new WholeReply(64 * 1024);
@@ -96,7 +96,7 @@ export function createHttpLink(url: URL, options: HttpLinkOptions): Link {
     };
   };
 
-  /** A modern request says in its headers what it is about, so that those on the way need not read the body. */
+  /** A modern request repeats its method and name in its headers, so that proxies need not read the body. */
   const mirror = ({ method, params, about, mirrored }: LinkRequest): HeaderPairs => {
     if (way.mode.kind !== "modern") return noHeaders;
     const pairs = ["mcp-method", method];

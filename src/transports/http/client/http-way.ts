@@ -24,7 +24,7 @@ export interface HttpLinkOptions {
 /** Header names and values in turns. */
 export type HeaderPairs = readonly string[];
 
-/** One request to the endpoint, without what is the same for all. */
+/** One request to the endpoint, without the headers that all requests have. */
 interface WayRequest extends Pick<OutgoingRequest, "method" | "stop" | "onSent"> {
   readonly body?: RawJson;
   readonly headers?: HeaderPairs;
@@ -46,7 +46,7 @@ export interface HttpWay extends AsyncDisposable {
   isSessionOver: boolean;
   /** Resolves when the sink has what it wants or the response has ended. */
   send(sink: ReplySink, request: WayRequest): Promise<void>;
-  /** Nothing more is sent, and what is underway fails. */
+  /** Sends nothing more, and fails the requests that are underway. */
   close(): void;
 }
 

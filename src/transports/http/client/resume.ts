@@ -63,7 +63,7 @@ async function awaitStreamed(
   return reader.answer;
 }
 
-/** Resolves with what went wrong, if that may be better next time. */
+/** Resolves with the error, if another attempt may succeed. */
 async function resume(
   way: HttpWay,
   reader: ReplyReader,
