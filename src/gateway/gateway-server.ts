@@ -12,7 +12,7 @@ import { parseConfigValue } from "./config/parse-config.ts";
 import type { Pins } from "./lock/pins.ts";
 import { createServerNames } from "./server-names.ts";
 import type { Health } from "./upstream/health.ts";
-import { type Listed, listParts } from "./upstream/list-keeper.ts";
+import { type Listed, listParts } from "./upstream/known-lists.ts";
 
 /** A server of the gateway: an upstream, or a provider of this process. */
 export interface GatewayServer extends Pick<Member, "looked"> {

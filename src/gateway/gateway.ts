@@ -199,7 +199,7 @@ export async function startGateway(
       const detach = inner.attach(session, announce, caller);
       return () => {
         detach();
-        fleet.sessionEnded(session);
+        for (const { pool } of fleet.upstreams.values()) pool.sessionEnded(session);
       };
     },
     onRevoked: (listener) => {

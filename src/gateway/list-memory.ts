@@ -11,7 +11,7 @@ import type { ListPart } from "../tools/fit/list-fault.ts";
 import type { ServerConfig } from "./config/config.ts";
 import type { GatewayLog } from "./log.ts";
 import { hideInData } from "./safe-log.ts";
-import { type Listed, listParts } from "./upstream/list-keeper.ts";
+import { type Listed, listParts } from "./upstream/known-lists.ts";
 import { createPrivateFile, readPrivateFile, writePrivateFileAsync } from "./user-files.ts";
 
 interface ListMemoryOptions {

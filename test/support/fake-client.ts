@@ -1,7 +1,7 @@
 import { createDeferred } from "../../src/async/deferred.ts";
 import type { Client } from "../../src/client/client.ts";
 import type { Agreement } from "../../src/client/conversation.ts";
-import type { OpenClient } from "../../src/gateway/upstream/line.ts";
+import type { OpenClient } from "../../src/gateway/upstream/line-life.ts";
 import type { CacheHints, Prompt, Resource, ResourceTemplate, Tool } from "../../src/mcp/types.ts";
 import type { ListFault } from "../../src/tools/fit/list-fault.ts";
 import type { Change } from "../../src/tools/provider.ts";

@@ -2,7 +2,7 @@ import type { ServerConfig } from "../../src/gateway/config/config.ts";
 import { parseConfigValue } from "../../src/gateway/config/parse-config.ts";
 import { type GatewayServer, toMember } from "../../src/gateway/gateway-server.ts";
 import type { Health } from "../../src/gateway/upstream/health.ts";
-import type { Listed } from "../../src/gateway/upstream/list-keeper.ts";
+import type { Listed } from "../../src/gateway/upstream/known-lists.ts";
 import type { Tool } from "../../src/mcp/types.ts";
 import { anyone, Catalog } from "../../src/tools/compose/catalog.ts";
 import type { Collision } from "../../src/tools/compose/claims.ts";

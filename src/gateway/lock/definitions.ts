@@ -1,5 +1,5 @@
 import { type GatewayServer, instructionsOf } from "../gateway-server.ts";
-import { listParts } from "../upstream/list-keeper.ts";
+import { listParts } from "../upstream/known-lists.ts";
 import type { Approved, LockPart } from "./lock-file.ts";
 import { nameOf, type PinnedJson } from "./pins.ts";
 

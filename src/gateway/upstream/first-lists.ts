@@ -2,7 +2,7 @@ import { type Clock, waitFor } from "../../async/clock.ts";
 import { createDeferred } from "../../async/deferred.ts";
 import type { ListPart } from "../../tools/fit/list-fault.ts";
 import type { Health } from "./health.ts";
-import { type ListKeeper, listParts } from "./list-keeper.ts";
+import { type KnownLists, listParts } from "./known-lists.ts";
 
 interface FirstListsOptions {
   readonly clock: Clock;
@@ -10,7 +10,7 @@ interface FirstListsOptions {
   readonly firstListMs: number;
   /** How long a call waits that names something which may be the server's. */
   readonly startTimeoutMs: number;
-  readonly lists: Pick<ListKeeper, "first" | "fresh">;
+  readonly lists: Pick<KnownLists, "first" | "fresh">;
 }
 
 /**

@@ -12,10 +12,12 @@ import { RpcError } from "../../errors/rpc-error.ts";
 import type { Tool } from "../../mcp/types.ts";
 import { createVirtualClock, type VirtualClock } from "../../testing/virtual-clock.ts";
 import type { ListFault, ListPart } from "../../tools/fit/list-fault.ts";
-import { type Listed, ListKeeper, type ListKind } from "./list-keeper.ts";
+import { KnownLists, type Listed } from "./known-lists.ts";
+import { ListKeeper, type ListKind } from "./list-keeper.ts";
 
 interface Made {
   readonly keeper: ListKeeper;
+  readonly lists: KnownLists;
   readonly clock: VirtualClock;
   readonly told: (readonly ListKind[])[];
   readonly resources: string[];
@@ -26,16 +28,24 @@ function make({ known }: { readonly known?: Listed } = {}): Made {
   const clock = createVirtualClock(1_000_000);
   const told: (readonly ListKind[])[] = [];
   const resources: string[] = [];
+  const lists = new KnownLists({ remembered: known });
   const keeper = new ListKeeper({
     clock,
+    lists,
     gatherMs: 50,
     onListed: (changed) => {
       if (changed.length > 0) told.push(changed);
     },
     onResource: (uri) => resources.push(uri),
-    known,
   });
-  return { keeper, clock, told, resources, toolNames: () => keeper.listed.tools.map(({ name }) => name) };
+  return {
+    keeper,
+    lists,
+    clock,
+    told,
+    resources,
+    toolNames: () => lists.listed.tools.map(({ name }) => name),
+  };
 }
 
 const tools = (...names: readonly string[]): readonly Tool[] =>
@@ -47,8 +57,8 @@ const offering = (...names: readonly string[]): FakeAnswers => ({
 
 describe("listing", () => {
   test("everything is listed when a server comes up, and what changed is told", async () => {
-    const { keeper, told, toolNames } = make();
-    expect(keeper.isListed).toBe(false);
+    const { keeper, lists, told, toolNames } = make();
+    expect(lists.isListed).toBe(false);
     await keeper.begin(
       createFakeClient({
         ...offering("a", "b"),
@@ -57,19 +67,19 @@ describe("listing", () => {
       }).client,
     );
     expect(toolNames()).toEqual(["a", "b"]);
-    expect(keeper.listed).toMatchObject({ hints: { ttlMs: 5, cacheScope: "public" }, problems: [] });
+    expect(lists.listed).toMatchObject({ hints: { ttlMs: 5, cacheScope: "public" }, problems: [] });
     expect(told.flat().toSorted()).toEqual(["resources", "tools"]);
-    expect(keeper.isListed).toBe(true);
+    expect(lists.isListed).toBe(true);
   });
 
   test("the same lists of another process are the same arrays, and nothing is told", async () => {
-    const { keeper, told } = make();
+    const { keeper, lists, told } = make();
     await keeper.begin(createFakeClient(offering("a", "b")).client);
-    const { tools: before, prompts } = keeper.listed;
+    const { tools: before, prompts } = lists.listed;
     keeper.end();
     await keeper.begin(createFakeClient(offering("a", "b")).client);
-    expect(keeper.listed.tools).toBe(before);
-    expect(keeper.listed.prompts).toBe(prompts);
+    expect(lists.listed.tools).toBe(before);
+    expect(lists.listed.prompts).toBe(prompts);
     expect(told).toEqual([["tools"]]);
   });
 
@@ -83,43 +93,43 @@ describe("listing", () => {
   });
 
   test("a list that hangs hides neither the others nor what was known of it", async () => {
-    const { keeper, toolNames } = make();
+    const { keeper, lists, toolNames } = make();
     await keeper.begin(createFakeClient({ prompts: () => Promise.resolve([{ name: "p" }]) }).client);
     void keeper.begin(createFakeClient({ ...offering("a"), prompts: () => new Promise(() => {}) }).client);
     await turn();
     expect(toolNames()).toEqual(["a"]);
-    expect(keeper.listed.prompts).toEqual([{ name: "p" }]);
+    expect(lists.listed.prompts).toEqual([{ name: "p" }]);
   });
 });
 
 describe("what clients would refuse", () => {
   const fault = (part: ListPart, name: string): ListFault => ({ part, name, isLeftOut: true, reason: "odd" });
-  const namesOf = (keeper: ListKeeper): readonly string[] => keeper.listed.faults.map(({ name }) => name);
+  const namesOf = (lists: KnownLists): readonly string[] => lists.listed.faults.map(({ name }) => name);
 
   test("is known with the list it was found in, and until that list is another", async () => {
-    const { keeper } = make();
+    const { keeper, lists } = make();
     const fake = createFakeClient({ ...offering("a"), faults: [fault("tools", "x"), fault("prompts", "p")] });
     await keeper.begin(fake.client);
-    expect(namesOf(keeper)).toEqual(["x", "p"]);
+    expect(namesOf(lists)).toEqual(["x", "p"]);
     fake.answers.faults = [fault("tools", "y")];
     await keeper.refreshSince(["tools"], Number.POSITIVE_INFINITY);
-    expect(namesOf(keeper)).toEqual(["y", "p"]);
+    expect(namesOf(lists)).toEqual(["y", "p"]);
   });
 
   test("stays known while its list cannot be had", async () => {
-    const { keeper } = make();
+    const { keeper, lists } = make();
     const fake = createFakeClient({ ...offering("a"), faults: [fault("tools", "x")] });
     await keeper.begin(fake.client);
     fake.answers.faults = [];
     fake.answers.tools = () => Promise.reject(new Error("not now"));
     await keeper.refreshSince(["tools"], Number.POSITIVE_INFINITY);
-    expect(namesOf(keeper)).toEqual(["x"]);
+    expect(namesOf(lists)).toEqual(["x"]);
   });
 });
 
 describe("when a list fails", () => {
   test("the last good one stays, and the problem is told without addresses", async () => {
-    const { keeper, toolNames } = make();
+    const { keeper, lists, toolNames } = make();
     await keeper.begin(createFakeClient(offering("a")).client);
     const failing = createFakeClient({
       tools: () => Promise.reject(new HttpError(500, "https://host/s3cret", "s3cret")),
@@ -127,64 +137,64 @@ describe("when a list fails", () => {
     });
     await keeper.begin(failing.client);
     expect(toolNames()).toEqual(["a"]);
-    expect(keeper.listed.problems).toEqual([
+    expect(lists.listed.problems).toEqual([
       "its tools cannot be listed: it answered with HTTP status 500",
       "its resources cannot be listed: the database is away",
     ]);
   });
 
   test("the others are there all the same", async () => {
-    const { keeper, toolNames } = make();
+    const { keeper, lists, toolNames } = make();
     await keeper.begin(
       createFakeClient({ ...offering("a"), prompts: () => Promise.reject(new Error("no prompts")) }).client,
     );
     expect(toolNames()).toEqual(["a"]);
-    expect(keeper.listed.problems).toHaveLength(1);
+    expect(lists.listed.problems).toHaveLength(1);
   });
 
   test("a list that never came leaves nothing unconfirmed, unless it is that of the tools", async () => {
     const refuse = (): Promise<never> => Promise.reject(new RpcError("rpc.internal", "no database"));
-    const { keeper } = make();
+    const { keeper, lists } = make();
     await keeper.begin(createFakeClient({ ...offering("a"), resources: refuse }).client);
-    expect(keeper.listed).toMatchObject({
+    expect(lists.listed).toMatchObject({
       isConfirmed: true,
       problems: [expect.stringContaining("resources")],
     });
 
-    const { keeper: other } = make();
+    const { keeper: other, lists: otherLists } = make();
     await other.begin(createFakeClient({ tools: refuse }).client);
-    expect(other.listed.isConfirmed).toBe(false);
+    expect(otherLists.listed.isConfirmed).toBe(false);
   });
 
   test("a list that is known from before and cannot be had now is not confirmed", async () => {
-    const { keeper: first } = make();
+    const { keeper: first, lists: firstLists } = make();
     const resources = (): Promise<readonly [{ name: string; uri: string }]> =>
       Promise.resolve([{ name: "r", uri: "x:r" }]);
     await first.begin(createFakeClient({ ...offering("a"), resources }).client);
-    const { keeper } = make({ known: first.listed });
+    const { keeper, lists } = make({ known: firstLists.listed });
     const refuse = (): Promise<never> => Promise.reject(new RpcError("rpc.internal", "no database"));
     await keeper.begin(createFakeClient({ ...offering("a"), resources: refuse }).client);
-    expect(keeper.listed).toMatchObject({ isConfirmed: false, resources: [{ uri: "x:r" }] });
+    expect(lists.listed).toMatchObject({ isConfirmed: false, resources: [{ uri: "x:r" }] });
   });
 
   test("a server whose tools were never listed is not listed", async () => {
-    const { keeper } = make();
+    const { keeper, lists } = make();
     await keeper.begin(createFakeClient({ tools: () => Promise.reject(new Error("not yet")) }).client);
-    expect(keeper.isListed).toBe(false);
+    expect(lists.isListed).toBe(false);
   });
 
   test("a problem lasts until that list comes, whatever else is listed meanwhile", async () => {
-    const { keeper, clock } = make();
+    const { keeper, lists, clock } = make();
     const fake = createFakeClient({ prompts: () => Promise.reject(new Error("no prompts")) });
     await keeper.begin(fake.client);
     fake.announce({ kind: "tools" });
     await clock.advance(50);
-    expect(keeper.listed.problems).toHaveLength(1);
+    expect(lists.listed.problems).toHaveLength(1);
     delete fake.answers.prompts;
     fake.announce({ kind: "prompts" });
     await clock.advance(50);
     await turn();
-    expect(keeper.listed.problems).toEqual([]);
+    expect(lists.listed.problems).toEqual([]);
   });
 });
 
@@ -302,14 +312,14 @@ describe("the end of a server", () => {
   });
 
   test("while it lists keeps what its failing would say to itself", async () => {
-    const { keeper } = make();
+    const { keeper, lists } = make();
     const slow = createDeferred<readonly Tool[]>();
     const begun = keeper.begin(createFakeClient({ tools: () => slow.promise }).client);
     keeper.end();
     slow.reject(new Error("gone"));
     await begun;
-    expect(keeper.listed.problems).toEqual([]);
-    expect(keeper.isListed).toBe(false);
+    expect(lists.listed.problems).toEqual([]);
+    expect(lists.isListed).toBe(false);
   });
 });
 

@@ -4,9 +4,11 @@ import { UpstreamError } from "../../errors/upstream-error.ts";
 import type { Hearer } from "../../tools/provider.ts";
 import type { ServerConfig } from "../config/config.ts";
 import type { Audience, Audiences } from "./audience.ts";
+import type { Listed } from "./known-lists.ts";
 import type { CreateLine } from "./line-factory.ts";
 import { LineQueue } from "./line-queue.ts";
-import type { Listed, ListKind } from "./list-keeper.ts";
+import type { ListKind } from "./list-keeper.ts";
+import { OwnLines } from "./own-lines.ts";
 import { createPooledLine, type LineNews, type PooledLine } from "./pooled-line.ts";
 
 /** A client lent for one call. Give it back, once. */
@@ -28,10 +30,6 @@ interface PoolOptions extends LineNews {
   readonly known: Listed | undefined;
 }
 
-/** Most lines over HTTP besides that for everyone: each is a few kilobytes here and a session there. */
-const maxHttpLines = 256;
-/** Lines that were not used for so long, and that no session needs, are closed. */
-const idleMs = 5 * 60_000;
 /** How long a conversation may take to hear of a change that another heard of. */
 const relistMs = 500;
 /** How long a server that did not know the legacy era is not asked for it again. */
@@ -40,52 +38,41 @@ const retryLegacyMs = 10 * 60_000;
 /**
  * The lines to one server, by their audiences. One is for everyone and always kept up; the others are opened when a
  * caller of their audience comes. At the limit those that are idle are closed; when none is, calls wait their turn.
+ *
+ * It has many members because it decides all of one question: which line a caller's request goes to, and when.
  */
 export class Pool implements AsyncDisposable {
   readonly everyone: PooledLine;
   readonly #options: PoolOptions;
-  readonly #maxLines: number;
-  readonly #isHttp: boolean;
-  /** Whether a line serves one call at a time. */
-  readonly #isExclusive: boolean;
-  readonly #lines = new Set<PooledLine>();
+  readonly #own: OwnLines;
   readonly #queue: LineQueue<Audience, PooledLine>;
-  /** Lines that are over and not quite closed. */
-  readonly #closing = new Set<Promise<void>>();
   readonly #timers = new Set<() => void>();
   #modernOnlyUntil = 0;
-  #stopSweep: (() => void) | undefined;
   #isClosed = false;
 
   constructor(options: PoolOptions) {
     this.#options = options;
-    const { config, audiences } = options;
-    this.#isExclusive = config.sharing === "exclusive";
-    this.#isHttp = config.launch.kind === "http";
-    const { maxConnections } = config;
-    this.#maxLines = this.#isHttp
-      ? Math.max(maxHttpLines, maxConnections)
-      : Math.max(maxConnections, config.instances);
-    this.#queue = new LineQueue(config.name, options.clock, options.onWaiting);
+    const { config, audiences, clock, onWaiting } = options;
+    this.#own = new OwnLines({ config, clock, create: (audience) => this.#create(audience) });
+    this.#queue = new LineQueue(config.name, clock, onWaiting);
     this.everyone = this.#create(audiences.everyone);
   }
 
   /** Every line there is, that for everyone first. */
   get all(): readonly PooledLine[] {
-    return [this.everyone, ...this.#lines];
+    return [this.everyone, ...this.#own.all];
   }
 
   /** The line a caller uses, if there is one now. */
   find(caller: Hearer): PooledLine | undefined {
     const audience = this.#audienceOf(caller);
-    return audience === this.everyone.audience ? this.everyone : this.#findFor(audience);
+    return audience === this.everyone.audience ? this.everyone : this.#own.find(audience);
   }
 
   /** The line for a caller's lists; it is opened if there is none and there may be one more. */
   lineFor(caller: Hearer): PooledLine {
     if (this.#isExclusive) return this.everyone;
-    const found = this.find(caller);
-    const pooled = found ?? this.#open(this.#audienceOf(caller)) ?? this.everyone;
+    const pooled = this.find(caller) ?? this.#open(this.#audienceOf(caller)) ?? this.everyone;
     if (caller.session !== undefined) pooled.sessions.add(caller.session);
     return pooled;
   }
@@ -99,7 +86,7 @@ export class Pool implements AsyncDisposable {
 
   /** Lends a line for one call of a caller. Rejects when it cannot be had in time. */
   async lend(caller: Hearer, signal: AbortSignal): Promise<Lease> {
-    if (this.#isClosed) throw this.#stopped();
+    if (this.#isClosed) throw stopped(this.#options.config.name);
     if (!this.#options.audiences.hasOwners) await this.everyone.line.whenUp(signal);
     const audience = this.#audienceOf(caller);
     const pooled = this.#take(audience) ?? (await this.#queue.wait(audience, signal));
@@ -110,20 +97,18 @@ export class Pool implements AsyncDisposable {
   /** A session is over: the lines that only it used are closed, at once or when their calls end. */
   sessionEnded(session: object): void {
     this.everyone.sessions.delete(session);
-    for (const pooled of this.#lines) {
-      if (!pooled.sessions.delete(session) || pooled.audience.owner !== session) continue;
-      if (pooled.inUse === 0) this.#close(pooled);
-      else pooled.isEnding = true;
-    }
+    this.#own.sessionEnded(session);
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
     this.#isClosed = true;
-    this.#stopSweep?.();
     for (const stop of this.#timers) stop();
-    this.#queue.refuseAll(this.#stopped());
-    for (const pooled of this.#lines) this.#close(pooled);
-    await Promise.all([this.everyone.line[Symbol.asyncDispose](), ...this.#closing]);
+    this.#queue.refuseAll(stopped(this.#options.config.name));
+    await Promise.all([this.everyone.line[Symbol.asyncDispose](), this.#own[Symbol.asyncDispose]()]);
+  }
+
+  get #isExclusive(): boolean {
+    return this.#options.config.sharing === "exclusive";
   }
 
   #audienceOf(caller: Hearer): Audience {
@@ -151,20 +136,20 @@ export class Pool implements AsyncDisposable {
         told.onListed(pooled, changed);
         if (isEveryone && changed.length > 0) this.#refreshOthers(changed);
       },
-      isInVain: (pooled) => this.#isInVain(pooled),
+      isInVain: (pooled) => this.#isTrial(pooled) && isModern(pooled),
       onInVain: (pooled) => this.#giveUpLegacy(pooled),
     });
   }
 
   /** Not every conversation hears of changes: one that has not listed them by itself soon after another did is told to. */
   #refreshOthers(changed: readonly ListKind[]): void {
-    const { clock } = this.#options;
+    const { clock, audiences } = this.#options;
     const since = clock.now() - relistMs;
-    if (this.#options.audiences.hasOwners || this.#lines.size === 0) return;
-    const shared = [...this.#lines];
+    const shared = this.#own.all;
+    if (audiences.hasOwners || shared.length === 0) return;
     const stop = clock.timer(relistMs, () => {
       this.#timers.delete(stop);
-      for (const { lists } of shared) void lists.refreshSince(changed, since);
+      for (const { keeper } of shared) void keeper.refreshSince(changed, since);
     });
     this.#timers.add(stop);
   }
@@ -172,43 +157,13 @@ export class Pool implements AsyncDisposable {
   /** A line for one more call, which counts as in use from now on. */
   #take(audience: Audience): PooledLine | undefined {
     const isEveryone = audience === this.everyone.audience;
-    const pooled = isEveryone ? this.everyone : (this.#findFor(audience) ?? this.#open(audience));
+    const pooled = isEveryone ? this.everyone : (this.#own.find(audience) ?? this.#open(audience));
     if (pooled !== undefined) pooled.inUse++;
     return pooled;
   }
 
-  /** One that is up, if there is one; of several the one used last: its process may remember the caller. */
-  #findFor(audience: Audience): PooledLine | undefined {
-    let found: PooledLine | undefined;
-    for (const pooled of this.#lines) {
-      const isBusy = this.#isExclusive && pooled.inUse > 0;
-      if (pooled.audience !== audience || pooled.isEnding || isBusy) continue;
-      if (found === undefined || isBetter(pooled, found)) found = pooled;
-    }
-    return found;
-  }
-
   #open(audience: Audience): PooledLine | undefined {
-    if (this.#isClosed) return undefined;
-    const { clock } = this.#options;
-    const busy = [...this.#lines].filter(
-      ({ audience: { owner }, inUse }) => owner === audience.owner && inUse > 0,
-    );
-    // Where calls have lines to themselves, one owner must not take all of them: a call may wait for a person.
-    const limit = this.#maxLines - (this.#isExclusive ? Math.floor(this.#maxLines / 4) : 0);
-    if (busy.length >= limit || (this.#lines.size >= this.#maxLines && !this.#evict())) return undefined;
-    const pooled = this.#create(audience);
-    this.#lines.add(pooled);
-    this.#stopSweep ??= clock.timer(idleMs / 2, () => this.#sweep());
-    return pooled;
-  }
-
-  #evict(): boolean {
-    const idle = [...this.#lines].filter(({ inUse }) => inUse === 0);
-    const [first, ...others] = idle;
-    if (first === undefined) return false;
-    this.#close(others.reduce((oldest, each) => (each.usedAt < oldest.usedAt ? each : oldest), first));
-    return true;
+    return this.#isClosed ? undefined : this.#own.open(audience);
   }
 
   async #hand(pooled: PooledLine, signal: AbortSignal): Promise<Lease> {
@@ -216,7 +171,7 @@ export class Pool implements AsyncDisposable {
     const release = (isSpoiled = false): void => {
       if (!isLent) return;
       isLent = false;
-      // What its server asks later would be asked of the next caller.
+      // A later question of its server would be asked of the next caller.
       pooled.isEnding ||= isSpoiled && this.#isExclusive;
       this.#giveBack(pooled);
     };
@@ -237,57 +192,31 @@ export class Pool implements AsyncDisposable {
     return this.#hand(this.everyone, signal);
   }
 
-  /** Whether the line is there to find out if a modern server over HTTP knows the legacy era too. */
-  #isTrial({ audience }: PooledLine): boolean {
-    const { health } = this.everyone.line;
-    const isModern = health.kind === "up" && health.agreement.mode.kind === "modern";
-    return this.#isHttp && isModern && audience.era === "legacy" && !this.#options.audiences.hasOwners;
+  #giveBack(pooled: PooledLine): void {
+    pooled.inUse--;
+    pooled.usedAt = this.#options.clock.now();
+    if (pooled.isEnding) this.#own.end(pooled);
+    this.#queue.serve((audience) => this.#take(audience));
   }
 
-  #isInVain(pooled: PooledLine): boolean {
-    const { health } = pooled.line;
-    return this.#isTrial(pooled) && health.kind === "up" && health.agreement.mode.kind === "modern";
+  /** Whether the line is there to find out if a modern server over HTTP knows the legacy era too. */
+  #isTrial({ audience }: PooledLine): boolean {
+    const { config, audiences } = this.#options;
+    const isOverHttp = config.launch.kind === "http" && !audiences.hasOwners;
+    return isOverHttp && audience.era === "legacy" && isModern(this.everyone);
   }
 
   #giveUpLegacy(pooled: PooledLine): void {
     this.#modernOnlyUntil = this.#options.clock.now() + retryLegacyMs;
-    pooled.isEnding = true;
-    if (pooled.inUse === 0) this.#close(pooled);
-  }
-
-  #giveBack(pooled: PooledLine): void {
-    pooled.inUse--;
-    pooled.usedAt = this.#options.clock.now();
-    if (pooled.isEnding && pooled.inUse === 0) this.#close(pooled);
-    this.#queue.serve((audience) => this.#take(audience));
-  }
-
-  #sweep(): void {
-    const { clock } = this.#options;
-    for (const pooled of this.#lines) {
-      const isIdle = pooled.inUse === 0 && clock.now() - pooled.usedAt >= idleMs;
-      // A conversation that a session hears announcements on stays; a process does not.
-      if (isIdle && (!this.#isHttp || pooled.sessions.size === 0)) this.#close(pooled);
-    }
-    this.#stopSweep = this.#lines.size === 0 ? undefined : clock.timer(idleMs / 2, () => this.#sweep());
-  }
-
-  #close(pooled: PooledLine): void {
-    this.#lines.delete(pooled);
-    const closed: Promise<void> = pooled.line[Symbol.asyncDispose]().finally(() =>
-      this.#closing.delete(closed),
-    );
-    this.#closing.add(closed);
-  }
-
-  #stopped(): UpstreamError {
-    const { name } = this.#options.config;
-    const text = `${name} was removed, or the gateway is shutting down; the call was not sent.`;
-    return new UpstreamError("unavailable", text, { server: name, delivery: "not_sent" });
+    this.#own.end(pooled);
   }
 }
 
-function isBetter(one: PooledLine, other: PooledLine): boolean {
-  const isUp = one.line.client !== undefined;
-  return isUp === (other.line.client !== undefined) ? one.usedAt > other.usedAt : isUp;
+function isModern({ line: { health } }: PooledLine): boolean {
+  return health.kind === "up" && health.agreement.mode.kind === "modern";
+}
+
+function stopped(server: string): UpstreamError {
+  const text = `${server} was removed, or the gateway is shutting down; the call was not sent.`;
+  return new UpstreamError("unavailable", text, { server, delivery: "not_sent" });
 }

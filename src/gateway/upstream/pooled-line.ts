@@ -2,9 +2,10 @@ import type { Clock } from "../../async/clock.ts";
 import type { Client } from "../../client/client.ts";
 import { type Audience, describeAudience } from "./audience.ts";
 import type { Health } from "./health.ts";
+import { KnownLists, type Listed } from "./known-lists.ts";
 import type { CreateLine } from "./line-factory.ts";
 import type { Line } from "./line.ts";
-import { type Listed, ListKeeper, type ListKind } from "./list-keeper.ts";
+import { ListKeeper, type ListKind } from "./list-keeper.ts";
 import { Watches } from "./watches.ts";
 
 /** A line of the pool, and what the server lists on it. */
@@ -13,7 +14,9 @@ export interface PooledLine {
   /** Why there is such a line, for people. */
   readonly reason: string;
   readonly line: Line;
-  readonly lists: ListKeeper;
+  readonly lists: KnownLists;
+  /** Keeps the lists up to date. */
+  readonly keeper: ListKeeper;
   /** The resources that are watched on it. */
   watches: Watches;
   /** The client while the line is up, and the era it speaks. */
@@ -63,11 +66,11 @@ export const ownListMs = 2000;
 export function createPooledLine(audience: Audience, options: PooledLineOptions): PooledLine {
   const { isEveryone, known, clock, createLine } = options;
   const openedAt = clock.now();
-  const lists = new ListKeeper({
+  const lists = new KnownLists({ remembered: known, twin: options.twin });
+  const keeper = new ListKeeper({
     clock,
+    lists,
     gatherMs,
-    known,
-    twin: options.twin,
     onListed: (changed, isFirst) => {
       // A caller waits for the first list on its own line, and has seen no other.
       const isAwaited = isFirst && !isEveryone && clock.now() - openedAt < ownListMs;
@@ -82,13 +85,13 @@ export function createPooledLine(audience: Audience, options: PooledLineOptions)
     },
     onUp: (client) => {
       if (options.isInVain(pooled)) return options.onInVain(pooled);
-      if (options.lists) void lists.begin(client);
+      if (options.lists) void keeper.begin(client);
       pooled.watches.renew(client);
       options.onUp(pooled, client);
     },
     onHealth: (health, cause) => {
       pooled.era = health.kind === "up" ? health.agreement.mode.kind : undefined;
-      if (health.kind !== "up") lists.end();
+      if (health.kind !== "up") keeper.end();
       // A caller that watches something hears of it again without having to call first.
       if (health.kind === "down" && pooled.watches.size > 0) setImmediate(() => line.start());
       options.onHealth(pooled, health, cause);
@@ -99,6 +102,7 @@ export function createPooledLine(audience: Audience, options: PooledLineOptions)
     reason: describeAudience(audience, isEveryone),
     line,
     lists,
+    keeper,
     watches: new Watches(),
     client: undefined,
     era: undefined,

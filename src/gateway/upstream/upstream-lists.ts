@@ -1,10 +1,12 @@
+import { andThen, type Awaitable } from "../../async/awaitable.ts";
 import { type Clock, waitFor } from "../../async/clock.ts";
+import type { CallContext } from "../../tools/context.ts";
 import type { ListPart } from "../../tools/fit/list-fault.ts";
 import type { Hearer } from "../../tools/provider.ts";
 import type { ServerConfig } from "../config/config.ts";
 import { FirstLists } from "./first-lists.ts";
 import type { Health } from "./health.ts";
-import type { Listed, ListKeeper } from "./list-keeper.ts";
+import type { Listed } from "./known-lists.ts";
 import type { Pool } from "./pool.ts";
 import { ownListMs, type PooledLine } from "./pooled-line.ts";
 
@@ -52,6 +54,11 @@ export class UpstreamLists {
     await this.#firstLists.all();
   }
 
+  /** One of its lists for a caller, as far as it is known. */
+  list<Part extends ListPart>(context: CallContext, part: Part): Awaitable<Listed[Part]> {
+    return andThen(this.looked(context, part), () => this.listedFor(context)[part]);
+  }
+
   /**
    * A caller looks at a list: a lazy server that was never listed is started, and old lists are renewed in the background.
    * A promise means that the list is not known yet; it settles when it is, or when it was waited for long enough.
@@ -86,7 +93,7 @@ export class UpstreamLists {
     const { everyone } = this.#pool;
     if (everyone.client === undefined) return undefined;
     const pooled = this.#pool.lineFor(caller);
-    if (pooled === everyone || pooled.lists.isListed) return refresh(pooled.lists);
+    if (pooled === everyone || pooled.lists.isListed) return refresh(pooled);
     const until = this.#waitsUntil.get(pooled) ?? this.#clock.now() + ownListMs;
     this.#waitsUntil.set(pooled, until);
     const leftMs = until - this.#clock.now();
@@ -101,7 +108,7 @@ export class UpstreamLists {
   }
 }
 
-function refresh(lists: ListKeeper): undefined {
-  lists.refreshAfter(Math.max(staleMs, lists.listed.hints.ttlMs));
+function refresh({ lists, keeper }: PooledLine): undefined {
+  keeper.refreshAfter(Math.max(staleMs, lists.listed.hints.ttlMs));
   return undefined;
 }

@@ -62,6 +62,10 @@ function make(config: Partial<ServerConfig> = {}): Made {
       });
       const close = client.close.bind(client);
       const open = new Set<Deferred<ToolOutcome>>();
+      const end = async (): Promise<void> => {
+        for (const answer of open) answer.reject(gone);
+        await close();
+      };
       return Object.assign(client, {
         callTool: () => {
           const answer = createDeferred<ToolOutcome>();
@@ -69,10 +73,8 @@ function make(config: Partial<ServerConfig> = {}): Made {
           calls.push({ line, answer });
           return answer.promise;
         },
-        close: async () => {
-          for (const answer of open) answer.reject(gone);
-          await close();
-        },
+        close: end,
+        [Symbol.asyncDispose]: end,
       });
     },
     parking: new Parking({ clock }),

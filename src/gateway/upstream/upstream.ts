@@ -1,38 +1,28 @@
-import { andThen, type Awaitable } from "../../async/awaitable.ts";
+import type { Awaitable } from "../../async/awaitable.ts";
 import { type Clock, systemClock } from "../../async/clock.ts";
 import { AskHabits } from "../../client/ask-habits.ts";
 import type { Client } from "../../client/client.ts";
 import type { ConnectOptions } from "../../client/connect.ts";
-import { NotFoundError } from "../../errors/not-found-error.ts";
-import { RpcError, rpcCodes } from "../../errors/rpc-error.ts";
 import { UpstreamError } from "../../errors/upstream-error.ts";
-import type { CacheHints, CompletionResult } from "../../mcp/types.ts";
+import type { CacheHints } from "../../mcp/types.ts";
 import type { CallContext } from "../../tools/context.ts";
 import type { ListPart } from "../../tools/fit/list-fault.ts";
-import type {
-  Change,
-  CompletionProvider,
-  CompletionRequest,
-  Hearer,
-  PromptProvider,
-  Provider,
-  ResourceProvider,
-  ToolCall,
-  ToolOutcome,
-} from "../../tools/provider.ts";
+import type { Change, Hearer, Provider, ToolCall, ToolOutcome } from "../../tools/provider.ts";
 import type { Parking } from "../bridge/parking.ts";
 import type { ServerConfig } from "../config/config.ts";
 import type { LineStatus } from "../status.ts";
 import { Audiences } from "./audience.ts";
 import { describeHealth, type Health, measureAnswer } from "./health.ts";
+import type { Listed } from "./known-lists.ts";
 import { createLineFactory } from "./line-factory.ts";
 import type { Line } from "./line.ts";
-import type { Listed, ListKind } from "./list-keeper.ts";
-import { type Lease, Pool } from "./pool.ts";
+import type { ListKind } from "./list-keeper.ts";
+import { Pool } from "./pool.ts";
 import type { PooledLine } from "./pooled-line.ts";
-import { lacks, Requests } from "./requests.ts";
+import { Requests } from "./requests.ts";
 import type { StartSlots } from "./start-slots.ts";
 import { type Hide, isDoubtful, toUpstreamError } from "./to-upstream-error.ts";
+import { createUpstreamFacets } from "./upstream-facets.ts";
 import { UpstreamLists } from "./upstream-lists.ts";
 
 /** Something about a server behind the gateway changed, on one of its lines. */
@@ -61,13 +51,18 @@ interface UpstreamOptions {
   readonly onChange: (change: UpstreamChange) => void;
 }
 
-/** A server behind the gateway, as a provider: kept alive, with its last good lists, on as many lines as its callers need. */
+/**
+ * A server behind the gateway, as a provider: kept alive, with its last good lists, on as many lines as its callers need.
+ *
+ * It has many members because it is the front of four parts, which do the work: the pool of its lines, its lists, its
+ * requests and its other facets.
+ */
 export class Upstream implements Provider, AsyncDisposable {
   /** The part of it that concerns only how things are listed may be replaced while it runs. */
   config: ServerConfig;
-  readonly resources: ResourceProvider;
-  readonly prompts: PromptProvider;
-  readonly completion: CompletionProvider;
+  readonly resources: NonNullable<Provider["resources"]>;
+  readonly prompts: NonNullable<Provider["prompts"]>;
+  readonly completion: NonNullable<Provider["completion"]>;
   readonly pool: Pool;
   readonly #options: UpstreamOptions;
   readonly #clock: Clock;
@@ -86,7 +81,7 @@ export class Upstream implements Provider, AsyncDisposable {
     this.#habits = predecessor === undefined ? new AskHabits() : predecessor.#habits;
     const onWaiting = (): (() => void) => parking.wants(config.name, config.answerWithinMs);
     const audiences = new Audiences(config);
-    this.pool = new Pool({
+    const pool = new Pool({
       config,
       audiences,
       clock,
@@ -97,35 +92,30 @@ export class Upstream implements Provider, AsyncDisposable {
       onResource: (pooled, uri) => onChange({ kind: "resource", uri, pooled }),
       onUp: () => this.#restLater(),
       onHealth: (pooled, health, cause) => {
-        if (pooled === this.pool.everyone) this.#lists.note(health);
+        if (pooled === pool.everyone) lists.note(health);
         onChange({ kind: "health", health, cause, pooled });
       },
     });
-    const { everyone } = this.pool;
-    this.#lists = new UpstreamLists({ config, clock, firstListMs, pool: this.pool });
+    const { everyone } = pool;
+    const lists = new UpstreamLists({ config, clock, firstListMs, pool });
     // A caller that watches a resource goes on watching when the server is replaced.
     if (predecessor !== undefined) everyone.watches = predecessor.pool.everyone.watches;
     everyone.watches.onMissed = (uri) => onChange({ kind: "resource", uri, pooled: everyone });
-    this.#requests = new Requests({
-      server: config.name,
-      clock,
-      pool: this.pool,
-      parking,
-      isOne: audiences.isOne,
-      toFailure: (error, line) => this.#failed(error, line),
-      onEnded: () => this.#restLater(),
-    });
-    this.resources = {
-      listResources: async (context) => this.#list(context, "resources"),
-      listTemplates: async (context) => this.#list(context, "templates"),
-      readResource: async (request, context) => this.#requests.read(request, context),
-      watch: (uri, context) => this.#watch(uri, context),
+    const server = config.name;
+    const toFailure = (error: unknown, line: Line): unknown => {
+      if (isDoubtful(error)) line.doubt();
+      return toUpstreamError(server, error, options.hide);
     };
-    this.prompts = {
-      listPrompts: async (context) => this.#list(context, "prompts"),
-      getPrompt: async (request, context) => this.#requests.getPrompt(request, context),
-    };
-    this.completion = { complete: (request, context) => this.#complete(request, context) };
+    const told = { toFailure, onEnded: () => this.#restLater() };
+    const requests = new Requests({ server, clock, pool, parking, isOne: audiences.isOne, ...told });
+    const watchesForAll = config.sharing === "shared";
+    const facets = createUpstreamFacets({ server, pool, lists, requests, watchesForAll, ...told });
+    this.pool = pool;
+    this.#lists = lists;
+    this.#requests = requests;
+    this.resources = facets.resources;
+    this.prompts = facets.prompts;
+    this.completion = facets.completion;
   }
 
   get name(): string {
@@ -154,7 +144,7 @@ export class Upstream implements Provider, AsyncDisposable {
 
   /** Whether everything it lists is known, as it was last listed. */
   get isSettled(): boolean {
-    return this.pool.everyone.lists.isSettled;
+    return this.pool.everyone.keeper.isSettled;
   }
 
   /** Its processes, or its conversations over HTTP, each with its reason. */
@@ -202,7 +192,7 @@ export class Upstream implements Provider, AsyncDisposable {
   }
 
   listTools(context: CallContext): Awaitable<Listed["tools"]> {
-    return this.#list(context, "tools");
+    return this.#lists.list(context, "tools");
   }
 
   callTool(call: ToolCall, context: CallContext): Awaitable<ToolOutcome> {
@@ -230,53 +220,6 @@ export class Upstream implements Provider, AsyncDisposable {
     await this.pool[Symbol.asyncDispose]();
   }
 
-  #list<Part extends ListPart>(context: CallContext, part: Part): Awaitable<Listed[Part]> {
-    return andThen(this.looked(context, part), () => this.listedFor(context)[part]);
-  }
-
-  /** A resource is watched on the caller's line, once for all its callers. */
-  async #watch(uri: string, context: CallContext): Promise<() => void> {
-    const lease = await this.pool.lendListed(context, context.signal);
-    try {
-      const stop = await this.#watchOn(lease, uri, context);
-      return () => {
-        stop();
-        lease.release();
-        this.#restLater();
-      };
-    } catch (error) {
-      lease.release();
-      throw this.#failed(error, lease.pooled.line);
-    }
-  }
-
-  async #watchOn({ client, pooled }: Lease, uri: string, context: CallContext): Promise<() => void> {
-    const { everyone } = this.pool;
-    try {
-      return await pooled.watches.add(uri, client);
-    } catch (error) {
-      // Some servers watch for modern clients only, though they speak to legacy ones too.
-      const isUnknown = error instanceof RpcError && error.rpcCode === rpcCodes["rpc.method_not_found"];
-      const isLess = isUnknown || error instanceof NotFoundError;
-      if (pooled === everyone || !isLess || this.config.sharing !== "shared") throw error;
-    }
-    pooled.watchesElsewhere = true;
-    return everyone.watches.add(uri, await everyone.line.whenUp(context.signal));
-  }
-
-  async #complete(request: CompletionRequest, context: CallContext): Promise<CompletionResult> {
-    const { client, pooled, release } = await this.pool.lendListed(context, context.signal);
-    try {
-      if (client.completion === undefined) throw lacks(this.name, "completion");
-      return await client.completion.complete(request, context);
-    } catch (error) {
-      throw this.#failed(error, pooled.line);
-    } finally {
-      release();
-      this.#restLater();
-    }
-  }
-
   /** A lazy server that was not used for a while is stopped; its lists stay. */
   #restLater(): void {
     const { idleStopMs } = this.config;
@@ -285,10 +228,5 @@ export class Upstream implements Provider, AsyncDisposable {
     this.#stopIdle = this.#clock.timer(idleStopMs, () => {
       if (this.inFlight === 0 && this.pool.everyone.watches.size === 0) void this.pool.everyone.line.rest();
     });
-  }
-
-  #failed(error: unknown, line: Line): unknown {
-    if (isDoubtful(error)) line.doubt();
-    return toUpstreamError(this.name, error, this.#options.hide);
   }
 }

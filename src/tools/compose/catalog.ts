@@ -17,15 +17,6 @@ interface CatalogOptions {
   readonly onCollision?: (collision: Collision) => void;
 }
 
-/** The catalog for callers of one kind. */
-interface Edition {
-  readonly owners: Map<ListPart, Map<string, string>>;
-  /** The last merge of each list, and its sources. */
-  readonly known: Map<ListPart, { readonly parts: readonly unknown[]; readonly merged: Merged<unknown> }>;
-  /** Undefined when something changed since. */
-  current: Current | undefined;
-}
-
 interface Current {
   readonly snapshot: Snapshot;
   readonly views: Map<Policy, View>;
@@ -34,6 +25,107 @@ interface Current {
 /** Kinds of callers that are kept; beyond that the oldest edition is made anew when it is needed. */
 const maxEditions = 1024;
 
+/** All editions are made from this. */
+interface Basis {
+  members: readonly Member[];
+  /** Whether owners keep their names. */
+  areSettled: boolean;
+  readonly reservedFor: (() => ReservedFor) | undefined;
+  readonly report: (collisions: readonly Collision[]) => void;
+}
+
+/** One member and its lists for one caller. */
+interface Source {
+  readonly member: Member;
+  readonly lists: MemberLists;
+}
+
+/** The catalog for callers of one kind. */
+class Edition {
+  readonly #basis: Basis;
+  /** The edition without a caller, which this one follows in who owns a name; none for that one itself. */
+  readonly #general: readonly Edition[];
+  /** By list: who owns a name. */
+  readonly #owners = new Map<ListPart, Map<string, string>>();
+  /** By list: the last merge, and its sources. */
+  readonly #known = new Map<
+    ListPart,
+    { readonly parts: readonly unknown[]; readonly merged: Merged<unknown> }
+  >();
+  #current: Current | undefined;
+
+  constructor(basis: Basis, ...general: readonly Edition[]) {
+    this.#basis = basis;
+    this.#general = general;
+  }
+
+  /** The catalog for a caller of this kind now, made from the lists of all members if something changed. */
+  read(caller: Hearer): Current {
+    if (this.#current !== undefined) return this.#current;
+    // Who owns a name follows from the lists for everyone, so that it is the same for all callers.
+    for (const general of this.#general) general.read(anyone);
+    const { members, report } = this.#basis;
+    const snapshot = this.#make(members.map((member) => ({ member, lists: member.listsFor(caller) })));
+    report(snapshot.collisions);
+    return (this.#current = { snapshot, views: new Map() });
+  }
+
+  /** Something changed. */
+  outdated(): void {
+    this.#current = undefined;
+  }
+
+  #make(sources: readonly Source[]): Snapshot {
+    const merged = <Part extends ListPart>(
+      part: Part,
+      claimsOf: (member: Member, list: MemberLists[Part]) => readonly Claim<MemberLists[Part][number]>[],
+    ): Merged<MemberLists[Part][number]> => this.#merge(part, sources, claimsOf);
+    const tools = merged("tools", toolClaims);
+    const prompts = merged("prompts", ({ name: server, names }, list) =>
+      list.map((item) => {
+        const key = names.prompt(item.name);
+        return { key, item: rename(item, key), server, ownName: item.name };
+      }),
+    );
+    const resources = merged("resources", ({ name: server }, list) =>
+      list.map((item) => ({ key: item.uri, item, server, ownName: item.uri })),
+    );
+    const templates = merged("templates", ({ name: server }, list) =>
+      list.map((item) => ({ key: item.uriTemplate, item, server, ownName: item.uriTemplate })),
+    );
+    return {
+      tools: tools.claims,
+      prompts: prompts.claims,
+      resources: resources.contested,
+      templates: templates.contested,
+      withholds: new Map(sources.map(({ member, lists }) => [member.name, lists.withholds])),
+      // Two members may well offer the same resource; a name is another matter.
+      collisions: [...tools.collisions, ...prompts.collisions],
+    };
+  }
+
+  #merge<Part extends ListPart>(
+    part: Part,
+    sources: readonly Source[],
+    claimsOf: (member: Member, list: MemberLists[Part]) => readonly Claim<MemberLists[Part][number]>[],
+  ): Merged<MemberLists[Part][number]> {
+    const reservedFor = part === "tools" || part === "prompts" ? this.#basis.reservedFor?.() : undefined;
+    const listed = sources.flatMap(({ member, lists }) => [member.name, member.names, lists[part]]);
+    const parts = [reservedFor, ...listed];
+    const known = [this, ...this.#general].flatMap((edition) => edition.#known.get(part) ?? []);
+    const same = known.find((each) => isSame(each.parts, parts));
+    if (same !== undefined) return same.merged as Merged<MemberLists[Part][number]>;
+    const before = this.#basis.areSettled ? this.#owners.get(part) : undefined;
+    const agreed = this.#general.flatMap((edition) => [...(edition.#owners.get(part) ?? [])]);
+    const owners = new Map([...(before ?? []), ...agreed]);
+    const claims = sources.flatMap(({ member, lists }) => claimsOf(member, lists[part]));
+    const merged = merge(claims, owners, reservedFor);
+    this.#owners.set(part, owners);
+    this.#known.set(part, { parts, merged });
+    return merged;
+  }
+}
+
 /**
  * The things of all members, under names that do not collide. Made anew when something changed and a caller looks; a list
  * that did not change is the same array.
@@ -41,23 +133,23 @@ const maxEditions = 1024;
 export class Catalog {
   readonly #options: CatalogOptions;
   readonly #editions = new Map<unknown, Edition>();
-  /** The edition without a caller, which all others follow in who owns a name. */
-  readonly #general = createEdition();
-  readonly #reported = new Set<string>();
-  #members: readonly Member[] = [];
+  readonly #basis: Basis;
+  readonly #general: Edition;
   #byName: ReadonlyMap<string, Member> = new Map();
-  #isSettled = false;
 
   constructor(options: CatalogOptions) {
     this.#options = options;
+    const { reservedFor, onCollision } = options;
+    this.#basis = { members: [], areSettled: false, reservedFor, report: createReport(onCollision) };
+    this.#general = new Edition(this.#basis);
   }
 
   get members(): readonly Member[] {
-    return this.#members;
+    return this.#basis.members;
   }
 
   set members(members: readonly Member[]) {
-    this.#members = members;
+    this.#basis.members = members;
     this.#byName = new Map(members.map((member) => [member.name, member]));
     this.outdated();
   }
@@ -68,19 +160,14 @@ export class Catalog {
 
   /** A member's lists or names changed. */
   outdated(): void {
-    this.#general.current = undefined;
-    for (const edition of this.#editions.values()) edition.current = undefined;
+    this.#general.outdated();
+    for (const edition of this.#editions.values()) edition.outdated();
   }
 
   /** From now on an owner keeps its names, also when a member that comes before it turns up late. */
   settle(): void {
-    this.#isSettled = true;
+    this.#basis.areSettled = true;
     this.outdated();
-  }
-
-  /** Everything there is for a caller, whatever it may use of it. */
-  snapshotFor(caller: Hearer): Snapshot {
-    return this.#currentFor(caller).snapshot;
   }
 
   /** The part of the catalog that a policy leaves to a caller. The policies of callers are few and stay the same objects. */
@@ -92,82 +179,37 @@ export class Catalog {
     return view;
   }
 
+  /** Everything there is for a caller, whatever it may use of it. */
+  snapshotFor(caller: Hearer): Snapshot {
+    return this.#currentFor(caller).snapshot;
+  }
+
   #currentFor(caller: Hearer): Current {
     const kind = this.#options.kindOf(caller);
-    const edition = this.#editions.get(kind) ?? this.#addEdition(kind);
-    return (edition.current ??= { snapshot: this.#make(caller, edition), views: new Map() });
+    let edition = this.#editions.get(kind);
+    if (edition === undefined) {
+      const [oldest] = this.#editions.keys();
+      if (this.#editions.size >= maxEditions) this.#editions.delete(oldest);
+      this.#editions.set(kind, (edition = new Edition(this.#basis, this.#general)));
+    }
+    return edition.read(caller);
   }
+}
 
-  #addEdition(kind: unknown): Edition {
-    const [oldest] = this.#editions.keys();
-    if (this.#editions.size >= maxEditions) this.#editions.delete(oldest);
-    const edition = createEdition();
-    this.#editions.set(kind, edition);
-    return edition;
-  }
-
-  #make(caller: Hearer, edition: Edition): Snapshot {
-    // Who owns a name follows from the lists for everyone, so that it is the same for all callers.
-    if (edition !== this.#general)
-      this.#general.current ??= { snapshot: this.#make(anyone, this.#general), views: new Map() };
-    const sources = this.#members.map((member) => ({ member, lists: member.listsFor(caller) }));
-    const claimed = <Part extends ListPart>(
-      part: Part,
-      claimsOf: (member: Member, list: MemberLists[Part]) => readonly Claim<MemberLists[Part][number]>[],
-    ): Merged<MemberLists[Part][number]> => {
-      const reservedFor = part === "tools" || part === "prompts" ? this.#options.reservedFor?.() : undefined;
-      const listed = sources.flatMap(({ member, lists }) => [member.name, member.names, lists[part]]);
-      const parts = [reservedFor, ...listed];
-      const known = [edition, this.#general].flatMap((each) => each.known.get(part) ?? []);
-      const same = known.find((each) => isSame(each.parts, parts));
-      if (same !== undefined) return same.merged as Merged<MemberLists[Part][number]>;
-      const before = this.#isSettled ? edition.owners.get(part) : undefined;
-      const agreed = edition === this.#general ? undefined : this.#general.owners.get(part);
-      const owners = new Map([...(before ?? []), ...(agreed ?? [])]);
-      const merged = merge(
-        sources.flatMap(({ member, lists }) => claimsOf(member, lists[part])),
-        owners,
-        reservedFor,
-      );
-      edition.owners.set(part, owners);
-      edition.known.set(part, { parts, merged });
-      return merged;
-    };
-    const tools = claimed("tools", toolClaims);
-    const prompts = claimed("prompts", ({ name: server, names }, list) =>
-      list.map((item) => {
-        const key = names.prompt(item.name);
-        return { key, item: rename(item, key), server, ownName: item.name };
-      }),
-    );
-    const resources = claimed("resources", ({ name: server }, list) =>
-      list.map((item) => ({ key: item.uri, item, server, ownName: item.uri })),
-    );
-    const templates = claimed("templates", ({ name: server }, list) =>
-      list.map((item) => ({ key: item.uriTemplate, item, server, ownName: item.uriTemplate })),
-    );
-    // Two members may well offer the same resource; a name is another matter.
-    const collisions = [...tools.collisions, ...prompts.collisions];
-    this.#report(collisions);
-    return {
-      tools: tools.claims,
-      prompts: prompts.claims,
-      resources: resources.contested,
-      templates: templates.contested,
-      withholds: new Map(sources.map(({ member, lists }) => [member.name, lists.withholds])),
-      collisions,
-    };
-  }
-
-  #report(collisions: readonly Collision[]): void {
+/** Tells of each collision once. */
+function createReport(
+  onCollision: ((collision: Collision) => void) | undefined,
+): (collisions: readonly Collision[]) => void {
+  const reported = new Set<string>();
+  return (collisions) => {
     for (const collision of collisions) {
       const text = JSON.stringify(collision);
-      if (this.#reported.has(text)) continue;
-      if (this.#reported.size > 1000) this.#reported.clear();
-      this.#reported.add(text);
-      this.#options.onCollision?.(collision);
+      if (reported.has(text)) continue;
+      if (reported.size > 1000) reported.clear();
+      reported.add(text);
+      onCollision?.(collision);
     }
-  }
+  };
 }
 
 /** A caller of which nothing is known. */
@@ -180,10 +222,6 @@ export const anyone: Hearer = {
 
 function isSame(one: readonly unknown[], other: readonly unknown[]): boolean {
   return one.length === other.length && one.every((each, index) => each === other[index]);
-}
-
-function createEdition(): Edition {
-  return { owners: new Map(), known: new Map(), current: undefined };
 }
 
 function toolClaims({ name: server, names }: Member, tools: readonly Tool[]): readonly Claim<Tool>[] {

@@ -1,0 +1,74 @@
+import { availableParallelism } from "node:os";
+import type { Clock } from "../async/clock.ts";
+import { createGuardian } from "../transports/guardian.ts";
+import type { Parking } from "./bridge/parking.ts";
+import type { ServerConfig } from "./config/config.ts";
+import type { ListMemory } from "./list-memory.ts";
+import type { GatewayLog } from "./log.ts";
+import { createOpenServer } from "./open-server.ts";
+import { ServerWords, type Words } from "./server-words.ts";
+import { StartSlots } from "./upstream/start-slots.ts";
+import { Upstream, type UpstreamChange } from "./upstream/upstream.ts";
+
+export interface UpstreamFactoryOptions {
+  readonly parking: Parking;
+  readonly log: GatewayLog;
+  /** Takes the secrets of the config out of a text. */
+  readonly hide: (text: string) => string;
+  readonly clock: Clock;
+  /** Remembers what servers listed, between runs. */
+  readonly memory?: ListMemory | undefined;
+  /** How many processes start at the same time; by the cores of this machine. */
+  readonly maxStarts?: number | undefined;
+}
+
+interface NewUpstream {
+  readonly config: ServerConfig;
+  readonly firstListMs: number;
+  readonly predecessor: Upstream | undefined;
+  readonly onChange: (upstream: Upstream, change: UpstreamChange) => void;
+}
+
+/** Makes upstreams. They share the process that ends their children, the slots for starts, and the memory of lists. */
+export class UpstreamFactory {
+  readonly #options: UpstreamFactoryOptions;
+  readonly #guardian: ReturnType<typeof createGuardian>;
+  readonly #slots: StartSlots;
+  readonly #words = new Map<string, ServerWords>();
+
+  constructor(options: UpstreamFactoryOptions) {
+    const { clock, log, maxStarts = Math.max(4, 2 * availableParallelism()) } = options;
+    this.#options = options;
+    this.#guardian = createGuardian({ clock, onWarning: (text) => log.warn({}, text) });
+    this.#slots = new StartSlots({ clock, maxStarts });
+  }
+
+  create({ config, firstListMs, predecessor, onChange }: NewUpstream): Upstream {
+    const { parking, clock, hide, log, memory } = this.#options;
+    const words = new ServerWords();
+    this.#words.set(config.name, words);
+    const upstream: Upstream = new Upstream({
+      config,
+      firstListMs,
+      slots: this.#slots,
+      remembered: memory?.recall(config),
+      connect: createOpenServer(config, { log, clock, guardian: this.#guardian, words }),
+      parking,
+      clock,
+      hide,
+      predecessor,
+      onChange: (change) => onChange(upstream, change),
+    });
+    return upstream;
+  }
+
+  /** What the process of a server wrote besides messages; undefined for one that is no process. */
+  wordsOf(name: string): Words | undefined {
+    return this.#words.get(name);
+  }
+
+  /** A server was removed from the config. */
+  forget(name: string): void {
+    this.#words.delete(name);
+  }
+}

@@ -1,0 +1,102 @@
+import { type Backoff, createBackoff } from "../../async/backoff.ts";
+import { type Clock, sleep } from "../../async/clock.ts";
+import { ConnectError } from "../../errors/connect-error.ts";
+import type { Health } from "./health.ts";
+import type { StartGate } from "./start-gate.ts";
+import { toFailure } from "./to-reason.ts";
+
+export interface StartsOptions {
+  readonly server: string;
+  readonly clock: Clock;
+  readonly backoff?: Backoff;
+  readonly gate: StartGate;
+  /**
+   * Counts, for all lines of the server, the starts that did not last. It does not hold back lines that are kept alive, nor
+   * any line while started processes stay up.
+   */
+  readonly common?: StartGate | undefined;
+  /** Whether it is started again by itself when it was lost; else when it is needed next. */
+  readonly keepsAlive: boolean;
+}
+
+/** The starts of one line: when the next one may come, and how many failed. */
+export class Starts {
+  readonly #options: StartsOptions;
+  readonly #backoff: Backoff;
+  /** Something was started in this life. */
+  #hasStarted = false;
+  /** How many failed since it last was up for a while. */
+  failures = 0;
+  /** How many in a row ended because the server did not answer in time. */
+  timeouts = 0;
+  /** When the last one began. */
+  openedAt = 0;
+
+  constructor(options: StartsOptions) {
+    this.#options = options;
+    this.#backoff = options.backoff ?? createBackoff({ minMs: 500, maxMs: 30_000 });
+  }
+
+  /** A new life begins. Throws when the other lines of the server have seen that it does not last. */
+  begin(health: Health): void {
+    this.#hasStarted = false;
+    if (health.kind === "idle" && this.#commonMs > 0) throw tooOften(this.#options.server);
+  }
+
+  /** Waits until it may be started. Timers may be a little early, so the time is looked at again. */
+  async untilDue(health: Health, signal: AbortSignal): Promise<void> {
+    const { clock } = this.#options;
+    const nextTryAt = health.kind === "down" ? health.nextTryAt : 0;
+    for (;;) {
+      const waitMs = Math.max(this.#delayMs, nextTryAt - clock.now());
+      if (waitMs <= 0 || signal.aborted) break;
+      await sleep(waitMs, clock, signal).catch(() => {});
+    }
+    this.openedAt = clock.now();
+  }
+
+  /** A process is about to be started. Throws when there were too many lately. */
+  note(): void {
+    if (this.#delayMs > 0) throw tooOften(this.#options.server);
+    this.#options.gate.note();
+    this.#hasStarted = true;
+    this.openedAt = this.#options.clock.now();
+  }
+
+  /** The server is up. */
+  succeeded(): void {
+    this.timeouts = 0;
+  }
+
+  /** The server was up for a while: earlier failures count no more. */
+  lasted(): void {
+    this.#backoff.reset();
+    this.failures = 0;
+  }
+
+  /** The server could not be started, or is gone. `ownDelayMs` is waited for instead of the back-off, for a server that lasted. */
+  failed(cause: unknown, ownDelayMs?: number): Health {
+    this.failures++;
+    if (ownDelayMs === undefined && this.#hasStarted) this.#options.common?.note();
+    const since = this.#options.clock.now();
+    const gateMs = this.#delayMs;
+    const nextTryAt = since + Math.max(gateMs, ownDelayMs ?? this.#backoff.next());
+    const failure = toFailure(cause);
+    this.timeouts = failure.code === "no_answer" ? this.timeouts + 1 : 0;
+    return { kind: "down", since, ...failure, nextTryAt, isBroken: gateMs > 0 };
+  }
+
+  get #delayMs(): number {
+    return Math.max(this.#options.gate.delayMs, this.#commonMs);
+  }
+
+  /** How long the next start has to wait because of the other lines. */
+  get #commonMs(): number {
+    const { common, keepsAlive } = this.#options;
+    return keepsAlive ? 0 : (common?.delayMs ?? 0);
+  }
+}
+
+function tooOften(server: string): ConnectError {
+  return new ConnectError(server, "it was started too often lately");
+}

@@ -1,0 +1,95 @@
+import { NotFoundError } from "../../errors/not-found-error.ts";
+import { RpcError, rpcCodes } from "../../errors/rpc-error.ts";
+import type { CallContext } from "../../tools/context.ts";
+import type { Provider } from "../../tools/provider.ts";
+import type { Line } from "./line.ts";
+import type { Lease, Pool } from "./pool.ts";
+import { lacks, type Requests } from "./requests.ts";
+import type { UpstreamLists } from "./upstream-lists.ts";
+
+interface UpstreamFacetsOptions {
+  /** The name of the server. */
+  readonly server: string;
+  readonly pool: Pool;
+  readonly lists: UpstreamLists;
+  readonly requests: Requests;
+  /** Whether callers that cannot watch on their own line may watch on that for everyone. */
+  readonly watchesForAll: boolean;
+  /** What the caller is told of a failure on a line. */
+  readonly toFailure: (error: unknown, line: Line) => unknown;
+  /** Told when a request or a watch has ended. */
+  readonly onEnded: () => void;
+}
+
+/** The resources, prompts and completion of a server behind the gateway. */
+export function createUpstreamFacets(
+  options: UpstreamFacetsOptions,
+): Required<Pick<Provider, "resources" | "prompts" | "completion">> {
+  const { server, pool, lists, requests, toFailure, onEnded } = options;
+
+  /** Uses the line of a caller's lists. It stays lent until `release` is called, or until the use fails. */
+  const lent = async <T>(
+    context: CallContext,
+    use: (lease: Lease, release: () => void) => Promise<T>,
+  ): Promise<T> => {
+    const lease = await pool.lendListed(context, context.signal);
+    const release = (): void => {
+      lease.release();
+      onEnded();
+    };
+    try {
+      return await use(lease, release);
+    } catch (error) {
+      release();
+      throw toFailure(error, lease.pooled.line);
+    }
+  };
+
+  return {
+    resources: {
+      listResources: async (context) => lists.list(context, "resources"),
+      listTemplates: async (context) => lists.list(context, "templates"),
+      readResource: async (request, context) => requests.read(request, context),
+      // A resource is watched on the caller's line, once for all its callers.
+      watch: (uri, context) =>
+        lent(context, async (lease, release) => {
+          const stop = await watchOn(lease, uri, context, options);
+          return () => {
+            stop();
+            release();
+          };
+        }),
+    },
+    prompts: {
+      listPrompts: async (context) => lists.list(context, "prompts"),
+      getPrompt: async (request, context) => requests.getPrompt(request, context),
+    },
+    completion: {
+      complete: (request, context) =>
+        lent(context, async ({ client }, release) => {
+          if (client.completion === undefined) throw lacks(server, "completion");
+          const completed = await client.completion.complete(request, context);
+          release();
+          return completed;
+        }),
+    },
+  };
+}
+
+async function watchOn(
+  { client, pooled }: Lease,
+  uri: string,
+  { signal }: CallContext,
+  { pool: { everyone }, watchesForAll }: UpstreamFacetsOptions,
+): Promise<() => void> {
+  try {
+    return await pooled.watches.add(uri, client);
+  } catch (error) {
+    // Some servers watch for modern clients only, though they speak to legacy ones too.
+    const isUnknown = error instanceof RpcError && error.rpcCode === rpcCodes["rpc.method_not_found"];
+    const isLess = isUnknown || error instanceof NotFoundError;
+    if (pooled === everyone || !isLess || !watchesForAll) throw error;
+  }
+  pooled.watchesElsewhere = true;
+  return everyone.watches.add(uri, await everyone.line.whenUp(signal));
+}
