@@ -10,6 +10,7 @@ import {
   UsageError,
 } from "./command.ts";
 import { toComplaint } from "./complaint.ts";
+import { hideEnvironment } from "./hide-environment.ts";
 import { note, print } from "./print.ts";
 import { readVersion } from "./version.ts";
 
@@ -30,6 +31,9 @@ async function main(args: readonly string[]): Promise<number> {
   if (info === "help") return say(await describeFirst(args));
   if (word === "help") return say(await describeTopic(rest[0]));
   const command = await loadCommand(word);
+  const seen = hideEnvironment();
+  if (seen !== undefined && word === "serve")
+    await note(`junctor: warning: servers can read the variables of this process: ${seen}\n`);
   return command.run(parseCommandLine(rest, command));
 }
 
