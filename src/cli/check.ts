@@ -5,7 +5,7 @@ import { createHide, hideInData } from "../gateway/safe-log.ts";
 import type { ServerStatus } from "../gateway/status.ts";
 import { defined } from "../options/defined.ts";
 import { type Collision, describeCollision } from "../tools/compose/claims.ts";
-import { type Command, UsageError, configFlag } from "./command.ts";
+import { type Command, UsageError, configFlags } from "./command.ts";
 import { findConfigFile, usualFiles } from "./config-file.ts";
 import { watchInterrupt } from "./interrupt.ts";
 import { toMeasureMs, toPatient } from "./patience.ts";
@@ -36,7 +36,7 @@ export const check: Command = {
   summary:
     "Check a config: start or reach every server, and say what each speaks, offers, and what is wrong.",
   flags: {
-    config: configFlag,
+    ...configFlags,
     json: { help: "the same as one JSON object: file, servers, collisions, warnings" },
     timeout: {
       value: "SECONDS",

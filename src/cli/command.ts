@@ -131,9 +131,9 @@ export function parsePort(flag: string, value: string): number {
 }
 
 /** How a config is named. */
-export const configFlag: Flag = {
-  value: "FILE",
-  help: "a file with mcpServers or servers, as Claude, Cursor or VS Code write it",
+export const configFlags: Flags = {
+  config: { value: "FILE", help: "a file with mcpServers or servers, as Claude, Cursor or VS Code write it" },
+  "unsafe-config": { help: "use the config though other users may write it" },
 };
 
 /** The person at the terminal wrote something we cannot do; one line, exit code 2. */

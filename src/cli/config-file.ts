@@ -3,6 +3,7 @@ import { parseConfigFile, readConfigText } from "../gateway/config/config-file.t
 import type { GatewayConfig } from "../gateway/config/config.ts";
 import { assertAgreed } from "./agreements.ts";
 import type { Parsed } from "./command.ts";
+import { checkConfigPlace } from "./config-place.ts";
 import { note } from "./print.ts";
 
 /** Where a config is looked for when none is named. */
@@ -15,8 +16,9 @@ export interface ConfigFile {
 }
 
 /** Reads the config a command line names. What is odd in it is told on standard error. */
-export async function readConfigFile(file: string): Promise<ConfigFile> {
-  return toConfigFile(file, readConfigText(file));
+export async function readConfigFile(parsed: Parsed): Promise<ConfigFile> {
+  const file = parsed.valueOf("config") ?? "";
+  return toConfigFile(file, readConfigText(file), parsed.has("unsafe-config"));
 }
 
 /**
@@ -24,20 +26,21 @@ export async function readConfigFile(file: string): Promise<ConfigFile> {
  * undefined. `mayAsk` is false where the standard input is not the person's.
  */
 export async function findConfigFile(parsed: Parsed, mayAsk = true): Promise<ConfigFile | undefined> {
-  const named = parsed.valueOf("config");
-  if (named !== undefined) return readConfigFile(named);
+  if (parsed.has("config")) return readConfigFile(parsed);
   const file = usualFiles.find((name) => existsSync(name));
   if (file === undefined) return undefined;
   // What was agreed to is what is used: the file is read once.
   const text = readConfigText(file);
-  const found = await toConfigFile(file, text);
+  const found = await toConfigFile(file, text, parsed.has("unsafe-config"));
   await assertAgreed({ file, text }, mayAsk);
   return found;
 }
 
-async function toConfigFile(file: string, text: string): Promise<ConfigFile> {
+async function toConfigFile(file: string, text: string, isTrusted: boolean): Promise<ConfigFile> {
   const config = parseConfigFile(file, text, process.env);
-  for (const { path, message } of config.warnings)
+  const places = [file, ...config.middleware].flatMap((path) => checkConfigPlace(path, isTrusted));
+  const odd = [...config.warnings, ...places.map((message) => ({ path: "", message }))];
+  for (const { path, message } of odd)
     await note(`junctor: warning: ${[file, path, message].filter(Boolean).join(": ")}\n`);
   return { file, config };
 }

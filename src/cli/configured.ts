@@ -4,7 +4,7 @@ import { createHide, hideInData } from "../gateway/safe-log.ts";
 import { isNamedFor } from "../gateway/server-names.ts";
 import { nearest, suggest } from "../options/nearest.ts";
 import { type Naming, defaultNaming, prefixOf } from "../tools/compose/namespace.ts";
-import { UsageError } from "./command.ts";
+import { type Parsed, UsageError } from "./command.ts";
 import { readConfigFile } from "./config-file.ts";
 import type { CommandDeadline, Destination } from "./destination.ts";
 import { toPatient } from "./patience.ts";
@@ -18,13 +18,13 @@ export interface Wanted {
   readonly tool?: string | undefined;
 }
 
-/** One server of a config, or several behind a gateway in this process. Those that are not wanted are not started. */
+/** One server of the config that is named, or several behind a gateway in this process. Those that are not wanted are not started. */
 export async function openConfigured(
-  file: string,
+  parsed: Parsed,
   { server, tool }: Wanted,
   deadline: CommandDeadline | undefined,
 ): Promise<Destination> {
-  const { config } = await readConfigFile(file);
+  const { file, config } = await readConfigFile(parsed);
   if (server !== undefined) return toDestination(findServer(config, server, file), config, deadline);
   const wanted = tool === undefined ? config.servers : findOwners(config, tool, file);
   const { servers, firstListMs } = toPatient(wanted, deadline?.timeoutMs);

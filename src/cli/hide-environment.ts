@@ -32,8 +32,9 @@ export function hideEnvironment(): string | undefined {
 function findBlock(): { readonly start: number; readonly size: number } {
   const stat = readFileSync("/proc/self/stat", "latin1");
   const fields = stat.slice(stat.lastIndexOf(")") + 2).split(" ");
-  const [start = 0, end = 0] = [Number(fields[47]), Number(fields[48])];
-  if (start === 0 || end < start) throw new Error("/proc/self/stat does not say where the variables are");
+  const start = Number(fields[47]);
+  const end = Number(fields[48]);
+  if (!(start > 0 && end >= start)) throw new Error("/proc/self/stat does not say where the variables are");
   return { start, size: end - start };
 }
 

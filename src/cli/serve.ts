@@ -11,7 +11,7 @@ import { listenHttp } from "../transports/http/server/node.ts";
 import { isLoopback } from "../transports/loopback.ts";
 import { serveStdio } from "../transports/stream.ts";
 import { listenTcp } from "../transports/tcp.ts";
-import { type Command, type Parsed, UsageError, configFlag, parsePort } from "./command.ts";
+import { type Command, type Parsed, UsageError, configFlags, parsePort } from "./command.ts";
 import { type ConfigFile, findConfigFile } from "./config-file.ts";
 import { createDemoRegistry } from "./demo.ts";
 import { type FollowedConfig, followConfig, type ReloadChoice, reloadChoices } from "./follow-config.ts";
@@ -29,7 +29,7 @@ export const serve: Command = {
   summary:
     "Serve MCP servers behind one endpoint; without a config, the demo tools echo, add, countdown, greet.",
   flags: {
-    config: configFlag,
+    ...configFlags,
     host: { value: "HOST", help: "the address to listen on (default 127.0.0.1)" },
     port: { value: "PORT", help: "the HTTP port (default 7780; 0 picks a free one)" },
     stdio: { help: "on standard input and output instead, for a client that starts us" },

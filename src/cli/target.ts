@@ -1,4 +1,4 @@
-import { type Flags, type Parsed, UsageError, configFlag } from "./command.ts";
+import { type Flags, type Parsed, UsageError, configFlags } from "./command.ts";
 import type { Wanted } from "./configured.ts";
 import { type CommandDeadline, type Destination, startDeadline } from "./destination.ts";
 
@@ -7,7 +7,8 @@ const defaultUrl = "http://127.0.0.1:7780/mcp";
 
 /** The flags of every command that talks to a server. */
 export const targetFlags: Flags = {
-  config: { ...configFlag, help: "a config: the servers of it that are needed, or the one that is named" },
+  ...configFlags,
+  config: { value: "FILE", help: "a config: the servers of it that are needed, or the one that is named" },
   header: { value: "NAME:VALUE", help: "a header for every HTTP request; may be repeated" },
   env: {
     value: "NAME[=VALUE]",
@@ -24,14 +25,13 @@ export const targetFlags: Flags = {
  * a config. The time for the command runs from here.
  */
 export async function parseDestination(parsed: Parsed, wanted: Wanted): Promise<Destination> {
-  const file = parsed.valueOf("config");
-  if (file === undefined) return parseTarget(parsed, wanted.server);
+  if (!parsed.has("config")) return parseTarget(parsed, wanted.server);
   if (parsed.command !== undefined) throw new UsageError("name the servers once: with --config or after --");
   const stray = ["header", "env"].find((flag) => parsed.has(flag));
   if (stray !== undefined)
     throw new UsageError(`--${stray} is not for servers of a config: write it there, or leave out --config`);
   const deadline = parseDeadline(parsed);
-  return (await import("./configured.ts")).openConfigured(file, wanted, deadline);
+  return (await import("./configured.ts")).openConfigured(parsed, wanted, deadline);
 }
 
 function parseDeadline(parsed: Parsed): CommandDeadline | undefined {

@@ -7,7 +7,7 @@ import { type Approved, type Lock, readLock, writeLock } from "../gateway/lock/l
 import { suggest } from "../options/nearest.ts";
 import { guardVariable } from "../transports/guardian.ts";
 import { isAccepted } from "./agreements.ts";
-import { type Command, configFlag, type Parsed, UsageError } from "./command.ts";
+import { type Command, configFlags, type Parsed, UsageError } from "./command.ts";
 import { type ConfigFile, findConfigFile, usualFiles } from "./config-file.ts";
 import { watchInterrupt } from "./interrupt.ts";
 import { describeChange, diffDefinitions } from "./lock-diff.ts";
@@ -23,7 +23,7 @@ export const trust: Command = {
     "Approve what servers offer: show what is new, changed or gone since, ask, and write junctor.lock.",
   operands: "[SERVER…]",
   flags: {
-    config: configFlag,
+    ...configFlags,
     yes: { help: "approve without asking", short: "y" },
     timeout: {
       value: "SECONDS",

@@ -105,7 +105,7 @@ export async function startGateway(
   options: StartOptions = {},
 ): Promise<RunningGateway> {
   const { clock = systemClock, file = "config", memoryFolder: folder } = options;
-  const { firstListMs = first.firstListMs } = options;
+  const { startsWhen, firstListMs = first.firstListMs } = options;
   const { local = {}, unnamed = "refused", seal = createSeal({ now: () => clock.now() }) } = options;
   let config = first;
   const hide = createHide(() => config.secrets);
@@ -140,7 +140,6 @@ export async function startGateway(
   const shared = { catalog, parking, kinds, log, hide, clock, pins: () => pins };
   const fleet = new Fleet({ ...shared, local, memory, maxStarts, onChange: changes.report, onListed });
 
-  const { startsWhen } = options;
   const have = (): Promise<void> => fleet.have(config.servers, toNaming(config), firstListMs);
   let isReady = false;
   const ready = (startsWhen === undefined ? have() : startsWhen.then(have)).then(() => {

@@ -1,6 +1,6 @@
 // A config that was found, and not named, is used once a person agreed to it.
 import { spawnSync } from "node:child_process";
-import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { chmodSync, existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
@@ -56,6 +56,16 @@ describe("without a terminal", () => {
     expect(stdout).toMatch(/^mine +up /m);
     // One of its servers is off, because a variable is not set.
     expect(code).toBe(1);
+  });
+
+  test.skipIf(process.platform === "win32")("a config that every user may write starts nothing", async () => {
+    write("mcp.json");
+    chmodSync(join(cwd, "mcp.json"), 0o666);
+    const { code, stderr } = await junctor(["check", "--config", "mcp.json"], { cwd });
+    expect(stderr).toContain("may be written by every user, who then decide what is started");
+    expect([code, isStarted()]).toEqual([2, false]);
+    const { stdout } = await junctor(["check", "--config", "mcp.json", "--unsafe-config"], { cwd });
+    expect(stdout).toMatch(/^mine +up /m);
   });
 
   test("serve without a config has the demo tools, and check says what it looked for", async () => {

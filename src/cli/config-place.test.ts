@@ -1,0 +1,73 @@
+import {
+  chmodSync,
+  chownSync,
+  mkdirSync,
+  mkdtempSync,
+  realpathSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { checkConfigPlace } from "./config-place.ts";
+
+let folder: string;
+let file: string;
+beforeEach(() => {
+  folder = realpathSync(mkdtempSync(join(tmpdir(), "junctor-place-")));
+  mkdirSync(join(folder, "inner"));
+  file = join(folder, "inner", "mcp.json");
+  writeFileSync(file, "{}");
+  chmodSync(file, 0o644);
+});
+afterEach(() => rmSync(folder, { recursive: true }));
+
+describe.skipIf(process.platform === "win32")("a config", () => {
+  test("of this user, in folders of its own below a sticky one, is used", () => {
+    expect(checkConfigPlace(file, false)).toEqual([]);
+  });
+
+  test.each([
+    ["file", 0o666],
+    ["folder", 0o777],
+    ["folder above", 0o777],
+  ])("whose %s every user may write is refused, and used if the person says so", (what, mode) => {
+    const path = { file, folder: join(folder, "inner"), "folder above": folder }[what] ?? "";
+    chmodSync(path, mode);
+    const message = `${what === "file" ? path : `its folder ${path}`} may be written by every user, who then decide what is started: run chmod o-w ${path}, or write --unsafe-config`;
+    expect(() => checkConfigPlace(file, false)).toThrow(`${file}: ${message}`);
+    expect(checkConfigPlace(file, true)).toEqual([]);
+  });
+
+  test("in a folder for everybody with the sticky bit is used", () => {
+    chmodSync(join(folder, "inner"), 0o1777);
+    expect(checkConfigPlace(file, false)).toEqual([]);
+  });
+
+  test("that is a link is judged by what it leads to", () => {
+    const link = join(folder, "link.json");
+    symlinkSync(file, link);
+    expect(checkConfigPlace(link, false)).toEqual([]);
+    chmodSync(file, 0o666);
+    expect(() => checkConfigPlace(link, false)).toThrow(`${file} may be written by every user`);
+  });
+
+  test("that does not exist, or is a pipe, is left to those who read it", () => {
+    expect(checkConfigPlace(join(folder, "missing"), false)).toEqual([]);
+    expect(checkConfigPlace("/dev/null/x", false)).toEqual([]);
+  });
+
+  const isRoot = process.getuid?.() === 0;
+  test.runIf(isRoot)("of another user is refused, and of another group it is a warning", () => {
+    chownSync(file, 0, 12_345);
+    chmodSync(file, 0o664);
+    expect(checkConfigPlace(file, false)).toEqual([
+      `${file} may be written by the users of its group, who then decide what is started: run chmod g-w ${file}`,
+    ]);
+    chownSync(file, 12_345, 0);
+    expect(() => checkConfigPlace(file, false)).toThrow(`${file} belongs to another user`);
+    expect(() => checkConfigPlace(file, true)).not.toThrow();
+  });
+});

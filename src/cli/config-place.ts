@@ -1,0 +1,76 @@
+import { lstatSync, realpathSync, type Stats } from "node:fs";
+import { dirname, resolve } from "node:path";
+import { ConfigError } from "../errors/config-error.ts";
+
+/** Another user who may write a file, or replace it. */
+interface Writer {
+  readonly path: string;
+  readonly isFolder: boolean;
+  /** `group` may be harmless: often the user is alone in it. */
+  readonly who: "owner" | "others" | "group";
+}
+
+/**
+ * Makes sure that no other user decides what a config starts: the file, every folder above it, and the links on the way must
+ * belong to this user or root, and not be writable for everybody. Gives warnings for what a group may write. Throws a
+ * `ConfigError` that says what to do. On Windows there is nothing to see by these means.
+ */
+export function checkConfigPlace(file: string, isTrusted: boolean): readonly string[] {
+  if (process.getuid === undefined) return [];
+  const writers = findWriters(file, process.getuid());
+  const wrong = writers.filter(({ who }) => who !== "group" && !isTrusted);
+  if (wrong.length > 0)
+    throw new ConfigError(
+      file,
+      wrong.map((writer) => ({ path: "", message: describe(writer) })),
+    );
+  return writers.filter(({ who }) => who === "group").map(describe);
+}
+
+function findWriters(file: string, user: number): readonly Writer[] {
+  return listPlaces(file).flatMap(({ path, stats }): readonly Writer[] => {
+    const isFolder = stats.isDirectory();
+    const { mode, uid, gid } = stats;
+    if (uid !== user && uid !== 0) return [{ path, isFolder, who: "owner" }];
+    // In a folder with the sticky bit, such as /tmp, only the owner of a file may replace it. Links have no mode of their own.
+    if (stats.isSymbolicLink() || (isFolder && (mode & 0o1000) !== 0)) return [];
+    if ((mode & 0o002) !== 0) return [{ path, isFolder, who: "others" }];
+    // Many systems give each user a group of the same number.
+    return (mode & 0o020) !== 0 && gid !== user && gid !== 0 ? [{ path, isFolder, who: "group" }] : [];
+  });
+}
+
+interface Place {
+  readonly path: string;
+  readonly stats: Stats;
+}
+
+/** The file, what it leads to if it is a link, and every folder above them. */
+function listPlaces(file: string): readonly Place[] {
+  const named = resolve(file);
+  const real = toRealPath(named);
+  // A pipe has no place, and what is missing is reported by those who read it.
+  if (real === undefined) return [];
+  const paths = new Set([named, real]);
+  for (const start of [realpathSync(dirname(named)), dirname(real)])
+    for (let path = start; !paths.has(path); path = dirname(path)) paths.add(path);
+  return [...paths].map((path) => ({ path, stats: lstatSync(path) }));
+}
+
+function toRealPath(path: string): string | undefined {
+  try {
+    return realpathSync(path);
+  } catch {
+    return undefined;
+  }
+}
+
+function describe({ path, isFolder, who }: Writer): string {
+  const what = isFolder ? `its folder ${path}` : path;
+  if (who === "owner")
+    return `${what} belongs to another user, who decides what is started: make it yours, or write --unsafe-config`;
+  const mode = who === "others" ? "o-w" : "g-w";
+  const whom = who === "others" ? "every user" : "the users of its group";
+  const instead = who === "others" ? ", or write --unsafe-config" : "";
+  return `${what} may be written by ${whom}, who then decide what is started: run chmod ${mode} ${path}${instead}`;
+}
