@@ -5,7 +5,7 @@ import { Agent } from "undici";
 import { describe, expect, onTestFinished, test } from "vitest";
 import { fromSignal } from "../../../async/cancellation.ts";
 import { createVirtualClock } from "../../../testing/virtual-clock.ts";
-import { Exchange, type ReplySink, WholeReply, fetchWhole, toTarget } from "./exchange.ts";
+import { exchange, type ReplySink, WholeReply, fetchWhole, toTarget } from "./exchange.ts";
 
 async function listen(
   react: (request: IncomingMessage, response: ServerResponse) => void,
@@ -65,7 +65,7 @@ describe("an exchange", () => {
     });
     const sink: ReplySink = { head: () => {}, chunk: () => true };
     for (let turn = 0; turn < 3; turn++) {
-      await new Exchange(dispatcher, { to: toTarget(url), method: "GET", headers: [] }, sink).ended;
+      await exchange(dispatcher, { to: toTarget(url), method: "GET", headers: [] }, sink);
       finish();
       await expect.poll(() => dispatcher.stats[url.origin]?.running ?? 0).toBe(0);
     }
@@ -76,7 +76,7 @@ describe("an exchange", () => {
     const clock = createVirtualClock();
     const { url, dispatcher, sockets } = await listen((_, response) => response.write("enough"));
     const sink: ReplySink = { head: () => {}, chunk: () => true };
-    await new Exchange(dispatcher, { to: toTarget(url), method: "GET", headers: [] }, sink, { clock }).ended;
+    await exchange(dispatcher, { to: toTarget(url), method: "GET", headers: [] }, sink, { clock });
     expect(sockets.size).toBe(1);
     await clock.advance(1000);
     await expect.poll(() => sockets.size).toBe(0);
@@ -88,32 +88,28 @@ describe("an exchange", () => {
     const sent = new Promise<void>((resolve) => {
       const { signal } = controller;
       const sink = { head: () => resolve(), chunk: () => false };
-      const exchange = new Exchange(
+      const ended = exchange(
         dispatcher,
         { to: toTarget(url), method: "GET", headers: [], stop: fromSignal(signal) },
         sink,
       );
-      exchange.ended.catch(() => {});
+      ended.catch(() => {});
     });
     await sent;
     controller.abort(new Error("enough"));
     await expect.poll(() => sockets.size).toBe(0);
-    const late = new Exchange(
+    const late = exchange(
       dispatcher,
       { to: toTarget(url), method: "GET", headers: [], stop: fromSignal(controller.signal) },
       ignore,
     );
-    await expect(late.ended).rejects.toThrow("enough");
+    await expect(late).rejects.toThrow("enough");
   });
 
   test("whose sink throws ends with that", async () => {
     const { url, dispatcher, sockets } = await listen((_, response) => response.write("x".repeat(100)));
-    const exchange = new Exchange(
-      dispatcher,
-      { to: toTarget(url), method: "GET", headers: [] },
-      new WholeReply(10),
-    );
-    await expect(exchange.ended).rejects.toThrow(/more than 10 bytes/);
+    const ended = exchange(dispatcher, { to: toTarget(url), method: "GET", headers: [] }, new WholeReply(10));
+    await expect(ended).rejects.toThrow(/more than 10 bytes/);
     await expect.poll(() => sockets.size).toBe(0);
   });
 
@@ -121,22 +117,22 @@ describe("an exchange", () => {
     const { url, dispatcher } = await listen((request) => request.socket.resetAndDestroy());
     let isSent = false;
     const request = { to: toTarget(url), method: "GET", headers: [], onSent: () => (isSent = true) } as const;
-    await expect(new Exchange(dispatcher, { ...request, headers: [] }, ignore).ended).rejects.toMatchObject({
+    await expect(exchange(dispatcher, { ...request, headers: [] }, ignore)).rejects.toMatchObject({
       delivery: "outcome_unknown",
     });
     expect(isSent).toBe(true);
     const nowhere = new URL("http://127.0.0.1:1/");
-    const lost = new Exchange(dispatcher, { to: toTarget(nowhere), method: "GET", headers: [] }, ignore);
-    await expect(lost.ended).rejects.toMatchObject({ delivery: "not_sent" });
+    const lost = exchange(dispatcher, { to: toTarget(nowhere), method: "GET", headers: [] }, ignore);
+    await expect(lost).rejects.toMatchObject({ delivery: "not_sent" });
   });
 
   test("with a header that cannot be sent fails without having been sent", async () => {
     const { url, dispatcher } = await listen((_, response) => response.end());
-    const bad = new Exchange(
+    const bad = exchange(
       dispatcher,
       { to: toTarget(url), method: "GET", headers: ["x", "a\r\nb: c"] },
       ignore,
     );
-    await expect(bad.ended).rejects.toMatchObject({ delivery: "not_sent" });
+    await expect(bad).rejects.toMatchObject({ delivery: "not_sent" });
   });
 });

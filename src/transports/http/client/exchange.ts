@@ -3,6 +3,7 @@ import type { IncomingHttpHeaders } from "node:http";
 import { type Dispatcher, errors as undiciErrors } from "undici";
 import type { Cancellation } from "../../../async/cancellation.ts";
 import { type Clock, systemClock } from "../../../async/clock.ts";
+import type { Numbered } from "../../../async/numbered.ts";
 import { ClosedError } from "../../../errors/closed-error.ts";
 import { failureCodeOf, systemCodeOf } from "../../../errors/failure-code.ts";
 import { HttpError } from "../../../errors/http-error.ts";
@@ -47,49 +48,54 @@ const restMs = 1000;
 /** The terms that the exchanges of one client share. */
 interface ExchangeTerms {
   readonly clock: Clock;
-  /** Told when nothing more is wanted of an exchange, before `ended` settles. */
-  readonly onOver?: (exchange: Exchange) => void;
+  /** The exchanges that are not over. */
+  readonly underway?: Numbered<Exchange>;
+}
+
+/**
+ * Makes a request. Resolves when the sink has all it wants or the response has ended. Rejects with a `ClosedError`, with
+ * the error that the sink threw, or with the reason of the abort.
+ */
+export function exchange(
+  dispatcher: Dispatcher,
+  request: OutgoingRequest,
+  sink: ReplySink,
+  terms: ExchangeTerms = { clock: systemClock },
+): Promise<void> {
+  return new Promise((resolve, reject) => {
+    new Exchange({ request, sink, terms, resolve, reject }).start(dispatcher);
+  });
+}
+
+interface ExchangeParts {
+  readonly request: OutgoingRequest;
+  readonly sink: ReplySink;
+  readonly terms: ExchangeTerms;
+  readonly resolve: () => void;
+  readonly reject: (reason: unknown) => void;
 }
 
 /**
  * One request and its response, straight on undici's dispatcher: the streams of its friendlier functions cost more than
- * everything else about a small call. Redirects are not followed: the headers may hold credentials. It has many members
- * because undici wants its five callbacks on one object, and an object for each of its concerns would cost every call.
+ * everything else about a small call. Redirects are not followed: the headers may hold credentials.
  */
 export class Exchange implements Dispatcher.DispatchHandler {
-  /**
-   * Resolves when the sink has what it wants or the response has ended. Rejects with a `ClosedError`, what the sink
-   * threw, or the reason it was aborted with.
-   */
-  readonly ended: Promise<void>;
+  readonly #parts: ExchangeParts;
   /** Its number among the exchanges underway. */
-  number = 0;
-  readonly #request: OutgoingRequest;
-  readonly #sink: ReplySink;
-  readonly #terms: ExchangeTerms;
-  #settle!: { resolve: () => void; reject: (reason: unknown) => void };
+  #number = 0;
+  /** There once the request was sent. */
   #controller: Dispatcher.DispatchController | undefined;
-  #isSent = false;
+  /** Whether nothing more is wanted of it; the response may still be on its way. */
   #isOver = false;
   #stopRest: (() => void) | undefined;
 
-  constructor(
-    dispatcher: Dispatcher,
-    request: OutgoingRequest,
-    sink: ReplySink,
-    terms: ExchangeTerms = { clock: systemClock },
-  ) {
-    this.#request = request;
-    this.#sink = sink;
-    this.#terms = terms;
-    this.ended = new Promise((resolve, reject) => {
-      this.#settle = { resolve, reject };
-    });
-    const { to, method, headers, body, stop } = request;
-    if (stop?.isAborted === true) {
-      this.abort(stop.reason);
-      return;
-    }
+  constructor(parts: ExchangeParts) {
+    this.#parts = parts;
+  }
+
+  start(dispatcher: Dispatcher): void {
+    const { to, method, headers, body, stop } = this.#parts.request;
+    if (stop?.isAborted === true) return this.#giveUp();
     stop?.onAbort(this.#giveUp);
     const { origin, path } = to;
     try {
@@ -99,27 +105,23 @@ export class Exchange implements Dispatcher.DispatchHandler {
         this,
       );
     } catch (error) {
-      this.#fail(error);
+      this.abort(toClosed(error, to.url, this.#controller !== undefined));
     }
-  }
-
-  /** Whether nothing more is wanted of it; the response may still be on its way. */
-  get isOver(): boolean {
-    return this.#isOver;
+    if (!this.#isOver) this.#number = this.#parts.terms.underway?.add(this) ?? 0;
   }
 
   /** Ends it with this error; closes the socket if the response has not ended. */
   abort(reason: unknown): void {
     this.#over();
-    this.#settle.reject(reason);
+    this.#parts.reject(reason);
     this.#controller?.abort(toError(reason));
   }
 
   onRequestStart(controller: Dispatcher.DispatchController): void {
+    const { stop, onSent } = this.#parts.request;
     this.#controller = controller;
-    if (this.#isOver) return controller.abort(toError(this.#request.stop?.reason));
-    this.#isSent = true;
-    this.#request.onSent?.();
+    if (this.#isOver) return controller.abort(toError(stop?.reason));
+    onSent?.();
   }
 
   onResponseStart(
@@ -129,52 +131,47 @@ export class Exchange implements Dispatcher.DispatchHandler {
   ): void {
     if (status < 200 || this.#isOver) return;
     try {
-      this.#sink.head(status, headers);
+      this.#parts.sink.head(status, headers);
     } catch (error) {
       this.abort(error);
     }
   }
 
-  onResponseData(_controller: Dispatcher.DispatchController, bytes: Uint8Array): void {
+  onResponseData(controller: Dispatcher.DispatchController, bytes: Uint8Array): void {
     if (this.#isOver) return;
+    const { sink, terms, resolve } = this.#parts;
     try {
-      if (this.#sink.chunk(bytes)) this.#enough();
+      if (!sink.chunk(bytes)) return;
     } catch (error) {
-      this.abort(error);
+      return this.abort(error);
     }
+    this.#over();
+    resolve();
+    // The rest is read and thrown away, so that the socket can be used again.
+    this.#stopRest = terms.clock.timer(restMs, () => controller.abort(toError(undefined)));
   }
 
   onResponseEnd(): void {
     this.#stopRest?.();
     this.#over();
-    this.#settle.resolve();
+    this.#parts.resolve();
   }
 
   onResponseError(_controller: Dispatcher.DispatchController, error: Error): void {
     this.#stopRest?.();
-    if (!this.#isOver) this.#fail(error);
-  }
-
-  /** The rest is read and thrown away, so that the socket can be used again. */
-  #enough(): void {
+    if (this.#isOver) return;
     this.#over();
-    this.#settle.resolve();
-    this.#stopRest = this.#terms.clock.timer(restMs, () => this.#controller?.abort(toError(undefined)));
-  }
-
-  #fail(error: unknown): void {
-    this.#over();
-    this.#settle.reject(toClosed(error, this.#request.to.url, this.#isSent));
+    this.#parts.reject(toClosed(error, this.#parts.request.to.url, this.#controller !== undefined));
   }
 
   #over(): void {
     if (this.#isOver) return;
     this.#isOver = true;
-    this.#request.stop?.offAbort(this.#giveUp);
-    this.#terms.onOver?.(this);
+    this.#parts.request.stop?.offAbort(this.#giveUp);
+    this.#parts.terms.underway?.delete(this.#number);
   }
 
-  readonly #giveUp = (): void => this.abort(this.#request.stop?.reason);
+  readonly #giveUp = (): void => this.abort(this.#parts.request.stop?.reason);
 }
 
 function toError(reason: unknown): Error {
@@ -223,7 +220,7 @@ export class WholeReply implements ReplySink {
 /** Sends a request whose response is small, and reads it whole. */
 export async function fetchWhole(dispatcher: Dispatcher, request: OutgoingRequest): Promise<WholeReply> {
   const reply = new WholeReply(64 * 1024);
-  await new Exchange(dispatcher, request, reply).ended;
+  await exchange(dispatcher, request, reply);
   return reply;
 }
 

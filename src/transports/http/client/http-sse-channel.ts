@@ -11,7 +11,7 @@ import { encodeMessage } from "../../../jsonrpc/message.ts";
 import { parseMessage } from "../../../jsonrpc/parse.ts";
 import { messageShape } from "../../../mcp/shape.ts";
 import {
-  Exchange,
+  exchange,
   type ReplySink,
   WholeReply,
   fetchWhole,
@@ -55,12 +55,9 @@ export async function connectHttpSse(url: URL, options: HttpSseOptions): Promise
   const stream = new EndpointStream(url, options.maxEventBytes ?? 64 * 1024 * 1024);
   try {
     const headers = await toHeaders("accept", "text/event-stream");
-    const { ended } = new Exchange(
-      dispatcher,
-      { to: toTarget(url), method: "GET", headers, stop: closing },
-      stream,
-      { clock },
-    );
+    const ended = exchange(dispatcher, { to: toTarget(url), method: "GET", headers, stop: closing }, stream, {
+      clock,
+    });
     ended.then(
       () => stream.ended(),
       (error: unknown) => stream.ended(error),

@@ -5,7 +5,7 @@ import { ClosedError } from "../../../errors/closed-error.ts";
 import type { RawJson } from "../../../json/raw.ts";
 import type { LinkEvents, LinkMode } from "../../../mcp/link.ts";
 import { sessionHeader } from "../../../mcp/session.ts";
-import { Exchange, type OutgoingRequest, type ReplySink, toTarget } from "./exchange.ts";
+import { type Exchange, exchange, type OutgoingRequest, type ReplySink, toTarget } from "./exchange.ts";
 
 /** Headers to send with every request; a function is asked each time, so that tokens can be renewed. */
 export type HeaderSource =
@@ -59,7 +59,7 @@ export function createHttpWay(
   /** For what must get through while any number of calls wait for it: answers and cancellations. */
   const expressPool = new Pool(url.origin, { connections: 16, pipelining: 1 });
   const underway = new Numbered<Exchange>();
-  const terms = { clock, onOver: (exchange: Exchange) => void underway.delete(exchange.number) };
+  const terms = { clock, underway };
   let mode: LinkMode = { kind: "legacy", revision: undefined };
   let session: string | undefined;
   let closed: ClosedError | undefined;
@@ -76,14 +76,12 @@ export function createHttpWay(
   };
   settleHeaders();
 
-  const exchange = (headers: string[], sink: ReplySink, request: WayRequest): Promise<void> => {
+  const begin = (headers: string[], sink: ReplySink, request: WayRequest): Promise<void> => {
     const { method, body, stop, onSent, isExpress = false } = request;
     if (closed !== undefined && method !== "DELETE") return Promise.reject(closed);
     const written = body === undefined || typeof body.written !== "string" ? body?.bytes : body.written;
     const dispatcher: Dispatcher = isExpress ? expressPool : usualPool;
-    const begun = new Exchange(dispatcher, { to, method, headers, body: written, stop, onSent }, sink, terms);
-    if (!begun.isOver) begun.number = underway.add(begun);
-    return begun.ended;
+    return exchange(dispatcher, { to, method, headers, body: written, stop, onSent }, sink, terms);
   };
 
   return {
@@ -108,9 +106,9 @@ export function createHttpWay(
     },
     send: (sink, request) => {
       const own = request.headers ?? [];
-      if (typeof source !== "function") return exchange([...usual[request.method], ...own], sink, request);
+      if (typeof source !== "function") return begin([...usual[request.method], ...own], sink, request);
       return source().then((given) =>
-        exchange([...Object.entries(given).flat(), ...usual[request.method], ...own], sink, request),
+        begin([...Object.entries(given).flat(), ...usual[request.method], ...own], sink, request),
       );
     },
     close,
