@@ -67,11 +67,11 @@ export class Shares<Owner = unknown> {
   refusal(owner: Owner, amount = 1): RpcError | undefined {
     if (this.#held + amount <= this.ample) return undefined;
     const held = this.heldBy(owner);
-    if (held + amount > this.#each) return this.#tooMany(this.#each);
+    if (held + amount > this.#each) return tooMany(this.#what, this.#each);
     const left = this.#total - this.#held - amount + 1;
-    if (left < 1 && held === 0) return this.#overloaded();
+    if (left < 1 && held === 0) return overloaded(this.#what, this.#total);
     if (held + amount - 1 < greed * left) return undefined;
-    return left < 1 ? this.#overloaded() : this.#tooMany(held);
+    return left < 1 ? overloaded(this.#what, this.#total) : tooMany(this.#what, held);
   }
 
   /** Takes so much, or throws the refusal. */
@@ -109,16 +109,16 @@ export class Shares<Owner = unknown> {
     }
     return greediest;
   }
+}
 
-  #tooMany(most: number): RpcError {
-    const text = `You hold too many ${this.#what}; at most ${most} now. Let go of some, or try again later`;
-    const data = { code: "rpc.too_many", delivery: "not_sent", most, retryAfterMs };
-    return new RpcError("rpc.too_many", text, { data });
-  }
+function tooMany(what: string, most: number): RpcError {
+  const text = `You hold too many ${what}; at most ${most} now. Let go of some, or try again later`;
+  const data = { code: "rpc.too_many", delivery: "not_sent", most, retryAfterMs };
+  return new RpcError("rpc.too_many", text, { data });
+}
 
-  #overloaded(): RpcError {
-    const text = `There are too many ${this.#what}; at most ${this.#total} for all callers. Try again later`;
-    const data = { code: "rpc.overloaded", delivery: "not_sent", most: this.#total, retryAfterMs };
-    return new RpcError("rpc.overloaded", text, { data });
-  }
+function overloaded(what: string, most: number): RpcError {
+  const text = `There are too many ${what}; at most ${most} for all callers. Try again later`;
+  const data = { code: "rpc.overloaded", delivery: "not_sent", most, retryAfterMs };
+  return new RpcError("rpc.overloaded", text, { data });
 }

@@ -82,7 +82,7 @@ function refusalOf({ id }: Request, { live, endpoint }: CallStream): RpcError | 
   if (running.has(id)) {
     return new RpcError("rpc.invalid_request", `The id ${id} is already in use by a request in flight`);
   }
-  if (running.size < maxInFlight) return endpoint.admissions.refusal({ owner: live.owner, isStream: false });
+  if (running.size < maxInFlight) return endpoint.admissions.refusal({ owner: live.owner });
   return new RpcError("rpc.internal", `Too many requests in flight; at most ${maxInFlight} at once`);
 }
 
@@ -108,13 +108,6 @@ class LegacyCall implements WireContext, Admitted {
   get owner(): string | undefined {
     return this.#live.owner;
   }
-
-  get isStream(): boolean {
-    return false;
-  }
-
-  /** Its session ends, and every call of it. */
-  revoke(): void {}
 
   get isOver(): boolean {
     return this.#out === undefined;

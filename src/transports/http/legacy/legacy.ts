@@ -118,7 +118,6 @@ export async function serveGet(admission: Admission, live: LiveSession, endpoint
     caller: live.caller,
     owner: live.owner,
     isStream: true,
-    revoke: () => {}, // Its session ends, and the stream with it.
   };
   const refusal = endpoint.admissions.refusal(admitted);
   if (refusal !== undefined) return refuseGreedy(reply, refusal);

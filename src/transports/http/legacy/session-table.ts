@@ -144,7 +144,8 @@ export class SessionTable {
     handshake: Handshake,
     { caller, owner }: Pick<LiveSession, "caller" | "owner">,
   ): LiveSession | RpcError {
-    if (this.#shares.refusal(owner) !== undefined) this.#evict(owner);
+    if (this.#shares.refusal(owner) !== undefined)
+      for (const idle of chooseIdle(this.#live, this.#shares, owner)) this.#drop(idle, "too many sessions");
     const refusal = this.#shares.refusal(owner);
     if (refusal !== undefined) return refusal;
     this.#shares.add(owner);
@@ -170,19 +171,6 @@ export class SessionTable {
     this.#live.set(endOf(token), live);
     this.#options.onLive(live);
     return live;
-  }
-
-  /**
-   * Makes room for an owner by dropping a tenth of the idle sessions, those used longest ago first: of its own, or of the
-   * owner that has most of them. Their ids stay good.
-   */
-  #evict(owner: string | undefined): void {
-    const idle = [...this.#live.values()].filter(isIdle).toSorted((a, b) => a.usedAt - b.usedAt);
-    const greediest = this.#shares.greediest();
-    const own = idle.filter((live) => live.owner === owner);
-    const most = own.length > 0 ? own : idle.filter((live) => live.owner === greediest);
-    const chosen = most.length > 0 ? most : idle;
-    for (const live of chosen.slice(0, Math.ceil(chosen.length / 10))) this.#drop(live, "too many sessions");
   }
 
   #sweep(now: number): void {
@@ -211,6 +199,23 @@ export class SessionTable {
     for (const stream of live.streams.values()) this.#options.forget(stream);
     if (live.standalone !== undefined) this.#options.forget(live.standalone);
   }
+}
+
+/**
+ * The sessions to drop when there is no room for one more of an owner: a tenth of the idle ones, those used longest ago
+ * first, of the owner itself or of the owner that has most of them. Their ids stay good.
+ */
+function chooseIdle(
+  sessions: ReadonlyMap<string, LiveSession>,
+  shares: Shares<string | undefined>,
+  owner: string | undefined,
+): readonly LiveSession[] {
+  const idle = [...sessions.values()].filter(isIdle).toSorted((a, b) => a.usedAt - b.usedAt);
+  const greediest = shares.greediest();
+  const own = idle.filter((live) => live.owner === owner);
+  const most = own.length > 0 ? own : idle.filter((live) => live.owner === greediest);
+  const chosen = most.length > 0 ? most : idle;
+  return chosen.slice(0, Math.ceil(chosen.length / 10));
 }
 
 /** As good as the whole id, which may be long: it holds the tag of the seal, which a client cannot choose. */

@@ -94,9 +94,9 @@ export interface Admitted {
   readonly caller: string | undefined;
   readonly owner: string | undefined;
   /** Whether it is a stream that stays open, and no call. */
-  readonly isStream: boolean;
-  /** Ends the work; its answer says why. */
-  revoke(): void;
+  readonly isStream?: boolean;
+  /** Ends the work; its answer says why. Missing for work that ends with its session. */
+  revoke?(): void;
 }
 
 /** Most calls underway, and most streams that stay open, for all callers. */
@@ -152,6 +152,6 @@ export class Admissions {
   /** Ends the work of a caller. Requests it sent before, and whose body is still on its way, are refused by `holds`. */
   revoke(caller: string | undefined): void {
     this.#revoked.set(caller, ++this.#turn);
-    for (const admitted of this.#open.values()) if (admitted.caller === caller) admitted.revoke();
+    for (const admitted of this.#open.values()) if (admitted.caller === caller) admitted.revoke?.();
   }
 }

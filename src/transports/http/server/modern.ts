@@ -23,6 +23,9 @@ import {
 /**
  * One modern request: one call, one reply. The reply is JSON unless the call says something before its result. A client
  * that hangs up has cancelled.
+ *
+ * More than 15 members, because it is the wire context, the reply and the admission of its call at once: an object for
+ * each of them would cost every call.
  */
 export class ModernCall implements WireContext, Admitted {
   readonly era: ModernEra;
