@@ -123,7 +123,7 @@ export async function serveChannel(
 }
 
 /** How a request is answered that had not ended when serving did. */
-function givenUp(): RpcError {
+export function givenUp(): RpcError {
   const { code, delivery } = new ClosedError("outcome_unknown", "the server stopped");
   const message = "The server stopped before the request was answered; it may have been carried out";
   return new RpcError("rpc.internal", message, { data: { code, delivery } });

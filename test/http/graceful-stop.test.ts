@@ -71,6 +71,33 @@ describe("a listener that is disposed of", () => {
     await announced.complete;
   });
 
+  test("answers calls that do not finish in time that their outcome is not known, in both eras", async () => {
+    await using at = await listen({ graceMs: 50 });
+    const { registry, listener } = at;
+    let begun = 0;
+    registry.register("stubborn", {}, async (_, { progress }) => {
+      await progress(1);
+      begun++;
+      return new Promise<string>(() => {});
+    });
+    using wire = new HttpWire(at.port, "2026-07-28");
+    using session = await connectLegacy(at.port);
+    const replies = [
+      wire.open(modernCall("stubborn")).reply,
+      wire.open(modernCall("stubborn", {}, withToken)).reply,
+      session.open(legacyCall(1, "stubborn")).reply,
+    ];
+    await expect.poll(() => begun).toBe(3);
+    await listener.close();
+    for (const reply of replies) {
+      await reply.complete;
+      expect(reply.messages.at(-1)).toMatchObject({
+        id: 1,
+        error: { code: -32603, data: { code: "channel.closed", delivery: "outcome_unknown" } },
+      });
+    }
+  });
+
   test("can be disposed of again", async () => {
     const at = await listen();
     await Promise.all([at.listener[Symbol.asyncDispose](), at.listener[Symbol.asyncDispose]()]);

@@ -66,9 +66,14 @@ function underway(
     // The client that gives a call up does not wait for a handler that ignores its signal.
     call.onAborted((reason) => {
       const isGone = reason instanceof ClosedError;
-      end(isGone ? toErrorResponse(new RpcError("rpc.internal", reason.message), id) : undefined);
+      end(isGone ? toErrorResponse(toLost(reason), id) : undefined);
     });
   });
+}
+
+/** The answer to a call whose session ended before it. */
+function toLost({ message, code, delivery }: ClosedError): RpcError {
+  return new RpcError("rpc.internal", message, { data: { code, delivery } });
 }
 
 function toFailure(error: unknown, { id, method }: Request, endpoint: Endpoint): Response {

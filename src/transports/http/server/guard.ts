@@ -97,6 +97,8 @@ export interface Admitted {
   readonly isStream?: boolean;
   /** Ends the work; its answer says why. Missing for work that ends with its session. */
   revoke?(): void;
+  /** Answers a call that is still underway, because the server stops. Streams and sessions end by themselves. */
+  giveUp?(): void;
 }
 
 /** Most calls underway, and most streams that stay open, for all callers. */
@@ -147,6 +149,11 @@ export class Admissions {
     if (admitted === undefined) return;
     this.#open.delete(number);
     (admitted.isStream ? this.#streams : this.#calls).give(admitted.owner);
+  }
+
+  /** Answers every call that is underway. */
+  giveUp(): void {
+    for (const admitted of this.#open.values()) admitted.giveUp?.();
   }
 
   /** Ends the work of a caller. Requests it sent before, and whose body is still on its way, are refused by `holds`. */

@@ -140,6 +140,7 @@ export function createHttpHandler(server: Server, options: HttpOptions = {}): Ht
     },
     close: () => {
       stopHearing?.();
+      admissions.giveUp();
       httpSse.close();
       sessions.close();
       keepAlive.stop();

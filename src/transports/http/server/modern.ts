@@ -1,10 +1,18 @@
 import { andThen, type Awaitable, isPromise, tryThen } from "../../../async/awaitable.ts";
 import { LazyAbort } from "../../../async/lazy-abort.ts";
+import { ClosedError } from "../../../errors/closed-error.ts";
 import { RpcError } from "../../../errors/rpc-error.ts";
 import type { RawJson } from "../../../json/raw.ts";
-import { encodeMessage, type Message, type Request, type Response } from "../../../jsonrpc/message.ts";
+import {
+  encodeMessage,
+  type Message,
+  type Request,
+  type RequestId,
+  type Response,
+} from "../../../jsonrpc/message.ts";
 import type { HeaderLookup, ModernEra } from "../../../mcp/era.ts";
 import type { WireContext } from "../../../mcp/server.ts";
+import { givenUp } from "../../serve-channel.ts";
 import type { Endpoint } from "./endpoint.ts";
 import { type Admission, type Admitted, ownerOf } from "./guard.ts";
 import {
@@ -36,6 +44,7 @@ export class ModernCall implements WireContext, Admitted {
   readonly #accepted: Accepted;
   readonly cancellation: LazyAbort = new LazyAbort();
   isStream = false;
+  #id: RequestId | undefined;
   #sink: FrameSink | undefined;
   /** `gone`: the client hung up. `over`: the answer was given. */
   #state: "open" | "gone" | "over" = "open";
@@ -59,6 +68,7 @@ export class ModernCall implements WireContext, Admitted {
     const { server, admissions } = this.#endpoint;
     const { reply } = this.#admission;
     const { id } = request;
+    this.#id = id;
     this.isStream = request.method === "subscriptions/listen";
     const refusal = admissions.refusal(this);
     if (refusal !== undefined) return refuseGreedy(reply, refusal, id);
@@ -102,7 +112,15 @@ export class ModernCall implements WireContext, Admitted {
       this.cancellation.abort(new DOMException("The key was taken away", "AbortError"));
   }
 
+  /** The server stops, and its client must hear that the outcome is not known. */
+  giveUp(): void {
+    if (this.#state !== "open" || this.isStream) return;
+    void this.#answer(toErrorResponse(givenUp(), this.#id), 200);
+    this.cancellation.abort(new ClosedError("outcome_unknown", "the server stopped"));
+  }
+
   #answer(response: Response, status: number): Awaitable<void> {
+    if (this.#state === "over") return;
     if (this.#sink === undefined && (this.#accepted.json || status !== 200)) {
       this.#state = "over";
       return sendJson(this.#admission.reply, status, encodeMessage(response));
