@@ -1,6 +1,6 @@
 import type { Clock } from "../async/clock.ts";
+import { Repeats } from "../async/repeats.ts";
 import type { GatewayLog } from "./log.ts";
-import { Repeats } from "./repeats.ts";
 import type { Health } from "./upstream/health.ts";
 
 /** Takes the health of each server, at every change. */

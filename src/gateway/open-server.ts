@@ -1,11 +1,11 @@
 import { type Clock, systemClock } from "../async/clock.ts";
+import { Repeats } from "../async/repeats.ts";
 import type { Client } from "../client/client.ts";
 import { connect, type ConnectOptions } from "../client/connect.ts";
 import { packageVersion } from "../options/version.ts";
 import type { Guardian } from "../transports/guardian.ts";
 import type { ServerConfig } from "./config/config.ts";
 import type { GatewayLog } from "./log.ts";
-import { Repeats } from "./repeats.ts";
 import type { ServerWords } from "./server-words.ts";
 import { createStderrLog } from "./stderr-log.ts";
 

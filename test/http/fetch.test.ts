@@ -386,7 +386,7 @@ describe("a handler that stops", () => {
     await drained;
   });
 
-  test("aborts, when it is closed, what still runs, and answers nobody any more", async () => {
+  test("aborts, when it is closed, what still runs, and answers that its outcome is not known", async () => {
     const { handler, waits } = mount();
     const silent = handler(modernRequest(modernCall("silent")));
     const streaming = await handler(modernRequest(modernCall("wait", { key: "k" }, withToken)));
@@ -396,8 +396,9 @@ describe("a handler that stops", () => {
     await expect.poll(() => waits.get("silent")).toBe("running");
     await handler.close();
     expect([waits.get("silent"), waits.get("k")]).toEqual(["aborted", "aborted"]);
-    expect((await silent).status).toBe(503);
-    await expect(streaming.text()).rejects.toThrow("the server is stopping");
+    const lost = { error: { data: { delivery: "outcome_unknown" } } };
+    expect(await (await silent).json()).toMatchObject(lost);
+    expect(await streaming.text()).toContain('"delivery":"outcome_unknown"');
     expect(await standalone.text()).toContain("retry:");
     expect((await handler(new Request(url, { headers }))).status).toBe(503);
     expect((await handler(post(initializeOf("2025-11-25")))).status).toBe(503);

@@ -8,12 +8,11 @@ import type { Message } from "../../../jsonrpc/message.ts";
 import { parseMessage } from "../../../jsonrpc/parse.ts";
 import { messageShape } from "../../../mcp/shape.ts";
 import { serveChannel } from "../../serve-channel.ts";
-import type { Endpoint } from "../server/endpoint.ts";
+import { type Endpoint, refuseGreedy } from "../server/endpoint.ts";
 import { type Admission, type Admitted, ownerOf } from "../server/guard.ts";
 import {
   type FrameSink,
   refuse,
-  refuseGreedy,
   refuseStopping,
   sendError,
   sseHeaders,
@@ -61,7 +60,7 @@ export function createHttpSse(endpoint: Endpoint, messagesPath: string, maxConve
       const owner = ownerOf(admission);
       if (endpoint.isDraining) return refuseStopping(reply);
       const refusal = shares.refusal(owner) ?? endpoint.admissions.refusal({ owner, isStream: true });
-      if (refusal !== undefined) return refuseGreedy(reply, refusal);
+      if (refusal !== undefined) return refuseGreedy(admission, refusal, endpoint);
       shares.add(owner);
       const id = randomBytes(24).toString("base64url");
       const inbox = new BoundedQueue<readonly Incoming[]>(maxWaiting);

@@ -87,7 +87,11 @@ function refusalOf({ id }: Request, { live, endpoint }: CallStream): RpcError | 
   if (running.has(id)) {
     return new RpcError("rpc.invalid_request", `The id ${id} is already in use by a request in flight`);
   }
-  if (running.size < maxInFlight) return endpoint.admissions.refusal({ owner: live.owner });
+  if (running.size < maxInFlight) {
+    const refusal = endpoint.admissions.refusal({ owner: live.owner });
+    if (refusal !== undefined) endpoint.onRefused(live.owner, refusal);
+    return refusal;
+  }
   return new RpcError("rpc.internal", `Too many requests in flight; at most ${maxInFlight} at once`);
 }
 

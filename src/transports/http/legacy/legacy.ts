@@ -9,14 +9,13 @@ import { toId } from "../../../jsonrpc/parse.ts";
 import { isLegalBatch } from "../../../mcp/era.ts";
 import { isLegacyRevision } from "../../../mcp/revision.ts";
 import { type Handshake, sessionHeader } from "../../../mcp/session.ts";
-import type { Endpoint } from "../server/endpoint.ts";
+import { type Endpoint, refuseGreedy } from "../server/endpoint.ts";
 import { type Admission, type Admitted, ownerOf } from "../server/guard.ts";
 import {
   type HttpHeaders,
   type Reply,
   parseAccept,
   refuse,
-  refuseGreedy,
   sendError,
   sendJson,
   sseHeaders,
@@ -32,8 +31,9 @@ import type { LiveSession, SessionTable } from "./session-table.ts";
 export async function serveInitialize(
   request: Request,
   admission: Admission,
-  { server, sessions }: Endpoint,
+  endpoint: Endpoint,
 ): Promise<void> {
+  const { server, sessions } = endpoint;
   const { reply, caller } = admission;
   let live: LiveSession | undefined;
   try {
@@ -53,7 +53,7 @@ export async function serveInitialize(
     });
   } catch (error) {
     if (!(error instanceof RpcError)) throw error;
-    if (toStatus(error) >= 429) refuseGreedy(reply, error, request.id);
+    if (toStatus(error) >= 429) refuseGreedy(admission, error, endpoint, request.id);
     else sendError(reply, error.code === "rpc.internal" ? 503 : 200, error, request);
   }
 }
@@ -120,7 +120,7 @@ export async function serveGet(admission: Admission, live: LiveSession, endpoint
     isStream: true,
   };
   const refusal = endpoint.admissions.refusal(admitted);
-  if (refusal !== undefined) return refuseGreedy(reply, refusal);
+  if (refusal !== undefined) return refuseGreedy(admission, refusal, endpoint);
   if (live.standalone !== undefined) endpoint.forget(live.standalone);
   const stream = new ResumableStream(
     randomBytes(9).toString("base64url"),

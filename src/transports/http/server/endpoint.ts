@@ -1,11 +1,21 @@
 import type { Clock } from "../../../async/clock.ts";
 import { Numbered } from "../../../async/numbered.ts";
+import type { RpcError } from "../../../errors/rpc-error.ts";
+import { encodeMessage, type RequestId } from "../../../jsonrpc/message.ts";
 import type { Server } from "../../../mcp/server.ts";
 import type { EventStore } from "../legacy/event-store.ts";
 import type { ResumableStream } from "../legacy/resumable-stream.ts";
 import type { SessionTable } from "../legacy/session-table.ts";
-import type { Admissions } from "./guard.ts";
-import { type FrameSink, type HttpHeaders, type Reply, keepAliveFrame } from "./reply.ts";
+import { type Admission, type Admissions, ownerOf } from "./guard.ts";
+import {
+  type FrameSink,
+  type HttpHeaders,
+  keepAliveFrame,
+  type Reply,
+  sendJson,
+  toErrorResponse,
+  toStatus,
+} from "./reply.ts";
 
 /** Whether the answers are JSON or event streams: by what the call does, or always one of them. */
 export type Responses = "auto" | "json" | "sse";
@@ -28,6 +38,19 @@ export interface Endpoint {
   /** Ends a stream and drops what is stored of it. */
   forget(stream: ResumableStream): void;
   readonly onWarning: OnWarning;
+  /** Tells of a caller that was refused because it holds too much, now and then. */
+  onRefused(owner: string | undefined, error: RpcError): void;
+}
+
+/** Refuses a request because its caller, or all callers, hold too much already. */
+export function refuseGreedy(
+  admission: Admission,
+  error: RpcError,
+  endpoint: Pick<Endpoint, "onRefused">,
+  id?: RequestId,
+): void {
+  endpoint.onRefused(ownerOf(admission), error);
+  sendJson(admission.reply, toStatus(error), encodeMessage(toErrorResponse(error, id)));
 }
 
 /** Told of failures that no request can be answered with: clients that were cut, faults of our own. */

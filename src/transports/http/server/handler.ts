@@ -1,5 +1,6 @@
 import { andThen, type Awaitable, recover, settled } from "../../../async/awaitable.ts";
 import { type Clock, systemClock } from "../../../async/clock.ts";
+import { Repeats } from "../../../async/repeats.ts";
 import type { CallerLimits } from "../../../async/shares.ts";
 import { RawJson } from "../../../json/raw.ts";
 import { createSeal, type Seal } from "../../../mcp/seal.ts";
@@ -120,6 +121,7 @@ export function createHttpHandler(server: Server, options: HttpOptions = {}): Ht
     return andThen(settled(authenticate(http.header)), (known) => {
       if (known !== anybody && typeof known !== "string") return refuseKey(reply);
       const caller = known === anybody ? undefined : known;
+      reply.caller = caller;
       return admissions.holds(caller, since) ? method({ http, reply, caller, since }) : refuseKey(reply);
     });
   };
@@ -177,6 +179,7 @@ function createEndpoint(
     },
     forget,
   });
+  const refusals = new Repeats({ clock });
   const endpoint: Endpoint & { isDraining: boolean } = {
     server,
     admissions: new Admissions(options.perCaller),
@@ -197,6 +200,11 @@ function createEndpoint(
     },
     forget,
     onWarning,
+    onRefused: (owner, error) => {
+      const times = refusals.note(`${owner} ${error.code}`);
+      if (times !== undefined)
+        onWarning(`${owner ?? "A caller"} was refused, ${times} times by now: ${error.message}`);
+    },
   };
   return endpoint;
 }
@@ -228,6 +236,9 @@ function httpSseRoutes(endpoint: Endpoint, httpSse: HttpSse): Routes {
 
 function withHeaders(reply: Reply, extra: HttpHeaders): Reply {
   return {
+    set caller(caller: string | undefined) {
+      reply.caller = caller;
+    },
     send: (status, headers, body) => reply.send(status, { ...headers, ...extra }, body),
     stream: (status, headers, onClosed) => reply.stream(status, { ...headers, ...extra }, onClosed),
     onHangUp: (callback) => reply.onHangUp(callback),

@@ -13,13 +13,12 @@ import {
 import type { HeaderLookup, ModernEra } from "../../../mcp/era.ts";
 import type { WireContext } from "../../../mcp/server.ts";
 import { givenUp } from "../../serve-channel.ts";
-import type { Endpoint } from "./endpoint.ts";
+import { type Endpoint, refuseGreedy } from "./endpoint.ts";
 import { type Admission, type Admitted, ownerOf } from "./guard.ts";
 import {
   type Accepted,
   type FrameSink,
   refuse,
-  refuseGreedy,
   sendJson,
   sseHeaders,
   toData,
@@ -71,7 +70,7 @@ export class ModernCall implements WireContext, Admitted {
     this.#id = id;
     this.isStream = request.method === "subscriptions/listen";
     const refusal = admissions.refusal(this);
-    if (refusal !== undefined) return refuseGreedy(reply, refusal, id);
+    if (refusal !== undefined) return refuseGreedy(this.#admission, refusal, this.#endpoint, id);
     if (this.isStream && !this.#accepted.sse) {
       const text = "subscriptions/listen answers with an event stream: accept text/event-stream";
       return refuse(reply, 406, text, request);
@@ -86,7 +85,9 @@ export class ModernCall implements WireContext, Admitted {
       (error) => {
         if (number !== undefined) admissions.delete(number);
         if (!(error instanceof RpcError)) throw error;
-        return this.#answer(toErrorResponse(error, id), toStatus(error));
+        const status = toStatus(error);
+        if (status >= 429) this.#endpoint.onRefused(this.owner, error);
+        return this.#answer(toErrorResponse(error, id), status);
       },
     );
     // A call that was answered at once can be neither hung up on nor revoked.

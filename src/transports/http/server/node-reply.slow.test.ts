@@ -20,7 +20,7 @@ test("a reader that is slow, but reads, is not cut however long one frame takes"
   });
   reader.write("GET / HTTP/1.1\r\nHost: x\r\n\r\n");
   const onCut = (reason: string): void => void cuts.push(reason);
-  const sink = createNodeSink(await answering, 200, {}, { maxBufferBytes: 1024 * 1024, stallMs, onCut });
+  const sink = createNodeSink(await answering, { maxBufferBytes: 1024 * 1024, stallMs, onCut });
   let taken = 0;
   const startedAt = performance.now();
   reader.on("data", (bytes: Buffer) => {

@@ -33,7 +33,7 @@ async function connectPair(stallMs = 60_000): Promise<Pair> {
   const response = await answering;
   const limits = { maxBufferBytes: mebibyte, stallMs, onCut: (reason: string) => void cuts.push(reason) };
   response.once("close", () => void closed.count++);
-  const sink = createNodeSink(response, 200, {}, limits);
+  const sink = createNodeSink(response, limits);
   closeAll = () => {
     reader.destroy();
     server.close();

@@ -3,6 +3,7 @@ import { createDeferred } from "../../../async/deferred.ts";
 import type { WrittenJson } from "../../../json/raw.ts";
 import type { HeaderLookup } from "../../../mcp/era.ts";
 import type { Body, FrameSink, HttpHeaders, HttpRequest, Reply, SinkLimits } from "./reply.ts";
+import type { UnreadAnswer } from "./unread.ts";
 
 /** A request of `node:http`. */
 export class NodeRequest implements HttpRequest {
@@ -96,6 +97,7 @@ function endWith(response: ServerResponse, text: string): void {
 export class NodeReply implements Reply {
   readonly #response: ServerResponse;
   readonly #limits: SinkLimits;
+  caller: string | undefined;
 
   constructor(response: ServerResponse, limits: SinkLimits) {
     this.#response = response;
@@ -116,12 +118,15 @@ export class NodeReply implements Reply {
       for (const piece of body.slice(0, -1)) response.write(piece);
       response.end(body.at(-1));
     }
-    cutIfStalled(response, this.#limits);
+    cutIfStalled(response, this.#limits, this.caller);
   }
 
   stream(status: number, headers: HttpHeaders, onClosed: () => void): FrameSink {
     this.#response.once("close", onClosed);
-    return createNodeSink(this.#response, status, headers, this.#limits);
+    const response = this.#response;
+    response.writeHead(status, headers as Record<string, string>);
+    response.flushHeaders();
+    return createNodeSink(response, this.#limits, this.caller);
   }
 
   onHangUp(callback: () => void): void {
@@ -133,21 +138,15 @@ export class NodeReply implements Reply {
   }
 }
 
-/** Starts an answer that comes in pieces. */
-export function createNodeSink(
-  response: ServerResponse,
-  status: number,
-  headers: HttpHeaders,
-  limits: SinkLimits,
-): FrameSink {
-  response.writeHead(status, headers as Record<string, string>);
-  response.flushHeaders();
+/** An answer that comes in pieces; its headers are out. */
+export function createNodeSink(response: ServerResponse, limits: SinkLimits, caller?: string): FrameSink {
   const isOpen = (): boolean => !response.destroyed && !response.writableEnded;
   const cut = (reason: string): void => {
     if (!isOpen()) return;
     limits.onCut(reason);
     response.destroy();
   };
+  let unread: UnreadAnswer | undefined;
   let draining: Drain | undefined;
   const onTaken = (): void => {
     if (response.writableLength === 0) draining?.end();
@@ -166,8 +165,14 @@ export function createNodeSink(
       }
       if (response.write(text, onTaken)) return undefined;
       // One wait for all: a tool that does not await its events must not leave a listener for each.
-      draining ??= drain(response, limits.stallMs, cut, () => (draining = undefined));
-      return draining.ended;
+      draining ??= drain(response, limits.stallMs, cut, () => {
+        draining = undefined;
+        if (unread !== undefined) limits.unread?.delete(unread);
+      });
+      const { ended } = draining;
+      unread ??= toUnread(response, caller, cut);
+      limits.unread?.note(unread);
+      return ended;
     },
     end: () => void response.end(),
     cut,
@@ -208,16 +213,32 @@ function drain(
   return { ended: promise, end };
 }
 
+function toUnread(
+  response: ServerResponse,
+  caller: string | undefined,
+  cut: (reason: string) => void,
+): UnreadAnswer {
+  const owner = caller ?? response.req.socket.remoteAddress;
+  return { owner, waiting: () => (response.destroyed ? 0 : response.writableLength), cut };
+}
+
 /** Cuts a reader that takes nothing of an answer that is complete, but did not fit into what the system holds for it. */
-function cutIfStalled(response: ServerResponse, { stallMs, onCut }: SinkLimits): void {
+function cutIfStalled(response: ServerResponse, limits: SinkLimits, caller: string | undefined): void {
+  const { stallMs, onCut, unread } = limits;
   const { socket } = response;
   if (socket === null || socket.writableLength === 0) return;
-  const stalled = (): void => {
-    onCut(`the reader took nothing for ${stallMs} ms`);
+  const cut = (reason: string): void => {
+    onCut(reason);
     response.destroy();
   };
+  const stalled = (): void => cut(`the reader took nothing for ${stallMs} ms`);
+  const answer = toUnread(response, caller, cut);
   response.setTimeout(stallMs);
   response.once("timeout", stalled);
   // When it is out, the server's own time-out for sockets in waiting is set again.
-  response.once("close", () => response.off("timeout", stalled));
+  response.once("close", () => {
+    response.off("timeout", stalled);
+    unread?.delete(answer);
+  });
+  unread?.note(answer);
 }

@@ -7,6 +7,7 @@ import {
 import type { AddressInfo, Socket } from "node:net";
 import { andThen, type Awaitable, isPromise } from "../../../async/awaitable.ts";
 import { systemClock, timedOut, waitFor } from "../../../async/clock.ts";
+import { Repeats } from "../../../async/repeats.ts";
 import { Shares } from "../../../async/shares.ts";
 import { BindError } from "../../../errors/bind-error.ts";
 import { RpcError } from "../../../errors/rpc-error.ts";
@@ -23,12 +24,17 @@ import {
 } from "./handler.ts";
 import { NodeReply, NodeRequest, readNodeBody } from "./node-reply.ts";
 import { sendError, type SinkLimits } from "./reply.ts";
+import { Unread } from "./unread.ts";
 
 export interface ListenHttpOptions extends HttpOptions {
   readonly port?: number;
   /** Beyond loopback, `authenticate` must be given. */
   readonly host?: string;
+  /** Most bytes that wait for one reader that is behind; 1 MiB. */
   readonly maxBufferBytes?: number;
+  /** Most bytes that wait for all readers; 256 MiB. */
+  readonly maxUnreadBytes?: number;
+  /** How long a reader may take nothing; 60 s. */
   readonly stallMs?: number;
   /** How long a client may take to send its headers. */
   readonly headersTimeoutMs?: number;
@@ -41,7 +47,9 @@ export interface ListenHttpOptions extends HttpOptions {
 
 const optionKeys: KeysOf<ListenHttpOptions> = {
   ...httpOptionKeys,
-  ...keys("port maxBufferBytes stallMs headersTimeoutMs requestTimeoutMs maxConnections graceMs"),
+  ...keys(
+    "port maxBufferBytes maxUnreadBytes stallMs headersTimeoutMs requestTimeoutMs maxConnections graceMs",
+  ),
 };
 
 /**
@@ -76,10 +84,20 @@ export async function listenHttp(server: Server, options: ListenHttpOptions = {}
   if (!isLoopback(host) && options.authenticate === undefined)
     throw new BindError(host, "no authentication is set up");
   const handler = createHttpHandler(server, { ...options, host });
+  const cuts = new Repeats({ clock: systemClock });
   const limits: SinkLimits = {
     maxBufferBytes: options.maxBufferBytes ?? 1024 * 1024,
     stallMs: options.stallMs ?? 60_000,
-    onCut: (reason) => onWarning(`A client was cut off: ${reason}`),
+    unread: new Unread({
+      maxBytes: options.maxUnreadBytes ?? 256 * 1024 * 1024,
+      maxBytesEach: options.perCaller?.unreadBytes ?? 64 * 1024 * 1024,
+      clock: options.clock ?? systemClock,
+    }),
+    onCut: (reason) => {
+      const times = cuts.note(reason.replaceAll(/\d+/g, ""));
+      const text = times === 1 ? "A client was" : `${times} clients were`;
+      if (times !== undefined) onWarning(`${text} cut off: ${reason}`);
+    },
   };
   const activity: Activity = { running: 0, isStopping: false, onIdle: undefined, newest: new Map() };
   const listener = createListener({ ...options, handler, limits, activity, onWarning });

@@ -16,7 +16,7 @@ import {
   sessionMissing,
   sessionNotFound,
 } from "../legacy/legacy.ts";
-import type { Endpoint, Responses } from "./endpoint.ts";
+import { type Endpoint, refuseGreedy, type Responses } from "./endpoint.ts";
 import { type Admission, ownerOf } from "./guard.ts";
 import { ModernCall } from "./modern.ts";
 import {
@@ -26,7 +26,6 @@ import {
   isJson,
   parseAccept,
   refuse,
-  refuseGreedy,
   refuseKey,
   refuseStopping,
   sendError,
@@ -95,7 +94,7 @@ function serveSingle(
   const era = decideEra(message, { session: live?.session, headers: http.header, serves });
   const id = message.kind === "request" ? message.id : undefined;
   if (typeof found !== "string" && live === undefined && era.kind !== "modern")
-    return refuseGreedy(reply, found as RpcError, id);
+    return refuseGreedy(admission, found as RpcError, endpoint, id);
   if (era.kind === "refused") {
     // An unknown session explains more than a missing handshake; any other fault explains more than both.
     const isLost = token !== undefined && era.error.code === "rpc.not_initialized";

@@ -11,6 +11,7 @@ import {
   toErrorBody,
 } from "../../../jsonrpc/message.ts";
 import type { HeaderLookup } from "../../../mcp/era.ts";
+import type { Unread } from "./unread.ts";
 
 /** A request without its body, whatever runtime it came by. */
 export interface HttpRequest {
@@ -34,6 +35,8 @@ export type HttpHeaders = { readonly [name: string]: string };
 
 /** Where the answer to one request goes. Exactly one of `send` and `stream` is called, once. */
 export interface Reply {
+  /** Who asked, once that is known; for runtimes that limit what waits for one caller. */
+  caller?: string | undefined;
   /** Answers with a whole body, or none. */
   send(status: number, headers: HttpHeaders, body?: WrittenJson): void;
   /** Answers with a body that comes in pieces. Calls back when it ended, was cut, or the client is gone. */
@@ -63,6 +66,8 @@ export interface SinkLimits {
   readonly stallMs: number;
   /** Told why a client was cut. */
   readonly onCut: (reason: string) => void;
+  /** What waits for all clients. */
+  readonly unread?: Unread;
 }
 
 /** Which of the two kinds of answer a client takes. */
@@ -123,11 +128,6 @@ interface ErrorDetails {
 export function sendError(reply: Reply, status: number, error: RpcError, details: ErrorDetails = {}): void {
   const { id, headers } = details;
   sendJson(reply, status, encodeMessage(toErrorResponse(error, id)), { ...jsonHeaders, ...headers });
-}
-
-/** Refuses a request because its caller, or all callers, hold too much already. */
-export function refuseGreedy(reply: Reply, error: RpcError, id?: RequestId): void {
-  sendJson(reply, toStatus(error), encodeMessage(toErrorResponse(error, id)));
 }
 
 /** Refuses a request with `-32600` and a text that says what to do. */

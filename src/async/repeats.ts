@@ -1,4 +1,4 @@
-import type { Clock } from "../async/clock.ts";
+import type { Clock } from "./clock.ts";
 
 interface RepeatsOptions {
   readonly clock: Clock;
