@@ -2,6 +2,8 @@
 import { spawnSync } from "node:child_process";
 import { chmodSync, existsSync, readFileSync, writeFileSync } from "node:fs";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { connect } from "../../src/client/connect.ts";
+import { startCliGateway } from "../gateway/support/cli-gateway.ts";
 import { type ChangingServers, makeChangingServers, toTool } from "../support/changing-server.ts";
 import { junctor, junctorOnTerminal, type Run } from "../support/junctor-bin.ts";
 
@@ -78,6 +80,33 @@ test("servers that are not named, cannot be listed, or are off keep what was app
   const last = JSON.parse(lockText()) as typeof before;
   expect(Object.keys(last.servers)).toEqual(["one", "three"]);
   expect(last.servers["one"]).toEqual(before.servers["one"]);
+});
+
+test("a gateway that runs takes a new lock from a person, and not by itself", async () => {
+  await trust("--yes");
+  servers.offer("one", { instructions: "Be brief.", tools: [toTool("search", "Does more.")] });
+  await using gateway = startCliGateway(servers.config, "--port", "0");
+  const url = new URL(`http://127.0.0.1:${await gateway.port}/mcp`);
+  const list = async (): Promise<readonly string[]> => {
+    await using client = await connect(url);
+    return (await client.listTools()).map(({ name }) => name);
+  };
+  expect(await list()).toEqual(["two__search"]);
+  await trust("--yes");
+  // As a tool would that may write the config: the edit is used, the lock is not read.
+  servers.write({
+    mcpServers: { one: servers.entry("one"), two: servers.entry("two") },
+    junctor: { lock: "off", deny: ["x"] },
+  });
+  await expect.poll(() => gateway.log.flatMap(({ waiting }) => waiting ?? [])).toEqual(["junctor.lock"]);
+  expect(await list()).toEqual(["two__search"]);
+  servers.write({
+    mcpServers: { one: servers.entry("one"), two: servers.entry("two") },
+    junctor: { lock: "enforce" },
+  });
+  const { stdout } = await junctor(["reload", "--yes", "--config", servers.config]);
+  expect(stdout).toContain("taken");
+  expect(await list()).toEqual(["one__search", "two__search"]);
 });
 
 test("a damaged lock is written anew once everything in it was shown; a newer one is not", async () => {

@@ -44,6 +44,16 @@ interface PinsOptions {
 /** The JSON of a definition as a lock has it. */
 export type PinnedJson = (part: LockPart, item: unknown) => string;
 
+/** A thing that was compared: its JSON as it came, the verdict, and the thing with the JSON that was compared. */
+interface ComparedThing {
+  readonly text: string;
+  readonly why: Unapproved["why"] | undefined;
+  readonly plain: object;
+}
+
+/** The things of one list by name. */
+type Judged = Map<string, ComparedThing>;
+
 /** One list, compared with the lock. */
 interface Compared {
   readonly admitted: readonly object[];
@@ -80,6 +90,7 @@ function createPins(lock: Lock, { mode, skip, file }: LockConfig, options: PinsO
   const skipped = new Set<LockPart>(skip);
   const digests = toDigests(lock);
   const comparedLists = new Map<string, WeakMap<readonly object[], Compared>>();
+  const lastJudged = new Map<string, Judged>();
   const logged = new Set<string>();
 
   const judge = (
@@ -97,15 +108,26 @@ function createPins(lock: Lock, { mode, skip, file }: LockConfig, options: PinsO
     const admitted: object[] = [];
     const unapproved: Unapproved[] = [];
     const held: string[] = [];
+    const before = lastJudged.get(`${part} ${server}`);
+    const judged: Judged = new Map();
     for (const item of items) {
       const name = nameOf(part, item);
-      const why = judge(server, part, name, item);
-      if (why !== undefined) unapproved.push(toUnapproved(part, name, why, isHeldBack));
-      if (!isHeldBack) continue;
-      if (why === undefined) admitted.push(toPlain(item));
-      else held.push(name);
+      const { text } = definitionOf(item);
+      const last = before?.get(name);
+      // Of a list with a new thing, the others say what they said before.
+      const isKnown = last?.text === text;
+      const why = isKnown ? last.why : judge(server, part, name, item);
+      const plain = isKnown ? last.plain : why === undefined && isHeldBack ? toPlain(item) : item;
+      judged.set(name, { text, why, plain });
+      if (why === undefined) admitted.push(plain);
+      else {
+        unapproved.push(toUnapproved(part, name, why, isHeldBack));
+        held.push(name);
+      }
     }
-    const isSame = !isHeldBack || items.every((item, index) => item === admitted[index]);
+    lastJudged.set(`${part} ${server}`, judged);
+    if (!isHeldBack) return { admitted: items, unapproved, held: [] };
+    const isSame = items.length === admitted.length && items.every((item, index) => item === admitted[index]);
     return { admitted: isSame ? items : Object.freeze(admitted), unapproved, held };
   };
 
