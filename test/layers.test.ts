@@ -1,7 +1,14 @@
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
-import { findCycle, parseImports, readSourceGraph, root, type SourceGraph } from "./source-graph.ts";
+import {
+  findCycle,
+  parseImports,
+  readSource,
+  readSourceGraph,
+  root,
+  type SourceGraph,
+} from "./source-graph.ts";
 
 // The layer table of docs/architecture.md: each folder of src/ and the folders it may import.
 const base = ["errors", "options", "async"];
@@ -54,6 +61,14 @@ describe("the layer table holds for src/", () => {
   test("every file is in a folder of the table", () => {
     expect([...graph.keys()].filter((file) => layers[layerOf(file)] === undefined)).toEqual([]);
   });
+});
+
+// Whatever waits or expires goes by a clock that does not jump; see `Clock`. Dates of files are compared with the wall clock.
+test("the wall clock is read in two files", () => {
+  const read = [...readSourceGraph().keys()].filter((file) =>
+    /\bDate\.now\b|\bnew Date\(\)/.test(readSource(file)),
+  );
+  expect(read).toEqual(["async/clock.ts", "gateway/list-memory.ts"]);
 });
 
 describe("the table itself", () => {

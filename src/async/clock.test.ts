@@ -1,6 +1,8 @@
-import { expect, test } from "vitest";
+import { afterEach, expect, test, vi } from "vitest";
 import { createVirtualClock } from "../testing/virtual-clock.ts";
-import { timedOut, waitFor } from "./clock.ts";
+import { dateOf, systemClock, timedOut, waitFor } from "./clock.ts";
+
+afterEach(() => void vi.useRealTimers());
 
 const never = (): Promise<never> => new Promise(() => {});
 
@@ -28,4 +30,15 @@ test("a signal ends a wait with its reason, before it begins too", async () => {
   const dropped = Promise.reject(new Error("nothing hears of this"));
   await expect(waitFor(dropped, controller)).rejects.toThrow("enough");
   expect(clock.sleeping).toBe(0);
+});
+
+test("a wall clock that is set changes dates, and nothing that is measured", () => {
+  const before = systemClock.now();
+  vi.useFakeTimers({ toFake: ["Date"], now: before - 3_600_000 });
+  const after = systemClock.now();
+  expect(after).toBeGreaterThanOrEqual(before);
+  expect(after - before).toBeLessThan(600_000);
+  expect(dateOf(after, { ...systemClock, now: () => after + 1000 })).toBe(
+    new Date(before - 3_600_000 - 1000).toISOString(),
+  );
 });

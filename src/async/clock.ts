@@ -1,7 +1,9 @@
 /** Time, injected so that tests can run it by hand. */
 export interface Clock {
-  /** Milliseconds since the epoch. */
+  /** Milliseconds since some moment. It never jumps: for intervals, deadlines, ages and whatever else waits or expires. */
   now(): number;
+  /** Milliseconds since the epoch, by the wall clock. A person may set it and it may jump: only to date things. */
+  date(): number;
   /** Calls back once after a while, unless the returned function is called first. */
   timer(ms: number, callback: () => void): () => void;
 }
@@ -9,14 +11,23 @@ export interface Clock {
 /** Timers take no more, about 25 days; with a greater number they would fire at once. */
 const maxTimerMs = 2 ** 31 - 1;
 
+/** The start of this process. With it, 0 as a reading means long ago, also in a process that has just started. */
+const startedAt = performance.timeOrigin;
+
 /** The time of this machine. */
 export const systemClock: Clock = {
-  now: () => Date.now(),
+  now: () => Math.floor(startedAt + performance.now()),
+  date: () => Date.now(),
   timer: (ms, callback) => {
     const timer = setTimeout(callback, Math.min(ms, maxTimerMs));
     return () => clearTimeout(timer);
   },
 };
+
+/** The date of an earlier reading of a clock's `now`, as text. */
+export function dateOf(reading: number, clock: Clock): string {
+  return new Date(clock.date() - (clock.now() - reading)).toISOString();
+}
 
 /** How long a promise is waited for. Without limits it is waited for until it settles. */
 interface WaitLimits {

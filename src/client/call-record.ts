@@ -1,6 +1,6 @@
 import { randomUUID } from "node:crypto";
 import type { Awaitable } from "../async/awaitable.ts";
-import type { Clock } from "../async/clock.ts";
+import { type Clock, dateOf } from "../async/clock.ts";
 import type { Audit } from "../audit/audit.ts";
 import { bounded, describeEnd } from "../audit/call-end.ts";
 import type { RawJson } from "../json/raw.ts";
@@ -48,7 +48,7 @@ export function createRecorded({ audit, target, clock, agreement }: RecordedOpti
     const finish = (end: CallEnd): Awaitable<void> => {
       const mode = agreement()?.mode;
       return audit.record({
-        time: new Date(startedAt).toISOString(),
+        time: dateOf(startedAt, clock),
         call: randomUUID(),
         trace: trace?.(),
         caller,

@@ -1,3 +1,5 @@
+import { systemClock } from "../async/clock.ts";
+
 /** Which era a server turned out to speak. */
 type Verdict = "modern" | "legacy";
 
@@ -17,7 +19,7 @@ const maxEntries = 1000;
 export function createEraCache(
   options: { readonly legacyTtlMs?: number; readonly now?: () => number } = {},
 ): EraCache {
-  const { legacyTtlMs = 10 * 60_000, now = Date.now } = options;
+  const { legacyTtlMs = 10 * 60_000, now = systemClock.now } = options;
   const entries = new Map<string, { readonly verdict: Verdict; readonly expiresAt: number }>();
   return {
     get: (key) => {

@@ -1,5 +1,5 @@
 import * as fc from "fast-check";
-import { describe, expect, test } from "vitest";
+import { describe, expect, test, vi } from "vitest";
 import { growthOf } from "../../test/support/growth.ts";
 import { createSeal, type Unsealed } from "./seal.ts";
 
@@ -126,6 +126,22 @@ describe("time", () => {
     nowMs = 1_500;
     expect(reasonOf(seal.open(token, binding))).toBe("expired");
     expect(reasonOf(seal.open(token, "other"))).toBe("forged");
+  });
+
+  test("a wall clock that is set ends no token of this process; tokens of others expire by the wall clock", () => {
+    const seal = createSeal({ secret });
+    const token = seal.seal(payload, binding, 600_000);
+    vi.useFakeTimers({ toFake: ["Date"], now: Date.now() + 3_600_000 });
+    try {
+      expect(seal.open(token, binding).ok).toBe(true);
+      const other = createSeal({ secret });
+      expect(reasonOf(other.open(token, binding))).toBe("expired");
+      const young = other.seal(payload, binding, 600_000);
+      vi.setSystemTime(Date.now() - 2 * 3_600_000);
+      expect([seal.open(token, binding).ok, seal.open(young, binding).ok]).toEqual([true, true]);
+    } finally {
+      vi.useRealTimers();
+    }
   });
 
   test.each([Number.NaN, Number.POSITIVE_INFINITY])("a time to live of %s is refused", (ttlMs) => {

@@ -1,4 +1,5 @@
 import { createCipheriv, createDecipheriv, hkdfSync, randomBytes } from "node:crypto";
+import { systemClock } from "../async/clock.ts";
 import { SealError } from "../errors/seal-error.ts";
 
 /** What opening a token found. Tell the other side no more than that it was refused. */
@@ -23,6 +24,10 @@ export interface SealOptions {
   readonly secret?: Uint8Array | string;
   /** For rotation, instead of `secret`: the first seals, all of them open. */
   readonly secrets?: readonly (Uint8Array | string)[];
+  /**
+   * The time by which tokens expire. Without it, a seal judges its own tokens by a clock that does not jump, and those of
+   * other processes by the wall clock.
+   */
   readonly now?: () => number;
 }
 
@@ -45,7 +50,8 @@ const tagBytes = 16;
  * seal.open(token, "alice|tools/call|deploy"); // { ok: true, payload: { round: 1 } }
  */
 export function createSeal(options: SealOptions = {}): Seal {
-  const now = options.now ?? Date.now;
+  const { now = systemClock.now, now: date = systemClock.date } = options;
+  const maker = randomBytes(6).toString("base64url");
   const [current, ...older] = secretsOf(options).map(deriveKey);
   if (current === undefined)
     throw new SealError("seal.weak_secret", "`secrets` is empty. Give at least one secret.");
@@ -57,7 +63,7 @@ export function createSeal(options: SealOptions = {}): Seal {
       cipher.setAAD(toAad(binding));
       const sealed = Buffer.concat([
         nonce,
-        cipher.update(toText(payload, now() + ttlMs), "utf8"),
+        cipher.update(toText(payload, { e: date() + ttlMs, i: maker, m: now() + ttlMs }), "utf8"),
         cipher.final(),
         cipher.getAuthTag(),
       ]);
@@ -79,17 +85,25 @@ export function createSeal(options: SealOptions = {}): Seal {
       for (const key of [current, ...older]) {
         const text = decrypt(bytes, key, aad);
         if (text === undefined) continue;
-        const { e: expiresAt, p: payload } = JSON.parse(text) as SealedText;
-        return now() < expiresAt ? { ok: true, payload } : { ok: false, reason: "expired" };
+        const { e, i, m = e, p: payload } = JSON.parse(text) as SealedText;
+        const isGood = i === maker ? now() < m : date() < e;
+        return isGood ? { ok: true, payload } : { ok: false, reason: "expired" };
       }
       return { ok: false, reason: "forged" };
     },
   };
 }
 
-/** The content of a token: when it expires, and the payload. */
-interface SealedText {
+/** When a token expires: by the wall clock, and by the clock of the seal that made it. */
+interface Expiry {
   readonly e: number;
+  /** The seal that made it. */
+  readonly i?: string;
+  readonly m?: number;
+}
+
+/** The content of a token. */
+interface SealedText extends Expiry {
   readonly p: unknown;
 }
 
@@ -111,13 +125,13 @@ function deriveKey(secret: Uint8Array | string): Buffer {
   return Buffer.from(hkdfSync("sha256", secret, "", "junctor/seal/v1", 32));
 }
 
-function toText(payload: unknown, expiresAt: number): string {
-  if (!Number.isFinite(expiresAt))
+function toText(payload: unknown, expiry: Expiry): string {
+  if (!Number.isFinite(expiry.e))
     throw new SealError("seal.payload", "The time to live must be a finite number.");
   const text: string | undefined = JSON.stringify(payload);
   if (text === undefined)
     throw new SealError("seal.payload", `A ${typeof payload} cannot be sealed: it is not JSON.`);
-  return `{"e":${expiresAt},"p":${text}}`;
+  return `${JSON.stringify(expiry).slice(0, -1)},"p":${text}}`;
 }
 
 function toAad(binding: string): Buffer {

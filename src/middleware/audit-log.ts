@@ -1,5 +1,5 @@
 import { randomUUID } from "node:crypto";
-import { type Clock, systemClock } from "../async/clock.ts";
+import { type Clock, dateOf, systemClock } from "../async/clock.ts";
 import { type AuditOptions, type AuditSink, createAudit } from "../audit/audit.ts";
 import { bounded, describeEnd, toTrace } from "../audit/call-end.ts";
 import { isModernRevision } from "../mcp/revision.ts";
@@ -53,7 +53,7 @@ export function auditLog(options: AuditLogOptions): Middleware {
       const end = describeEnd(ended);
       const isWanted = recordsArguments?.(owner?.server ?? server);
       return audit.record({
-        time: new Date(began).toISOString(),
+        time: dateOf(began, clock),
         call: randomUUID(),
         trace: toTrace(context.meta?.at("traceparent")?.value),
         caller: context.caller,

@@ -32,6 +32,7 @@ export function createVirtualClock(startMs = 0): VirtualClock {
 
   return {
     now: () => now,
+    date: () => now,
     get sleeping() {
       return timers.size;
     },

@@ -10,6 +10,7 @@ function start(stepMs: number): { readonly looks: () => number; readonly release
       looks++;
       return (now += stepMs);
     },
+    date: () => now,
     timer: () => () => {},
   };
   const { release } = createGuardian({ shell: "/bin/true", clock }).watch(() => ({ pid: 2 ** 30 }));
