@@ -40,13 +40,13 @@ function findWriters(file: string, user: number): readonly Writer[] {
   });
 }
 
-interface Place {
+interface ConfigPlace {
   readonly path: string;
   readonly stats: Stats;
 }
 
 /** The file, what it leads to if it is a link, and every folder above them. */
-function listPlaces(file: string): readonly Place[] {
+function listPlaces(file: string): readonly ConfigPlace[] {
   const named = resolve(file);
   const real = toRealPath(named);
   // A pipe has no place, and what is missing is reported by those who read it.

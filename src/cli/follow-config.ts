@@ -74,7 +74,7 @@ export function createReload({ file, config: first, choice, gateway, host, log }
   let lastWaiting = "";
   let isWrong = false;
 
-  const split = (next: Snapshot): ReturnType<typeof toAgreedPart> => {
+  const split = (next: ConfigSnapshot): ReturnType<typeof toAgreedPart> => {
     const { config, waiting } = toAgreedPart(next.config, agreed.config);
     const isNewModule = next.modules.join() !== agreed.modules.join();
     const modules =
@@ -82,12 +82,12 @@ export function createReload({ file, config: first, choice, gateway, host, log }
     const isNewLock = next.lock !== agreed.lock && !waiting.includes("junctor.lock");
     return { config, waiting: [...waiting, ...modules, ...(isNewLock ? ["junctor.lock (file)"] : [])] };
   };
-  const apply = async (next: Snapshot, isWhole: boolean): Promise<void> => {
+  const apply = async (next: ConfigSnapshot, isWhole: boolean): Promise<void> => {
     const { config, waiting } = isWhole ? { config: next.config, waiting: [] } : split(next);
     if (!isLoopback(host) && config.keys.length === 0)
       throw new BindError(host, "the new config has no keys");
     const { modules, lock } = isWhole ? next : agreed;
-    const used: Snapshot = { config, modules, lock };
+    const used: ConfigSnapshot = { config, modules, lock };
     if (JSON.stringify(used) !== applied) {
       for (const { path, message } of config.warnings) log.warn({ file, path }, message);
       const held = { http: config.http, log: config.log };
@@ -148,22 +148,22 @@ function describe(waiting: readonly string[]): string {
 }
 
 /** What a config says, and the state of the modules and the lock it names. */
-interface Snapshot {
+interface ConfigSnapshot {
   readonly config: GatewayConfig;
   readonly modules: readonly string[];
   readonly lock: string;
 }
 
-function toSnapshot(config: GatewayConfig): Snapshot {
+function toSnapshot(config: GatewayConfig): ConfigSnapshot {
   const lock = config.lock === undefined ? "" : stampOf(config.lock.file);
   return { config, modules: config.middleware.map(stampOf), lock };
 }
 
-function readSnapshot(file: string): Snapshot {
+function readSnapshot(file: string): ConfigSnapshot {
   return toSnapshot(parseConfigFile(file, readConfigText(file), process.env));
 }
 
-function versionOf(snapshot: Snapshot): string {
+function versionOf(snapshot: ConfigSnapshot): string {
   return createHash("sha256").update(JSON.stringify(snapshot)).digest("hex");
 }
 

@@ -1,7 +1,7 @@
 import { type Approved, type LockPart, lockParts, toCanonicalJson } from "../gateway/lock/lock-file.ts";
 
 /** A definition that is to be approved, or that is gone. */
-export interface DefinitionChange {
+interface DefinitionChange {
   readonly part: LockPart;
   readonly name: string;
   readonly kind: "new" | "changed" | "gone";

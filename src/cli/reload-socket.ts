@@ -15,7 +15,7 @@ export interface WaitingGateway extends WaitingEdit {
 }
 
 /** `take` is about the version that was seen. */
-interface Request {
+interface ReloadRequest {
   readonly ask: "look" | "take";
   readonly version?: string;
 }
@@ -65,10 +65,10 @@ async function listen(server: Server, path: string): Promise<void> {
 async function answer(socket: Socket, file: string, followed: FollowedConfig): Promise<void> {
   const line = await readLine(socket);
   if (line === undefined) return void socket.end();
-  socket.end(`${JSON.stringify(await answerTo(JSON.parse(line) as Request, file, followed))}\n`);
+  socket.end(`${JSON.stringify(await answerTo(JSON.parse(line) as ReloadRequest, file, followed))}\n`);
 }
 
-async function answerTo(request: Request, file: string, followed: FollowedConfig): Promise<object> {
+async function answerTo(request: ReloadRequest, file: string, followed: FollowedConfig): Promise<object> {
   if (request.ask === "take") return { wrong: await followed.agree(request.version ?? "") };
   const found = { pid: process.pid, file: resolve(file) };
   try {
@@ -111,7 +111,7 @@ function listSockets(): readonly string[] {
   }
 }
 
-async function ask(path: string, request: Request): Promise<unknown> {
+async function ask(path: string, request: ReloadRequest): Promise<unknown> {
   const socket = connect(path);
   try {
     socket.setTimeout(patienceMs, () => socket.destroy(new Error("the gateway does not answer")));

@@ -4,7 +4,7 @@ import type { GatewayLog } from "./log.ts";
 import type { Health } from "./upstream/health.ts";
 
 /** Takes the health of each server, at every change. */
-export type HealthLog = (server: string, health: Health) => void;
+type HealthLog = (server: string, health: Health) => void;
 
 type Down = Extract<Health, { readonly kind: "down" }>;
 type Up = Extract<Health, { readonly kind: "up" }>;

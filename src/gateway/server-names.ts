@@ -6,7 +6,7 @@ import type { ServerConfig, ToolRule } from "./config/config.ts";
 
 /** The part of a server's config that says how its things are named. */
 type NamesConfig = Pick<ServerConfig, "prefix" | "tools">;
-type NamedServer = Pick<ServerConfig, "name" | "prefix" | "tools">;
+type ServerNaming = Pick<ServerConfig, "name" | "prefix" | "tools">;
 
 /** The name callers know a tool or prompt by that no rule of the config renames. */
 export function toPublicName(
@@ -52,7 +52,7 @@ export function createServerNames(config: ServerConfig, naming: Naming): MemberN
  * Keeps the names under a server's prefix for that server, also while it is down or disabled: no other server can pass for it. The
  * config itself may give such a name to another server's tool.
  */
-export function createReservations(servers: readonly NamedServer[], naming: Naming): ReservedFor {
+export function createReservations(servers: readonly ServerNaming[], naming: Naming): ReservedFor {
   const byName = new Map(servers.map((server) => [server.name, server]));
   const prefixes = servers.flatMap(({ name, prefix }) =>
     prefix === false ? [] : [{ name, prefix: prefixOf(prefix, naming) }],

@@ -7,7 +7,7 @@ import type { GatewayServer } from "./gateway-server.ts";
 import { toPublicName, toToolName } from "./server-names.ts";
 
 /** A server as far as rules are about it. */
-type Source = Pick<GatewayServer, "config" | "isSettled" | "listedFor">;
+type RuleSource = Pick<GatewayServer, "config" | "isSettled" | "listedFor">;
 
 type RuleConfig = Pick<GatewayConfig, "separator" | "allow" | "deny" | "keys" | "limits">;
 
@@ -15,7 +15,10 @@ type RuleConfig = Pick<GatewayConfig, "separator" | "allow" | "deny" | "keys" | 
  * Rules of a config that match nothing any server lists: most are misspelt, and a `deny` that is misspelt denies nothing.
  * A rule is judged once every server that it may be about is listed.
  */
-export function findUnmatchedRules(config: RuleConfig, sources: readonly Source[]): readonly ConfigIssue[] {
+export function findUnmatchedRules(
+  config: RuleConfig,
+  sources: readonly RuleSource[],
+): readonly ConfigIssue[] {
   const naming = { ...defaultNaming, separator: config.separator };
   const { allow, deny, keys, limits } = config;
   const general: readonly RuleList[] = [
@@ -43,7 +46,7 @@ interface RuleList {
 }
 
 /** The rules of one server, which are about its own names and those that callers see. */
-function unmatchedOf(source: Source, naming: Naming): readonly ConfigIssue[] {
+function unmatchedOf(source: RuleSource, naming: Naming): readonly ConfigIssue[] {
   const { name, allow, deny, tools } = source.config;
   const own = source.listedFor().tools.map((tool) => tool.name);
   const both = [...own, ...own.map((ownName) => toToolName(source.config, ownName, naming))];
@@ -70,7 +73,12 @@ function unmatchedOf(source: Source, naming: Naming): readonly ConfigIssue[] {
 }
 
 /** What is wrong with a rule about the names that callers see: at most one thing. */
-function judge(glob: string, sources: readonly Source[], naming: Naming, denies: boolean): readonly string[] {
+function judge(
+  glob: string,
+  sources: readonly RuleSource[],
+  naming: Naming,
+  denies: boolean,
+): readonly string[] {
   // Of resources, not all are listed.
   if (glob.includes(":")) return [];
   const stem = stemOf(glob);
@@ -100,7 +108,7 @@ function mayConcern({ name, prefix, tools }: ServerConfig, stem: string, naming:
 }
 
 /** Everything a rule about the names that callers see may match, also what other rules leave out. */
-function publicNamesOf(source: Source, naming: Naming): readonly string[] {
+function publicNamesOf(source: RuleSource, naming: Naming): readonly string[] {
   const { config } = source;
   const { tools, prompts, resources, templates } = source.listedFor();
   const uris = [...resources.map(({ uri }) => uri), ...templates.map(({ uriTemplate }) => uriTemplate)];
@@ -111,7 +119,7 @@ function publicNamesOf(source: Source, naming: Naming): readonly string[] {
   ];
 }
 
-function ownNamesOf(source: Source): readonly string[] {
+function ownNamesOf(source: RuleSource): readonly string[] {
   const { tools, prompts } = source.listedFor();
   return [...tools, ...prompts].map(({ name }) => name);
 }

@@ -14,7 +14,7 @@ export type Approved = ReadonlyMap<LockPart, ReadonlyMap<string, unknown>>;
 export type Lock = ReadonlyMap<string, Approved>;
 
 /** The result of reading a lock file. A `damaged` file may be replaced, an `unusable` one must not be. */
-export type LockState =
+type LockState =
   | { readonly kind: "read"; readonly lock: Lock; readonly text: string }
   | { readonly kind: "missing" | "damaged" | "unusable"; readonly message: string };
 
@@ -119,7 +119,7 @@ function toServers(lock: Lock): unknown {
 }
 
 /** The lock that the member `servers` describes; undefined when it is none. */
-function toLock(servers: Fields): Lock | undefined {
+function toLock(servers: LockFields): Lock | undefined {
   const lock = new Map<string, Approved>();
   for (const [server, parts] of Object.entries(servers)) {
     if (!isObject(parts)) return undefined;
@@ -128,7 +128,7 @@ function toLock(servers: Fields): Lock | undefined {
       const part = lockParts.find((each) => each === key);
       if (part === undefined) return undefined;
       if (part === "instructions" ? typeof things !== "string" : !isObject(things)) return undefined;
-      const named = part === "instructions" ? [["", things] as const] : Object.entries(things as Fields);
+      const named = part === "instructions" ? [["", things] as const] : Object.entries(things as LockFields);
       approved.set(part, new Map(named));
     }
     lock.set(server, approved);
@@ -136,9 +136,9 @@ function toLock(servers: Fields): Lock | undefined {
   return lock;
 }
 
-type Fields = { readonly [key: string]: unknown };
+type LockFields = { readonly [key: string]: unknown };
 
-function isObject(value: unknown): value is Fields {
+function isObject(value: unknown): value is LockFields {
   return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
