@@ -1,6 +1,7 @@
 import type { GatewayConfig, ServerConfig } from "../gateway/config/config.ts";
 import { type RunningGateway, startGateway } from "../gateway/gateway.ts";
 import { createHide, hideInData } from "../gateway/safe-log.ts";
+import { toTarget } from "../gateway/sandbox.ts";
 import { isNamedFor } from "../gateway/server-names.ts";
 import { nearest, suggest } from "../options/nearest.ts";
 import { type Naming, defaultNaming, prefixOf } from "../tools/compose/namespace.ts";
@@ -111,7 +112,7 @@ function findServer({ servers, disabled }: GatewayConfig, name: string, file: st
 }
 
 function toDestination(
-  { name, launch }: ServerConfig,
+  { name, launch, sandbox }: ServerConfig,
   { secrets }: GatewayConfig,
   deadline: CommandDeadline | undefined,
 ): Destination {
@@ -120,6 +121,5 @@ function toDestination(
   const rest = { deadline, server, [Symbol.asyncDispose]: async () => deadline?.[Symbol.dispose]() };
   if (launch.kind === "http")
     return { target: launch.url, headers: launch.headers, transport: launch.transport, ...rest };
-  const { command, args, env, cwd } = launch;
-  return { target: { command, args, env, ...(cwd === undefined ? {} : { cwd }) }, headers: {}, ...rest };
+  return { target: toTarget(launch, sandbox), headers: {}, ...rest };
 }

@@ -59,6 +59,7 @@ const narrowDeny: Narrow<readonly string[]> = (next, agreed) => [
 const ofServer: Narrowing<ServerConfig> = {
   name: asWritten,
   launch: asAgreed,
+  sandbox: asAgreed,
   start: asWritten,
   sharing: asAgreed,
   era: asWritten,

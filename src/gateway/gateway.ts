@@ -17,7 +17,7 @@ import { anybody, type Authenticate } from "../transports/http/server/handler.ts
 import { createAccess, createCallerKinds, toNaming } from "./access.ts";
 import { abandonedCall, notParked } from "./bridge/abandoned.ts";
 import { isParkedState, Parking } from "./bridge/parking.ts";
-import { readSmallFile } from "./config/config-file.ts";
+import { sourceOfFiles } from "./config/config-file.ts";
 import type { ConfigIssue, GatewayConfig } from "./config/config.ts";
 import { parseConfigValue } from "./config/parse-config.ts";
 import { Fleet } from "./fleet.ts";
@@ -79,7 +79,7 @@ function parse(
   config: object,
   { env = process.env, folder = process.cwd(), file = "config" }: GatewayOptions,
 ): GatewayConfig {
-  return parseConfigValue(config, { env, folder, file, readText: readSmallFile });
+  return parseConfigValue(config, { env, folder, file, ...sourceOfFiles });
 }
 
 /** A gateway whose config was parsed before; it can be given such another. */

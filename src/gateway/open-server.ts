@@ -6,6 +6,7 @@ import { packageVersion } from "../options/version.ts";
 import type { Guardian } from "../transports/guardian.ts";
 import type { ServerConfig } from "./config/config.ts";
 import type { GatewayLog } from "./log.ts";
+import { toTarget } from "./sandbox.ts";
 import type { ServerWords } from "./server-words.ts";
 import { createStderrLog } from "./stderr-log.ts";
 
@@ -20,7 +21,7 @@ interface OpenServerOptions {
 
 /** Opens a way to a server as its config says. Its output and its warnings go to the log, under its name. */
 export function createOpenServer(
-  { name, launch }: ServerConfig,
+  { name, launch, sandbox }: ServerConfig,
   { log, clock = systemClock, guardian, words }: OpenServerOptions,
 ): (options: ConnectOptions) => Promise<Client> {
   // Shared by all lines of the server: a dead one breaks the streams of all, again and again.
@@ -42,8 +43,7 @@ export function createOpenServer(
     const { url, headers, transport } = launch;
     return (options) => connect(new URL(url), { ...shared, headers, transport, ...options });
   }
-  const { command, args, env, cwd } = launch;
-  const target = { command, args, env, ...(cwd === undefined ? {} : { cwd }) };
+  const target = toTarget(launch, sandbox);
   const onStray = (line: string): void => {
     words.hearStray(line);
     const text = `${name} writes other text than MCP messages to its standard output`;

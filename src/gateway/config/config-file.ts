@@ -1,7 +1,9 @@
 import { closeSync, fstatSync, openSync, readFileSync } from "node:fs";
 import { dirname, resolve } from "node:path";
 import { ConfigError } from "../../errors/config-error.ts";
+import { findSandboxProblem } from "../sandbox.ts";
 import type { GatewayConfig } from "./config.ts";
+import type { ConfigSource } from "./expand.ts";
 import { parseConfig } from "./parse-config.ts";
 
 const maxBytes = 1024 * 1024;
@@ -26,8 +28,14 @@ export function parseConfigFile(
   text: string,
   env: { readonly [name: string]: string | undefined },
 ): GatewayConfig {
-  return parseConfig(text, { file, env, folder: dirname(resolve(file)), readText: readSmallFile });
+  return parseConfig(text, { file, env, folder: dirname(resolve(file)), ...sourceOfFiles });
 }
+
+/** What a config on this machine is read with. */
+export const sourceOfFiles: Pick<ConfigSource, "readText" | "findSandboxProblem"> = {
+  readText: readSmallFile,
+  findSandboxProblem,
+};
 
 /** The text of a config file. Throws a `ConfigError` when it cannot be read. */
 export function readConfigText(file: string): string {

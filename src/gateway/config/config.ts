@@ -27,10 +27,25 @@ export interface ToolRule {
   readonly hide?: boolean;
 }
 
+/** What the process of a server may see and use. */
+export interface SandboxConfig {
+  readonly network: boolean;
+  /** Absolute paths it may read, beside the folders of the system. */
+  readonly read: readonly string[];
+  /** Absolute paths it may also write. */
+  readonly write: readonly string[];
+  /** For each of its processes. */
+  readonly memoryMb?: number;
+  /** How many processes and threads it may have. */
+  readonly processes?: number;
+}
+
 /** One MCP server, with everything that was left out filled in. */
 export interface ServerConfig {
   readonly name: string;
   readonly launch: ServerLaunch;
+  /** Undefined: its process may do all that this user may. */
+  readonly sandbox: SandboxConfig | undefined;
   /** `eager` (the default) starts with the gateway, `lazy` with the first use. */
   readonly start: "eager" | "lazy";
   /** Whether clients share one connection (the default), have one each, or one for each call. */

@@ -1,4 +1,5 @@
 import { basename, dirname, sep } from "node:path";
+import type { SandboxConfig } from "./config.ts";
 
 /** Where a config comes from, and what its variables and relative paths mean. */
 export interface ConfigSource {
@@ -9,6 +10,8 @@ export interface ConfigSource {
   readonly folder?: string;
   /** Reads the text of an `envFile`. Without it, an `envFile` is an issue. */
   readonly readText?: (file: string) => string;
+  /** Says why a sandbox cannot be made here; without it, that is found out when the server starts. */
+  readonly findSandboxProblem?: (sandbox: SandboxConfig) => string | undefined;
 }
 
 /** A text with its variables filled in. */

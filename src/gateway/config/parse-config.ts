@@ -75,20 +75,23 @@ function readServers(
   );
   const defaults = readDefaults(section.get("defaults"));
   const paths = new Map(entries.map(({ name, path }) => [name, path]));
+  const { source } = object.findings;
   const servers: ServerConfig[] = [];
   const disabled: DisabledServer[] = [];
   for (const { name, launch, disabled: reason, tools } of entries) {
     const given = object.get(name);
     // Read for every server: what is wrong with the settings of one that is off is said together with the rest.
-    const { prefix: own, ...settings } = readServerSettings(given, defaults);
+    const { prefix: own, sandbox: wanted, ...settings } = readServerSettings(given, defaults);
     if (typeof own === "string" && !isPrefix(own, separator)) {
       const rule = own === "" ? "write false for none" : describePrefixRule(separator);
       object.findings.issue(`${given.path}.prefix`, `cannot be a prefix: ${rule}`);
     }
     const prefix = own ?? toPrefix(name, separator);
     const { tools: rules, audit } = settings;
-    if (reason !== undefined) disabled.push({ name, prefix, tools: rules, audit, reason });
-    else if (launch !== undefined) servers.push({ name, launch, ...settings, ...tools, prefix });
+    const sandbox = launch?.kind === "command" && wanted !== false ? wanted : undefined;
+    const why = reason ?? (sandbox === undefined ? undefined : source.findSandboxProblem?.(sandbox));
+    if (why !== undefined) disabled.push({ name, prefix, tools: rules, audit, reason: why });
+    else if (launch !== undefined) servers.push({ name, launch, sandbox, ...settings, ...tools, prefix });
   }
   // Disabled ones too: whether a config is right does not depend on the variables that are set.
   const prefixes = new Map([...servers, ...disabled].map(({ name, prefix }) => [name, prefix]));

@@ -1,7 +1,8 @@
 import { defined } from "../../options/defined.ts";
 import { suggest } from "../../options/nearest.ts";
 import { type ConfigObject, type ConfigValue, refuse, warn } from "./config-value.ts";
-import type { ServerConfig } from "./config.ts";
+import type { SandboxConfig, ServerConfig } from "./config.ts";
+import { readSandbox } from "./sandbox-settings.ts";
 import { readToolRules } from "./tool-rules.ts";
 import {
   type KeyHints,
@@ -17,8 +18,13 @@ import {
 } from "./value-readers.ts";
 
 /** What `junctor.servers.NAME` says. A prefix that is not given depends on the server's name. */
-type ServerSettings = Omit<ServerConfig, "name" | "launch" | "prefix" | "onlyTools" | "withoutTools"> & {
+type ServerSettings = Omit<
+  ServerConfig,
+  "name" | "launch" | "prefix" | "sandbox" | "onlyTools" | "withoutTools"
+> & {
   readonly prefix: string | false | undefined;
+  /** `false`: none, whatever the defaults say. */
+  readonly sandbox: SandboxConfig | false | undefined;
 };
 
 /** How each setting is read, and what it is for a server of which the config says nothing. */
@@ -47,6 +53,7 @@ const settings: {
   deny: [(given) => readTexts(given, '"deny": ["delete_*"]'), []],
   tools: [readToolRules, {}],
   audit: [readServerAudit, {}],
+  sandbox: [readSandbox, undefined],
 };
 
 function time(usualMs: number): readonly [read: (given: ConfigValue) => number | undefined, usual: number] {
