@@ -5,7 +5,7 @@ import { createHide, hideInData } from "../gateway/safe-log.ts";
 import type { ServerStatus } from "../gateway/status.ts";
 import { defined } from "../options/defined.ts";
 import { type Collision, describeCollision } from "../tools/compose/claims.ts";
-import { type Command, UsageError, configFlags } from "./command.ts";
+import { type Command, UsageError, configFlags, refuseOperands } from "./command.ts";
 import { findConfigFile, usualFiles } from "./config-file.ts";
 import { watchInterrupt } from "./interrupt.ts";
 import { toMeasureMs, toPatient } from "./patience.ts";
@@ -49,11 +49,7 @@ export const check: Command = {
     "junctor check --config mcp.json --json | jq .",
   ],
   run: async (parsed) => {
-    const [stray] = parsed.operands;
-    if (stray !== undefined)
-      throw new UsageError(
-        `check takes no operand, but got ${JSON.stringify(stray)}; write --config ${stray}`,
-      );
+    refuseOperands("check", parsed);
     const found = await findConfigFile(parsed);
     if (found === undefined)
       throw new UsageError(`name a config: --config FILE (there is no ${usualFiles.join(", ")} here)`);

@@ -130,6 +130,13 @@ export function parsePort(flag: string, value: string): number {
   throw new UsageError(`--${flag} needs a port number from 0 to 65535, not ${JSON.stringify(value)}`);
 }
 
+/** For a command that works on a config, and on nothing else. Throws a `UsageError`. */
+export function refuseOperands(command: string, { operands: [stray] }: Parsed): void {
+  if (stray === undefined) return;
+  const text = `${command} takes no operand, but got ${JSON.stringify(stray)}; write --config ${stray}`;
+  throw new UsageError(text);
+}
+
 /** How a config is named. */
 export const configFlags: Flags = {
   config: { value: "FILE", help: "a file with mcpServers or servers, as Claude, Cursor or VS Code write it" },

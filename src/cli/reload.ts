@@ -2,7 +2,7 @@ import { realpathSync } from "node:fs";
 import { resolve } from "node:path";
 import { guardVariable } from "../transports/guardian.ts";
 import { isAccepted } from "./agreements.ts";
-import { type Command, UsageError } from "./command.ts";
+import { type Command, UsageError, refuseOperands } from "./command.ts";
 import { note, print } from "./print.ts";
 import { findGateways, takeEdit, type WaitingGateway } from "./reload-socket.ts";
 import { toSafeLine } from "./terminal-text.ts";
@@ -17,11 +17,7 @@ export const reload: Command = {
   },
   examples: ["junctor reload", "junctor reload --config .mcp.json --yes"],
   run: async (parsed) => {
-    const [stray] = parsed.operands;
-    if (stray !== undefined)
-      throw new UsageError(
-        `reload takes no operand, but got ${JSON.stringify(stray)}; write --config ${stray}`,
-      );
+    refuseOperands("reload", parsed);
     // A server that may run commands could run this one.
     if (process.env[guardVariable] !== undefined)
       throw new UsageError(

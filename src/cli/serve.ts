@@ -11,7 +11,7 @@ import { listenHttp } from "../transports/http/server/node.ts";
 import { isLoopback } from "../transports/loopback.ts";
 import { serveStdio } from "../transports/stream.ts";
 import { listenTcp } from "../transports/tcp.ts";
-import { type Command, type Parsed, UsageError, configFlags, parsePort } from "./command.ts";
+import { type Command, type Parsed, UsageError, configFlags, parsePort, refuseOperands } from "./command.ts";
 import { type ConfigFile, findConfigFile } from "./config-file.ts";
 import { createDemoRegistry } from "./demo.ts";
 import { type FollowedConfig, followConfig, type ReloadChoice, reloadChoices } from "./follow-config.ts";
@@ -95,11 +95,7 @@ export const serve: Command = {
 };
 
 function assertSensible(parsed: Parsed): void {
-  const [stray] = parsed.operands;
-  if (stray !== undefined)
-    throw new UsageError(
-      `serve takes no operand, but got ${JSON.stringify(stray)}; a config is named with --config`,
-    );
+  refuseOperands("serve", parsed);
   const transports = [
     parsed.has("stdio") ? "--stdio" : undefined,
     parsed.valueOf("tcp") === undefined ? undefined : "--tcp",
