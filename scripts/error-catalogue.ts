@@ -150,7 +150,7 @@ export const errorCatalogue: Catalogue = {
   AuditError: {
     "audit.file": {
       meaning: "Audit records cannot be written.",
-      advice: "Name a file in a folder this user may write to.",
+      advice: "Name a file in a folder this user may write to; make room on a disk that is full.",
     },
   },
   BindError: {

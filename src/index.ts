@@ -105,6 +105,7 @@ export {
 } from "./tools/prompts.ts";
 export type {
   Answers,
+  CallKind,
   Change,
   CompletionProvider,
   CompletionRequest,

@@ -32,6 +32,7 @@ const publicNames: Readonly<Record<string, readonly string[]>> = {
     "CallContext",
     "CallEnd",
     "CallEvent",
+    "CallKind",
     "CallOptions",
     "CallPart",
     "CallerLimits",

@@ -1,8 +1,9 @@
 import { createHash } from "node:crypto";
-import { type Awaitable, isPromise, recover, settled } from "../async/awaitable.ts";
-import { type Clock, waitFor } from "../async/clock.ts";
+import { andThen, type Awaitable, isPromise, recover, settled } from "../async/awaitable.ts";
+import { type Clock, timedOut, waitFor } from "../async/clock.ts";
 import type { Delivery } from "../errors/delivery.ts";
 import type { RawJson } from "../json/raw.ts";
+import type { CallKind } from "../tools/provider.ts";
 
 /** One call, as it is written down. */
 export interface AuditRecord {
@@ -14,7 +15,9 @@ export interface AuditRecord {
   readonly trace: string | undefined;
   readonly caller: string | undefined;
   readonly server: string;
-  /** The name it was called by. */
+  /** What was called; a tool when left out. */
+  readonly kind?: Exclude<CallKind, "tool"> | undefined;
+  /** The name it was called by; of a resource, its URI. */
   readonly tool: string;
   /** What its server calls it, where that is known. */
   readonly ownName?: string | undefined;
@@ -24,7 +27,10 @@ export interface AuditRecord {
   readonly argumentsDigest: string;
   /** The arguments themselves, redacted, where that was asked for. */
   readonly arguments?: unknown;
-  /** `ok`, `tool_error`, `input_required`, `refused` when the tool was not called at all, or the code of the error. */
+  /**
+   * `begun` in the record at the start of a call, which has another at its end under the same `call`. Else `ok`, `tool_error`,
+   * `input_required`, `refused` when the tool was not called at all, or the code of the error.
+   */
   readonly outcome: string;
   /** The code of the error a call failed with or was refused by. */
   readonly code: string | undefined;
@@ -44,19 +50,30 @@ export interface AuditOptions {
   readonly redact?: (args: unknown, tool: string, text: string) => unknown;
   /** Arguments with more bytes are not recorded, only how many there were; 16 KiB. */
   readonly maxArgumentBytes?: number;
-  /** How long a call may wait for the sink. */
+  /**
+   * What becomes of a call whose record cannot be written: `open` (when left out) lets it go on, `closed` refuses it before
+   * anything is sent, and withholds the result of one that only reads.
+   */
+  readonly onFailure?: "open" | "closed";
+  /** Rejects while no record of a caller can be written, such as `ready` of an audit file. Asked before each call. */
+  readonly ready?: (caller: string | undefined) => void | Promise<void>;
+  /** How long a call may wait for the sink; 50, and 5000 if it is `closed`. */
   readonly maxWaitMs?: number;
   /** Most records that wait for a slow sink; more are dropped and counted. */
   readonly maxWaiting?: number;
   readonly onDropped?: (count: number) => void;
-  /** Told of a record the sink could not take; the call is not failed for it. */
+  /** Told of a record the sink could not take. */
   readonly onFailed?: (error: unknown) => void;
+  /** Told that the sink takes records again. */
+  readonly onRecovered?: () => void;
 }
 
-/** Hands records to a sink without ever holding a call up for long, and without ever failing it. */
+/** Hands records to a sink without ever holding a call up for long. Never throws, never rejects. */
 export interface Audit {
-  /** Done at once when the sink is. Never throws, never rejects. */
-  record(record: AuditRecord): Awaitable<void>;
+  /** Whether the sink took it in time. Done at once when the sink is. */
+  record(record: AuditRecord): Awaitable<boolean>;
+  /** Whether records of a caller can be written. Always true when failures are `open`, without looking. */
+  isReady(caller: string | undefined): Awaitable<boolean>;
   /** What a record says about the arguments of a call. `isWanted`: whether they are recorded themselves; as far as they are. */
   describeArguments(
     args: RawJson,
@@ -66,22 +83,55 @@ export interface Audit {
 }
 
 export function createAudit(options: AuditOptions, clock: Clock): Audit {
-  const { sink, redact, maxWaitMs = 50, maxWaiting = 1000, onDropped, onFailed } = options;
-  const { maxArgumentBytes = 16 * 1024 } = options;
+  const { sink, ready, redact, maxWaiting = 1000, onDropped, onFailed, onRecovered } = options;
+  const { maxArgumentBytes = 16 * 1024, onFailure = "open" } = options;
+  const { maxWaitMs = onFailure === "open" ? 50 : 5000 } = options;
   let waiting = 0;
   let dropped = 0;
+  let isFailing = false;
+  /** Whether something that may fail or take too long was done in time. */
+  const isDone = (work: () => void | Promise<void>): Awaitable<boolean> => {
+    const done = recover<boolean>(
+      () => andThen(settled(work()), () => true),
+      (error) => {
+        isFailing = true;
+        tell(onFailed, error);
+        return false;
+      },
+    );
+    return isPromise(done) ? waitFor(done, { ms: maxWaitMs, clock }).then(inTime) : done;
+  };
+  const inTime = (done: boolean | typeof timedOut): boolean => {
+    if (done === timedOut && onFailure === "closed") {
+      isFailing = true;
+      tell(onFailed, new Error(`The record was not written within ${maxWaitMs} ms`));
+    }
+    return done === true;
+  };
+  const recovered = (isRecorded: boolean): boolean => {
+    if (isRecorded && isFailing) {
+      isFailing = false;
+      tell(onRecovered, undefined);
+    }
+    return isRecorded;
+  };
   return {
     record: (record) => {
-      if (waiting >= maxWaiting) return tell(onDropped, ++dropped);
-      const taken = recover(
-        () => settled(sink(record)),
-        (error) => tell(onFailed, error),
+      if (waiting >= maxWaiting) {
+        tell(onDropped, ++dropped);
+        return false;
+      }
+      return andThen(
+        isDone(() => {
+          const taken = settled(sink(record));
+          if (!isPromise(taken)) return;
+          waiting++;
+          return taken.finally(() => waiting--);
+        }),
+        recovered,
       );
-      if (!isPromise(taken)) return;
-      waiting++;
-      const noted = taken.finally(() => waiting--);
-      return waitFor(noted, { ms: maxWaitMs, clock }).then(() => {});
     },
+    isReady: (caller) => (onFailure === "open" || ready === undefined ? true : isDone(() => ready(caller))),
     describeArguments: (args, tool, isWanted = true) => {
       const argumentsDigest = digestOf(args);
       if (redact === undefined || !isWanted) return { argumentsDigest };

@@ -46,7 +46,7 @@ function causeOf(error: unknown): unknown {
 function factsOf(error: unknown): { readonly code: string; readonly delivery: Delivery | undefined } {
   try {
     const { code, delivery } = (error ?? {}) as { readonly code?: unknown; readonly delivery?: Delivery };
-    return { code: typeof code === "string" ? code : "unknown", delivery };
+    return { code: typeof code === "string" ? bounded(code) : "unknown", delivery };
   } catch {
     return { code: "unknown", delivery: undefined };
   }

@@ -22,6 +22,7 @@ const commands: { readonly [name: string]: () => Promise<Command> } = {
   check: async () => (await import("./check.ts")).check,
   reload: async () => (await import("./reload.ts")).reload,
   trust: async () => (await import("./trust.ts")).trust,
+  audit: async () => (await import("./audit.ts")).audit,
 };
 
 async function main(args: readonly string[]): Promise<number> {

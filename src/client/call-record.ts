@@ -45,14 +45,14 @@ export function createRecorded({ audit, target, clock, agreement }: RecordedOpti
   return async ({ tool, args, caller, trace }, work) => {
     const startedAt = clock.now();
     const tally = newTally();
-    const finish = (end: CallEnd): Awaitable<void> => {
+    const finish = (end: CallEnd): Awaitable<boolean> => {
       const mode = agreement()?.mode;
       return audit.record({
         time: dateOf(startedAt, clock),
         call: randomUUID(),
         trace: trace?.(),
-        caller,
-        server: target,
+        caller: caller === undefined ? undefined : bounded(caller),
+        server: bounded(target),
         tool: bounded(tool),
         era: mode?.kind,
         revision: mode?.revision,

@@ -1,6 +1,6 @@
 import { createHash } from "node:crypto";
 import { toRelayable } from "../mcp/revision.ts";
-import type { OwnerOf } from "../middleware/audit-log.ts";
+import type { AuditLogOptions, OwnerOf } from "../middleware/audit-log.ts";
 import { createGlobs } from "../middleware/glob.ts";
 import type { Catalog } from "../tools/compose/catalog.ts";
 import type { ReservedFor } from "../tools/compose/claims.ts";
@@ -19,6 +19,8 @@ export interface Access {
   readonly viewFor: (caller: Hearer) => View;
   /** The owner of a tool, also of one that the caller may not use or the config takes away: for the record of a refusal. */
   readonly ownerOf: OwnerOf;
+  /** Whether a call changes nothing, as far as its server says. */
+  readonly isReadOnly: NonNullable<AuditLogOptions["isReadOnly"]>;
   /** Which names are kept for one server. */
   readonly reservedFor: ReservedFor;
   /** Takes another config. Gives the callers whose keys are gone; undefined for those without a name. */
@@ -79,8 +81,15 @@ export function createAccess(first: GatewayConfig, { catalog, unnamed, servers }
       const policy = policies.get(callers.size === 0 ? undefined : caller.caller) ?? nothing;
       return catalog.viewFor(caller, policy);
     },
-    ownerOf: (tool, context) =>
-      catalog.viewFor(context, everything).toolClaims.get(tool) ?? withheldBy(tool) ?? namedOwner(tool),
+    ownerOf: (name, context, kind = "tool") => {
+      const view = catalog.viewFor(context, everything);
+      if (kind === "tool") return view.toolClaims.get(name) ?? withheldBy(name) ?? namedOwner(name);
+      const owner = view.promptClaims.get(name) ?? view.templateOwner(name) ?? view.resourceOwner(name);
+      return owner ?? namedOwner(name);
+    },
+    isReadOnly: ({ kind = "tool", name }, context) =>
+      kind !== "tool" ||
+      catalog.viewFor(context, everything).toolClaims.get(name)?.item.annotations?.readOnlyHint === true,
     get reservedFor() {
       return rules.reservedFor;
     },

@@ -123,7 +123,8 @@ export async function startGateway(
     },
   });
   const access = createAccess(first, { catalog, unnamed, servers: () => fleet.servers });
-  const parts = { file, clock, log, ownerOf: access.ownerOf, hide };
+  const { ownerOf, isReadOnly } = access;
+  const parts = { file, clock, log, ownerOf, isReadOnly, hide };
   let chain = await createMiddlewareChain(config, parts);
   logDisabled(log, first.disabled, []);
   const unmatched = (): readonly ConfigIssue[] => findUnmatchedRules(config, fleet.servers);

@@ -1,7 +1,6 @@
 import type { Clock } from "../async/clock.ts";
-import { type AuditFile, openAuditFile } from "../audit/audit-file.ts";
-import type { AuditSink } from "../audit/audit.ts";
-import { auditLog, type OwnerOf } from "../middleware/audit-log.ts";
+import { openSharedAuditFile, type SharedAuditFile } from "../audit/audit-file.ts";
+import { auditLog, type AuditLogOptions, type OwnerOf } from "../middleware/audit-log.ts";
 import { createRateLimit, type RateLimit } from "../middleware/rate-limit.ts";
 import { redact, type RedactOptions } from "../middleware/redact.ts";
 import { createScrubber } from "../middleware/scrub.ts";
@@ -21,6 +20,7 @@ export interface MiddlewareChain extends AsyncDisposable {
   readonly rateLimit: RateLimit | undefined;
   /** The user's middlewares by the paths of their modules. */
   readonly own: ReadonlyMap<string, Middleware>;
+  readonly auditFile: SharedAuditFile | undefined;
 }
 
 interface MiddlewareChainOptions {
@@ -29,6 +29,7 @@ interface MiddlewareChainOptions {
   readonly clock: Clock;
   readonly log: GatewayLog;
   readonly ownerOf: OwnerOf;
+  readonly isReadOnly: NonNullable<AuditLogOptions["isReadOnly"]>;
   /** Takes the secrets of the config out of JSON text. */
   readonly hide: (json: string) => string;
   /** The chain of the config before an edit. */
@@ -54,12 +55,12 @@ export async function createMiddlewareChain(
     kept?.get(path) ?? (await loadMiddleware(path, file)),
   ];
   const own = await Promise.all(config.middleware.map(load));
-  const auditFile = audit === undefined ? undefined : await openAudit(audit);
+  const auditFile = audit === undefined ? undefined : await openAudit(audit, config, earlier?.auditFile);
   const patterns = config.redact.map(toRedaction);
   const rate = rateLimit(limits, clock, earlier?.rateLimit);
   const middlewares = [
     ...(log.isLevelEnabled?.("debug") === false ? [] : [logCalls({ log, clock, ownerOf })]),
-    ...(auditFile === undefined ? [] : [createAudited(auditFile.sink, config, patterns, options)]),
+    ...(auditFile === undefined ? [] : [createAudited(auditFile, config, patterns, options)]),
     ...(rate === undefined ? [] : [rate.middleware]),
     ...timeLimit(limits),
     ...own.map(([, middleware]) => middleware),
@@ -69,35 +70,57 @@ export async function createMiddlewareChain(
     middlewares,
     rateLimit: rate,
     own: new Map(own),
+    auditFile,
     [Symbol.asyncDispose]: async () => auditFile?.[Symbol.asyncDispose](),
   };
 }
 
 type Limits = GatewayConfig["limits"];
 
-function openAudit(audit: NonNullable<GatewayConfig["audit"]>): Promise<AuditFile> {
-  const { file, maxBytes, keep } = audit;
-  return openAuditFile({ path: file, ...defined({ maxBytes, keep }) });
+/** Opens the audit file, or goes on with that of the config before: its chain of records must not have two ends. */
+async function openAudit(
+  { file, maxBytes, keep, keepDays }: NonNullable<GatewayConfig["audit"]>,
+  { keys }: GatewayConfig,
+  earlier: SharedAuditFile | undefined,
+): Promise<SharedAuditFile> {
+  // Without keys there is one caller, who may have the whole space.
+  const days = keepDays ?? (keys.length === 0 ? 0 : undefined);
+  const options = { path: file, ...defined({ maxBytes, keep, keepDays: days }) };
+  return earlier?.path === file ? earlier.retain(options) : openSharedAuditFile(options);
 }
 
 /** Records name the server of a tool, or that a name speaks of; of any other name, the gateway. */
 function createAudited(
-  record: AuditSink,
+  { sink, ready }: SharedAuditFile,
   { audit, servers, disabled }: GatewayConfig,
   patterns: RedactOptions["patterns"],
-  { clock, log, ownerOf, hide }: MiddlewareChainOptions,
+  { clock, log, ownerOf, isReadOnly, hide }: MiddlewareChainOptions,
 ): Middleware {
   const scrub = createScrubber({ patterns });
+  const onFailure = audit?.onFailure ?? "closed";
+  const meanwhile = onFailure === "closed" ? "calls are refused" : "calls go on without a record";
+  let isFailing = false;
   const wanted = new Map([...servers, ...disabled].map((server) => [server.name, server.audit.arguments]));
   return auditLog({
-    record,
+    record: sink,
+    ready,
+    onFailure,
+    isReadOnly,
     server: "gateway",
     clock,
     ownerOf,
     recordsArguments: (server) => wanted.get(server) ?? audit?.arguments ?? false,
     redact: (_args, _tool, text) => hideEverywhere(text, (json) => hide(scrub(json))),
     onDropped: (count) => log.error({ count }, "audit records were dropped: the file is too slow"),
-    onFailed: (error) => log.error({ error: String(error) }, "an audit record could not be written"),
+    // One line for the first of many failures.
+    onFailed: (error) => {
+      if (!isFailing) log.error({ error: String(error) }, `audit records cannot be written: ${meanwhile}`);
+      isFailing = true;
+    },
+    onRecovered: () => {
+      isFailing = false;
+      log.warn({}, "audit records are written again");
+    },
   });
 }
 

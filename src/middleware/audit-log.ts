@@ -1,11 +1,13 @@
 import { randomUUID } from "node:crypto";
+import { andThen, type Awaitable } from "../async/awaitable.ts";
 import { type Clock, dateOf, systemClock } from "../async/clock.ts";
-import { type AuditOptions, type AuditSink, createAudit } from "../audit/audit.ts";
+import { type AuditOptions, type AuditRecord, type AuditSink, createAudit } from "../audit/audit.ts";
 import { bounded, describeEnd, toTrace } from "../audit/call-end.ts";
+import { ToolError } from "../errors/tool-error.ts";
 import { isModernRevision } from "../mcp/revision.ts";
 import type { CallContext } from "../tools/context.ts";
-import type { Middleware } from "../tools/middleware.ts";
-import type { ToolCall } from "../tools/provider.ts";
+import type { CallEnd, Middleware } from "../tools/middleware.ts";
+import type { CallKind, ToolCall } from "../tools/provider.ts";
 
 export interface AuditLogOptions extends Omit<AuditOptions, "sink"> {
   /** Takes each record, such as the `sink` of `openAuditFile`. */
@@ -14,21 +16,34 @@ export interface AuditLogOptions extends Omit<AuditOptions, "sink"> {
   readonly server?: string;
   /** Finds the server of a tool by the tool's name, for a provider that has its tools from several. */
   readonly ownerOf?: OwnerOf;
+  /** Says of a call that it changes nothing. Given, every other call has a record at its start as well. */
+  readonly isReadOnly?: (call: ToolCall, context: CallContext) => boolean;
   /** Of which servers the arguments are recorded, with `redact`; of all when left out. */
   readonly recordsArguments?: (server: string) => boolean;
   readonly clock?: Clock;
 }
 
-/** The server of a tool, and what it calls the tool as far as that is known; undefined where the server is not known. */
+/** The owner of a thing, and what it calls the thing as far as that is known; undefined where the owner is not known. */
 export type OwnerOf = (
-  tool: string,
+  name: string,
   context: CallContext,
+  kind?: CallKind,
 ) => { readonly server: string; readonly ownName?: string } | undefined;
 
+/** A call that has begun. */
+interface Begun {
+  readonly at: number;
+  readonly owner: ReturnType<OwnerOf>;
+  readonly id: string;
+  /** Whether it has a record of its beginning. */
+  readonly isRecorded: boolean;
+}
+
 /**
- * Writes a record of each call, whichever way it ends: one for every round of a call that asks something. Put it first,
- * so that it sees what the others refuse. A slow sink holds a call up for `maxWaitMs` at most (50), and one that fails
- * fails no call. `era` and `revision` are those of the caller, the bytes those of arguments and result.
+ * Writes a record of each call, whichever way it ends: one for every round of a call that asks something, and with `isReadOnly`
+ * two for every other that may change something, the first before it is made. Put it first, so that it sees what the others refuse.
+ * A slow sink holds a call up for `maxWaitMs` at most (50); one that fails fails no call, unless `onFailure` is `closed`. `era` and
+ * `revision` are those of the caller, the bytes those of arguments and result.
  *
  * @example
  * const file = await openAuditFile({ path: "calls.jsonl" });
@@ -36,38 +51,91 @@ export type OwnerOf = (
  */
 export function auditLog(options: AuditLogOptions): Middleware {
   const { record, server = "local", ownerOf, recordsArguments, clock = systemClock, ...rest } = options;
-  const audit = createAudit({ ...rest, sink: record }, clock);
-  const started = new WeakMap<ToolCall, { readonly at: number; readonly owner: ReturnType<OwnerOf> }>();
+  const { isReadOnly, ...settings } = rest;
+  const audit = createAudit({ ...settings, sink: record }, clock);
+  const isClosed = options.onFailure === "closed";
+  const started = new WeakMap<ToolCall, Begun>();
+
+  const toRecord = (call: ToolCall, context: CallContext, begun: Begun, end: RecordEnd): AuditRecord => {
+    const { kind = "tool", name } = call;
+    const owner = begun.owner?.server ?? server;
+    const isFirst = end === beginning || !begun.isRecorded;
+    return {
+      time: dateOf(begun.at, clock),
+      call: begun.id,
+      trace: toTrace(context.meta?.at("traceparent")?.value),
+      caller: context.caller === undefined ? undefined : bounded(context.caller),
+      server: bounded(owner),
+      ...(kind === "tool" ? {} : { kind }),
+      tool: bounded(name),
+      ownName: begun.owner?.ownName === undefined ? undefined : bounded(begun.owner.ownName),
+      era: isModernRevision(context.revision) ? "modern" : "legacy",
+      revision: context.revision,
+      // The record of a call's beginning has the arguments, that of its end need not repeat them.
+      ...audit.describeArguments(call.arguments, name, isFirst && recordsArguments?.(owner) !== false),
+      ...end,
+    };
+  };
+
+  /** Whether a call may be made: its beginning is recorded, or its end can be. */
+  const admit = (call: ToolCall, context: CallContext, begun: Begun): Awaitable<boolean> =>
+    andThen(audit.isReady(context.caller), (isReady) =>
+      isReady && begun.isRecorded ? audit.record(toRecord(call, context, begun, beginning)) : isReady,
+    );
+
   return {
     beforeCall: (call, context) => {
       // An object of this call's own, by which it is known again when it ends.
       const own = { ...call };
-      started.set(own, { at: clock.now(), owner: ownerOf?.(call.name, context) });
-      return own;
+      const owner = ownerOf?.(call.name, context, call.kind);
+      const isRecorded = isReadOnly?.(call, context) === false;
+      const begun = { at: clock.now(), owner, id: randomUUID(), isRecorded };
+      started.set(own, begun);
+      if (!isClosed && !isRecorded) return own;
+      return andThen(admit(call, context, begun), (isAdmitted) => {
+        if (isAdmitted || !isClosed) return own;
+        throw new ToolError(refusal, { code: "tool.refused" });
+      });
     },
     afterCall: (call, ended, context) => {
       const now = clock.now();
-      const { at: began = now, owner: known } = started.get(call) ?? {};
+      const begun = started.get(call) ?? { at: now, owner: undefined, id: randomUUID(), isRecorded: false };
+      const { at, owner: known } = begun;
       // Its server may have been listed meanwhile.
-      const owner = known?.ownName === undefined ? (ownerOf?.(call.name, context) ?? known) : known;
+      const owner =
+        known?.ownName === undefined ? (ownerOf?.(call.name, context, call.kind) ?? known) : known;
       const end = describeEnd(ended);
-      const isWanted = recordsArguments?.(owner?.server ?? server);
-      return audit.record({
-        time: dateOf(began, clock),
-        call: randomUUID(),
-        trace: toTrace(context.meta?.at("traceparent")?.value),
-        caller: context.caller,
-        server: owner?.server ?? server,
-        tool: bounded(call.name),
-        ownName: owner?.ownName,
-        era: isModernRevision(context.revision) ? "modern" : "legacy",
-        revision: context.revision,
-        ...audit.describeArguments(call.arguments, call.name, isWanted),
+      const ending = {
         ...end,
         bytesSent: end.delivery === "not_sent" ? 0 : call.arguments.byteLength,
         bytesReceived: ended.kind === "complete" ? ended.result.byteLength : 0,
-        durationMs: now - began,
+        durationMs: now - at,
+      };
+      const written = audit.record(toRecord(call, context, { ...begun, owner }, ending));
+      return andThen(written, (isWritten) => {
+        // What was read and is not recorded is not told. Of what was changed there is a record, and the caller must know.
+        if (isWritten || !isClosed || begun.isRecorded || ended.kind === "failed") return undefined;
+        return { kind: "failed", error: new ToolError(withheld, { code: "tool.refused" }) } satisfies CallEnd;
       });
     },
   };
 }
+
+type RecordEnd = Pick<
+  AuditRecord,
+  "outcome" | "code" | "delivery" | "bytesSent" | "bytesReceived" | "durationMs"
+>;
+
+/** Nothing is known yet. */
+const beginning: RecordEnd = {
+  outcome: "begun",
+  code: undefined,
+  delivery: undefined,
+  bytesSent: 0,
+  bytesReceived: 0,
+  durationMs: 0,
+};
+
+const advice = "Try again later, or tell the person who runs the server to look at its log.";
+const refusal = `The call was refused and nothing was sent, because its audit record cannot be written. ${advice}`;
+const withheld = `The answer is withheld, because its audit record cannot be written. ${advice}`;

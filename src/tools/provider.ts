@@ -26,10 +26,16 @@ export interface Resumption {
   readonly state: unknown;
 }
 
-/** One call of a tool. */
+/** What a call is of. */
+export type CallKind = "tool" | "resource" | "prompt" | "completion";
+
+/** One call of a tool; for middleware also one of a resource, a prompt or a completion. */
 export interface ToolCall {
+  /** A tool when left out. */
+  readonly kind?: CallKind | undefined;
+  /** Of a resource, its URI; of a completion, what it completes. */
   readonly name: string;
-  /** An object, as the bytes that came. */
+  /** An object, as the bytes that came. Of a completion, the params of its request. */
   readonly arguments: RawJson;
   readonly resumption?: Resumption | undefined;
   /**

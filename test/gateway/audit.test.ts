@@ -1,6 +1,6 @@
 // What a gateway writes down about calls: in its audit file, and in its log.
 
-import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
+import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
@@ -10,6 +10,7 @@ import type { GatewayLog } from "../../src/gateway/log.ts";
 import { RawJson } from "../../src/json/raw.ts";
 import { createCallContext } from "../../src/tools/context.ts";
 import { createRegistry } from "../../src/tools/registry.ts";
+import { readAuditCalls } from "../support/audit-lines.ts";
 import { startTestGateway } from "./support/gateway.ts";
 import { deadServer, statefulServer } from "./support/servers.ts";
 
@@ -31,8 +32,7 @@ async function record(config: object, work: (call: Call) => Promise<void>): Prom
     await Promise.resolve(at.gateway.provider.callTool(call, context)).catch(() => {});
   });
   await at[Symbol.asyncDispose]();
-  const lines = (await readFile(join(folder, "audit.jsonl"), "utf8")).split("\n");
-  return lines.filter((line) => line !== "").map((line) => JSON.parse(line) as AuditRecord);
+  return readAuditCalls(join(folder, "audit.jsonl"));
 }
 
 const refused = { outcome: "refused", delivery: "not_sent", bytesSent: 0 };

@@ -4,6 +4,7 @@ import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
+import { readAuditCalls } from "../support/audit-lines.ts";
 import { connectTo, dialects, type GatewayClient, textOf } from "./support/clients.ts";
 import { startTestGateway } from "./support/gateway.ts";
 import { startSdkServer, statefulServer } from "./support/servers.ts";
@@ -319,18 +320,11 @@ describe("middleware", () => {
     await client.call("child__echo", { text: "a secret text" });
     await client.call("child__chat", { words: "hi" }).catch(() => {});
     await client.call("child__die").catch(() => {});
-    const records = async (): Promise<
-      readonly { readonly tool: string; readonly [member: string]: unknown }[]
-    > =>
-      (await readFile(audit, "utf8"))
-        .split("\n")
-        .filter((line) => line !== "")
-        .map((line) => JSON.parse(line) as { readonly tool: string });
-    await expect.poll(async () => (await records()).length).toBe(3);
-    const [answered, refused, lost] = await records();
+    await expect.poll(async () => (await readAuditCalls(audit)).length).toBe(3);
+    const [answered, refused, lost] = await readAuditCalls(audit);
     expect(answered).toMatchObject({ caller: "alice", tool: "child__echo", outcome: "ok" });
     expect(refused).toMatchObject({ caller: "alice", tool: "child__chat" });
-    expect(refused?.["outcome"]).not.toBe("ok");
+    expect(refused?.outcome).not.toBe("ok");
     expect(lost).toMatchObject({ tool: "child__die", outcome: "upstream.lost", delivery: "outcome_unknown" });
     const text = await readFile(audit, "utf8");
     expect(text).not.toContain(key);

@@ -136,6 +136,10 @@ export interface GatewayConfig {
         readonly file: string;
         readonly maxBytes?: number;
         readonly keep?: number;
+        /** For so long a file is kept from other callers' records; 1 where there are keys, else 0. */
+        readonly keepDays?: number;
+        /** What becomes of a call whose record cannot be written; `closed`: it is refused. */
+        readonly onFailure?: "closed" | "open";
         /** Whether arguments are recorded, redacted; no. */
         readonly arguments?: boolean;
       }

@@ -83,12 +83,21 @@ function readAudit(given: ConfigValue): GatewayConfig["audit"] {
     const file = typeof given.value === "string" ? readPath(given) : undefined;
     return file === undefined ? undefined : { file };
   }
-  const isAllKnown = refuseUnknownKeys(object, ["file", "maxBytes", "keep", "arguments"]);
+  const isAllKnown = refuseUnknownKeys(object, [
+    "file",
+    "maxBytes",
+    "keep",
+    "keepDays",
+    "onFailure",
+    "arguments",
+  ]);
   if (!object.has("file") && isAllKnown) refuse(given, `has no file: write ${auditExample}`);
   const file = readPath(object.get("file"));
   const rest = defined({
     maxBytes: readNumber(object.get("maxBytes"), { min: 1024, max: 2 ** 40, example: 67_108_864 }),
     keep: readNumber(object.get("keep"), { min: 0, max: 1000, example: 5 }),
+    keepDays: readNumber(object.get("keepDays"), { min: 0, max: 3650, example: 1 }),
+    onFailure: readChoice(object.get("onFailure"), ["closed", "open"]),
     arguments: readFlag(object.get("arguments")),
   });
   return file === undefined ? undefined : { file, ...rest };

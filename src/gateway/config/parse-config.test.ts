@@ -225,7 +225,7 @@ test("everything that may be said is taken", () => {
     allow: ["a.*"],
     deny: ["a.z"],
     middleware: ["./m.mjs"],
-    audit: { file: "audit.jsonl", maxBytes: 2048, keep: 0, arguments: true },
+    audit: { file: "audit.jsonl", maxBytes: 2048, keep: 0, keepDays: 7, onFailure: "open", arguments: true },
     limits: { callsPerMinute: 60, tools: { "a.*": { callTimeoutMs: 1000 } } },
     redact: ["email", "/sk-\\w+/gi"],
     http: {

@@ -124,8 +124,16 @@ describe("the junctor section", () => {
       "junctor.audit.keep: must be a whole number from 0 to 1000: write 5",
     ],
     [
+      section('{ "audit": { "file": "a", "keepDays": -1 } }'),
+      "junctor.audit.keepDays: must be a whole number from 0 to 3650: write 1",
+    ],
+    [
+      section('{ "audit": { "file": "a", "onFailure": "ignore" } }'),
+      'junctor.audit.onFailure: must be one of "closed", "open"',
+    ],
+    [
       section('{ "audit": { "path": "a", "file": "a" } }'),
-      "junctor.audit.path: is not known here: write one of file, maxBytes, keep, arguments",
+      "junctor.audit.path: is not known here: write one of file, maxBytes, keep, keepDays, onFailure, arguments",
     ],
     [
       section('{ "limits": 5 }'),
@@ -173,7 +181,7 @@ describe("the junctor section", () => {
     ],
     [
       section('{ "audit": { "flie": "a" } }'),
-      "junctor.audit.flie: is not known here: did you mean file? (There may be file, maxBytes, keep, arguments.)",
+      "junctor.audit.flie: is not known here: did you mean file? (There may be file, maxBytes, keep, keepDays, onFailure, arguments.)",
     ],
     [
       section('{ "redact": ["sk-.*+"] }'),

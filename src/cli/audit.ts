@@ -1,0 +1,60 @@
+import { existsSync } from "node:fs";
+import { type AuditReport, verifyAudit } from "../audit/verify.ts";
+import { parseConfigFile, readConfigText } from "../gateway/config/config-file.ts";
+import { type Command, type Parsed, UsageError } from "./command.ts";
+import { usualFiles } from "./config-file.ts";
+import { print } from "./print.ts";
+import { toSafeText } from "./terminal-text.ts";
+
+/** `junctor audit verify` */
+export const audit: Command = {
+  name: "audit",
+  summary: "Check that an audit file, with its old files, is as it was written, and say where it is not.",
+  operands: "verify [FILE]",
+  flags: {
+    config: { value: "FILE", help: "the config whose junctor.audit names the file" },
+    expect: { value: "HASH", help: "a hash that an earlier check printed: that line must still be there" },
+    json: { help: "the same as one JSON object: files, records, hash, faults" },
+  },
+  examples: [
+    "junctor audit verify audit.jsonl",
+    "junctor audit verify --config mcp.json                      the file of junctor.audit",
+    "junctor audit verify audit.jsonl --expect 9f86d081884c…     also that its end was not cut off",
+  ],
+  run: async (parsed) => {
+    const [word, file, stray] = parsed.operands;
+    if (word !== "verify" || stray !== undefined) throw new UsageError("write: junctor audit verify [FILE]");
+    const expected = parsed.valueOf("expect");
+    if (expected !== undefined && !/^[0-9a-f]{64}$/.test(expected))
+      throw new UsageError("--expect needs the 64 hex digits of a hash");
+    const path = file ?? configuredFile(parsed);
+    const report = await verifyAudit(path, expected).catch((error: unknown) => {
+      const { code, message } = error as NodeJS.ErrnoException;
+      throw code === undefined ? error : new UsageError(`the file cannot be read: ${message}`);
+    });
+    if (parsed.has("json")) await print(`${JSON.stringify(report, undefined, 2)}\n`);
+    else await print(toSafeText(describe(report)));
+    return report.faults.length === 0 ? 0 : 1;
+  },
+};
+
+/** Nothing of the config is used but the path. */
+function configuredFile(parsed: Parsed): string {
+  const named = parsed.valueOf("config") ?? usualFiles.find((name) => existsSync(name));
+  if (named === undefined) throw new UsageError("name a file, or a config that has one: --config FILE");
+  const { audit: configured } = parseConfigFile(named, readConfigText(named), process.env);
+  if (configured === undefined) throw new UsageError(`${named} has no junctor.audit; name a file`);
+  return configured.file;
+}
+
+function describe({ files, records, unlinked, hash, first, last, faults }: AuditReport): string {
+  const faulty = faults.map(({ file, line, kind, message }) => `${file}:${line}: ${kind}: ${message}\n`);
+  const old =
+    unlinked === 0
+      ? ""
+      : `${unlinked} records at the beginning have no hash: they were written by an earlier version.\n`;
+  const span = first === undefined ? "" : `, from ${first} to ${last}`;
+  const head = `${records} records in ${files.length} ${files.length === 1 ? "file" : "files"}${span}\nlast hash: ${hash}\n`;
+  const verdict = faults.length === 0 ? "The log is whole.\n" : "The log is not as it was written.\n";
+  return `${faulty.join("")}${old}${head}${verdict}`;
+}
