@@ -19,6 +19,11 @@ export class BoundedQueue<T> implements AsyncIterable<T> {
     return this.#isClosed;
   }
 
+  /** Whether a producer has to wait. */
+  get isFull(): boolean {
+    return this.#items.length >= this.#limit;
+  }
+
   /** Adds an item. Throws a `RangeError` when the producer ignored that the queue is full. */
   push(item: T): Promise<void> {
     if (this.#isClosed) return Promise.resolve();
@@ -27,7 +32,7 @@ export class BoundedQueue<T> implements AsyncIterable<T> {
     this.#items.push(item);
     this.#arrival?.resolve();
     this.#arrival = undefined;
-    if (this.#items.length < this.#limit) return Promise.resolve();
+    if (!this.isFull) return Promise.resolve();
     this.#room ??= createDeferred();
     return this.#room.promise;
   }

@@ -100,13 +100,13 @@ function createFilter(
 const messageMs = 0.5;
 const requestMs = 2;
 const invalidMs = 2.5;
-const kibibyteMs = 0.5;
+export const kibibyteMs = 0.5;
 
 /** How much of it may come at once: 2,000 small messages, or a banner of 400 lines. */
-const patienceMs = 1000;
+export const patienceMs = 1000;
 
 /** Most messages handled in one go while a server says too much. */
-const pieceLength = 10;
+export const pieceLength = 10;
 
 interface PacedReaderOptions {
   /** Counts an answer. Gives false for one that no request waits for. */
@@ -200,7 +200,8 @@ class Pause {
   }
 }
 
-function costOf(incoming: Incoming, countAnswer: () => boolean): number {
+/** The price of a message. `countAnswer` counts an answer, and gives false for one that no request waits for. */
+export function costOf(incoming: Incoming, countAnswer: () => boolean): number {
   switch (incoming.kind) {
     case "result":
       return countAnswer() ? 0 : messageMs + toKibibytes(incoming.result) * kibibyteMs;

@@ -5,7 +5,8 @@ import { Agent } from "undici";
 import { describe, expect, onTestFinished, test } from "vitest";
 import { fromSignal } from "../../../async/cancellation.ts";
 import { createVirtualClock } from "../../../testing/virtual-clock.ts";
-import { exchange, type ReplySink, WholeReply, fetchWhole, toTarget } from "./exchange.ts";
+import { exchange, type ReplySink, toTarget } from "./exchange.ts";
+import { WholeReply, fetchWhole } from "./whole-reply.ts";
 
 async function listen(
   react: (request: IncomingMessage, response: ServerResponse) => void,

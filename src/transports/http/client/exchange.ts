@@ -7,11 +7,6 @@ import type { Numbered } from "../../../async/numbered.ts";
 import { ClosedError } from "../../../errors/closed-error.ts";
 import { failureCodeOf, systemCodeOf } from "../../../errors/failure-code.ts";
 import { HttpError } from "../../../errors/http-error.ts";
-import { RpcError } from "../../../errors/rpc-error.ts";
-import { Pieced, minPiecedBytes } from "../../../json/pieced.ts";
-import type { Incoming } from "../../../jsonrpc/channel.ts";
-import { parseMessage, parsePieced } from "../../../jsonrpc/parse.ts";
-import { messageShape } from "../../../mcp/shape.ts";
 
 /** Where requests go. Taking a URL apart for each of them would cost more than a small answer takes to read. */
 interface HttpTarget {
@@ -38,12 +33,21 @@ export interface OutgoingRequest {
 /** Takes a response as it comes, without a stream in between. What it throws ends the exchange with that error. */
 export interface ReplySink {
   head(status: number, headers: IncomingHttpHeaders): void;
-  /** Returns true when nothing more is wanted: the exchange is over then, whatever else comes. */
-  chunk(bytes: Uint8Array): boolean;
+  /**
+   * Returns true when nothing more is wanted: the exchange is over then, whatever else comes. A promise stops the socket
+   * until it resolves; then this is called once more, without bytes.
+   */
+  chunk(bytes: Uint8Array): boolean | Promise<void>;
 }
 
-/** How long the rest of a response may take whose beginning was enough; then its socket is closed. */
+/** How long the rest of a response may take whose beginning was enough, and how long it may be; then its socket is closed. */
 const restMs = 1000;
+const maxRestBytes = 64 * 1024;
+
+/** Most responses that say nothing final (1xx). */
+const maxInterim = 16;
+
+const noBytes = new Uint8Array(0);
 
 /** The terms that the exchanges of one client share. */
 interface ExchangeTerms {
@@ -88,6 +92,11 @@ export class Exchange implements Dispatcher.DispatchHandler {
   /** Whether nothing more is wanted of it; the response may still be on its way. */
   #isOver = false;
   #stopRest: (() => void) | undefined;
+  /** Counts interim responses, and later the bytes that come when nothing more is wanted. */
+  #excess = 0;
+  /** Whether the sink wants no bytes for a while, and the end of the response if it came meanwhile. */
+  #isHeld = false;
+  #end: (() => void) | undefined;
 
   constructor(parts: ExchangeParts) {
     this.#parts = parts;
@@ -125,11 +134,16 @@ export class Exchange implements Dispatcher.DispatchHandler {
   }
 
   onResponseStart(
-    _controller: Dispatcher.DispatchController,
+    controller: Dispatcher.DispatchController,
     status: number,
     headers: IncomingHttpHeaders,
   ): void {
-    if (status < 200 || this.#isOver) return;
+    if (this.#isOver) return;
+    if (status < 200) {
+      if (++this.#excess > maxInterim) controller.abort(new Error("too many interim responses"));
+      return;
+    }
+    this.#excess = 0;
     try {
       this.#parts.sink.head(status, headers);
     } catch (error) {
@@ -138,30 +152,58 @@ export class Exchange implements Dispatcher.DispatchHandler {
   }
 
   onResponseData(controller: Dispatcher.DispatchController, bytes: Uint8Array): void {
-    if (this.#isOver) return;
+    if (this.#isOver) {
+      // The rest is thrown away, so that the socket can be used again.
+      this.#excess += bytes.length;
+      if (this.#excess > maxRestBytes) controller.abort(toError(undefined));
+      return;
+    }
     const { sink, terms, resolve } = this.#parts;
     try {
-      if (!sink.chunk(bytes)) return;
+      const taken = sink.chunk(bytes);
+      if (taken === false) return;
+      if (taken !== true) return this.#hold(controller, taken);
     } catch (error) {
       return this.abort(error);
     }
     this.#over();
     resolve();
-    // The rest is read and thrown away, so that the socket can be used again.
     this.#stopRest = terms.clock.timer(restMs, () => controller.abort(toError(undefined)));
   }
 
   onResponseEnd(): void {
+    if (this.#isHeld && !this.#isOver) {
+      this.#end = () => this.onResponseEnd();
+      return;
+    }
     this.#stopRest?.();
     this.#over();
     this.#parts.resolve();
   }
 
-  onResponseError(_controller: Dispatcher.DispatchController, error: Error): void {
+  onResponseError(controller: Dispatcher.DispatchController, error: Error): void {
     this.#stopRest?.();
     if (this.#isOver) return;
+    if (this.#isHeld) {
+      this.#end = () => this.onResponseError(controller, error);
+      return;
+    }
     this.#over();
     this.#parts.reject(toClosed(error, this.#parts.request.to.url, this.#controller !== undefined));
+  }
+
+  /** Reads nothing more until the sink wants to go on. The end of the response, if it comes meanwhile, waits too. */
+  #hold(controller: Dispatcher.DispatchController, ready: Promise<void>): void {
+    controller.pause();
+    this.#isHeld = true;
+    void ready.then(() => {
+      this.#isHeld = false;
+      if (this.#isOver) return;
+      this.onResponseData(controller, noBytes);
+      if (this.#isHeld) return;
+      if (this.#end === undefined) controller.resume();
+      else this.#end();
+    });
   }
 
   #over(): void {
@@ -176,52 +218,6 @@ export class Exchange implements Dispatcher.DispatchHandler {
 
 function toError(reason: unknown): Error {
   return reason instanceof Error ? reason : new DOMException("The request was given up", "AbortError");
-}
-
-/** A response that was read to its end. */
-export class WholeReply implements ReplySink {
-  status = 0;
-  headers: IncomingHttpHeaders = {};
-  readonly #maxBytes: number;
-  readonly #chunks: Uint8Array[] = [];
-  #length = 0;
-
-  constructor(maxBytes: number) {
-    this.#maxBytes = maxBytes;
-  }
-
-  head(status: number, headers: IncomingHttpHeaders): void {
-    this.status = status;
-    this.headers = headers;
-  }
-
-  chunk(bytes: Uint8Array): boolean {
-    this.#length += bytes.length;
-    if (this.#length > this.#maxBytes)
-      throw new RpcError("rpc.internal", `The server answered with more than ${this.#maxBytes} bytes`);
-    this.#chunks.push(bytes);
-    return false;
-  }
-
-  /** The body as a message. A large one is parsed in the pieces it came in. */
-  parse(): Incoming {
-    const options = { shape: messageShape };
-    return this.#length < minPiecedBytes
-      ? parseMessage(this.body, options)
-      : parsePieced(new Pieced(this.#chunks), options);
-  }
-
-  get body(): Uint8Array {
-    const [only] = this.#chunks;
-    return this.#chunks.length === 1 && only !== undefined ? only : Buffer.concat(this.#chunks);
-  }
-}
-
-/** Sends a request whose response is small, and reads it whole. */
-export async function fetchWhole(dispatcher: Dispatcher, request: OutgoingRequest): Promise<WholeReply> {
-  const reply = new WholeReply(64 * 1024);
-  await exchange(dispatcher, request, reply);
-  return reply;
 }
 
 /** The media type of a response. */

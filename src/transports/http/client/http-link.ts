@@ -1,6 +1,8 @@
 import { waitFor } from "../../../async/clock.ts";
 import { LazyAbort } from "../../../async/lazy-abort.ts";
+import { LeakyBucket } from "../../../async/leaky-bucket.ts";
 import { RpcError } from "../../../errors/rpc-error.ts";
+import { TimeoutError } from "../../../errors/timeout-error.ts";
 import { RawJson } from "../../../json/raw.ts";
 import {
   encodeMessage,
@@ -14,13 +16,24 @@ import {
 import type { Link, LinkEvents, LinkRequest } from "../../../mcp/link.ts";
 import { encodeHeaderValue, namedBy } from "../../../mcp/mirrored-headers.ts";
 import { sessionHeader } from "../../../mcp/session.ts";
-import { httpErrorOf, WholeReply } from "./exchange.ts";
+import { patienceMs } from "../../channel-link.ts";
+import { httpErrorOf } from "./exchange.ts";
 import { createHttpWay, type HeaderPairs, type HttpLinkOptions } from "./http-way.ts";
-import { ReplyReader, type TakeMessage } from "./reply-reader.ts";
+import { type Pace, ReplyReader, type TakeMessage } from "./reply-reader.ts";
 import { awaitAnswer, listenForAnnouncements } from "./resume.ts";
+import { WholeReply } from "./whole-reply.ts";
 
 /** How long the farewell to a legacy server may take. */
 const farewellMs = 1000;
+
+/** How long a server may take to accept an answer or a notification. */
+const deliveryMs = 30_000;
+
+/** Answers that the server has not accepted; beyond that the stream that brings its next request is not read. */
+const maxDelivering = 64;
+
+/** Most requests of the server that are worked on at once; beyond that they are refused. */
+const maxAsked = 1024;
 
 /** A link over Streamable HTTP, of either era. */
 export function createHttpLink(url: URL, options: HttpLinkOptions): Link {
@@ -28,10 +41,13 @@ export function createHttpLink(url: URL, options: HttpLinkOptions): Link {
   const way = createHttpWay(url, options);
   const { target, clock } = way;
   const closing = new AbortController();
+  const pace: Pace = { bucket: new LeakyBucket(clock, patienceMs), clock, signal: closing.signal };
   /** What a legacy server asked and we have not answered. */
   const unanswered = new Map<RequestId, AbortController>();
   /** Answers, cancellations and the like that have not arrived yet. */
   const delivering = new Set<Promise<void>>();
+  /** Requests of the server that are worked on, also under one id. */
+  let asking = 0;
   let nextId = 1;
   let closed: Promise<void> | undefined;
 
@@ -39,7 +55,10 @@ export function createHttpLink(url: URL, options: HttpLinkOptions): Link {
   const deliver = (body: RawJson, headers: HeaderPairs): Promise<void> => {
     const send = async (): Promise<void> => {
       const reply = new WholeReply(64 * 1024);
-      await way.send(reply, { method: "POST", body, headers, isExpress: true });
+      const stop = new LazyAbort();
+      const late = (): void => stop.abort(new TimeoutError("total", deliveryMs, "outcome_unknown"));
+      const stopTimer = clock.timer(deliveryMs, late);
+      await way.send(reply, { method: "POST", body, headers, stop, isExpress: true }).finally(stopTimer);
       if (reply.status >= 300) throw httpErrorOf(reply.status, url, reply.body);
     };
     const delivered: Promise<void> = send().finally(() => delivering.delete(delivered));
@@ -59,16 +78,23 @@ export function createHttpLink(url: URL, options: HttpLinkOptions): Link {
 
   const answer = async (request: Request, events: LinkEvents, asked: Set<AbortController>): Promise<void> => {
     const { id } = request;
-    const asking = new AbortController();
-    unanswered.set(id, asking);
-    asked.add(asking);
-    const response = await events.asked(request, asking.signal).then(
+    if (asking >= maxAsked) {
+      const text = `Too many requests in flight; at most ${maxAsked} at once`;
+      const error = toErrorBody(new RpcError("rpc.internal", text));
+      return deliver(encodeMessage({ kind: "error", id, error }), []).catch(() => {});
+    }
+    const withdrawal = new AbortController();
+    asking++;
+    unanswered.set(id, withdrawal);
+    asked.add(withdrawal);
+    const response = await events.asked(request, withdrawal.signal).then(
       (result): Response => ({ kind: "result", id, result }),
       (error: unknown): Response => ({ kind: "error", id, error: toErrorBody(toRpcError(error)) }),
     );
+    asking--;
     unanswered.delete(id);
-    asked.delete(asking);
-    if (asking.signal.aborted) return;
+    asked.delete(withdrawal);
+    if (withdrawal.signal.aborted) return;
     await deliver(encodeMessage(response), []).catch((error: unknown) => {
       if (!closing.signal.aborted) onWarning?.(`An answer could not be delivered: ${String(error)}`);
     });
@@ -78,6 +104,9 @@ export function createHttpLink(url: URL, options: HttpLinkOptions): Link {
     const id = params?.at("requestId")?.text as RequestId | undefined;
     if (id !== undefined)
       unanswered.get(id)?.abort(new DOMException("The server cancelled it", "AbortError"));
+  };
+  const untilDelivered = async (): Promise<void> => {
+    while (delivering.size >= maxDelivering) await Promise.race(delivering).catch(() => {});
   };
   const takeFor = (given: Partial<LinkEvents>, asked: Set<AbortController> = new Set()): TakeMessage => {
     const events = { ...options.events, ...given };
@@ -89,7 +118,8 @@ export function createHttpLink(url: URL, options: HttpLinkOptions): Link {
         case "request":
           // Modern servers may not ask; whatever they want, they get no answer.
           if (way.mode.kind === "legacy") void answer(message, events, asked);
-          return;
+          // A server that asks and takes no answers has to wait with the next question.
+          return delivering.size < maxDelivering ? undefined : untilDelivered();
         case "invalid":
           return onWarning?.(`${target} sent something that is no message: ${message.error.message}`);
       }
@@ -111,7 +141,7 @@ export function createHttpLink(url: URL, options: HttpLinkOptions): Link {
     // Messages on their way, such as cancellations, get the time to arrive.
     await waitFor(Promise.allSettled(delivering), { ms: farewellMs, clock });
     closing.abort();
-    for (const asking of unanswered.values()) asking.abort();
+    for (const withdrawal of unanswered.values()) withdrawal.abort();
     way.close();
     if (way.session !== undefined && !way.isSessionOver) {
       // A courtesy; many servers do not offer it, and a server that is gone needs none.
@@ -140,13 +170,13 @@ export function createHttpLink(url: URL, options: HttpLinkOptions): Link {
       // Most requests are answered without another word.
       const take: TakeMessage = (message) => {
         takeOwn ??= takeFor(events?.() ?? {}, (asked = new Set()));
-        takeOwn(message);
+        return takeOwn(message);
       };
       const onAbort = (): void => cancel(id, method);
       stop.onAbort(onAbort);
       try {
         const body = encodeMessage({ kind: "request", id, method, params });
-        const reader = new ReplyReader(id, maxBytes, take);
+        const reader = new ReplyReader({ id, maxBytes, pace, take });
         const posted = way.send(reader, { method: "POST", body, stop, onSent, headers: mirror(request) });
         const response = await awaitAnswer(posted, way, reader, { id, stop });
         const { status, headers } = reader.whole;
@@ -160,7 +190,8 @@ export function createHttpLink(url: URL, options: HttpLinkOptions): Link {
         throw new RpcError("rpc.other", message, { rpcCode: code, data: data?.value, cause });
       } finally {
         stop.offAbort(onAbort);
-        for (const asking of asked ?? []) asking.abort(new DOMException("The request is over", "AbortError"));
+        const reason = new DOMException("The request is over", "AbortError");
+        for (const withdrawal of asked ?? []) withdrawal.abort(reason);
       }
     },
     notify,
@@ -168,7 +199,7 @@ export function createHttpLink(url: URL, options: HttpLinkOptions): Link {
       listenForAnnouncements(way, {
         take: takeFor({}),
         maxBytes,
-        signal: closing.signal,
+        pace,
         onOpen,
         onWarning,
       }),

@@ -10,17 +10,10 @@ import type { Channel, Incoming } from "../../../jsonrpc/channel.ts";
 import { encodeMessage } from "../../../jsonrpc/message.ts";
 import { parseMessage } from "../../../jsonrpc/parse.ts";
 import { messageShape } from "../../../mcp/shape.ts";
-import {
-  exchange,
-  type ReplySink,
-  WholeReply,
-  fetchWhole,
-  httpErrorOf,
-  mediaTypeOf,
-  toTarget,
-} from "./exchange.ts";
+import { exchange, type ReplySink, httpErrorOf, mediaTypeOf, toTarget } from "./exchange.ts";
 import type { HeaderSource } from "./http-way.ts";
 import { SseReader } from "./sse-reader.ts";
+import { WholeReply, fetchWhole } from "./whole-reply.ts";
 
 interface HttpSseOptions {
   readonly headers?: HeaderSource | undefined;
@@ -30,8 +23,8 @@ interface HttpSseOptions {
   readonly maxEventBytes?: number | undefined;
 }
 
-/** Most messages that wait to be read; only a client that hangs is slower than that. */
-const maxWaiting = 10_000;
+/** How many chunks are read before their messages are taken; then the server has to wait. */
+const maxAhead = 4;
 
 /**
  * Connects to a server of 2024-11-05: a stream that brings everything, and a URL, named in its first event, that takes
@@ -90,7 +83,7 @@ export async function connectHttpSse(url: URL, options: HttpSseOptions): Promise
 
 /** The stream that brings everything; the first event names the endpoint. */
 class EndpointStream implements ReplySink {
-  readonly messages: BoundedQueue<readonly Incoming[]> = new BoundedQueue(maxWaiting);
+  readonly messages: BoundedQueue<readonly Incoming[]> = new BoundedQueue(maxAhead);
   readonly #url: URL;
   readonly #endpoint = createDeferred<URL>();
   readonly #events: SseReader;
@@ -113,7 +106,7 @@ class EndpointStream implements ReplySink {
     this.#refusal.head(status, headers);
   }
 
-  chunk(bytes: Uint8Array): boolean {
+  chunk(bytes: Uint8Array): boolean | Promise<void> {
     if (!this.#isStream) return this.#refusal.chunk(bytes);
     const messages: Incoming[] = [];
     for (const { event, data } of this.#events.read(bytes)) {
@@ -121,8 +114,8 @@ class EndpointStream implements ReplySink {
       else if ((event === undefined || event === "message") && data.length > 0)
         messages.push(parseMessage(data, { shape: messageShape }));
     }
-    if (messages.length > 0) void this.messages.push(messages);
-    return false;
+    const taken = messages.length > 0 ? this.messages.push(messages) : undefined;
+    return taken !== undefined && this.messages.isFull ? taken : false;
   }
 
   ended(error?: unknown): void {

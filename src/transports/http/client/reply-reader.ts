@@ -1,13 +1,38 @@
 import type { IncomingHttpHeaders } from "node:http";
+import { type Clock, sleep } from "../../../async/clock.ts";
+import type { LeakyBucket } from "../../../async/leaky-bucket.ts";
 import type { Batch, Incoming } from "../../../jsonrpc/channel.ts";
 import type { RequestId, Response } from "../../../jsonrpc/message.ts";
 import { parseMessage } from "../../../jsonrpc/parse.ts";
 import { messageShape } from "../../../mcp/shape.ts";
-import { mediaTypeOf, type ReplySink, WholeReply } from "./exchange.ts";
-import { SseReader } from "./sse-reader.ts";
+import { costOf, kibibyteMs, pieceLength } from "../../channel-link.ts";
+import { mediaTypeOf, type ReplySink } from "./exchange.ts";
+import { type SseEvent, SseReader } from "./sse-reader.ts";
+import { WholeReply } from "./whole-reply.ts";
 
-/** Takes what is no answer: notifications, a legacy server's requests, nonsense. */
-export type TakeMessage = (message: Exclude<Incoming, Response | Batch>) => void;
+/** Takes what is no answer: notifications, a legacy server's requests, nonsense. Until a promise resolves nothing more is read. */
+export type TakeMessage = (message: Exclude<Incoming, Response | Batch>) => Promise<void> | void;
+
+/** The pace of what one server says unasked, on all its streams together; see `costOf`. */
+export interface Pace {
+  readonly bucket: LeakyBucket;
+  readonly clock: Clock;
+  /** Aborts when the link is closed: no one waits then. */
+  readonly signal: AbortSignal;
+}
+
+interface ReplyReaderOptions {
+  /** Of the request that is to be answered. Without it nothing is an answer: that is a stream of announcements. */
+  readonly id?: RequestId;
+  readonly maxBytes: number;
+  readonly pace: Pace;
+  readonly take: TakeMessage;
+}
+
+const noBytes = new Uint8Array(0);
+
+/** Bytes of a stream besides its data that come for nothing, such as signs of life. */
+const freeIdleBytes = 4096;
 
 /**
  * Takes the responses that bring the answer to one request: a JSON body, or an event stream, resumed as often as needed.
@@ -20,48 +45,66 @@ export class ReplyReader implements ReplySink {
   answer: Response | undefined;
   /** How many events with data came. */
   events = 0;
-  readonly #id: RequestId | undefined;
-  readonly #take: TakeMessage;
-  readonly #maxBytes: number;
+  readonly #options: ReplyReaderOptions;
   #stream: SseReader | undefined;
+  /** Events that came and are not read as messages yet. */
+  #events: readonly SseEvent[] = [];
+  #next = 0;
 
-  /** Without an id nothing is an answer: that is a stream of announcements. */
-  constructor(id: RequestId | undefined, maxBytes: number, take: TakeMessage) {
-    this.#id = id;
-    this.#take = take;
-    this.#maxBytes = maxBytes;
-    this.whole = new WholeReply(maxBytes);
+  constructor(options: ReplyReaderOptions) {
+    this.#options = options;
+    this.whole = new WholeReply(options.maxBytes);
   }
 
   head(status: number, headers: IncomingHttpHeaders): void {
     this.whole.head(status, headers);
     this.isStream = status === 200 && mediaTypeOf(headers) === "text/event-stream";
     // A stream that breaks before it brought an id is resumed after the id of the one before it.
-    if (this.isStream) this.#stream = new SseReader(this.#maxBytes, this.#stream);
+    if (this.isStream) this.#stream = new SseReader(this.#options.maxBytes, this.#stream);
   }
 
-  chunk(bytes: Uint8Array): boolean {
-    if (!this.isStream || this.#stream === undefined) return this.whole.chunk(bytes);
-    for (const { data } of this.#stream.read(bytes)) {
+  /** A server that says too much unasked is not read from for a while, so that it has to wait. */
+  chunk(bytes: Uint8Array): boolean | Promise<void> {
+    const stream = this.#stream;
+    if (!this.isStream || stream === undefined) return this.whole.chunk(bytes);
+    if (bytes.length > 0) {
+      this.#events = stream.read(bytes);
+      this.#next = 0;
+    }
+    let costMs = 0;
+    let busy: Promise<void> | undefined;
+    if (stream.idleBytes > freeIdleBytes) {
+      costMs = (stream.idleBytes / 1024) * kibibyteMs;
+      stream.idleBytes = 0;
+    }
+    for (let count = 0; count < pieceLength && busy === undefined; count++) {
+      const data = this.#events[this.#next++]?.data;
+      if (data === undefined) break;
       if (data.length === 0) continue;
       this.events++;
       const incoming = parseMessage(data, { shape: messageShape });
       // Batches exist in 2025-03-26 only; they are harmless elsewhere.
-      const messages = incoming.kind === "batch" ? incoming.items : [incoming];
-      for (const message of messages) this.#receive(message);
+      for (const message of incoming.kind === "batch" ? incoming.items : [incoming]) {
+        const isResponse = message.kind === "result" || message.kind === "error";
+        if (isResponse && message.id !== undefined && message.id === this.#options.id) this.answer = message;
+        else costMs += costOf(message, () => false);
+        if (!isResponse) busy = this.#options.take(message) ?? busy;
+      }
       if (this.answer !== undefined) return true;
     }
-    return false;
-  }
-
-  #receive(message: Exclude<Incoming, Batch>): void {
-    if (message.kind !== "result" && message.kind !== "error") this.#take(message);
-    else if (message.id === this.#id && this.#id !== undefined) this.answer = message;
+    const isAll = this.#next >= this.#events.length;
+    // A chunk that was read is let go of: a stream may be silent for hours.
+    if (isAll) this.#events = [];
+    const { bucket, clock, signal } = this.#options.pace;
+    const waitMs = costMs === 0 ? 0 : bucket.charge(costMs);
+    if (waitMs > 0 || busy !== undefined)
+      return Promise.all([busy, sleep(waitMs, clock, signal).catch(() => {})]).then(() => {});
+    return isAll ? false : this.chunk(noBytes);
   }
 
   /** Another response is to come. */
   rewind(): void {
-    this.whole = new WholeReply(this.#maxBytes);
+    this.whole = new WholeReply(this.#options.maxBytes);
     this.isStream = false;
   }
 

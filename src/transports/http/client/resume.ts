@@ -6,9 +6,10 @@ import { RpcError, rpcCodes } from "../../../errors/rpc-error.ts";
 import { SessionExpiredError } from "../../../errors/session-expired-error.ts";
 import type { Incoming } from "../../../jsonrpc/channel.ts";
 import type { RequestId, Response } from "../../../jsonrpc/message.ts";
-import { httpErrorOf, isRefused, mediaTypeOf, type ReplySink, type WholeReply } from "./exchange.ts";
+import { httpErrorOf, isRefused, mediaTypeOf, type ReplySink } from "./exchange.ts";
 import type { HttpWay } from "./http-way.ts";
-import { ReplyReader, type TakeMessage } from "./reply-reader.ts";
+import { type Pace, ReplyReader, type TakeMessage } from "./reply-reader.ts";
+import type { WholeReply } from "./whole-reply.ts";
 
 /** A server may make us wait, but not for good. */
 const maxRetryMs: number = 5 * 60_000;
@@ -135,7 +136,7 @@ function isUnknownMethod(message: Incoming): boolean {
 interface ListenOptions {
   readonly take: TakeMessage;
   readonly maxBytes: number;
-  readonly signal: AbortSignal;
+  readonly pace: Pace;
   /** The stream is open; `mayHaveMissed` says that something may have been missed since it last was. */
   readonly onOpen: (mayHaveMissed: boolean) => void;
   readonly onWarning?: ((text: string) => void) | undefined;
@@ -149,13 +150,14 @@ const stableMs = 5000;
  * stream that ends at once is asked for again later and later, and never sooner than the server wants.
  */
 export async function listenForAnnouncements(way: HttpWay, options: ListenOptions): Promise<void> {
-  const { take, maxBytes, signal, onOpen, onWarning } = options;
+  const { take, maxBytes, pace, onOpen, onWarning } = options;
+  const { signal } = pace;
   const backoff = createBackoff();
   const stop = fromSignal(signal);
   const { session } = way;
   let wasOpen = false;
   let openedAt = 0;
-  const reader = new ReplyReader(undefined, maxBytes, take);
+  const reader = new ReplyReader({ maxBytes, pace, take });
   const sink: ReplySink = {
     head: (status, headers) => {
       const mayHaveMissed = wasOpen && reader.lastEventId === undefined;

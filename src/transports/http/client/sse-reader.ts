@@ -3,7 +3,7 @@ import { RpcError } from "../../../errors/rpc-error.ts";
 import { Pieces } from "../../pieces.ts";
 
 /** One event of a stream. */
-interface SseEvent {
+export interface SseEvent {
   readonly event?: string | undefined;
   /** The one it brought itself; see {@link SseReader.lastEventId}. */
   readonly id?: string | undefined;
@@ -37,6 +37,8 @@ export class SseReader {
   lastEventId: string | undefined;
   /** The wait the server asked for most recently. */
   retryMs: number | undefined;
+  /** Bytes so far that are no data: comments, names, other fields. */
+  idleBytes = 0;
   readonly #maxEventBytes: number;
   #isFirstLine = true;
   /** The last chunk ended with a carriage return: if a newline follows, it belongs to the same line end. */
@@ -96,12 +98,14 @@ export class SseReader {
   /** Takes the line at `start`; a blank one ends an event. */
   #take(bytes: Uint8Array, start: number, end: number): SseEvent | undefined {
     this.#check(end - start);
+    this.idleBytes++;
     if (this.#isFirstLine) {
       this.#isFirstLine = false;
       if (startsWith(byteOrderMark, bytes, start, end)) start += byteOrderMark.length;
     }
     if (start === end) return this.#finish();
     const data = valueOf(dataName, bytes, start, end);
+    this.idleBytes += (data === -1 ? end : data) - start;
     if (data !== -1) {
       this.#addData(bytes.subarray(data, end));
       return undefined;
