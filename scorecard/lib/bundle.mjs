@@ -10,7 +10,22 @@ import { root } from "../../scripts/setup.mjs";
 export const output = join(root, "scorecard/.built", String(process.pid));
 
 /** The names of all rows, in the order of the page. */
-export const rows = ["storm", "bytes", "mutations", "simulation"];
+export const rows = [
+  "storm",
+  "bytes",
+  "mutations",
+  "kills",
+  "disk-full",
+  "streams",
+  "clock-jumps",
+  "floods",
+  "answers",
+  "parked",
+  "schema-bombs",
+  "secrets",
+  "soak",
+  "simulation",
+];
 
 export async function bundle() {
   const entries = rows.map((name) => [`rows/${name}`, join(root, `scorecard/rows/${name}.ts`)]);

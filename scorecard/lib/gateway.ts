@@ -125,3 +125,18 @@ export async function until(condition: () => boolean | Promise<boolean>, limitMs
   }
   return true;
 }
+
+/** Children of a process, with their command lines. */
+export function childrenOf(pid: number): readonly { readonly pid: number; readonly command: string }[] {
+  const read = (path: string): string => {
+    try {
+      return readFileSync(path, "utf8");
+    } catch {
+      return ""; // It ended while we looked.
+    }
+  };
+  return read(`/proc/${pid}/task/${pid}/children`)
+    .split(" ")
+    .filter(Boolean)
+    .map((child) => ({ pid: Number(child), command: read(`/proc/${child}/cmdline`).replaceAll("\0", " ") }));
+}

@@ -37,3 +37,16 @@ export function toText(count: number): string {
 export function toMegabytes(bytes: number): string {
   return `${(bytes / 2 ** 20).toFixed(1)} MB`;
 }
+
+/** Makes one line; what it throws becomes its figure, and the other lines of the row are still made. */
+export async function attempt(
+  { what, count, bound }: Pick<Line, "what" | "count" | "bound">,
+  act: () => Promise<Partial<Line> & Pick<Line, "figure" | "isMet">>,
+): Promise<Line> {
+  try {
+    return { what, count, bound, ...(await act()) };
+  } catch (error) {
+    const figure = (error as Error).message.replaceAll(/\/\S*\//g, "").slice(0, 300);
+    return { what, count, bound, figure, isMet: false };
+  }
+}

@@ -206,6 +206,7 @@ class Run {
     for (let round = 0; round < 20 && !closing.isDone; round++) await world.clock.advance(1000);
     for (let round = 0; round < 3; round++) {
       await turn();
+      for (const connection of world.network.open) connection.stall(false);
       world.network.deliver(undefined);
     }
     if (this.#faults.length > 0) return;

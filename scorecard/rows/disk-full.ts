@@ -1,0 +1,187 @@
+import { spawnSync } from "node:child_process";
+import { existsSync, mkdirSync, readFileSync, readdirSync, rmSync, writeFileSync } from "node:fs";
+import { connect } from "node:net";
+import { join } from "node:path";
+import { startLoad } from "../../test/gateway/support/load.ts";
+import { fixture, makeFolder, startGateway, until } from "../lib/gateway.ts";
+import { attempt, type Line, type Row, type Scale, toText } from "../lib/row.ts";
+
+const work = { command: process.execPath, args: [fixture("children/chaos-server.mjs")] };
+
+/** A file system of 256 KB, where we may mount one; undefined elsewhere. */
+function mountSmallDisk(): string | undefined {
+  const folder = makeFolder();
+  const { status } = spawnSync("mount", ["-t", "tmpfs", "-o", "size=256k", "tmpfs", folder]);
+  if (status !== 0) return undefined;
+  process.on("exit", () => spawnSync("umount", ["-l", folder]));
+  return folder;
+}
+
+interface Tally {
+  readonly calls: number;
+  readonly results: number;
+  readonly wrong: number;
+  readonly codes: readonly string[];
+}
+
+async function callFor(port: number, calls: number): Promise<Tally> {
+  const load = await startLoad({ port, servers: ["s"], callsPerSecond: 200 });
+  await load.made(calls);
+  const records = await load.stop();
+  const errors = records.flatMap(({ outcome }) => (outcome.kind === "error" ? [outcome.code] : []));
+  return {
+    calls: records.length,
+    results: records.filter(({ outcome }) => outcome.kind === "result").length,
+    wrong: records.filter(({ outcome }) => outcome.kind === "wrong").length,
+    codes: [...new Set(errors)],
+  };
+}
+
+/** Refused while the disk is full, unless the config says otherwise; served again when there is room; no torn line. */
+function fillAudit(disk: string, calls: number, onFailure: "closed" | "open"): Promise<Line> {
+  const isClosed = onFailure === "closed";
+  const file = join(disk, "audit.jsonl");
+  const ballast = join(disk, "ballast");
+  const line = {
+    what: `the disk of the audit is full, \`onFailure: "${onFailure}"\``,
+    count: "1 time",
+    bound: isClosed
+      ? "calls without a record are refused, the log says why, served again when there is room, 0 torn lines"
+      : "every call is served, the log says that records are lost, 0 torn lines",
+  };
+  return attempt(line, async () => {
+    rmSync(file, { force: true });
+    writeFileSync(ballast, Buffer.alloc(200_000));
+    const config = { mcpServers: { s: work }, junctor: { audit: { file, onFailure } } };
+    await using gateway = await startGateway(config);
+    const full = await callFor(gateway.port, calls);
+    rmSync(ballast);
+    const after = await callFor(gateway.port, 20);
+    const text = existsSync(file) ? readFileSync(file, "utf8") : "";
+    const torn = text.split("\n").filter((each) => each !== "" && !isJson(each)).length;
+    const isTold = /audit/i.test(gateway.output());
+    const isRight = isClosed ? full.results < full.calls : full.results === full.calls;
+    const refused = `${full.calls - full.results} refused (${full.codes.join(", ") || "no code"})`;
+    return {
+      count: `${toText(full.calls)} calls`,
+      figure:
+        `${full.results} served, ${refused}, ${isTold ? "told" : "not told"} in the log, ` +
+        `${after.results} of ${after.calls} served after, ${torn} torn lines`,
+      isMet: isRight && isTold && after.results === after.calls && torn === 0,
+    };
+  }).finally(() => {
+    for (const each of [file, ballast]) rmSync(each, { force: true });
+  });
+}
+
+function isJson(line: string): boolean {
+  try {
+    JSON.parse(line);
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+async function fillListMemory(disk: string, calls: number): Promise<Line> {
+  const cache = join(disk, "cache");
+  mkdirSync(cache, { recursive: true });
+  writeFileSync(join(disk, "ballast"), Buffer.alloc(300_000).subarray(0, roomOf(disk)));
+  await using gateway = await startGateway({ mcpServers: { s: work } }, { env: { XDG_CACHE_HOME: cache } });
+  const { calls: made, results } = await callFor(gateway.port, calls);
+  rmSync(join(disk, "ballast"));
+  return {
+    what: "the disk of the list memory is full",
+    count: `${toText(made)} calls`,
+    bound: "every call is served",
+    figure: `${results} of ${made} served`,
+    isMet: results === made,
+  };
+}
+
+/** Bytes that are free there. */
+function roomOf(disk: string): number {
+  const { stdout } = spawnSync("stat", ["-f", "-c", "%a %S", disk], { encoding: "utf8" });
+  const [blocks = 0, size = 0] = stdout.trim().split(" ").map(Number);
+  return blocks * size;
+}
+
+async function fillLog(calls: number): Promise<Line> {
+  // Everything it writes to standard error fails with ENOSPC.
+  const under = ["sh", "-c", 'exec "$@" 2>/dev/full', "sh"];
+  await using gateway = await startGateway({ mcpServers: { s: work } }, { under, logLevel: "debug" });
+  const { calls: made, results } = await callFor(gateway.port, calls);
+  return {
+    what: "the disk of the log is full (standard error is /dev/full, level debug)",
+    count: `${toText(made)} calls`,
+    bound: "every call is served, the process lives",
+    figure: `${results} of ${made} served, ${gateway.child.exitCode === null ? "alive" : "dead"}`,
+    isMet: results === made && gateway.child.exitCode === null,
+  };
+}
+
+/** More sockets than there are descriptors: new ones wait or fail, nothing dies, and all is well afterwards. */
+async function useUpDescriptors(sockets: number): Promise<Line> {
+  const under = ["prlimit", "--nofile=128"];
+  await using gateway = await startGateway({ mcpServers: { s: work } }, { under });
+  const { port } = gateway;
+  const all = Array.from({ length: sockets }, () => {
+    const socket = connect(port, "127.0.0.1");
+    socket.on("error", () => {});
+    socket.write("POST /mcp HTTP/1.1\r\nHost: 127.0.0.1\r\n");
+    return socket;
+  });
+  await until(() => openFiles(gateway.pid) >= 120, 5000);
+  const most = openFiles(gateway.pid);
+  for (const socket of all) socket.destroy();
+  await until(() => openFiles(gateway.pid) < 80, 10_000);
+  const { calls, results } = await callFor(port, 50);
+  return {
+    what: "EMFILE: more sockets than the process may have descriptors (128)",
+    count: `${toText(sockets)} sockets`,
+    bound: "the process lives, and every call afterwards is served",
+    figure: `${most} descriptors in use, then ${results} of ${calls} calls served`,
+    isMet: gateway.child.exitCode === null && results === calls && most >= 100,
+  };
+}
+
+function openFiles(pid: number): number {
+  try {
+    return readdirSync(`/proc/${pid}/fd`).length;
+  } catch {
+    return 0;
+  }
+}
+
+async function run(scale: Scale): Promise<readonly Line[]> {
+  const calls = scale === "full" ? 2000 : 100;
+  const disk = mountSmallDisk();
+  const onDisk =
+    disk === undefined
+      ? []
+      : [
+          await fillAudit(disk, Math.max(calls, 400), "closed"),
+          await fillAudit(disk, Math.max(calls, 400), "open"),
+          await fillListMemory(disk, calls),
+        ];
+  const skipped: Line = {
+    what: "the disk of audit and list memory is full",
+    count: "0",
+    bound: "needs the right to mount",
+    figure: "not run here",
+    isMet: scale === "short",
+  };
+  return [
+    ...(disk === undefined ? [skipped] : onDisk),
+    await fillLog(calls),
+    await useUpDescriptors(scale === "full" ? 2000 : 300),
+  ];
+}
+
+export const row: Row = {
+  title: "Full disks and no descriptors",
+  how: "`junctor serve` on a file system of 256 KB, with `/dev/full` as standard error, and with 128 file descriptors.",
+  limitMinutes: 10,
+  isInShort: true,
+  run,
+};

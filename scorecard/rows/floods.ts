@@ -1,0 +1,71 @@
+import { measureBeside, startHostile } from "../lib/beside.ts";
+import { attempt, type Line, type Row, type Scale, toMegabytes, toText } from "../lib/row.ts";
+
+const kinds: readonly (readonly [kind: string, what: string])[] = [
+  ["requests", "requests"],
+  ["pings", "pings"],
+  ["questions", "questions to the user"],
+  ["notifications", "notifications of an unknown kind"],
+  ["progress", "progress of no call"],
+  ["streamed", "progress without end for each of its calls"],
+  ["logs", "log messages"],
+  ["changes", "changes of its lists"],
+  ["resources", "changes of resources"],
+  ["answers", "answers that were not asked for"],
+  ["garbage", "lines or events that are no messages"],
+  ["tools=10000", "10,000 tools that change after every list"],
+  ["tools=100000", "100,000 tools that change after every list"],
+];
+
+const maxGrown = 256 * 2 ** 20;
+
+async function run(scale: Scale): Promise<readonly Line[]> {
+  const isFull = scale === "full";
+  const options = isFull
+    ? { rounds: 3, callsPerSlice: 600, isCalled: true }
+    : { rounds: 1, callsPerSlice: 200, isCalled: true };
+  const lines: Line[] = [];
+  for (const transport of ["stdio", "http"] as const) {
+    for (const [kind, what] of kinds) {
+      if (!isFull && !["requests", "changes", "streamed"].includes(kind)) continue;
+      const line = {
+        what: `${what}, ${transport === "http" ? "over HTTP" : "on stdio"}`,
+        count: "1 server",
+        bound: "p99 of the good servers within 2 times, others' failures 0, memory grows by at most 256 MB",
+      };
+      lines.push(
+        await attempt(line, async () => {
+          const { entry, end } = await startHostile(kind, transport);
+          try {
+            const { ratio, withoutMs, besideMs, medianMs, calls, failures, grownBytes } = await measureBeside(
+              entry,
+              options,
+            );
+            return {
+              count: `${toText(calls)} calls beside and without it`,
+              figure:
+                `${ratio.toFixed(2)} times (p99 ${withoutMs.toFixed(2)} ms, beside it ${besideMs.toFixed(2)} ms of processor time; ` +
+                `median ${medianMs.toFixed(1)} ms by the clock), ${failures} failures, memory grew by ${toMegabytes(grownBytes)}`,
+              isMet: ratio < 2 && failures === 0 && grownBytes <= maxGrown,
+            };
+          } finally {
+            end();
+          }
+        }),
+      );
+      console.log(`     floods: ${lines.at(-1)!.what}: ${lines.at(-1)!.figure}`);
+    }
+  }
+  return lines;
+}
+
+export const row: Row = {
+  title: "Floods by a hostile server",
+  how:
+    "A server sends without pause, over stdio and over HTTP (on the stream of its session), and is called ten times a second. Good servers " +
+    "beside it (one in the process of the gateway, one child) are called by clients of both eras, in slices with and without the hostile one that " +
+    "take turns. A call costs the processor time of clients and gateway from its beginning to its end.",
+  limitMinutes: 40,
+  isInShort: true,
+  run,
+};

@@ -1,0 +1,20 @@
+// Connects to the server of bombs as a client that checks arguments, and calls one tool: `node bomb-client.mjs NAME`. Prints how it
+// ended, and the processor time it took.
+
+import { fileURLToPath } from "node:url";
+import { connect } from "../../dist/index.js";
+import { bombs } from "./bombs.mjs";
+
+const [, , name = ""] = process.argv;
+const args = [fileURLToPath(new URL("bombs.mjs", import.meta.url)), "--serve"];
+const client = await connect({ command: process.execPath, args }, { onWarning: () => {} });
+await client.listTools();
+const before = process.cpuUsage();
+const ended = await client.callTool(name, JSON.parse(bombs[name][1])).then(
+  () => "called",
+  (error) => `refused (${error.code ?? error.name})`,
+);
+const { user, system } = process.cpuUsage(before);
+process.stdout.write(`${JSON.stringify({ ended, cpuMs: Math.round((user + system) / 1000) })}\n`);
+await client.close();
+process.exit(0);
