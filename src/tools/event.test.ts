@@ -223,6 +223,15 @@ describe("an abort", () => {
     expect(ran).toEqual(["0", "1", "2", "finally"]);
   });
 
+  test("ends a generator that never waits and whose events are taken at once", async () => {
+    const stopping = new AbortController();
+    setImmediate(() => stopping.abort(new Error("gone")));
+    const endless = function* (): Generator<string, void> {
+      for (;;) yield "more";
+    };
+    await expect(drainEvents(endless(), async () => {}, stopping.signal)).rejects.toThrow("gone");
+  });
+
   test("does not wait for a transport that is stuck", async () => {
     const controller = new AbortController();
     const ran: string[] = [];

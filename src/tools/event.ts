@@ -65,6 +65,9 @@ export type StreamEnd =
   | { readonly kind: "returned"; readonly value: HandlerResult; readonly streamed: readonly Content[] }
   | { readonly kind: "failed"; readonly message: string };
 
+/** After so many events the event loop has a turn, in which a call can be cancelled. A reader that is gone takes events at once. */
+const eventsPerTurn = 64;
+
 /**
  * Runs a generator to its end: emits every event as it comes, waits until each was taken, and collects the content.
  * When the signal aborts, the generator is told to return, so its `finally` blocks run.
@@ -77,7 +80,8 @@ export async function drainEvents(
   const streamed: Content[] = [];
   const tell = (event: CallEvent): Promise<void> => untilAborted(() => emit(event), signal);
   try {
-    for (;;) {
+    for (let count = 1; ; count++) {
+      if (count % eventsPerTurn === 0) await new Promise((resolve) => setImmediate(resolve));
       signal.throwIfAborted();
       const step = await events.next();
       if (step.done === true) return { kind: "returned", value: step.value, streamed: joinText(streamed) };
