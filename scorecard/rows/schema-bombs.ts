@@ -47,7 +47,7 @@ function callBomb(name: string): Promise<Line> {
   });
 }
 
-function listBombs(): Promise<Line> {
+function listBombs(names: readonly string[]): Promise<Line> {
   const line = {
     what: "the gateway lists all of them and calls each",
     count: `${names.length} bombs`,
@@ -56,7 +56,12 @@ function listBombs(): Promise<Line> {
   return attempt(line, async () => {
     await using gateway = await startGateway({
       mcpServers: {
-        bombs: { command: process.execPath, args: [hostile("bombs.mjs"), "--serve"] },
+        ...Object.fromEntries(
+          names.map((name) => [
+            name,
+            { command: process.execPath, args: [hostile("bombs.mjs"), "--serve", name] },
+          ]),
+        ),
         good: { command: process.execPath, args: [fixture("children/chaos-server.mjs")] },
       },
     });
@@ -68,12 +73,12 @@ function listBombs(): Promise<Line> {
     using callers = new Callers(gateway.port, undefined);
     let answered = 0;
     for (const name of names) {
-      const { kind } = await callers.call(`bombs__${name}`, {});
+      const { kind } = await callers.call(`${name}__${name}`, {});
       if (kind !== "wrong") answered++;
     }
     const good = await callers.call("good__work", { nonce: "n" });
     const cpuMs = readCpuMs(gateway.pid) - before;
-    const listed = tools.filter(({ name }) => name.startsWith("bombs__")).length;
+    const listed = tools.filter(({ name }) => name !== "good__work").length;
     return {
       figure: `${listed} listed, ${answered} of ${names.length} calls answered, ${cpuMs} ms of processor time, the good tool is ${good.kind === "result" ? "" : "not "}called`,
       isMet: cpuMs < maxCpuMs && good.kind === "result" && tools.some(({ name }) => name === "good__work"),
@@ -82,15 +87,15 @@ function listBombs(): Promise<Line> {
 }
 
 async function run(scale: Scale): Promise<readonly Line[]> {
-  const lines = [await listBombs()];
-  for (const name of scale === "full" ? names : ["redos", "doubling", "nested"])
-    lines.push(await callBomb(name));
+  const chosen = scale === "full" ? names : ["redos", "doubling", "nested"];
+  const lines = [await listBombs(chosen)];
+  for (const name of chosen) lines.push(await callBomb(name));
   return lines;
 }
 
 export const row: Row = {
   title: "Schema bombs",
-  how: "A server lists tools whose schemas hurt those who compile, follow or apply them; `scorecard/servers/bombs.mjs` has all of them.",
+  how: "Servers list tools whose schemas hurt those who compile, follow or apply them; `scorecard/servers/bombs.mjs` has all of them.",
   limitMinutes: 15,
   isInShort: true,
   run,

@@ -14,7 +14,7 @@ import { RawSocket } from "../../test/support/raw-http.ts";
 import type { Frame } from "../../test/support/wire-schema.ts";
 import { startEcho } from "../lib/echo.ts";
 import { childrenOf, fixture, makeFolder, startGateway } from "../lib/gateway.ts";
-import { attempt, type Line, type Row, type Scale } from "../lib/row.ts";
+import { attempt, type Line, type Row } from "../lib/row.ts";
 
 /** Where each secret is planted. Each is a text of its own, so that a leak says where it came from. */
 const secrets = {
@@ -146,7 +146,7 @@ async function exercise(port: number): Promise<string> {
   return all.join("\n");
 }
 
-async function run(_: Scale): Promise<readonly Line[]> {
+async function run(): Promise<readonly Line[]> {
   let lines: readonly Line[] = [];
   const failed = await attempt({ what: "secrets", count: "0", bound: "0 found" }, async () => {
     lines = await plant();

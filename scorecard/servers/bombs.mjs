@@ -1,4 +1,5 @@
-// A legacy server on standard streams whose tools have schemas made to hurt those who compile or follow them.
+// Schemas made to hurt those who compile, follow or apply them. `node bombs.mjs --serve NAME` is a legacy server on standard streams
+// with one tool of that name and schema.
 
 import { createInterface } from "node:readline";
 
@@ -73,6 +74,7 @@ export const bombs = {
   dialect: [{ $schema: "http://example.com/unknown-dialect", type: "object" }, "{}"],
 };
 
+const served = process.argv[process.argv.indexOf("--serve") + 1];
 if (process.argv.includes("--serve")) {
   const write = (message) => process.stdout.write(`${JSON.stringify({ jsonrpc: "2.0", ...message })}\n`);
   createInterface({ input: process.stdin }).on("line", (line) => {
@@ -87,7 +89,7 @@ if (process.argv.includes("--serve")) {
     if (method === "tools/list")
       return write({
         id,
-        result: { tools: Object.entries(bombs).map(([name, [inputSchema]]) => ({ name, inputSchema })) },
+        result: { tools: [{ name: served, inputSchema: bombs[served][0] }] },
       });
     if (method === "tools/call")
       return write({ id, result: { content: [{ type: "text", text: "called" }] } });

@@ -9,5 +9,9 @@ registry.register("flood", {}, async function* () {
   for (;;) yield piece;
 });
 const server = createServer(registry, { name: "flood", version: "1.0.0" });
-const listener = await listenHttp(server, { port: 0, stallMs: 5000, onWarning: () => {} });
+const listener = await listenHttp(server, {
+  port: 0,
+  stallMs: 5000,
+  onWarning: () => {},
+});
 process.stdout.write(`${listener.port}\n`);
