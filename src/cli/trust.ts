@@ -1,5 +1,7 @@
 import { dirname, join, resolve } from "node:path";
 import { waitFor } from "../async/clock.ts";
+import { connect } from "../client/connect.ts";
+import type { AskHandlers } from "../client/handlers.ts";
 import { ConfigError } from "../errors/config-error.ts";
 import { startGateway } from "../gateway/gateway.ts";
 import type { ListedDefinitions } from "../gateway/lock/definitions.ts";
@@ -102,14 +104,35 @@ async function listDefinitions(
   const { servers, firstListMs } = toPatient(wanted, timeout === undefined ? undefined : toMs(timeout));
   using interruption = watchInterrupt();
   const bare = { ...config, servers, audit: undefined, lock: undefined, middleware: [] };
-  await using gateway = await startGateway(bare, { file, firstListMs });
+  await using gateway = await startGateway(bare, { file, firstListMs, unnamed: "trusted" });
   await waitFor(gateway.ready, interruption);
+  // A server may list for callers of the other era, and for those that can be asked, on lines of their own.
+  await using modern = await connect({ server: gateway.server }, { handlers });
+  await using legacy = await connect({ server: gateway.server }, { handlers, revision: "2025-11-25" });
+  for (const client of [modern, legacy])
+    await waitFor(
+      Promise.all([
+        client.listTools(),
+        client.listPrompts(),
+        client.listResources(),
+        client.listResourceTemplates(),
+      ]),
+      interruption,
+    );
   const skip: readonly string[] = config.lock?.skip ?? [];
   return gateway.definitions().map(({ server, definitions }) => {
     const pinned = definitions && new Map([...definitions].filter(([part]) => !skip.includes(part)));
     return { server, definitions: pinned };
   });
 }
+
+/** A caller that declares everything it could be asked. */
+const handlers: AskHandlers = {
+  elicit: () => ({ action: "cancel" }),
+  elicitUrl: () => ({ action: "cancel" }),
+  sample: () => Promise.reject(new Error("There is no model here.")),
+  roots: () => [],
+};
 
 /** The lock with what was listed. Servers that the config no longer has are forgotten when all of them were wanted. */
 function toNext(before: Lock, listed: readonly ListedDefinitions[], all: ConfigFile | undefined): Lock {

@@ -3,6 +3,9 @@ import { spawnSync } from "node:child_process";
 import { chmodSync, existsSync, readFileSync, writeFileSync } from "node:fs";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { connect } from "../../src/client/connect.ts";
+import { createServer } from "../../src/server/server.ts";
+import { createRegistry } from "../../src/tools/registry.ts";
+import { listenHttp } from "../../src/transports/http/server/node.ts";
 import { startCliGateway } from "../gateway/support/cli-gateway.ts";
 import { type ChangingServers, makeChangingServers, toTool } from "../support/changing-server.ts";
 import { junctor, junctorOnTerminal, type Run } from "../support/junctor-bin.ts";
@@ -107,6 +110,24 @@ test("a gateway that runs takes a new lock from a person, and not by itself", as
   const { stdout } = await junctor(["reload", "--yes", "--config", servers.config]);
   expect(stdout).toContain("taken");
   expect(await list()).toEqual(["one__search", "two__search"]);
+});
+
+test("the forms that a server lists to callers of both eras are approved together", async () => {
+  const registry = createRegistry();
+  registry.register("count", { output: { type: "array" } }, () => ({ structuredContent: [1] }));
+  await using http = await listenHttp(createServer(registry, { name: "both", version: "1.0.0" }), {
+    port: 0,
+  });
+  servers.write({ mcpServers: { both: { url: http.url } }, junctor: { lock: "enforce" } });
+  expect((await trust("--yes")).code).toBe(0);
+  expect(JSON.parse(lockText())).toMatchObject({ servers: { both: { tools: { count: [{}, {}] } } } });
+  await using gateway = startCliGateway(servers.config, "--port", "0");
+  const url = new URL(`http://127.0.0.1:${await gateway.port}/mcp`);
+  for (const revision of ["2026-07-28", "2025-11-25"] as const) {
+    await using client = await connect(url, { revision });
+    expect((await client.listTools()).map(({ name }) => name)).toEqual(["both__count"]);
+    await client.callTool("both__count");
+  }
 });
 
 test("a damaged lock is written anew once everything in it was shown; a newer one is not", async () => {

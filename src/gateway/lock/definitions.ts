@@ -1,5 +1,6 @@
-import { type GatewayServer, instructionsOf } from "../gateway-server.ts";
+import { instructionsOf } from "../gateway-server.ts";
 import { listParts } from "../upstream/known-lists.ts";
+import type { Upstream } from "../upstream/upstream.ts";
 import type { Approved, LockPart } from "./lock-file.ts";
 import { nameOf, type PinnedJson } from "./pins.ts";
 
@@ -10,29 +11,35 @@ export interface ListedDefinitions {
   readonly definitions: Approved | undefined;
 }
 
-/** The definitions of servers that run. */
+/** The definitions of servers that run, as all their lines list them. */
 export function readDefinitions(
-  servers: Iterable<GatewayServer>,
+  upstreams: Iterable<Upstream>,
   toJson: PinnedJson,
 ): readonly ListedDefinitions[] {
-  return Array.from(servers, (server) => {
-    const listed = server.listedFor();
-    const isWhole = server.health.kind === "up" && listed.isConfirmed && listed.problems.length === 0;
-    return { server: server.config.name, definitions: isWhole ? toDefinitions(server, toJson) : undefined };
+  return Array.from(upstreams, (upstream) => {
+    const listed = upstream.listedFor();
+    const isWhole = upstream.health.kind === "up" && listed.isConfirmed && listed.problems.length === 0;
+    return { server: upstream.name, definitions: isWhole ? toDefinitions(upstream, toJson) : undefined };
   });
 }
 
-function toDefinitions(server: GatewayServer, toJson: PinnedJson): Approved {
-  const listed = server.listedFor();
-  const toValue = (part: LockPart, item: unknown): unknown => JSON.parse(toJson(part, item));
-  const definitions = new Map<LockPart, ReadonlyMap<string, unknown>>();
-  const instructions = instructionsOf(server);
-  if (instructions !== undefined)
-    definitions.set("instructions", new Map([["", toValue("instructions", instructions)]]));
-  for (const part of listParts)
-    definitions.set(
-      part,
-      new Map(listed[part].map((item) => [nameOf(part, item), toValue(part, item)] as const)),
-    );
-  return definitions;
+function toDefinitions(upstream: Upstream, toJson: PinnedJson): Approved {
+  const texts = new Map<LockPart, Map<string, Set<string>>>();
+  const add = (part: LockPart, name: string, item: unknown): void => {
+    const named = texts.get(part) ?? new Map<string, Set<string>>();
+    texts.set(part, named.set(name, (named.get(name) ?? new Set()).add(toJson(part, item))));
+  };
+  const instructions = instructionsOf(upstream);
+  if (instructions !== undefined) add("instructions", "", instructions);
+  for (const { lists } of upstream.pool.all)
+    for (const part of listParts) for (const item of lists.listed[part]) add(part, nameOf(part, item), item);
+  const toThings = (named: ReadonlyMap<string, ReadonlySet<string>>): ReadonlyMap<string, unknown> =>
+    new Map(Array.from(named, ([name, variants]) => [name, toThing([...variants])]));
+  return new Map(Array.from(texts, ([part, named]) => [part, toThings(named)]));
+}
+
+/** A server may list a thing in several forms, by the era of its caller: these are an array. */
+function toThing(variants: readonly string[]): unknown {
+  const values = variants.toSorted().map((text): unknown => JSON.parse(text));
+  return values.length === 1 ? values[0] : values;
 }

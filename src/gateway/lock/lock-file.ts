@@ -7,7 +7,10 @@ import { writePrivateFile } from "../user-files.ts";
 /** The kinds of things that a lock remembers. */
 export type LockPart = ListPart | "instructions";
 
-/** The definitions of one server that a person approved: for each part by the server's own names or URIs. */
+/**
+ * The definitions of one server that a person approved: for each part by the server's own names or URIs. An array has the
+ * forms of one definition for callers of different eras.
+ */
 export type Approved = ReadonlyMap<LockPart, ReadonlyMap<string, unknown>>;
 
 /** The approved definitions by server. */

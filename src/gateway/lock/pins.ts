@@ -101,7 +101,7 @@ function createPins(lock: Lock, { mode, skip, file }: LockConfig, options: PinsO
   ): Unapproved["why"] | undefined => {
     const approved = digests.get(server)?.get(part)?.get(name);
     if (approved === undefined) return "new";
-    return approved === digestOf(toJson(part, item)) ? undefined : "changed";
+    return approved.includes(digestOf(toJson(part, item))) ? undefined : "changed";
   };
 
   const compareAll = (server: string, part: ListPart, items: readonly object[]): Compared => {
@@ -266,11 +266,13 @@ function toTemplate(text: string): readonly ReturnType<typeof parseUriTemplate>[
   }
 }
 
-type Digests = ReadonlyMap<string, ReadonlyMap<LockPart, ReadonlyMap<string, string>>>;
+type Digests = ReadonlyMap<string, ReadonlyMap<LockPart, ReadonlyMap<string, readonly string[]>>>;
 
 function toDigests(lock: Lock): Digests {
-  const toEntries = (things: ReadonlyMap<string, unknown>): ReadonlyMap<string, string> =>
-    new Map(Array.from(things, ([name, thing]) => [name, digestOf(toCanonicalJson(thing))]));
+  const toEntry = (thing: unknown): readonly string[] =>
+    (Array.isArray(thing) ? thing : [thing]).map((variant) => digestOf(toCanonicalJson(variant)));
+  const toEntries = (things: ReadonlyMap<string, unknown>): ReadonlyMap<string, readonly string[]> =>
+    new Map(Array.from(things, ([name, thing]) => [name, toEntry(thing)]));
   return new Map(
     Array.from(lock, ([server, approved]) => [
       server,
