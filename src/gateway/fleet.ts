@@ -6,7 +6,6 @@ import type { CallerKinds } from "./access.ts";
 import type { ServerConfig } from "./config/config.ts";
 import { type GatewayServer, instructionsOf, toMember } from "./gateway-server.ts";
 import { LocalServers } from "./local-servers.ts";
-import type { Pins } from "./lock/pins.ts";
 import { createFaultLog } from "./log-faults.ts";
 import { createHealthLog } from "./log-health.ts";
 import type { Words } from "./server-words.ts";
@@ -18,8 +17,6 @@ interface FleetOptions extends UpstreamFactoryOptions {
   readonly kinds: CallerKinds;
   /** Providers of this process, by name. */
   readonly local: { readonly [name: string]: Provider };
-  /** The definitions that were approved, of the config at the moment; undefined when none must be. */
-  readonly pins: () => Pins | undefined;
   /** Told what is news to callers. */
   readonly onChange: (change: Change) => void;
   /** Told that a server was listed, whether or not that is news. */

@@ -4,6 +4,8 @@ import { createGuardian } from "../transports/guardian.ts";
 import type { Parking } from "./bridge/parking.ts";
 import type { ServerConfig } from "./config/config.ts";
 import type { ListMemory } from "./list-memory.ts";
+import type { Pins } from "./lock/pins.ts";
+import { withPreparedLists } from "./lock/prepared-lists.ts";
 import type { GatewayLog } from "./log.ts";
 import { createOpenServer } from "./open-server.ts";
 import { ServerWords, type Words } from "./server-words.ts";
@@ -18,6 +20,8 @@ export interface UpstreamFactoryOptions {
   readonly clock: Clock;
   /** Remembers what servers listed, between runs. */
   readonly memory?: ListMemory | undefined;
+  /** The definitions that were approved, of the config at the moment; undefined when none must be. */
+  readonly pins: () => Pins | undefined;
   /** How many processes start at the same time; by the cores of this machine. */
   readonly maxStarts?: number | undefined;
 }
@@ -44,15 +48,16 @@ export class UpstreamFactory {
   }
 
   create({ config, firstListMs, predecessor, onChange }: NewUpstream): Upstream {
-    const { parking, clock, hide, log, memory } = this.#options;
+    const { parking, clock, hide, log, memory, pins } = this.#options;
     const words = new ServerWords();
     this.#words.set(config.name, words);
+    const open = createOpenServer(config, { log, clock, guardian: this.#guardian, words });
     const upstream: Upstream = new Upstream({
       config,
       firstListMs,
       slots: this.#slots,
       remembered: memory?.recall(config),
-      connect: createOpenServer(config, { log, clock, guardian: this.#guardian, words }),
+      connect: withPreparedLists(config.name, open, pins),
       parking,
       clock,
       hide,

@@ -1,15 +1,13 @@
 import { ConfigError } from "../../errors/config-error.ts";
-import { UriTemplateError } from "../../errors/uri-template-error.ts";
 import { RawJson } from "../../json/raw.ts";
-import { parseUriTemplate } from "../../mcp/uri-template.ts";
 import type { MemberLists } from "../../tools/compose/member.ts";
-import { spellingsOf } from "../../tools/compose/uri-spellings.ts";
 import { definitionOf, fromDefinition } from "../../tools/definition.ts";
 import { type ListPart, toListFault } from "../../tools/fit/list-fault.ts";
 import type { LockConfig } from "../config/config.ts";
 import type { GatewayLog } from "../log.ts";
 import { hideEverywhere } from "../safe-log.ts";
 import { digestOf, type Lock, type LockPart, readLock, toCanonicalJson } from "./lock-file.ts";
+import { createWithholds } from "./withheld-uris.ts";
 
 /** A thing of a server whose definition is not the one in the lock. */
 export interface Unapproved {
@@ -23,6 +21,8 @@ export interface Unapproved {
 
 /** The approved definitions, compared with the definitions that servers list. */
 export interface Pins {
+  /** Compares a list that just came, a slice at a time: 10,000 definitions would hold up all other calls. */
+  prepare(server: string, part: ListPart, items: readonly object[]): Promise<void>;
   /** The lists without the things that are held back. The same array for the same array. */
   admit(server: string, lists: MemberLists): MemberLists;
   admitsInstructions(server: string, instructions: string): boolean;
@@ -65,6 +65,8 @@ interface Compared {
 /** The lists of a server, in the order of their type. */
 const parts: readonly ListPart[] = ["tools", "prompts", "resources", "templates"];
 
+/** How many definitions are compared before other work gets its turn. */
+const sliceLength = 100;
 /** Most things that one line of the log names. */
 const maxNamed = 20;
 /** Things that were logged; beyond this number they are forgotten and may be logged again. */
@@ -88,8 +90,10 @@ function createPins(lock: Lock, { mode, skip, file }: LockConfig, options: PinsO
   const { log, toJson, isExempt } = options;
   const isHeldBack = mode === "enforce";
   const skipped = new Set<LockPart>(skip);
+  const isLeftOut = (server: string, part: LockPart): boolean => isExempt(server) || skipped.has(part);
   const digests = toDigests(lock);
   const comparedLists = new Map<string, WeakMap<readonly object[], Compared>>();
+  const comparedThings = new WeakMap<object, ComparedThing>();
   const lastJudged = new Map<string, Judged>();
   const logged = new Set<string>();
 
@@ -104,21 +108,31 @@ function createPins(lock: Lock, { mode, skip, file }: LockConfig, options: PinsO
     return approved.includes(digestOf(toJson(part, item))) ? undefined : "changed";
   };
 
+  const compareThing = (server: string, part: ListPart, item: object): ComparedThing => {
+    const known = comparedThings.get(item);
+    if (known !== undefined) return known;
+    const name = nameOf(part, item);
+    const { text } = definitionOf(item);
+    const last = lastJudged.get(`${part} ${server}`)?.get(name);
+    // Of a list with a new thing, the others say what they said before.
+    const isKnown = last?.text === text;
+    const why = isKnown ? last.why : judge(server, part, name, item);
+    const plain = isKnown ? last.plain : why === undefined && isHeldBack ? toPlain(item) : item;
+    const compared = { text, why, plain };
+    comparedThings.set(item, compared);
+    return compared;
+  };
+
   const compareAll = (server: string, part: ListPart, items: readonly object[]): Compared => {
     const admitted: object[] = [];
     const unapproved: Unapproved[] = [];
     const held: string[] = [];
-    const before = lastJudged.get(`${part} ${server}`);
     const judged: Judged = new Map();
     for (const item of items) {
       const name = nameOf(part, item);
-      const { text } = definitionOf(item);
-      const last = before?.get(name);
-      // Of a list with a new thing, the others say what they said before.
-      const isKnown = last?.text === text;
-      const why = isKnown ? last.why : judge(server, part, name, item);
-      const plain = isKnown ? last.plain : why === undefined && isHeldBack ? toPlain(item) : item;
-      judged.set(name, { text, why, plain });
+      const compared = compareThing(server, part, item);
+      const { why, plain } = compared;
+      judged.set(name, compared);
       if (why === undefined) admitted.push(plain);
       else {
         unapproved.push(toUnapproved(part, name, why, isHeldBack));
@@ -132,7 +146,7 @@ function createPins(lock: Lock, { mode, skip, file }: LockConfig, options: PinsO
   };
 
   const compare = (server: string, part: ListPart, items: readonly object[]): Compared => {
-    if (isExempt(server) || skipped.has(part)) return { admitted: items, unapproved: [], held: [] };
+    if (isLeftOut(server, part)) return { admitted: items, unapproved: [], held: [] };
     let known = comparedLists.get(server);
     if (known === undefined) comparedLists.set(server, (known = new WeakMap()));
     let compared = known.get(items);
@@ -141,7 +155,7 @@ function createPins(lock: Lock, { mode, skip, file }: LockConfig, options: PinsO
   };
 
   const judgeInstructions = (server: string, text: string | undefined): Unapproved["why"] | undefined =>
-    text === undefined || isExempt(server) || skipped.has("instructions")
+    text === undefined || isLeftOut(server, "instructions")
       ? undefined
       : judge(server, "instructions", "", text);
 
@@ -152,6 +166,14 @@ function createPins(lock: Lock, { mode, skip, file }: LockConfig, options: PinsO
   };
 
   return {
+    prepare: async (server, part, items) => {
+      if (isLeftOut(server, part)) return;
+      for (const [index, item] of items.entries()) {
+        compareThing(server, part, item);
+        // Other work of this process gets its turn.
+        if (index % sliceLength === sliceLength - 1) await new Promise((resolve) => setImmediate(resolve));
+      }
+    },
     admit: (server, lists) => {
       if (!isHeldBack) return lists;
       const admittedOf = <Part extends ListPart>(part: Part): MemberLists[Part] =>
@@ -228,42 +250,6 @@ function toUnapproved(part: LockPart, name: string, why: Unapproved["why"], isHe
 function toPlain(item: object): object {
   const json = JSON.stringify(item);
   return definitionOf(item).text === json ? item : fromDefinition(RawJson.fromText(json));
-}
-
-/** Where a server has more templates that are held back, every URI that is not approved itself is held back. */
-const maxTemplates = 100;
-
-/** Tells URIs that are held back, or fit a template that is, in any spelling. */
-function createWithholds(
-  { resources, templates }: MemberLists,
-  held: readonly string[],
-): NonNullable<MemberLists["withholds"]> {
-  const approved = new Set([
-    ...resources.map(({ uri }) => uri),
-    ...templates.map(({ uriTemplate }) => uriTemplate),
-  ]);
-  let spelled: ReadonlySet<string> | undefined;
-  const heldTemplates = held.flatMap(toTemplate);
-  return (uri) => {
-    if (approved.has(uri)) return false;
-    if (heldTemplates.length > maxTemplates) return true;
-    const spellings = spellingsOf(uri);
-    const known = (spelled ??= new Set(held.flatMap(spellingsOf)));
-    return spellings.some(
-      (spelling) => known.has(spelling) || heldTemplates.some(({ match }) => match(spelling) !== undefined),
-    );
-  };
-}
-
-/** A URI without variables is in the set of spellings already. */
-function toTemplate(text: string): readonly ReturnType<typeof parseUriTemplate>[] {
-  if (!text.includes("{")) return [];
-  try {
-    return [parseUriTemplate(text)];
-  } catch (error) {
-    if (error instanceof UriTemplateError) return [];
-    throw error;
-  }
 }
 
 type Digests = ReadonlyMap<string, ReadonlyMap<LockPart, ReadonlyMap<string, readonly string[]>>>;

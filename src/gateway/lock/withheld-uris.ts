@@ -1,0 +1,40 @@
+import { UriTemplateError } from "../../errors/uri-template-error.ts";
+import { parseUriTemplate } from "../../mcp/uri-template.ts";
+import type { MemberLists } from "../../tools/compose/member.ts";
+import { spellingsOf } from "../../tools/compose/uri-spellings.ts";
+
+/** Where a server has more templates that are held back, every URI that is not approved itself is held back. */
+const maxTemplates = 100;
+
+/** Tells URIs that are held back, or fit a template that is, in any spelling. */
+export function createWithholds(
+  { resources, templates }: MemberLists,
+  held: readonly string[],
+): NonNullable<MemberLists["withholds"]> {
+  const approved = new Set([
+    ...resources.map(({ uri }) => uri),
+    ...templates.map(({ uriTemplate }) => uriTemplate),
+  ]);
+  let spelled: ReadonlySet<string> | undefined;
+  const heldTemplates = held.flatMap(toTemplate);
+  return (uri) => {
+    if (approved.has(uri)) return false;
+    if (heldTemplates.length > maxTemplates) return true;
+    const spellings = spellingsOf(uri);
+    const known = (spelled ??= new Set(held.flatMap(spellingsOf)));
+    return spellings.some(
+      (spelling) => known.has(spelling) || heldTemplates.some(({ match }) => match(spelling) !== undefined),
+    );
+  };
+}
+
+/** A URI without variables is in the set of spellings already. */
+function toTemplate(text: string): readonly ReturnType<typeof parseUriTemplate>[] {
+  if (!text.includes("{")) return [];
+  try {
+    return [parseUriTemplate(text)];
+  } catch (error) {
+    if (error instanceof UriTemplateError) return [];
+    throw error;
+  }
+}
