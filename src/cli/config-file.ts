@@ -3,7 +3,7 @@ import { parseConfigFile, readConfigText } from "../gateway/config/config-file.t
 import type { GatewayConfig } from "../gateway/config/config.ts";
 import { assertAgreed } from "./agreements.ts";
 import type { Parsed } from "./command.ts";
-import { checkConfigPlace } from "./config-place.ts";
+import { checkConfigPlace, findExposed } from "./config-place.ts";
 import { note } from "./print.ts";
 
 /** Where a config is looked for when none is named. */
@@ -18,7 +18,7 @@ export interface ConfigFile {
 /** Reads the config a command line names. What is odd in it is told on standard error. */
 export async function readConfigFile(parsed: Parsed): Promise<ConfigFile> {
   const file = parsed.valueOf("config") ?? "";
-  return toConfigFile(file, readConfigText(file), parsed.has("unsafe-config"));
+  return toConfigFile(file, readConfigText(file, true), parsed.has("unsafe-config"));
 }
 
 /**
@@ -39,7 +39,11 @@ export async function findConfigFile(parsed: Parsed, mayAsk = true): Promise<Con
 async function toConfigFile(file: string, text: string, isTrusted: boolean): Promise<ConfigFile> {
   const config = parseConfigFile(file, text, process.env);
   const places = [file, ...config.middleware].flatMap((path) => checkConfigPlace(path, isTrusted));
-  const odd = [...config.warnings, ...places.map((message) => ({ path: "", message }))];
+  const odd = [
+    ...config.warnings,
+    ...findExposed(file, config),
+    ...places.map((message) => ({ path: "", message })),
+  ];
   for (const { path, message } of odd)
     await note(`junctor: warning: ${[file, path, message].filter(Boolean).join(": ")}\n`);
   return { file, config };

@@ -11,7 +11,8 @@ import {
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import { checkConfigPlace } from "./config-place.ts";
+import { parseConfigValue } from "../gateway/config/parse-config.ts";
+import { checkConfigPlace, findExposed } from "./config-place.ts";
 
 let folder: string;
 let file: string;
@@ -70,4 +71,21 @@ describe.skipIf(process.platform === "win32")("a config", () => {
     expect(() => checkConfigPlace(file, false)).toThrow(`${file} belongs to another user`);
     expect(() => checkConfigPlace(file, true)).not.toThrow();
   });
+});
+
+test("a server whose folder has the config in it is a warning, unless it has a sandbox", () => {
+  const warned = (args: readonly string[], sandbox = false): readonly string[] => {
+    const mcpServers = { x: { command: "a", args, cwd: folder } };
+    const given = { mcpServers, junctor: { servers: { x: { sandbox } } } };
+    return findExposed(file, parseConfigValue(given, { file, env: {} })).map(({ path }) => path);
+  };
+  for (const args of [["."], ["-y", folder], ["inner/"], ["/"], ["inner"]])
+    expect(warned(args)).toEqual(["x.args"]);
+  expect([warned(["./notes"]), warned(["server.mjs"]), warned([""]), warned([file])]).toEqual([
+    [],
+    [],
+    [],
+    [],
+  ]);
+  expect(warned(["."], true)).toEqual([]);
 });

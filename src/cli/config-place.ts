@@ -1,6 +1,7 @@
 import { lstatSync, realpathSync, type Stats } from "node:fs";
-import { dirname, resolve } from "node:path";
-import { ConfigError } from "../errors/config-error.ts";
+import { dirname, isAbsolute, relative, resolve, sep } from "node:path";
+import { ConfigError, type ConfigIssue } from "../errors/config-error.ts";
+import type { GatewayConfig } from "../gateway/config/config.ts";
 
 /** Another user who may write a file, or replace it. */
 interface Writer {
@@ -25,6 +26,26 @@ export function checkConfigPlace(file: string, isTrusted: boolean): readonly str
       wrong.map((writer) => ({ path: "", message: describe(writer) })),
     );
   return writers.filter(({ who }) => who === "group").map(describe);
+}
+
+/**
+ * Servers whose arguments name a folder that the config is in, as those of filesystem servers do. A tool that writes there
+ * decides what the next start runs.
+ */
+export function findExposed(file: string, { servers }: GatewayConfig): readonly ConfigIssue[] {
+  const real = toRealPath(resolve(file));
+  return servers.flatMap(({ name, launch, sandbox }) => {
+    if (real === undefined || launch.kind === "http" || sandbox !== undefined) return [];
+    const { args, cwd = "." } = launch;
+    const folder = args.find((arg) => arg !== "" && isAbove(resolve(cwd, arg), real));
+    const message = `names ${JSON.stringify(folder)}, the folder of this config: a tool that writes there decides what the next start runs; name another folder, or use a sandbox`;
+    return folder === undefined ? [] : [{ path: `${name}.args`, message }];
+  });
+}
+
+function isAbove(folder: string, path: string): boolean {
+  const way = relative(toRealPath(folder) ?? folder, path);
+  return way !== "" && !isAbsolute(way) && way.split(sep)[0] !== "..";
 }
 
 function findWriters(file: string, user: number): readonly Writer[] {

@@ -89,7 +89,7 @@ export function createReload({ file, config: first, choice, gateway, host, log }
     const { modules, lock } = isWhole ? next : agreed;
     const used: ConfigSnapshot = { config, modules, lock };
     if (JSON.stringify(used) !== applied) {
-      for (const { path, message } of config.warnings) log.warn({ file, path }, message);
+      for (const { path, message } of config.warnings.slice(0, maxShown)) log.warn({ file, path }, message);
       const held = { http: config.http, log: config.log };
       if (!isDeepStrictEqual(held, lastHeld))
         log.warn({ file }, "http and log of the config hold from the next start on");
@@ -99,7 +99,8 @@ export function createReload({ file, config: first, choice, gateway, host, log }
       log.info({ file, servers: config.servers.length }, "the config was read again");
     } else if (isWrong) log.info({ file }, "the config is right again, and as it was");
     if (isWhole) agreed = next;
-    if (waiting.join() !== lastWaiting && waiting.length > 0) log.warn({ file, waiting }, describe(waiting));
+    if (waiting.join() !== lastWaiting && waiting.length > 0)
+      log.warn({ file, waiting: waiting.slice(0, maxShown) }, describe(waiting));
     lastWaiting = waiting.join();
     isWrong = false;
   };
@@ -140,9 +141,14 @@ export function createReload({ file, config: first, choice, gateway, host, log }
   };
 }
 
+/** A tool may edit the config again and again, and must not fill the log. */
+const maxShown = 20;
+
 function describe(waiting: readonly string[]): string {
+  const more = waiting.length - maxShown;
+  const shown = [...waiting.slice(0, maxShown), ...(more > 0 ? [`${more} more`] : [])];
   return (
-    `part of the edited config waits for you: ${waiting.join("; ")}. ` +
+    `part of the edited config waits for you: ${shown.join("; ")}. ` +
     `To take it, run "junctor reload" or send SIGHUP to process ${process.pid}`
   );
 }

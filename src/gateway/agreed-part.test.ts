@@ -73,6 +73,8 @@ const hostile: readonly (readonly [what: string, changes: Edit, waits: string])[
     "files.tools",
   ],
   ["no record of arguments", ofFiles({ audit: { arguments: false } }), "files.audit"],
+  ["more processes", ofFiles({ instances: 2 }), "files.instances"],
+  ["more processes of callers", ofFiles({ maxConnections: 1000 }), "files.maxConnections"],
   ["less of a sandbox", ofFiles({ sandbox: { network: true } }), "files.sandbox"],
   ["no keys", ofGateway({ keys: {} }), "junctor.keys"],
   ["a new key", ofGateway({ keys: { ...junctor.keys, eve: { env: "EVE" } } }), "junctor.keys"],
@@ -126,7 +128,7 @@ const harmless: readonly (readonly [what: string, changes: Edit])[] = [
   ["more denied", ofFiles({ deny: ["*"] })],
   ["less allowed", ofFiles({ allow: ["read_a*"] })],
   ["a hidden tool", ofFiles({ tools: { erase: { hide: true }, other: { hide: true } } })],
-  ["times", ofFiles({ timeoutMs: 5, maxTotalMs: 10, start: "lazy", idleStopMs: 9 })],
+  ["times", ofFiles({ timeoutMs: 5, maxTotalMs: 10, start: "lazy", idleStopMs: 9, maxConnections: 1 })],
   ["a removed key", ofGateway({ keys: { bob: junctor.keys.bob } })],
   ["a key with less", ofGateway({ keys: { ...junctor.keys, bob: { sha256: "b".repeat(64), deny: ["*"] } } })],
   ["more denied for all", ofGateway({ deny: ["*d*"] })],
@@ -157,4 +159,11 @@ test("a new server is shown as disabled, with what to do", () => {
 test("a server that was off at the start waits like a new one", () => {
   const off = parse({ mcpServers: { ...mcpServers, web: { ...web, disabled: true } } });
   expect(toAgreedPart(parse({ mcpServers }), off).waiting).toEqual(["web (new: https://example.com/mcp)"]);
+});
+
+test("of a long command the beginning is shown, and values of what is not used are not looked for in the log", () => {
+  const long = { command: "sh", args: ["x".repeat(5000)], env: { A: "another-0123456789" } };
+  const { config, waiting } = edit(ofServers({ long }));
+  expect(waiting).toEqual([`long (new: sh ${"x".repeat(986)}… and 4015 characters more`]);
+  expect(config.secrets).toEqual(agreed.secrets);
 });

@@ -31,10 +31,20 @@ export function toAgreedPart(next: GatewayConfig, agreed: GatewayConfig): Agreed
   }
   const rest = narrow(ofGateway, next, agreed, { path: "junctor", waiting });
   const hide = createHide(() => next.secrets);
-  return { config: { ...rest, servers, disabled }, waiting: hideInData(waiting, hide) };
+  // Values of launches that are not used would only be looked for in every line of the log.
+  const secrets = waiting.length === 0 ? next.secrets : agreed.secrets;
+  return { config: { ...rest, servers, disabled, secrets }, waiting: hideInData(waiting.map(toShort), hide) };
 }
 
 const waits = 'it is new in the config and waits for you: run "junctor reload"';
+
+const maxLength = 1000;
+
+/** The config may be a megabyte of one command. */
+function toShort(text: string): string {
+  const more = text.length - maxLength;
+  return more > 0 ? `${text.slice(0, maxLength)}… and ${more} characters more` : text;
+}
 
 /** The value that may be used: the one of the edit, the agreed one, or something in between. */
 type Narrow<T> = (next: T, agreed: T) => T;
@@ -63,7 +73,7 @@ const ofServer: Narrowing<ServerConfig> = {
   start: asWritten,
   sharing: asAgreed,
   era: asWritten,
-  instances: asWritten,
+  instances: Math.min,
   // Rules for all callers and keys go by names, and a name may contain a variable.
   prefix: asAgreed,
   startTimeoutMs: asWritten,
@@ -71,7 +81,7 @@ const ofServer: Narrowing<ServerConfig> = {
   timeoutMs: asWritten,
   maxTotalMs: asWritten,
   answerWithinMs: asWritten,
-  maxConnections: asWritten,
+  maxConnections: Math.min,
   idleStopMs: asWritten,
   allow: narrowAllow,
   deny: narrowDeny,

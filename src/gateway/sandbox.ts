@@ -5,7 +5,7 @@ import { delimiter, isAbsolute, join, sep } from "node:path";
 import { defined } from "../options/defined.ts";
 import type { ChildCommand } from "../transports/child-command.ts";
 import type { SandboxConfig, ServerLaunch } from "./config/config.ts";
-import { stateFolder } from "./user-files.ts";
+import { cacheFolder, stateFolder } from "./user-files.ts";
 
 /** Where systems keep programs, libraries and settings; what of it does not exist is left out. */
 const system = ["/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/etc", "/opt", "/nix"];
@@ -78,10 +78,11 @@ function toBinds(read: readonly string[], write: readonly string[]): readonly st
   flagOf.delete("/");
   const paths = [...flagOf.keys()].toSorted((a, b) => a.length - b.length);
   const binds = paths.flatMap((path) => [flagOf.get(path) ?? "--ro-bind", path, path]);
-  // The secret of sessions and the sockets of gateways are in the state folder: no server gets it along with a folder above.
-  const state = stateFolder();
-  const isShown = existsSync(state) && [...read, ...write].some((path) => isWithin(state, path));
-  return isShown ? [...binds, "--tmpfs", state] : binds;
+  // The secret of sessions, the sockets of gateways, remembered lists: no server gets them along with a folder above.
+  const hidden = [stateFolder(), cacheFolder()].filter(
+    (folder) => existsSync(folder) && [...read, ...write].some((path) => isWithin(folder, path)),
+  );
+  return [...binds, ...hidden.flatMap((folder) => ["--tmpfs", folder])];
 }
 
 function toLimits({ memoryMb, processes }: SandboxConfig): readonly string[] {

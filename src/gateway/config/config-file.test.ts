@@ -1,9 +1,10 @@
+import { spawnSync } from "node:child_process";
 import { chmod, mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect, onTestFinished, test } from "vitest";
 import { ConfigError } from "../../errors/config-error.ts";
-import { readConfig } from "./config-file.ts";
+import { parseConfigFile, readConfig, readConfigText } from "./config-file.ts";
 
 async function folder(): Promise<string> {
   const path = await mkdtemp(join(tmpdir(), "junctor-config-"));
@@ -80,4 +81,26 @@ test.skipIf(process.getuid?.() === 0)("a file of somebody else is an error too",
   const file = await write("{}");
   await chmod(file, 0);
   await expect(readConfig(file, {})).rejects.toThrow("may not be read by this user: change its permissions");
+});
+
+test.runIf(process.platform === "linux")("files without an end, and pipes, keep nobody waiting", async () => {
+  const here = await folder();
+  const pipe = join(here, "pipe");
+  spawnSync("mkfifo", [pipe]);
+  for (const [envFile, why] of [
+    ["/dev/zero", "no file"],
+    [pipe, "no file"],
+    ["/proc/self/pagemap", "it is too large"],
+  ] as const) {
+    const text = JSON.stringify({ mcpServers: { x: { command: "a", envFile } } });
+    expect(() => parseConfigFile(join(here, "mcp.json"), text, {})).toThrow(`cannot be read (${why})`);
+  }
+  expect(() => readConfigText(pipe)).toThrow("is no file any more");
+  expect(() => readConfigText("/dev/zero", true)).toThrow("is larger than 1 MiB");
+});
+
+test("more than 1,000 servers are refused", () => {
+  const servers = Array.from({ length: 1001 }, (_, number) => [`s${number}`, { command: "a" }]);
+  const text = JSON.stringify({ mcpServers: Object.fromEntries(servers) as object });
+  expect(() => parseConfigFile("mcp.json", text, {})).toThrow("has 1001 servers: 1000 may be there");
 });

@@ -1,4 +1,5 @@
-import { closeSync, fstatSync, openSync, readFileSync } from "node:fs";
+import { Buffer } from "node:buffer";
+import { closeSync, constants, fstatSync, openSync, readSync } from "node:fs";
 import { dirname, resolve } from "node:path";
 import { ConfigError } from "../../errors/config-error.ts";
 import { findSandboxProblem } from "../sandbox.ts";
@@ -19,7 +20,7 @@ export async function readConfig(
   file: string,
   env: { readonly [name: string]: string | undefined },
 ): Promise<GatewayConfig> {
-  return parseConfigFile(file, readConfigText(file), env);
+  return parseConfigFile(file, readConfigText(file, true), env);
 }
 
 /** Parses the text of a config file that was read before. Throws a `ConfigError` with everything that is wrong in it. */
@@ -33,14 +34,14 @@ export function parseConfigFile(
 
 /** What a config on this machine is read with. */
 export const sourceOfFiles: Pick<ConfigSource, "readText" | "findSandboxProblem"> = {
-  readText: readSmallFile,
+  readText: (path) => readSmallFile(path),
   findSandboxProblem,
 };
 
-/** The text of a config file. Throws a `ConfigError` when it cannot be read. */
-export function readConfigText(file: string): string {
+/** The text of a config file; at the start it may be a pipe. Throws a `ConfigError` when it cannot be read. */
+export function readConfigText(file: string, mayBePipe = false): string {
   try {
-    return readSmallFile(resolve(file));
+    return readSmallFile(resolve(file), maxBytes, mayBePipe);
   } catch (error) {
     throw new ConfigError(file, [{ path: "", message: explain(error) }], { cause: error });
   }
@@ -48,16 +49,32 @@ export function readConfigText(file: string): string {
 
 /**
  * The text of a file of up to 1 MiB, or `limit`, in UTF-8. Throws the system's error, or a `RangeError` when it is
- * larger.
+ * larger. A pipe or device, which could keep this process waiting, is refused unless `mayBePipe`.
  */
-export function readSmallFile(path: string, limit: number = maxBytes): string {
-  const descriptor = openSync(path, "r");
+export function readSmallFile(path: string, limit: number = maxBytes, mayBePipe = false): string {
+  const { O_RDONLY, O_NONBLOCK } = constants;
+  const descriptor = openSync(path, mayBePipe ? O_RDONLY : O_RDONLY | O_NONBLOCK);
   try {
-    // A pipe or a device says 0, and is read as it comes.
-    if (fstatSync(descriptor).size > limit) throw new RangeError("The file is too large.");
-    return new TextDecoder("utf-8", { fatal: true }).decode(readFileSync(descriptor));
+    const stats = fstatSync(descriptor);
+    if (stats.isDirectory()) throw Object.assign(new Error("It is a folder."), { code: "EISDIR" });
+    if (!mayBePipe && !stats.isFile()) throw Object.assign(new Error("It is no file."), { code: "no file" });
+    if (stats.size > limit) throw new RangeError("The file is too large.");
+    return new TextDecoder("utf-8", { fatal: true }).decode(readUpTo(descriptor, limit));
   } finally {
     closeSync(descriptor);
+  }
+}
+
+/** Some files have no end, and no size either. */
+function readUpTo(descriptor: number, limit: number): Uint8Array {
+  const pieces: Uint8Array[] = [];
+  for (let size = 0; ;) {
+    const piece = Buffer.allocUnsafe(64 * 1024);
+    const read = readSync(descriptor, piece);
+    if (read === 0) return Buffer.concat(pieces);
+    pieces.push(piece.subarray(0, read));
+    size += read;
+    if (size > limit) throw new RangeError("The file is too large.");
   }
 }
 
@@ -70,6 +87,7 @@ function explain(error: unknown): string {
 const explanations: { readonly [code: string]: string } = {
   ENOENT: "does not exist: create it, or name another file",
   ERR_ENCODING_INVALID_ENCODED_DATA: "is not UTF-8: save it in that encoding",
+  "no file": "is no file any more: restore it",
   EISDIR: "is a folder: name the file in it",
   EACCES: "may not be read by this user: change its permissions",
   EPERM: "may not be read by this user: change its permissions",

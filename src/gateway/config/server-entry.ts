@@ -30,12 +30,16 @@ const aliases = new Map<unknown, Way>([
   ["local", "stdio"],
 ]);
 
+const maxServers = 1000;
+
 /** The servers of both sections, `mcpServers`, as most clients have it, and VS Code's `servers`, in the file's order. */
 export function readServerEntries(top: ConfigObject): readonly ServerEntry[] {
   const entries = top.entries().flatMap(([section, given]) => {
     if (section !== "mcpServers" && section !== "servers") return [];
     return readObject(given, `"${section}": { "NAME": { "command": "npx" } }`)?.entries() ?? [];
   });
+  if (entries.length > maxServers)
+    return refuse(top, `has ${entries.length} servers: ${maxServers} may be there`) ?? [];
   const paths = new Map<string, string>();
   return entries.flatMap(([name, given]) => {
     const { path } = given;
