@@ -70,14 +70,14 @@ describe("every page names files that exist", () => {
   const docs = ["docs", "docs/decisions"].flatMap((place) =>
     readdirSync(join(root, place)).flatMap((file) => (file.endsWith(".md") ? [`${place}/${file}`] : [])),
   );
-  const pages = ["README.md", "CONTRIBUTING.md", ...docs, ...guides];
+  const pages = ["README.md", "CONTRIBUTING.md", "SECURITY.md", ...docs, ...guides];
 
   test.each(pages)("%s", (page) => {
     const text = readFileSync(join(root, page), "utf8");
     const links = [...text.matchAll(/\]\((?!https?:)([^)#]+)/g)].map(([, link = ""]) =>
       join(page, "..", link),
     );
-    const sources = [...text.matchAll(/`((?:src|test|scripts)\/[\w./-]+\.(?:ts|mjs|json))`/g)].map(
+    const sources = [...text.matchAll(/`((?:src|test|scripts|scorecard)\/[\w./-]+\.(?:ts|mjs|json))`/g)].map(
       ([, path = ""]) => path,
     );
     expect([...links, ...sources].filter((path) => !exists(join(root, path)))).toEqual([]);
