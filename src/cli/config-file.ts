@@ -38,11 +38,12 @@ export async function findConfigFile(parsed: Parsed, mayAsk = true): Promise<Con
 
 async function toConfigFile(file: string, text: string, isTrusted: boolean): Promise<ConfigFile> {
   const config = parseConfigFile(file, text, process.env);
-  const places = [file, ...config.middleware].flatMap((path) => checkConfigPlace(path, isTrusted));
+  const paths = [file, ...config.middleware, ...(config.lock === undefined ? [] : [config.lock.file])];
+  const places = new Set(paths.flatMap((path) => checkConfigPlace(path, isTrusted)));
   const odd = [
     ...config.warnings,
     ...findExposed(file, config),
-    ...places.map((message) => ({ path: "", message })),
+    ...Array.from(places, (message) => ({ path: "", message })),
   ];
   for (const { path, message } of odd)
     await note(`junctor: warning: ${[file, path, message].filter(Boolean).join(": ")}\n`);

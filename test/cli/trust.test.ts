@@ -168,6 +168,14 @@ test.skipIf(process.getuid?.() === 0 || process.platform === "win32")(
   },
 );
 
+test.skipIf(process.platform === "win32")("a lock that every user may write is refused", async () => {
+  writeFileSync(servers.lock, "");
+  chmodSync(servers.lock, 0o666);
+  const { code, stderr } = await junctor(["tools", "--config", servers.config]);
+  expect(stderr).toContain(`${servers.lock} may be written by every user`);
+  expect(code).toBe(2);
+});
+
 test("a server of a gateway cannot approve", async () => {
   const { code, stderr } = await junctor(["trust", "--yes", "--config", servers.config], {
     env: { JUNCTOR_GUARD: "a mark" },
