@@ -204,6 +204,18 @@ describe("at the limit", () => {
     expect(parking.size).toBe(2);
   });
 
+  test("of all no caller takes the last place from another", async () => {
+    const { park, call, clock, parking } = createAsking({ maxParked: 10 });
+    for (let count = 0; count < 8; count++) await park("alice");
+    const refused = call("alice");
+    await clock.advance(30);
+    await expect(refused).rejects.toThrow(ToolError);
+    for (const caller of ["bob", "carol"]) await park(caller);
+    expect(parking.size).toBe(10);
+    await parking.leaveCaller("alice");
+    for (let count = 0; count < 5; count++) await park("bob");
+  });
+
   test("room is made by calls that are over and told", async () => {
     const { park, retry, clock, ends, parking } = createAsking({ maxParkedPerCaller: 2, maxParked: 3 });
     for (let index = 0; index < 10; index++) {

@@ -1,5 +1,6 @@
 import { randomBytes } from "node:crypto";
 import type { Clock } from "../../async/clock.ts";
+import { Shares } from "../../async/shares.ts";
 import { RpcError } from "../../errors/rpc-error.ts";
 import { ToolError } from "../../errors/tool-error.ts";
 import type { CallContext } from "../../tools/context.ts";
@@ -45,10 +46,12 @@ export function isParkedState(state: unknown): state is ParkedState {
 class ParkedCalls {
   readonly #options: Required<ParkingOptions>;
   readonly #byId = new Map<string, Parked>();
-  readonly #perCaller = new Map<string | undefined, number>();
+  readonly #shares: Shares<string | undefined>;
 
   constructor(options: Required<ParkingOptions>) {
     this.#options = options;
+    const { maxParked: total, maxParkedPerCaller: each } = options;
+    this.#shares = new Shares({ what: "parked calls", total, each });
   }
 
   get size(): number {
@@ -68,7 +71,7 @@ class ParkedCalls {
     if (!this.#makeRoom(flow.caller)) return undefined;
     const parked: Parked = { id, flow, stopTimer: () => {}, leftAt: 0, isTold: false };
     this.#byId.set(id, parked);
-    this.#perCaller.set(flow.caller, (this.#perCaller.get(flow.caller) ?? 0) + 1);
+    this.#shares.add(flow.caller);
     return parked;
   }
 
@@ -84,16 +87,19 @@ class ParkedCalls {
     await Promise.all(this.where(matches).map((parked) => this.#drop(parked)));
   }
 
-  /** Whether one more call of a caller may wait. At a limit, calls whose callers were told the end go first. */
+  /**
+   * Whether one more call of a caller may wait. At a limit, calls whose callers were told the end go first: the caller's own,
+   * or those of all when there is no room for any caller.
+   */
   #makeRoom(caller: string | undefined): boolean {
-    const { maxParked, maxParkedPerCaller } = this.#options;
-    const isCallerFull = (): boolean => (this.#perCaller.get(caller) ?? 0) >= maxParkedPerCaller;
-    const isFull = (): boolean => this.#byId.size >= maxParked || isCallerFull();
-    if (!isFull()) return true;
+    let refusal = this.#shares.refusal(caller);
+    if (refusal === undefined) return true;
     for (const parked of this.#byId.values()) {
-      if (!parked.isTold || (isCallerFull() && parked.flow.caller !== caller)) continue;
+      const isInTheWay = refusal.code === "rpc.overloaded" || parked.flow.caller === caller;
+      if (!parked.isTold || !isInTheWay) continue;
       void this.#drop(parked);
-      if (!isFull()) return true;
+      refusal = this.#shares.refusal(caller);
+      if (refusal === undefined) return true;
     }
     return false;
   }
@@ -101,9 +107,7 @@ class ParkedCalls {
   async #drop({ id, flow, stopTimer }: Parked): Promise<void> {
     stopTimer();
     if (!this.#byId.delete(id)) return;
-    const left = (this.#perCaller.get(flow.caller) ?? 1) - 1;
-    if (left > 0) this.#perCaller.set(flow.caller, left);
-    else this.#perCaller.delete(flow.caller);
+    this.#shares.give(flow.caller);
     if (!flow.isOver) await flow.giveUp(new Error("The caller did not come back with the answers"));
   }
 }

@@ -11,6 +11,8 @@ import type { ServerConfig } from "../config/config.ts";
 export interface Audience {
   /** A legacy session, the name of a caller, or the number of a process; undefined for all callers. */
   readonly owner: object | string | number | undefined;
+  /** Whose share of the lines it has: the name of the caller, also of a session; without names the owner. */
+  readonly holder: Audience["owner"];
   /** The era that is tried first. */
   readonly era: "modern" | "legacy" | undefined;
   /** What is declared to a legacy server on behalf of the callers. */
@@ -27,6 +29,8 @@ interface ServerEras {
   /** Whether the server turned out not to know the legacy era. */
   readonly isModernOnly: boolean;
 }
+
+const shared = { owner: undefined, holder: undefined };
 
 /** Callers without a name and without a session are one owner. */
 const unnamed = "";
@@ -50,8 +54,8 @@ export class Audiences {
     this.#config = config;
     this.everyone =
       config.launch.kind === "http"
-        ? { owner: undefined, era: undefined, declares: nothing }
-        : { owner: undefined, era: config.era, declares: everything };
+        ? { ...shared, era: undefined, declares: nothing }
+        : { ...shared, era: config.era, declares: everything };
   }
 
   /** Whether every caller uses the line for everyone, whatever its server speaks. */
@@ -73,7 +77,7 @@ export class Audiences {
     if (sharing !== "shared") {
       // A modern caller says with each request what it offers; a process is told once.
       const declares = launch.kind === "command" && !isLegacy ? everything : relayable;
-      return this.#intern(ownerOf(caller), isLegacy ? "legacy" : "modern", declares);
+      return this.#intern(ownerOf(caller), isLegacy ? "legacy" : "modern", declares, caller.caller);
     }
     if (launch.kind === "command") return this.#instanceOf(caller);
     if (eras === undefined || (eras.spoken === "modern" && (!isLegacy || eras.isModernOnly)))
@@ -81,7 +85,8 @@ export class Audiences {
     // Where questions may come outside of any call, a conversation of its own says whose they are.
     const isOwn = relayable.key !== "";
     if (!isOwn && eras.spoken === "legacy") return this.everyone;
-    return this.#intern(isOwn ? ownerOf(caller) : undefined, "legacy", relayable);
+    if (!isOwn) return this.#intern(undefined, "legacy", relayable);
+    return this.#intern(ownerOf(caller), "legacy", relayable, caller.caller);
   }
 
   /** Each caller stays with one of several processes. */
@@ -100,11 +105,16 @@ export class Audiences {
     return known;
   }
 
-  #intern(owner: Audience["owner"], era: "modern" | "legacy", declares: Relayable): Audience {
+  #intern(
+    owner: Audience["owner"],
+    era: "modern" | "legacy",
+    declares: Relayable,
+    holder: Audience["owner"] = owner,
+  ): Audience {
     const known = this.#listOf(owner);
     const same = known.find((each) => each.era === era && each.declares === declares);
     if (same !== undefined) return same;
-    const audience: Audience = { owner, era, declares };
+    const audience: Audience = { owner, holder, era, declares };
     known.push(audience);
     return audience;
   }

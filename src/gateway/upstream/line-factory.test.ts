@@ -20,7 +20,7 @@ test("a server that does not answer in time gets twice as much each time, up to 
     onWaiting: () => () => {},
   });
   await using line = createLine(
-    { owner: undefined, era: undefined, declares: toRelayable({}, "2026-07-28") },
+    { owner: undefined, holder: undefined, era: undefined, declares: toRelayable({}, "2026-07-28") },
     { keepsAlive: true, onHealth: () => {} },
   );
   line.start();

@@ -1,4 +1,5 @@
 import type { Clock } from "../../async/clock.ts";
+import { Shares } from "../../async/shares.ts";
 import { UpstreamError } from "../../errors/upstream-error.ts";
 
 /** A call that waits for a line. */
@@ -17,6 +18,7 @@ export class LineQueue<Need, Line> {
   readonly #server: string;
   readonly #clock: Clock;
   readonly #waiting = new Set<WaitingCall<Need, Line>>();
+  readonly #shares = new Shares({ what: "calls waiting", total: maxWaiting });
 
   readonly #onWaiting: () => () => void;
 
@@ -27,14 +29,19 @@ export class LineQueue<Need, Line> {
     this.#onWaiting = onWaiting;
   }
 
-  /** Resolves with a line when it is this call's turn. Rejects with an `UpstreamError` when there is none in time. */
-  wait(need: Need, signal: AbortSignal): Promise<Line> {
-    if (this.#waiting.size >= maxWaiting)
-      return Promise.reject(this.#busy(`has more calls waiting than it may (${maxWaiting})`));
+  /**
+   * Resolves with a line when it is this call's turn. Rejects with an `UpstreamError` when there is none in time, or when its
+   * holder has its share of the waiting calls.
+   */
+  wait(need: Need, signal: AbortSignal, holder: unknown): Promise<Line> {
+    if (this.#shares.refusal(holder) !== undefined)
+      return Promise.reject(this.#busy(`has more calls waiting than it may (${maxWaiting} for all callers)`));
+    this.#shares.add(holder);
     return new Promise((resolve, reject) => {
       const doneWaiting = this.#onWaiting();
       const end = (): void => {
         doneWaiting();
+        this.#shares.give(holder);
         stopTimer();
         signal.removeEventListener("abort", giveUp);
         this.#waiting.delete(waiting);

@@ -1,5 +1,6 @@
 import type { Clock } from "../../async/clock.ts";
 import { ClosingSet } from "../../async/closing-set.ts";
+import { Shares } from "../../async/shares.ts";
 import type { ServerConfig } from "../config/config.ts";
 import type { Audience } from "./audience.ts";
 import type { PooledLine } from "./pooled-line.ts";
@@ -22,6 +23,7 @@ export class OwnLines implements AsyncDisposable {
   readonly #isExclusive: boolean;
   readonly #maxLines: number;
   readonly #lines = new Set<PooledLine>();
+  readonly #shares: Shares<Audience["holder"]>;
   readonly #closing = new ClosingSet();
   #stopSweep: (() => void) | undefined;
 
@@ -30,6 +32,7 @@ export class OwnLines implements AsyncDisposable {
     this.#options = options;
     this.#isExclusive = sharing === "exclusive";
     this.#maxLines = Math.max(maxConnections, launch.kind === "http" ? maxHttpLines : instances);
+    this.#shares = new Shares({ what: "lines", total: this.#maxLines });
   }
 
   get all(): readonly PooledLine[] {
@@ -52,9 +55,12 @@ export class OwnLines implements AsyncDisposable {
     const busy = this.all.filter(({ audience: { owner }, inUse }) => owner === audience.owner && inUse > 0);
     // Where calls have lines to themselves, one owner must not take all of them: a call may wait for a person.
     const limit = this.#maxLines - (this.#isExclusive ? Math.floor(this.#maxLines / 4) : 0);
-    if (busy.length >= limit || (this.#lines.size >= this.#maxLines && !this.#evict())) return undefined;
+    const { holder } = audience;
+    if (busy.length >= limit || (this.#shares.refusal(holder) !== undefined && !this.#evict(holder)))
+      return undefined;
     const pooled = this.#options.create(audience);
     this.#lines.add(pooled);
+    this.#shares.add(holder);
     this.#sweepLater();
     return pooled;
   }
@@ -69,6 +75,7 @@ export class OwnLines implements AsyncDisposable {
   end(pooled: PooledLine): void {
     pooled.isEnding = true;
     if (pooled.inUse > 0 || !this.#lines.delete(pooled)) return;
+    this.#shares.give(pooled.audience.holder);
     void this.#closing.close(pooled.line);
   }
 
@@ -79,10 +86,15 @@ export class OwnLines implements AsyncDisposable {
     await this.#closing[Symbol.asyncDispose]();
   }
 
-  #evict(): boolean {
-    const [first, ...others] = this.all.filter(({ inUse }) => inUse === 0);
+  /** Closes an idle line of the holder that has most, the oldest of them; never one of a holder that has fewer. */
+  #evict(holder: Audience["holder"]): boolean {
+    const heldBy = ({ audience }: PooledLine): number => this.#shares.heldBy(audience.holder);
+    const own = this.#shares.heldBy(holder);
+    const [first] = this.all
+      .filter((each) => each.inUse === 0 && heldBy(each) >= own)
+      .toSorted((a, b) => heldBy(b) - heldBy(a) || a.usedAt - b.usedAt);
     if (first === undefined) return false;
-    this.end(others.reduce((oldest, each) => (each.usedAt < oldest.usedAt ? each : oldest), first));
+    this.end(first);
     return true;
   }
 

@@ -89,7 +89,7 @@ export class Pool implements AsyncDisposable {
     if (this.#isClosed) throw stopped(this.#options.config.name);
     if (!this.#options.audiences.hasOwners) await this.everyone.line.whenUp(signal);
     const audience = this.#audienceOf(caller);
-    const pooled = this.#take(audience) ?? (await this.#queue.wait(audience, signal));
+    const pooled = this.#take(audience) ?? (await this.#queue.wait(audience, signal, audience.holder));
     if (caller.session !== undefined) pooled.sessions.add(caller.session);
     return this.#hand(pooled, signal);
   }

@@ -1,6 +1,7 @@
 import type { Awaitable } from "../../async/awaitable.ts";
 import { type Clock, waitFor } from "../../async/clock.ts";
 import { createDeferred } from "../../async/deferred.ts";
+import { Shares } from "../../async/shares.ts";
 import type { Client } from "../../client/client.ts";
 import { RpcError } from "../../errors/rpc-error.ts";
 import { UpstreamError } from "../../errors/upstream-error.ts";
@@ -46,7 +47,8 @@ const maxInFlight = 4096;
 /** The requests to one server: each is sent on its caller's line, and parked where its caller must be asked in another era. */
 export class Requests {
   readonly #options: RequestsOptions;
-  #inFlight = 0;
+  /** The requests underway, by caller: one must not take all of them. */
+  readonly #underway = new Shares({ what: "requests underway", total: maxInFlight });
   #onIdle: (() => void) | undefined;
 
   constructor(options: RequestsOptions) {
@@ -55,14 +57,14 @@ export class Requests {
 
   /** How many requests are underway. */
   get inFlight(): number {
-    return this.#inFlight;
+    return this.#underway.held;
   }
 
   /** Waits until nothing is underway, but not for longer than this. */
   async untilIdle(maxMs: number): Promise<void> {
     const { clock } = this.#options;
     const until = clock.now() + maxMs;
-    while (this.#inFlight > 0 && clock.now() < until) {
+    while (this.#underway.held > 0 && clock.now() < until) {
       const idle = createDeferred<void>();
       this.#onIdle = idle.resolve;
       await waitFor(idle.promise, { ms: until - clock.now(), clock });
@@ -125,16 +127,17 @@ export class Requests {
 
   #attempt({ client, pooled, resumption, context, work }: Attempt): Promise<Outcome> {
     const { server, toFailure } = this.#options;
-    if (this.#inFlight >= maxInFlight) return Promise.reject(tooBusy(server));
+    const holder = context.caller ?? context.session;
+    if (this.#underway.refusal(holder) !== undefined) return Promise.reject(tooBusy(server));
     const unwrapped = resumption === undefined ? undefined : unwrapState(resumption, server);
-    this.#inFlight++;
+    this.#underway.add(holder);
     return work(client, context, unwrapped).then(
       (outcome) => {
-        this.#ended();
+        this.#ended(holder);
         return outcome.kind === "complete" ? outcome : wrapState(outcome, server);
       },
       (error: unknown) => {
-        this.#ended();
+        this.#ended(holder);
         const { isLegacy } = toRelayable(context.capabilities, context.revision);
         const visits = !isLegacy ? toVisits(error, context.capabilities, server) : undefined;
         if (visits !== undefined) return visits;
@@ -143,14 +146,15 @@ export class Requests {
     );
   }
 
-  #ended(): void {
-    if (--this.#inFlight === 0) this.#onIdle?.();
+  #ended(holder: unknown): void {
+    this.#underway.give(holder);
+    if (this.#underway.held === 0) this.#onIdle?.();
     this.#options.onEnded();
   }
 }
 
 function tooBusy(server: string): UpstreamError {
-  const text = `${server} has ${maxInFlight} calls underway, which is the limit; this one was not sent.`;
+  const text = `${server} has ${maxInFlight} calls underway for all callers, or its share of them for this one; this one was not sent.`;
   return new UpstreamError("busy", text, { server, delivery: "not_sent" });
 }
 

@@ -88,6 +88,22 @@ describe("at its limit", () => {
     expect(after(store, old!)).toEqual(["b", "c"]);
   });
 
+  test("the events of the owner with most go first, and so do its streams", () => {
+    const store = createMemoryEventStore({ maxTotalBytes: 2000, maxStreams: 20 });
+    const write = (stream: string, owner: string): string =>
+      store.append(stream, "x".repeat(50), owner) as string;
+    const kept = ["m1", "m2"].map((stream) => {
+      const first = write(stream, "modest");
+      write(stream, "modest");
+      return first;
+    });
+    const early = write("g0", "greedy");
+    for (let stream = 0; stream < 1000; stream++)
+      for (let event = 0; event < 3; event++) write(`g${stream}`, "greedy");
+    expect(kept.map((id) => after(store, id)?.length)).toEqual([1, 1]);
+    expect(after(store, early)).toBeUndefined();
+  });
+
   test("a stream that lost its events gives no id twice, and never passes over what it lost", () => {
     const store = createMemoryEventStore({ maxTotalBytes: 50 });
     const early = append(store, "s", "a", "b", "c");

@@ -9,8 +9,8 @@ export interface StoredEvent {
  * `stream:number`, so an id names its stream and its place there.
  */
 export interface EventStore {
-  /** Keeps an event and gives it its id. */
-  append(stream: string, data: string): string | Promise<string>;
+  /** Keeps an event and gives it its id. `owner` is whose share of the store it counts towards. */
+  append(stream: string, data: string, owner?: string): string | Promise<string>;
   /** The events of the same stream after this one; undefined when some of them are no longer kept. */
   after(eventId: string): readonly StoredEvent[] | undefined | Promise<readonly StoredEvent[] | undefined>;
   /** Drops a stream: nothing more is appended to it, and its events are not asked for again. */
@@ -20,15 +20,19 @@ export interface EventStore {
 export interface MemoryEventStoreOptions {
   /** Most bytes kept of one stream; older events go first. */
   readonly maxStreamBytes?: number;
-  /** Most bytes kept in all; the events of the stream that was written to longest ago go first. */
+  /**
+   * Most bytes kept in all; the events of the owner with most go first, those of its stream that was written to longest ago
+   * before the others.
+   */
   readonly maxTotalBytes?: number;
-  /** Most streams known; the one that was written to longest ago goes first, and can then not be resumed. */
+  /** Most streams known; one goes by the same rule, and can then not be resumed. */
   readonly maxStreams?: number;
 }
 
 /** The kept events of one stream. */
 interface Ring {
   readonly stream: string;
+  readonly shelf: Shelf;
   /** Those before `head` are dropped; they are taken out when they are half of them. */
   events: StoredEvent[];
   head: number;
@@ -40,84 +44,133 @@ interface Ring {
   newer: Ring | undefined;
 }
 
+/** The streams of one owner, in the order of last writing. */
+interface Shelf {
+  readonly owner: string | undefined;
+  bytes: number;
+  streams: number;
+  // The order is a list of its own: to find the first entry of a map, V8 walks past all that were deleted before it.
+  oldest: Ring | undefined;
+  newest: Ring | undefined;
+  /** The oldest that has events; all before it lost theirs, and still count. */
+  oldestKept: Ring | undefined;
+}
+
 /** Events in the memory of this process, bounded. Each append takes the same time, also at the limits. */
 export function createMemoryEventStore(options: MemoryEventStoreOptions = {}): EventStore {
   const { maxStreamBytes = 1024 * 1024, maxTotalBytes = 64 * 1024 * 1024, maxStreams = 100_000 } = options;
   const rings = new Map<string, Ring>();
-  // The order is a list of its own: to find the first entry of a map, V8 walks past all that were deleted before it.
-  let oldest: Ring | undefined;
-  let newest: Ring | undefined;
-  /** The oldest that has events; all before it lost theirs, and still count. */
-  let oldestKept: Ring | undefined;
+  const shelves = new Map<string | undefined, Shelf>();
   /** Where a stream that is not known begins: beyond every number of one that was dropped, for it may be that one. */
   let start = 0;
   let total = 0;
 
+  const shelfOf = (owner: string | undefined): Shelf => {
+    const known = shelves.get(owner);
+    if (known !== undefined) return known;
+    const shelf: Shelf = {
+      owner,
+      bytes: 0,
+      streams: 0,
+      oldest: undefined,
+      newest: undefined,
+      oldestKept: undefined,
+    };
+    shelves.set(owner, shelf);
+    return shelf;
+  };
   const unlink = (ring: Ring): void => {
-    if (ring === oldestKept) oldestKept = ring.newer;
-    if (ring.older === undefined) oldest = ring.newer;
+    const { shelf } = ring;
+    if (ring === shelf.oldestKept) shelf.oldestKept = ring.newer;
+    if (ring.older === undefined) shelf.oldest = ring.newer;
     else ring.older.newer = ring.newer;
-    if (ring.newer === undefined) newest = ring.older;
+    if (ring.newer === undefined) shelf.newest = ring.older;
     else ring.newer.older = ring.older;
     ring.older = undefined;
     ring.newer = undefined;
   };
   const linkAsNewest = (ring: Ring): void => {
-    ring.older = newest;
-    if (newest === undefined) oldest = ring;
-    else newest.newer = ring;
-    newest = ring;
-    oldestKept ??= ring;
+    const { shelf } = ring;
+    ring.older = shelf.newest;
+    if (shelf.newest === undefined) shelf.oldest = ring;
+    else shelf.newest.newer = ring;
+    shelf.newest = ring;
+    shelf.oldestKept ??= ring;
+  };
+  const count = (ring: Ring, bytes: number): void => {
+    ring.bytes += bytes;
+    ring.shelf.bytes += bytes;
+    total += bytes;
   };
   const dropEvent = (ring: Ring): void => {
-    const bytes = sizeOf(ring.events[ring.head++] as StoredEvent);
-    ring.bytes -= bytes;
-    total -= bytes;
+    count(ring, -sizeOf(ring.events[ring.head++] as StoredEvent));
     if (2 * ring.head < ring.events.length) return;
     ring.events = ring.events.slice(ring.head);
     ring.head = 0;
   };
   /** The count goes on, so that no id is given twice: one that is read later must not name another event. */
   const dropEvents = (ring: Ring): void => {
-    total -= ring.bytes;
-    ring.bytes = 0;
+    count(ring, -ring.bytes);
     ring.events = [];
     ring.head = 0;
-    oldestKept = ring.newer;
+    ring.shelf.oldestKept = ring.newer;
   };
   const dropStream = (ring: Ring): void => {
-    total -= ring.bytes;
+    count(ring, -ring.bytes);
     unlink(ring);
     // The map may hold on to it for a while; see `Numbered`.
     ring.events = [];
     rings.delete(ring.stream);
+    if (--ring.shelf.streams === 0) shelves.delete(ring.shelf.owner);
   };
-  const isFull = (): boolean => total > maxTotalBytes;
+  /** The stream that goes next: of the owner with most bytes or streams. The one that was just written to stays. */
+  const nextToGo = (
+    which: "oldestKept" | "oldest",
+    by: "bytes" | "streams",
+    written: Ring,
+  ): Ring | undefined => {
+    let most: Shelf | undefined;
+    for (const shelf of shelves.values()) {
+      const isCandidate = shelf[which] !== undefined && shelf[which] !== written;
+      if (isCandidate && (most === undefined || shelf[by] > most[by])) most = shelf;
+    }
+    return most?.[which];
+  };
   const makeRoom = (written: Ring): void => {
-    for (let ring = oldestKept; ring !== undefined && ring !== written && isFull(); ring = oldestKept)
+    while (total > maxTotalBytes) {
+      const ring = nextToGo("oldestKept", "bytes", written);
+      if (ring === undefined) break;
       dropEvents(ring);
-    for (
-      let ring = oldest;
-      ring !== undefined && ring !== written && rings.size > maxStreams;
-      ring = oldest
-    ) {
+    }
+    while (rings.size > maxStreams) {
+      const ring = nextToGo("oldest", "streams", written);
+      if (ring === undefined) break;
       start = Math.max(start, ring.next);
       dropStream(ring);
     }
   };
-
   return {
-    append: (stream, data) => {
+    append: (stream, data, owner) => {
       let ring = rings.get(stream);
       if (ring === undefined) {
-        ring = { stream, events: [], head: 0, next: start, bytes: 0, older: undefined, newer: undefined };
+        const shelf = shelfOf(owner);
+        shelf.streams++;
+        ring = {
+          stream,
+          shelf,
+          events: [],
+          head: 0,
+          next: start,
+          bytes: 0,
+          older: undefined,
+          newer: undefined,
+        };
         rings.set(stream, ring);
       } else unlink(ring);
       linkAsNewest(ring);
       const event = { id: `${stream}:${ring.next++}`, data };
       ring.events.push(event);
-      ring.bytes += sizeOf(event);
-      total += sizeOf(event);
+      count(ring, sizeOf(event));
       while (ring.bytes > maxStreamBytes && ring.events.length - ring.head > 1) dropEvent(ring);
       makeRoom(ring);
       return event.id;

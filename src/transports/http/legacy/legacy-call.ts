@@ -219,7 +219,12 @@ export class CallStream {
   #open(): ResumableStream {
     if (this.#stream !== undefined) return this.#stream;
     const { events, clock, retryMs } = this.endpoint;
-    const stream = new ResumableStream(randomBytes(9).toString("base64url"), events, clock.now());
+    const stream = new ResumableStream(
+      randomBytes(9).toString("base64url"),
+      events,
+      clock.now(),
+      this.live.owner,
+    );
     this.#stream = stream;
     keep(stream, this.live, this.endpoint);
     const canLeave = isAtLeast(this.live.session.handshake.revision, "2025-11-25");

@@ -126,6 +126,7 @@ export async function serveGet(admission: Admission, live: LiveSession, endpoint
     randomBytes(9).toString("base64url"),
     endpoint.events,
     endpoint.clock.now(),
+    live.owner,
   );
   live.standalone = stream;
   const number = endpoint.admissions.add(admitted);

@@ -12,6 +12,8 @@ const maxQueued = 1024 * 1024;
 export class ResumableStream {
   readonly id: string;
   readonly #store: EventStore;
+  /** Whose share of the store its events count towards. */
+  readonly #owner: string | undefined;
   #sink: FrameSink | undefined;
   /** No more events will come. Stored events can still be fetched until the stream is forgotten. */
   isEnded = false;
@@ -22,9 +24,10 @@ export class ResumableStream {
   /** When the last event was sent or the stream was last attached to. */
   usedAt: number;
 
-  constructor(id: string, store: EventStore, now: number) {
+  constructor(id: string, store: EventStore, now: number, owner?: string) {
     this.id = id;
     this.#store = store;
+    this.#owner = owner;
     this.usedAt = now;
   }
 
@@ -37,7 +40,9 @@ export class ResumableStream {
     this.#sink = sink; // At once: `isConnected` is true from now on.
     if (retryMs === undefined) return;
     return this.#inTurn(() =>
-      andThen(settled(this.#store.append(this.id, "")), (id) => sink.write(toPrimingFrame(id, retryMs))),
+      andThen(settled(this.#store.append(this.id, "", this.#owner)), (id) =>
+        sink.write(toPrimingFrame(id, retryMs)),
+      ),
     );
   }
 
@@ -66,7 +71,7 @@ export class ResumableStream {
       this.#queued -= data.length;
       if (this.isEnded) return;
       this.usedAt = now;
-      return andThen(settled(this.#store.append(this.id, data)), (id) =>
+      return andThen(settled(this.#store.append(this.id, data, this.#owner)), (id) =>
         this.#sink?.write(toFrame(data, id)),
       );
     });
