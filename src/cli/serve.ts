@@ -189,7 +189,8 @@ interface HttpParts extends Address {
 
 async function serveOnHttp(serving: ServedGateway, { port, host, seal, log }: HttpParts): Promise<number> {
   const { gateway, opened } = serving;
-  const { allowedHosts, allowedOrigins, corsOrigins } = (opened?.config ?? noConfig).http;
+  const { http, perCaller } = opened?.config ?? noConfig;
+  const { allowedHosts, allowedOrigins, corsOrigins } = http;
   const listening = listenHttp(gateway.server, {
     port,
     host,
@@ -197,6 +198,7 @@ async function serveOnHttp(serving: ServedGateway, { port, host, seal, log }: Ht
     allowedHosts,
     allowedOrigins,
     corsOrigins,
+    perCaller,
     authenticate: gateway.admit,
     onWarning: (text, error) => log.warn(error === undefined ? {} : { error: describeError(error) }, text),
   });

@@ -113,7 +113,9 @@ const ofGateway: Narrowing<GatewayConfig> = {
     ...next.filter((kind) => agreed.includes(kind) || !kind.startsWith("/")),
     ...agreed.filter((kind) => !next.includes(kind)),
   ],
+  // Read at the start only.
   http: asWritten,
+  perCaller: asWritten,
   log: asWritten,
   firstListMs: asWritten,
   maxStarts: asWritten,

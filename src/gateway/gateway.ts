@@ -110,7 +110,8 @@ export async function startGateway(
   let config = first;
   const hide = createHide(() => config.secrets);
   const log = createSafeLog(options.log ?? silentLog, hide);
-  const parking = new Parking({ clock, ...options.parking });
+  const { perCaller, maxStarts } = first;
+  const parking = new Parking({ clock, maxParkedPerCaller: perCaller.parked, ...options.parking });
   const changes = createChangeSource();
   const kinds = createCallerKinds();
   const catalog = new Catalog({
@@ -137,7 +138,6 @@ export async function startGateway(
   const isExempt = (server: string): boolean => Object.hasOwn(local, server);
   let pins = openPins(first.lock, { log, toJson, isExempt });
   const memory = remembers ? openListMemory({ folder, hide: hideStrong, log, clock }) : undefined;
-  const { maxStarts } = first;
   const shared = { catalog, parking, kinds, log, hide, clock, pins: () => pins };
   const fleet = new Fleet({ ...shared, local, memory, maxStarts, onChange: changes.report, onListed });
 
@@ -191,7 +191,7 @@ export async function startGateway(
   };
   const onError = (error: unknown, method: string): void =>
     log.error({ method, error: String(error) }, "serving a request failed");
-  const inner = createServer(provider, info, { seal, clock, onError, stateTtlMs, passesOn: true });
+  const inner = createServer(provider, info, { seal, clock, onError, stateTtlMs, perCaller, passesOn: true });
   const revoked = new Set<(caller: string | undefined) => void>();
   const server: Server = {
     ...inner,

@@ -3,6 +3,7 @@ import type { Clock } from "../../async/clock.ts";
 import { Shares } from "../../async/shares.ts";
 import { RpcError } from "../../errors/rpc-error.ts";
 import { ToolError } from "../../errors/tool-error.ts";
+import { defined } from "../../options/defined.ts";
 import type { CallContext } from "../../tools/context.ts";
 import type { Outcome, Resumption } from "../../tools/provider.ts";
 import { abandonedCall, notParked } from "./abandoned.ts";
@@ -17,7 +18,7 @@ export interface ParkingOptions {
   readonly gatherMs?: number;
   /** Most calls parked at once, in all and for one caller. */
   readonly maxParked?: number;
-  readonly maxParkedPerCaller?: number;
+  readonly maxParkedPerCaller?: number | undefined;
 }
 
 /** What a parked call leaves with its caller, inside the seal. */
@@ -126,7 +127,7 @@ export class Parking {
       gatherMs: 30,
       maxParked: 16_384,
       maxParkedPerCaller: 1024,
-      ...options,
+      ...defined(options),
     };
     this.#calls = new ParkedCalls(this.#options);
   }

@@ -1,3 +1,4 @@
+import type { CallerLimits } from "../../async/shares.ts";
 import type { ConfigIssue } from "../../errors/config-error.ts";
 import type { Separator } from "../../tools/compose/namespace.ts";
 
@@ -155,6 +156,8 @@ export interface GatewayConfig {
     readonly corsOrigins: readonly string[];
   };
   readonly log: { readonly level: "trace" | "debug" | "info" | "warn" | "error" | "silent" };
+  /** Most that one caller may hold; read at the start only. */
+  readonly perCaller: CallerLimits;
   /** How long the first list waits for servers that are still starting; 20 s. */
   readonly firstListMs: number;
   /** How many servers start at the same time; undefined when the config does not say. */

@@ -1,4 +1,5 @@
 import { resolve } from "node:path";
+import type { CallerLimits } from "../../async/shares.ts";
 import { defined } from "../../options/defined.ts";
 import { type ConfigObject, type ConfigValue, refuse, toObject } from "./config-value.ts";
 import type { CallLimits, GatewayConfig } from "./config.ts";
@@ -25,7 +26,7 @@ import {
 type GatewaySettings = Omit<GatewayConfig, "servers" | "disabled" | "secrets" | "warnings">;
 
 const keys: readonly string[] =
-  "servers defaults separator keys allow deny middleware audit limits redact http log firstListMs maxStarts remember lock".split(
+  "servers defaults separator keys allow deny middleware audit limits perCaller redact http log firstListMs maxStarts remember lock".split(
     " ",
   );
 const levels = ["trace", "debug", "info", "warn", "error", "silent"] as const;
@@ -57,6 +58,7 @@ export function readGatewaySettings(section: ConfigObject): GatewaySettings {
     middleware: readList(section.get("middleware"), '"middleware": ["./mine.mjs"]', readPath),
     audit: readAudit(section.get("audit")),
     limits: readLimits(section.get("limits")),
+    perCaller: readCallerLimits(section.get("perCaller")),
     redact: readList(section.get("redact"), '"redact": ["/sk-[a-z0-9]+/i"]', readRedaction),
     http: readHttpSettings(section.get("http")),
     log: { level: readLevel(section.get("log")) ?? "info" },
@@ -143,6 +145,21 @@ function readCallLimits(object: ConfigObject): CallLimits {
   return defined({
     callsPerMinute: readNumber(object.get("callsPerMinute"), { min: 1, max: 1_000_000, example: 60 }),
     callTimeoutMs: readNumber(object.get("callTimeoutMs"), timeRange(60_000)),
+  });
+}
+
+function readCallerLimits(given: ConfigValue): CallerLimits {
+  const object = readObjectOrEmpty(given, '"perCaller": { "calls": 100 }');
+  refuseUnknownKeys(object, ["calls", "streams", "sessions", "subscriptions", "parked", "unreadBytes"]);
+  const read = (key: keyof CallerLimits): number | undefined =>
+    readNumber(object.get(key), { min: 1, max: 1_000_000, example: 100 });
+  return defined({
+    calls: read("calls"),
+    streams: read("streams"),
+    sessions: read("sessions"),
+    subscriptions: read("subscriptions"),
+    parked: read("parked"),
+    unreadBytes: readNumber(object.get("unreadBytes"), { min: 1024, max: 2 ** 40, example: 67_108_864 }),
   });
 }
 

@@ -190,6 +190,7 @@ test("what is left out is filled in", () => {
     middleware: [],
     audit: undefined,
     limits: {},
+    perCaller: {},
     redact: [],
     http: { allowedHosts: [], allowedOrigins: [], corsOrigins: [] },
     log: { level: "info" },
@@ -227,6 +228,7 @@ test("everything that may be said is taken", () => {
     middleware: ["./m.mjs"],
     audit: { file: "audit.jsonl", maxBytes: 2048, keep: 0, keepDays: 7, onFailure: "open", arguments: true },
     limits: { callsPerMinute: 60, tools: { "a.*": { callTimeoutMs: 1000 } } },
+    perCaller: { calls: 1, streams: 2, sessions: 3, subscriptions: 4, parked: 5, unreadBytes: 4096 },
     redact: ["email", "/sk-\\w+/gi"],
     http: {
       host: "::1",

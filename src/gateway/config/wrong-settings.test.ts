@@ -28,11 +28,11 @@ describe("the junctor section", () => {
   test.each([
     [
       section('{ "seperator": "_" }'),
-      "junctor.seperator: is not known here: did you mean separator? (There may be servers, defaults, separator, keys, allow, deny, middleware, audit, limits, redact, http, log, firstListMs, maxStarts, remember, lock.)",
+      "junctor.seperator: is not known here: did you mean separator? (There may be servers, defaults, separator, keys, allow, deny, middleware, audit, limits, perCaller, redact, http, log, firstListMs, maxStarts, remember, lock.)",
     ],
     [
       section('{ "colour": 1 }'),
-      "junctor.colour: is not known here: write one of servers, defaults, separator, keys, allow, deny, middleware, audit, limits, redact, http, log, firstListMs, maxStarts, remember, lock",
+      "junctor.colour: is not known here: write one of servers, defaults, separator, keys, allow, deny, middleware, audit, limits, perCaller, redact, http, log, firstListMs, maxStarts, remember, lock",
     ],
     [
       section('{ "tools": {} }'),
@@ -146,6 +146,14 @@ describe("the junctor section", () => {
     [
       section('{ "limits": { "callsPerMinute": 1.5 } }'),
       "junctor.limits.callsPerMinute: must be a whole number from 1 to 1000000: write 60",
+    ],
+    [
+      section('{ "perCaller": { "calls": 0 } }'),
+      "junctor.perCaller.calls: must be a whole number from 1 to 1000000: write 100",
+    ],
+    [
+      section('{ "perCaller": { "session": 5 } }'),
+      "junctor.perCaller.session: is not known here: did you mean sessions? (There may be calls, streams, sessions, subscriptions, parked, unreadBytes.)",
     ],
     [
       section('{ "limits": { "callTimeoutMs": "60000" } }'),

@@ -136,8 +136,9 @@ export function createMemoryEventStore(options: MemoryEventStoreOptions = {}): E
     }
     return most?.[which];
   };
+  const isFull = (): boolean => total > maxTotalBytes;
   const makeRoom = (written: Ring): void => {
-    while (total > maxTotalBytes) {
+    while (isFull()) {
       const ring = nextToGo("oldestKept", "bytes", written);
       if (ring === undefined) break;
       dropEvents(ring);
