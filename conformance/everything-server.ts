@@ -4,6 +4,7 @@ import { registerInputRequiredTools } from "./input-required-tools.ts";
 import { registerPlainTools } from "./plain-tools.ts";
 import { createEverythingCompletion, createEverythingPrompts } from "./prompts.ts";
 import { createEverythingResources } from "./resources.ts";
+import { registerTaskTools } from "./task-tools.ts";
 
 /** Everything the official suite calls for, as one provider. */
 export function createEverythingRegistry(): Registry {
@@ -13,6 +14,7 @@ export function createEverythingRegistry(): Registry {
   registerPlainTools(registry);
   registerAskingTools(registry);
   registerInputRequiredTools(registry);
+  registerTaskTools(registry);
 
   // A list that changes and changes back: those who listen are told, and the next test finds what it expects.
   registry.register("test_trigger_tool_change", { description: "Changes the list of tools" }, () => {

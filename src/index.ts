@@ -133,7 +133,12 @@ export {
 export type { Issue } from "./schema/issue.ts";
 export type { InferredInput, InferredOutput, JsonSchema, SchemaSource } from "./schema/schema.ts";
 export { withJsonSchema } from "./schema/standard-schema.ts";
-export type { ToolSpec } from "./tools/tool-spec.ts";
+export type { TaskOutcome, TaskProgress, TaskProvider, TaskState } from "./tools/task.ts";
+export type { Job, JobStatus } from "./tools/tasks/jobs.ts";
+export { createMemoryTasks, type MemoryTasks, type MemoryTasksOptions } from "./tools/tasks/memory-tasks.ts";
+export type { TaskRun } from "./tools/tasks/memory-task.ts";
+export type { TaskContext, TaskHandler } from "./tools/tasks/task-call.ts";
+export type { TaskSpec, ToolSpec } from "./tools/tool-spec.ts";
 
 export { allowTools, type AllowToolsOptions } from "./middleware/allow-list.ts";
 export { auditLog, type AuditLogOptions } from "./middleware/audit-log.ts";

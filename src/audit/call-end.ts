@@ -15,6 +15,7 @@ export function describeEnd(end: CallEnd): Pick<AuditRecord, "outcome" | "code" 
       return { outcome: isError ? "tool_error" : "ok", code: undefined, delivery: undefined };
     }
     case "input_required":
+    case "task":
       return { outcome: end.kind, code: undefined, delivery: undefined };
     case "failed": {
       const error = causeOf(end.error);

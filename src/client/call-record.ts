@@ -24,10 +24,10 @@ export interface Tally {
 }
 
 /** Runs a call and writes it down, whichever way it ends. */
-export type Recorded = (
+export type Recorded = <T extends ToolOutcome>(
   subject: CallSubject,
-  work: (tally: Tally) => Promise<ToolOutcome>,
-) => Promise<ToolOutcome>;
+  work: (tally: Tally) => Promise<T>,
+) => Promise<T>;
 
 interface RecordedOptions {
   readonly audit: Audit;
@@ -62,13 +62,10 @@ export function createRecorded({ audit, target, clock, agreement }: RecordedOpti
         durationMs: clock.now() - startedAt,
       });
     };
-    let outcome: ToolOutcome;
-    try {
-      outcome = await work(tally);
-    } catch (error) {
+    const outcome = await work(tally).catch(async (error: unknown) => {
       await finish({ kind: "failed", error });
       throw error;
-    }
+    });
     await finish(outcome);
     return outcome;
   };

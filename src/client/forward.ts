@@ -9,7 +9,7 @@ import { encodeHeaderValue, mirroredParams } from "../mcp/mirrored-headers.ts";
 import { parseAsks } from "../mcp/question.ts";
 import type { Tool, ToolResult } from "../mcp/types.ts";
 import type { CallContext } from "../tools/context.ts";
-import type { Answers, Outcome, Resumption, ToolCall, ToolOutcome } from "../tools/provider.ts";
+import type { Answers, Outcome, Resumption, ToolCall } from "../tools/provider.ts";
 import type { RequestSpec } from "./conversation.ts";
 import { type Conversations, toNotSent } from "./conversations.ts";
 import type { Lists } from "./lists.ts";
@@ -25,8 +25,8 @@ interface ForwarderOptions {
 /** Sends calls of tools to the server, one round at a time. */
 export interface Forwarder {
   /** A call for another, who is asked what the server asks. */
-  forward(call: ToolCall, context: CallContext): Promise<ToolOutcome>;
-  round(call: ToolCall, tool: Tool | undefined, spec: RequestSpec): Promise<ToolOutcome>;
+  forward(call: ToolCall, context: CallContext): Promise<Outcome>;
+  round(call: ToolCall, tool: Tool | undefined, spec: RequestSpec): Promise<Outcome>;
   /** Whether headers repeat arguments, for which the tool's schema must be known. */
   isMirroring(): boolean;
   /** The definition of a tool. It is looked up before anything is sent for the call. */
@@ -80,7 +80,7 @@ export function createForwarder({ conversations, onBehalf, lists, isHttp }: Forw
 /** Calls a tool directly, or for a program that composes providers. */
 interface CallTool<Options extends object> {
   (name: string, args?: object, options?: Options): Promise<ToolResult>;
-  (call: ToolCall, context: CallContext): Promise<ToolOutcome>;
+  (call: ToolCall, context: CallContext): Promise<Outcome>;
 }
 
 /** One function for both ways of calling a tool. */

@@ -8,7 +8,7 @@ import { metaKeys } from "../mcp/meta.ts";
 import type { LogLevel, ToolResult } from "../mcp/types.ts";
 import { defined } from "../options/defined.ts";
 import type { CallContext, CallEvent } from "../tools/context.ts";
-import type { ToolCall, ToolOutcome } from "../tools/provider.ts";
+import type { Outcome, ToolCall } from "../tools/provider.ts";
 import { type Recorded, type Tally, newTally } from "./call-record.ts";
 import type { RequestSpec } from "./conversation.ts";
 import type { Forwarder } from "./forward.ts";
@@ -52,7 +52,7 @@ interface ToolCallsOptions {
 /** Calling tools, for people and for programs that compose providers. */
 interface ToolCalls {
   call(name: string, args: object, options: CallOptions): Promise<ToolResult>;
-  forward(call: ToolCall, context: CallContext): Promise<ToolOutcome>;
+  forward(call: ToolCall, context: CallContext): Promise<Outcome>;
 }
 
 export function createToolCalls(options: ToolCallsOptions): ToolCalls {
@@ -85,7 +85,7 @@ export function createToolCalls(options: ToolCallsOptions): ToolCalls {
       const meta = toMetaMembers(given.meta, logLevel);
       const trace = (): string | undefined => toTrace(given.meta?.["traceparent"]);
       const subject = { tool: name, args: raw, caller, trace };
-      const work = (tally: Tally): Promise<ToolOutcome> =>
+      const work = (tally: Tally): Promise<Outcome> =>
         deadlines.run(given, async (underway) => {
           const needsTool = shouldCheck || forwarder.isMirroring();
           const tool = needsTool ? await forwarder.findTool(name, underway.stop) : undefined;

@@ -8,10 +8,13 @@ import type { Tool } from "./types.ts";
 export type HeaderLookup = (name: string) => string | undefined;
 
 /** Which member of the params the header `Mcp-Name` mirrors, by method. A map: callers choose the method, `__proto__` too. */
-export const namedBy: ReadonlyMap<string, "name" | "uri"> = new Map([
+export const namedBy: ReadonlyMap<string, "name" | "uri" | "taskId"> = new Map([
   ["tools/call", "name"],
   ["prompts/get", "name"],
   ["resources/read", "uri"],
+  ["tasks/get", "taskId"],
+  ["tasks/update", "taskId"],
+  ["tasks/cancel", "taskId"],
 ]);
 
 /**

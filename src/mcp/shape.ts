@@ -10,6 +10,7 @@ export const messageShape: Shape = defineMessageShape(
   {
     name: true,
     uri: true,
+    taskId: true,
     arguments: true,
     cursor: true,
     requestState: true,

@@ -179,6 +179,7 @@ export interface ServerCapabilities {
   readonly prompts?: { readonly listChanged?: boolean };
   readonly completions?: object;
   readonly logging?: object;
+  readonly extensions?: { readonly [id: string]: object };
   readonly [name: string]: unknown;
 }
 

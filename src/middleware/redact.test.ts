@@ -8,7 +8,7 @@ import { elicit } from "../mcp/question.ts";
 import { inputRequired } from "../tools/ask.ts";
 import { type CallContext, type CallEvent, createCallContext } from "../tools/context.ts";
 import { withMiddleware } from "../tools/middleware.ts";
-import type { Outcome } from "../tools/provider.ts";
+import type { Outcome, ToolOutcome } from "../tools/provider.ts";
 import { redact, type RedactOptions } from "./redact.ts";
 
 const call = { name: "t", arguments: RawJson.fromText("{}") };
@@ -18,7 +18,7 @@ async function end(
   work: (context: CallContext) => Outcome | Promise<Outcome>,
   options: RedactOptions,
   context: CallContext = createCallContext(),
-): Promise<Outcome> {
+): Promise<ToolOutcome> {
   const provider = withMiddleware({ listTools: () => [], callTool: (_, given) => work(given) }, [
     redact(options),
   ]);

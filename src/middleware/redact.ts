@@ -4,6 +4,7 @@ import { RawJson } from "../json/raw.ts";
 import { ExhaustedError } from "../schema/time-box.ts";
 import type { CallEvent } from "../tools/context.ts";
 import type { CallEnd, Middleware } from "../tools/middleware.ts";
+import type { TaskState } from "../tools/task.ts";
 import { createScrubber, type ScrubberOptions, type Scrub } from "./scrub.ts";
 
 export type RedactOptions = ScrubberOptions;
@@ -56,8 +57,26 @@ function scrubEnd(end: CallEnd, scrub: Scrub): CallEnd {
     case "input_required":
       // The state comes back to us alone, and sealed.
       return { ...end, asks: scrubValue(end.asks, scrub) };
+    case "task":
+      return { ...end, task: scrubTask(end.task, scrub) };
     case "failed":
       return { ...end, error: scrubError(end.error, scrub) };
+  }
+}
+
+function scrubTask(task: TaskState, scrub: Scrub): TaskState {
+  const { message } = task;
+  const said = message === undefined ? task : { ...task, message: scrubValue(message, scrub) };
+  switch (said.status) {
+    case "input_required":
+      return { ...said, asks: scrubValue(said.asks, scrub) };
+    case "completed":
+      return { ...said, result: RawJson.fromText(scrub(said.result.text), said.result.isForeign) };
+    case "failed":
+      return { ...said, error: scrubError(said.error, scrub) as RpcError };
+    case "working":
+    case "cancelled":
+      return said;
   }
 }
 

@@ -23,7 +23,8 @@ import type { Seal } from "../mcp/seal.ts";
 import type { WireContext } from "../mcp/server.ts";
 import type { Ask } from "../mcp/types.ts";
 import type { AskCaller, CallContext } from "../tools/context.ts";
-import type { Answers, InputRequired, Outcome, Resumption } from "../tools/provider.ts";
+import type { Answers, InputRequired, Outcome, Resumption, ToolOutcome } from "../tools/provider.ts";
+import { toCreatedTask } from "./task-wire.ts";
 
 export interface InteractionOptions {
   readonly seal: Seal;
@@ -37,12 +38,13 @@ export interface InteractionOptions {
 }
 
 /** One attempt at a request, with what is known from earlier rounds. */
-export type RoundAttempt = (resumption: Resumption | undefined) => Awaitable<Outcome>;
+export type RoundAttempt = (resumption: Resumption | undefined) => Awaitable<ToolOutcome>;
 
-/** How an interactive request ends on the wire: with the provider's result, or with one that asks for input. */
-type Interacted =
-  | { readonly kind: "complete"; readonly result: RawJson }
-  | { readonly kind: "input_required"; readonly result: RawJson };
+/** How an interactive request ends on the wire: with the provider's result, or with one that asks for input or names a task. */
+interface Interacted {
+  readonly kind: "complete" | "input_required" | "task";
+  readonly result: RawJson;
+}
 
 /** Runs a request that may have to ask its caller something, by the means of the caller's era. */
 export function interact(
@@ -52,9 +54,11 @@ export function interact(
   attempt: RoundAttempt,
 ): Awaitable<Interacted> {
   if (wire.era.kind === "modern") return interactModern(request, wire, options, attempt);
-  return andThen(settled(attempt(undefined)), (outcome) =>
-    outcome.kind === "complete" ? outcome : interactLegacy(outcome, wire, options, attempt),
-  );
+  return andThen(settled(attempt(undefined)), (outcome) => {
+    if (outcome.kind === "complete") return outcome;
+    assertNoTask(outcome);
+    return interactLegacy(outcome, wire, options, attempt);
+  });
 }
 
 /** One round: the answers come in the request, the next questions go out in the result, the state goes with them. */
@@ -68,6 +72,8 @@ function interactModern(
   const resumption = readRetry(request, seal, toOwnBinding);
   return andThen(settled(attempt(resumption)), (outcome) => {
     if (outcome.kind === "complete") return outcome;
+    if (outcome.kind === "task")
+      return { kind: "task", result: toCreatedTask(outcome.task, seal, wire.caller) };
     const { asks, state, keepsAnswers = true } = outcome;
     const missing = lackingAny(asks, wire.era.kind === "modern" ? wire.era.capabilities : {});
     if (missing !== undefined) throw missingCapability(missing);
@@ -137,19 +143,27 @@ async function interactLegacy(
   options: InteractionOptions,
   attempt: RoundAttempt,
 ): Promise<Interacted> {
-  let outcome: Outcome = first;
+  let outcome: InputRequired = first;
   let answers: Answers = {};
   for (let round = 0; round < options.maxRounds; round++) {
     const latest = await askAll(outcome, wire, options);
     answers = { ...answers, ...latest };
+    let next: ToolOutcome;
     try {
-      outcome = await attempt({ answers, latest, state: outcome.state });
+      next = await attempt({ answers, latest, state: outcome.state });
     } catch (error) {
       throw ofLaterRound(error);
     }
-    if (outcome.kind === "complete") return outcome;
+    assertNoTask(next);
+    if (next.kind === "complete") return next;
+    outcome = next;
   }
   throw new ToolError(`Gave up after ${options.maxRounds} rounds of questions.`);
+}
+
+function assertNoTask(outcome: ToolOutcome): asserts outcome is Outcome {
+  if (outcome.kind === "task")
+    throw new TypeError("The provider started a task for a caller that knows none");
 }
 
 /** To a legacy caller all rounds are one call. One whose last round was not sent has reached the server before. */

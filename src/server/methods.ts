@@ -32,6 +32,7 @@ import {
   stringParam,
   stringsParam,
 } from "./served.ts";
+import { taskMethods } from "./tasks.ts";
 import type { UnknownTool } from "./to-rpc-error.ts";
 
 interface MethodOptions {
@@ -44,7 +45,7 @@ interface MethodOptions {
 /** The methods that depend on what the provider offers. Those of a facet it lacks do not exist. */
 export function createMethods(provider: Provider, options: MethodOptions): MethodTable {
   const { finish } = options;
-  const { resources, prompts, completion } = provider;
+  const { resources, prompts, completion, tasks } = provider;
   const finishPage = createFinishPage(provider, finish);
   const parts: Parts = {
     finish,
@@ -67,7 +68,8 @@ export function createMethods(provider: Provider, options: MethodOptions): Metho
     ...(prompts === undefined ? {} : promptMethods(prompts, parts)),
     ...(completion === undefined ? {} : { "completion/complete": completeMethod(completion, finish) }),
   };
-  return { modern: both, legacy: both };
+  if (tasks === undefined) return { modern: both, legacy: both };
+  return { modern: { ...both, ...taskMethods(tasks, options.interaction.seal, finish) }, legacy: both };
 }
 
 /** The one way in which tools, prompts and resources are listed and answered. */

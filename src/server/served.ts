@@ -6,12 +6,19 @@ import { editMembers } from "../json/splice.ts";
 import { parseText } from "../json/value.ts";
 import type { Request } from "../jsonrpc/message.ts";
 import { type Era, metaOf } from "../mcp/era.ts";
+import { withoutTasks } from "../mcp/extension.ts";
 import { metaKeys } from "../mcp/meta.ts";
 import { withoutModernMembers } from "../mcp/projection.ts";
 import { type Revision, newestLegacyRevision } from "../mcp/revision.ts";
 import type { WireContext } from "../mcp/server.ts";
 import type { Session } from "../mcp/session.ts";
-import { type CacheHints, type Implementation, type LogLevel, logLevels } from "../mcp/types.ts";
+import {
+  type CacheHints,
+  type ClientCapabilities,
+  type Implementation,
+  type LogLevel,
+  logLevels,
+} from "../mcp/types.ts";
 import { type CallContext, type CallEvent, nothing, toContext } from "../tools/context.ts";
 import type { Provider } from "../tools/provider.ts";
 import { createAsk, createVisited } from "./interaction.ts";
@@ -21,16 +28,31 @@ export function revisionOf(era: Era): Revision {
   return era.kind === "modern" ? era.revision : (era.session?.handshake.revision ?? newestLegacyRevision);
 }
 
+interface ContextOptions {
+  /** Whether callers that sent no progress token get progress. */
+  readonly mintsTokens: boolean;
+  /** Whether the provider has tasks. */
+  readonly hasTasks: boolean;
+}
+
+const noCapabilities: ClientCapabilities = {};
+
 /** The context of a request, whatever its era. */
-export function createContext(request: Request, wire: WireContext, mintsTokens: boolean): CallContext {
+export function createContext(
+  request: Request,
+  wire: WireContext,
+  { mintsTokens, hasTasks }: ContextOptions,
+): CallContext {
   const { era } = wire;
   const sender = era.kind === "modern" ? era : era.session?.handshake;
   const meta = metaOf(request.params);
+  const { capabilities = noCapabilities } = sender ?? {};
+  const isKept = capabilities.extensions === undefined || (hasTasks && era.kind === "modern");
   return toContext({
     cancellation: wire.cancellation,
     caller: wire.caller,
     revision: revisionOf(era),
-    capabilities: sender?.capabilities ?? {},
+    capabilities: isKept ? capabilities : withoutTasks(capabilities),
     clientInfo: sender?.clientInfo,
     meta,
     headers: wire.headers,

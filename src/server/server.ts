@@ -4,6 +4,8 @@ import type { CallerLimits } from "../async/shares.ts";
 import { RpcError, rpcCodes } from "../errors/rpc-error.ts";
 import { RawJson } from "../json/raw.ts";
 import type { Request } from "../jsonrpc/message.ts";
+import type { Era } from "../mcp/era.ts";
+import { extensionIds, type Extensions } from "../mcp/extension.ts";
 import { modernRevisions } from "../mcp/revision.ts";
 import { createSeal, type Seal } from "../mcp/seal.ts";
 import type { Server, WireContext } from "../mcp/server.ts";
@@ -69,28 +71,30 @@ export function createServer(provider: Provider, info: ServerInfo, options: Serv
   // What each caller is told for itself is not for a cache that serves others.
   const cacheScope = typeof given === "function" ? "private" : "public";
   const finish = createFinish(serverInfo, options.passesOn);
-  const capabilities = capabilitiesOf(provider);
+  const capabilities = capabilitiesOf(provider, "modern");
+  const legacyCapabilities = capabilitiesOf(provider, "legacy");
   const { maxListens = 16_384, perCaller = {} } = options;
-  const subscriptions = createSubscriptions(provider, capabilities, { maxListens, perCaller });
   const clock = options.clock ?? systemClock;
+  const seal = options.seal ?? createSeal({ now: () => clock.now() });
+  const subscriptions = createSubscriptions(provider, capabilities, { maxListens, perCaller, seal });
   const methods = createMethods(provider, {
     finish,
     pageSize: options.pageSize ?? 1000,
     unknownTool,
     interaction: {
-      seal: options.seal ?? createSeal({ now: () => clock.now() }),
+      seal,
       clock,
       stateTtlMs: options.stateTtlMs ?? 10 * 60_000,
       maxRounds: options.maxRounds ?? 8,
       askTimeoutMs: options.askTimeoutMs ?? 10 * 60_000,
     },
   });
-  const mintsTokens = options.progress === "always";
+  const contexts = { mintsTokens: options.progress === "always", hasTasks: provider.tasks !== undefined };
 
   const initialize: Method = ({ params, wire }) => {
     const handshake = parseInitialize(params);
     wire.beginSession?.(handshake);
-    return toInitializeResult(handshake.revision, capabilities, serverInfo, instructions(wire.caller));
+    return toInitializeResult(handshake.revision, legacyCapabilities, serverInfo, instructions(wire.caller));
   };
 
   const discover: Method = ({ wire }) => {
@@ -129,7 +133,7 @@ export function createServer(provider: Provider, info: ServerInfo, options: Serv
       if (method === undefined) {
         return fail(new RpcError("rpc.method_not_found", `Method not found: ${request.method}`));
       }
-      const context = createContext(request, wire, mintsTokens);
+      const context = createContext(request, wire, contexts);
       return tryThen(() => method({ request, params: request.params, wire, context }), written, fail);
     },
     attach: subscriptions.attach,
@@ -150,17 +154,30 @@ function toTable(methods: MethodTable): {
 }
 
 /** What the server tells clients it can do: what the provider has, and nothing more. */
-function capabilitiesOf(provider: Provider): ServerCapabilities {
+function capabilitiesOf(provider: Provider, era: Era["kind"]): ServerCapabilities {
   const listChanged = provider.onChange === undefined ? {} : { listChanged: true };
   const { resources, prompts, completion } = provider;
   const subscribe = resources?.watch === undefined ? {} : { subscribe: true };
+  const extensions = offeredExtensions(provider, era);
   return {
     tools: listChanged,
     ...(resources === undefined ? {} : { resources: { ...listChanged, ...subscribe } }),
     ...(prompts === undefined ? {} : { prompts: listChanged }),
     ...(completion === undefined ? {} : { completions: {} }),
     logging: {},
+    ...(extensions === undefined ? {} : { extensions }),
   };
+}
+
+/**
+ * The extensions that a server offers to callers of one era, by the facets of its provider: the one place that says so.
+ * Undefined for none.
+ */
+function offeredExtensions(provider: Provider, era: Era["kind"]): Extensions | undefined {
+  const offered: { [id: string]: object } = {};
+  // Tasks of 2025-11-25 are another protocol under the same name, so legacy callers are not offered these.
+  if (provider.tasks !== undefined && era === "modern") offered[extensionIds.tasks] = {};
+  return Object.keys(offered).length === 0 ? undefined : offered;
 }
 
 const setLevel: Method = ({ params, wire }) => {

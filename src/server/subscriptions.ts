@@ -3,11 +3,23 @@ import { type CallerLimits, Shares } from "../async/shares.ts";
 import { RpcError } from "../errors/rpc-error.ts";
 import { RawJson } from "../json/raw.ts";
 import { metaKeys } from "../mcp/meta.ts";
+import type { Seal } from "../mcp/seal.ts";
 import type { Announce, Session } from "../mcp/session.ts";
 import type { ServerCapabilities } from "../mcp/types.ts";
 import type { CallContext } from "../tools/context.ts";
 import type { Change, Hearer, Provider } from "../tools/provider.ts";
-import { empty, type Method, type Methods, objectParam, sessionOf, stringParam } from "./served.ts";
+import type { TaskState } from "../tools/task.ts";
+import {
+  empty,
+  type Method,
+  type Methods,
+  objectParam,
+  type Served,
+  sessionOf,
+  stringParam,
+} from "./served.ts";
+import { toTaskJson } from "./task-wire.ts";
+import { readTaskIds, watchTasks } from "./tasks.ts";
 
 /** The kinds of list, as the filter of a listen request names them. */
 const listFilters = {
@@ -20,7 +32,11 @@ const listFilters = {
 interface Filter {
   readonly lists: ReadonlySet<keyof typeof listFilters>;
   readonly uris: ReadonlySet<string>;
+  readonly taskIds: ReadonlySet<string>;
 }
+
+/** What a listener is to be told. */
+type Notice = Change | { readonly kind: "task"; readonly id: string; readonly task: TaskState };
 
 /** How change notifications reach clients of both eras. */
 interface Subscriptions {
@@ -37,6 +53,7 @@ interface Subscriptions {
 interface SubscriptionLimits {
   readonly maxListens: number;
   readonly perCaller: CallerLimits;
+  readonly seal: Seal;
 }
 
 /** Most resources that are watched for all callers. */
@@ -47,7 +64,7 @@ const maxAsked = 32;
 export function createSubscriptions(
   provider: Provider,
   capabilities: ServerCapabilities,
-  { maxListens, perCaller }: SubscriptionLimits,
+  { maxListens, perCaller, seal }: SubscriptionLimits,
 ): Subscriptions {
   const drains = new Set<() => void>();
   const streams = new Shares({ what: "listen streams", total: maxListens, each: perCaller.streams });
@@ -55,15 +72,16 @@ export function createSubscriptions(
   const watches = new Shares({ what: "resource subscriptions", total: maxWatched, each });
   const mayHear = (change: Change, hearer: Hearer): boolean => provider.mayHear?.(change, hearer) !== false;
 
-  const listen: Method = async ({ request, params, wire, context }) => {
+  const listen: Method = async (served) => {
+    const { request, wire, context } = served;
     const { owner } = wire;
-    const asked = parseFilter(params, (count) => watches.refusal(owner, count));
-    const count = asked.uris.size;
+    const asked = parseFilter(served, provider, (count) => watches.refusal(owner, count));
+    const count = asked.uris.size + asked.taskIds.size;
     streams.take(owner);
     watches.add(owner, count);
     const meta = `"_meta":{"${metaKeys.subscriptionId}":${request.id}}`;
     const state = { isOver: false };
-    const waiting = new Map<string, Change>();
+    const waiting = new Map<string, Notice>();
     let wake = createDeferred<void>();
     const end = (): void => {
       state.isOver = true;
@@ -73,16 +91,22 @@ export function createSubscriptions(
     wire.cancellation.onAbort(end);
     // A client that sends nothing more cannot cancel this, and it would never end by itself.
     wire.inputEnd?.onAbort(end);
-    let filter: Filter = { lists: new Set(), uris: new Set() };
+    let filter: Filter = { lists: new Set(), uris: new Set(), taskIds: new Set() };
     const stop = provider.onChange?.((change) => {
       if (!isWanted(change, filter) || !mayHear(change, context)) return;
       waiting.set(methodOf(change) + uriOf(change), change);
       wake.resolve();
     });
     const watched = new Map<string, () => void>();
+    const watchedTasks = new Map<string, () => void>();
+    const onState = (id: string, task: TaskState): void => {
+      waiting.set(`task ${id}`, { kind: "task", id, task });
+      wake.resolve();
+    };
     try {
       await watchAll(provider, asked.uris, context, watched);
-      filter = honour(asked, capabilities, watched);
+      await watchTasks(asked.taskIds, provider.tasks, seal, { served, watched: watchedTasks, onState });
+      filter = { ...honour(asked, capabilities, watched), taskIds: new Set(watchedTasks.keys()) };
       await wire.notify(
         "notifications/subscriptions/acknowledged",
         RawJson.fromText(`{${toFilterText(filter)},${meta}}`),
@@ -94,13 +118,15 @@ export function createSubscriptions(
         for (const [key, change] of waiting) {
           waiting.delete(key);
           // What the caller may hear of may have changed while this waited.
-          if (mayHear(change, context)) await wire.notify(methodOf(change), toParams(change, meta));
+          if (change.kind === "task")
+            await wire.notify("notifications/tasks", toTaskJson(change.task, change.id, meta));
+          else if (mayHear(change, context)) await wire.notify(methodOf(change), toParams(change, meta));
         }
       }
       return RawJson.fromText(`{"resultType":"complete",${meta}}`);
     } finally {
       stop?.();
-      for (const unwatch of watched.values()) unwatch();
+      for (const unwatch of [...watched.values(), ...watchedTasks.values()]) unwatch();
       drains.delete(end);
       streams.give(owner);
       watches.give(owner, count);
@@ -167,13 +193,18 @@ export function createSubscriptions(
 }
 
 /** `refusal` says why so many URIs may not be subscribed to: they are counted before anything is done with them. */
-function parseFilter(params: RawJson | undefined, refusal: (uris: number) => RpcError | undefined): Filter {
+function parseFilter(
+  { params, context }: Served,
+  { tasks }: Provider,
+  refusal: (count: number) => RpcError | undefined,
+): Filter {
   const raw = objectParam(params, "notifications");
   if (raw === undefined)
     throw new RpcError("rpc.invalid_params", "Invalid params: notifications must be an object");
   const wanted = raw.value as { readonly [key: string]: unknown };
   const uris = wanted["resourceSubscriptions"] ?? [];
-  const refused = Array.isArray(uris) ? refusal(uris.length) : undefined;
+  const taskIds = readTaskIds(wanted["taskIds"], tasks, context);
+  const refused = Array.isArray(uris) ? refusal(uris.length + taskIds.size) : undefined;
   if (refused !== undefined) throw refused;
   if (!Array.isArray(uris) || uris.some((uri) => typeof uri !== "string")) {
     throw new RpcError(
@@ -184,7 +215,7 @@ function parseFilter(params: RawJson | undefined, refusal: (uris: number) => Rpc
   const lists = (Object.keys(listFilters) as (keyof typeof listFilters)[]).filter(
     (kind) => wanted[listFilters[kind]] === true,
   );
-  return { lists: new Set(lists), uris: new Set(uris as readonly string[]) };
+  return { lists: new Set(lists), uris: new Set(uris as readonly string[]), taskIds };
 }
 
 /** Adds what can be watched to `watched`; what cannot, for whatever reason, is left out of the acknowledgement. */
@@ -215,14 +246,15 @@ function honour(
   asked: Filter,
   capabilities: ServerCapabilities,
   watched: ReadonlyMap<string, unknown>,
-): Filter {
+): Omit<Filter, "taskIds"> {
   const lists = [...asked.lists].filter((kind) => capabilities[kind]?.listChanged === true);
   return { lists: new Set(lists), uris: new Set(watched.keys()) };
 }
 
-function toFilterText({ lists, uris }: Filter): string {
+function toFilterText({ lists, uris, taskIds }: Filter): string {
   const parts = Array.from(lists, (kind) => `"${listFilters[kind]}":true`);
   if (uris.size > 0) parts.push(`"resourceSubscriptions":${JSON.stringify([...uris])}`);
+  if (taskIds.size > 0) parts.push(`"taskIds":${JSON.stringify([...taskIds])}`);
   return `"notifications":{${parts.join(",")}}`;
 }
 

@@ -50,6 +50,10 @@ function toNotFound(error: NotFoundError, era: Era, unknownTool: UnknownTool): R
         : new RpcError("rpc.invalid_params", `Unknown tool: ${id}`, { cause: error });
     case "prompt":
       return new RpcError("rpc.invalid_params", `Unknown prompt: ${id}`, { cause: error });
+    case "task": {
+      const text = "Unknown task: it does not exist, has expired, or belongs to another caller";
+      return new RpcError("rpc.invalid_params", text, { cause: error });
+    }
     case "resource": {
       // 2026-07-28 took the code -32002 back; every older revision has it.
       const code = era.kind === "modern" ? "rpc.invalid_params" : "rpc.resource_not_found";

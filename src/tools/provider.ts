@@ -12,6 +12,7 @@ import type {
   Tool,
 } from "../mcp/types.ts";
 import type { CallContext, CallEvent } from "./context.ts";
+import type { TaskOutcome, TaskProvider } from "./task.ts";
 
 /** Answers to earlier questions, by the key they were asked under. Each is the bare result the client gave. */
 export type Answers = { readonly [key: string]: RawJson };
@@ -71,7 +72,8 @@ export type Outcome =
       readonly refusal?: ToolErrorCode;
     }
   | InputRequired;
-export type ToolOutcome = Outcome;
+/** How a call of a tool ends. A task is for callers that declared the extension, and for providers that have the facet. */
+export type ToolOutcome = Outcome | TaskOutcome;
 
 /** Something about a provider changed. */
 export type Change = (
@@ -149,6 +151,7 @@ export interface Provider {
   readonly resources?: ResourceProvider;
   readonly prompts?: PromptProvider;
   readonly completion?: CompletionProvider;
+  readonly tasks?: TaskProvider | undefined;
   /** Calls the listener on every change until the returned function is called. */
   onChange?(listener: (change: Change) => void): () => void;
   /** Whether a caller may hear of a change, asked for each; every caller may when left out. */

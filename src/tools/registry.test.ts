@@ -150,10 +150,20 @@ describe("changes", () => {
 
 test("a facet that was not given is not there", () => {
   expect(Object.keys(createRegistry()).toSorted()).toEqual(
-    ["callTool", "listTools", "onChange", "register", "toolNamed", "unregister"].toSorted(),
+    [
+      "callTool",
+      "listTools",
+      "onChange",
+      "register",
+      "registerJob",
+      "tasks",
+      "toolNamed",
+      "unregister",
+    ].toSorted(),
   );
   const prompts = createPromptRegistry();
   expect(createRegistry({ prompts }).prompts).toBe(prompts);
+  expect(createRegistry().tasks).toBeUndefined();
 });
 
 describe("the arguments a handler gets", () => {

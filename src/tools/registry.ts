@@ -7,13 +7,7 @@ import { parseText } from "../json/value.ts";
 import type { CacheHints, Content, LogLevel, Tool, ToolResult } from "../mcp/types.ts";
 import { assertKnownKeys, keys, type KeysOf } from "../options/known-keys.ts";
 import { describeIssues } from "../schema/issue.ts";
-import {
-  type InferredOutput,
-  type Schema,
-  type SchemaSource,
-  toObjectRoot,
-  toSchema,
-} from "../schema/schema.ts";
+import type { InferredOutput, SchemaSource } from "../schema/schema.ts";
 import { isInputRequired, noAnswers, readAnswers } from "./ask.ts";
 import { type NamedEntries, createNamedEntries } from "./catalog.ts";
 import { failure } from "./content.ts";
@@ -29,14 +23,19 @@ import type { PromptRegistry } from "./prompts.ts";
 import type { Change, CompletionProvider, Provider, ToolCall, ToolOutcome } from "./provider.ts";
 import type { ResourceRegistry } from "./resources.ts";
 import { checkOutput, toToolResult } from "./result.ts";
+import type { AnyJob, Job } from "./tasks/jobs.ts";
+import type { MemoryTasks } from "./tasks/memory-tasks.ts";
+import { type TaskHandler, toTaskContext } from "./tasks/task-call.ts";
+import { createTaskTools } from "./tasks/task-tools.ts";
+import { type NoInput, toEntry, toJobEntry, type ToolEntry } from "./tool-entry.ts";
 import {
-  assertToolSpec,
   type CheckedLater,
   type Handled,
   type ObjectSource,
   type ResultFor,
   type SoundOutput,
   type SoundSchemas,
+  type TaskSpec,
   type ToolSpec,
 } from "./tool-spec.ts";
 
@@ -45,21 +44,33 @@ export interface RegistryOptions {
   readonly prompts?: PromptRegistry;
   readonly completion?: CompletionProvider;
   readonly cacheHints?: CacheHints;
+  /** Keeps the tasks of tools that run as tasks; made with its defaults when the first of them is registered. */
+  readonly tasks?: MemoryTasks;
   /** Told of every error that was not a `ToolError`; the default writes it to the standard error stream. */
   readonly onError?: (error: unknown, tool: string) => void;
 }
 
-const registryOptionKeys: KeysOf<RegistryOptions> = keys("resources prompts completion cacheHints onError");
-
-interface ToolEntry {
-  readonly tool: Tool;
-  readonly input: Schema;
-  readonly output: Schema | undefined;
-  readonly handler: ToolHandler<never>;
-}
+const registryOptionKeys: KeysOf<RegistryOptions> = keys(
+  "resources prompts completion cacheHints tasks onError",
+);
 
 /** Tools living in this process. Made by {@link createRegistry}. */
 export interface Registry extends Provider {
+  /**
+   * Adds a tool that can run as a task: its caller gets an id at once, and asks for the result later. Register the first such
+   * tool before `createServer`, or give the registry `tasks`: a server offers what its provider has when it is made.
+   *
+   * @example
+   * registry.register("report", { task: "optional" }, async (_, { status }) => {
+   *   await status("collecting");
+   *   return "done";
+   * });
+   */
+  register<const Input extends SchemaSource = NoInput, const Output extends SchemaSource = never>(
+    name: string,
+    spec: ToolSpec<Input, Output> & TaskSpec<NoInfer<InferredOutput<Input>>> & SoundSchemas<Input, Output>,
+    handler: NoInfer<TaskHandler<InferredOutput<Input>, ResultFor<Output>>>,
+  ): void;
   /**
    * Adds a tool. What the handler returns, and what a generator returns at its end, must fit `output`. Throws at once for a
    * bad or taken name, an unknown key of the spec, a missing handler and a schema that cannot be used.
@@ -88,15 +99,18 @@ export interface Registry extends Provider {
     spec: ToolSpec<Input, Output> & SoundSchemas<Input, Output>,
     handler: NoInfer<ToolHandler<InferredOutput<Input>, ResultFor<Output>>>,
   ): void;
+  /**
+   * Adds a tool that starts a job elsewhere. Callers that do not know tasks get `-32021`. Give the server a `seal` with a secret:
+   * the ids of jobs then survive a restart.
+   */
+  registerJob<State, const Input extends SchemaSource = NoInput, const Output extends SchemaSource = never>(
+    name: string,
+    spec: ToolSpec<Input, Output> & SoundSchemas<Input, Output>,
+    job: Job<NoInfer<InferredOutput<Input>>, State, NoInfer<ResultFor<Output>>>,
+  ): void;
   /** Removes a tool; calls that run are not touched. False when there was none. */
   unregister(name: string): boolean;
 }
-
-/** A schema in our own source needs no guard against patterns that never end; the guard costs 60 µs a call. */
-const trusted = { maxCheckMs: Infinity };
-
-type NoInput = { readonly type: "object"; readonly additionalProperties: false };
-const noInput: NoInput = { type: "object", additionalProperties: false };
 
 /**
  * An empty registry. Give it sibling registries to offer resources, prompts and completion as well: a facet that is
@@ -115,59 +129,73 @@ export function createRegistry(options: RegistryOptions = {}): Registry {
     (entry) => entry.tool,
   );
 
+  const taskTools = createTaskTools({
+    tasks: options.tasks,
+    findJob: (name) => catalog.entries.get(name)?.mode?.job,
+  });
+
+  const handle = (entry: ToolEntry, args: never, toolContext: ToolContext): Awaitable<ToolOutcome> => {
+    const returned = entry.handler(args, toolContext);
+    if (isEventStream(returned)) return runStream(entry, returned, toolContext);
+    return andThen(settled(returned), (value) => toOutcome(entry, value, []));
+  };
   const run = (entry: ToolEntry, call: ToolCall, context: CallContext): Awaitable<ToolOutcome> =>
     andThen(entry.input.check(freshArguments(call)), (checked) => {
       if (!checked.ok)
         return { ...complete(failure(describeIssues(checked.issues))), refusal: "tool.invalid_arguments" };
-      const returned = entry.handler(checked.value as never, toToolContext(call, context));
-      if (isEventStream(returned)) return runStream(entry, returned, context);
-      return andThen(settled(returned), (value) => toOutcome(entry, value, []));
+      const args = checked.value as never;
+      const toolContext = toToolContext(call, context);
+      if (entry.mode === undefined) return handle(entry, args, toolContext);
+      return taskTools.call({
+        mode: entry.mode,
+        call,
+        args,
+        context: toolContext,
+        run: (again, own, running) =>
+          rescued(again, own, () => handle(entry, args, toTaskContext(toToolContext(again, own), running))),
+      });
     });
+  const rescued = (
+    { name }: ToolCall,
+    context: CallContext,
+    work: () => Awaitable<ToolOutcome>,
+  ): Awaitable<ToolOutcome> =>
+    recover(work, (error: unknown): ToolOutcome => {
+      if (error instanceof RpcError || context.signal.aborted) throw error;
+      if (!(error instanceof ToolError)) onError(error, name);
+      return complete(failure(toFailureText(error, name)));
+    });
+
+  const add = (name: string, entry: ToolEntry): void => {
+    catalog.add(name, entry);
+    if (entry.mode !== undefined) taskTools.offer();
+  };
 
   return {
     register: (name: string, spec: ToolSpec<SchemaSource>, handler: unknown) =>
-      catalog.add(name, toEntry(name, spec, handler as ToolHandler<never>)),
+      add(name, toEntry(name, spec, handler as ToolHandler<never>)),
+    registerJob: (name: string, spec: ToolSpec<SchemaSource>, job: unknown) =>
+      add(name, toJobEntry(name, spec, job as AnyJob)),
     unregister: (name) => catalog.remove(name),
     listTools: () => catalog.list(),
     toolNamed: (name) => catalog.entries.get(name)?.tool,
     callTool: (call, context) => {
       const entry = catalog.entries.get(call.name);
       if (entry === undefined) return Promise.reject(new NotFoundError("tool", call.name));
-      const rescue = (error: unknown): ToolOutcome => {
-        if (error instanceof RpcError || context.signal.aborted) throw error;
-        if (!(error instanceof ToolError)) onError(error, call.name);
-        return complete(failure(toFailureText(error, call.name)));
-      };
-      return recover(() => run(entry, call, context), rescue);
+      return rescued(call, context, () => run(entry, call, context));
     },
     onChange: (listener: (change: Change) => void) => {
       const stops = [catalog, resources, prompts].map((source) => source?.onChange(listener));
       return () => stops.forEach((stop) => stop?.());
+    },
+    get tasks() {
+      return taskTools.facet();
     },
     ...(resources === undefined ? {} : { resources }),
     ...(prompts === undefined ? {} : { prompts }),
     ...(completion === undefined ? {} : { completion }),
     ...(cacheHints === undefined ? {} : { cacheHints }),
   };
-}
-
-function toEntry(name: string, spec: ToolSpec<SchemaSource>, handler: ToolHandler<never>): ToolEntry {
-  assertToolSpec(name, spec, handler);
-  const { input: inputSource = noInput, output: outputSource, ...shown } = spec;
-  const what = `Tool ${JSON.stringify(name)}`;
-  const given = toSchema(inputSource, { limits: trusted, what: `${what}: input` });
-  const input = toObjectRoot(given, `${what}: input`);
-  const output =
-    outputSource === undefined
-      ? undefined
-      : toSchema(outputSource, { side: "output", limits: trusted, what: `${what}: output` });
-  const tool: Tool = {
-    name,
-    ...shown,
-    inputSchema: input.json,
-    ...(output === undefined ? {} : { outputSchema: output.json }),
-  };
-  return { tool: Object.freeze(tool), input, output, handler };
 }
 
 /** The context a handler gets: the call's own, with the answers of earlier rounds and two ways to emit. */

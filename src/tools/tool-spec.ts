@@ -1,9 +1,11 @@
 import type { StandardSchemaV1 } from "@standard-schema/spec";
+import type { Awaitable } from "../async/awaitable.ts";
 import type { Icon, Meta, ToolAnnotations, ToolResult } from "../mcp/types.ts";
 import { assertKnownKeys, keys, type KeysOf } from "../options/known-keys.ts";
 import { describeValue } from "../schema/issue.ts";
 import type { InferredInput, SchemaSource } from "../schema/schema.ts";
-import type { EventStream, HandlerResult, OutputResult, StructuredValue } from "./event.ts";
+import type { EventStream, HandlerResult, OutputResult, StructuredValue, ToolContext } from "./event.ts";
+import type { InputRequired } from "./provider.ts";
 
 /** What a tool says about itself. */
 export interface ToolSpec<Input extends SchemaSource, Output extends SchemaSource = SchemaSource> {
@@ -16,6 +18,17 @@ export interface ToolSpec<Input extends SchemaSource, Output extends SchemaSourc
   readonly annotations?: ToolAnnotations;
   readonly icons?: readonly Icon[];
   readonly _meta?: Meta;
+}
+
+/** What a tool says that can run as a task. */
+export interface TaskSpec<Arguments> {
+  /**
+   * `required` refuses callers that do not know tasks with `-32021`. `optional` serves them without a task: they wait for the
+   * result.
+   */
+  readonly task: "optional" | "required";
+  /** Asks before the task begins: the caller gets these questions as the answer to its call, and comes back with the answers. */
+  readonly askFirst?: (args: Arguments, context: ToolContext) => Awaitable<InputRequired | undefined>;
 }
 
 /** What a handler may give back for this `output`; anything that is a result when there is none. */
@@ -125,8 +138,8 @@ type PropertyOf<Source> = Source extends { readonly properties: infer Properties
   ? Properties[keyof Properties]
   : never;
 
-const specKeys: KeysOf<ToolSpec<SchemaSource>> = keys(
-  "title description input output annotations icons _meta",
+const specKeys: KeysOf<ToolSpec<SchemaSource> & TaskSpec<never>> = keys(
+  "title description input output annotations icons _meta task askFirst",
 );
 
 /** What other libraries call them. */
@@ -154,6 +167,9 @@ export function assertToolSpec(name: string, spec: unknown, handler: unknown): v
     );
   }
   assertKnownKeys(what, spec, specKeys, meant);
+  const { task } = spec as Partial<TaskSpec<never>>;
+  if (task !== undefined && task !== "optional" && task !== "required")
+    throw new TypeError(`${what}: task must be "optional" or "required", but is ${describeValue(task)}`);
   assertHandler(what, handler);
 }
 

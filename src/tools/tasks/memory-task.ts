@@ -1,0 +1,161 @@
+import type { Clock } from "../../async/clock.ts";
+import { RpcError } from "../../errors/rpc-error.ts";
+import type { RawJson } from "../../json/raw.ts";
+import { type Asks, isAcceptable } from "../../mcp/question.ts";
+import type { Ask } from "../../mcp/types.ts";
+import type { Answers } from "../provider.ts";
+import { hasEnded, type TaskProgress, type TaskState } from "../task.ts";
+
+/** A task as the work in it sees it. */
+export interface TaskRun {
+  /** Aborted when the task is cancelled or expires. */
+  readonly signal: AbortSignal;
+  /** Says where the work is, in a few words. */
+  status(message: string): void;
+  /** Asks the caller, and resolves when each question was answered. The answers have the keys of the questions. */
+  ask(asks: Asks): Promise<Answers>;
+}
+
+interface OpenQuestion {
+  readonly ask: Ask;
+  take(answer: RawJson): void;
+}
+
+/** Most questions of one task: their keys are remembered, because none is used twice. */
+const maxQuestions = 1024;
+const maxMessageLength = 1024;
+
+interface TaskTerms {
+  readonly ttlMs: number;
+  readonly pollMs: number;
+  readonly clock: Clock;
+}
+
+/** One task in memory. Once it has ended, nothing changes it. */
+export class MemoryTask implements TaskRun {
+  readonly ref: string = crypto.randomUUID();
+  readonly owner: string | undefined;
+  /** Bytes of the result. */
+  heldBytes = 0;
+  /** Whether the work has come to an end, which a cancelled task may be waiting for. */
+  isSettled = false;
+  readonly #terms: TaskTerms;
+  #state: TaskState;
+  readonly #stopping = new AbortController();
+  readonly #open = new Map<string, OpenQuestion>();
+  readonly #usedKeys = new Set<string>();
+  readonly #listeners = new Set<(task: TaskState) => void>();
+
+  constructor(owner: string | undefined, terms: TaskTerms) {
+    const { ttlMs, pollMs, clock } = terms;
+    const now = clock.now();
+    this.owner = owner;
+    this.#terms = terms;
+    this.#state = { ref: this.ref, status: "working", createdAt: now, updatedAt: now, ttlMs, pollMs };
+  }
+
+  get state(): TaskState {
+    return this.#state;
+  }
+
+  get createdAt(): number {
+    return this.#state.createdAt;
+  }
+
+  get hasEnded(): boolean {
+    return hasEnded(this.#state);
+  }
+
+  get signal(): AbortSignal {
+    return this.#stopping.signal;
+  }
+
+  status(message: string): void {
+    this.#change(toProgress(this.#open), message.slice(0, maxMessageLength));
+  }
+
+  complete(result: RawJson, heldBytes: number): void {
+    this.heldBytes = heldBytes;
+    this.#change({ status: "completed", result });
+  }
+
+  fail(error: RpcError): void {
+    this.#change({ status: "failed", error });
+  }
+
+  cancel(message?: string): void {
+    if (this.hasEnded) return;
+    this.#open.clear();
+    this.#change({ status: "cancelled" }, message);
+    this.#stopping.abort(new DOMException("The task was cancelled", "AbortError"));
+  }
+
+  /** Calls back with each state that comes until the returned function is called. */
+  watch(listener: (task: TaskState) => void): () => void {
+    const heard = (task: TaskState): void => listener(task);
+    this.#listeners.add(heard);
+    return () => void this.#listeners.delete(heard);
+  }
+
+  ask(asks: Asks): Promise<Answers> {
+    const entries = Object.entries(asks);
+    return new Promise((resolve, reject) => {
+      const answers: (readonly [string, RawJson])[] = [];
+      if (this.#usedKeys.size + entries.length > maxQuestions)
+        throw new RpcError("rpc.internal", `The task asked more than ${maxQuestions} questions`);
+      this.signal.throwIfAborted();
+      if (entries.length === 0) return resolve({});
+      this.signal.addEventListener("abort", () => reject(this.signal.reason), { once: true });
+      for (const [key, ask] of entries) {
+        const take = (answer: RawJson): void => {
+          answers.push([key, answer]);
+          if (answers.length === entries.length) resolve(Object.fromEntries(answers));
+        };
+        this.#open.set(this.#toNewKey(key), { ask, take });
+      }
+      this.#change(toProgress(this.#open));
+    });
+  }
+
+  /** Takes answers to open questions, all or none of them: one that does not fit its question refuses the others too. */
+  answer(answers: Answers): void {
+    const given = Object.entries(answers).flatMap(([key, answer]) => {
+      const question = this.#open.get(key);
+      return question === undefined ? [] : [{ key, answer, question }];
+    });
+    const wrong = given.find(({ answer, question }) => !isAcceptable(question.ask, answer));
+    if (wrong !== undefined) {
+      const text = `Invalid params: the answer ${JSON.stringify(wrong.key)} does not fit its question`;
+      throw new RpcError("rpc.invalid_params", text);
+    }
+    if (given.length === 0) return;
+    for (const { key } of given) this.#open.delete(key);
+    this.#change(toProgress(this.#open));
+    for (const { answer, question } of given) question.take(answer);
+  }
+
+  /** A caller answers each key once, so a question that is asked again needs another. */
+  #toNewKey(key: string): string {
+    let fresh = key;
+    for (let turn = 2; this.#usedKeys.has(fresh); turn++) fresh = `${key}-${turn}`;
+    this.#usedKeys.add(fresh);
+    return fresh;
+  }
+
+  #change(progress: TaskProgress, message = this.#state.message): void {
+    if (this.hasEnded) return;
+    const { ref, createdAt, ttlMs, pollMs } = this.#state;
+    // Not before the last change, whatever the clock does.
+    const updatedAt = Math.max(this.#state.updatedAt, this.#terms.clock.now());
+    this.#state = { ...progress, ref, message, createdAt, updatedAt, ttlMs, pollMs };
+    for (const listener of this.#listeners) listener(this.#state);
+  }
+}
+
+function toProgress(open: ReadonlyMap<string, OpenQuestion>): TaskProgress {
+  if (open.size === 0) return { status: "working" };
+  return {
+    status: "input_required",
+    asks: Object.fromEntries(Array.from(open, ([key, { ask }]) => [key, ask])),
+  };
+}

@@ -1,0 +1,66 @@
+import type { Awaitable } from "../async/awaitable.ts";
+import type { Tool, ToolResult } from "../mcp/types.ts";
+import { type Schema, type SchemaSource, toObjectRoot, toSchema } from "../schema/schema.ts";
+import type { HandlerResult, ToolHandler } from "./event.ts";
+import { checkOutput, toToolResult } from "./result.ts";
+import type { AnyJob } from "./tasks/jobs.ts";
+import type { TaskMode } from "./tasks/task-tools.ts";
+import { assertToolSpec, type TaskSpec, type ToolSpec } from "./tool-spec.ts";
+
+/** A registered tool. */
+export interface ToolEntry {
+  readonly tool: Tool;
+  readonly input: Schema;
+  readonly output: Schema | undefined;
+  readonly handler: ToolHandler<never>;
+  /** Missing for a tool that is never a task. */
+  readonly mode: TaskMode | undefined;
+}
+
+/** A schema in our own source needs no guard against patterns that never end; the guard costs 60 µs a call. */
+const trusted = { maxCheckMs: Infinity };
+
+/** The arguments of a tool that takes none. */
+export type NoInput = { readonly type: "object"; readonly additionalProperties: false };
+const noInput: NoInput = { type: "object", additionalProperties: false };
+
+/** Makes a tool ready to be called. Throws a `TypeError` for a spec that cannot be used. */
+export function toEntry(
+  name: string,
+  spec: ToolSpec<SchemaSource> & Partial<TaskSpec<never>>,
+  handler: ToolHandler<never>,
+): ToolEntry {
+  assertToolSpec(name, spec, handler);
+  const { input: inputSource = noInput, output: outputSource, task, askFirst, ...shown } = spec;
+  const what = `Tool ${JSON.stringify(name)}`;
+  const given = toSchema(inputSource, { limits: trusted, what: `${what}: input` });
+  const input = toObjectRoot(given, `${what}: input`);
+  const output =
+    outputSource === undefined
+      ? undefined
+      : toSchema(outputSource, { side: "output", limits: trusted, what: `${what}: output` });
+  const tool: Tool = {
+    name,
+    ...shown,
+    inputSchema: input.json,
+    ...(output === undefined ? {} : { outputSchema: output.json }),
+  };
+  const mode = task === undefined ? undefined : { task, ...(askFirst === undefined ? {} : { askFirst }) };
+  return { tool: Object.freeze(tool), input, output, handler, mode };
+}
+
+/** The same for a tool that starts a job. */
+export function toJobEntry(name: string, spec: ToolSpec<SchemaSource>, job: AnyJob): ToolEntry {
+  const what = `Job ${JSON.stringify(name)}`;
+  if (
+    typeof job !== "object" ||
+    job === null ||
+    typeof job.start !== "function" ||
+    typeof job.status !== "function"
+  )
+    throw new TypeError(`${what}: write registerJob(name, spec, { start, status }); both are functions`);
+  const entry = toEntry(name, spec, job.start as ToolHandler<never>);
+  const toResult = (value: unknown): Awaitable<ToolResult> =>
+    checkOutput(toToolResult(value as HandlerResult, [], entry.output !== undefined), entry.output);
+  return { ...entry, mode: { task: "required", job: { job, toResult } } };
+}
