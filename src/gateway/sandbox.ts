@@ -64,7 +64,8 @@ function baseFlags({ network, read, write }: SandboxConfig): readonly string[] {
     ...(network ? ["--share-net"] : []),
     ...(write.includes("/") ? ["--bind", "/", "/"] : read.includes("/") ? ["--ro-bind", "/", "/"] : []),
     ...[...system, ...(network ? forNetwork : [])].flatMap((path) => ["--ro-bind-try", path, path]),
-    ..."--proc /proc --dev /dev".split(" "),
+    // Root could change the system by /proc/sys.
+    ..."--proc /proc --remount-ro /proc --dev /dev".split(" "),
     ...(all.includes("/tmp") ? [] : sized("/tmp")),
     ...(all.some((path) => isWithin(home, path)) ? [] : sized(home)),
   ];
