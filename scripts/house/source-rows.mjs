@@ -89,8 +89,10 @@ function questionFiles(files) {
 function duplicateTypes(files) {
   const places = new Map();
   for (const { path, nodes } of files) {
-    for (const { node } of nodes.filter(({ node }) => typeDeclarations.has(node.type) && node.id))
-      places.set(node.id.name, [...(places.get(node.id.name) ?? []), path]);
+    // A class and an interface of one name in one file are one declaration in two parts.
+    const declared = nodes.filter(({ node }) => typeDeclarations.has(node.type) && node.id);
+    for (const name of new Set(declared.map(({ node }) => node.id.name)))
+      places.set(name, [...(places.get(name) ?? []), path]);
   }
   return [...places]
     .filter(([, paths]) => paths.length > 1)

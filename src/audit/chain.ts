@@ -1,7 +1,7 @@
 import { createHash, randomBytes } from "node:crypto";
 
 /** What the lines of an audit file are chained by. Each process that opens a file has a chain of its own in it. */
-export interface Link {
+export interface ChainLink {
   readonly chain: string;
   /** Counts the lines of one chain, from 1. */
   readonly seq: number;
@@ -49,8 +49,12 @@ export function hashAfter(line: string): string {
 }
 
 /** A line as it was read: a record with its link, one without a link, or no record at all. */
-export type ReadLine =
-  | { readonly kind: "linked"; readonly link: Link; readonly record: { readonly [key: string]: unknown } }
+type ReadLine =
+  | {
+      readonly kind: "linked";
+      readonly link: ChainLink;
+      readonly record: { readonly [key: string]: unknown };
+    }
   | { readonly kind: "unlinked" }
   | { readonly kind: "edited" }
   | { readonly kind: "no_record" };

@@ -1,11 +1,11 @@
 import { Buffer } from "node:buffer";
 import { createReadStream } from "node:fs";
 import { stat } from "node:fs/promises";
-import { hashAfter, hashOf, type Link, noHash, readLine } from "./chain.ts";
+import { hashAfter, hashOf, type ChainLink, noHash, readLine } from "./chain.ts";
 import { findOldFiles, type Torn } from "./log-file.ts";
 
 /** Where a log is not as it was written. */
-export interface AuditFault {
+interface AuditFault {
   readonly file: string;
   readonly line: number;
   readonly kind: "edited" | "removed" | "inserted" | "reordered" | "torn";
@@ -48,7 +48,7 @@ export async function verifyAudit(path: string, expected?: string): Promise<Audi
 type Known = { -readonly [Key in Exclude<keyof AuditReport, "files" | "faults">]: AuditReport[Key] };
 
 /** The last line of one chain. */
-type LastLink = Pick<Link, "seq" | "hash"> & { readonly file: string };
+type LastLink = Pick<ChainLink, "seq" | "hash"> & { readonly file: string };
 
 /** Lines of a chain that are not where they belong. */
 interface Gap {
@@ -103,7 +103,7 @@ function createCheck(files: readonly string[]): {
     tellCut();
   };
 
-  const checkFirst = ({ seq, previous }: Link, event: unknown): void => {
+  const checkFirst = ({ seq, previous }: ChainLink, event: unknown): void => {
     const begins = event === "opened" || event === "continued";
     // The files before the oldest were removed in time.
     if (begins && seen.size === 0 && at.file === files[0]) return;
@@ -113,7 +113,7 @@ function createCheck(files: readonly string[]): {
       tell("removed", "the line it was written after is missing, or is another now");
   };
 
-  const tellBreak = (before: LastLink, { chain, seq }: Link): void => {
+  const tellBreak = (before: LastLink, { chain, seq }: ChainLink): void => {
     const missing = seq - before.seq - 1;
     if (missing === 0) return tell("edited", "the line before it is not the one it was written after");
     if (missing > 0) {
@@ -135,7 +135,7 @@ function createCheck(files: readonly string[]): {
     faults.sort((one, other) => files.indexOf(one.file) - files.indexOf(other.file) || one.line - other.line);
   };
 
-  const follow = (link: Link, { event, time }: { readonly [key: string]: unknown }): void => {
+  const follow = (link: ChainLink, { event, time }: { readonly [key: string]: unknown }): void => {
     const before = chains.get(link.chain);
     if (before === undefined) checkFirst(link, event);
     else if (before.hash !== link.previous || before.seq + 1 !== link.seq) tellBreak(before, link);
