@@ -22,7 +22,7 @@ export interface LogEntry {
 }
 
 /** A line of the log itself. */
-export type LogEvent = "opened" | "continued" | "resumed" | "closed";
+type Marker = "opened" | "continued" | "resumed" | "closed";
 
 /** At most so many bytes has the line that a file begins with. */
 const markerBytes = 512;
@@ -149,7 +149,7 @@ export function toEntry(record: object, caller: string | undefined): LogEntry {
 }
 
 /** A line of the log itself. `torn` is the line before it, which was cut short. */
-export function toEventEntry(event: LogEvent, torn?: Torn): LogEntry {
+export function toEventEntry(event: Marker, torn?: Torn): LogEntry {
   const time = new Date(systemClock.date()).toISOString();
   return toEntry({ time, event, ...(torn === undefined ? {} : { torn }) }, undefined);
 }
