@@ -33,6 +33,12 @@ const patienceMs = 2000;
 /** Most processes of a server in a minute that do not last, whoever they are for. */
 const maxShortLives = 12;
 
+/** A server over HTTP that a caller needs is tried again so soon after it failed: to connect costs little. */
+const hurryMs = 1500;
+
+/** Most attempts to reach a server over HTTP in a minute, those of each transport counted. */
+const maxHttpStarts = 240;
+
 /** A server that did not answer in time gets up to so many times as much when it is started again. */
 const maxTimeoutFactor = 8;
 
@@ -48,7 +54,8 @@ export function createLineFactory(options: LineFactoryOptions): CreateLine {
       ...own,
       server: config.name,
       clock,
-      gate: new StartGate({ clock }),
+      gate: isProcess ? new StartGate({ clock }) : new StartGate({ clock, maxStarts: maxHttpStarts }),
+      hurryMs: isProcess ? undefined : hurryMs,
       common,
       patienceMs,
       startPatienceMs: config.startTimeoutMs,

@@ -65,6 +65,42 @@ describe("starting", () => {
     }
   });
 
+  test("a server over HTTP that a call needs is tried again soon, however long it was away", async () => {
+    const made = createMadeLine({ hurryMs: 1500 });
+    made.line.start();
+    for (let failures = 1; failures <= 6; failures++) {
+      await made.clock.advance(64_000);
+      expect(made.openings).toHaveLength(failures);
+      made.last.fail(gone);
+      await turn();
+    }
+    // The next attempt is 32 s away.
+    await made.clock.advance(1000);
+    const waiting = made.line.whenUp(never);
+    await made.clock.advance(500);
+    expect(made.openings).toHaveLength(7);
+    made.last.succeed();
+    expect(await settle(waiting)).toBe("up");
+    expect(made.clock.sleeping).toBe(0);
+  });
+
+  test("calls to a server over HTTP that stays away do not try it more often", async () => {
+    const made = createMadeLine({
+      hurryMs: 1500,
+      gate: new StartGate({ clock: createVirtualClock(), maxStarts: 240 }),
+    });
+    made.line.start();
+    await turn();
+    made.last.fail(gone);
+    for (let ms = 0; ms < 15_000; ms += 100) {
+      void made.line.whenUp(never).catch(() => {});
+      await made.clock.advance(100);
+      if (made.line.health.kind === "starting") made.last.fail(gone);
+    }
+    expect(made.openings.length).toBeLessThanOrEqual(12);
+    expect(made.openings.length).toBeGreaterThanOrEqual(9);
+  });
+
   test("a caller that gives up waiting leaves nothing behind", async () => {
     const made = createMadeLine();
     const controller = new AbortController();

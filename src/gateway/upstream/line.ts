@@ -70,12 +70,13 @@ export class Line implements AsyncDisposable {
     this.#needing++;
     try {
       this.start();
+      this.#starts.hurry();
       const failuresBefore = this.#starts.failures;
       for (;;) {
         if (this.#client !== undefined) return this.#client;
         const leftMs = until - clock.now();
         const hasFailed = this.#starts.failures > failuresBefore;
-        const isHopeless = this.#health.kind === "down" && this.#health.nextTryAt > until;
+        const isHopeless = this.#starts.dueAt(this.#health) > until;
         if (leftMs <= 0 || hasFailed || isHopeless || this.#isStopped) throw this.#unavailable();
         await waitFor(this.#changed.promise, { ms: leftMs, clock, signal });
       }

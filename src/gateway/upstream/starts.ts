@@ -1,5 +1,6 @@
 import { type Backoff, createBackoff } from "../../async/backoff.ts";
-import { type Clock, sleep } from "../../async/clock.ts";
+import { type Clock, waitFor } from "../../async/clock.ts";
+import { createDeferred } from "../../async/deferred.ts";
 import { ConnectError } from "../../errors/connect-error.ts";
 import type { Health } from "./health.ts";
 import type { StartGate } from "./start-gate.ts";
@@ -15,6 +16,8 @@ export interface StartsOptions {
    * any line while started processes stay up.
    */
   readonly common?: StartGate | undefined;
+  /** How long after a failure it is tried again at a caller's wish, however long the back-off is; for servers that are no process. */
+  readonly hurryMs?: number | undefined;
   /** Whether it is started again by itself when it was lost; else when it is needed next. */
   readonly keepsAlive: boolean;
 }
@@ -25,6 +28,9 @@ export class Starts {
   readonly #backoff: Backoff;
   /** Something was started in this life. */
   #hasStarted = false;
+  /** Settles when a caller needs the server before it is tried again. */
+  #hurry = createDeferred<void>();
+  #isHurried = false;
   /** How many failed since it last was up for a while. */
   failures = 0;
   /** How many in a row ended because the server did not answer in time. */
@@ -40,19 +46,34 @@ export class Starts {
   /** A new life begins. Throws when the other lines of the server have seen that it does not last. */
   begin(health: Health): void {
     this.#hasStarted = false;
+    this.#isHurried = false;
+    this.#hurry = createDeferred();
     if (health.kind === "idle" && this.#commonMs > 0) throw tooOften(this.#options.server);
   }
 
   /** Waits until it may be started. Timers may be a little early, so the time is looked at again. */
   async untilDue(health: Health, signal: AbortSignal): Promise<void> {
     const { clock } = this.#options;
-    const nextTryAt = health.kind === "down" ? health.nextTryAt : 0;
     for (;;) {
-      const waitMs = Math.max(this.#delayMs, nextTryAt - clock.now());
+      const waitMs = Math.max(this.#delayMs, this.dueAt(health) - clock.now());
       if (waitMs <= 0 || signal.aborted) break;
-      await sleep(waitMs, clock, signal).catch(() => {});
+      const hurry = this.#isHurried ? new Promise<void>(() => {}) : this.#hurry.promise;
+      await waitFor(hurry, { ms: waitMs, clock, signal }).catch(() => {});
     }
     this.openedAt = clock.now();
+  }
+
+  /** A caller needs the server. */
+  hurry(): void {
+    this.#isHurried = this.#options.hurryMs !== undefined;
+    if (this.#isHurried) this.#hurry.resolve();
+  }
+
+  /** When a server of this health is tried again. */
+  dueAt(health: Health): number {
+    if (health.kind !== "down") return 0;
+    const { hurryMs = Number.POSITIVE_INFINITY } = this.#options;
+    return this.#isHurried ? Math.min(health.nextTryAt, health.since + hurryMs) : health.nextTryAt;
   }
 
   /** A process is about to be started. Throws when there were too many lately. */
