@@ -122,7 +122,7 @@ function pipeWays(
 }
 
 function childWays(command: ChildCommand, options: ConnectOptions): ClientWays {
-  const { onStderr, onStray, stageMs, guardian, clock = systemClock } = options;
+  const { onStderr, onStray, stageMs, guardian, onWarning, clock = systemClock } = options;
   const target = describeCommand(command);
   return {
     target,
@@ -132,7 +132,7 @@ function childWays(command: ChildCommand, options: ConnectOptions): ClientWays {
       const child = await spawnChild(command, { onStderr, onStray, stageMs, guardian });
       options.onSpawned?.(() => child.progress());
       return {
-        ...createChannelLink(child.channel, { target, events, gone: child.exited }),
+        ...createChannelLink(child.channel, { target, events, gone: child.exited, onWarning }),
         progress: () => child.progress(),
         // Only the standard error of a child says why it does not start.
         explain: async (failure) => {

@@ -1,4 +1,5 @@
 import type { RpcError } from "../errors/rpc-error.ts";
+import type { BrokenAnswer } from "./broken-answer.ts";
 import type { Message, RequestId } from "./message.ts";
 
 /** Input that is not a message. */
@@ -9,6 +10,8 @@ export interface Invalid {
   readonly error: RpcError;
   /** False for what looks like a response or a notification: those are never answered, however broken. */
   readonly isAnswerable: boolean;
+  /** There when it looks like an answer: no other will come to that request. */
+  readonly answer?: BrokenAnswer | undefined;
 }
 
 /** A JSON array of messages. Only revision 2025-03-26 has them; whether to accept one is the receiver's decision. */

@@ -3,6 +3,7 @@ import { Numbered } from "../async/numbered.ts";
 import { ClosedError } from "../errors/closed-error.ts";
 import { RpcError } from "../errors/rpc-error.ts";
 import { RawJson } from "../json/raw.ts";
+import type { BrokenAnswer } from "./broken-answer.ts";
 import type { Channel } from "./channel.ts";
 import { type RequestId, type Response, toRequestId } from "./message.ts";
 
@@ -64,6 +65,17 @@ export class Outbound {
       pending.reject(new RpcError("rpc.other", message, { rpcCode: code, data: data?.value }));
     }
     return true;
+  }
+
+  /**
+   * Fails the request that a broken answer is for: the one with its id, or the only one there is. Gives false when it cannot
+   * be told which.
+   */
+  failed({ id }: BrokenAnswer, error: Error): boolean {
+    const all = [...this.#counted.values(), ...this.#named.values()];
+    const pending = id === undefined ? (all.length === 1 ? all[0] : undefined) : this.#find(id);
+    pending?.reject(error);
+    return pending !== undefined;
   }
 
   /** Fails what still waits, and everything asked for later. */

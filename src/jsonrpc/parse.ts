@@ -5,6 +5,7 @@ import { RawJson } from "../json/raw.ts";
 import { type Index, scan, scanElements, type ScanLimits } from "../json/scan.ts";
 import { defineShape, lenient, type Shape, type ShapeTree } from "../json/shape.ts";
 import { parseText } from "../json/value.ts";
+import { findBrokenAnswer } from "./broken-answer.ts";
 import type { Batch, Incoming, Invalid } from "./channel.ts";
 import type { ErrorBody, Message, RequestId } from "./message.ts";
 
@@ -91,7 +92,11 @@ function toMessage(raw: RawJson): Message | Invalid {
   if (methodText !== undefined) return toCall(raw, methodText, idText, id);
   const result = raw.at("result");
   const error = raw.at("error");
-  const refuseWith = (text: string): Invalid => invalid(id, text, isAnswerable(raw));
+  const isAnswer = result !== undefined || error !== undefined || raw.textOf("jsonrpc") === '"2.0"';
+  const refuseWith = (text: string): Invalid => ({
+    ...invalid(id, text, isAnswerable(raw)),
+    ...(isAnswer ? { answer: { id } } : {}),
+  });
   if (raw.textOf("jsonrpc") !== '"2.0"') return refuseWith(wrongVersion);
   if (result !== undefined && error !== undefined)
     return refuseWith("A response has a result or an error, not both");
@@ -164,9 +169,12 @@ function refuse(error: JsonError, bytes: Uint8Array, shape: Shape): Invalid {
   const index = isTooDeep ? indexOfDeep(bytes, shape) : error.index;
   const idText = index === undefined ? undefined : RawJson.fromScan(bytes, shape, index).textOf("id");
   const isReadable = index !== undefined || isTooDeep;
+  const id = idText === undefined ? undefined : toId(idText);
+  const answer = findBrokenAnswer(bytes);
   return {
     kind: "invalid",
-    id: idText === undefined ? undefined : toId(idText),
+    id,
+    answer: answer && { id: id ?? answer.id },
     error: new RpcError(isReadable ? "rpc.invalid_request" : "rpc.parse", error.message, { cause: error }),
     // The index leaves out keys that occur twice; whether one is there at all is seen without it.
     isAnswerable:

@@ -2,6 +2,7 @@ import { type Clock, systemClock } from "../async/clock.ts";
 import { ClosedError } from "../errors/closed-error.ts";
 import { RpcError } from "../errors/rpc-error.ts";
 import type { RawJson } from "../json/raw.ts";
+import type { BrokenAnswer } from "./broken-answer.ts";
 import type { Batch, Channel, Incoming, Invalid } from "./channel.ts";
 import { type Answer, type Handler, Inbound } from "./inbound.ts";
 import { Intake } from "./intake.ts";
@@ -100,6 +101,11 @@ export class Peer {
   /** Sends a request and resolves with its result. Rejects with `RpcError`, `ClosedError` or the signal's reason. */
   request(method: string, params?: RawJson, options?: RequestOptions): Promise<RawJson> {
     return this.#outbound.request(method, params, options);
+  }
+
+  /** Fails the request of ours that a broken answer is for; false when it cannot be told which. */
+  fail(answer: BrokenAnswer, error: Error): boolean {
+    return this.#outbound.failed(answer, error);
   }
 
   /** Sends a notification; resolves when the transport has taken it. */

@@ -2,8 +2,9 @@ import { type Clock, systemClock } from "../async/clock.ts";
 import { createDeferred } from "../async/deferred.ts";
 import { LeakyBucket } from "../async/leaky-bucket.ts";
 import { ClosedError } from "../errors/closed-error.ts";
+import { RpcError } from "../errors/rpc-error.ts";
 import type { RawJson } from "../json/raw.ts";
-import type { Channel, Incoming } from "../jsonrpc/channel.ts";
+import type { Channel, Incoming, Invalid } from "../jsonrpc/channel.ts";
 import { Peer } from "../jsonrpc/peer.ts";
 import type { Link, LinkEvents, LinkMode } from "../mcp/link.ts";
 import type { Received } from "./line-reader.ts";
@@ -13,6 +14,8 @@ interface ChannelLinkOptions {
   readonly events: LinkEvents;
   /** Told of messages that were passed over. */
   readonly onDropped?: (what: string) => void;
+  /** Told of answers that cannot be read. */
+  readonly onWarning?: ((text: string) => void) | undefined;
   /** Resolves when the server is gone, where that is known before all it said is read: the rest is read at once then. */
   readonly gone?: Promise<unknown>;
   readonly clock?: Clock;
@@ -23,7 +26,7 @@ interface ChannelLinkOptions {
  * a while, so that its pipe fills up and it waits. None of its messages is lost, but all are late, its answers included.
  */
 export function createChannelLink(channel: Channel, options: ChannelLinkOptions): Link {
-  const { target, events, onDropped, clock = systemClock } = options;
+  const { target, events, onDropped, onWarning, clock = systemClock } = options;
   // Until the era is settled, a server may not ask: a probe must not be answered with questions.
   let mode: LinkMode = { kind: "modern", revision: "" };
   let isOver = false;
@@ -34,12 +37,25 @@ export function createChannelLink(channel: Channel, options: ChannelLinkOptions)
     unanswered--;
     return true;
   };
+  /** No other answer will come: the call that waits for it ends, and not when its time is over. */
+  const fail = ({ answer, error }: Invalid): void => {
+    if (answer === undefined) return;
+    const isKnown = peer.fail(answer, new RpcError("rpc.other", error.message, { cause: error }));
+    if (isKnown) countAnswer();
+    const whose = isKnown ? "the call that waits for it has failed" : "for which call cannot be told";
+    onWarning?.(`The server sent an answer that cannot be read, ${whose}: ${error.message}`);
+  };
   const pause = new Pause(clock);
   void options.gone?.then(() => pause.end("read on"));
   const heard: Channel = {
     send: (message) => channel.send(message),
     [Symbol.asyncIterator]: () =>
-      new PacedReader(channel, { countAnswer, pause, clock, filter: createFilter(() => mode, onDropped) }),
+      new PacedReader(channel, {
+        countAnswer,
+        pause,
+        clock,
+        filter: createFilter(() => mode, fail, onDropped),
+      }),
     [Symbol.asyncDispose]: () => channel[Symbol.asyncDispose](),
   };
   const peer = new Peer(heard, {
@@ -78,6 +94,7 @@ export function createChannelLink(channel: Channel, options: ChannelLinkOptions)
  */
 function createFilter(
   mode: () => LinkMode,
+  fail: (invalid: Invalid) => void,
   onDropped: ((what: string) => void) | undefined,
 ): (messages: readonly Incoming[]) => readonly Incoming[] {
   const isUnwanted = ({ kind }: Incoming): boolean =>
@@ -86,6 +103,7 @@ function createFilter(
     if (incoming.kind === "batch" && mode().revision === "2025-03-26")
       return incoming.items.flatMap(toWanted);
     if (!isUnwanted(incoming)) return [incoming];
+    if (incoming.kind === "invalid") fail(incoming);
     onDropped?.(incoming.kind === "invalid" ? incoming.error.message : `a ${incoming.kind}`);
     return [];
   };

@@ -2,6 +2,7 @@ import { Buffer } from "node:buffer";
 import type { Readable } from "node:stream";
 import type { Clock } from "../async/clock.ts";
 import { Pieced, minPiecedBytes } from "../json/pieced.ts";
+import { maxHeadBytes, maxTailBytes } from "../jsonrpc/broken-answer.ts";
 import type { Incoming } from "../jsonrpc/channel.ts";
 import { Pacer } from "./pacer.ts";
 import { Pieces } from "./pieces.ts";
@@ -155,7 +156,9 @@ export type InputLine =
   | { readonly kind: "line"; readonly bytes: Uint8Array }
   /** A long one, in the pieces it came in. */
   | { readonly kind: "pieced"; readonly bytes: Pieced }
-  | { readonly kind: "too_long"; readonly maxBytes: number };
+  | { readonly kind: "too_long"; readonly maxBytes: number; readonly head: Uint8Array }
+  /** The end of such a line. */
+  | { readonly kind: "skipped"; readonly maxBytes: number; readonly tail: Uint8Array };
 
 const newline = 0x0a;
 const carriageReturn = 0x0d;
@@ -171,6 +174,8 @@ export class LineSplitter {
   /** The part of a line whose end has not come yet. */
   #partial = new Pieces();
   #isSkipping = false;
+  /** The last bytes of a line that is skipped. */
+  #tail: Uint8Array = nothing;
 
   constructor(maxBytes: number) {
     this.#maxBytes = maxBytes;
@@ -210,14 +215,19 @@ export class LineSplitter {
       this.#forget();
     }
     this.#isSkipping = false;
-    if (isSkipped) return;
+    if (isSkipped) return this.#finishSkipped(last, lines);
     if (partial.length >= minPiecedBytes) this.#finishPieced(new Pieced(partial.all), lines);
     else this.#finishWhole(partial.length === 0 ? last : partial.join(), lines);
   }
 
+  #finishSkipped(last: Uint8Array, lines: InputLine[]): void {
+    lines.push({ kind: "skipped", maxBytes: this.#maxBytes, tail: endOf(this.#tail, last) });
+    this.#tail = nothing;
+  }
+
   #finishWhole(bytes: Uint8Array, lines: InputLine[]): void {
     const line = endsWithReturn(bytes) ? bytes.subarray(0, -1) : bytes;
-    if (line.length > this.#maxBytes) lines.push({ kind: "too_long", maxBytes: this.#maxBytes });
+    if (line.length > this.#maxBytes) lines.push({ kind: "too_long", maxBytes: this.#maxBytes, head: line });
     else if (!isBlank(line)) lines.push({ kind: "line", bytes: line });
   }
 
@@ -229,13 +239,19 @@ export class LineSplitter {
   }
 
   #keep(piece: Uint8Array, lines: InputLine[]): void {
-    if (this.#isSkipping) return;
+    if (this.#isSkipping) {
+      this.#tail = endOf(this.#tail, piece);
+      return;
+    }
     // A carriage return that belongs to the line's end is not counted.
     const length = this.#partial.length + piece.length - (endsWithReturn(piece) ? 1 : 0);
     if (length > this.#maxBytes) {
       this.#isSkipping = true;
+      this.#tail = endOf(nothing, piece);
+      const [first = piece] = this.#partial.all;
+      const head = Buffer.from(first.subarray(0, maxHeadBytes));
       this.#forget();
-      lines.push({ kind: "too_long", maxBytes: this.#maxBytes });
+      lines.push({ kind: "too_long", maxBytes: this.#maxBytes, head });
     } else {
       this.#partial.append(piece);
     }
@@ -244,6 +260,11 @@ export class LineSplitter {
   #forget(): void {
     this.#partial = new Pieces();
   }
+}
+
+/** The last bytes of two pieces. */
+function endOf(before: Uint8Array, piece: Uint8Array): Uint8Array {
+  return Buffer.concat([before, piece.subarray(-maxTailBytes)]).subarray(-maxTailBytes);
 }
 
 function endsWithReturn(bytes: Uint8Array): boolean {

@@ -6,6 +6,7 @@ import { ClosedError } from "../errors/closed-error.ts";
 import { RpcError } from "../errors/rpc-error.ts";
 import { toOneLine } from "../json/one-line.ts";
 import type { RawJson } from "../json/raw.ts";
+import { findBrokenAnswer, findIdAtEnd } from "../jsonrpc/broken-answer.ts";
 import type { Channel, Incoming, Invalid } from "../jsonrpc/channel.ts";
 import { type Message, encodeMessage } from "../jsonrpc/message.ts";
 import { parseMessage, parsePieced } from "../jsonrpc/parse.ts";
@@ -76,7 +77,9 @@ function toIncoming(line: InputLine, options: Parameters<typeof parseMessage>[1]
     case "pieced":
       return parsePieced(line.bytes, options);
     case "too_long":
-      return refuseTooLong(line.maxBytes);
+      return { ...refuseTooLong(line.maxBytes), answer: findBrokenAnswer(line.head) };
+    case "skipped":
+      return { ...refuseTooLong(line.maxBytes), isAnswerable: false, answer: findIdAtEnd(line.tail) };
   }
 }
 

@@ -36,6 +36,14 @@ describe("a failure on the way to a server", () => {
     ["a fault of the server", new HttpError(500, url, secret), "failed", "outcome_unknown"],
     ["a refusal", new HttpError(401, url, secret), "failed", "answered"],
     [
+      "a page",
+      new RpcError("rpc.other", `${url} answered 200 with a web page`, {
+        cause: new HttpError(200, url, secret),
+      }),
+      "failed",
+      "outcome_unknown",
+    ],
+    [
       "what it says of our envelope",
       new RpcError("rpc.invalid_request", "bad envelope"),
       "failed",

@@ -28,10 +28,7 @@ export function toUpstreamError(server: string, error: unknown, hide: Hide = (te
     // The one error of a server that is about our caller, and that our own server has to recognise.
     if (error.rpcCode === rpcCodes["rpc.missing_capability"])
       return new RpcError("rpc.missing_capability", error.message, { data: error.data, cause: error });
-    if (error.rpcCode === 0) {
-      const text = `${server} answered with something that makes no sense: ${error.message}.`;
-      return failed("failed", text, "answered");
-    }
+    if (error.rpcCode === 0) return failed("failed", hide(noSense(server, error)), "outcome_unknown");
     if (!hopCodes.has(error.rpcCode)) return hideIn(error, hide);
     const text = `${server} refused the request: ${error.message}`;
     return failed("failed", text, "answered");
@@ -60,6 +57,17 @@ export function toUpstreamError(server: string, error: unknown, hide: Hide = (te
   }
   if (error instanceof AbortedError) return error.cause ?? error;
   return error;
+}
+
+/** The message of an error about a page names the address. */
+function noSense(server: string, { message, cause }: RpcError): string {
+  const what =
+    cause instanceof HttpError ? `HTTP status ${cause.status} and no MCP message.` : toSentence(message);
+  return `${server} answered with something that makes no sense: ${what} Whether the call was carried out is unknown.`;
+}
+
+function toSentence(text: string): string {
+  return text.endsWith(".") ? text : `${text}.`;
 }
 
 /** Takes secrets out of a text. */

@@ -188,6 +188,11 @@ export function createHttpLink(url: URL, options: HttpLinkOptions): Link {
         const { code, message, data } = response.error;
         const cause = status === 200 ? undefined : httpErrorOf(status, url, reader.whole.body);
         throw new RpcError("rpc.other", message, { rpcCode: code, data: data?.value, cause });
+      } catch (error) {
+        const isProbe = method === "initialize" || method === "server/discover";
+        if (!isProbe && error instanceof RpcError && error.rpcCode === 0)
+          onWarning?.(`The server sent an answer that cannot be read: ${error.message}`);
+        throw error;
       } finally {
         stop.offAbort(onAbort);
         const reason = new DOMException("The request is over", "AbortError");

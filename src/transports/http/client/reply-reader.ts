@@ -1,7 +1,8 @@
 import type { IncomingHttpHeaders } from "node:http";
 import { type Clock, sleep } from "../../../async/clock.ts";
 import type { LeakyBucket } from "../../../async/leaky-bucket.ts";
-import type { Batch, Incoming } from "../../../jsonrpc/channel.ts";
+import { RpcError } from "../../../errors/rpc-error.ts";
+import type { Batch, Incoming, Invalid } from "../../../jsonrpc/channel.ts";
 import type { RequestId, Response } from "../../../jsonrpc/message.ts";
 import { parseMessage } from "../../../jsonrpc/parse.ts";
 import { messageShape } from "../../../mcp/shape.ts";
@@ -88,6 +89,7 @@ export class ReplyReader implements ReplySink {
         const isResponse = message.kind === "result" || message.kind === "error";
         if (isResponse && message.id !== undefined && message.id === this.#options.id) this.answer = message;
         else costMs += costOf(message, () => false);
+        if (message.kind === "invalid") this.#refuse(message);
         if (!isResponse) busy = this.#options.take(message) ?? busy;
       }
       if (this.answer !== undefined) return true;
@@ -100,6 +102,13 @@ export class ReplyReader implements ReplySink {
     if (waitMs > 0 || busy !== undefined)
       return Promise.all([busy, sleep(waitMs, clock, signal).catch(() => {})]).then(() => {});
     return isAll ? false : this.chunk(noBytes);
+  }
+
+  /** Throws for an answer that cannot be read: there will be no other. */
+  #refuse({ answer, error }: Invalid): void {
+    const { id } = this.#options;
+    if (id !== undefined && answer !== undefined && (answer.id ?? id) === id)
+      throw new RpcError("rpc.other", error.message, { cause: error });
   }
 
   /** Another response is to come. */

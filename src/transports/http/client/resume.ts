@@ -112,6 +112,8 @@ function toAnswer(way: HttpWay, reader: ReplyReader, id: RequestId): Response {
   if (status === 401 || status === 403) throw httpErrorOf(status, way.url, reader.whole.body);
   // An error without an id is about the only request there was.
   if (message.kind === "error" && (isForUs || message.id === undefined)) return message;
+  if (status < 300 && message.kind === "invalid" && message.answer !== undefined)
+    throw new RpcError("rpc.other", message.error.message, { cause: message.error });
   if (status < 300) throw notMcp(way, reader.whole);
   throw httpErrorOf(status, way.url, reader.whole.body);
 }

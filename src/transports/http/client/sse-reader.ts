@@ -158,7 +158,7 @@ export class SseReader {
     if ((this.#data?.length ?? 0) + lineBytes <= this.#maxEventBytes) return;
     this.#data = undefined;
     this.#line = new Pieces();
-    throw new RpcError("rpc.internal", `The server sent an event of more than ${this.#maxEventBytes} bytes`);
+    throw new RpcError("rpc.other", `The server sent an event of more than ${this.#maxEventBytes} bytes`);
   }
 }
 

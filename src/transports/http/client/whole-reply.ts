@@ -28,7 +28,7 @@ export class WholeReply implements ReplySink {
   chunk(bytes: Uint8Array): boolean {
     this.#length += bytes.length;
     if (this.#length > this.#maxBytes)
-      throw new RpcError("rpc.internal", `The server answered with more than ${this.#maxBytes} bytes`);
+      throw new RpcError("rpc.other", `The server answered with more than ${this.#maxBytes} bytes`);
     this.#chunks.push(bytes);
     return false;
   }
