@@ -1,4 +1,7 @@
+import * as fc from "fast-check";
 import { expect, test } from "vitest";
+import { runs } from "../../test/support/runs.ts";
+import { createGlobs, type NameTest } from "../middleware/glob.ts";
 import { toAgreedPart } from "./agreed-part.ts";
 import type { GatewayConfig } from "./config/config.ts";
 import { parseConfigValue } from "./config/parse-config.ts";
@@ -94,6 +97,13 @@ const hostile: readonly (readonly [what: string, changes: Edit, waits: string])[
     }),
     "junctor.limits",
   ],
+  [
+    "such a limit where a tool has another",
+    ofGateway({
+      limits: { ...junctor.limits, tools: { "web__*": { callsPerMinute: 5, callTimeoutMs: 2000 } } },
+    }),
+    "junctor.limits",
+  ],
   ["no redaction", ofGateway({ redact: [] }), "junctor.redact"],
   ["an expression", ofGateway({ redact: [...junctor.redact, "/(a+)+$/"] }), "junctor.redact"],
 ];
@@ -166,4 +176,31 @@ test("of a long command the beginning is shown, and values of what is not used a
   const { config, waiting } = edit(ofServers({ long }));
   expect(waiting).toEqual([`long (new: sh ${"x".repeat(986)}… and 4015 characters more`]);
   expect(config.secrets).toEqual(agreed.secrets);
+});
+
+const plain = parse({ mcpServers });
+const glob = fc.string({ unit: fc.constantFrom("a", "b", "*", "?"), minLength: 1, maxLength: 4 });
+const name = fc.string({ unit: fc.constantFrom("a", "b"), maxLength: 5 });
+const rules = fc.record({ allow: fc.array(glob, { maxLength: 3 }), deny: fc.array(glob, { maxLength: 3 }) });
+
+test("no edit of globs lets a name pass that the agreed globs stop", () => {
+  const withRules = (given: {
+    readonly allow: readonly string[];
+    readonly deny: readonly string[];
+  }): GatewayConfig => ({
+    ...plain,
+    ...given,
+  });
+  const mayPass = ({ allow, deny }: GatewayConfig): NameTest =>
+    createGlobs(allow.length === 0 ? undefined : allow, deny);
+  fc.assert(
+    fc.property(rules, rules, fc.array(name, { minLength: 20 }), (one, other, names) => {
+      const before = withRules(one);
+      const next = withRules(other);
+      const { config, waiting } = toAgreedPart(next, before);
+      for (const each of names) if (mayPass(config)(each)) expect(mayPass(before)(each)).toBe(true);
+      if (waiting.length === 0) expect([config.allow, config.deny]).toEqual([next.allow, next.deny]);
+    }),
+    { numRuns: runs(3000) },
+  );
 });

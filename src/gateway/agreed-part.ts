@@ -179,24 +179,24 @@ function isWithin(
   { tools = {}, ...next }: GatewayConfig["limits"],
   agreed: GatewayConfig["limits"],
 ): boolean {
-  const own = new Map(Object.entries(agreed.tools ?? {}));
+  const { tools: agreedTools = {}, ...general } = agreed;
+  const own = new Map(Object.entries(agreedTools));
   const given = new Map(Object.entries(tools));
   // The time limit of a tool counts instead of the general one.
   const added = [...given]
-    .filter(([glob]) => !own.has(glob))
+    .filter(([glob]) => own.get(glob)?.callTimeoutMs === undefined)
     .map(([, { callTimeoutMs = 0 }]) => callTimeoutMs);
   return (
-    isLower(next, agreed) &&
+    isLower(next, general) &&
     [...own].every(([glob, limits]) => isLower(given.get(glob) ?? {}, limits)) &&
     added.every((ms) => ms <= (agreed.callTimeoutMs ?? Infinity))
   );
 }
 
+/** Whether the one has each limit of the other, and no higher. */
 function isLower(one: CallLimits, other: CallLimits): boolean {
-  return (
-    (one.callsPerMinute ?? Infinity) <= (other.callsPerMinute ?? Infinity) &&
-    (one.callTimeoutMs ?? Infinity) <= (other.callTimeoutMs ?? Infinity)
-  );
+  const keys = Object.keys(other) as (keyof CallLimits)[];
+  return keys.every((key) => (one[key] ?? Infinity) <= (other[key] ?? Infinity));
 }
 
 const isIn =
