@@ -7,6 +7,7 @@
 //   --replay N     runs one seed of the simulation and prints its steps
 //   --list         names of the rows
 //   --page         writes the page from the figures there are, and runs nothing
+//   --merge FILE   the same, with the rows of another reliability.json in place of the earlier ones
 
 import { spawnSync } from "node:child_process";
 import { existsSync, readFileSync, writeFileSync } from "node:fs";
@@ -23,6 +24,7 @@ const { values } = parseArgs({
     short: { type: "boolean", default: false },
     list: { type: "boolean", default: false },
     page: { type: "boolean", default: false },
+    merge: { type: "string", multiple: true, default: [] },
     only: { type: "string" },
     replay: { type: "string" },
     seed: { type: "string", default: String(Date.now() % 2 ** 31) },
@@ -43,8 +45,10 @@ process.exitCode = await main();
 
 async function main() {
   if (values.list) console.log(names.join("\n"));
-  if (values.page) write({});
-  if (values.list || values.page) return 0;
+  const merged = values.merge.map((file) => JSON.parse(readFileSync(file, "utf8")).rows);
+  const isWritten = values.page || merged.length > 0;
+  if (isWritten) write(Object.assign({}, ...merged));
+  if (values.list || isWritten) return 0;
   process.on("exit", removeBundle);
   for (const signal of ["SIGINT", "SIGTERM"]) process.once(signal, () => process.exit(130));
   await bundle();
