@@ -21,6 +21,8 @@ const maxGrown = 256 * 2 ** 20;
 
 async function run(scale: Scale): Promise<readonly Line[]> {
   const isFull = scale === "full";
+  // A short slice on a busy machine says less.
+  const maxRatio = isFull ? 2 : 4;
   const options = isFull
     ? { rounds: 3, callsPerSlice: 600, isCalled: true }
     : { rounds: 1, callsPerSlice: 200, isCalled: true };
@@ -31,7 +33,7 @@ async function run(scale: Scale): Promise<readonly Line[]> {
       const line = {
         what: `${what}, ${transport === "http" ? "over HTTP" : "on stdio"}`,
         count: "1 server",
-        bound: "p99 of the good servers within 2 times, others' failures 0, memory grows by at most 256 MB",
+        bound: `p99 of the good servers within ${maxRatio} times, others' failures 0, memory grows by at most 256 MB`,
       };
       lines.push(
         await attempt(line, async () => {
@@ -46,7 +48,7 @@ async function run(scale: Scale): Promise<readonly Line[]> {
               figure:
                 `${ratio.toFixed(2)} times (p99 ${withoutMs.toFixed(2)} ms, beside it ${besideMs.toFixed(2)} ms of processor time; ` +
                 `median ${medianMs.toFixed(1)} ms by the clock), ${failures} failures, memory grew by ${toMegabytes(grownBytes)}`,
-              isMet: ratio < 2 && failures === 0 && grownBytes <= maxGrown,
+              isMet: ratio < maxRatio && failures === 0 && grownBytes <= maxGrown,
             };
           } finally {
             end();

@@ -22,6 +22,7 @@ async function runSeeds(first: number, count: number): Promise<Tally> {
     tally.calls += calls;
     tally.results += results;
     tally.kills += kills;
+    if (tally.seeds % 10_000 === 0) console.log(`     simulation: ${tally.seeds} of ${count} seeds`);
     if (faults.length > 0) {
       failed.push({ seed: each, faults });
       console.log(`seed ${each}: ${faults[0]}`);
@@ -30,10 +31,11 @@ async function runSeeds(first: number, count: number): Promise<Tally> {
   return { ...tally, failed };
 }
 
-/** Half of the seeds in a process of its own, because the machine has two cores. */
+/** A part of the seeds in a process of its own, because the machine has two cores. With much room for what is short-lived. */
 function runElsewhere(first: number, count: number): Promise<Tally> {
   const child = fork(process.argv[1]!, ["simulation", `${first}+${count}`], {
     stdio: ["ignore", "inherit", "inherit", "ipc"],
+    execArgv: ["--max-semi-space-size=64"],
   });
   return new Promise((resolve, reject) => {
     child.once("message", (tally) => resolve((tally as { readonly lines: Tally }).lines));

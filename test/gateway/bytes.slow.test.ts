@@ -171,7 +171,7 @@ test("the upstreams are of both eras, on pipes and over HTTP", () => {
 
 test(
   `${documents} random documents go through four upstreams, and come back, byte for byte (seed ${seed})`,
-  { timeout: 600_000 },
+  { timeout: 900_000 },
   async () => {
     const startedAt = performance.now();
     const all = parcels(documents, seed);

@@ -166,7 +166,7 @@ function textOf(message: Message | undefined): string | undefined {
 
 test(
   `${clients} clients of both eras, all with id 1 and token 1, make ${calls} calls through a gateway: none astray, none hung`,
-  { timeout: 600_000 },
+  { timeout: 900_000 },
   async () => {
     const listener = await listenToGateway();
     const storm = Array.from({ length: clients }, (_, index) => new StormClient(listener.port, index));

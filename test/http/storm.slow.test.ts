@@ -123,7 +123,7 @@ function textOf(message: Message | undefined): string | undefined {
 
 test(
   `${clients} clients of both eras, all with id 1, make ${calls} calls: none astray, none hung`,
-  { timeout: 300_000 },
+  { timeout: 900_000 },
   async () => {
     await using listener = await listenToStorm();
     const storm = Array.from({ length: clients }, (_, index) => new StormClient(listener.port, index));
