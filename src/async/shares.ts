@@ -98,6 +98,14 @@ export class Shares<Owner = unknown> {
     if (known.held <= 0 && isForgotten) this.#owners.delete(owner);
   }
 
+  /** Whether an owner holds something, and no less than the average of all that do. */
+  isGreedy(owner: Owner): boolean {
+    const held = this.heldBy(owner);
+    let owners = 0;
+    for (const each of this.#owners.values()) if (each.held > 0) owners++;
+    return held > 0 && held * owners >= this.#held;
+  }
+
   /** The owner that holds most. */
   greediest(): Owner | undefined {
     let greediest: Owner | undefined;

@@ -8,17 +8,9 @@ import type { Message } from "../../../jsonrpc/message.ts";
 import { parseMessage } from "../../../jsonrpc/parse.ts";
 import { messageShape } from "../../../mcp/shape.ts";
 import { serveChannel } from "../../serve-channel.ts";
-import { type Endpoint, refuseGreedy } from "../server/endpoint.ts";
+import { type Endpoint, refuseGreedy, refuseNew } from "../server/endpoint.ts";
 import { type Admission, type Admitted, ownerOf } from "../server/guard.ts";
-import {
-  type FrameSink,
-  refuse,
-  refuseStopping,
-  sendError,
-  sseHeaders,
-  toData,
-  toFrame,
-} from "../server/reply.ts";
+import { type FrameSink, refuse, sendError, sseHeaders, toData, toFrame } from "../server/reply.ts";
 
 interface SseConversation {
   readonly caller: string | undefined;
@@ -58,7 +50,7 @@ export function createHttpSse(endpoint: Endpoint, messagesPath: string, maxConve
     open: async (admission) => {
       const { reply, caller } = admission;
       const owner = ownerOf(admission);
-      if (endpoint.isDraining) return refuseStopping(reply);
+      if (refuseNew(admission, endpoint)) return;
       const refusal = shares.refusal(owner) ?? endpoint.admissions.refusal({ owner, isStream: true });
       if (refusal !== undefined) return refuseGreedy(admission, refusal, endpoint);
       shares.add(owner);
@@ -72,6 +64,7 @@ export function createHttpSse(endpoint: Endpoint, messagesPath: string, maxConve
         caller,
         owner,
         isStream: true,
+        cut: (reason) => sink.cut(reason),
         revoke: () => {
           sink.end();
           inbox.close();
@@ -92,10 +85,11 @@ export function createHttpSse(endpoint: Endpoint, messagesPath: string, maxConve
         conversations.delete(id);
       }
     },
-    post: async (body, { http, reply, caller }) => {
-      const id = http.query.get("sessionId");
-      if (id === null) return refuse(reply, 400, "The query parameter sessionId is missing");
-      const conversation = conversations.get(id);
+    post: async (body, admission) => {
+      const { http, reply, caller } = admission;
+      const sessionId = http.query.get("sessionId");
+      if (sessionId === null) return refuse(reply, 400, "The query parameter sessionId is missing");
+      const conversation = conversations.get(sessionId);
       if (conversation === undefined || conversation.caller !== caller || conversation.inbox.isClosed) {
         return refuse(reply, 404, "Session not found; open the stream again");
       }
@@ -105,9 +99,8 @@ export function createHttpSse(endpoint: Endpoint, messagesPath: string, maxConve
       if (conversation.waiting >= maxWaiting) {
         return sendError(reply, 503, new RpcError("rpc.internal", "Too many messages wait; try again later"));
       }
-      if (endpoint.isDraining && hasRequest(incoming)) {
-        return refuseStopping(reply, incoming.kind === "request" ? incoming.id : undefined);
-      }
+      const id = incoming.kind === "request" ? incoming.id : undefined;
+      if (hasRequest(incoming) && refuseNew(admission, endpoint, id)) return;
       conversation.waiting++;
       await conversation.inbox.push([incoming]);
       conversation.waiting--;

@@ -12,6 +12,7 @@ import { type Handshake, sessionHeader } from "../../../mcp/session.ts";
 import { type Endpoint, refuseGreedy } from "../server/endpoint.ts";
 import { type Admission, type Admitted, ownerOf } from "../server/guard.ts";
 import {
+  type FrameSink,
   type HttpHeaders,
   type Reply,
   parseAccept,
@@ -114,10 +115,12 @@ export async function serveGet(admission: Admission, live: LiveSession, endpoint
   if (lastEventId !== undefined) return resume(lastEventId, reply, live, endpoint);
   if (live.standalone?.isConnected === true)
     return refuse(reply, 409, "This session has a stream open already");
+  let sink: FrameSink | undefined;
   const admitted: Admitted = {
     caller: live.caller,
     owner: live.owner,
     isStream: true,
+    cut: (reason) => sink?.cut(reason),
   };
   const refusal = endpoint.admissions.refusal(admitted);
   if (refusal !== undefined) return refuseGreedy(admission, refusal, endpoint);
@@ -130,13 +133,11 @@ export async function serveGet(admission: Admission, live: LiveSession, endpoint
   );
   live.standalone = stream;
   const number = endpoint.admissions.add(admitted);
-  await stream.open(
-    endpoint.openSink(reply, streamHeaders(live), () => {
-      endpoint.admissions.delete(number);
-      live.usedAt = endpoint.clock.now(); // It has as long to come back as if it had just been here.
-    }),
-    live.session.handshake.revision === "2025-11-25" ? endpoint.retryMs : undefined,
-  );
+  sink = endpoint.openSink(reply, streamHeaders(live), () => {
+    endpoint.admissions.delete(number);
+    live.usedAt = endpoint.clock.now(); // It has as long to come back as if it had just been here.
+  });
+  await stream.open(sink, live.session.handshake.revision === "2025-11-25" ? endpoint.retryMs : undefined);
   flushAnnouncements(live, endpoint);
 }
 

@@ -1,16 +1,18 @@
 import type { Clock } from "../../../async/clock.ts";
 import { Numbered } from "../../../async/numbered.ts";
-import type { RpcError } from "../../../errors/rpc-error.ts";
+import { RpcError } from "../../../errors/rpc-error.ts";
 import { encodeMessage, type RequestId } from "../../../jsonrpc/message.ts";
 import type { Server } from "../../../mcp/server.ts";
 import type { EventStore } from "../legacy/event-store.ts";
 import type { ResumableStream } from "../legacy/resumable-stream.ts";
 import type { SessionTable } from "../legacy/session-table.ts";
 import { type Admission, type Admissions, ownerOf } from "./guard.ts";
+import type { Shortage } from "./memory-watch.ts";
 import {
   type FrameSink,
   type HttpHeaders,
   keepAliveFrame,
+  refuseStopping,
   type Reply,
   sendJson,
   toErrorResponse,
@@ -33,6 +35,8 @@ export interface Endpoint {
   readonly maxBodyBytes: number;
   /** Whether the endpoint is stopping: calls that run may finish, and no call begins. */
   readonly isDraining: boolean;
+  /** Whether memory is short, and for whom. */
+  readonly shortage: Shortage;
   /** Starts an event stream and keeps it alive. Calls back when it ended, was cut, or the client is gone. */
   openSink(reply: Reply, headers: HttpHeaders, onClosed?: () => void): FrameSink;
   /** Ends a stream and drops what is stored of it. */
@@ -40,6 +44,20 @@ export interface Endpoint {
   readonly onWarning: OnWarning;
   /** Tells of a caller that was refused because it holds too much, now and then. */
   onRefused(owner: string | undefined, error: RpcError): void;
+}
+
+/** Refuses a request that would begin something, while the endpoint stops or memory is short; false when it may begin. */
+export function refuseNew(admission: Admission, endpoint: Endpoint, id?: RequestId): boolean {
+  if (endpoint.isDraining) {
+    refuseStopping(admission.reply, id);
+    return true;
+  }
+  if (endpoint.shortage === 0) return false;
+  if (endpoint.shortage === 1 && !endpoint.admissions.isGreedy(ownerOf(admission))) return false;
+  const data = { code: "rpc.overloaded", delivery: "not_sent", retryAfterMs: 1000 };
+  const text = "The server has too little memory left; try again later, or elsewhere";
+  refuseGreedy(admission, new RpcError("rpc.overloaded", text, { data }), endpoint, id);
+  return true;
 }
 
 /** Refuses a request because its caller, or all callers, hold too much already. */

@@ -99,7 +99,12 @@ export interface Admitted {
   revoke?(): void;
   /** Answers a call that is still underway, because the server stops. Streams and sessions end by themselves. */
   giveUp?(): void;
+  /** Ends a stream without a proper end, so that its client comes back later. */
+  cut?(reason: string): void;
 }
+
+/** Each call may take much memory: it is looked at after so many, besides from time to time. */
+const lookEvery = 16;
 
 /** Most calls underway, and most streams that stay open, for all callers. */
 const maxCalls = 16_384;
@@ -115,6 +120,9 @@ export class Admissions {
   /** Logical time of each caller's last key revocation. Grows with the number of keys that were ever revoked. */
   readonly #revoked = new Map<string | undefined, number>();
   #turn = 0;
+  #added = 0;
+  /** Called after every few calls and streams that were added. */
+  onMany: () => void = () => {};
 
   constructor({ calls = 4096, streams }: CallerLimits = {}) {
     this.#calls = new Shares({ what: "calls underway", total: maxCalls, each: calls });
@@ -140,6 +148,7 @@ export class Admissions {
 
   /** Adds work, and returns the number to delete it by. */
   add(admitted: Admitted): number {
+    if (++this.#added % lookEvery === 0) this.onMany();
     (admitted.isStream ? this.#streams : this.#calls).add(admitted.owner);
     return this.#open.add(admitted);
   }
@@ -149,6 +158,18 @@ export class Admissions {
     if (admitted === undefined) return;
     this.#open.delete(number);
     (admitted.isStream ? this.#streams : this.#calls).give(admitted.owner);
+  }
+
+  /** Whether an owner has at least as many calls underway as others have on average. */
+  isGreedy(owner: string | undefined): boolean {
+    return this.#calls.isGreedy(owner);
+  }
+
+  /** Cuts a tenth of the streams of the owner that has most. */
+  cutStreams(reason: string): void {
+    const owner = this.#streams.greediest();
+    const streams = this.#open.values().filter((each) => each.isStream === true && each.owner === owner);
+    for (const stream of streams.slice(0, Math.ceil(streams.length / 10))) stream.cut?.(reason);
   }
 
   /** Answers every call that is underway. */

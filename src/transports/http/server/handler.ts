@@ -25,6 +25,7 @@ import {
   createGuard,
   isPreflight,
 } from "./guard.ts";
+import type { Shortage } from "./memory-watch.ts";
 import { servePost, type WantedBody, wantJson } from "./post.ts";
 import { type HttpHeaders, type HttpRequest, refuse, refuseKey, type Reply, sendJson } from "./reply.ts";
 
@@ -75,6 +76,10 @@ export interface HttpHandler {
   handle(http: HttpRequest, reply: Reply): Routed;
   /** From now on `GET /health` says that we are leaving, and no call begins; those that run may finish. */
   drain(): void;
+  /** Sheds work while memory is short: refuses calls, and cuts streams of the caller with most. */
+  shed(shortage: Shortage): void;
+  /** Called after every few calls that began and did not end at once: a reason to look at the memory. */
+  onMany(look: () => void): void;
   /** Ends every stream and forgets every session. */
   close(): void;
 }
@@ -140,6 +145,13 @@ export function createHttpHandler(server: Server, options: HttpOptions = {}): Ht
       endpoint.isDraining = true;
       httpSse.drain();
     },
+    shed: (shortage) => {
+      endpoint.shortage = shortage;
+      if (shortage > 0) admissions.cutStreams("memory is short");
+    },
+    onMany: (look) => {
+      admissions.onMany = look;
+    },
     close: () => {
       stopHearing?.();
       admissions.giveUp();
@@ -153,11 +165,9 @@ export function createHttpHandler(server: Server, options: HttpOptions = {}): Ht
 const healthy = RawJson.fromText('{"status":"ok"}');
 const draining = RawJson.fromText('{"status":"draining"}');
 
-function createEndpoint(
-  server: Server,
-  options: HttpOptions,
-  keepAlive: KeepAlive,
-): Endpoint & { isDraining: boolean } {
+type Mutable<T> = { -readonly [Key in keyof T]: T[Key] };
+
+function createEndpoint(server: Server, options: HttpOptions, keepAlive: KeepAlive): Mutable<Endpoint> {
   const { onWarning = writeWarning, clock = systemClock } = options;
   const forget: Endpoint["forget"] = (stream) => {
     const failed = (error: unknown): void => onWarning("The events of a stream were not dropped", error);
@@ -180,7 +190,7 @@ function createEndpoint(
     forget,
   });
   const refusals = new Repeats({ clock });
-  const endpoint: Endpoint & { isDraining: boolean } = {
+  const endpoint: Mutable<Endpoint> = {
     server,
     admissions: new Admissions(options.perCaller),
     sessions,
@@ -190,6 +200,7 @@ function createEndpoint(
     retryMs: options.retryMs ?? 1000,
     maxBodyBytes: options.maxBodyBytes ?? 4 * 1024 * 1024,
     isDraining: false,
+    shortage: 0,
     openSink: (reply, headers, onClosed) => {
       const sink = reply.stream(200, headers, () => {
         keepAlive.remove(number);
@@ -202,8 +213,9 @@ function createEndpoint(
     onWarning,
     onRefused: (owner, error) => {
       const times = refusals.note(`${owner} ${error.code}`);
-      if (times !== undefined)
-        onWarning(`${owner ?? "A caller"} was refused, ${times} times by now: ${error.message}`);
+      if (times === undefined) return;
+      const often = times === 1 ? "" : ` ${times} more times`;
+      onWarning(`${owner ?? "A caller"} was refused${often}: ${error.message}`);
     },
   };
   return endpoint;

@@ -120,6 +120,10 @@ export class ModernCall implements WireContext, Admitted {
     this.cancellation.abort(new ClosedError("outcome_unknown", "the server stopped"));
   }
 
+  cut(reason: string): void {
+    this.#sink?.cut(reason);
+  }
+
   #answer(response: Response, status: number): Awaitable<void> {
     if (this.#state === "over") return;
     if (this.#sink === undefined && (this.#accepted.json || status !== 200)) {

@@ -22,6 +22,7 @@ import {
   type HttpOptions,
   writeWarning,
 } from "./handler.ts";
+import { watchMemory } from "./memory-watch.ts";
 import { NodeReply, NodeRequest, readNodeBody } from "./node-reply.ts";
 import { sendError, type SinkLimits } from "./reply.ts";
 import { Unread } from "./unread.ts";
@@ -41,6 +42,11 @@ export interface ListenHttpOptions extends HttpOptions {
   /** How long a client may take to send its whole request. */
   readonly requestTimeoutMs?: number;
   readonly maxConnections?: number;
+  /**
+   * How much memory this process may have, in bytes. Above 80 % of it, or of V8's limit for the heap, callers with many calls
+   * are refused with 503 and streams are cut; above 90 % every call is refused. The limit of the container, if there is one.
+   */
+  readonly maxMemoryBytes?: number;
   /** How long calls in flight may take when the listener is disposed. */
   readonly graceMs?: number;
 }
@@ -48,7 +54,7 @@ export interface ListenHttpOptions extends HttpOptions {
 const optionKeys: KeysOf<ListenHttpOptions> = {
   ...httpOptionKeys,
   ...keys(
-    "port maxBufferBytes maxUnreadBytes stallMs headersTimeoutMs requestTimeoutMs maxConnections graceMs",
+    "port maxBufferBytes maxUnreadBytes stallMs headersTimeoutMs requestTimeoutMs maxConnections maxMemoryBytes graceMs",
   ),
 };
 
@@ -105,6 +111,15 @@ export async function listenHttp(server: Server, options: ListenHttpOptions = {}
     listener.once("error", reject);
     listener.listen({ port, host, backlog: maxUnaccepted }, resolve);
   });
+  const { unread } = limits;
+  const memory = watchMemory({
+    maxBytes: options.maxMemoryBytes,
+    onLook: (shortage) => {
+      handler.shed(shortage);
+      if (shortage > 0) unread?.shrink(unread.bytes / 2);
+    },
+  });
+  handler.onMany(memory.look);
   const stop = async (): Promise<void> => {
     const startedAt = systemClock.now();
     const leftMs = (): number => Math.max(0, startedAt + graceMs - systemClock.now());
@@ -114,6 +129,7 @@ export async function listenHttp(server: Server, options: ListenHttpOptions = {}
     // Still listening: calls that wait for an answer to a question get it by a request of its own.
     await waitFor(untilIdle(activity), { ms: leftMs() });
     handler.close();
+    memory.stop();
     // The answers have yet to reach their readers.
     const sent = untilSent(activity, () => true);
     await waitFor(sent, { ms: Math.max(leftMs(), 500) });

@@ -16,7 +16,7 @@ import {
   sessionMissing,
   sessionNotFound,
 } from "../legacy/legacy.ts";
-import { type Endpoint, refuseGreedy, type Responses } from "./endpoint.ts";
+import { type Endpoint, refuseGreedy, refuseNew, type Responses } from "./endpoint.ts";
 import { type Admission, ownerOf } from "./guard.ts";
 import { ModernCall } from "./modern.ts";
 import {
@@ -27,7 +27,6 @@ import {
   parseAccept,
   refuse,
   refuseKey,
-  refuseStopping,
   sendError,
 } from "./reply.ts";
 
@@ -40,6 +39,8 @@ export interface WantedBody {
 /** Serves the body of a request that was let in. */
 type ServeBody = (body: Uint8Array, admission: Admission, endpoint: Endpoint) => Awaitable<void>;
 
+const smallBytes = 16 * 1024;
+
 /** Wants the body of a request, which must be JSON; undefined when the request was refused for saying that it is not. */
 export function wantJson(admission: Admission, endpoint: Endpoint, serve: ServeBody): WantedBody | undefined {
   const { http, reply } = admission;
@@ -48,6 +49,9 @@ export function wantJson(admission: Admission, endpoint: Endpoint, serve: ServeB
     return undefined;
   }
   const { maxBodyBytes } = endpoint;
+  // A large body is not even read while memory is short; a small one may cancel something.
+  const isSmall = endpoint.shortage === 0 || Number(http.header("content-length") ?? Infinity) <= smallBytes;
+  if (!isSmall && refuseNew(admission, endpoint)) return undefined;
   return {
     maxBytes: maxBodyBytes,
     take: (body) => {
@@ -111,7 +115,7 @@ function serveSingle(
     }
     return reply.send(202, {});
   }
-  if (endpoint.isDraining) return refuseStopping(reply, message.id);
+  if ((endpoint.isDraining || endpoint.shortage > 0) && refuseNew(admission, endpoint, message.id)) return;
   if (era.kind === "modern") return new ModernCall(era, accepted, admission, endpoint).serve(message);
   if (live === undefined) return serveInitialize(message, admission, endpoint);
   if (message.method === "initialize")
@@ -132,7 +136,7 @@ async function serveOther(
   if (live === undefined) return;
   if (incoming.kind === "batch") {
     const isNew = incoming.items.some((item) => item.kind === "request");
-    if (isNew && endpoint.isDraining) return refuseStopping(reply);
+    if (isNew && refuseNew(admission, endpoint)) return;
     return serveBatch(incoming, reply, new CallStream(live, accepted, reply, endpoint));
   }
   live.asks.answered(incoming);

@@ -1,0 +1,55 @@
+import { totalmem } from "node:os";
+import { getHeapStatistics } from "node:v8";
+
+/** 0: there is enough memory. 1: greedy callers are refused. 2: every new call is refused. */
+export type Shortage = 0 | 1 | 2;
+
+interface MemoryWatchOptions {
+  /** How many bytes this process may have; without a number, as much as the system gives it. */
+  readonly maxBytes: number | undefined;
+  /** Told at each look while memory is short, and once when it no longer is. */
+  readonly onLook: (shortage: Shortage) => void;
+}
+
+/** Looks at the memory of this process, so that it sheds work before the system ends it. */
+export interface MemoryWatch {
+  /** Looks now, as it does five times a second. */
+  look(): void;
+  stop(): void;
+}
+
+const lookEveryMs = 200;
+/** The parts of what there is from which on memory is short. Garbage counts until it is collected. */
+const shortPart = 0.8;
+const criticalPart = 0.9;
+
+/** Memory is short by the heap, which V8 ends the process for, or by all of it, where there is a limit. */
+export function watchMemory({ maxBytes, onLook }: MemoryWatchOptions): MemoryWatch {
+  const heapLimit = getHeapStatistics().heap_size_limit;
+  const limit = maxBytes ?? constrainedBytes();
+  let last: Shortage = 0;
+  const tell = (part: number): void => {
+    const shortage = part < shortPart ? 0 : part < criticalPart ? 1 : 2;
+    if (shortage !== 0 || last !== 0) onLook(shortage);
+    last = shortage;
+  };
+  const heapPart = (): number => getHeapStatistics().used_heap_size / heapLimit;
+  const timer = setInterval(() => {
+    tell(Math.max(heapPart(), limit === undefined ? 0 : process.memoryUsage.rss() / limit));
+  }, lookEveryMs);
+  timer.unref();
+  return {
+    // Between two looks at everything, only a heap that is fuller than it was says something new.
+    look: () => {
+      const part = heapPart();
+      if (part >= shortPart) tell(part);
+    },
+    stop: () => clearInterval(timer),
+  };
+}
+
+/** The limit of the container this process runs in, if there is one. */
+function constrainedBytes(): number | undefined {
+  const bytes = process.constrainedMemory?.() ?? 0;
+  return bytes > 0 && bytes < totalmem() ? bytes : undefined;
+}
