@@ -51,7 +51,7 @@ function toSandboxed(server: ChildCommand, sandbox: SandboxConfig): ChildCommand
     command,
     ...args,
   ];
-  return { command: "bwrap", args: flags, env };
+  return { command: locate("bwrap"), args: flags, env };
 }
 
 /** What is in every sandbox. The root comes first, because what is mounted later hides what was mounted before. */
@@ -90,7 +90,7 @@ function toLimits({ memoryMb, processes }: SandboxConfig): readonly string[] {
   if (memoryMb === undefined && processes === undefined) return [];
   const memory = memoryMb === undefined ? [] : [`--data=${memoryMb * 1024 * 1024}`];
   const tasks = processes === undefined ? [] : [`--nproc=${processes}`];
-  return ["prlimit", ...memory, ...tasks, "--"];
+  return [locate("prlimit"), ...memory, ...tasks, "--"];
 }
 
 /** The file of a program that is not among those of the system, and the file it leads to. */
@@ -102,6 +102,11 @@ function findProgram(command: string, path: string): readonly string[] {
   if (found === undefined) return [];
   const files = [...new Set([found, realpathSync(found)])];
   return files.filter((file) => !system.some((folder) => isWithin(file, folder)));
+}
+
+/** A program of the system, wherever PATH leads first: a server may be allowed to write to a folder of PATH. */
+function locate(name: string): string {
+  return ["/usr/bin", "/bin"].map((folder) => join(folder, name)).find(isExecutable) ?? name;
 }
 
 function isExecutable(path: string): boolean {
@@ -118,21 +123,26 @@ function isWithin(path: string, folder: string): boolean {
   return path === folder || path.startsWith(folder.endsWith(sep) ? folder : `${folder}${sep}`);
 }
 
-let probed: { readonly problem: string | undefined; readonly takesSizes: boolean } | undefined;
+interface Probe {
+  readonly problem: string | undefined;
+  readonly takesSizes: boolean;
+}
 
-/** Why a sandbox cannot be made on this machine; undefined when it can. Tried once for each process. */
+let probed: Probe | undefined;
+let hasPrlimit: boolean | undefined;
+
+/** Why a sandbox cannot be made on this machine; undefined when it can. Programs are tried once for each process. */
 export function findSandboxProblem(sandbox: SandboxConfig): string | undefined {
-  const problem = probe().problem;
-  if (problem !== undefined) return problem;
-  const isLimited = toLimits(sandbox).length > 0;
-  if (isLimited && spawnSync("prlimit", ["--version"]).status !== 0)
-    return "its sandbox has limits, which need the program prlimit: install util-linux, or remove memoryMb and processes";
-  return undefined;
+  const { problem } = probe();
+  if (problem !== undefined || toLimits(sandbox).length === 0) return problem;
+  hasPrlimit ??= spawnSync(locate("prlimit"), ["--version"]).status === 0;
+  if (hasPrlimit) return undefined;
+  return "its sandbox has limits, which need the program prlimit: install util-linux, or remove memoryMb and processes";
 }
 
 const sizeFlags = (): readonly string[] => (probe().takesSizes ? ["--size", String(scratchBytes)] : []);
 
-function probe(): NonNullable<typeof probed> {
+function probe(): Probe {
   probed ??= process.platform === "linux" ? tryBwrap() : { problem: notLinux, takesSizes: false };
   return probed;
 }
@@ -141,10 +151,10 @@ const advice = "or remove its sandbox from the config, if it may run without one
 const notLinux = `its sandbox needs Linux: run it there, ${advice}`;
 
 /** Makes a sandbox with nothing in it. Versions before 0.7 have no sizes. */
-function tryBwrap(): NonNullable<typeof probed> {
+function tryBwrap(): Probe {
   const attempt = (sizes: string): ReturnType<typeof spawnSync> => {
     const flags = [...apart, ...`--ro-bind / / --proc /proc ${sizes}--tmpfs /tmp -- true`.split(" ")];
-    return spawnSync("bwrap", flags, {
+    return spawnSync(locate("bwrap"), flags, {
       stdio: ["ignore", "ignore", "pipe"],
       encoding: "utf8",
       timeout: 10_000,

@@ -79,7 +79,7 @@ describe.runIf(hasBwrap)("a server in a sandbox", () => {
     expect((await closed(setting))[0]).toMatch(/^(EROFS|EACCES)$/);
     const first = `fs.readFileSync("/proc/1/cmdline", "utf8").split("\\0")[0]`;
     const others = `fs.readdirSync("/proc").filter((name) => /^\\d+$/.test(name)).length`;
-    expect(await closed(first, `${others} < 5`)).toEqual(["bwrap", "true"]);
+    expect(await closed(first, `${others} < 5`)).toEqual([expect.stringMatching(/bwrap$/), "true"]);
 
     expect(await run("open", page.get)).toBe("hello");
     expect(await run("open", read(inFolder("hidden", "text")))).toBe("text of hidden");
@@ -105,7 +105,8 @@ describe.runIf(hasBwrap)("a server in a sandbox", () => {
 });
 
 test("a server is disabled, and not run, where no sandbox can be made", async () => {
-  vi.stubEnv("PATH", "/nowhere");
+  const spawnSync = (): object => ({ error: new Error("there is no such program") });
+  vi.doMock("node:child_process", async (load) => ({ ...(await load<object>()), spawnSync }));
   vi.resetModules();
   const { createGateway } = await import("../../src/gateway/gateway.ts");
   const script = `require("node:fs").writeFileSync(${JSON.stringify(inFolder("mark"))}, "")`;
