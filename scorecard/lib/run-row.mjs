@@ -20,15 +20,18 @@ export async function runRow(name, { scale, seed, limitMinutes }) {
     execArgv: ["--expose-gc", "--enable-source-maps"],
     stdio: ["ignore", "inherit", "pipe", "ipc"],
   });
+  const end = () => child.kill("SIGKILL");
+  process.once("exit", end);
   let stderr = "";
   child.stderr.setEncoding("utf8").on("data", (text) => (stderr = (stderr + text).slice(-4000)));
   let lines;
   child.on("message", (message) => (lines = message.lines));
   const family = new Set();
   const watch = setInterval(() => pidsOf({ pid: child.pid }).forEach((pid) => family.add(pid)), 1000);
-  const limit = setTimeout(() => child.kill("SIGKILL"), limitMinutes * 60_000);
+  const limit = setTimeout(end, limitMinutes * 60_000);
   const startedAt = performance.now();
   const [code, signal] = await new Promise((resolve) => child.once("close", (...how) => resolve(how)));
+  process.off("exit", end);
   clearInterval(watch);
   clearTimeout(limit);
   family.delete(child.pid);

@@ -37,6 +37,7 @@ function runElsewhere(first: number, count: number): Promise<Tally> {
     stdio: ["ignore", "inherit", "inherit", "ipc"],
     execArgv: ["--max-semi-space-size=64"],
   });
+  process.once("disconnect", () => child.kill("SIGKILL"));
   return new Promise((resolve, reject) => {
     child.once("message", (tally) => resolve((tally as { readonly lines: Tally }).lines));
     child.once("exit", (code) => reject(new Error(`a part of the simulation ended with ${code}`)));
