@@ -133,6 +133,7 @@ export {
 export type { Issue } from "./schema/issue.ts";
 export type { InferredInput, InferredOutput, JsonSchema, SchemaSource } from "./schema/schema.ts";
 export { withJsonSchema } from "./schema/standard-schema.ts";
+export type { ClientTask, StartedCall, TaskReport, TaskWait } from "./client/tasks.ts";
 export type { TaskOutcome, TaskProgress, TaskProvider, TaskState } from "./tools/task.ts";
 export type { Job, JobStatus } from "./tools/tasks/jobs.ts";
 export { createMemoryTasks, type MemoryTasks, type MemoryTasksOptions } from "./tools/tasks/memory-tasks.ts";

@@ -56,6 +56,11 @@ export interface ClientOptions {
   readonly validate?: boolean;
   /** Most rounds of questions in one call. */
   readonly maxRounds?: number;
+  /**
+   * Declares tasks to modern servers: a call of a tool may then become a task. `callTool` waits for its result all the same;
+   * `startTool` does not. False when left out.
+   */
+  readonly tasks?: boolean;
   readonly audit?: AuditOptions;
   /** Takes log messages that belong to no call. */
   readonly onLog?: (event: Extract<CallEvent, { kind: "log" }>) => void;
@@ -74,5 +79,5 @@ export interface ClientOptions {
 export const clientOptionKeys: KeysOf<ClientOptions> = {
   ...keys("clientInfo handlers relays reconnects onOpen onLost revision era eras timeoutMs maxTotalMs"),
   ...keys("connectTimeoutMs maxStartMs onListFault probeTimeoutMs validate maxRounds audit onLog"),
-  ...keys("onWarning clock signal"),
+  ...keys("onWarning clock signal tasks"),
 };

@@ -3,6 +3,7 @@ import { type Deadline, Deadlines } from "../async/deadline.ts";
 import { createAudit } from "../audit/audit.ts";
 import type { RawJson } from "../json/raw.ts";
 import type { Notification } from "../jsonrpc/message.ts";
+import { extensionIds } from "../mcp/extension.ts";
 import type { LinkEvents } from "../mcp/link.ts";
 import { everythingRelayable } from "../mcp/revision.ts";
 import type { Implementation, Prompt, Resource, ResourceTemplate, Tool, ToolResult } from "../mcp/types.ts";
@@ -23,6 +24,7 @@ import { type PlainRequest, createLists } from "./lists.ts";
 import { type OpenLink, negotiate } from "./negotiate.ts";
 import { Visits, answerBy, createOnBehalf, toSpec } from "./on-behalf.ts";
 import { type StreamedCall, streamCall } from "./stream-call.ts";
+import { type ClientTask, type StartedCall, createTasks } from "./tasks.ts";
 import { type CallOptions, createToolCalls, splitMeta } from "./tool-calls.ts";
 import { createToolCheck } from "./tool-check.ts";
 import { createWatcher } from "./watcher.ts";
@@ -43,6 +45,17 @@ export interface Client extends Provider, Reads, AsyncDisposable {
    * for await (const part of client.streamTool("countdown", { from: 3 })) console.log(part);
    */
   streamTool(name: string, args?: object, options?: CallOptions): StreamedCall;
+  /**
+   * Starts a call. One that becomes a task is not waited for; keep its `ref` to come back to it. That needs the option `tasks`,
+   * and a server that has tasks; any other call is complete.
+   *
+   * @example
+   * const started = await client.startTool("report");
+   * if (started.kind === "task") await save(started.task.ref);
+   */
+  startTool(name: string, args?: object, options?: CallOptions): Promise<StartedCall>;
+  /** A task by its `ref`, also one that another client started. */
+  task(ref: string): ClientTask;
   /** Whether there is at least one tool. */
   availableTools(): Promise<boolean>;
   listResources(): Promise<readonly Resource[]>;
@@ -72,6 +85,8 @@ export interface ClientWays {
 
 /** Eras found out by clients that were not told to keep them elsewhere. */
 const sharedEras = createEraCache();
+
+const ownExtensions = { [extensionIds.tasks]: {} };
 
 const defaultInfo: Implementation = { name: "junctor", version: packageVersion };
 
@@ -129,8 +144,10 @@ export async function createClient(ways: ClientWays, options: ClientOptions = {}
       signal,
     });
     // A modern server lists what the declared capabilities allow, and asks only the caller of a call: declare all of them.
-    const own = relays !== undefined && agreement.mode.kind === "modern" ? everythingRelayable : capabilities;
-    const speaker = { info: clientInfo, capabilities: own, clock };
+    const isModern = agreement.mode.kind === "modern";
+    const own = relays !== undefined && isModern ? everythingRelayable : capabilities;
+    const declared = isModern && options.tasks === true ? { ...own, extensions: ownExtensions } : own;
+    const speaker = { info: clientInfo, capabilities: declared, clock };
     conversation = createConversation(link, agreement, speaker, notified);
     return conversation;
   };
@@ -173,7 +190,10 @@ export async function createClient(ways: ClientWays, options: ClientOptions = {}
     },
   });
   const onBehalf = createOnBehalf({ deadlines, conversations, router, visits });
+  const tasks = createTasks({ send, deadlines, handlers, clock });
   const calls = createToolCalls({
+    tasks,
+    declaresTasks: options.tasks === true,
     forwarder: createForwarder({ conversations, onBehalf, lists, isHttp: ways.isHttp }),
     check: createToolCheck(onWarning),
     handlers,
@@ -212,6 +232,8 @@ export async function createClient(ways: ClientWays, options: ClientOptions = {}
     agreement: async () => (await conversations.get()).agreement,
     listTools: (context) => (context === undefined ? lists.tools.get() : waitFor(lists.tools.get(), context)),
     callTool: toCallTool(call, calls.forward),
+    startTool: (name, args = {}, given = {}) => calls.start(name, args, given),
+    task: (ref) => tasks.task(ref),
     streamTool: (name, args, given) => streamCall((observed) => call(name, args, observed), given),
     get cacheHints() {
       return lists.hints();

@@ -114,7 +114,9 @@ export function createReads({ facets, handlers, capabilities, maxRounds, clock }
     context: CallContext,
     attempt: (resumption: Resumption | undefined) => Promise<Outcome>,
   ): Promise<RawJson> =>
-    fulfil(attempt, (asks) => answerAll(asks, handlers, context.signal, clock), maxRounds);
+    fulfil(attempt, (asks) => answerAll(asks, handlers, context.signal, clock), maxRounds).then(
+      ({ result }) => result,
+    );
 
   return {
     readResource: async (uri, options = {}) => {

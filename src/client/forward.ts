@@ -9,11 +9,12 @@ import { encodeHeaderValue, mirroredParams } from "../mcp/mirrored-headers.ts";
 import { parseAsks } from "../mcp/question.ts";
 import type { Tool, ToolResult } from "../mcp/types.ts";
 import type { CallContext } from "../tools/context.ts";
-import type { Answers, Outcome, Resumption, ToolCall } from "../tools/provider.ts";
+import type { Answers, Outcome, Resumption, ToolCall, ToolOutcome } from "../tools/provider.ts";
 import type { RequestSpec } from "./conversation.ts";
 import { type Conversations, toNotSent } from "./conversations.ts";
 import type { Lists } from "./lists.ts";
 import type { OnBehalf } from "./on-behalf.ts";
+import { parseTask } from "./parse-result.ts";
 
 interface ForwarderOptions {
   readonly conversations: Pick<Conversations, "send" | "agreement">;
@@ -26,7 +27,13 @@ interface ForwarderOptions {
 export interface Forwarder {
   /** A call for another, who is asked what the server asks. */
   forward(call: ToolCall, context: CallContext): Promise<Outcome>;
-  round(call: ToolCall, tool: Tool | undefined, spec: RequestSpec): Promise<Outcome>;
+  /** One round of a call. `read` says what the answer means. */
+  round<T>(
+    call: ToolCall,
+    tool: Tool | undefined,
+    spec: RequestSpec,
+    read: (result: RawJson) => T,
+  ): Promise<T>;
   /** Whether headers repeat arguments, for which the tool's schema must be known. */
   isMirroring(): boolean;
   /** The definition of a tool. It is looked up before anything is sent for the call. */
@@ -56,13 +63,13 @@ export function createForwarder({ conversations, onBehalf, lists, isHttp }: Forw
   };
 
   /** A server that says the headers are wrong has another schema than we know: look again, once. */
-  const round: Forwarder["round"] = (call, tool, spec) =>
-    attempt(call, tool, spec).then(toRoundOutcome, async (error: unknown) => {
+  const round: Forwarder["round"] = (call, tool, spec, read) =>
+    attempt(call, tool, spec).then(read, async (error: unknown) => {
       if (!(error instanceof RpcError) || error.rpcCode !== rpcCodes["rpc.header_mismatch"]) throw error;
       lists.tools.invalidate();
       const renewed = await waitFor(lists.tools.get(), spec.stop);
       const known = renewed.find(({ name }) => name === call.name);
-      return toRoundOutcome(await attempt(call, known, spec));
+      return read(await attempt(call, known, spec));
     });
 
   return {
@@ -72,7 +79,9 @@ export function createForwarder({ conversations, onBehalf, lists, isHttp }: Forw
     forward: (call, context) =>
       onBehalf(context, call.name, (spec) => {
         const tool = isMirroring() ? findTool(call.name, spec.stop) : undefined;
-        return isPromise(tool) ? tool.then((found) => round(call, found, spec)) : round(call, tool, spec);
+        return isPromise(tool)
+          ? tool.then((found) => round(call, found, spec, toRoundOutcome))
+          : round(call, tool, spec, toRoundOutcome);
       }),
   };
 }
@@ -164,6 +173,12 @@ export function toRoundOutcome(result: RawJson): Outcome {
   const state = result.at("requestState")?.value;
   const asks = parseAsks(result.at("inputRequests"));
   return { kind: "input_required", asks, ...(state === undefined ? {} : { state }) };
+}
+
+/** The same for a call that declared tasks: to any other, a task is an error. */
+export function toOwnOutcome(result: RawJson): ToolOutcome {
+  if (result.textOf("resultType") !== '"task"') return toRoundOutcome(result);
+  return { kind: "task", task: parseTask(result) };
 }
 
 /** The type of a result. A missing `resultType` means complete; an unknown one is an error. */

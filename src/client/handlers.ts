@@ -6,7 +6,7 @@ import type { Request } from "../jsonrpc/message.ts";
 import { type AskParams, type Elicited, type Root, type Sampled, toAsk } from "../mcp/question.ts";
 import type { Ask, ClientCapabilities } from "../mcp/types.ts";
 import { defined } from "../options/defined.ts";
-import type { Answers, Outcome, Resumption } from "../tools/provider.ts";
+import type { Answers, InputRequired, Resumption, ToolOutcome } from "../tools/provider.ts";
 
 /** The answers of a client to the questions of servers, in either era. A handler that is left out is not declared. */
 export interface AskHandlers {
@@ -76,16 +76,16 @@ function notDeclared(method: string): RpcError {
 /** A server that asks nothing and is not done wants to be asked again later. */
 const pauseMs = 250;
 
-/** Makes a request again and again, each time with the answers to what the server asked, until it is complete. */
-export async function fulfil(
-  attempt: (resumption: Resumption | undefined) => Awaitable<Outcome>,
+/** Makes a request again and again, each time with the answers to what the server asked, until it asks nothing more. */
+export async function fulfil<T extends Exclude<ToolOutcome, InputRequired>>(
+  attempt: (resumption: Resumption | undefined) => Awaitable<T | InputRequired>,
   answer: (asks: { readonly [key: string]: Ask }) => Promise<Answers>,
   maxRounds: number,
-): Promise<RawJson> {
+): Promise<T> {
   let resumption: Resumption | undefined;
   for (let rounds = 0; rounds <= maxRounds; rounds++) {
     const outcome = await attempt(resumption);
-    if (outcome.kind === "complete") return outcome.result;
+    if (outcome.kind !== "input_required") return outcome;
     resumption = { answers: await answer(outcome.asks), state: outcome.state };
   }
   throw new RpcError("rpc.other", `The server asked more than ${maxRounds} times; giving up`);

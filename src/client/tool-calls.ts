@@ -6,13 +6,15 @@ import { RawJson } from "../json/raw.ts";
 import { toJsonValue } from "../json/value.ts";
 import { metaKeys } from "../mcp/meta.ts";
 import type { LogLevel, ToolResult } from "../mcp/types.ts";
-import { defined } from "../options/defined.ts";
 import type { CallContext, CallEvent } from "../tools/context.ts";
-import type { Outcome, ToolCall } from "../tools/provider.ts";
+import type { Outcome, ToolCall, ToolOutcome } from "../tools/provider.ts";
+import type { TaskState } from "../tools/task.ts";
 import { type Recorded, type Tally, newTally } from "./call-record.ts";
 import type { RequestSpec } from "./conversation.ts";
-import type { Forwarder } from "./forward.ts";
+import { type Forwarder, toOwnOutcome, toRoundOutcome } from "./forward.ts";
 import { type AskHandlers, answerAll, fulfil } from "./handlers.ts";
+import { toToolResult } from "./parse-result.ts";
+import type { StartedCall, Tasks } from "./tasks.ts";
 import type { ToolCheck } from "./tool-check.ts";
 
 /** How one call is made. */
@@ -47,16 +49,22 @@ interface ToolCallsOptions {
   readonly clock: Clock;
   readonly maxRounds: number;
   readonly validate: boolean;
+  readonly tasks: Tasks;
+  /** Whether tasks are declared; else a server that answers with one has made a mistake. */
+  readonly declaresTasks: boolean;
 }
 
 /** Calling tools, for people and for programs that compose providers. */
 interface ToolCalls {
   call(name: string, args: object, options: CallOptions): Promise<ToolResult>;
+  /** The same, but a call that becomes a task is not waited for. */
+  start(name: string, args: object, options: CallOptions): Promise<StartedCall>;
   forward(call: ToolCall, context: CallContext): Promise<Outcome>;
 }
 
 export function createToolCalls(options: ToolCallsOptions): ToolCalls {
-  const { forwarder, check, handlers, clock, deadlines, recorded, maxRounds } = options;
+  const { forwarder, check, handlers, clock, deadlines, recorded, maxRounds, tasks } = options;
+  const read: (result: RawJson) => ToolOutcome = options.declaresTasks ? toOwnOutcome : toRoundOutcome;
 
   const toSpec = (
     underway: Deadline,
@@ -77,35 +85,53 @@ export function createToolCalls(options: ToolCallsOptions): ToolCalls {
     return { stop, onSent, onEvent: observe };
   };
 
+  /** Makes a call. `isFollowed` says whether the result of a task that it becomes is waited for. */
+  const make = (
+    name: string,
+    args: object,
+    given: CallOptions,
+    isFollowed: boolean,
+  ): Promise<ToolOutcome> => {
+    const shouldCheck = given.validate ?? options.validate;
+    const raw = RawJson.fromValue(args);
+    const { logLevel, caller } = given;
+    const meta = toMetaMembers(given.meta, logLevel);
+    const trace = (): string | undefined => toTrace(given.meta?.["traceparent"]);
+    const subject = { tool: name, args: raw, caller, trace };
+    const work = (tally: Tally): Promise<ToolOutcome> =>
+      deadlines.run(given, async (underway) => {
+        const needsTool = shouldCheck || forwarder.isMirroring();
+        const tool = needsTool ? await forwarder.findTool(name, underway.stop) : undefined;
+        if (shouldCheck && tool !== undefined) await check.checkArguments(tool, raw.value);
+        const spec = { ...toSpec(underway, raw, tally, given.onEvent), logLevel, meta };
+        const ended = await fulfil(
+          (resumption) => forwarder.round({ name, arguments: raw, resumption }, tool, spec, read),
+          (asks) => answerAll(asks, handlers, underway.stop.signal, clock).finally(underway.hold()),
+          maxRounds,
+        );
+        if (ended.kind === "task" && !isFollowed) return ended;
+        const result = ended.kind === "complete" ? ended.result : await follow(ended.task, underway, given);
+        tally.bytesReceived = result.byteLength;
+        if (shouldCheck && tool !== undefined && result.at("isError")?.value !== true)
+          await check.checkOutput(tool, result.at("structuredContent")?.value);
+        return { kind: "complete", result };
+      });
+    return recorded === undefined ? work(newTally()) : recorded(subject, work);
+  };
+  const follow = (task: TaskState, underway: Deadline, { onEvent }: CallOptions): Promise<RawJson> =>
+    tasks.follow(task, underway, (message) => onEvent?.({ kind: "progress", message }));
+  const toResult = (outcome: ToolOutcome, { throwOnToolError }: CallOptions): ToolResult => {
+    const result = toToolResult(outcome.kind === "complete" ? outcome.result : RawJson.fromValue({}));
+    if (throwOnToolError === true && result.isError === true) throw new ToolError(describeFailure(result));
+    return result;
+  };
+
   return {
-    call: async (name, args, given) => {
-      const shouldCheck = given.validate ?? options.validate;
-      const raw = RawJson.fromValue(args);
-      const { logLevel, caller } = given;
-      const meta = toMetaMembers(given.meta, logLevel);
-      const trace = (): string | undefined => toTrace(given.meta?.["traceparent"]);
-      const subject = { tool: name, args: raw, caller, trace };
-      const work = (tally: Tally): Promise<Outcome> =>
-        deadlines.run(given, async (underway) => {
-          const needsTool = shouldCheck || forwarder.isMirroring();
-          const tool = needsTool ? await forwarder.findTool(name, underway.stop) : undefined;
-          if (shouldCheck && tool !== undefined) await check.checkArguments(tool, raw.value);
-          const spec = { ...toSpec(underway, raw, tally, given.onEvent), logLevel, meta };
-          const result = await fulfil(
-            (resumption) => forwarder.round({ name, arguments: raw, resumption }, tool, spec),
-            (asks) => answerAll(asks, handlers, underway.stop.signal, clock).finally(underway.hold()),
-            maxRounds,
-          );
-          tally.bytesReceived = result.byteLength;
-          if (shouldCheck && tool !== undefined && result.at("isError")?.value !== true)
-            await check.checkOutput(tool, result.at("structuredContent")?.value);
-          return { kind: "complete", result };
-        });
-      const outcome = await (recorded === undefined ? work(newTally()) : recorded(subject, work));
-      const result = toToolResult(outcome.kind === "complete" ? outcome.result : RawJson.fromValue({}));
-      if (given.throwOnToolError === true && result.isError === true)
-        throw new ToolError(describeFailure(result));
-      return result;
+    call: async (name, args, given) => toResult(await make(name, args, given, true), given),
+    start: async (name, args, given) => {
+      const outcome = await make(name, args, given, false);
+      if (outcome.kind === "task") return { kind: "task", task: tasks.task(outcome.task.ref) };
+      return { kind: "complete", result: toResult(outcome, given) };
     },
 
     forward:
@@ -122,12 +148,6 @@ export function createToolCalls(options: ToolCallsOptions): ToolCalls {
             });
           },
   };
-}
-
-/** What callers get. A legacy server may leave `content` out. */
-function toToolResult(result: RawJson): ToolResult {
-  const { content, structuredContent, isError, _meta } = result.value as Partial<ToolResult>;
-  return defined({ content: Array.isArray(content) ? content : [], structuredContent, isError, _meta });
 }
 
 function describeFailure({ content }: ToolResult): string {

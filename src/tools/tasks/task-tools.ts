@@ -67,10 +67,11 @@ export function createTaskTools({ tasks: given, findJob, clock = systemClock }: 
     if (mode.job !== undefined) {
       const { job } = mode.job;
       const { caller } = context;
-      return andThen(settled(job.start(args, context)), (state) => ({
-        kind: "task",
-        task: toJobTask(call.name, job, state, { caller, clock }),
-      }));
+      return andThen(settled(job.start(args, context)), async (state) => {
+        // The caller left before it got the id, so no one can ask for this job.
+        if (context.signal.aborted) await job.cancel?.(state, context);
+        return { kind: "task", task: toJobTask(call.name, job, state, { caller, clock }) };
+      });
     }
     if (!knowsTasks(context)) return run(call, context);
     return startTask(store(), call.resumption, context, async (resumption, own, running) =>

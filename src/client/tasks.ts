@@ -1,0 +1,188 @@
+import { type Clock, sleep } from "../async/clock.ts";
+import type { Deadline, Deadlines } from "../async/deadline.ts";
+import { RpcError } from "../errors/rpc-error.ts";
+import { RawJson } from "../json/raw.ts";
+import type { ToolResult } from "../mcp/types.ts";
+import { hasEnded, type TaskProgress, type TaskState } from "../tools/task.ts";
+import type { Send } from "./conversations.ts";
+import { type AskHandlers, answerAll } from "./handlers.ts";
+import { toSpec } from "./on-behalf.ts";
+import { parseTask, toToolResult } from "./parse-result.ts";
+
+/** How long a task is waited for. */
+export interface TaskWait {
+  /** Aborting ends the wait. The task goes on; {@link ClientTask.cancel} ends it. */
+  readonly signal?: AbortSignal;
+  /** How long the server may take for one answer; as for other requests when left out. */
+  readonly timeoutMs?: number;
+  /** How long the whole wait may take; without end when left out. */
+  readonly maxTotalMs?: number;
+  /** Told of each state that is another one than before. */
+  readonly onStatus?: (task: TaskReport) => void;
+}
+
+/** A task at one moment, for people. */
+export type TaskReport = Pick<TaskState, "ref" | "message" | "createdAt" | "updatedAt" | "ttlMs"> &
+  (
+    | Exclude<TaskProgress, { readonly status: "completed" }>
+    | { readonly status: "completed"; readonly result: ToolResult }
+  );
+
+/** What a call that was started gives: its result, or the task that it became. */
+export type StartedCall =
+  | { readonly kind: "complete"; readonly result: ToolResult }
+  | { readonly kind: "task"; readonly task: ClientTask };
+
+/** A task of a server. It is found by its `ref` from any client that the server takes for the same caller. */
+export interface ClientTask {
+  /** Keep it to come back later, also after a restart. */
+  readonly ref: string;
+  get(): Promise<TaskReport>;
+  /**
+   * Waits for the result, and answers what the task asks by the handlers of the client. Rejects with the `RpcError` of a task
+   * that failed or was cancelled.
+   */
+  result(wait?: TaskWait): Promise<ToolResult>;
+  cancel(): Promise<void>;
+}
+
+interface TasksOptions {
+  readonly send: Send;
+  readonly deadlines: Deadlines;
+  readonly handlers: AskHandlers;
+  readonly clock: Clock;
+}
+
+/** The tasks of one server. */
+export interface Tasks {
+  /** Waits for the end of a task that a call became, and tells its messages. The end of the deadline cancels it. */
+  follow(first: TaskState, underway: Deadline, onMessage: (message: string) => void): Promise<RawJson>;
+  task(ref: string): ClientTask;
+}
+
+/** The first look at a task; each later one waits twice as long, up to what the server wants. */
+const firstPollMs = 200;
+const maxPollMs = 60_000;
+/** How far the waits grow where the server says nothing. */
+const usualPollMs = 10_000;
+/** Looks that may fail one after the other: a server may be restarting. */
+const maxFailures = 5;
+/** Most questions of one task. */
+const maxQuestions = 1024;
+/** How long a call that was given up waits for the server to hear of it. */
+const cancelTimeoutMs = 2000;
+
+export function createTasks({ send, deadlines, handlers, clock }: TasksOptions): Tasks {
+  const request = (method: string, params: object, deadline: Deadline): Promise<RawJson> =>
+    send(method, RawJson.fromValue(params), toSpec(deadline));
+  const get = async (taskId: string, deadline: Deadline): Promise<TaskState> =>
+    parseTask(await request("tasks/get", { taskId }, deadline), taskId);
+  const cancel = async (taskId: string, timeoutMs?: number): Promise<void> => {
+    await deadlines.run({ timeoutMs }, (deadline) => request("tasks/cancel", { taskId }, deadline));
+  };
+
+  /** Looks again after a while. A failure that says nothing of the task is met by looking once more. */
+  const look = async (ref: string, underway: Deadline, waitMs: number): Promise<TaskState> => {
+    for (let failures = 1; ; failures++) {
+      const release = underway.hold(); // The wait is ours.
+      await sleep(waitMs, clock, underway.stop.signal).finally(release);
+      try {
+        return await get(ref, underway);
+      } catch (error) {
+        const isFinal = error instanceof RpcError || underway.stop.isAborted || failures >= maxFailures;
+        if (isFinal) throw error;
+      }
+    }
+  };
+
+  /** Answers the questions that were not answered yet: a key is answered once, whatever the server asks. */
+  const answer = async (
+    task: Extract<TaskState, { status: "input_required" }>,
+    answered: Set<string>,
+    underway: Deadline,
+  ): Promise<boolean> => {
+    const fresh = Object.entries(task.asks).filter(([key]) => !answered.has(key));
+    if (fresh.length === 0) return false;
+    for (const [key] of fresh) answered.add(key);
+    if (answered.size > maxQuestions)
+      throw new RpcError("rpc.other", `The task asked more than ${maxQuestions} questions; giving up`);
+    const asks = Object.fromEntries(fresh);
+    const answers = await answerAll(asks, handlers, underway.stop.signal, clock).finally(underway.hold());
+    const inputResponses = Object.fromEntries(Object.entries(answers).map(([key, raw]) => [key, raw.value]));
+    await request("tasks/update", { taskId: task.ref, inputResponses }, underway);
+    return true;
+  };
+
+  const untilEnd = async (
+    first: TaskState,
+    underway: Deadline,
+    onState: (task: TaskState) => void,
+  ): Promise<TaskState> => {
+    const answered = new Set<string>();
+    let task = first;
+    for (let waitMs = firstPollMs; ; waitMs = Math.min(waitMs * 2, toPollMs(task.pollMs))) {
+      onState(task);
+      if (hasEnded(task)) return task;
+      const hasAnswered = task.status === "input_required" && (await answer(task, answered, underway));
+      if (hasAnswered) waitMs = firstPollMs;
+      task = await look(task.ref, underway, hasAnswered ? 0 : waitMs);
+    }
+  };
+
+  return {
+    follow: async (first, underway, onMessage) => {
+      let told: string | undefined;
+      const onState = ({ message }: TaskState): void => {
+        if (message !== undefined && message !== told) onMessage(message);
+        told = message;
+      };
+      const ended = await untilEnd(first, underway, onState).catch(async (error: unknown) => {
+        // The result is not waited for any more. The client may be closed next, so the server is told before.
+        await cancel(first.ref, cancelTimeoutMs).catch(() => {});
+        throw error;
+      });
+      return toEnd(ended);
+    },
+    task: (ref) => ({
+      ref,
+      get: () => deadlines.run({}, async (deadline) => toReport(await get(ref, deadline))),
+      result: ({ onStatus, maxTotalMs = Number.POSITIVE_INFINITY, ...limits } = {}) =>
+        deadlines.run({ ...limits, maxTotalMs }, async (deadline) => {
+          const first = await get(ref, deadline);
+          const ended = await untilEnd(
+            first,
+            deadline,
+            onChange((task) => onStatus?.(toReport(task))),
+          );
+          return toToolResult(toEnd(ended));
+        }),
+      cancel: () => cancel(ref),
+    }),
+  };
+}
+
+/** Tells a state only when it says something new. */
+function onChange(tell: (task: TaskState) => void): (task: TaskState) => void {
+  let last: TaskState | undefined;
+  return (task) => {
+    const isNew = last === undefined || task.status !== last.status || task.message !== last.message;
+    last = task;
+    if (isNew) tell(task);
+  };
+}
+
+function toPollMs(wanted: number | undefined): number {
+  return Math.min(Math.max(wanted ?? usualPollMs, firstPollMs), maxPollMs);
+}
+
+function toEnd(task: TaskState): RawJson {
+  if (task.status === "completed") return task.result;
+  if (task.status === "failed") throw task.error;
+  const text =
+    task.message === undefined ? "The task was cancelled" : `The task was cancelled: ${task.message}`;
+  throw new RpcError("rpc.other", text);
+}
+
+function toReport(task: TaskState): TaskReport {
+  return task.status === "completed" ? { ...task, result: toToolResult(task.result) } : task;
+}
