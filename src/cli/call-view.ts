@@ -4,7 +4,7 @@ import { note, print } from "./print.ts";
 import { toSafeLine, toSafeText } from "./terminal-text.ts";
 
 /** Shows a call as it happens. */
-interface CallView {
+export interface CallView {
   event(event: CallEvent): void;
   /** Says something to the person, on a line of its own. */
   say(line: string): void;

@@ -2,13 +2,14 @@ import { text as readText } from "node:stream/consumers";
 import type { Client } from "../client/client.ts";
 import type { Tool } from "../mcp/types.ts";
 import { suggest } from "../options/nearest.ts";
-import { createCallView, describeResult } from "./call-view.ts";
+import { createCallView } from "./call-view.ts";
 import { type Command, type Parsed, UsageError } from "./command.ts";
+import { followTask, showResult, toTaskCommand } from "./follow-task.ts";
 import { watchInterrupt } from "./interrupt.ts";
 import { note, print } from "./print.ts";
 import { createQuestions } from "./questions.ts";
 import { parseDestination, targetFlags } from "./target.ts";
-import { toSafeLine, toSafeText } from "./terminal-text.ts";
+import { toSafeLine } from "./terminal-text.ts";
 import { parseArgumentsJson, parseAssignments } from "./tool-arguments.ts";
 import { withClient } from "./with-client.ts";
 
@@ -24,6 +25,7 @@ export const call: Command = {
       help: "the arguments as one JSON object instead; - reads it from the standard input",
     },
     json: { help: "the whole result, as JSON" },
+    detach: { help: "if the call becomes a task, print how to come back to it and do not wait" },
     server: { value: "URL|NAME", help: "the server (default http://127.0.0.1:7780/mcp), or one of --config" },
     ...targetFlags,
   },
@@ -49,26 +51,28 @@ export const call: Command = {
     const isJson = parsed.has("json");
     using interruption = watchInterrupt();
     const view = createCallView(process.stdout.isTTY && !isJson);
+    const isInteractive = process.stdin.isTTY && process.stderr.isTTY && parsed.valueOf("args") !== "-";
     const handlers = createQuestions({
-      isInteractive: process.stdin.isTTY && process.stderr.isTTY && parsed.valueOf("args") !== "-",
+      isInteractive,
       say: view.say,
       onInterrupt: interruption.interrupt,
     });
     const warn = (text: string): void => view.say(`junctor: ${toSafeLine(text)}`);
-    const options = { handlers, onLog: view.event, onWarning: warn };
+    const options = { handlers, onLog: view.event, onWarning: warn, tasks: true };
     return await withClient(destination, interruption, options, async (client, signal) => {
       const tool = await findTool(client, name);
       const args = json === undefined ? parseAssignments(words, tool) : parseArgumentsJson(json, tool);
-      const result = await client.callTool(name, args, {
-        signal,
-        onEvent: view.event,
-        logLevel: "info",
-      });
-      const isFailed = result.isError === true;
-      if (isJson) await print(`${JSON.stringify(result, undefined, 2)}\n`);
-      else if (isFailed) await note(`junctor: ${name} failed: ${toSafeText(describeResult(result))}\n`);
-      else await view.result(result);
-      return isFailed ? 1 : 0;
+      const started = await client.startTool(name, args, { signal, onEvent: view.event, logLevel: "info" });
+      if (started.kind === "complete") return showResult(started.result, name, isJson, view);
+      if (parsed.has("detach")) {
+        await print(`${toTaskCommand(started.task.ref, parsed)}\n`);
+        return 0;
+      }
+      // A server that is started here ends with this command, and its tasks with it.
+      const canLeave = isInteractive && parsed.command === undefined;
+      const onInterrupt = canLeave ? "ask" : "cancel";
+      const ended = await followTask(started.task, { parsed, interruption, view, signal, onInterrupt });
+      return typeof ended === "number" ? ended : showResult(ended, name, isJson, view);
     });
   },
 };

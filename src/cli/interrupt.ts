@@ -22,11 +22,15 @@ export interface Interruption extends Disposable {
   readonly signal: AbortSignal;
   /** For where Ctrl-C is read as a key. */
   interrupt(): void;
+  /** Takes the next signal instead, with the exit code for it. */
+  intercept?: ((exitCode: number) => void) | undefined;
 }
 
 export function watchInterrupt(): Interruption {
   const controller = new AbortController();
   const stop = (signal: keyof typeof exitCodes): void => {
+    const { intercept } = interruption;
+    if (intercept !== undefined) return intercept(exitCodes[signal]);
     unwatch();
     controller.abort(new Interrupt(signal));
   };
@@ -34,11 +38,12 @@ export function watchInterrupt(): Interruption {
     for (const signal of signals) process.off(signal, stop);
   };
   for (const signal of signals) process.on(signal, stop);
-  return {
+  const interruption: Interruption = {
     signal: controller.signal,
     interrupt: () => stop("SIGINT"),
     [Symbol.dispose]: unwatch,
   };
+  return interruption;
 }
 
 /**

@@ -19,6 +19,7 @@ const commands: { readonly [name: string]: () => Promise<Command> } = {
   serve: async () => (await import("./serve.ts")).serve,
   tools: async () => (await import("./tools.ts")).tools,
   call: async () => (await import("./call.ts")).call,
+  task: async () => (await import("./task.ts")).task,
   check: async () => (await import("./check.ts")).check,
   reload: async () => (await import("./reload.ts")).reload,
   trust: async () => (await import("./trust.ts")).trust,
