@@ -95,6 +95,7 @@ export {
 } from "./tools/context.ts";
 export type { EventStream, HandlerResult, OutputResult, StructuredValue, ToolEvent } from "./tools/event.ts";
 export type { ToolContext, ToolHandler } from "./tools/event.ts";
+export type { ListedItem } from "./tools/filtered-lists.ts";
 export { type CallEnd, type Middleware, type MiddlewareOptions, withMiddleware } from "./tools/middleware.ts";
 export {
   createPromptRegistry,

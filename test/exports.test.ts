@@ -98,6 +98,7 @@ const publicNames: Readonly<Record<string, readonly string[]>> = {
     "LimitTimeOptions",
     "ListFault",
     "ListPart",
+    "ListedItem",
     "ListenHttpOptions",
     "ListenTcpOptions",
     "Listener",

@@ -180,10 +180,10 @@ export async function startGateway(
   const { provider } = guarded;
   const instructions = (caller: string | undefined): string | undefined => {
     const view = access.viewFor({ ...anyone, caller });
-    return joinInstructions(
-      [...fleet.upstreams.values()].filter((upstream) => isKnownIn(view, upstream.config, toNaming(config))),
-      pins,
+    const known = [...fleet.upstreams.values()].filter((upstream) =>
+      isKnownIn(view, upstream.config, toNaming(config)),
     );
+    return chain.redactText(joinInstructions(known, pins));
   };
   const info = {
     ...(options.info ?? { name: "junctor", title: "Junctor", version: packageVersion }),

@@ -28,7 +28,8 @@ export function logCalls({ log, clock, ownerOf }: LogCallsOptions): Middleware {
       const { outcome, code, delivery } = describeEnd(end);
       const facts = {
         tool,
-        server: ownerOf(call.name, context)?.server,
+        ...(call.kind === undefined ? {} : { kind: call.kind }),
+        server: ownerOf(call.name, context, call.kind)?.server,
         caller: context.caller,
         era: isModernRevision(context.revision) ? "modern" : "legacy",
         revision: context.revision,

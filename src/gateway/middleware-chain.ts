@@ -6,6 +6,7 @@ import { redact, type RedactOptions } from "../middleware/redact.ts";
 import { createScrubber } from "../middleware/scrub.ts";
 import { limitTime } from "../middleware/time-limit.ts";
 import { defined } from "../options/defined.ts";
+import { ExhaustedError } from "../schema/time-box.ts";
 import type { Middleware } from "../tools/middleware.ts";
 import type { GatewayConfig } from "./config/config.ts";
 import { toRedaction } from "./config/redaction.ts";
@@ -21,6 +22,8 @@ export interface MiddlewareChain extends AsyncDisposable {
   /** The user's middlewares by the paths of their modules. */
   readonly own: ReadonlyMap<string, Middleware>;
   readonly auditFile: SharedAuditFile | undefined;
+  /** What servers say outside of calls and lists, redacted; undefined if it cannot be searched in time. */
+  readonly redactText: (text: string | undefined) => string | undefined;
 }
 
 interface MiddlewareChainOptions {
@@ -71,7 +74,21 @@ export async function createMiddlewareChain(
     rateLimit: rate,
     own: new Map(own),
     auditFile,
+    redactText: createRedactText(patterns),
     [Symbol.asyncDispose]: async () => auditFile?.[Symbol.asyncDispose](),
+  };
+}
+
+function createRedactText(patterns: RedactOptions["patterns"]): MiddlewareChain["redactText"] {
+  if (patterns.length === 0) return (text) => text;
+  const scrub = createScrubber({ patterns });
+  return (text) => {
+    try {
+      return text === undefined ? undefined : (JSON.parse(scrub(JSON.stringify(text))) as string);
+    } catch (error) {
+      if (error instanceof ExhaustedError) return undefined;
+      throw error;
+    }
   };
 }
 

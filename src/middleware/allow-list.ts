@@ -1,4 +1,4 @@
-import type { Tool } from "../mcp/types.ts";
+import type { ListedItem } from "../tools/filtered-lists.ts";
 import type { Middleware } from "../tools/middleware.ts";
 import { createGlobs } from "./glob.ts";
 
@@ -10,7 +10,7 @@ export interface AllowToolsOptions {
 }
 
 /**
- * Shows only some tools; the others cannot be called either. In a glob `*` is any run of characters and `?` is one;
+ * Shows only some tools; the others cannot be called either. Prompts and resources are not judged. In a glob `*` is any run of characters and `?` is one;
  * globs are for whole names and mind case.
  *
  * @example
@@ -18,9 +18,10 @@ export interface AllowToolsOptions {
  */
 export function allowTools({ allow, deny }: AllowToolsOptions): Middleware {
   const mayPass = createGlobs(allow, deny);
-  const passed = new WeakMap<readonly Tool[], readonly Tool[]>();
+  const passed = new WeakMap<readonly ListedItem[], readonly ListedItem[]>();
   return {
-    filterTools: (tools) => {
+    filterTools: (tools, _, part) => {
+      if (part !== "tools") return tools;
       const known = passed.get(tools);
       if (known !== undefined) return known;
       const left = Object.freeze(tools.filter(({ name }) => mayPass(name)));

@@ -46,7 +46,7 @@ describe("a result", () => {
     ],
     [
       '{"structuredContent":{"n":12345678901234567890,"z":[1.0,-0],"a@b.de":"a@b.de"}, "e":1e400}',
-      '{"structuredContent":{"n":12345678901234567890,"z":[1.0,-0],"a@b.de":"[redacted]"}, "e":1e400}',
+      '{"structuredContent":{"n":12345678901234567890,"z":[1.0,-0],"[redacted]":"[redacted]"}, "e":1e400}',
     ],
     ['{"x":"a\\u0040b.d\\u0065"}', '{"x":"[redacted]"}'],
     ['{"x":"\\u0061\\n@b"}', '{"x":"\\u0061\\n@b"}'],
@@ -147,7 +147,7 @@ describe("what else the caller is told", () => {
   });
 
   test("is not sent when a pattern cannot get through it in time", async () => {
-    const options: RedactOptions = { patterns: [/^(a+)+$/], maxSearchMs: 20 };
+    const options: RedactOptions = { patterns: [/^(a+)+$/], maxSearchMs: 500 };
     const events: CallEvent[] = [
       { kind: "progress", message: `${"a".repeat(60)}b` },
       { kind: "progress", message: "b" },

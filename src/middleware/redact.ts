@@ -1,8 +1,11 @@
+import { NotFoundError } from "../errors/not-found-error.ts";
 import { RpcError } from "../errors/rpc-error.ts";
 import { ToolError } from "../errors/tool-error.ts";
 import { RawJson } from "../json/raw.ts";
 import { ExhaustedError } from "../schema/time-box.ts";
 import type { CallEvent } from "../tools/context.ts";
+import { withMembers } from "../tools/definition.ts";
+import { keyOf, type ListedItem, thingOf } from "../tools/filtered-lists.ts";
 import type { CallEnd, Middleware } from "../tools/middleware.ts";
 import type { TaskState } from "../tools/task.ts";
 import { createScrubber, type ScrubberOptions, type Scrub } from "./scrub.ts";
@@ -10,9 +13,10 @@ import { createScrubber, type ScrubberOptions, type Scrub } from "./scrub.ts";
 export type RedactOptions = ScrubberOptions;
 
 /**
- * Replaces by `[redacted]` what matches in the strings of a result (wherever they are: text, structured content,
- * resources, failures), in questions to the user, and in progress and log messages. Keys and numbers are left alone,
- * and a result in which nothing matches leaves as the bytes it came as.
+ * Replaces by `[redacted]` what matches in the strings and keys of a result (wherever they are: text, structured content,
+ * resources, prompts, completions, failures), in questions to the user, in progress and log messages, and in lists: titles, descriptions,
+ * defaults and examples. A tool or prompt whose name matches is left out and cannot be used; a resource whose URI matches is left out.
+ * Numbers are left alone, and a result in which nothing matches leaves as the bytes it came as.
  *
  * Your own patterns may search one result for `maxSearchMs` (100): what takes longer is withheld and the call fails, for
  * a pattern that backtracks could hold up all callers. Each string is searched by itself, so a secret that a tool streams
@@ -33,8 +37,56 @@ export function redact(options: RedactOptions): Middleware {
       throw error;
     }
   };
+  const shown = new WeakMap<object, ListedItem | undefined>();
+  const tries = new WeakMap<object, number>();
+  /** A listed thing as it is shown; undefined for one that is not. */
+  const show = (item: ListedItem): ListedItem | undefined => {
+    if (shown.has(item)) return shown.get(item);
+    try {
+      const found = showItem(item, scrub);
+      shown.set(item, found);
+      return found;
+    } catch (error) {
+      if (!(error instanceof ExhaustedError)) throw error;
+      // What could not be searched is not shown. A busy machine may be the reason, so it is tried again, but not for ever.
+      const count = (tries.get(item) ?? 0) + 1;
+      tries.set(item, count);
+      if (count >= maxTries) shown.set(item, undefined);
+      return undefined;
+    }
+  };
+  const lists = new WeakMap<readonly ListedItem[], readonly ListedItem[]>();
+  /** Names in which there is nothing to hide. */
+  const harmless = new Set<string>();
+  const isHarmless = (name: string): boolean => {
+    try {
+      return scrubValue(name, scrub) === name;
+    } catch (cause) {
+      if (!(cause instanceof ExhaustedError)) throw cause;
+      throw new ToolError(`The call was refused: searching its name for secrets ${cause.message}.`, {
+        cause,
+      });
+    }
+  };
   return {
-    beforeCall: (call) => ({ ...call, mapEvent }),
+    isFilter: false,
+    filterTools: (items) => {
+      const known = lists.get(items);
+      if (known !== undefined) return known;
+      const left = Object.freeze(items.flatMap((item) => show(item) ?? []));
+      // A list that can change, or was not searched to its end, is looked at anew each time.
+      if (Object.isFrozen(items) && items.every((item) => shown.has(item))) lists.set(items, left);
+      return left;
+    },
+    beforeCall: (call) => {
+      const { name } = call;
+      if (!harmless.has(name) && thingOf(call) !== "resource") {
+        if (!isHarmless(name)) throw new NotFoundError(thingOf(call), name);
+        if (harmless.size >= maxHarmless) harmless.clear();
+        harmless.add(name);
+      }
+      return { ...call, mapEvent };
+    },
     afterCall: ({ name }, end) => {
       try {
         return scrubEnd(end, scrub);
@@ -45,6 +97,39 @@ export function redact(options: RedactOptions): Middleware {
       }
     },
   };
+}
+
+/** How often a listed thing is searched that took too long. */
+const maxTries = 3;
+
+/** How many names are remembered. */
+const maxHarmless = 1000;
+
+/** What people and models read of a definition, wherever it stands. Other members have a meaning that must stay. */
+const readable = new Set(["title", "description", "default", "examples", "$comment"]);
+
+function showItem(item: ListedItem, scrub: Scrub): ListedItem | undefined {
+  const key = keyOf(item);
+  if (scrubValue(key, scrub) !== key) return undefined;
+  // The name of a resource is read by people; that of a tool or prompt is the key.
+  const name = scrubValue(item.name, scrub);
+  const members = scrubReadable(item, scrub);
+  return members === item && name === item.name ? item : withMembers(item, { ...members, name });
+}
+
+function scrubReadable<T extends object>(node: T, scrub: Scrub): T {
+  const entries = Object.entries(node).map(([key, value]: [string, unknown]) => {
+    if (readable.has(key) && !isSchema(value)) return [key, scrubValue(value, scrub)] as const;
+    return [key, typeof value === "object" && value !== null ? scrubReadable(value, scrub) : value] as const;
+  });
+  if (entries.every(([key, value]) => value === (node as { readonly [key: string]: unknown })[key]))
+    return node;
+  return (Array.isArray(node) ? entries.map(([, value]) => value) : Object.fromEntries(entries)) as T;
+}
+
+/** An argument may be called `description`; what stands there is its schema. */
+function isSchema(value: unknown): boolean {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
 function scrubEnd(end: CallEnd, scrub: Scrub): CallEnd {

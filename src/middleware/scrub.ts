@@ -10,7 +10,14 @@ export interface ScrubberOptions {
   readonly maxSearchMs?: number;
 }
 
-/** Hides what must be hidden in the strings of a JSON text. The very same text if there is nothing. */
+/** Keys of the protocol that hold what a server says. A pattern that fits one of them must not break the message. */
+const protocolKeys = new Set(
+  "content type text structuredContent isError _meta resultType data mimeType resource uri name title description annotations messages role contents blob completion values total hasMore".split(
+    " ",
+  ),
+);
+
+/** Hides what must be hidden in the strings and keys of a JSON text. The very same text if there is nothing. */
 export type Scrub = (json: string) => string;
 
 const mask = "[redacted]";
@@ -26,7 +33,8 @@ export function createScrubber({ patterns, maxSearchMs = 100 }: ScrubberOptions)
     const needed = isPlain ? searches.filter(({ hint }) => hint?.test(json) ?? true) : searches;
     if (needed.length === 0) return json;
     const hideIn = (value: string): string => needed.reduce((text, { hide }) => hide(text, mask), value);
-    return withinTime(limitMs, () => rewriteStrings(json, hideIn));
+    const hideInKey = (key: string): string => (protocolKeys.has(key) ? key : hideIn(key));
+    return withinTime(limitMs, () => rewriteStrings(json, hideIn, hideInKey));
   };
 }
 

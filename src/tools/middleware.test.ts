@@ -4,10 +4,10 @@ import { RpcError } from "../errors/rpc-error.ts";
 import { ToolError } from "../errors/tool-error.ts";
 import { RawJson } from "../json/raw.ts";
 import { elicit } from "../mcp/question.ts";
-import type { Tool } from "../mcp/types.ts";
 import { inputRequired } from "./ask.ts";
 import { text } from "./content.ts";
 import { createCallContext } from "./context.ts";
+import type { ListedItem } from "./filtered-lists.ts";
 import { type CallEnd, type Middleware, withMiddleware } from "./middleware.ts";
 import { createPromptRegistry } from "./prompts.ts";
 import type { Change, Provider } from "./provider.ts";
@@ -42,7 +42,7 @@ async function call(provider: Provider, name: string, args: object = {}, caller?
 const saying = (value: string): object => ({ content: [text(value)] });
 const without =
   (hidden: string) =>
-  (tools: readonly Tool[]): readonly Tool[] =>
+  (tools: readonly ListedItem[]): readonly ListedItem[] =>
     tools.filter(({ name }) => name !== hidden);
 const renaming = (from: string, to: string): Middleware => ({
   beforeCall: (made) => (made.name === from ? { ...made, name: to } : undefined),
@@ -255,11 +255,12 @@ describe("afterCall", () => {
   });
 });
 
-test("what a provider has besides tools is as it was", async () => {
+test("what a provider has besides tools is there, and what it lacks is not", async () => {
   const prompts = createPromptRegistry();
   const registry = createRegistry({ prompts, cacheHints: { ttlMs: 5, cacheScope: "public" } });
+  expect(withMiddleware(registry, [])).toMatchObject({ prompts });
   const provider = withMiddleware(registry, [{}]);
-  expect(provider).toMatchObject({ prompts, cacheHints: { ttlMs: 5, cacheScope: "public" } });
+  expect(provider).toMatchObject({ prompts: {}, cacheHints: { ttlMs: 5, cacheScope: "public" } });
   expect("resources" in provider).toBe(false);
   const seen: Change[] = [];
   provider.onChange?.((change) => seen.push(change));

@@ -2,11 +2,20 @@ import { type Awaitable, andThen, isPromise, recover, settled } from "../async/a
 import { fromSignal } from "../async/cancellation.ts";
 import { type Clock, systemClock, waitFor } from "../async/clock.ts";
 import { NotFoundError } from "../errors/not-found-error.ts";
-import type { Tool } from "../mcp/types.ts";
 import type { CallContext } from "./context.ts";
-import { createFilteredList } from "./filtered-list.ts";
+import { createFilteredLists, type ListedItem, thingOf } from "./filtered-lists.ts";
+import type { ListPart } from "./fit/list-fault.ts";
+import { callFacet, facetsOf, followFacets, guardFacets } from "./guarded-facets.ts";
 import type { Provider, ToolCall, ToolOutcome } from "./provider.ts";
-import { type MapEvent, TimeLimit, withLimit, withMappedEvents } from "./time-limit.ts";
+import {
+  addTerms,
+  type CallTerms,
+  noTerms,
+  TimeLimit,
+  withLimit,
+  withMappedEvents,
+  withoutTerms,
+} from "./time-limit.ts";
 
 /** How a call ended, as `afterCall` sees it. */
 export type CallEnd =
@@ -19,14 +28,23 @@ export type CallEnd =
     };
 
 /**
- * Three optional hooks around a provider's tools. Several middlewares nest: the first in the list is the outermost, so
- * its `filterTools` and `beforeCall` come first and its `afterCall` comes last.
+ * Three optional hooks around a provider's tools, prompts, resources and completion. Several middlewares nest: the first in the
+ * list is the outermost, so its `filterTools` and `beforeCall` come first and its `afterCall` comes last.
  */
 export interface Middleware {
-  /** The tools this caller may see. A tool that is left out cannot be called either, under any spelling. */
-  filterTools?(tools: readonly Tool[], context: CallContext): readonly Tool[] | Promise<readonly Tool[]>;
   /**
-   * Runs before a call; returning a call replaces it. Throw to refuse: a `ToolError` is told to the model, an
+   * The things of a list this caller may see; `part` says of which. What is left out cannot be used either, under any spelling.
+   * A resource that no list has may be: `beforeCall` judges it.
+   */
+  filterTools?(
+    items: readonly ListedItem[],
+    context: CallContext,
+    part: ListPart,
+  ): readonly ListedItem[] | Promise<readonly ListedItem[]>;
+  /** False where `filterTools` only changes how things are described: then nothing is judged by the lists. */
+  readonly isFilter?: boolean;
+  /**
+   * Runs before a call; `call.kind` says of what. returning a call replaces it. Throw to refuse: a `ToolError` is told to the model, an
    * `RpcError` to the client. Set `timeoutMs` or `mapEvent` in what you return; what others set is not shown and stays.
    */
   beforeCall?(call: ToolCall, context: CallContext): ToolCall | void | Promise<ToolCall | void>;
@@ -43,7 +61,7 @@ export interface MiddlewareOptions {
 }
 
 /**
- * A provider with middleware around its tools; its other facets are as they were. The list of middlewares is fixed
+ * A provider with middleware around its tools and its other facets. The list of middlewares is fixed
  * here, in the order given. A call that waits for nothing is answered at once, without a promise; nothing is thrown, failures
  * are rejections.
  *
@@ -58,19 +76,19 @@ export function withMiddleware(
   const target = { provider, clock: options.clock ?? systemClock };
   const chain = [...middlewares];
   const filters = chain.flatMap((middleware) => middleware.filterTools?.bind(middleware) ?? []);
-  const hasFilters = filters.length > 0;
-  const visible = hasFilters ? createFilteredList(provider, filters) : undefined;
-  const list = visible?.list ?? ((context) => settled(provider.listTools(context)));
+  const lists = createFilteredLists(provider, filters);
+  const hasFilters = chain.some(judges);
 
   /** Refuses a name that not every filter lets through. */
-  const judge = (name: string, context: CallContext): Awaitable<void> =>
-    andThen(visible === undefined || visible.has(name, context), (isVisible) => {
-      if (!isVisible) throw new NotFoundError("tool", name);
+  const judge = (call: ToolCall, context: CallContext): Awaitable<void> =>
+    andThen(!hasFilters || lists.shows(call, context), (isVisible) => {
+      if (!isVisible) throw new NotFoundError(thingOf(call), call.name);
     });
 
   /** The call under the name the list has for it: filters judge by the list. */
   const resolve = (call: ToolCall, context: CallContext): Awaitable<ToolCall> => {
-    const listed = hasFilters ? settled(provider.listedName?.(call.name, context)) : undefined;
+    const isTool = hasFilters && call.kind === undefined;
+    const listed = isTool ? settled(provider.listedName?.(call.name, context)) : undefined;
     return andThen(listed, (name) => (name === undefined ? call : { ...call, name }));
   };
 
@@ -78,18 +96,18 @@ export function withMiddleware(
     const { call, terms, isVisible } = admitted;
     const middleware = chain[index];
     if (middleware === undefined) return callUnder(terms, target, call, context);
-    const isJudgedHere = !isVisible && middleware.filterTools !== undefined;
+    const isJudgedHere = !isVisible && judges(middleware);
     const admit = (): Awaitable<ToolCall> =>
-      andThen(isJudgedHere ? judge(call.name, context) : undefined, () =>
+      andThen(isJudgedHere ? judge(call, context) : undefined, () =>
         andThen(settled(middleware.beforeCall?.(call, context)), (replacement) => {
           const made = replacement ?? call;
-          return andThen(made.name === call.name ? undefined : judge(made.name, context), () => made);
+          return andThen(made.name === call.name ? undefined : judge(made, context), () => made);
         }),
       );
     return andThen(recover(admit, refuse), (made) => {
       const onward: AdmittedCall = {
-        call: withoutTerms(made),
-        terms: addTerms(terms, made),
+        call: hasTerms(made) ? withoutTerms(made) : made,
+        terms: hasTerms(made) ? addTerms(terms, made) : terms,
         isVisible: isVisible || isJudgedHere || made.name !== call.name,
       };
       const next = (): Awaitable<ToolOutcome> => callFrom(index + 1, onward, context);
@@ -97,8 +115,27 @@ export function withMiddleware(
     });
   };
 
+  const run = (call: ToolCall, context: CallContext): Awaitable<ToolOutcome> => {
+    let { name } = call;
+    const work = (): Awaitable<ToolOutcome> =>
+      andThen(resolve(call, context), (resolved) => {
+        name = resolved.name;
+        const [terms, bare] = hasTerms(resolved)
+          ? [addTerms(noTerms, resolved), withoutTerms(resolved)]
+          : [noTerms, resolved];
+        return callFrom(0, { call: bare, terms, isVisible: !hasFilters }, context);
+      });
+    return recover(work, (thrown) => {
+      const error = thrown instanceof Refusal ? thrown.error : thrown;
+      // The caller is told about the name it used.
+      const isMissing = error instanceof NotFoundError && error.what === "tool" && error.id === name;
+      return reject(isMissing ? new NotFoundError("tool", call.name) : error);
+    });
+  };
+
   return {
-    ...facetsOf(provider),
+    ...othersOf(provider),
+    ...(chain.length === 0 ? facetsOf(provider) : guardFacets(provider, { run, judge, lists })),
     // A filter may show each caller another list, so one caller's is not for a cache that serves others.
     get cacheHints() {
       const { cacheHints } = provider;
@@ -108,27 +145,18 @@ export function withMiddleware(
     },
     ...(provider.listMeta === undefined
       ? {}
-      : { listMeta: (items) => provider.listMeta?.(visible?.originOf(items) ?? items) }),
+      : { listMeta: (items) => provider.listMeta?.(lists.originOf(items)) }),
     ...(hasFilters || provider.toolNamed === undefined
       ? {}
       : { toolNamed: provider.toolNamed.bind(provider) }),
-    listTools: (context) => recover(() => list(context), reject),
-    callTool: (call, context) => {
-      let { name } = call;
-      const work = (): Awaitable<ToolOutcome> =>
-        andThen(resolve(call, context), (resolved) => {
-          name = resolved.name;
-          const terms = addTerms(noTerms, resolved);
-          return callFrom(0, { call: withoutTerms(resolved), terms, isVisible: !hasFilters }, context);
-        });
-      return recover(work, (thrown) => {
-        const error = thrown instanceof Refusal ? thrown.error : thrown;
-        // The caller is told about the name it used.
-        const isMissing = error instanceof NotFoundError && error.what === "tool" && error.id === name;
-        return reject(isMissing ? new NotFoundError("tool", call.name) : error);
-      });
-    },
+    listTools: (context) => recover(() => lists.tools.list(context), reject),
+    callTool: run,
   };
+}
+
+/** Whether what a middleware leaves out of a list cannot be used. */
+function judges({ filterTools, isFilter = true }: Middleware): boolean {
+  return filterTools !== undefined && isFilter;
 }
 
 /** A call on its way through the chain. */
@@ -139,7 +167,7 @@ interface AdmittedCall {
   readonly isVisible: boolean;
 }
 
-/** A provider whose middleware may be replaced while it is used. Its other facets are those it had at first. */
+/** A provider whose middleware may be replaced while it is used. */
 interface Guarded {
   readonly provider: Provider;
   replace(middlewares: readonly Middleware[]): void;
@@ -162,6 +190,7 @@ export function createGuarded(base: Provider, middlewares: readonly Middleware[]
           ? andThen(guarded.listTools(context), (tools) => tools.find((tool) => tool.name === name))
           : guarded.toolNamed(name, context),
       callTool: (call, context) => guarded.callTool(call, context),
+      ...followFacets(base, () => guarded),
     },
     replace: (next) => {
       guarded = withMiddleware(base, next);
@@ -210,43 +239,15 @@ function reject(error: unknown): Promise<never> {
   return Promise.reject(error);
 }
 
-/** What a provider offers besides tools. Read at once: facets are fixed for a provider's life. */
-function facetsOf(provider: Provider): Omit<Provider, "listTools" | "callTool"> {
-  const { resources, prompts, completion } = provider;
+/** What else a provider has that middleware leaves as it is. */
+function othersOf(provider: Provider): Partial<Provider> {
   return {
-    ...(resources === undefined ? {} : { resources }),
-    ...(prompts === undefined ? {} : { prompts }),
-    ...(completion === undefined ? {} : { completion }),
     ...(provider.listedName === undefined ? {} : { listedName: provider.listedName.bind(provider) }),
     ...(provider.onChange === undefined
       ? {}
       : { onChange: (listener) => provider.onChange?.(listener) ?? (() => {}) }),
     ...(provider.mayHear === undefined ? {} : { mayHear: provider.mayHear.bind(provider) }),
   };
-}
-
-/** Terms that middlewares set for a call. The provider does not see them. */
-type CallTerms = Pick<ToolCall, "timeoutMs" | "mapEvent">;
-
-/** Nothing was asked for. */
-const noTerms: CallTerms = {};
-
-/** The terms of outer middlewares together with those of a call. */
-function addTerms(outer: CallTerms, call: ToolCall): CallTerms {
-  if (!hasTerms(call)) return outer;
-  const { timeoutMs = Infinity, mapEvent } = call;
-  if (!(timeoutMs >= 0)) throw new RangeError(`timeoutMs must be a number of milliseconds, not ${timeoutMs}`);
-  return {
-    timeoutMs: Math.min(timeoutMs, outer.timeoutMs ?? Infinity),
-    mapEvent: inTurn(mapEvent, outer.mapEvent),
-  };
-}
-
-/** The call as the next one in the chain gets it. */
-function withoutTerms(call: ToolCall): ToolCall {
-  if (!hasTerms(call)) return call;
-  const { timeoutMs: _, mapEvent: __, ...bare } = call;
-  return bare;
 }
 
 /** Calls a tool under terms. No timer and no listener is left when it settles. */
@@ -257,9 +258,9 @@ function callUnder(
   context: CallContext,
 ): Awaitable<ToolOutcome> {
   const mapped = mapEvent === undefined ? context : withMappedEvents(context, mapEvent);
-  if (timeoutMs === Infinity) return settled(provider.callTool(call, mapped));
+  if (timeoutMs === Infinity) return settled(callThing(provider, call, mapped));
   const limit = new TimeLimit(timeoutMs, context.cancellation ?? fromSignal(context.signal), clock);
-  const outcome = settled(provider.callTool(call, withLimit(mapped, limit)));
+  const outcome = settled(callThing(provider, call, withLimit(mapped, limit)));
   if (!isPromise(outcome)) return outcome;
   limit.watch();
   return waitFor(outcome, limit.cancellation).finally(() => limit.stop());
@@ -269,10 +270,6 @@ function hasTerms({ timeoutMs, mapEvent }: ToolCall): boolean {
   return timeoutMs !== undefined || mapEvent !== undefined;
 }
 
-function inTurn(inner: MapEvent | undefined, outer: MapEvent | undefined): MapEvent | undefined {
-  if (inner === undefined || outer === undefined) return inner ?? outer;
-  return (event) => {
-    const mapped = inner(event);
-    return mapped === undefined ? undefined : outer(mapped);
-  };
+function callThing(provider: Provider, call: ToolCall, context: CallContext): Awaitable<ToolOutcome> {
+  return call.kind === undefined ? provider.callTool(call, context) : callFacet(provider, call, context);
 }

@@ -114,3 +114,32 @@ function handled(emit: CallContext["emit"]): CallContext["emit"] {
     return told;
   };
 }
+
+/** What middlewares asked for a call besides what is called. The provider does not get to see it. */
+export type CallTerms = Pick<ToolCall, "timeoutMs" | "mapEvent">;
+
+/** Nothing was asked for. */
+export const noTerms: CallTerms = {};
+
+/** The terms of outer middlewares together with those of a call. */
+export function addTerms(outer: CallTerms, { timeoutMs = Infinity, mapEvent }: ToolCall): CallTerms {
+  if (!(timeoutMs >= 0)) throw new RangeError(`timeoutMs must be a number of milliseconds, not ${timeoutMs}`);
+  return {
+    timeoutMs: Math.min(timeoutMs, outer.timeoutMs ?? Infinity),
+    mapEvent: inTurn(mapEvent, outer.mapEvent),
+  };
+}
+
+/** The call as the next one in the chain gets it. */
+export function withoutTerms(call: ToolCall): ToolCall {
+  const { timeoutMs: _, mapEvent: __, ...bare } = call;
+  return bare;
+}
+
+function inTurn(inner: MapEvent | undefined, outer: MapEvent | undefined): MapEvent | undefined {
+  if (inner === undefined || outer === undefined) return inner ?? outer;
+  return (event) => {
+    const mapped = inner(event);
+    return mapped === undefined ? undefined : outer(mapped);
+  };
+}

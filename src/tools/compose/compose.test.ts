@@ -6,6 +6,7 @@ import { RpcError } from "../../errors/rpc-error.ts";
 import { RawJson } from "../../json/raw.ts";
 import type { Tool } from "../../mcp/types.ts";
 import { createCallContext } from "../context.ts";
+import type { ListedItem } from "../filtered-lists.ts";
 import { withMiddleware } from "../middleware.ts";
 import type { Change, Provider, ToolOutcome } from "../provider.ts";
 import { createRegistry, type Registry } from "../registry.ts";
@@ -183,7 +184,8 @@ describe("a provider that fails to list", () => {
 
   test("is not listed to one caller as it last was to another", async () => {
     const { provider, state } = createProvider("open", "secret");
-    const hide = (tools: readonly Tool[]): readonly Tool[] => tools.filter(({ name }) => name !== "secret");
+    const hide = (tools: readonly ListedItem[]): readonly ListedItem[] =>
+      tools.filter(({ name }) => name !== "secret");
     const filtered = withMiddleware(provider, [
       { filterTools: (tools, { caller }) => (caller === "admin" ? tools : hide(tools)) },
     ]);

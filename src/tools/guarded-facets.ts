@@ -1,0 +1,154 @@
+import type { Awaitable } from "../async/awaitable.ts";
+import { RawJson } from "../json/raw.ts";
+import type { CompletionRef, CompletionResult } from "../mcp/types.ts";
+import type { CallContext } from "./context.ts";
+import { type FilteredLists, refOf } from "./filtered-lists.ts";
+import type {
+  CompletionProvider,
+  CompletionRequest,
+  Outcome,
+  Provider,
+  ToolCall,
+  ToolOutcome,
+} from "./provider.ts";
+
+/** What a provider offers besides tools. */
+type Facets = Pick<Provider, "resources" | "prompts" | "completion">;
+
+/** The hooks of a chain of middlewares, as the facets use them. */
+interface Guard {
+  readonly lists: FilteredLists;
+  /** Makes a call through all hooks. */
+  run(call: ToolCall, context: CallContext): Awaitable<ToolOutcome>;
+  /** Throws unless every filter shows what a call is of. */
+  judge(call: ToolCall, context: CallContext): Awaitable<void>;
+}
+
+const nothing = RawJson.fromText("{}");
+
+/** The facets of a provider with hooks around them: each request is a call of its kind. */
+export function guardFacets(provider: Provider, { lists, run, judge }: Guard): Facets {
+  const { resources, prompts, completion } = provider;
+  const watch = resources?.watch?.bind(resources);
+  return {
+    ...(resources === undefined
+      ? {}
+      : {
+          resources: {
+            listResources: async (context) => lists.resources.list(context),
+            listTemplates: async (context) => lists.templates.list(context),
+            readResource: async ({ uri, resumption }, context) =>
+              withoutTask(
+                await run({ kind: "resource", name: uri, arguments: nothing, resumption }, context),
+              ),
+            ...(watch === undefined
+              ? {}
+              : {
+                  watch: async (uri: string, context: CallContext) => {
+                    await judge({ kind: "resource", name: uri, arguments: nothing }, context);
+                    return watch(uri, context);
+                  },
+                }),
+          },
+        }),
+    ...(prompts === undefined
+      ? {}
+      : {
+          prompts: {
+            listPrompts: async (context) => lists.prompts.list(context),
+            getPrompt: async ({ name, arguments: args, resumption }, context) =>
+              withoutTask(
+                await run({ kind: "prompt", name, arguments: RawJson.fromValue(args), resumption }, context),
+              ),
+          },
+        }),
+    ...(completion === undefined ? {} : { completion: guardCompletion(run) }),
+  };
+}
+
+/** Only a tool can go on as a task. */
+function withoutTask(outcome: ToolOutcome): Outcome {
+  if (outcome.kind === "task") throw new TypeError("A middleware made a task of what is no tool");
+  return outcome;
+}
+
+function guardCompletion(run: Guard["run"]): CompletionProvider {
+  return {
+    complete: async ({ ref, argument, known }, context) => {
+      const name = ref.type === "ref/prompt" ? ref.name : ref.uri;
+      const args = RawJson.fromValue({ ref, argument, context: { arguments: known } });
+      const outcome = await run({ kind: "completion", name, arguments: args }, context);
+      if (outcome.kind !== "complete") throw new TypeError("A completion cannot ask its caller anything");
+      return (outcome.result.value as { readonly completion: CompletionResult }).completion;
+    },
+  };
+}
+
+/** Makes a call of another kind than a tool. */
+export function callFacet(provider: Provider, call: ToolCall, context: CallContext): Awaitable<ToolOutcome> {
+  const { kind, name, arguments: args, resumption } = call;
+  const { resources, prompts, completion } = provider;
+  if (kind === "resource" && resources !== undefined)
+    return resources.readResource({ uri: name, resumption }, context);
+  if (kind === "prompt" && prompts !== undefined) {
+    const values = args.value as { readonly [name: string]: string };
+    return prompts.getPrompt({ name, arguments: values, resumption }, context);
+  }
+  if (kind === "completion" && completion !== undefined)
+    return completion.complete(toCompletion(call), context).then((result) => ({
+      kind: "complete",
+      result: RawJson.fromValue({ completion: result }),
+    }));
+  return provider.callTool(call, context);
+}
+
+/** A middleware may have changed the name. */
+function toCompletion(call: ToolCall): CompletionRequest {
+  const { argument, context } = call.arguments.value as {
+    readonly argument: CompletionRequest["argument"];
+    readonly context: { readonly arguments: CompletionRequest["known"] };
+  };
+  const ref = refOf(call);
+  const renamed: CompletionRef =
+    ref.type === "ref/prompt" ? { ...ref, name: call.name } : { ...ref, uri: call.name };
+  return { ref: renamed, argument, known: context.arguments };
+}
+
+/** The facets of a provider as they are. */
+export function facetsOf({ resources, prompts, completion }: Provider): Facets {
+  return {
+    ...(resources === undefined ? {} : { resources }),
+    ...(prompts === undefined ? {} : { prompts }),
+    ...(completion === undefined ? {} : { completion }),
+  };
+}
+
+/** The facets that `base` has, each looked up again for every request. */
+export function followFacets({ resources, prompts, completion }: Provider, current: () => Provider): Facets {
+  const { resources: ours, prompts: asked, completion: completed } = toFollowed(current);
+  const { watch: _, ...unwatched } = ours;
+  return {
+    ...(resources === undefined ? {} : { resources: resources.watch === undefined ? unwatched : ours }),
+    ...(prompts === undefined ? {} : { prompts: asked }),
+    ...(completion === undefined ? {} : { completion: completed }),
+  };
+}
+
+function toFollowed(current: () => Provider): Required<Facets> {
+  const missing = (): Promise<never> => Promise.reject(new TypeError("The provider has no such facet"));
+  return {
+    resources: {
+      listResources: (context) => current().resources?.listResources(context) ?? missing(),
+      listTemplates: (context) => current().resources?.listTemplates(context) ?? missing(),
+      readResource: (request, context) => current().resources?.readResource(request, context) ?? missing(),
+      watch: (uri, context) => current().resources?.watch?.(uri, context) ?? missing(),
+    },
+    prompts: {
+      listPrompts: (context) => current().prompts?.listPrompts(context) ?? missing(),
+      getPrompt: (request, context) => current().prompts?.getPrompt(request, context) ?? missing(),
+    },
+    completion: {
+      complete: (request, context) => current().completion?.complete(request, context) ?? missing(),
+    },
+  };
+}

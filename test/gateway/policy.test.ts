@@ -1,0 +1,182 @@
+// Policies hold for tools, resources, prompts and completions alike.
+import { mkdtemp, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { expect, onTestFinished, test } from "vitest";
+import { RawJson } from "../../src/json/raw.ts";
+import { createCompletionRegistry } from "../../src/tools/completion.ts";
+import { type CallContext, createCallContext } from "../../src/tools/context.ts";
+import { createPromptRegistry } from "../../src/tools/prompts.ts";
+import type { Provider } from "../../src/tools/provider.ts";
+import { createRegistry } from "../../src/tools/registry.ts";
+import { createResourceRegistry } from "../../src/tools/resources.ts";
+import { readAuditCalls } from "../support/audit-lines.ts";
+import { startTestGateway, type TestGateway } from "./support/gateway.ts";
+
+const mail = "ada@example.com";
+const token = `ghp_${"a1".repeat(18)}`;
+const kinds = ["tool", "prompt", "resource", "completion"] as const;
+type Kind = (typeof kinds)[number];
+
+/** A provider whose everything is called `secret` or `open` and says an address; `hang` never answers. */
+function createEverything(): Provider {
+  const [prompts, resources, completion] = [
+    createPromptRegistry(),
+    createResourceRegistry(),
+    createCompletionRegistry(),
+  ];
+  const registry = createRegistry({ prompts, resources, completion });
+  const never = (): Promise<string> => new Promise(() => {});
+  const text = `from ${mail}`;
+  for (const name of ["open", "secret", "hang", token]) {
+    const say = name === "hang" ? never : () => text;
+    const described = { title: text, description: text };
+    registry.register(name, { ...described, input: { type: "object" } }, say);
+    prompts.register(name, described, say);
+    resources.register(`note://${name}`, { name: text, ...described }, say);
+    resources.registerTemplate(`${name.replace("_", "-")}://${name}/{id}`, { name: text, ...described }, say);
+    completion.registerPrompt(name, "a", async () => [await say()]);
+  }
+  return registry;
+}
+
+const start = (junctor: object, folder?: string): Promise<TestGateway> =>
+  startTestGateway(
+    { mcpServers: {}, junctor },
+    { local: { own: createEverything() }, ...(folder === undefined ? {} : { folder }) },
+  );
+
+/** Uses a thing of some kind; resolves with what came back as text, or the error. */
+async function use(
+  { gateway }: TestGateway,
+  kind: Kind,
+  name: string,
+  context: CallContext = createCallContext({ caller: "ada" }),
+): Promise<string> {
+  const { callTool, prompts, resources, completion } = gateway.provider;
+  const textOf = async (work: () => unknown): Promise<string> => {
+    const outcome = (await work()) as { readonly result?: RawJson };
+    return outcome.result?.text ?? JSON.stringify(outcome);
+  };
+  const ref = { type: "ref/prompt", name } as const;
+  const ways: { readonly [kind in Kind]: () => unknown } = {
+    tool: () => callTool({ name, arguments: RawJson.fromText("{}") }, context),
+    prompt: () => prompts?.getPrompt({ name, arguments: {} }, context),
+    resource: () => resources?.readResource({ uri: `note://${name}` }, context),
+    completion: () => completion?.complete({ ref, argument: { name: "a", value: "" }, known: {} }, context),
+  };
+  return textOf(ways[kind]).catch(String);
+}
+
+async function listsOf({ gateway }: TestGateway): Promise<{ readonly [part: string]: readonly object[] }> {
+  const { listTools, prompts, resources } = gateway.provider;
+  const context = createCallContext({ caller: "ada" });
+  return {
+    tools: await listTools(context),
+    prompts: (await prompts?.listPrompts(context)) ?? [],
+    resources: (await resources?.listResources(context)) ?? [],
+    templates: (await resources?.listTemplates(context)) ?? [],
+  };
+}
+
+async function newFolder(): Promise<string> {
+  const folder = await mkdtemp(join(tmpdir(), "junctor-policy-"));
+  onTestFinished(() => rm(folder, { recursive: true, force: true }));
+  return folder;
+}
+
+test("redaction holds for results of every kind, and for all that lists say", async () => {
+  await using at = await start({ redact: ["email"] });
+  for (const kind of kinds) {
+    const told = await use(at, kind, "open");
+    expect(told).toContain("from [redacted]");
+    expect(told).not.toContain(mail);
+  }
+  for (const items of Object.values(await listsOf(at))) {
+    expect(items).toHaveLength(4);
+    for (const item of items)
+      expect(item).toMatchObject({ title: "from [redacted]", description: "from [redacted]" });
+    expect(JSON.stringify(items)).not.toContain(mail);
+  }
+});
+
+test("what has a secret for its name is not listed, and a tool or prompt cannot be used by it", async () => {
+  await using at = await start({ redact: ["github-token"] });
+  for (const items of Object.values(await listsOf(at))) {
+    expect(items).toHaveLength(3);
+    expect(JSON.stringify(items)).not.toContain(token);
+  }
+  for (const kind of ["tool", "prompt", "completion"] as const)
+    expect(await use(at, kind, token)).toMatch(/NotFoundError/);
+});
+
+test.each(kinds)("the rate limit counts a %s", async (kind) => {
+  await using at = await start({ limits: { callsPerMinute: 2 } });
+  expect(await use(at, kind, "open")).toContain(mail);
+  expect(await use(at, kind, "open")).toContain(mail);
+  for (const other of kinds) expect(await use(at, other, "open")).toMatch(/No more than 2 calls a minute/);
+  expect(await use(at, kind, "open", createCallContext({ caller: "bob" }))).toContain(mail);
+});
+
+test.each(kinds)("the time limit stops a %s", async (kind) => {
+  await using at = await start({ limits: { callTimeoutMs: 20 } });
+  expect(await use(at, kind, "hang")).toMatch(/was not done after 0.02 s and was stopped/);
+});
+
+test("the audit has a record of every kind, and of what was refused", async () => {
+  const folder = await newFolder();
+  {
+    await using at = await start({ audit: "audit.jsonl", deny: ["secret", "note://secret"] }, folder);
+    await listsOf(at);
+    for (const kind of kinds) for (const name of ["open", "secret"]) await use(at, kind, name);
+  }
+  const records = await readAuditCalls(join(folder, "audit.jsonl"));
+  expect(
+    records.map(({ kind = "tool", tool, server, caller, outcome }) => [kind, tool, server, caller, outcome]),
+  ).toEqual(
+    kinds.flatMap((kind) => {
+      const prefix = kind === "resource" ? "note://" : "";
+      return [
+        [kind, `${prefix}open`, "own", "ada", "ok"],
+        [kind, `${prefix}secret`, "own", "ada", "refused"],
+      ];
+    }),
+  );
+});
+
+test("a module's hooks see every kind, and what they leave out of a list cannot be used", async () => {
+  const folder = await newFolder();
+  await writeFile(
+    join(folder, "mine.mjs"),
+    `export default {
+       filterTools: (items, context, part) =>
+         items.filter((item) => !(item.uriTemplate ?? item.uri ?? item.name).includes("secret")),
+       beforeCall: (call) => { if (call.name.includes("hang")) throw new Error("not this " + (call.kind ?? "tool")); },
+       afterCall: (call, end) => end.kind === "complete" ? { kind: "failed", error: new Error("after " + (call.kind ?? "tool")) } : undefined,
+     };`,
+  );
+  await using at = await start({ middleware: ["./mine.mjs"] }, folder);
+  for (const items of Object.values(await listsOf(at))) expect(items).toHaveLength(3);
+  for (const kind of kinds) {
+    expect(await use(at, kind, "secret")).toMatch(/NotFoundError/);
+    expect(await use(at, kind, "hang")).toContain(`not this ${kind}`);
+    expect(await use(at, kind, "open")).toContain(`after ${kind}`);
+  }
+  const { resources, completion } = at.gateway.provider;
+  const context = createCallContext();
+  for (const uri of ["note://secret", "note://secre%74", "secret://secret/1"]) {
+    await expect(resources?.readResource({ uri }, context)).rejects.toThrow("not found");
+    await expect(resources?.watch?.(uri, context)).rejects.toThrow("not found");
+  }
+  const ref = { type: "ref/resource", uri: "secret://secret/{id}" } as const;
+  const asked = completion?.complete({ ref, argument: { name: "id", value: "" }, known: {} }, context);
+  await expect(asked).rejects.toThrow("not found");
+});
+
+test("an edit of the config changes the policy of every kind", async () => {
+  await using at = await start({});
+  for (const kind of kinds) expect(await use(at, kind, "open")).toContain(mail);
+  await at.gateway.update({ mcpServers: {}, junctor: { redact: ["email"] } });
+  for (const kind of kinds) expect(await use(at, kind, "open")).toContain("[redacted]");
+  expect(JSON.stringify(await listsOf(at))).not.toContain(mail);
+});
