@@ -2,6 +2,7 @@ import { expect, test } from "vitest";
 import { createDeferred } from "../async/deferred.ts";
 import { ClosedError } from "../errors/closed-error.ts";
 import { RawJson } from "../json/raw.ts";
+import { createVirtualClock } from "../testing/virtual-clock.ts";
 import type { Channel, Incoming } from "./channel.ts";
 import type { Handler } from "./inbound.ts";
 import { toRequestId } from "./message.ts";
@@ -41,7 +42,7 @@ test("requests with long answers are started one after the other, as the answers
   const long = RawJson.fromText(`"${"x".repeat(4 * 1024 * 1024)}"`);
   const begun: (() => void)[] = [];
   const handle: Handler = () => new Promise((resolve) => begun.push(() => resolve(long)));
-  const peer = new Peer(channel, { handle });
+  const peer = new Peer(channel, { handle, clock: createVirtualClock() });
   void peer.run();
   await expect.poll(() => begun.length).toBe(65);
   for (let ended = 0; ended < 100; ended++) {
@@ -52,6 +53,26 @@ test("requests with long answers are started one after the other, as the answers
     expect(begun.length).toBeLessThanOrEqual(Math.max(65, ended + 18));
   }
   await peer.idle();
+});
+
+test("requests wait a moment only behind slow ones of a client that reads everything, and pings not at all", async () => {
+  const clock = createVirtualClock();
+  const { channel, answers } = createFlood(200, (id) => (id === 199 ? "ping" : "x"));
+  const begun: string[] = [];
+  const handle: Handler = ({ id, method }) => {
+    begun.push(method);
+    // The first are slow; the others are answered at once.
+    return Number(id) < 70 ? new Promise(() => {}) : ok;
+  };
+  const peer = new Peer(channel, { handle, clock });
+  void peer.run();
+  await expect.poll(() => begun).toContain("ping");
+  expect(begun).toHaveLength(66);
+  await expect.poll(() => answers.length).toBe(1);
+  answers.forEach((taken) => taken());
+  await new Promise((resolve) => setImmediate(resolve));
+  await clock.advance(100);
+  await expect.poll(() => answers.length).toBeGreaterThan(50);
 });
 
 test("requests that are held when a handler stops the peer are answered once each", async () => {
@@ -73,7 +94,10 @@ test("requests that are held when a handler stops the peer are answered once eac
 });
 
 /** A channel that brings requests as fast as they are read, and takes nothing until told to. */
-function createFlood(count: number): {
+function createFlood(
+  count: number,
+  methodOf: (id: number) => string = () => "x",
+): {
   channel: Channel;
   pulled: () => number;
   answers: (() => void)[];
@@ -84,7 +108,7 @@ function createFlood(count: number): {
   const channel: Channel = {
     async *[Symbol.asyncIterator](): AsyncGenerator<readonly Incoming[]> {
       while (pulled < count)
-        yield [{ kind: "request", id: toRequestId(pulled++), method: "x", params: undefined }];
+        yield [{ kind: "request", id: toRequestId(pulled), method: methodOf(pulled++), params: undefined }];
     },
     send: () =>
       new Promise((resolve) => {

@@ -10,7 +10,7 @@ const maxExpectedLength = 64 * 1024 * 1024;
 /** How long the first answers are taken to be, until some have come. */
 const firstExpected = 1024 * 1024;
 /** How long requests are held while the other side takes everything we send; then so many of them are started. */
-const holdMs = 1000;
+const holdMs = 100;
 const maxRelieved = 64;
 /** Most messages that were read and wait to be started, in number and in bytes; beyond that nothing more is read. */
 const maxHeld = 1024;
@@ -118,9 +118,14 @@ class UnsentAnswers {
     );
   }
 
+  /** Whether the transport is so far behind that no request is to be started. */
+  get areTooMany(): boolean {
+    return this.#count >= maxUnsent || this.#length > maxUnsentLength;
+  }
+
   /** Whether there is room for the answer to one more request, beside those to the requests underway. */
   hasRoom(underway: number): boolean {
-    if (this.#count >= maxUnsent || this.#length > maxUnsentLength) return false;
+    if (this.areTooMany) return false;
     return underway === 0 || this.#length + underway * this.#expected <= maxExpectedLength;
   }
 }
@@ -158,7 +163,8 @@ export class Intake {
 
   /** Starts a message, now or when the other side has taken enough. */
   take(incoming: Incoming): void {
-    if (this.held.size === 0 && this.#hasRoom()) return this.#options.start(incoming);
+    const isPing = incoming.kind === "request" && incoming.method === "ping" && !this.answers.areTooMany;
+    if (isPing || (this.held.size === 0 && this.#hasRoom())) return this.#options.start(incoming);
     this.held.push(incoming);
     this.#relieveSoon();
   }
@@ -189,8 +195,9 @@ export class Intake {
     if (this.held.size === 0 || this.answers.count > 0) return;
     this.#stopTimer ??= this.#options.clock.timer(holdMs, () => {
       this.#stopTimer = undefined;
+      if (this.answers.count > 0) return;
       let relieved = 0;
-      this.#startHeld(() => this.answers.count === 0 && relieved++ < maxRelieved);
+      this.#startHeld(() => !this.answers.areTooMany && relieved++ < maxRelieved);
     });
   }
 

@@ -142,7 +142,10 @@ export function createSubscriptions(
     const { owner, cancellation } = served.wire;
     watches.take(owner);
     let unwatch: (() => void) | undefined;
+    let isOver = false;
     const stop = (): void => {
+      if (isOver) return;
+      isOver = true;
       watches.give(owner);
       unwatch?.();
     };
@@ -153,8 +156,7 @@ export function createSubscriptions(
       throw error;
     }
     // The same request may have come twice at once, and one watch is enough.
-    subscribed.get(uri)?.();
-    if (cancellation.isAborted) stop();
+    if (cancellation.isAborted || subscribed.has(uri)) stop();
     else subscribed.set(uri, stop);
     return empty;
   };

@@ -112,17 +112,11 @@ export async function serveGet(admission: Admission, live: LiveSession, endpoint
   if (!parseAccept(http.header("accept")).sse)
     return refuse(reply, 406, "This answers with an event stream: accept text/event-stream");
   const lastEventId = http.header("last-event-id");
-  if (lastEventId !== undefined) return resume(lastEventId, reply, live, endpoint);
+  if (lastEventId !== undefined) return resume(lastEventId, admission, live, endpoint);
   if (live.standalone?.isConnected === true)
     return refuse(reply, 409, "This session has a stream open already");
-  let sink: FrameSink | undefined;
-  const admitted: Admitted = {
-    caller: live.caller,
-    owner: live.owner,
-    isStream: true,
-    cut: (reason) => sink?.cut(reason),
-  };
-  const refusal = endpoint.admissions.refusal(admitted);
+  const standing = new StandingStream(live);
+  const refusal = endpoint.admissions.refusal(standing);
   if (refusal !== undefined) return refuseGreedy(admission, refusal, endpoint);
   if (live.standalone !== undefined) endpoint.forget(live.standalone);
   const stream = new ResumableStream(
@@ -132,12 +126,10 @@ export async function serveGet(admission: Admission, live: LiveSession, endpoint
     live.owner,
   );
   live.standalone = stream;
-  const number = endpoint.admissions.add(admitted);
-  sink = endpoint.openSink(reply, streamHeaders(live), () => {
-    endpoint.admissions.delete(number);
-    live.usedAt = endpoint.clock.now(); // It has as long to come back as if it had just been here.
-  });
-  await stream.open(sink, live.session.handshake.revision === "2025-11-25" ? endpoint.retryMs : undefined);
+  await stream.open(
+    standing.open(reply, live, endpoint),
+    live.session.handshake.revision === "2025-11-25" ? endpoint.retryMs : undefined,
+  );
   flushAnnouncements(live, endpoint);
 }
 
@@ -145,12 +137,39 @@ function streamHeaders(live: LiveSession): HttpHeaders {
   return { ...sseHeaders, [sessionHeader]: live.token };
 }
 
+/** A stream that stays open, which counts among those of its caller until it is closed. */
+class StandingStream implements Admitted {
+  readonly caller: string | undefined;
+  readonly owner: string | undefined;
+  readonly isStream = true;
+  #sink: FrameSink | undefined;
+
+  constructor({ caller, owner }: LiveSession) {
+    this.caller = caller;
+    this.owner = owner;
+  }
+
+  open(reply: Reply, live: LiveSession, endpoint: Endpoint): FrameSink {
+    const number = endpoint.admissions.add(this);
+    this.#sink = endpoint.openSink(reply, streamHeaders(live), () => {
+      endpoint.admissions.delete(number);
+      live.usedAt = endpoint.clock.now(); // It has as long to come back as if it had just been here.
+    });
+    return this.#sink;
+  }
+
+  cut(reason: string): void {
+    this.#sink?.cut(reason);
+  }
+}
+
 async function resume(
   lastEventId: string,
-  reply: Reply,
+  admission: Admission,
   live: LiveSession,
   endpoint: Endpoint,
 ): Promise<void> {
+  const { reply } = admission;
   const id = streamOf(lastEventId);
   const stream = live.standalone?.id === id ? live.standalone : live.streams.get(id);
   const isKnown = stream !== undefined && (await endpoint.events.after(lastEventId)) !== undefined;
@@ -158,7 +177,12 @@ async function resume(
     const text = `The event ${JSON.stringify(lastEventId)} is not known here, or what followed it is no longer kept`;
     return refuse(reply, 400, text);
   }
-  await stream.resume(endpoint.openSink(reply, streamHeaders(live)), lastEventId, endpoint.clock.now());
+  const standing = new StandingStream(live);
+  // One that comes back in place of its own stream takes no more than it had.
+  const refusal = stream.isConnected ? undefined : endpoint.admissions.refusal(standing);
+  if (refusal !== undefined) return refuseGreedy(admission, refusal, endpoint);
+  const sink = standing.open(reply, live, endpoint);
+  await stream.resume(sink, lastEventId, endpoint.clock.now());
   if (stream === live.standalone) flushAnnouncements(live, endpoint);
 }
 

@@ -112,6 +112,19 @@ describe("memory", () => {
     for (const live of busy) expect(table.find(live.token, undefined)).toBe(live);
   });
 
+  test("takes no session from others for a caller that has most of them, all in use", () => {
+    const { table, detached } = create({ maxLive: 20 });
+    const others = ["a", "b", "c"].map((caller) => table.begin(handshake, caller));
+    const call = { abort: () => {} } as Running;
+    const keepBusy = (): void => {
+      for (let count = 0; count < 30; count++)
+        table.begin(handshake, "greedy").running.set("1" as never, call);
+    };
+    expect(keepBusy).toThrow("sessions");
+    expect(detached).toEqual([]);
+    for (const live of others) expect(table.find(live.token, live.caller)).toBe(live);
+  });
+
   test("drops what was not used for a while, when somebody asks", async () => {
     const { table, clock } = create();
     const old = table.begin(handshake, undefined);

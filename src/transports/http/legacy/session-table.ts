@@ -203,7 +203,8 @@ export class SessionTable {
 
 /**
  * The sessions to drop when there is no room for one more of an owner: a tenth of the idle ones, those used longest ago
- * first, of the owner itself or of the owner that has most of them. Their ids stay good.
+ * first, of the owner itself, or else of the owner that has most of them if it has more. Their ids stay good. An owner
+ * that has most of them itself, all in use, gets none: it takes no session from others.
  */
 function chooseIdle(
   sessions: ReadonlyMap<string, LiveSession>,
@@ -213,8 +214,10 @@ function chooseIdle(
   const idle = [...sessions.values()].filter(isIdle).toSorted((a, b) => a.usedAt - b.usedAt);
   const greediest = shares.greediest();
   const own = idle.filter((live) => live.owner === owner);
-  const most = own.length > 0 ? own : idle.filter((live) => live.owner === greediest);
-  const chosen = most.length > 0 ? most : idle;
+  const hasLess = shares.heldBy(owner) < shares.heldBy(greediest);
+  const others = hasLess ? idle.filter((live) => shares.heldBy(live.owner) > shares.heldBy(owner)) : [];
+  const most = others.filter((live) => live.owner === greediest);
+  const chosen = own.length > 0 ? own : most.length > 0 ? most : others;
   return chosen.slice(0, Math.ceil(chosen.length / 10));
 }
 
