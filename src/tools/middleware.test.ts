@@ -8,7 +8,7 @@ import { inputRequired } from "./ask.ts";
 import { text } from "./content.ts";
 import { createCallContext } from "./context.ts";
 import type { ListedItem } from "./filtered-lists.ts";
-import { type CallEnd, type Middleware, withMiddleware } from "./middleware.ts";
+import { type CallEnd, createGuarded, type Middleware, withMiddleware } from "./middleware.ts";
 import { createPromptRegistry } from "./prompts.ts";
 import type { Change, Provider } from "./provider.ts";
 import { createRegistry, type Registry } from "./registry.ts";
@@ -351,4 +351,12 @@ test("a call in a long list that did not change looks at one name, not at all of
   for (let times = 0; times < 10; times++)
     expect(provider.callTool({ name: "t999", arguments: done.result }, context)).toBe(done);
   expect(looks).toBe(1000);
+});
+
+test("tasks are not offered past middleware that would not see their results", () => {
+  const registry = createRegistry();
+  registry.register("long", { task: "optional" }, () => "secret");
+  expect(registry.tasks).toBeDefined();
+  expect(withMiddleware(registry, []).tasks).toBeUndefined();
+  expect(createGuarded(registry, []).provider.tasks).toBeUndefined();
 });

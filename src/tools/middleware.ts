@@ -179,6 +179,8 @@ export function createGuarded(base: Provider, middlewares: readonly Middleware[]
   return {
     provider: {
       ...base,
+      // Results of tasks would pass the middleware by.
+      tasks: undefined,
       get cacheHints() {
         return guarded.cacheHints;
       },
