@@ -8,7 +8,7 @@ const kinds: readonly (readonly [kind: string, what: string])[] = [
   ["huge", "text without end"],
   ["slow", "one byte each 100 ms"],
   ["nested", "100,000 arrays in each other"],
-  ["mis-encoded", "another encoding than it says (gzip, UTF-16)"],
+  ["mis-encoded", "UTF-16 instead of UTF-8"],
   ["doubled", "two members `result`"],
   ["line", "one line of 17 MiB"],
   ["utf8", "bytes that are no UTF-8"],

@@ -6,7 +6,7 @@ export const row: Row = {
   how:
     "Random JSON that no parser could write again (numbers beyond doubles, any white space, any order of keys) goes as arguments through the " +
     "gateway to four servers and comes back as result; both ends compare text (`test/gateway/bytes.slow.test.ts`).",
-  limitMinutes: 20,
+  limitMinutes: 60,
   isInShort: false,
   run: async () => {
     const env = { GATEWAY_DOCUMENTS: "100000", GATEWAY_SEED: String(seed) };

@@ -70,7 +70,7 @@ export const row: Row = {
     "A server sends without pause, over stdio and over HTTP (on the stream of its session), and is called ten times a second. Good servers " +
     "beside it (one in the process of the gateway, one child) are called by clients of both eras, in slices with and without the hostile one that " +
     "take turns. A call costs the processor time of clients and gateway from its beginning to its end.",
-  limitMinutes: 40,
+  limitMinutes: 90,
   isInShort: true,
   run,
 };

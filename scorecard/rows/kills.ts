@@ -151,7 +151,7 @@ async function run(scale: Scale): Promise<readonly Line[]> {
 export const row: Row = {
   title: "Kills",
   how: "Real processes: `junctor serve` with servers on stdio under a steady load of callers of both eras, and `kill` from outside.",
-  limitMinutes: 40,
+  limitMinutes: 90,
   isInShort: true,
   run,
 };

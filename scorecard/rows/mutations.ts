@@ -200,7 +200,7 @@ export const row: Row = {
   how:
     "16 clients send requests of both eras to `junctor serve`, each with bytes flipped, cut, doubled or replaced by pieces that parsers trip " +
     "over. The server behind the gateway records what reaches it.",
-  limitMinutes: 40,
+  limitMinutes: 120,
   isInShort: true,
   run,
 };

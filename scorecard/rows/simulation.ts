@@ -95,7 +95,7 @@ export const row: Row = {
     "starts, broken wires, stalled readers, lost frames, abandoned questions. Checked after each step: a call reaches the server at most once, ends exactly " +
     "once and with its own answer, questions and progress come to their own call only, in order and once; limits of processes, parked calls and sessions " +
     "hold. At the end no call, process, timer, parked call, stream or connection is left.",
-  limitMinutes: 60,
+  limitMinutes: 240,
   isInShort: true,
   run: (scale) => run(scale),
 };

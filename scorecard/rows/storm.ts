@@ -8,7 +8,7 @@ export const row: Row = {
   how:
     "1,000 clients of both eras send every request with `id: 1` and `progressToken: 1`. Each call carries a nonce, and all that a client hears " +
     "must carry its own (`test/http/storm.slow.test.ts`, `test/gateway/storm.slow.test.ts`).",
-  limitMinutes: 20,
+  limitMinutes: 60,
   isInShort: false,
   run: async () => {
     const env = { JUNCTOR_STORM_CALLS: calls };

@@ -5,7 +5,7 @@
 //   requests, notifications, progress, questions, pings, logs, changes, resources, answers, garbage
 // Answers to calls of its tool `work`; everything else is answered well:
 //   huge       text without end            slow        a byte each 100 ms
-//   nested     100,000 arrays in arrays    mis-encoded plain text under `content-encoding: gzip`, or UTF-16
+//   nested     100,000 arrays in arrays    mis-encoded UTF-16 where UTF-8 is meant
 //   doubled    two members `result`        line        one line of 17 MiB
 //   utf8       bytes that are no UTF-8     truncated   half an answer, then the end
 //   html       a page instead of a message streamed    progress without end on the stream of the call
@@ -109,7 +109,7 @@ function* badAnswer({ id }) {
     case "nested":
       return yield `{"jsonrpc":"2.0","id":${JSON.stringify(id)},"result":${"[".repeat(1e5)}${"]".repeat(1e5)}}`;
     case "mis-encoded":
-      return yield Buffer.from(`${head}worked"}]}}`, isHttp ? "utf8" : "utf16le");
+      return yield Buffer.from(`${head}worked"}]}}`, "utf16le");
     case "doubled":
       return yield `{"jsonrpc":"2.0","id":${JSON.stringify(id)},"result":{"content":[]},"result":{"content":[{"type":"text","text":"b"}]}}`;
     case "line":
@@ -230,8 +230,7 @@ function serveHttp() {
   });
   const answerBadly = (message, response) => {
     const type = kind === "html" ? "text/html" : "application/json";
-    const encoding = kind === "mis-encoded" ? { "content-encoding": "gzip" } : {};
-    response.writeHead(200, { "content-type": type, ...encoding });
+    response.writeHead(200, { "content-type": type });
     void pour(badAnswer(message), response).then(() =>
       kind === "truncated" ? response.destroy() : response.end(),
     );
