@@ -167,6 +167,9 @@ export async function createClient(ways: ClientWays, options: ClientOptions = {}
     maxTtlMs: 24 * 3_600_000,
     maxPages: 1000,
     maxItems: 100_000,
+    // A gateway puts the tools of many servers into one list.
+    maxTools: options.relays === undefined ? 100_000 : 10_000,
+    maxBytes: 64 * 1024 * 1024,
     isHttp: ways.isHttp,
     onListFault:
       options.onListFault ??

@@ -38,6 +38,7 @@ interface ListsOptions extends WalkLimits {
   /** Lists are kept at most this long, whatever the server says. */
   readonly maxTtlMs: number;
   readonly isHttp: boolean;
+  readonly maxTools: number;
   /** Told of definitions that are mended or left out, and were not in the list before. */
   readonly onListFault: (fault: ListFault, method: string) => void;
 }
@@ -82,7 +83,10 @@ export function createLists(
           if (capability !== "tools" && params === undefined && isUnknownMethod(error)) return noItems;
           throw error;
         });
-      const { items: listed, hints } = await walkPages(ask, member, options);
+      const { items: listed, hints } = await walkPages(ask, member, {
+        ...options,
+        maxItems: member === "tools" ? options.maxTools : options.maxItems,
+      });
       const { items, faults } = await fitList(listed, reader);
       const told = new Set(list.faults.map(toText));
       for (const fault of faults) if (!told.has(toText(fault))) onListFault(fault, method);
@@ -138,6 +142,10 @@ interface ListReader<T> {
   fit(raw: RawJson): Awaitable<Fit<T>>;
 }
 
+/** How long a list is read before anything else has its turn, and after how many things that is looked at. */
+const sliceMs = 5;
+const sliceItems = 16;
+
 /** Most faults of one list that are kept to be told. */
 const maxFaults = 1000;
 
@@ -152,7 +160,12 @@ async function fitList<T extends object>(
   const report = (name: string, isLeftOut: boolean, reason: string): void => {
     if (faults.length < maxFaults) faults.push(toListFault(part, name, isLeftOut, reason));
   };
+  let sliceEndsAt = performance.now() + sliceMs;
   for (const [index, raw] of raws.entries()) {
+    if (index % sliceItems === 0 && performance.now() > sliceEndsAt) {
+      await new Promise((resolve) => setImmediate(resolve));
+      sliceEndsAt = performance.now() + sliceMs;
+    }
     const fitted = await fit(raw);
     const id = raw.kind === "object" ? (raw.value as { readonly [key: string]: unknown })[key] : undefined;
     const name = typeof id === "string" ? id : `#${index + 1}`;

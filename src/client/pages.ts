@@ -15,6 +15,8 @@ interface Walked {
 export interface WalkLimits {
   readonly maxPages: number;
   readonly maxItems: number;
+  /** Most bytes of all pages together. */
+  readonly maxBytes: number;
 }
 
 /**
@@ -24,14 +26,18 @@ export interface WalkLimits {
 export async function walkPages(
   request: (params: RawJson | undefined) => Promise<RawJson>,
   member: string,
-  { maxPages, maxItems }: WalkLimits,
+  { maxPages, maxItems, maxBytes }: WalkLimits,
 ): Promise<Walked> {
   const items: RawJson[] = [];
   const seen = new Set<string>();
   let hints: CacheHints = { ttlMs: Number.POSITIVE_INFINITY, cacheScope: "public" };
   let cursor: RawJson | undefined;
+  let bytes = 0;
   for (let page = 1; page <= maxPages; page++) {
     const result = await request(cursor === undefined ? undefined : joinJson(['{"cursor":', cursor, "}"]));
+    bytes += result.byteLength;
+    if (bytes > maxBytes)
+      throw new RpcError("rpc.other", `The server's list of ${member} is longer than ${maxBytes} bytes`);
     for (const item of elementsOf(result, member)) items.push(item);
     hints = strictest(hints, result);
     if (items.length > maxItems)

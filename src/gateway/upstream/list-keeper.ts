@@ -33,7 +33,17 @@ interface Listing {
   /** The kinds of things that the server said have changed since the timer was set. */
   readonly heardOf: Set<ListKind>;
   stopTimer: (() => void) | undefined;
+  /** How long the next announcement is waited on before the server is listed again. */
+  pauseMs: number;
+  /** When the server was last listed because of an announcement. */
+  listedAt: number;
 }
+
+/** Longest pause before a server that announces changes again and again is listed. */
+const maxPauseMs = 30_000;
+
+/** A server that announced nothing for so many pauses is listed at once again. */
+const quietPauses = 4;
 
 /**
  * Keeps the lists of one server up to date: fetched when it comes up, and again when it says that something changed. Each
@@ -65,6 +75,8 @@ export class ListKeeper {
       underway: new Map(),
       heardOf: new Set(),
       stopTimer: undefined,
+      pauseMs: this.#options.gatherMs,
+      listedAt: Number.NEGATIVE_INFINITY,
     };
     this.#listing = listing;
     client.onChange?.((change) => {
@@ -106,10 +118,14 @@ export class ListKeeper {
   #heard(listing: Listing, change: Change): void {
     if (change.kind === "resource") return this.#options.onResource(change.uri);
     listing.heardOf.add(change.kind);
+    if (listing.stopTimer !== undefined) return;
     const { clock, gatherMs } = this.#options;
-    // A server that announces changes without end is listed without haste.
-    listing.stopTimer ??= clock.timer(gatherMs, () => {
+    // A server that announces changes without end is listed ever more rarely: each list costs time that others want.
+    const isQuiet = clock.now() - listing.listedAt >= quietPauses * listing.pauseMs;
+    listing.pauseMs = isQuiet ? gatherMs : Math.min(2 * listing.pauseMs, maxPauseMs);
+    listing.stopTimer = clock.timer(listing.pauseMs, () => {
       listing.stopTimer = undefined;
+      listing.listedAt = clock.now();
       const parts = Array.from(listing.heardOf, (kind) => partsOf[kind]).flat();
       listing.heardOf.clear();
       parts.forEach((part) => this.#announced.add(part));

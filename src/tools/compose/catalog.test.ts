@@ -15,6 +15,7 @@ import type { Tool } from "../../mcp/types.ts";
 import { definitionOf, fromDefinition } from "../definition.ts";
 import type { Catalog } from "./catalog.ts";
 import type { Collision } from "./claims.ts";
+import { everything } from "./view.ts";
 
 interface Made {
   readonly catalog: Catalog;
@@ -45,6 +46,27 @@ describe("names", () => {
       createSource("demo", { tools: toTools("echo") }, bare),
     );
     expect(names()).toEqual(["github__search", "github__issue", "fs__read", "echo"]);
+  });
+
+  test("are put into definitions when these are listed, and not for a call", () => {
+    let looks = 0;
+    const tools = toTools(...Array.from({ length: 100 }, (_, index) => `tool${index}`));
+    const watched = tools.map((tool) =>
+      Object.defineProperty({ ...tool }, "description", {
+        enumerable: true,
+        get: () => {
+          looks++;
+          return "text";
+        },
+      }),
+    );
+    const { catalog } = make(createSource("big", { tools: watched }));
+    const view = catalog.viewFor(callerNamed("ann"), everything);
+    expect(view.toolClaims.get("big__tool7")).toMatchObject({ server: "big", ownName: "tool7" });
+    expect(looks).toBe(0);
+    expect(view.tools[7]).toMatchObject({ name: "big__tool7", description: "text" });
+    expect(looks).toBeGreaterThanOrEqual(100);
+    expect(view.tools).toBe(view.tools);
   });
 
   test("that are too long are cut and told apart, each depending on nothing but itself", () => {

@@ -228,9 +228,33 @@ function toolClaims({ name: server, names }: Member, tools: readonly Tool[]): re
   return tools.flatMap((tool) => {
     const named = names.tool(tool.name);
     if (named === undefined) return [];
-    const item = rename(tool, named.name, named.description);
-    return [{ key: named.name, item, server, ownName: tool.name }];
+    return [new ToolClaim(server, tool, named)];
   });
+}
+
+/** A tool that gets its public name when it is first listed: that is dear, and a call does not need it. */
+class ToolClaim implements Claim<Tool> {
+  readonly key: string;
+  readonly server: string;
+  readonly ownName: string;
+  readonly #description: string | undefined;
+  #tool: Tool;
+
+  constructor(
+    server: string,
+    tool: Tool,
+    { name, description }: { readonly name: string; readonly description?: string | undefined },
+  ) {
+    this.key = name;
+    this.server = server;
+    this.ownName = tool.name;
+    this.#description = description;
+    this.#tool = tool;
+  }
+
+  get item(): Tool {
+    return (this.#tool = rename(this.#tool, this.key, this.#description));
+  }
 }
 
 function rename<T extends { readonly name: string; readonly description?: string }>(

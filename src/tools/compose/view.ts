@@ -77,8 +77,11 @@ export function createView(snapshot: Snapshot, policy: Policy, separator: string
       ({ template, owner: { server } }) => mayUse(server, uri) && template.match(uri) !== undefined,
     )?.owner;
   };
+  let listedTools: readonly Tool[] | undefined;
   return {
-    tools: toItems(tools),
+    get tools() {
+      return (listedTools ??= toItems(tools));
+    },
     prompts: toItems(prompts),
     resources: toItems(listedResources),
     templates: toItems(listedTemplates),
