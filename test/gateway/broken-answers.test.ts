@@ -1,6 +1,6 @@
 // An answer that cannot be read ends the call that waits for it, at once, and no other.
 import { once } from "node:events";
-import { createServer, type IncomingMessage } from "node:http";
+import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 import { fileURLToPath } from "node:url";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
@@ -28,7 +28,7 @@ async function bodyOf(request: IncomingMessage): Promise<string> {
 }
 
 /** The same server over HTTP; it answers calls by a JSON body or by an event, as its path says. */
-const web = createServer(async (request, response) => {
+const react = async (request: IncomingMessage, response: ServerResponse): Promise<void> => {
   if (request.method !== "POST") return void response.writeHead(405).end();
   const { id, method, params } = JSON.parse(await bodyOf(request)) as {
     id?: number;
@@ -48,7 +48,8 @@ const web = createServer(async (request, response) => {
   response.writeHead(200, { "content-type": isStream ? "text/event-stream" : "application/json" });
   if (!isStream) return void response.end(bytes);
   response.write(Buffer.concat([Buffer.from("data: "), bytes, Buffer.from("\n\n")]));
-});
+};
+const web = createServer((request, response) => void react(request, response));
 
 let gateway: Gateway;
 beforeAll(async () => {

@@ -23,7 +23,10 @@ function readUrl(given: ConfigValue): string | undefined {
   const problem = findUrlProblem(text);
   if (problem !== undefined) return refuse(given, problem);
   // Some services take their key there: ?apiKey=…
-  for (const value of new URL(text).searchParams.values()) given.findings.hide(value);
+  const { searchParams, pathname } = new URL(text);
+  for (const value of searchParams.values()) given.findings.hide(value);
+  // A token may stand in the path; the words of a path have no digits, or are short.
+  for (const part of pathname.split("/")) if (part.length >= 8 && /\d/.test(part)) given.findings.hide(part);
   return text;
 }
 

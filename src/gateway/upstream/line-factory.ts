@@ -8,6 +8,7 @@ import type { Audience } from "./audience.ts";
 import { Line, type LineOptions } from "./line.ts";
 import { StartGate } from "./start-gate.ts";
 import type { StartSlots } from "./start-slots.ts";
+import type { Hide } from "./to-upstream-error.ts";
 
 /** Makes a line to one server for an audience. */
 export type CreateLine = (
@@ -21,6 +22,8 @@ interface LineFactoryOptions {
   readonly clock: Clock;
   /** Limits how many processes start at the same time, for all servers. */
   readonly slots?: StartSlots | undefined;
+  /** Takes the secrets of the config out of what callers are told. */
+  readonly hide?: Hide | undefined;
   /** What earlier lines to the server learnt of its questions. */
   readonly habits: AskHabits;
   /** Told when a call begins to wait for another that may ask; the returned function is called when it waits no longer. */
@@ -53,6 +56,7 @@ export function createLineFactory(options: LineFactoryOptions): CreateLine {
     new Line({
       ...own,
       server: config.name,
+      hide: options.hide,
       clock,
       gate: isProcess ? new StartGate({ clock }) : new StartGate({ clock, maxStarts: maxHttpStarts }),
       hurryMs: isProcess ? undefined : hurryMs,

@@ -5,12 +5,15 @@ import { ConnectError } from "../../errors/connect-error.ts";
 import type { Health } from "./health.ts";
 import type { StartGate } from "./start-gate.ts";
 import { toFailure } from "./to-reason.ts";
+import type { Hide } from "./to-upstream-error.ts";
 
 export interface StartsOptions {
   readonly server: string;
   readonly clock: Clock;
   readonly backoff?: Backoff;
   readonly gate: StartGate;
+  /** Takes secrets out of the reason of a failure, which callers are told. */
+  readonly hide?: Hide | undefined;
   /**
    * Counts, for all lines of the server, the starts that did not last. It does not hold back lines that are kept alive, nor
    * any line while started processes stay up.
@@ -102,7 +105,7 @@ export class Starts {
     const since = this.#options.clock.now();
     const gateMs = this.#delayMs;
     const nextTryAt = since + Math.max(gateMs, ownDelayMs ?? this.#backoff.next());
-    const failure = toFailure(cause);
+    const failure = toFailure(cause, this.#options.hide);
     this.timeouts = failure.code === "no_answer" ? this.timeouts + 1 : 0;
     return { kind: "down", since, ...failure, nextTryAt, isBroken: gateMs > 0 };
   }

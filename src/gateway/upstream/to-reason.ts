@@ -2,11 +2,12 @@ import { ConnectError } from "../../errors/connect-error.ts";
 import { failureCodeOf, systemCodeOf } from "../../errors/failure-code.ts";
 import { HttpError } from "../../errors/http-error.ts";
 import type { Failure } from "./health.ts";
+import { type Hide, hideText } from "./to-upstream-error.ts";
 
 /** Why a server failed: for programs, for callers, and for those who run the gateway. */
-export function toFailure(cause: unknown): Failure {
+export function toFailure(cause: unknown, hide: Hide = (text) => text): Failure {
   const said = cause instanceof ConnectError ? cause.stderr.trim() : "";
-  return { code: failureCodeOf(cause), reason: toReason(cause), said };
+  return { code: failureCodeOf(cause), reason: hideText(toReason(cause), hide), said };
 }
 
 /**

@@ -28,10 +28,11 @@ export function toUpstreamError(server: string, error: unknown, hide: Hide = (te
     // The one error of a server that is about our caller, and that our own server has to recognise.
     if (error.rpcCode === rpcCodes["rpc.missing_capability"])
       return new RpcError("rpc.missing_capability", error.message, { data: error.data, cause: error });
-    if (error.rpcCode === 0) return failed("failed", hide(noSense(server, error)), "outcome_unknown");
+    if (error.rpcCode === 0)
+      return failed("failed", hideText(noSense(server, error), hide), "outcome_unknown");
     if (!hopCodes.has(error.rpcCode)) return hideIn(error, hide);
     const text = `${server} refused the request: ${error.message}`;
-    return failed("failed", text, "answered");
+    return failed("failed", hideText(text, hide), "answered");
   }
   if (error instanceof ClosedError) {
     const isSent = error.delivery === "outcome_unknown";
@@ -70,8 +71,13 @@ function toSentence(text: string): string {
   return text.endsWith(".") ? text : `${text}.`;
 }
 
-/** Takes secrets out of a text. */
+/** Takes secrets out of the strings of a JSON text. */
 export type Hide = (text: string) => string;
+
+/** The same for a plain text. */
+export function hideText(text: string, hide: Hide): string {
+  return JSON.parse(hide(JSON.stringify(text))) as string;
+}
 
 /** A server that repeats what it was given in confidence must not tell our callers. */
 function hideIn(error: RpcError, hide: Hide): RpcError {

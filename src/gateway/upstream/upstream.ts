@@ -73,7 +73,7 @@ export class Upstream implements Provider, AsyncDisposable {
   #stopIdle: (() => void) | undefined;
 
   constructor(options: UpstreamOptions) {
-    const { config, clock = systemClock, onChange, connect, predecessor, parking, slots } = options;
+    const { config, clock = systemClock, onChange, predecessor, parking } = options;
     const { firstListMs = 2000 } = options;
     this.config = config;
     this.#options = options;
@@ -86,7 +86,7 @@ export class Upstream implements Provider, AsyncDisposable {
       audiences,
       clock,
       onWaiting,
-      createLine: createLineFactory({ config, connect, clock, slots, habits: this.#habits, onWaiting }),
+      createLine: createLineFactory({ ...options, clock, habits: this.#habits, onWaiting }),
       known: predecessor?.isListed === true ? predecessor.listedFor() : options.remembered,
       onListed: (pooled, changed) => onChange({ kind: "listed", changed, pooled }),
       onResource: (pooled, uri) => onChange({ kind: "resource", uri, pooled }),
