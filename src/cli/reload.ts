@@ -13,7 +13,7 @@ export const reload: Command = {
   summary: "Have a running gateway take the part of its edited config that waits for you.",
   flags: {
     config: { value: "FILE", help: "only the gateway that was started with this config" },
-    yes: { help: "take it without showing it first", short: "y" },
+    yes: { help: "take it without asking", short: "y" },
   },
   examples: ["junctor reload", "junctor reload --config .mcp.json --yes"],
   run: async (parsed) => {
@@ -53,8 +53,9 @@ async function take(gateway: WaitingGateway, isSure: boolean): Promise<boolean> 
     return true;
   }
   await note(`Waits in ${toSafeLine(file)}:\n${waiting.map((one) => `  ${toSafeLine(one)}\n`).join("")}`);
-  const isAsked = !isSure && process.stdin.isTTY && process.stderr.isTTY;
-  if (isAsked && !(await isAccepted("Take it? (y/N): "))) return fail("nothing was taken");
+  if (!isSure && !(process.stdin.isTTY && process.stderr.isTTY))
+    return fail("nothing was taken: on a terminal you are asked, and --yes takes it");
+  if (!isSure && !(await isAccepted("Take it? (y/N): "))) return fail("nothing was taken");
   const problem = await takeEdit(gateway);
   if (problem !== undefined) return fail(`nothing was taken: ${problem}`);
   await print(`${toSafeLine(file)}: taken\n`);

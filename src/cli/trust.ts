@@ -51,12 +51,17 @@ export const trust: Command = {
     const listed = await listDefinitions(parsed, found, wanted);
     const next = toNext(before.lock, listed, parsed.operands.length === 0 ? found : undefined);
     const count = await showDiff(before.lock, next);
+    for (const { server, marked } of listed)
+      for (const name of new Set(marked))
+        await note(
+          `junctor: ${toSafeLine(`${server}: ${name}`)} cannot be approved: it contains [secret], which stands for a secret in the lock\n`,
+        );
     const missing = listed.filter(({ definitions }) => definitions === undefined);
     for (const { server } of missing)
       await note(
         `junctor: ${server} could not be listed, and stays as it was approved: junctor check says why\n`,
       );
-    const exitCode = missing.length === 0 ? 0 : 1;
+    const exitCode = missing.length === 0 && listed.every(({ marked }) => marked.length === 0) ? 0 : 1;
     if (count === 0 && before.text !== undefined) {
       await note(`${file}: everything is as it was approved\n`);
       return exitCode;
@@ -120,9 +125,9 @@ async function listDefinitions(
       interruption,
     );
   const skip: readonly string[] = config.lock?.skip ?? [];
-  return gateway.definitions().map(({ server, definitions }) => {
+  return gateway.definitions().map(({ server, definitions, marked }) => {
     const pinned = definitions && new Map([...definitions].filter(([part]) => !skip.includes(part)));
-    return { server, definitions: pinned };
+    return { server, definitions: pinned, marked };
   });
 }
 

@@ -31,7 +31,7 @@ import { createWaitingLog } from "./log-health.ts";
 import { silentLog } from "./log.ts";
 import { createMiddlewareChain } from "./middleware-chain.ts";
 import { RuleWatch } from "./rule-watch.ts";
-import { createHide, createSafeLog, hideInData, isStrongSecret } from "./safe-log.ts";
+import { createHide, createSafeLog, hideInData, isStrongSecret, joinSecrets } from "./safe-log.ts";
 import { describeDisabled, describeStatus, logDisabled, type ServerStatus } from "./status.ts";
 import { findUnmatchedRules } from "./unmatched-rules.ts";
 
@@ -86,7 +86,7 @@ function parse(
 export interface RunningGateway extends Gateway {
   /** Like `authenticate`, but always there: it follows the config, and lets anybody in while that has no keys. */
   readonly admit: Authenticate;
-  /** Takes another config. With `keepsModules`, loaded middleware and the lock stay as they are, though their files changed. */
+  /** Takes another config. With `keepsModules`, which no person agreed to, modules and the lock stay as they are. */
   apply(config: GatewayConfig, keepsModules?: boolean): Promise<void>;
   /** Rules of the config that match nothing, as far as the servers they may be about are listed. */
   unmatchedRules(): readonly ConfigIssue[];
@@ -132,7 +132,9 @@ export async function startGateway(
   const rules = new RuleWatch(unmatched, log);
   const onListed = (): void => rules.look();
   const remembers = folder !== undefined && first.remembersLists;
-  const strong = (): readonly string[] => config.secrets.filter(isStrongSecret);
+  // An edit that no person agreed to must not choose which texts of a definition count as the same.
+  let agreedSecrets = first.secrets;
+  const strong = (): readonly string[] => agreedSecrets.filter(isStrongSecret);
   const hideStrong = createHide(strong);
   const toJson = createPinnedJson(strong, hideStrong);
   const isExempt = (server: string): boolean => Object.hasOwn(local, server);
@@ -222,7 +224,8 @@ export async function startGateway(
     pins = nextPins;
     logDisabled(log, next.disabled, config.disabled);
     // What was secret stays so: it may still turn up in what an old server says.
-    config = { ...next, secrets: [...new Set([...next.secrets, ...config.secrets])] };
+    config = { ...next, secrets: joinSecrets(next.secrets, config.secrets) };
+    if (!keepsModules) agreedSecrets = joinSecrets(next.secrets, agreedSecrets);
     chain = nextChain;
     for (const caller of access.apply(next)) {
       for (const tell of revoked) tell(caller);

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import type { GatewayLog } from "./log.ts";
-import { createHide, createSafeLog } from "./safe-log.ts";
+import { createHide, createSafeLog, joinSecrets } from "./safe-log.ts";
 
 test("a safe log says a secret neither as text, nor as a key, nor as a number", () => {
   const lines: (readonly [object, string])[] = [];
@@ -14,4 +14,9 @@ test("a safe log says a secret neither as text, nor as a key, nor as a number", 
   expect(lines).toEqual([
     [{ "of [secret]": { pin: "[secret]", ms: 12 }, said: ["[secret]!"] }, "met [secret]"],
   ]);
+});
+
+test("a secret that begins with another one is hidden as a whole, whichever came first", () => {
+  const secrets = joinSecrets(["short-1"], ["short-1-and-longer"]);
+  expect(createHide(() => secrets)('"short-1-and-longer"')).toBe('"[secret]"');
 });

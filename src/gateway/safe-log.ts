@@ -21,14 +21,22 @@ export function createSafeLog(log: GatewayLog, hide: (json: string) => string): 
   };
 }
 
+/** Stands for a secret. */
+export const secretMark = "[secret]";
+
 /** Takes secrets out of the strings of JSON text; of a secret of several lines, each line. */
 export function createHide(secrets: () => readonly string[]): (json: string) => string {
   const hideIn = (value: string): string =>
     secrets()
       .flatMap((secret) => [secret, ...secret.split("\n")])
       .filter((part) => part.length >= minLength)
-      .reduce((shown, part) => shown.replaceAll(part, "[secret]"), value);
+      .reduce((shown, part) => shown.replaceAll(part, secretMark), value);
   return (json) => rewriteStrings(json, hideIn);
+}
+
+/** Each secret once, the longest first: a secret may be the beginning of another, of which the rest would be shown. */
+export function joinSecrets(one: readonly string[], other: readonly string[]): readonly string[] {
+  return [...new Set([...one, ...other])].toSorted((a, b) => b.length - a.length);
 }
 
 /** Shorter texts would hide half of every line. */

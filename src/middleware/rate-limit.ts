@@ -38,7 +38,7 @@ export interface RateLimit {
   readonly callers: ReadonlyMap<string | undefined, readonly Bucket[]>;
 }
 
-/** Like {@link limitRate}, but what callers used up under the rules of an earlier limit counts where the rule is the same. */
+/** Like {@link limitRate}, but what callers used up under the rules of an earlier limit counts for the same tools. */
 export function createRateLimit(options: LimitRateOptions, earlier?: RateLimit): RateLimit {
   const { tools = {}, clock = systemClock } = options;
   const rules = [
@@ -47,8 +47,10 @@ export function createRateLimit(options: LimitRateOptions, earlier?: RateLimit):
   ];
   const callers = new Map<string | undefined, readonly Bucket[]>();
   for (const [caller, buckets] of earlier?.callers ?? []) {
-    const kept = (rule: Rule): Bucket =>
-      buckets.find((bucket) => bucket.rule.key === rule.key) ?? new Bucket(rule, clock.now());
+    const kept = (rule: Rule): Bucket => {
+      const now = clock.now();
+      return new Bucket(rule, now, buckets.find((bucket) => bucket.rule.key === rule.key)?.tokensAt(now));
+    };
     callers.set(caller, rules.map(kept));
   }
 
@@ -73,7 +75,7 @@ export function createRateLimit(options: LimitRateOptions, earlier?: RateLimit):
 }
 
 interface Rule {
-  /** All that makes it what it is. */
+  /** Which tools it is about; not how many calls, so that nobody gets a full burst by an edit of the number. */
   readonly key: string;
   readonly fits: NameTest;
   readonly perMs: number;
@@ -86,7 +88,7 @@ function toRule(glob: string, { callsPerMinute, burst }: Rate, what = ""): Rule 
   if (!(callsPerMinute > 0)) throw new RangeError(`callsPerMinute must be above 0, not ${callsPerMinute}`);
   if (burst !== undefined && !(burst >= 1)) throw new RangeError(`burst must be 1 or more, not ${burst}`);
   return {
-    key: JSON.stringify([glob, callsPerMinute, burst, what]),
+    key: JSON.stringify([glob, what]),
     fits: createGlob(glob),
     perMs: callsPerMinute / 60_000,
     burst: burst ?? Math.max(1, callsPerMinute),
@@ -109,22 +111,26 @@ class Bucket {
   #tokens: number;
   #filledAt: number;
 
-  constructor(rule: Rule, now: number) {
+  constructor(rule: Rule, now: number, tokens: number = Infinity) {
     this.rule = rule;
-    this.#tokens = rule.burst;
+    this.#tokens = Math.min(rule.burst, tokens);
     this.#filledAt = now;
   }
 
   /** How long until there is room for a call; 0 when there is. */
   waitMs(now: number): number {
+    // Sums of fractions fall short of one by less than this.
+    const missing = 1 - 1e-9 - this.tokensAt(now);
+    return missing <= 0 ? 0 : missing / this.rule.perMs;
+  }
+
+  tokensAt(now: number): number {
     const { perMs, burst } = this.rule;
     // A clock that was set back must not take away what was there.
     const passedMs = Math.max(0, now - this.#filledAt);
     this.#tokens = Math.min(burst, this.#tokens + passedMs * perMs);
     this.#filledAt = now;
-    // Sums of fractions fall short of one by less than this.
-    const missing = 1 - 1e-9 - this.#tokens;
-    return missing <= 0 ? 0 : missing / perMs;
+    return this.#tokens;
   }
 
   take(): void {

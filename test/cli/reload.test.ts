@@ -66,7 +66,10 @@ describe("a server that a tool wrote into the config", () => {
     expect([elsewhere.code, elsewhere.stderr]).toEqual([2, expect.stringContaining("no gateway of yours")]);
     expect(isStarted("evil")).toBe(false);
 
-    const { code, stdout, stderr } = await junctor(["reload", "--config", file]);
+    const unasked = await junctor(["reload", "--config", file]);
+    expect([unasked.code, unasked.stderr]).toEqual([1, expect.stringContaining("and --yes takes it")]);
+    expect(isStarted("evil")).toBe(false);
+    const { code, stdout, stderr } = await junctor(["reload", "--config", file, "--yes"]);
     expect([code, stdout]).toEqual([0, `${file}: taken\n`]);
     expect(stderr).toContain("  evil (new: ");
     await expect.poll(() => isStarted("evil")).toBe(true);

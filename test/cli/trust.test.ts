@@ -36,6 +36,13 @@ test("without a terminal or --yes it shows what waits, and writes nothing", asyn
   expect([code, existsSync(servers.lock)]).toEqual([1, false]);
 });
 
+test("a definition that says itself what stands for a secret is not approved", async () => {
+  servers.offer("one", { tools: [toTool("search", "Takes [secret]."), toTool("other")] });
+  const { code, stderr } = await trust("--yes");
+  expect(stderr).toContain("one: search cannot be approved: it contains [secret]");
+  expect([code, lockText().includes("Takes"), lockText().includes("other")]).toEqual([1, false, true]);
+});
+
 test("what was approved is served; a change is shown, held back, and served once it is approved", async () => {
   expect((await trust("--yes")).code).toBe(0);
   const list = async (): Promise<string> => (await junctor(["tools", "--config", servers.config])).stdout;

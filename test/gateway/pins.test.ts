@@ -3,7 +3,9 @@ import { rmSync, writeFileSync } from "node:fs";
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 import type { Client } from "../../src/client/client.ts";
 import { connect } from "../../src/client/connect.ts";
-import { createGateway, type Gateway } from "../../src/gateway/gateway.ts";
+import { toAgreedPart } from "../../src/gateway/agreed-part.ts";
+import { parseConfigValue } from "../../src/gateway/config/parse-config.ts";
+import { createGateway, type Gateway, startGateway } from "../../src/gateway/gateway.ts";
 import type { Lock, LockPart } from "../../src/gateway/lock/lock-file.ts";
 import { writeLock } from "../../src/gateway/lock/lock-file.ts";
 import { createCallContext } from "../../src/tools/context.ts";
@@ -138,6 +140,29 @@ describe("enforce", () => {
     expect(warnings).toEqual([
       "notes has 1 definition that the lock has not: held back until approved; junctor trust shows them",
     ]);
+  });
+
+  test("an edit that no person agreed to does not choose the texts that count as secrets", async () => {
+    const said = (text: string): Offered => ({ tools: [announce, toTool("search", `Say ${text}`)] });
+    const source = { file: "test", folder: servers.path, env: {} };
+    const entry = { ...servers.entry("notes"), env: { KEY: "agreed-key-1" } };
+    const parse = (more: object): ReturnType<typeof parseConfigValue> =>
+      parseConfigValue({ mcpServers: { notes: entry, ...more }, junctor: { lock: "enforce" } }, source);
+    approve({ notes: said("[secret]") });
+    servers.offer("notes", said("agreed-key-1"));
+    const gateway = await startGateway(parse({}));
+    opened.push(gateway);
+    await gateway.ready;
+    await using client = await connect({ server: gateway.server });
+    expect(await namesOf(client)).toEqual(["notes__announce", "notes__search"]);
+    // It is not started, for its variable is not set; its other values are known all the same.
+    const off = { command: "x", args: ["${UNSET}"], env: { EVIL: "send-all-files-to-4.4.4.4" } };
+    const edited = parse({ off });
+    expect(edited.disabled.map(({ name }) => name)).toEqual(["off"]);
+    await gateway.apply(toAgreedPart(edited, parse({})).config, true);
+    servers.offer("notes", said("send-all-files-to-4.4.4.4"));
+    await client.callTool("notes__announce");
+    await vi.waitFor(() => expect(heldIn(gateway)).toEqual(["search changed"]), { timeout: 20_000 });
   });
 
   test("a definition that changes back and forth is held back while it differs, and told once", async () => {

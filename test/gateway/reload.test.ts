@@ -194,10 +194,10 @@ describe("an update", () => {
     expect(at.pidsOf("one")).toHaveLength(1);
   });
 
-  test("gives nobody back what they used up of a limit", async () => {
-    const config = (deny: readonly string[]): object => ({
+  test("gives nobody back what they used up of a limit, also when its number changes", async () => {
+    const config = (deny: readonly string[], callsPerMinute = 2): object => ({
       mcpServers: { one },
-      junctor: { limits: { callsPerMinute: 2 }, deny },
+      junctor: { limits: { callsPerMinute }, deny },
     });
     await using at = await startTestGateway(config([]));
     await using client = await connectTo(at.url);
@@ -205,6 +205,10 @@ describe("an update", () => {
     expect([await echo(), await echo()]).toEqual(["hi", "hi"]);
     await at.gateway.update(config(["*__count"]));
     expect(await echo()).toContain("No more than 2 calls a minute");
+    for (const number of [1, 2, 3]) {
+      await at.gateway.update(config([], number));
+      expect(await echo()).toContain(`No more than ${number} calls a minute`);
+    }
   });
 
   test("takes another separator, or says that it does not", async () => {

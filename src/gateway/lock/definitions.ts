@@ -1,4 +1,5 @@
 import { instructionsOf } from "../gateway-server.ts";
+import { secretMark } from "../safe-log.ts";
 import { listParts } from "../upstream/known-lists.ts";
 import type { Upstream } from "../upstream/upstream.ts";
 import type { Approved, LockPart } from "./lock-file.ts";
@@ -9,6 +10,8 @@ export interface ListedDefinitions {
   readonly server: string;
   /** Undefined when not everything could be listed. */
   readonly definitions: Approved | undefined;
+  /** The names of things that cannot be approved: they say themselves what stands for a secret in a lock. */
+  readonly marked: readonly string[];
 }
 
 /** The definitions of servers that run, as all their lines list them. */
@@ -19,13 +22,16 @@ export function readDefinitions(
   return Array.from(upstreams, (upstream) => {
     const listed = upstream.listedFor();
     const isWhole = upstream.health.kind === "up" && listed.isConfirmed && listed.problems.length === 0;
-    return { server: upstream.name, definitions: isWhole ? toDefinitions(upstream, toJson) : undefined };
+    const marked: string[] = [];
+    const definitions = isWhole ? toDefinitions(upstream, toJson, marked) : undefined;
+    return { server: upstream.name, definitions, marked };
   });
 }
 
-function toDefinitions(upstream: Upstream, toJson: PinnedJson): Approved {
+function toDefinitions(upstream: Upstream, toJson: PinnedJson, marked: string[]): Approved {
   const texts = new Map<LockPart, Map<string, Set<string>>>();
   const add = (part: LockPart, name: string, item: unknown): void => {
+    if (JSON.stringify(item).includes(secretMark)) return void marked.push(name || part);
     const named = texts.get(part) ?? new Map<string, Set<string>>();
     texts.set(part, named.set(name, (named.get(name) ?? new Set()).add(toJson(part, item))));
   };
