@@ -44,6 +44,10 @@ function toSandboxed(server: ChildCommand, sandbox: SandboxConfig): ChildCommand
   const flags = [
     ...baseFlags(sandbox),
     ...toBinds(read, sandbox.write),
+    // Last, because mounts make folders in these. Each is memory, of which a server could fill half of the machine's.
+    ...["/dev", "/"].flatMap((path) =>
+      sandbox.write.includes(path) || sandbox.read.includes(path) ? [] : ["--remount-ro", path],
+    ),
     "--chdir",
     cwd ?? "/",
     "--",
@@ -58,7 +62,6 @@ function toSandboxed(server: ChildCommand, sandbox: SandboxConfig): ChildCommand
 function baseFlags({ network, read, write }: SandboxConfig): readonly string[] {
   const all = [...read, ...write];
   const home = homedir();
-  const sized = (path: string): readonly string[] => [...sizeFlags(), "--tmpfs", path];
   return [
     ...apart,
     ...(network ? ["--share-net"] : []),
@@ -66,6 +69,7 @@ function baseFlags({ network, read, write }: SandboxConfig): readonly string[] {
     ...[...system, ...(network ? forNetwork : [])].flatMap((path) => ["--ro-bind-try", path, path]),
     // Root could change the system by /proc/sys.
     ..."--proc /proc --remount-ro /proc --dev /dev".split(" "),
+    ...sized("/dev/shm"),
     ...(all.includes("/tmp") ? [] : sized("/tmp")),
     ...(all.some((path) => isWithin(home, path)) ? [] : sized(home)),
   ];
@@ -83,7 +87,7 @@ function toBinds(read: readonly string[], write: readonly string[]): readonly st
   const hidden = [stateFolder(), cacheFolder()].filter(
     (folder) => existsSync(folder) && [...read, ...write].some((path) => isWithin(folder, path)),
   );
-  return [...binds, ...hidden.flatMap((folder) => ["--tmpfs", folder])];
+  return [...binds, ...hidden.flatMap(sized)];
 }
 
 function toLimits({ memoryMb, processes }: SandboxConfig): readonly string[] {
@@ -140,7 +144,10 @@ export function findSandboxProblem(sandbox: SandboxConfig): string | undefined {
   return "its sandbox has limits, which need the program prlimit: install util-linux, or remove memoryMb and processes";
 }
 
-const sizeFlags = (): readonly string[] => (probe().takesSizes ? ["--size", String(scratchBytes)] : []);
+/** An empty folder, in memory. */
+function sized(path: string): readonly string[] {
+  return [...(probe().takesSizes ? ["--size", String(scratchBytes)] : []), "--tmpfs", path];
+}
 
 function probe(): Probe {
   probed ??= process.platform === "linux" ? tryBwrap() : { problem: notLinux, takesSizes: false };

@@ -91,6 +91,20 @@ describe.runIf(hasBwrap)("a server in a sandbox", () => {
     expect(await run("closed", fill)).toBe("400");
   });
 
+  test("has no memory to write files to but 64 MiB in each of its empty folders", () => {
+    const script = `for path in /x /dev/x /run/x; do echo > $path; done 2> /dev/null; ls -d /x /dev/x /run/x
+      for path in /tmp /dev/shm "$1"; do df -k --output=size $path | tail -n 1; done; echo > /tmp/x && echo > /dev/shm/x && echo written > /dev/null`;
+    const sandbox = { network: false, read: [], write: [] };
+    const args = ["-c", script, "sh", homedir()];
+    const launch = { kind: "command", command: "sh", args, env: {}, cwd: undefined } as const;
+    const target = toTarget(launch, sandbox);
+    const { status, stdout } = spawnSync(target.command, [...(target.args ?? [])], { encoding: "utf8" });
+    const sizes: unknown = target.args?.includes("--size")
+      ? Array.from({ length: 3 }, () => "65536")
+      : expect.anything();
+    expect([status, stdout.trim().split(/\s+/)]).toEqual([0, sizes]);
+  });
+
   test("has no more processes than its config says", () => {
     const sandbox = { network: false, read: [], write: [], processes: 20 };
     const script = "for n in $(seq 40); do sleep 30 & done; echo started 40";
