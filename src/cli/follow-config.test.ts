@@ -1,4 +1,4 @@
-import { mkdtempSync, renameSync, rmSync, utimesSync, writeFileSync } from "node:fs";
+import { mkdtempSync, renameSync, rmSync, statSync, utimesSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, expect, test } from "vitest";
@@ -25,6 +25,13 @@ function save(config: unknown, spaces = 0): void {
   minute += 1;
   utimesSync(`${file}.new`, minute * 60, minute * 60);
   renameSync(`${file}.new`, file);
+}
+
+/** Writes other content into the same file, which keeps its time. */
+function rewrite(path: string, text: string): void {
+  const { atime, mtime } = statSync(path);
+  writeFileSync(path, text);
+  utimesSync(path, atime, mtime);
 }
 
 interface Followed {
@@ -135,6 +142,16 @@ test("an edit that adds a server waits until a person agrees, and the rest of it
   expect([applied.at(-1), lines.length]).toEqual([["a", "b"], 5]);
 });
 
+test("a person sees all of what waits, with its odd characters; the log has the beginning", async () => {
+  save(one);
+  const { reload, inspect, lines } = await follow(undefined, "safe");
+  const script = `${"x".repeat(2000)}\u202eevil`;
+  save({ mcpServers: { ...one.mcpServers, b: { command: "b", args: [script] } } });
+  await reload();
+  expect(inspect().waiting).toEqual([`b (new: b "${"x".repeat(2000)}\\u202eevil")`]);
+  expect(lines.at(-1)).toContain("characters more");
+});
+
 test("a person takes what was shown, not a later edit", async () => {
   save(one);
   const { reload, agree, inspect, applied } = await follow(undefined, "safe");
@@ -160,7 +177,7 @@ test("a changed file of variables waits, though the config names the same file",
   writeFileSync(join(folder, ".env"), "X=2");
   save(config);
   await reload();
-  expect(lines.at(-1)).toBe(waits("a (env: a)"));
+  expect(lines.at(-1)).toBe(waits(`a (env X: a (reads ${join(folder, ".env")}) (sets X))`));
   await agree();
   expect([environments.at(0), environments.at(-1)]).toEqual(["1", "2"]);
 });
@@ -171,7 +188,7 @@ test("a module that changed is not loaded again before a person agrees", async (
   const config = { ...one, junctor: { middleware: ["./mine.mjs"] } };
   save(config);
   const { reload, agree, lines } = await follow((_, keepsModules) => void kept.push(keepsModules), "safe");
-  utimesSync(join(folder, "mine.mjs"), 1, 1);
+  rewrite(join(folder, "mine.mjs"), "export default { };");
   save({ ...config, junctor: { ...config.junctor, deny: ["x"] } });
   await reload();
   expect(lines).toEqual([readAgain, waits("junctor.middleware (files)")]);
@@ -186,7 +203,7 @@ test("a lock that changed is not read again before a person agrees", async () =>
   const config = { ...one, junctor: { lock: "enforce" } };
   save(config);
   const { reload, agree, lines } = await follow((_, keepsModules) => void kept.push(keepsModules), "safe");
-  utimesSync(lock, 1, 1);
+  rewrite(lock, " ");
   save({ ...config, junctor: { ...config.junctor, deny: ["x"] } });
   await reload();
   save({ ...one, junctor: { lock: "off", deny: ["x"] } });
@@ -210,7 +227,7 @@ test("a middleware that changed is loaded again when the config is saved", async
   const config = { ...one, junctor: { middleware: ["./mine.mjs"] } };
   save(config);
   const { reload, applied } = await follow();
-  utimesSync(module, 1, 1);
+  rewrite(module, "export default { };");
   save(config);
   await reload();
   expect(applied).toHaveLength(1);

@@ -1,5 +1,5 @@
 import { createHash } from "node:crypto";
-import { statSync } from "node:fs";
+import { readFileSync, statSync } from "node:fs";
 import { isDeepStrictEqual } from "node:util";
 import { BindError } from "../errors/bind-error.ts";
 import { toAgreedPart } from "../gateway/agreed-part.ts";
@@ -9,6 +9,7 @@ import type { RunningGateway } from "../gateway/gateway.ts";
 import type { GatewayLog } from "../gateway/log.ts";
 import { watchConfig } from "../gateway/watch-config.ts";
 import { isLoopback } from "../transports/loopback.ts";
+import { showUnseen } from "./lock-diff.ts";
 import { describeError } from "./print.ts";
 
 /** Which edits are used while the gateway runs: those that take something away, all, or none before a person says so. */
@@ -80,7 +81,8 @@ export function createReload({ file, config: first, choice, gateway, host, log }
     const modules =
       isNewModule && !waiting.includes("junctor.middleware") ? ["junctor.middleware (files)"] : [];
     const isNewLock = next.lock !== agreed.lock && !waiting.includes("junctor.lock");
-    return { config, waiting: [...waiting, ...modules, ...(isNewLock ? ["junctor.lock (file)"] : [])] };
+    const files = [...modules, ...(isNewLock ? ["junctor.lock (file)"] : [])];
+    return { config, waiting: [...waiting, ...files].map(showUnseen) };
   };
   const apply = async (next: ConfigSnapshot, isWhole: boolean): Promise<void> => {
     const { config, waiting } = isWhole ? { config: next.config, waiting: [] } : split(next);
@@ -100,7 +102,7 @@ export function createReload({ file, config: first, choice, gateway, host, log }
     } else if (isWrong) log.info({ file }, "the config is right again, and as it was");
     if (isWhole) agreed = next;
     if (waiting.join() !== lastWaiting && waiting.length > 0)
-      log.warn({ file, waiting: waiting.slice(0, maxShown) }, describe(waiting));
+      log.warn({ file, waiting: waiting.slice(0, maxShown).map(toShort) }, describe(waiting));
     lastWaiting = waiting.join();
     isWrong = false;
   };
@@ -112,7 +114,7 @@ export function createReload({ file, config: first, choice, gateway, host, log }
   };
   return {
     look: async () => {
-      const stamp = stampOf(file);
+      const stamp = statSync(file, { throwIfNoEntry: false })?.mtimeMs;
       const read = readOrFail(file);
       const edit = `${stamp} ${read.ok ? read.text : describeError(read.error)}`;
       if (edit === lastEdit) return;
@@ -144,9 +146,17 @@ export function createReload({ file, config: first, choice, gateway, host, log }
 /** A tool may edit the config again and again, and must not fill the log. */
 const maxShown = 20;
 
+const maxLength = 1000;
+
+/** The config may be a megabyte of one command. */
+function toShort(text: string): string {
+  const more = text.length - maxLength;
+  return more > 0 ? `${text.slice(0, maxLength)}… and ${more} characters more` : text;
+}
+
 function describe(waiting: readonly string[]): string {
   const more = waiting.length - maxShown;
-  const shown = [...waiting.slice(0, maxShown), ...(more > 0 ? [`${more} more`] : [])];
+  const shown = [...waiting.slice(0, maxShown).map(toShort), ...(more > 0 ? [`${more} more`] : [])];
   return (
     `part of the edited config waits for you: ${shown.join("; ")}. ` +
     `To take it, run "junctor reload" or send SIGHUP to process ${process.pid}`
@@ -183,8 +193,11 @@ function readOrFail(file: string): Read {
   }
 }
 
-/** Differs whenever a file was written or replaced. */
+/** Differs whenever a file holds something else. */
 function stampOf(file: string): string {
-  const stats = statSync(file, { throwIfNoEntry: false });
-  return stats === undefined ? "missing" : `${stats.ino} ${stats.mtimeMs}`;
+  try {
+    return createHash("sha256").update(readFileSync(file)).digest("hex");
+  } catch {
+    return "missing";
+  }
 }

@@ -93,7 +93,12 @@ const unseen =
 
 /** The text as a JSON string in which every character can be seen. */
 function escapeText(text: string): string {
-  return JSON.stringify(text).replaceAll(unseen, (character) => {
+  return showUnseen(JSON.stringify(text));
+}
+
+/** The text with an escape for each character that a terminal obeys or does not show. */
+export function showUnseen(text: string): string {
+  return text.replaceAll(unseen, (character) => {
     const code = (character.codePointAt(0) ?? 0).toString(16);
     return code.length > 4 ? `\\u{${code}}` : `\\u${code.padStart(4, "0")}`;
   });

@@ -21,6 +21,8 @@ interface ReloadRequest {
 }
 
 const maxRequestBytes = 4096;
+/** A config of 1 MiB may wait, every character of it escaped. */
+const maxAnswerBytes = 16 * 1024 * 1024;
 const patienceMs = 60_000;
 
 /** Where the sockets are: a folder that only this user may enter. A tool that can only write files cannot use a socket. */
@@ -116,7 +118,7 @@ async function ask(path: string, request: ReloadRequest): Promise<unknown> {
   try {
     socket.setTimeout(patienceMs, () => socket.destroy(new Error("the gateway does not answer")));
     socket.write(`${JSON.stringify(request)}\n`);
-    const line = await readLine(socket, 1024 * 1024);
+    const line = await readLine(socket, maxAnswerBytes);
     if (line === undefined) throw new Error("the gateway ended");
     return JSON.parse(line);
   } finally {

@@ -3,6 +3,7 @@ import { resolve } from "node:path";
 import { guardVariable } from "../transports/guardian.ts";
 import { isAccepted } from "./agreements.ts";
 import { type Command, UsageError, refuseOperands } from "./command.ts";
+import { showUnseen } from "./lock-diff.ts";
 import { note, print } from "./print.ts";
 import { findGateways, takeEdit, type WaitingGateway } from "./reload-socket.ts";
 import { toSafeLine } from "./terminal-text.ts";
@@ -52,7 +53,7 @@ async function take(gateway: WaitingGateway, isSure: boolean): Promise<boolean> 
     await print(`${toSafeLine(file)}: nothing waits\n`);
     return true;
   }
-  await note(`Waits in ${toSafeLine(file)}:\n${waiting.map((one) => `  ${toSafeLine(one)}\n`).join("")}`);
+  await note(`Waits in ${toSafeLine(file)}:\n${waiting.map((one) => `  ${showUnseen(one)}\n`).join("")}`);
   if (!isSure && !(process.stdin.isTTY && process.stderr.isTTY))
     return fail("nothing was taken: on a terminal you are asked, and --yes takes it");
   if (!isSure && !(await isAccepted("Take it? (y/N): "))) return fail("nothing was taken");

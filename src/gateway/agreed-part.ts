@@ -2,20 +2,25 @@ import { isDeepStrictEqual } from "node:util";
 import { createGlob } from "../middleware/glob.ts";
 import { describeCommand } from "../transports/child-command.ts";
 import type { CallLimits, DisabledServer, GatewayConfig, KeyConfig, ServerConfig } from "./config/config.ts";
-import { createHide, hideInData } from "./safe-log.ts";
+import { createHide, hideInData, joinSecrets } from "./safe-log.ts";
 
 /** What may be used of an edited config before a person agrees to the edit. */
 interface AgreedPart {
   readonly config: GatewayConfig;
-  /** The settings that wait for a person, each as a path with what is new about it; without secrets. */
+  /** The settings that wait for a person, each as a path with what is new about it; nothing is cut. */
   readonly waiting: readonly string[];
 }
 
 /**
  * Splits an edit: whatever takes something away is used at once; whatever starts, reaches, loads or writes something else
  * than the agreed config, or loosens one of its rules, waits. A tool that may write the file could make any edit.
+ * Of what waits, only agreed secrets and values of the environment are hidden: else an edit could hide what it would start.
  */
-export function toAgreedPart(next: GatewayConfig, agreed: GatewayConfig): AgreedPart {
+export function toAgreedPart(
+  next: GatewayConfig,
+  agreed: GatewayConfig,
+  env: { readonly [name: string]: string | undefined } = process.env,
+): AgreedPart {
   const waiting: string[] = [];
   const known = new Map(agreed.servers.map((server) => [server.name, server]));
   const servers: ServerConfig[] = [];
@@ -30,21 +35,18 @@ export function toAgreedPart(next: GatewayConfig, agreed: GatewayConfig): Agreed
     }
   }
   const rest = narrow(ofGateway, next, agreed, { path: "junctor", waiting });
-  const hide = createHide(() => next.secrets);
+  const given = new Set(Object.values(env));
+  const hidden = joinSecrets(
+    agreed.secrets,
+    next.secrets.filter((secret) => given.has(secret)),
+  );
+  const hide = createHide(() => hidden);
   // Values of launches that are not used would only be looked for in every line of the log.
   const secrets = waiting.length === 0 ? next.secrets : agreed.secrets;
-  return { config: { ...rest, servers, disabled, secrets }, waiting: hideInData(waiting.map(toShort), hide) };
+  return { config: { ...rest, servers, disabled, secrets }, waiting: hideInData(waiting, hide) };
 }
 
 const waits = 'it is new in the config and waits for you: run "junctor reload"';
-
-const maxLength = 1000;
-
-/** The config may be a megabyte of one command. */
-function toShort(text: string): string {
-  const more = text.length - maxLength;
-  return more > 0 ? `${text.slice(0, maxLength)}… and ${more} characters more` : text;
-}
 
 /** The value that may be used: the one of the edit, the agreed one, or something in between. */
 type Narrow<T> = (next: T, agreed: T) => T;
@@ -141,19 +143,33 @@ function narrow<T extends object>(rules: Narrowing<T>, next: T, agreed: T, { pat
 }
 
 function describeEdit<T extends object>(path: string, key: keyof T & string, next: T, agreed: T): string {
-  const [now, before] = [next[key], agreed[key]];
-  if (key !== "launch" || typeof now !== "object" || now === null) return `${path}.${key}`;
-  const parts = Object.entries(now).filter(
-    ([part, value]) => !isDeepStrictEqual(value, (before as { readonly [part: string]: unknown })[part]),
-  );
-  const shown = describeLaunch(next as unknown as ServerConfig);
-  return `${path} (${parts.map(([part]) => part).join(", ")}: ${shown})`;
+  if (key !== "launch") return `${path}.${key}`;
+  const now = next as unknown as ServerConfig;
+  const changed = listChanged(now.launch, (agreed as unknown as ServerConfig).launch);
+  return `${path} (${changed.join(", ")}: ${describeLaunch(now)})`;
 }
 
+/** The names of members that differ; of variables and headers each by its own name. */
+function listChanged(now: object, before: object): readonly string[] {
+  const [one, other] = [new Map(Object.entries(now)), new Map(Object.entries(before))];
+  return [...new Set([...one.keys(), ...other.keys()])].flatMap((part) => {
+    const [value, last] = [one.get(part) as unknown, other.get(part) as unknown];
+    if (isDeepStrictEqual(value, last)) return [];
+    const isNamed = part === "env" || part === "headers";
+    return isNamed ? listChanged(value ?? {}, last ?? {}).map((name) => `${part} ${name}`) : [part];
+  });
+}
+
+/** What would run or be reached, with the names of its variables or headers, whose values are not for the log. */
 function describeLaunch({ launch }: Pick<ServerConfig, "launch">): string {
-  return launch.kind === "http"
-    ? launch.url
-    : describeCommand({ command: launch.command, args: launch.args });
+  const isHttp = launch.kind === "http";
+  const names = Object.keys(isHttp ? launch.headers : launch.env).join(", ");
+  const notes = [
+    isHttp || launch.cwd === undefined ? "" : ` (in ${describeCommand({ command: launch.cwd })})`,
+    isHttp || launch.envFile === undefined ? "" : ` (reads ${describeCommand({ command: launch.envFile })})`,
+    names === "" ? "" : ` (${isHttp ? "sends" : "sets"} ${names})`,
+  ].join("");
+  return `${isHttp ? launch.url : describeCommand({ command: launch.command, args: launch.args })}${notes}`;
 }
 
 /** A tool may be hidden at once; a name or description may contain a variable, or be meant to mislead. */

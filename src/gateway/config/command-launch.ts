@@ -1,4 +1,5 @@
 import { resolve } from "node:path";
+import { defined } from "../../options/defined.ts";
 import { type ConfigObject, type ConfigValue, refuse, warn } from "./config-value.ts";
 import type { ServerLaunch } from "./config.ts";
 import { readEnvFile } from "./env-file.ts";
@@ -17,12 +18,16 @@ export function readCommandLaunch(entry: ConfigObject): ServerLaunch | undefined
     : [];
   if (command !== undefined && args.length === 0 && /^[^/\\]+ /.test(command))
     warn(entry.get("command"), `has spaces in it: write arguments into args, such as ${argsExample}`);
-  const env = { ...readEnvFile(entry.get("envFile")), ...readEnv(entry.get("env")) };
-  Object.values(env).forEach(findings.hide);
-  const folder = readText(entry.get("cwd"), '"cwd": "./folder"');
   const base = findings.source.folder;
-  const cwd = folder === undefined || base === undefined ? folder : resolve(base, folder);
-  return command === undefined ? undefined : { kind: "command", command, args, env, cwd };
+  const toPath = (path: string | undefined): string | undefined =>
+    path === undefined || base === undefined ? path : resolve(base, path);
+  const envFile = toPath(readText(entry.get("envFile"), '"./.env"'));
+  const env = { ...readEnvFile(entry.get("envFile"), envFile), ...readEnv(entry.get("env")) };
+  Object.values(env).forEach(findings.hide);
+  const cwd = toPath(readText(entry.get("cwd"), '"cwd": "./folder"'));
+  return command === undefined
+    ? undefined
+    : { kind: "command", command, args, env, cwd, ...defined({ envFile }) };
 }
 
 function readEnv(given: ConfigValue): { readonly [name: string]: string } {

@@ -33,6 +33,7 @@ test("a file is read, and paths in it are resolved against its folder", async ()
   );
   const config = await readConfig(join(here, "mcp.json"), {});
   expect(config.servers[0]?.launch).toEqual({
+    envFile: join(here, "server.env"),
     kind: "command",
     command: `${here}/run`,
     args: [],

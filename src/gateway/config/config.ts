@@ -12,6 +12,8 @@ export type ServerLaunch =
       readonly args: readonly string[];
       readonly env: { readonly [name: string]: string };
       readonly cwd: string | undefined;
+      /** The absolute path of the file with more variables, which are in `env` too. */
+      readonly envFile?: string;
     }
   | {
       readonly kind: "http";

@@ -1,6 +1,4 @@
-import { resolve } from "node:path";
 import { type ConfigValue, refuse } from "./config-value.ts";
-import { readText } from "./value-readers.ts";
 
 interface Texts {
   readonly [name: string]: string;
@@ -10,15 +8,12 @@ const line = /^(?:export\s+)?([A-Za-z_][\w.-]*)\s*=\s*(.*)$/;
 const quoted = /^(?:"((?:[^"\\]|\\.)*)"|'([^']*)'|`([^`]*)`)\s*(?:#.*)?$/;
 
 /** The variables in the file that an `envFile` names. Values are taken as they stand: no variable is filled in. */
-export function readEnvFile(given: ConfigValue): Texts {
-  const { folder, readText: read } = given.findings.source;
-  const file = readText(given, '"./.env"');
+export function readEnvFile(given: ConfigValue, file: string | undefined): Texts {
+  const { readText: read } = given.findings.source;
   if (file === undefined) return {};
   if (read === undefined) return refuse(given, "cannot be read here: write its variables into env") ?? {};
   try {
-    return parseEnvFile(read(folder === undefined ? file : resolve(folder, file)), (number, why) =>
-      refuse(given, `line ${number} of the file ${why}`),
-    );
+    return parseEnvFile(read(file), (number, why) => refuse(given, `line ${number} of the file ${why}`));
   } catch (error) {
     return refuse(given, `cannot be read (${explain(error)}): create the file, or remove envFile`) ?? {};
   }
