@@ -7,7 +7,7 @@ import { note, print } from "./print.ts";
 import { withTerminal } from "./terminal-lines.ts";
 import { toSafeLine, toSafeText } from "./terminal-text.ts";
 
-interface FollowOptions {
+interface FollowTaskOptions {
   readonly parsed: Parsed;
   readonly interruption: Interruption;
   readonly view: CallView;
@@ -17,7 +17,7 @@ interface FollowOptions {
 }
 
 /** Waits for a task and shows where it is. Resolves with its result, or with the exit code of a person who went away. */
-export async function followTask(task: ClientTask, options: FollowOptions): Promise<ToolResult | number> {
+export async function followTask(task: ClientTask, options: FollowTaskOptions): Promise<ToolResult | number> {
   const { interruption, view, signal } = options;
   const leaving = new AbortController();
   let exitCode = 0;
@@ -42,7 +42,7 @@ export async function followTask(task: ClientTask, options: FollowOptions): Prom
 
 async function leave(
   task: ClientTask,
-  { parsed, interruption, signal, onInterrupt }: FollowOptions,
+  { parsed, interruption, signal, onInterrupt }: FollowTaskOptions,
 ): Promise<void> {
   const isKept =
     onInterrupt === "leave" ||

@@ -13,7 +13,7 @@ const idTtlMs = 10 * 365 * 24 * 3_600_000;
 const maxIdLength = 4096;
 
 /** The id of a task for one caller. For any other caller it does not open. */
-export function toTaskId(ref: string, seal: Seal, caller: string | undefined): string {
+function toTaskId(ref: string, seal: Seal, caller: string | undefined): string {
   const id = seal.seal(ref, toBinding(caller), idTtlMs);
   if (id.length <= maxIdLength) return id;
   const text = `The id of the task has ${id.length} characters; the limit is ${maxIdLength}. Keep the state of the job elsewhere, and return its key`;

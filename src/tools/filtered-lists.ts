@@ -18,7 +18,7 @@ type ListFilter = (
 ) => Awaitable<readonly ListedItem[]>;
 
 /** A list as every filter leaves it. */
-export interface FilteredList<T> {
+interface FilteredList<T> {
   /** In the order of declaration; the same frozen array while it is the same items. */
   list(context: CallContext): Awaitable<readonly T[]>;
   /** The provider's own list that a list was made from; undefined if it is no list of ours. */

@@ -16,7 +16,7 @@ import type {
 type Facets = Pick<Provider, "resources" | "prompts" | "completion">;
 
 /** The hooks of a chain of middlewares, as the facets use them. */
-interface Guard {
+interface FacetGuard {
   readonly lists: FilteredLists;
   /** Makes a call through all hooks. */
   run(call: ToolCall, context: CallContext): Awaitable<ToolOutcome>;
@@ -27,7 +27,7 @@ interface Guard {
 const nothing = RawJson.fromText("{}");
 
 /** The facets of a provider with hooks around them: each request is a call of its kind. */
-export function guardFacets(provider: Provider, { lists, run, judge }: Guard): Facets {
+export function guardFacets(provider: Provider, { lists, run, judge }: FacetGuard): Facets {
   const { resources, prompts, completion } = provider;
   const watch = resources?.watch?.bind(resources);
   return {
@@ -72,7 +72,7 @@ function withoutTask(outcome: ToolOutcome): Outcome {
   return outcome;
 }
 
-function guardCompletion(run: Guard["run"]): CompletionProvider {
+function guardCompletion(run: FacetGuard["run"]): CompletionProvider {
   return {
     complete: async ({ ref, argument, known }, context) => {
       const name = ref.type === "ref/prompt" ? ref.name : ref.uri;

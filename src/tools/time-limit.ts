@@ -6,7 +6,7 @@ import { type AskCaller, type CallContext, withContext } from "./context.ts";
 import type { ToolCall } from "./provider.ts";
 
 /** Changes an event on its way to the caller, or drops it. */
-export type MapEvent = NonNullable<ToolCall["mapEvent"]>;
+type MapEvent = NonNullable<ToolCall["mapEvent"]>;
 
 /** Timers take no more, about 25 days; with a greater number they would fire at once. */
 const maxTimerMs = 2 ** 31 - 1;

@@ -12,7 +12,7 @@ interface MemoryWatchOptions {
 }
 
 /** Looks at the memory of this process, so that it sheds work before the system ends it. */
-export interface MemoryWatch {
+interface MemoryWatch {
   /** Looks now, as it does five times a second. */
   look(): void;
   stop(): void;
