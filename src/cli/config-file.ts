@@ -3,7 +3,7 @@ import { parseConfigFile, readConfigText } from "../gateway/config/config-file.t
 import type { GatewayConfig } from "../gateway/config/config.ts";
 import { assertAgreed } from "./agreements.ts";
 import type { Parsed } from "./command.ts";
-import { checkConfigPlace, findExposed } from "./config-place.ts";
+import { checkPlaces, findExposed } from "./config-place.ts";
 import { note } from "./print.ts";
 
 /** Where a config is looked for when none is named. */
@@ -13,6 +13,8 @@ export const usualFiles: readonly string[] = ["junctor.json", ".mcp.json", "mcp.
 export interface ConfigFile {
   readonly file: string;
   readonly config: GatewayConfig;
+  /** Whether a person said that it may be where others write. */
+  readonly isTrusted: boolean;
 }
 
 /** Reads the config a command line names. What is odd in it is told on standard error. */
@@ -38,14 +40,13 @@ export async function findConfigFile(parsed: Parsed, mayAsk = true): Promise<Con
 
 async function toConfigFile(file: string, text: string, isTrusted: boolean): Promise<ConfigFile> {
   const config = parseConfigFile(file, text, process.env);
-  const paths = [file, ...config.middleware, ...(config.lock === undefined ? [] : [config.lock.file])];
-  const places = new Set(paths.flatMap((path) => checkConfigPlace(path, isTrusted)));
+  const places = checkPlaces(file, config, isTrusted);
   const odd = [
     ...config.warnings,
     ...findExposed(file, config),
-    ...Array.from(places, (message) => ({ path: "", message })),
+    ...places.map((message) => ({ path: "", message })),
   ];
   for (const { path, message } of odd)
     await note(`junctor: warning: ${[file, path, message].filter(Boolean).join(": ")}\n`);
-  return { file, config };
+  return { file, config, isTrusted };
 }

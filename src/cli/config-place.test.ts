@@ -55,6 +55,16 @@ describe.skipIf(process.platform === "win32")("a config", () => {
     expect(() => checkConfigPlace(link, false)).toThrow(`${file} may be written by every user`);
   });
 
+  test("that is a link to a link is judged by every folder on the way", () => {
+    const open = join(folder, "open");
+    mkdirSync(open);
+    symlinkSync(file, join(open, "hop.json"));
+    symlinkSync("open/../open/hop.json", join(folder, "named.json"));
+    expect(checkConfigPlace(join(folder, "named.json"), false)).toEqual([]);
+    chmodSync(open, 0o777);
+    expect(() => checkConfigPlace(join(folder, "named.json"), false)).toThrow(`its folder ${open} may be`);
+  });
+
   test("that does not exist, or is a pipe, is left to those who read it", () => {
     expect(checkConfigPlace(join(folder, "missing"), false)).toEqual([]);
     expect(checkConfigPlace("/dev/null/x", false)).toEqual([]);

@@ -1,5 +1,5 @@
-import { lstatSync, realpathSync, type Stats } from "node:fs";
-import { dirname, isAbsolute, relative, resolve, sep } from "node:path";
+import { lstatSync, readlinkSync, realpathSync, type Stats } from "node:fs";
+import { isAbsolute, join, parse, relative, resolve, sep } from "node:path";
 import { ConfigError, type ConfigIssue } from "../errors/config-error.ts";
 import type { GatewayConfig } from "../gateway/config/config.ts";
 
@@ -26,6 +26,14 @@ export function checkConfigPlace(file: string, isTrusted: boolean): readonly str
       wrong.map((writer) => ({ path: "", message: describe(writer) })),
     );
   return writers.filter(({ who }) => who === "group").map(describe);
+}
+
+/** The same for a config and every file that it names: modules, the lock, files of variables. */
+export function checkPlaces(file: string, config: GatewayConfig, isTrusted: boolean): readonly string[] {
+  const { middleware, lock, servers } = config;
+  const envFiles = servers.flatMap(({ launch }) => (launch.kind === "http" ? [] : (launch.envFile ?? [])));
+  const paths = [file, ...middleware, ...(lock === undefined ? [] : [lock.file]), ...envFiles];
+  return [...new Set(paths.flatMap((path) => checkConfigPlace(path, isTrusted)))];
 }
 
 /**
@@ -66,16 +74,26 @@ interface ConfigPlace {
   readonly stats: Stats;
 }
 
-/** The file, what it leads to if it is a link, and every folder above them. */
+/** Every folder, link and file on the way to a file: whoever may replace one of them decides where the way leads. */
 function listPlaces(file: string): readonly ConfigPlace[] {
   const named = resolve(file);
-  const real = toRealPath(named);
-  // A pipe has no place, and what is missing is reported by those who read it.
-  if (real === undefined) return [];
-  const paths = new Set([named, real]);
-  for (const start of [realpathSync(dirname(named)), dirname(real)])
-    for (let path = start; !paths.has(path); path = dirname(path)) paths.add(path);
-  return [...paths].map((path) => ({ path, stats: lstatSync(path) }));
+  // A pipe has no place, and what is missing is reported by those who read it. The system refuses links in a circle.
+  if (toRealPath(named) === undefined) return [];
+  const { root } = parse(named);
+  const places = new Map([[root, lstatSync(root)]]);
+  const rest = named.slice(root.length).split(sep);
+  for (let at = root; rest.length > 0;) {
+    const path = join(at, rest.shift() ?? "");
+    const stats = lstatSync(path);
+    places.set(path, stats);
+    const target = stats.isSymbolicLink() ? readlinkSync(path) : undefined;
+    if (target === undefined) at = path;
+    else {
+      if (isAbsolute(target)) at = root;
+      rest.unshift(...target.split(sep));
+    }
+  }
+  return Array.from(places, ([path, stats]) => ({ path, stats }));
 }
 
 function toRealPath(path: string): string | undefined {

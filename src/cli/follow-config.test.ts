@@ -1,4 +1,4 @@
-import { mkdtempSync, renameSync, rmSync, statSync, utimesSync, writeFileSync } from "node:fs";
+import { chmodSync, mkdtempSync, renameSync, rmSync, statSync, utimesSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, expect, test } from "vitest";
@@ -57,7 +57,15 @@ async function follow(
   };
   const log = { debug: note, info: note, warn: note, error: note };
   const config = await readConfig(file, {});
-  const { look, ...rest } = createReload({ file, config, choice, gateway, host: "127.0.0.1", log });
+  const { look, ...rest } = createReload({
+    file,
+    config,
+    isTrusted: false,
+    choice,
+    gateway,
+    host: "127.0.0.1",
+    log,
+  });
   return { reload: look, ...rest, applied, lines };
 }
 
@@ -212,6 +220,20 @@ test("a lock that changed is not read again before a person agrees", async () =>
   await agree();
   expect(kept).toEqual([true, false]);
 });
+
+test.skipIf(process.platform === "win32")(
+  "an edit that other users could have made is not used",
+  async () => {
+    writeFileSync(join(folder, ".env"), "X=1");
+    save(one);
+    const { reload, agree, applied, lines } = await follow();
+    chmodSync(join(folder, ".env"), 0o666);
+    save({ mcpServers: { a: { command: "a", envFile: ".env" } } });
+    await reload();
+    expect([applied, lines]).toEqual([[], [notUsed]]);
+    expect(await agree()).toContain("may be written by every user");
+  },
+);
 
 test("what is wrong with a config is told to the person who agrees", async () => {
   save(one);

@@ -9,6 +9,7 @@ import type { RunningGateway } from "../gateway/gateway.ts";
 import type { GatewayLog } from "../gateway/log.ts";
 import { watchConfig } from "../gateway/watch-config.ts";
 import { isLoopback } from "../transports/loopback.ts";
+import { checkPlaces } from "./config-place.ts";
 import { showUnseen } from "./lock-diff.ts";
 import { describeError } from "./print.ts";
 
@@ -20,6 +21,8 @@ interface FollowOptions {
   readonly file: string;
   /** The config the gateway was started with. */
   readonly config: GatewayConfig;
+  /** Whether the config may be where others write. */
+  readonly isTrusted: boolean;
   readonly choice: ReloadChoice;
   readonly gateway: Pick<RunningGateway, "apply">;
   /** The address the gateway listens on. */
@@ -67,7 +70,8 @@ interface Reload extends Pick<FollowedConfig, "inspect" | "agree"> {
  * Reads the config again and applies what may be applied. Watching tells one edit several times, and tells of files that
  * were written with what they held before: each edit is tried once, and one that changes nothing is not applied.
  */
-export function createReload({ file, config: first, choice, gateway, host, log }: FollowOptions): Reload {
+export function createReload(options: FollowOptions): Reload {
+  const { file, config: first, isTrusted, choice, gateway, host, log } = options;
   let agreed = toSnapshot(first);
   let applied = JSON.stringify(agreed);
   let lastHeld = { http: first.http, log: first.log };
@@ -85,6 +89,7 @@ export function createReload({ file, config: first, choice, gateway, host, log }
     return { config, waiting: [...waiting, ...files].map(showUnseen) };
   };
   const apply = async (next: ConfigSnapshot, isWhole: boolean): Promise<void> => {
+    checkPlaces(file, next.config, isTrusted);
     const { config, waiting } = isWhole ? { config: next.config, waiting: [] } : split(next);
     if (!isLoopback(host) && config.keys.length === 0)
       throw new BindError(host, "the new config has no keys");
