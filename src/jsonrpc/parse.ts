@@ -92,7 +92,8 @@ function toMessage(raw: RawJson): Message | Invalid {
   if (methodText !== undefined) return toCall(raw, methodText, idText, id);
   const result = raw.at("result");
   const error = raw.at("error");
-  const isAnswer = result !== undefined || error !== undefined || raw.textOf("jsonrpc") === '"2.0"';
+  const isMessage = id !== undefined && raw.textOf("jsonrpc") === '"2.0"';
+  const isAnswer = isMessage || result !== undefined || error !== undefined;
   const refuseWith = (text: string): Invalid => ({
     ...invalid(id, text, isAnswerable(raw)),
     ...(isAnswer ? { answer: { id } } : {}),

@@ -20,10 +20,19 @@ interface WaitingReader {
 interface Chunk {
   readonly lines: readonly InputLine[];
   read: number;
+  /** Whether the input ended in the middle of its last line. */
+  readonly isCut: boolean;
 }
 
 /** Most messages read in one go, before anything else has its turn. */
 const maxTogether = 64;
+
+/** The calls underway fail because the input ended, and not because one of their answers was cut short. */
+function forNoCall(incoming: Incoming): Incoming {
+  if (incoming.kind !== "invalid") return incoming;
+  const { answer: _, ...rest } = incoming;
+  return rest;
+}
 
 /** How many chunks are read before their messages are taken; then the sender has to wait. */
 const maxAhead = 4;
@@ -60,19 +69,20 @@ export function createLineReader(
   const take = (): readonly Incoming[] | undefined => {
     const chunk = ahead[0];
     if (chunk === undefined) return undefined;
-    const { lines, read } = chunk;
+    const { lines, read, isCut } = chunk;
     chunk.read += maxTogether;
     if (chunk.read >= lines.length) ahead.shift();
     const isAll = read === 0 && lines.length <= maxTogether;
-    return (isAll ? lines : lines.slice(read, read + maxTogether)).map(parse);
+    const messages = (isAll ? lines : lines.slice(read, read + maxTogether)).map(parse);
+    return isCut ? messages.map(forNoCall) : messages;
   };
   const resume = (): void => {
     const isWanted = end === undefined && ahead.length < maxAhead && !pacer.isPausing;
     if (isWanted && readable.isPaused()) readable.resume();
   };
-  const give = (lines: readonly InputLine[]): void => {
+  const give = (lines: readonly InputLine[], isCut = false): void => {
     if (lines.length === 0) return;
-    ahead.push({ lines, read: 0 });
+    ahead.push({ lines, read: 0, isCut });
     const reader = waiting;
     if (reader !== undefined) {
       waiting = undefined;
@@ -103,7 +113,7 @@ export function createLineReader(
   };
   const onEnd = (): void => {
     if (end !== undefined) return;
-    give(splitter.flush());
+    give(splitter.flush(), true);
     finish(undefined);
   };
   const onError = (error: unknown): void => {

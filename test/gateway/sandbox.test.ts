@@ -54,7 +54,8 @@ describe.runIf(hasBwrap)("a server in a sandbox", () => {
     expect(existsSync(secret)).toBe(true);
     const servers = {
       closed: { sandbox: folders() },
-      open: { sandbox: { ...folders(), read: ["/"], network: true } },
+      // The project may be in /tmp, which is empty in a sandbox.
+      open: { sandbox: { ...folders(), read: ["/", project], network: true } },
       small: { sandbox: { ...folders(), memoryMb: 256 } },
     };
     const mcpServers = { closed: boxed, open: boxed, small: boxed };

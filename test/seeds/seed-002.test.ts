@@ -177,7 +177,7 @@ test("a malformed answer is a protocol error, not a crash", async () => {
     return undefined;
   });
   const client = await connect(pipe.target);
-  await expect(client.callTool("echo", { message: "" })).rejects.toMatchObject({ name: "ClosedError" });
+  await expect(client.callTool("echo", { message: "" })).rejects.toMatchObject({ name: "RpcError" });
 });
 
 test("a server in this process is a server like any other", async () => {
