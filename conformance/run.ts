@@ -82,7 +82,7 @@ try {
   if (throughs.length > 0) {
     // Nothing else was asked for.
   } else if (values.url === undefined) {
-    await using listener = await listenHttp(createEverythingServer(), { port: 0 });
+    await using listener = await listenHttp(createEverythingServer({}, true), { port: 0 });
     // By name: the suite tests the defence against DNS rebinding only where it knows the host to be this one.
     await runAll(suite, `http://localhost:${listener.port}/mcp`);
   } else {
