@@ -21,11 +21,8 @@ const maxGrown = 256 * 2 ** 20;
 
 async function run(scale: Scale): Promise<readonly Line[]> {
   const isFull = scale === "full";
-  // A short slice on a busy machine says less.
-  const maxRatio = isFull ? 2 : 4;
-  const options = isFull
-    ? { rounds: 3, callsPerSlice: 1500, isCalled: true }
-    : { rounds: 1, callsPerSlice: 800, isCalled: true };
+  const maxRatio = 2;
+  const options = { rounds: 3, callsPerSlice: 1500, isCalled: true };
   const usual = isFull ? kinds.map(([kind]) => kind) : ["changes"];
   // For those who work on one of them.
   const chosen = process.env["SCORECARD_KINDS"]?.split(",") ?? usual;

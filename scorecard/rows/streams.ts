@@ -10,11 +10,11 @@ import { hostile, readMemory, until } from "../lib/gateway.ts";
 import { attempt, type Line, type Row, type Scale, toMegabytes, toText } from "../lib/row.ts";
 
 /** The benchmark of streams, which also checks that every one of them hears of a change. */
-function countIdle(count: number, most: number): Promise<Line> {
+function countIdle(count: number): Promise<Line> {
   const line = {
     what: "idle `subscriptions/listen` streams, each told of a change at the end",
     count: `${toText(count)} streams`,
-    bound: `at most ${most} KB each`,
+    bound: "at most 30 KB each",
   };
   return attempt(line, async () => {
     const bench = fileURLToPath(new URL("../../bench/streams.mjs", import.meta.url));
@@ -24,7 +24,7 @@ function countIdle(count: number, most: number): Promise<Line> {
     await once(child, "close");
     const each = Number(/resident memory\s+([\d.]+) KiB/.exec(output)?.[1]);
     const told = /telling all .*/.exec(output)?.[0] ?? "not all were told";
-    return { figure: `${each} KiB each; ${told}`, isMet: each <= most && told.startsWith("telling") };
+    return { figure: `${each} KiB each; ${told}`, isMet: each <= 30 && told.startsWith("telling") };
   });
 }
 
@@ -67,11 +67,11 @@ async function callMany(
 }
 
 /** Readers that take nothing of a stream that never ends. */
-function stall(readers: number, most: number): Promise<Line> {
+function stall(readers: number): Promise<Line> {
   const line = {
     what: "readers that ask for an endless stream and take nothing of it",
     count: `${toText(readers)} readers`,
-    bound: `each is cut after \`stallMs\` (5 s here), at most ${most} KB each in the process, others' failures 0`,
+    bound: "each is cut after `stallMs` (5 s here), at most 256 KB each in the process, others' failures 0",
   };
   return attempt(line, async () => {
     await using host = await startHost();
@@ -96,7 +96,7 @@ function stall(readers: number, most: number): Promise<Line> {
       figure:
         `${isCut ? "all were cut" : `${openStreams(host.port)} were not cut`}, ${toMegabytes(each)} each at most, ${failures} failures; ` +
         `calls took ${alone.medianMs.toFixed(1)} ms before, ${beside.medianMs.toFixed(1)} ms beside, ${after.medianMs.toFixed(1)} ms after (median)`,
-      isMet: isCut && each <= most * 1024 && failures === 0,
+      isMet: isCut && each <= 256 * 1024 && failures === 0,
     };
   });
 }
@@ -110,9 +110,9 @@ function openStreams(port: number): number {
 }
 
 async function run(scale: Scale): Promise<readonly Line[]> {
-  if (scale === "full") return [await countIdle(10_000, 30), await stall(2000, 256)];
-  // Among few of them, the memory that the process takes once counts for more.
-  return [await countIdle(1000, 60), await stall(100, 768)];
+  const isFull = scale === "full";
+  // Not fewer: the memory that the process takes once is counted too.
+  return [await countIdle(isFull ? 10_000 : 5000), await stall(isFull ? 2000 : 600)];
 }
 
 export const row: Row = {
