@@ -20,7 +20,7 @@ export interface CallerLimits {
 }
 
 interface SharesOptions {
-  /** What is shared, in the plural: for messages. */
+  /** The name of the shared thing, in the plural: for messages. */
   readonly what: string;
   readonly total: number;
   /** Most that one owner may hold. */

@@ -12,7 +12,7 @@ interface AuditFault {
   readonly message: string;
 }
 
-/** What is known of a log after all its files were read. */
+/** The facts about a log after all its files were read. */
 export interface AuditReport {
   readonly files: readonly string[];
   /** Records of calls. */

@@ -37,7 +37,7 @@ describe.skipIf(process.platform === "win32")("a config", () => {
   ])("whose %s every user may write is refused, and used if the person says so", (what, mode) => {
     const path = { file, folder: join(folder, "inner"), "folder above": folder }[what] ?? "";
     chmodSync(path, mode);
-    const message = `${what === "file" ? path : `its folder ${path}`} may be written by every user, who then decide what is started: run chmod o-w ${path}, or write --unsafe-config`;
+    const message = `${what === "file" ? path : `its folder ${path}`} may be written by every user, who could then start any program: run chmod o-w ${path}, or write --unsafe-config`;
     expect(() => checkConfigPlace(file, false)).toThrow(`${file}: ${message}`);
     expect(checkConfigPlace(file, true)).toEqual([]);
   });
@@ -75,7 +75,7 @@ describe.skipIf(process.platform === "win32")("a config", () => {
     chownSync(file, 0, 12_345);
     chmodSync(file, 0o664);
     expect(checkConfigPlace(file, false)).toEqual([
-      `${file} may be written by the users of its group, who then decide what is started: run chmod g-w ${file}`,
+      `${file} may be written by the users of its group, who could then start any program: run chmod g-w ${file}`,
     ]);
     chownSync(file, 12_345, 0);
     expect(() => checkConfigPlace(file, false)).toThrow(`${file} belongs to another user`);

@@ -74,10 +74,10 @@ interface ConfigPlace {
   readonly stats: Stats;
 }
 
-/** Every folder, link and file on the way to a file: whoever may replace one of them decides where the way leads. */
+/** Every folder, link and file on the way to a file: a user who may replace one of them decides where the way leads. */
 function listPlaces(file: string): readonly ConfigPlace[] {
   const named = resolve(file);
-  // A pipe has no place, and what is missing is reported by those who read it. The system refuses links in a circle.
+  // A pipe has no place, and the reader reports a missing file. The system refuses links in a circle.
   if (toRealPath(named) === undefined) return [];
   const { root } = parse(named);
   const places = new Map([[root, lstatSync(root)]]);
@@ -107,9 +107,9 @@ function toRealPath(path: string): string | undefined {
 function describe({ path, isFolder, who }: Writer): string {
   const what = isFolder ? `its folder ${path}` : path;
   if (who === "owner")
-    return `${what} belongs to another user, who decides what is started: make it yours, or write --unsafe-config`;
+    return `${what} belongs to another user, who could then start any program: make it yours, or write --unsafe-config`;
   const mode = who === "others" ? "o-w" : "g-w";
   const whom = who === "others" ? "every user" : "the users of its group";
   const instead = who === "others" ? ", or write --unsafe-config" : "";
-  return `${what} may be written by ${whom}, who then decide what is started: run chmod ${mode} ${path}${instead}`;
+  return `${what} may be written by ${whom}, who could then start any program: run chmod ${mode} ${path}${instead}`;
 }

@@ -49,7 +49,7 @@ export interface FollowedConfig extends Disposable {
   agree(version?: string): Promise<string | undefined>;
 }
 
-/** Takes edits of a config, one after the other, until it is disposed; of a wrong one it logs what is wrong. */
+/** Takes edits of a config, one after the other, until it is disposed; it logs the faults of a wrong one. */
 export function followConfig(options: FollowOptions): FollowedConfig {
   const { look, inspect, agree } = createReload(options);
   let turn: Promise<unknown> = Promise.resolve();

@@ -6,7 +6,7 @@ import { describeError } from "./print.ts";
 /**
  * Takes the variables that servers do not get out of `/proc/PID/environ`, where every program of the same user can read with
  * what environment this process was started. `process.env` keeps all of them: they are copied to other memory first. The system
- * shows the memory it laid the variables out in at the start, so that is what is overwritten, by `/proc/self/mem`; no call
+ * shows the memory it laid the variables out in at the start, so this overwrites that memory by `/proc/self/mem`; no call
  * that Node offers does it, and `delete process.env.NAME` does not. Returns what went wrong; undefined where there is no `/proc`.
  */
 export function hideEnvironment(): string | undefined {

@@ -10,7 +10,7 @@ export interface WaitingGateway extends WaitingEdit {
   readonly pid: number;
   /** The absolute path of its config. */
   readonly file: string;
-  /** What is wrong with the config as it is now; empty when nothing is. */
+  /** The faults of the config as it is now. */
   readonly wrong: string;
 }
 
@@ -95,7 +95,7 @@ export async function findGateways(): Promise<readonly WaitingGateway[]> {
   return found.filter((gateway) => gateway !== undefined);
 }
 
-/** Has a gateway take its config as it was seen. Resolves with what is wrong; undefined when it was taken. */
+/** Has a gateway take its config as it was seen. Resolves with the fault; undefined when it was taken. */
 export async function takeEdit({ pid, version }: WaitingGateway): Promise<string | undefined> {
   const path = join(socketFolder(), `${pid}.sock`);
   const { wrong } = (await ask(path, { ask: "take", version })) as { readonly wrong?: string };

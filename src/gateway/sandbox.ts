@@ -58,7 +58,7 @@ function toSandboxed(server: ChildCommand, sandbox: SandboxConfig): ChildCommand
   return { command: locate("bwrap"), args: flags, env };
 }
 
-/** What is in every sandbox. The root comes first, because what is mounted later hides what was mounted before. */
+/** Every sandbox has these mounts. The root comes first, because a later mount hides an earlier one. */
 function baseFlags({ network, read, write }: SandboxConfig): readonly string[] {
   const all = [...read, ...write];
   const home = homedir();

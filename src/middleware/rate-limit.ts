@@ -75,7 +75,7 @@ export function createRateLimit(options: LimitRateOptions, earlier?: RateLimit):
 }
 
 interface Rule {
-  /** Which tools it is about; not how many calls, so that nobody gets a full burst by an edit of the number. */
+  /** Which tools it is about; not how many calls, so that an edit of the number gives no caller a full burst. */
   readonly key: string;
   readonly fits: NameTest;
   readonly perMs: number;

@@ -33,7 +33,7 @@ export type CallEnd =
  */
 export interface Middleware {
   /**
-   * The things of a list this caller may see; `part` says of which. What is left out cannot be used either, under any spelling.
+   * The things of a list this caller may see; `part` says of which. A caller cannot use a thing that is left out, under any spelling.
    * A resource that no list has may be: `beforeCall` judges it.
    */
   filterTools?(

@@ -62,7 +62,7 @@ describe("without a terminal", () => {
     write("mcp.json");
     chmodSync(join(cwd, "mcp.json"), 0o666);
     const { code, stderr } = await junctor(["check", "--config", "mcp.json"], { cwd });
-    expect(stderr).toContain("may be written by every user, who then decide what is started");
+    expect(stderr).toContain("may be written by every user, who could then start any program");
     expect([code, isStarted()]).toEqual([2, false]);
     const { stdout } = await junctor(["check", "--config", "mcp.json", "--unsafe-config"], { cwd });
     expect(stdout).toMatch(/^mine +up /m);

@@ -18,7 +18,7 @@ import type { PooledLine } from "./pooled-line.ts";
 /** A request by a client, on behalf of a caller. */
 type Work = (client: Client, context: CallContext, resumption: Resumption | undefined) => Promise<Outcome>;
 
-interface RequestsOptions {
+export interface RequestsOptions {
   /** The name of the server. */
   readonly server: string;
   readonly clock: Clock;

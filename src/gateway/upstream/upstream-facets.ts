@@ -2,23 +2,15 @@ import { NotFoundError } from "../../errors/not-found-error.ts";
 import { RpcError, rpcCodes } from "../../errors/rpc-error.ts";
 import type { CallContext } from "../../tools/context.ts";
 import type { Provider } from "../../tools/provider.ts";
-import type { Line } from "./line.ts";
-import type { Lease, Pool } from "./pool.ts";
-import { lacks, type Requests } from "./requests.ts";
+import type { Lease } from "./pool.ts";
+import { lacks, type Requests, type RequestsOptions } from "./requests.ts";
 import type { UpstreamLists } from "./upstream-lists.ts";
 
-interface UpstreamFacetsOptions {
-  /** The name of the server. */
-  readonly server: string;
-  readonly pool: Pool;
+interface UpstreamFacetsOptions extends Pick<RequestsOptions, "server" | "pool" | "toFailure" | "onEnded"> {
   readonly lists: UpstreamLists;
   readonly requests: Requests;
   /** Whether callers that cannot watch on their own line may watch on that for everyone. */
   readonly watchesForAll: boolean;
-  /** What the caller is told of a failure on a line. */
-  readonly toFailure: (error: unknown, line: Line) => unknown;
-  /** Told when a request or a watch has ended. */
-  readonly onEnded: () => void;
 }
 
 /** The resources, prompts and completion of a server behind the gateway. */
