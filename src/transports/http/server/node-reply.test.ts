@@ -1,6 +1,6 @@
 import { createServer, type ServerResponse } from "node:http";
 import { type AddressInfo, connect, type Socket } from "node:net";
-import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { afterEach, beforeEach, describe, expect, onTestFinished, test } from "vitest";
 import { createNodeSink } from "./node-reply.ts";
 import type { FrameSink } from "./reply.ts";
 
@@ -88,6 +88,16 @@ describe("a reader that takes nothing", () => {
   test("is cut when it took nothing for as long as it may", async () => {
     closeAll();
     const { sink, cuts } = await connectPair(50);
+    while (sink.isOpen) await sink.write(frame);
+    expect(cuts).toEqual(["the reader took nothing for 50 ms"]);
+  });
+
+  test("is cut for that also while it sends", async () => {
+    closeAll();
+    const { sink, cuts, reader } = await connectPair(50);
+    // Empty lines before a request, which HTTP lets pass.
+    const timer = setInterval(() => reader.write("\r\n"), 5);
+    onTestFinished(() => clearInterval(timer));
     while (sink.isOpen) await sink.write(frame);
     expect(cuts).toEqual(["the reader took nothing for 50 ms"]);
   });

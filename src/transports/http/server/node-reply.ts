@@ -185,9 +185,45 @@ interface Drain {
   end(): void;
 }
 
+/** So often in `stallMs` it is looked whether a client took something. */
+const looksPerStall = 4;
+
 /**
- * Waits until the client took everything, or is gone. The timer of the socket starts anew whenever some of it was taken,
- * so a large frame may take its time. The event "drain" is not enough: in Node 22 a response that was corked while it was
+ * Calls back when the client took nothing for `stallMs`, until the returned function is called. A client that takes some of a
+ * large frame may take its time. The timer of the socket does not do: bytes that the client sends start it anew.
+ */
+function watchStall(
+  response: ServerResponse,
+  stallMs: number,
+  onStalled: (reason: string) => void,
+): () => void {
+  let last = queuedBytes(response);
+  let looks = 0;
+  const timer = setInterval(() => {
+    const queued = queuedBytes(response);
+    looks = queued === last ? looks + 1 : 0;
+    last = queued;
+    if (looks < looksPerStall) return;
+    clearInterval(timer);
+    onStalled(`the reader took nothing for ${stallMs} ms`);
+  }, stallMs / looksPerStall);
+  timer.unref();
+  return () => clearInterval(timer);
+}
+
+/** Bytes that the system has not taken of the writes underway. Only Node's handle of the socket sees a part of a write leave. */
+function queuedBytes(response: ServerResponse): number {
+  const socket = response.socket as SocketWithHandle | null;
+  return socket?._handle?.writeQueueSize ?? response.writableLength;
+}
+
+interface SocketWithHandle {
+  readonly writableLength: number;
+  readonly _handle?: { readonly writeQueueSize?: number } | null;
+}
+
+/**
+ * Waits until the client took everything, or is gone. The event "drain" is not enough: in Node 22 a response that was corked while it was
  * written to never emits it, so the sink also ends the wait when a write is out and nothing is left.
  */
 function drain(
@@ -197,17 +233,14 @@ function drain(
   onEnd: () => void,
 ): Drain {
   const { promise, resolve } = createDeferred<void>();
-  const stalled = (): void => cut(`the reader took nothing for ${stallMs} ms`);
+  const stopWatch = watchStall(response, stallMs, cut);
   const end = (): void => {
-    response.setTimeout(0);
-    response.off("timeout", stalled);
+    stopWatch();
     response.off("drain", end);
     response.off("close", end);
     onEnd();
     resolve();
   };
-  response.setTimeout(stallMs);
-  response.once("timeout", stalled);
   response.once("drain", end);
   response.once("close", end);
   return { ended: promise, end };
@@ -231,13 +264,10 @@ function cutIfStalled(response: ServerResponse, limits: SinkLimits, caller: stri
     onCut(reason);
     response.destroy();
   };
-  const stalled = (): void => cut(`the reader took nothing for ${stallMs} ms`);
   const answer = toUnread(response, caller, cut);
-  response.setTimeout(stallMs);
-  response.once("timeout", stalled);
-  // When it is out, the server's own time-out for sockets in waiting is set again.
+  const stopWatch = watchStall(response, stallMs, cut);
   response.once("close", () => {
-    response.off("timeout", stalled);
+    stopWatch();
     unread?.delete(answer);
   });
   unread?.note(answer);
