@@ -29,6 +29,7 @@ export type { Channel } from "./jsonrpc/channel.ts";
 export type { Message, Notification, Request, Response } from "./jsonrpc/message.ts";
 export { Peer, type PeerOptions } from "./jsonrpc/peer.ts";
 
+export type { Caller } from "./mcp/caller.ts";
 export type { LegacyRevision, ModernRevision, Revision } from "./mcp/revision.ts";
 export { createSeal, type Seal, type SealOptions } from "./mcp/seal.ts";
 export type { Server, WireContext } from "./mcp/server.ts";
@@ -183,7 +184,12 @@ export {
   type StoredEvent,
 } from "./transports/http/legacy/event-store.ts";
 export { type FetchHandler, type FetchOptions, toFetchHandler } from "./transports/http/server/fetch.ts";
-export { anybody, type Authenticate, type HttpOptions } from "./transports/http/server/handler.ts";
+export {
+  anybody,
+  type Authenticate,
+  type Authenticated,
+  type HttpOptions,
+} from "./transports/http/server/handler.ts";
 export { type HttpListener, listenHttp, type ListenHttpOptions } from "./transports/http/server/node.ts";
 export { connectInMemory, createMemoryPair } from "./transports/memory.ts";
 export { serveChannel, type ServeOptions } from "./transports/serve-channel.ts";

@@ -21,6 +21,7 @@ const belowGateway = [
   "middleware",
   "server",
   "client",
+  "auth",
   "transports",
 ];
 const layers: Readonly<Record<string, readonly string[]>> = {
@@ -32,11 +33,12 @@ const layers: Readonly<Record<string, readonly string[]>> = {
   mcp: [...base, "json", "jsonrpc"],
   schema: belowTools,
   tools: [...belowTools, "schema"],
-  transports: belowTools,
+  auth: belowTools,
+  transports: [...belowTools, "auth"],
   audit: [...belowTools, "schema", "tools"],
   middleware: [...belowTools, "schema", "tools", "audit"],
   server: [...belowTools, "schema", "tools"],
-  client: [...belowTools, "schema", "tools", "audit", "transports"],
+  client: [...belowTools, "schema", "tools", "audit", "auth", "transports"],
   gateway: belowGateway,
   testing: [...belowGateway, "gateway"],
   cli: [...belowGateway, "gateway", "testing"],

@@ -190,7 +190,7 @@ interface HttpParts extends Address {
 async function serveOnHttp(serving: ServedGateway, { port, host, seal, log }: HttpParts): Promise<number> {
   const { gateway, opened } = serving;
   const { http, perCaller } = opened?.config ?? noConfig;
-  const { allowedHosts, allowedOrigins, corsOrigins } = http;
+  const { allowedHosts, allowedOrigins, corsOrigins, publicUrl } = http;
   const listening = listenHttp(gateway.server, {
     port,
     host,
@@ -198,6 +198,7 @@ async function serveOnHttp(serving: ServedGateway, { port, host, seal, log }: Ht
     allowedHosts,
     allowedOrigins,
     corsOrigins,
+    ...(publicUrl === undefined ? {} : { publicUrl }),
     perCaller,
     authenticate: gateway.admit,
     onWarning: (text, error) => log.warn(error === undefined ? {} : { error: describeError(error) }, text),

@@ -1,4 +1,5 @@
 import { createHash } from "node:crypto";
+import type { Caller } from "../mcp/caller.ts";
 import { toRelayable } from "../mcp/revision.ts";
 import type { AuditLogOptions, OwnerOf } from "../middleware/audit-log.ts";
 import { createGlobs } from "../middleware/glob.ts";
@@ -39,8 +40,8 @@ interface AccessOptions {
 /** The part of a config that access follows. */
 interface Rules {
   readonly config: GatewayConfig;
-  /** The names of callers by the hashes of their keys. */
-  readonly callers: ReadonlyMap<string, string>;
+  /** Callers by the hashes of their keys. */
+  readonly callers: ReadonlyMap<string, Caller>;
   readonly policies: ReadonlyMap<string | undefined, Policy>;
   readonly reservedFor: ReservedFor;
 }
@@ -99,7 +100,9 @@ export function createAccess(first: GatewayConfig, { catalog, unnamed, servers }
       const { callers } = rules;
       // Without keys every caller came in.
       if (before.size === 0 && callers.size > 0) return [undefined];
-      return [...before].filter(([hash, name]) => callers.get(hash) !== name).map(([, name]) => name);
+      return [...before]
+        .filter(([hash, { name }]) => callers.get(hash)?.name !== name)
+        .map(([, { name }]) => name);
     },
   };
 }
@@ -114,7 +117,7 @@ function toRules(config: GatewayConfig, unnamed: Unnamed): Rules {
     }),
   );
   if (keys.length === 0 || unnamed === "trusted") policies.set(undefined, general);
-  const callers = new Map(keys.map(({ sha256, name }) => [sha256, name]));
+  const callers = new Map(keys.map(({ sha256, name }) => [sha256, { name }]));
   const reservedFor = createReservations([...config.servers, ...config.disabled], toNaming(config));
   return { config, callers, policies, reservedFor };
 }

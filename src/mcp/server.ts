@@ -3,6 +3,7 @@ import type { Cancellation } from "../async/cancellation.ts";
 import type { RawJson } from "../json/raw.ts";
 import type { PeerContext } from "../jsonrpc/inbound.ts";
 import type { Request } from "../jsonrpc/message.ts";
+import type { Caller } from "./caller.ts";
 import type { Era, HeaderLookup } from "./era.ts";
 import type { Announce, Handshake, Session } from "./session.ts";
 
@@ -11,6 +12,8 @@ export interface WireContext extends PeerContext {
   readonly era: Era;
   /** Who is calling, as established by the transport (never self-reported); undefined when it is not known. */
   readonly caller?: string | undefined;
+  /** The same caller with all that is known of it; `caller` is its name. */
+  readonly identity?: Caller | undefined;
   /** Whose share the request counts towards: the caller, its address where callers have no names, or its channel. */
   readonly owner?: unknown;
   /** Present on HTTP: a modern tool call may have to mirror arguments in headers. */

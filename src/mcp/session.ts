@@ -1,5 +1,6 @@
 import { RpcError } from "../errors/rpc-error.ts";
 import { RawJson } from "../json/raw.ts";
+import type { Caller } from "./caller.ts";
 import { projectImplementation } from "./projection.ts";
 import { isLegacyRevision, type LegacyRevision, newestLegacyRevision } from "./revision.ts";
 import {
@@ -32,11 +33,19 @@ export interface Session {
   readonly subscriptions: Map<string, () => void>;
   /** Tells the client what belongs to no request; there while a server is attached. */
   announce: Announce | undefined;
+  /** The caller as its last request proved it: a caller that comes with a new token may have other rights. */
+  identity: Caller | undefined;
 }
 
 /** A session as it is right after its handshake. */
 export function createSession(handshake: Handshake): Session {
-  return { handshake, logLevel: undefined, subscriptions: new Map(), announce: undefined };
+  return {
+    handshake,
+    logLevel: undefined,
+    subscriptions: new Map(),
+    announce: undefined,
+    identity: undefined,
+  };
 }
 
 /**

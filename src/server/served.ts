@@ -51,6 +51,7 @@ export function createContext(
   return toContext({
     cancellation: wire.cancellation,
     caller: wire.caller,
+    identity: wire.identity,
     revision: revisionOf(era),
     capabilities: isKept ? capabilities : withoutTasks(capabilities),
     clientInfo: sender?.clientInfo,

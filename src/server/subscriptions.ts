@@ -177,10 +177,10 @@ export function createSubscriptions(
     attach: (session, announce, caller) => {
       session.announce = announce;
       const { capabilities: asked, revision } = session.handshake;
-      const hearer: Hearer = { caller, capabilities: asked, revision, session };
+      const who = { caller, capabilities: asked, revision, session };
       const stop = provider.onChange?.((change) => {
         const isWantedHere = change.kind !== "resource" || isCovered(change.uri, session.subscriptions);
-        if (isWantedHere && mayHear(change, hearer))
+        if (isWantedHere && mayHear(change, { ...who, identity: session.identity }))
           announce(methodOf(change), change.kind === "resource" ? toParams(change) : undefined);
       });
       return () => {

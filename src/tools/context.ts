@@ -1,6 +1,7 @@
 import { type Cancellation, fromSignal } from "../async/cancellation.ts";
 import { LazyAbort } from "../async/lazy-abort.ts";
 import type { RawJson } from "../json/raw.ts";
+import type { Caller } from "../mcp/caller.ts";
 import type { HeaderLookup } from "../mcp/era.ts";
 import { newestModernRevision, type Revision } from "../mcp/revision.ts";
 import type { Ask, ClientCapabilities, Implementation, LogLevel } from "../mcp/types.ts";
@@ -30,6 +31,8 @@ export interface CallContext {
   readonly cancellation?: Cancellation | undefined;
   /** Who is calling, as established by the transport; undefined when it is not known. */
   readonly caller: string | undefined;
+  /** The same caller with all that is known of it; `caller` is its name. Undefined when nothing more is known. */
+  readonly identity?: Caller | undefined;
   readonly revision: Revision;
   /** What this caller can be asked for. */
   readonly capabilities: ClientCapabilities;
@@ -124,6 +127,7 @@ class LazySignal {
     this.cancellation =
       facts.cancellation ?? (facts.signal === undefined ? new LazyAbort() : fromSignal(facts.signal));
     this.caller = facts.caller;
+    this.identity = facts.identity;
     this.revision = facts.revision;
     this.capabilities = facts.capabilities;
     this.clientInfo = facts.clientInfo;

@@ -92,7 +92,7 @@ export type Change = (
 export type ResourceChange = Extract<Change, { readonly kind: "resource" }>;
 
 /** A caller as far as lists and announcements depend on it. */
-export type Hearer = Pick<CallContext, "caller" | "capabilities" | "revision" | "session">;
+export type Hearer = Pick<CallContext, "caller" | "identity" | "capabilities" | "revision" | "session">;
 
 /** The resources of a provider. */
 export interface ResourceProvider {

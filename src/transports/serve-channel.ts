@@ -7,6 +7,7 @@ import type { RawJson } from "../json/raw.ts";
 import type { Channel } from "../jsonrpc/channel.ts";
 import type { Handler, PeerContext } from "../jsonrpc/inbound.ts";
 import { Peer } from "../jsonrpc/peer.ts";
+import type { Caller } from "../mcp/caller.ts";
 import { decideEra, isLegalBatch } from "../mcp/era.ts";
 import type { Server, WireContext } from "../mcp/server.ts";
 import { type Announce, type Handshake, type Session, createSession } from "../mcp/session.ts";
@@ -15,6 +16,8 @@ import { keys, type KeysOf } from "../options/known-keys.ts";
 export interface ServeOptions {
   /** Who is at the other end, where the transport knows. */
   readonly caller?: string;
+  /** The same with all that is known of it; `caller` is its name. */
+  readonly identity?: Caller | undefined;
   /** Whose share its requests count towards; the caller, else the channel itself. */
   readonly owner?: unknown;
   /** Aborting stops serving: requests in flight have `stopMs` to end, then they are aborted and answered with an error. */
@@ -37,7 +40,7 @@ export interface ServeOptions {
 }
 
 export const serveOptionKeys: KeysOf<ServeOptions> = keys(
-  "caller owner signal drain lingerMs stopMs graceMs maxInFlight clock onDropped",
+  "caller identity owner signal drain lingerMs stopMs graceMs maxInFlight clock onDropped",
 );
 
 /**
@@ -51,6 +54,7 @@ export async function serveChannel(
 ): Promise<void> {
   const {
     caller,
+    identity,
     signal,
     drain,
     lingerMs = 250,
@@ -68,6 +72,7 @@ export async function serveChannel(
   const beginSession = (handshake: Handshake): void => {
     detach?.();
     session = createSession(handshake);
+    session.identity = identity;
     const announce = createAnnouncer((method, params) => peer.notify(method, params));
     detach = server.attach(session, announce, caller);
   };
@@ -79,7 +84,17 @@ export async function serveChannel(
     if (era.kind === "refused") throw era.error;
     const { cancellation } = context;
     const notify: PeerContext["notify"] = (method, params) => context.notify(method, params);
-    return server.handle(request, { caller, owner, ask, beginSession, inputEnd, era, cancellation, notify });
+    return server.handle(request, {
+      caller,
+      identity,
+      owner,
+      ask,
+      beginSession,
+      inputEnd,
+      era,
+      cancellation,
+      notify,
+    });
   };
 
   const peer = new Peer(channel, {

@@ -156,6 +156,8 @@ export interface GatewayConfig {
     readonly allowedHosts: readonly string[];
     readonly allowedOrigins: readonly string[];
     readonly corsOrigins: readonly string[];
+    /** The URL that clients know the endpoint by; its host and its origin are served. */
+    readonly publicUrl?: string;
   };
   readonly log: { readonly level: "trace" | "debug" | "info" | "warn" | "error" | "silent" };
   /** Most that one caller may hold; read at the start only. */

@@ -1,8 +1,17 @@
 import { defined } from "../../options/defined.ts";
-import type { ConfigValue } from "./config-value.ts";
+import { isLoopback } from "../../transports/loopback.ts";
+import { type ConfigValue, refuse } from "./config-value.ts";
 import type { GatewayConfig } from "./config.ts";
-import { readFitting, readList, readNumber, readObjectOrEmpty, refuseUnknownKeys } from "./value-readers.ts";
+import {
+  readFitting,
+  readList,
+  readNumber,
+  readObjectOrEmpty,
+  readText,
+  refuseUnknownKeys,
+} from "./value-readers.ts";
 
+const publicExample = '"https://mcp.example.com/mcp"';
 const hostExample = '"127.0.0.1"';
 const servedExample = '"mcp.example.com"';
 const originExample = '"https://app.example.com"';
@@ -10,7 +19,7 @@ const originExample = '"https://app.example.com"';
 /** Where the gateway listens, and for whom. */
 export function readHttpSettings(given: ConfigValue): GatewayConfig["http"] {
   const object = readObjectOrEmpty(given, '"http": { "port": 7780 }');
-  refuseUnknownKeys(object, ["host", "port", "allowedHosts", "allowedOrigins", "corsOrigins"]);
+  refuseUnknownKeys(object, ["host", "port", "allowedHosts", "allowedOrigins", "corsOrigins", "publicUrl"]);
   return defined({
     host: readHost(object.get("host")),
     port: readNumber(object.get("port"), { min: 0, max: 65_535, example: 7780 }),
@@ -21,6 +30,7 @@ export function readHttpSettings(given: ConfigValue): GatewayConfig["http"] {
       readOrigin,
     ),
     corsOrigins: readList(object.get("corsOrigins"), `"corsOrigins": [${originExample}]`, readOrigin),
+    publicUrl: readPublicUrl(object.get("publicUrl")),
   });
 }
 
@@ -35,6 +45,22 @@ function readHost(given: ConfigValue): string | undefined {
 function readServedHost(given: ConfigValue): string | undefined {
   const problem = `is not a host: write ${servedExample} or "mcp.example.com:8443"`;
   return readFitting(given, servedExample, /^(?:[\w.-]+|\[[\da-f:.]+\])(?::\d+)?$/i, problem);
+}
+
+/** The URL of the endpoint as clients know it. Tokens are sent to it, so it is encrypted unless it is on this machine. */
+function readPublicUrl(given: ConfigValue): string | undefined {
+  const text = readText(given, publicExample);
+  if (text === undefined) return undefined;
+  const url = URL.canParse(text) ? new URL(text) : undefined;
+  const isPlain = url?.username === "" && url.password === "" && url.search === "" && url.hash === "";
+  if (!isPlain || (url.protocol !== "https:" && url.protocol !== "http:"))
+    return refuse(
+      given,
+      `is not the URL of the endpoint: write ${publicExample}, with nothing after the path`,
+    );
+  if (url.protocol === "http:" && !isLoopback(url.hostname.replaceAll(/[[\]]/g, "")))
+    return refuse(given, `must begin with https: callers send their keys to it; write ${publicExample}`);
+  return url.pathname === "/" ? url.origin : url.href;
 }
 
 /** A value of the `Origin` header, which has no path: one with a slash at its end would match nothing. */

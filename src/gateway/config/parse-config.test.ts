@@ -236,6 +236,7 @@ test("everything that may be said is taken", () => {
       allowedHosts: ["mcp.example.com:8443", "[::1]:80"],
       allowedOrigins: ["vscode-webview://x"],
       corsOrigins: ["https://app.example.com"],
+      publicUrl: "http://127.0.0.1:7780/mcp",
     },
     log: { level: "trace" },
     firstListMs: 0,

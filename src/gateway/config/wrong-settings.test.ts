@@ -225,7 +225,19 @@ describe("the junctor section", () => {
     ],
     [
       section('{ "http": { "prot": 1 } }'),
-      "junctor.http.prot: is not known here: did you mean port? (There may be host, port, allowedHosts, allowedOrigins, corsOrigins.)",
+      "junctor.http.prot: is not known here: did you mean port? (There may be host, port, allowedHosts, allowedOrigins, corsOrigins, publicUrl.)",
+    ],
+    [
+      section('{ "http": { "publicUrl": "mcp.example.com" } }'),
+      'junctor.http.publicUrl: is not the URL of the endpoint: write "https://mcp.example.com/mcp", with nothing after the path',
+    ],
+    [
+      section('{ "http": { "publicUrl": "https://mcp.example.com/mcp?a=b" } }'),
+      'junctor.http.publicUrl: is not the URL of the endpoint: write "https://mcp.example.com/mcp", with nothing after the path',
+    ],
+    [
+      section('{ "http": { "publicUrl": "http://mcp.example.com/mcp" } }'),
+      'junctor.http.publicUrl: must begin with https: callers send their keys to it; write "https://mcp.example.com/mcp"',
     ],
     [
       section('{ "log": "debug" }'),

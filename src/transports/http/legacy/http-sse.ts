@@ -48,7 +48,7 @@ export function createHttpSse(endpoint: Endpoint, messagesPath: string, maxConve
   let isDrained = false;
   return {
     open: async (admission) => {
-      const { reply, caller } = admission;
+      const { reply, caller, identity } = admission;
       const owner = ownerOf(admission);
       if (refuseNew(admission, endpoint)) return;
       const refusal = shares.refusal(owner) ?? endpoint.admissions.refusal({ owner, isStream: true });
@@ -77,6 +77,7 @@ export function createHttpSse(endpoint: Endpoint, messagesPath: string, maxConve
           clock: endpoint.clock,
           drain: draining.signal,
           owner,
+          identity,
           ...(caller === undefined ? {} : { caller }),
         });
       } finally {

@@ -6,6 +6,7 @@ import { RpcError } from "../../../errors/rpc-error.ts";
 import { ToolError } from "../../../errors/tool-error.ts";
 import type { RawJson } from "../../../json/raw.ts";
 import { type Message, type Request, type Response, encodeMessage } from "../../../jsonrpc/message.ts";
+import type { Caller } from "../../../mcp/caller.ts";
 import type { LegacyEra } from "../../../mcp/era.ts";
 import { isAtLeast } from "../../../mcp/revision.ts";
 import type { WireContext } from "../../../mcp/server.ts";
@@ -98,6 +99,7 @@ function refusalOf({ id }: Request, { live, endpoint }: CallStream): RpcError | 
 /** The wire context of a legacy request; its messages go to `out`. */
 class LegacyCall implements WireContext, Admitted {
   readonly era: LegacyEra;
+  readonly identity: Caller | undefined;
   readonly #live: LiveSession;
   readonly cancellation: LazyAbort = new LazyAbort();
   /** Where its messages go, until it is over. */
@@ -106,6 +108,7 @@ class LegacyCall implements WireContext, Admitted {
 
   constructor(out: CallStream) {
     this.era = { kind: "legacy", session: out.live.session };
+    this.identity = out.live.session.identity;
     this.#live = out.live;
     this.#out = out;
   }

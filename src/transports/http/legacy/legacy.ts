@@ -35,16 +35,18 @@ export async function serveInitialize(
   endpoint: Endpoint,
 ): Promise<void> {
   const { server, sessions } = endpoint;
-  const { reply, caller } = admission;
+  const { reply, caller, identity } = admission;
   let live: LiveSession | undefined;
   try {
     const result = await server.handle(request, {
       era: { kind: "legacy", session: undefined },
       cancellation: new LazyAbort(),
       caller,
+      identity,
       notify: () => Promise.resolve(),
       beginSession: (handshake: Handshake) => {
         live = sessions.begin(handshake, caller, ownerOf(admission));
+        live.session.identity = identity;
       },
     });
     const headers = live === undefined ? {} : { [sessionHeader]: live.token };
@@ -225,7 +227,9 @@ export function findSession(admission: Admission, sessions: SessionTable): LiveS
   if (token === undefined) return refused(reply, 400, sessionMissing());
   const live = sessions.find(token, caller, ownerOf(admission));
   if (live === "unknown") return refused(reply, 404, sessionNotFound());
-  return "session" in live ? live : refused(reply, toStatus(live), live);
+  if (!("session" in live)) return refused(reply, toStatus(live), live);
+  live.session.identity = admission.identity;
+  return live;
 }
 
 function refused(reply: Reply, status: number, error: RpcError): undefined {

@@ -1,6 +1,7 @@
 import { Numbered } from "../../../async/numbered.ts";
 import { type CallerLimits, Shares } from "../../../async/shares.ts";
 import type { RpcError } from "../../../errors/rpc-error.ts";
+import type { Caller } from "../../../mcp/caller.ts";
 import { isLoopback } from "../../loopback.ts";
 import type { HttpHeaders, HttpRequest, Reply } from "./reply.ts";
 
@@ -11,6 +12,8 @@ export interface GuardOptions {
   readonly allowedHosts?: readonly string[];
   /** More values of `Origin` to serve, such as `https://app.example.com`. */
   readonly allowedOrigins?: readonly string[];
+  /** The URL that clients know the endpoint by, such as that of a proxy. Its host and its origin are served. */
+  readonly publicUrl?: string;
 }
 
 /** Says why a request must not be served, or undefined. */
@@ -20,9 +23,12 @@ type Guard = (request: HttpRequest) => string | undefined;
  * Refuses requests that a web page on another site could have made (DNS rebinding: CVE-2025-66414 and its kin). A page
  * that tricks a browser into talking to us cannot forge `Host` and `Origin`. Names are compared exactly, with their port.
  */
-export function createGuard({ host, allowedHosts = [], allowedOrigins = [] }: GuardOptions): Guard {
-  const origins = new Set(allowedOrigins.map((origin) => origin.toLowerCase()));
-  const hosts = new Set(allowedHosts.map((name) => name.toLowerCase()));
+export function createGuard(options: GuardOptions): Guard {
+  const { host, allowedHosts = [], allowedOrigins = [], publicUrl } = options;
+  const known = publicUrl === undefined ? undefined : new URL(publicUrl);
+  const ownOrigins = known === undefined ? [] : [known.origin];
+  const origins = new Set([...allowedOrigins, ...ownOrigins].map((origin) => origin.toLowerCase()));
+  const hosts = new Set([...allowedHosts, ...hostsOf(known)].map((name) => name.toLowerCase()));
   const isOwn = host === undefined || isLoopback(host) || host === "0.0.0.0" || host === "::";
   const ownNames = new Set(isOwn ? ["localhost", "127.0.0.1", "[::1]"] : []);
   if (host !== undefined) ownNames.add((host.includes(":") ? `[${host}]` : host).toLowerCase());
@@ -52,6 +58,12 @@ export function createGuard({ host, allowedHosts = [], allowedOrigins = [] }: Gu
   };
 }
 
+/** How the header `Host` may spell the host of a URL: the usual port may be left out. */
+function hostsOf(url: URL | undefined): readonly string[] {
+  if (url === undefined) return [];
+  return url.port === "" ? [url.host, `${url.host}:${url.protocol === "https:" ? 443 : 80}`] : [url.host];
+}
+
 /**
  * Headers that let a page of a listed origin read the answer. For other pages they only say that the answer depends on
  * the origin, so that no cache gives it to a page of a listed one.
@@ -79,7 +91,9 @@ export function isPreflight(http: HttpRequest, origins: readonly string[]): bool
 export interface Admission {
   readonly http: HttpRequest;
   readonly reply: Reply;
+  /** The name of the caller. */
   readonly caller: string | undefined;
+  readonly identity: Caller | undefined;
   /** {@link Admissions.turn} when the caller was authenticated. */
   readonly since: number;
 }

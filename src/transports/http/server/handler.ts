@@ -3,6 +3,7 @@ import { type Clock, systemClock } from "../../../async/clock.ts";
 import { Repeats } from "../../../async/repeats.ts";
 import type { CallerLimits } from "../../../async/shares.ts";
 import { RawJson } from "../../../json/raw.ts";
+import type { Caller } from "../../../mcp/caller.ts";
 import { createSeal, type Seal } from "../../../mcp/seal.ts";
 import type { Server } from "../../../mcp/server.ts";
 import { keys, type KeysOf } from "../../../options/known-keys.ts";
@@ -29,10 +30,11 @@ import type { Shortage } from "./memory-watch.ts";
 import { servePost, type WantedBody, wantJson } from "./post.ts";
 import { type HttpHeaders, type HttpRequest, refuse, refuseKey, type Reply, sendJson } from "./reply.ts";
 
-/** Says who sent a request; undefined refuses it with 401, {@link anybody} lets it in without a name. */
-export type Authenticate = (
-  header: HttpRequest["header"],
-) => string | undefined | typeof anybody | Promise<string | undefined | typeof anybody>;
+/** The sender of a request: a caller, or its name alone; undefined refuses it with 401, {@link anybody} lets it in without a name. */
+export type Authenticated = Caller | string | typeof anybody | undefined;
+
+/** Says who sent a request. */
+export type Authenticate = (header: HttpRequest["header"]) => Awaitable<Authenticated>;
 
 /** A caller that needs no name. */
 export const anybody: unique symbol = Symbol("anybody");
@@ -61,7 +63,9 @@ export interface HttpOptions extends GuardOptions {
 }
 
 export const httpOptionKeys: KeysOf<HttpOptions> = {
-  ...keys("host allowedHosts allowedOrigins path responses authenticate corsOrigins seal sessionTtlMs"),
+  ...keys(
+    "host allowedHosts allowedOrigins publicUrl path responses authenticate corsOrigins seal sessionTtlMs",
+  ),
   ...keys("sessionIdleMs maxSessions perCaller events retryMs keepAliveMs maxBodyBytes clock onWarning"),
 };
 
@@ -122,12 +126,14 @@ export function createHttpHandler(server: Server, options: HttpOptions = {}): Ht
     }
     const since = admissions.turn;
     if (authenticate === undefined || http.path === "/health")
-      return method({ http, reply, caller: undefined, since });
+      return method({ http, reply, caller: undefined, identity: undefined, since });
     return andThen(settled(authenticate(http.header)), (known) => {
-      if (known !== anybody && typeof known !== "string") return refuseKey(reply);
-      const caller = known === anybody ? undefined : known;
+      if (known === undefined) return refuseKey(reply);
+      const identity = toCaller(known);
+      const caller = identity?.name;
       reply.caller = caller;
-      return admissions.holds(caller, since) ? method({ http, reply, caller, since }) : refuseKey(reply);
+      if (!admissions.holds(caller, since)) return refuseKey(reply);
+      return method({ http, reply, caller, identity, since });
     });
   };
   const stopHearing = server.onRevoked?.((caller) => {
@@ -160,6 +166,11 @@ export function createHttpHandler(server: Server, options: HttpOptions = {}): Ht
       keepAlive.stop();
     },
   };
+}
+
+function toCaller(known: Exclude<Authenticated, undefined>): Caller | undefined {
+  if (known === anybody) return undefined;
+  return typeof known === "string" ? { name: known } : known;
 }
 
 const healthy = RawJson.fromText('{"status":"ok"}');

@@ -10,6 +10,7 @@ import {
   type RequestId,
   type Response,
 } from "../../../jsonrpc/message.ts";
+import type { Caller } from "../../../mcp/caller.ts";
 import type { HeaderLookup, ModernEra } from "../../../mcp/era.ts";
 import type { WireContext } from "../../../mcp/server.ts";
 import { givenUp } from "../../serve-channel.ts";
@@ -38,6 +39,7 @@ export class ModernCall implements WireContext, Admitted {
   readonly era: ModernEra;
   readonly headers: HeaderLookup;
   readonly caller: string | undefined;
+  readonly identity: Caller | undefined;
   readonly #admission: Admission;
   readonly #endpoint: Endpoint;
   readonly #accepted: Accepted;
@@ -54,6 +56,7 @@ export class ModernCall implements WireContext, Admitted {
     // Only the headers that mirror the body: a tool must not learn the caller's key.
     this.headers = (name) => (name.startsWith("mcp-") ? header(name) : undefined);
     this.caller = admission.caller;
+    this.identity = admission.identity;
     this.#admission = admission;
     this.#endpoint = endpoint;
     this.#accepted = accepted;

@@ -95,6 +95,7 @@ function serveSingle(
   const token = serves === "modern" ? undefined : http.header(sessionHeader);
   const found = token === undefined ? "unknown" : endpoint.sessions.find(token, caller, ownerOf(admission));
   const live = typeof found === "string" || !("session" in found) ? undefined : found;
+  if (live !== undefined) live.session.identity = admission.identity;
   const era = decideEra(message, { session: live?.session, headers: http.header, serves });
   const id = message.kind === "request" ? message.id : undefined;
   if (typeof found !== "string" && live === undefined && era.kind !== "modern")
