@@ -96,7 +96,7 @@ export async function spawnChild(command: ChildCommand, options: ChildOptions = 
     stray = toShortText(line);
     if (stray !== "") options.onStray?.(stray);
   };
-  const channel = createStreamChannel(stdout, stdin, { ...options, onStray });
+  const channel = createStreamChannel(stdout, stdin, { maxSkippedBytes, ...options, onStray });
 
   const staysOn = async (): Promise<boolean> => (await waitFor(exited, { ms: stageMs, clock })) === timedOut;
   const close = async (): Promise<void> => {
@@ -144,6 +144,9 @@ async function loadSpawn(): Promise<typeof spawnProcess> {
 
 /** How much a child may say on its standard error stream before it has to wait for us. */
 const talk = { burstBytes: 1024 * 1024, bytesPerSecond: 256 * 1024 };
+
+/** A child that writes a longer line, beyond the longest message, is taken to write without end. It must be started again. */
+const maxSkippedBytes = 32 * 1024 * 1024;
 
 /** Longest piece of a stray line that is kept. */
 const maxStrayLength = 200;

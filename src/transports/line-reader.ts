@@ -1,6 +1,7 @@
 import { Buffer } from "node:buffer";
 import type { Readable } from "node:stream";
 import type { Clock } from "../async/clock.ts";
+import { ClosedError } from "../errors/closed-error.ts";
 import { Pieced, minPiecedBytes } from "../json/pieced.ts";
 import { maxHeadBytes, maxTailBytes } from "../jsonrpc/broken-answer.ts";
 import type { Incoming } from "../jsonrpc/channel.ts";
@@ -38,10 +39,12 @@ function forNoCall(incoming: Incoming): Incoming {
 const maxAhead = 4;
 
 /** A line without end is thrown away, but not as fast as it can be written: that would take all of our time. */
-const skipping = { burstBytes: 128 * 1024, bytesPerSecond: 2 * 1024 * 1024 };
+const skipping = { burstBytes: 128 * 1024, bytesPerSecond: 8 * 1024 * 1024 };
 
 interface LineReaderOptions {
   readonly maxLineBytes: number;
+  /** How much of a line over the limit is thrown away before the input counts as ended. */
+  readonly maxSkippedBytes: number;
   readonly parse: (line: InputLine) => Incoming;
   readonly clock: Clock;
 }
@@ -52,7 +55,7 @@ interface LineReaderOptions {
  */
 export function createLineReader(
   readable: Readable,
-  { maxLineBytes, parse, clock }: LineReaderOptions,
+  { maxLineBytes, maxSkippedBytes, parse, clock }: LineReaderOptions,
 ): AsyncIterableIterator<readonly Incoming[]> {
   const splitter = new LineSplitter(maxLineBytes);
   const pacer = new Pacer({
@@ -64,6 +67,7 @@ export function createLineReader(
   const ahead: Chunk[] = [];
   let waiting: WaitingReader | undefined;
   let end: { readonly error: unknown } | undefined;
+  let skippedBytes = 0;
 
   /** The next messages that came together, read only now: a chunk may hold thirty thousand lines that are none. */
   const take = (): readonly Incoming[] | undefined => {
@@ -108,8 +112,11 @@ export function createLineReader(
     // A stream with an encoding gives strings.
     const bytes = typeof chunk === "string" ? Buffer.from(chunk) : chunk;
     const lines = splitter.push(bytes);
+    skippedBytes = splitter.isSkipping ? skippedBytes + bytes.length : 0;
     if (splitter.isSkipping) pacer.charge(bytes.length);
     give(lines);
+    if (skippedBytes > maxSkippedBytes)
+      finish(new ClosedError("outcome_unknown", "the other side sent a line without end"));
   };
   const onEnd = (): void => {
     if (end !== undefined) return;
@@ -258,8 +265,8 @@ export class LineSplitter {
     if (length > this.#maxBytes) {
       this.#isSkipping = true;
       this.#tail = endOf(nothing, piece);
-      const [first = piece] = this.#partial.all;
-      const head = Buffer.from(first.subarray(0, maxHeadBytes));
+      // A line may begin with a few bytes at the end of a chunk, so its first piece may be too short.
+      const head = Buffer.concat([...this.#partial.all, piece], Math.min(length, maxHeadBytes));
       this.#forget();
       lines.push({ kind: "too_long", maxBytes: this.#maxBytes, head });
     } else {

@@ -1,5 +1,6 @@
 import * as fc from "fast-check";
 import { describe, expect, test } from "vitest";
+import { findBrokenAnswer } from "../jsonrpc/broken-answer.ts";
 import { type InputLine, LineSplitter } from "./line-reader.ts";
 
 const limit = 1024;
@@ -109,5 +110,17 @@ describe("a line over the limit", () => {
     const [end, ...next] = splitter.push(Buffer.from("\nnext\n"));
     expect(end).toMatchObject({ kind: "skipped", tail: Buffer.from("xxxxx") });
     expect(next.map(toText)).toEqual(["next"]);
+  });
+
+  test("is reported with its beginning, however small its first piece was", () => {
+    const answer = `{"jsonrpc":"2.0","id":7,"result":"${"x".repeat(100_000)}`;
+    for (let cut = 1; cut < 40; cut++) {
+      const splitter = new LineSplitter(50_000);
+      splitter.push(Buffer.from(`next\n${answer.slice(0, cut)}`));
+      // A large piece is kept as it is, so the small one before it stays alone.
+      splitter.push(Buffer.from(answer.slice(cut, 30_000)));
+      const [line] = splitter.push(Buffer.from(answer.slice(30_000)));
+      expect(line?.kind === "too_long" && findBrokenAnswer(line.head)).toEqual({ id: "7" });
+    }
   });
 });

@@ -105,6 +105,21 @@ describe("receiving", () => {
     ]);
   });
 
+  test("a line without end ends the channel when more than the limit of it was skipped", async () => {
+    const readable = new PassThrough();
+    const limits = { maxLineBytes: 50, maxSkippedBytes: 1000 };
+    const iterator = createStreamChannel(readable, new PassThrough(), limits)[Symbol.asyncIterator]();
+    readable.write("x".repeat(100));
+    await expect(iterator.next()).resolves.toMatchObject({ value: [{ kind: "invalid" }] });
+    readable.write(`${"x".repeat(500)}\n${good}${"x".repeat(500)}`);
+    await expect(iterator.next()).resolves.toMatchObject({
+      value: [{ kind: "invalid" }, { method: "good" }, { kind: "invalid" }],
+    });
+    const next = iterator.next();
+    readable.write("x".repeat(1000));
+    await expect(next).rejects.toMatchObject({ name: "ClosedError", delivery: "outcome_unknown" });
+  });
+
   test("a line that ends with the stream is read", async () => {
     await expect(receive(good.trim())).resolves.toMatchObject([{ method: "good" }]);
   });

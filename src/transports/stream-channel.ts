@@ -28,6 +28,11 @@ export interface StreamChannelOptions extends LineLimits {
   readonly clock?: Clock;
 }
 
+interface ChannelOptions extends StreamChannelOptions {
+  /** How much of a line that is too long is skipped before the channel ends; without a limit by default. */
+  readonly maxSkippedBytes?: number;
+}
+
 export const defaultMaxLineBytes: number = 16 * 1024 * 1024;
 
 /** A channel whose two directions can be ended one by one. */
@@ -40,7 +45,7 @@ interface StreamChannel extends Channel {
 export function createStreamChannel(
   readable: Readable,
   writable: Writable,
-  options: StreamChannelOptions = {},
+  options: ChannelOptions = {},
 ): StreamChannel {
   const { closeMs = 1000, clock = systemClock } = options;
   const writer = new LineWriter(writable);
@@ -56,18 +61,16 @@ export function createStreamChannel(
   };
 }
 
-function receive(
-  readable: Readable,
-  limits: StreamChannelOptions,
-): AsyncIterableIterator<readonly Incoming[]> {
-  const { maxLineBytes = defaultMaxLineBytes, maxDepth, clock = systemClock, onStray } = limits;
+function receive(readable: Readable, limits: ChannelOptions): AsyncIterableIterator<readonly Incoming[]> {
+  const { maxLineBytes = defaultMaxLineBytes, maxSkippedBytes = Infinity } = limits;
+  const { maxDepth, clock = systemClock, onStray } = limits;
   const options = { shape: messageShape, ...(maxDepth === undefined ? {} : { maxDepth }) };
   const parse = (line: InputLine): Incoming => {
     const incoming = toIncoming(line, options);
     if (incoming.kind === "invalid" && line.kind === "line") onStray?.(line.bytes);
     return incoming;
   };
-  return createLineReader(readable, { maxLineBytes, parse, clock });
+  return createLineReader(readable, { maxLineBytes, maxSkippedBytes, parse, clock });
 }
 
 function toIncoming(line: InputLine, options: Parameters<typeof parseMessage>[1]): Incoming {
