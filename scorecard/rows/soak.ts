@@ -103,7 +103,7 @@ async function run(scale: Scale): Promise<readonly Line[]> {
   for (const timer of timers) clearInterval(timer);
   const records = await load.stop();
   echo.end();
-  const wrong = records.filter(({ outcome }) => outcome.kind === "wrong").length;
+  const wrong = records.flatMap(({ outcome }) => (outcome.kind === "wrong" ? [outcome.what] : []));
   const failed = records.filter(({ outcome }) => outcome.kind === "error").length;
   // The first quarter is for warming up.
   const settled = samples.slice(Math.floor(samples.length / 4));
@@ -121,8 +121,10 @@ async function run(scale: Scale): Promise<readonly Line[]> {
         `${toText(records.length)} calls, ${toText(done.sessions)} sessions, ${toText(done.streams)} streams, ` +
         `${toText(done.hangUps)} hang-ups, ${done.kills} kills, ${done.edits} edits`,
       bound: "0 calls without an outcome, the process lives",
-      figure: `${wrong} without an outcome, ${failed} failed with one (servers that were killed), ${isAlive ? "alive" : "dead"}, room for ${descriptors} descriptors`,
-      isMet: wrong === 0 && isAlive,
+      figure:
+        `${wrong.length} without an outcome${wrong[0] === undefined ? "" : ` (first: ${wrong[0].slice(0, 100)})`}, ` +
+        `${failed} failed with one (servers that were killed), ${isAlive ? "alive" : "dead"}, room for ${descriptors} descriptors`,
+      isMet: wrong.length === 0 && isAlive,
     },
     {
       what: "memory of the gateway, after the first quarter",

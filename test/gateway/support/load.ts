@@ -1,5 +1,5 @@
 import { initializeOf, legacyCall, mirrored, modernCall, postOf } from "../../support/http-wire.ts";
-import { type Message, RawSocket } from "../../support/raw-http.ts";
+import { type Message, type RawReply, RawSocket } from "../../support/raw-http.ts";
 import type { Frame } from "../../support/wire-schema.ts";
 
 /** One call and how it ended. */
@@ -107,7 +107,7 @@ export class Callers implements Disposable {
   readonly #port: number;
   readonly #session: string | undefined;
   readonly #all = new Set<RawSocket>();
-  readonly #idle: RawSocket[] = [];
+  readonly #idle: { readonly socket: RawSocket; readonly usableUntil: number }[] = [];
   /** No two calls of a session that are underway may have the same. */
   #nextId = 1;
 
@@ -126,20 +126,36 @@ export class Callers implements Disposable {
     const isModern = this.#session === undefined;
     const frame = isModern ? modernCall(name, args) : legacyCall(this.#nextId++, name, args);
     const headers = isModern ? mirrored(frame) : { "mcp-session-id": this.#session };
-    const socket = this.#idle.pop() ?? new RawSocket(this.#port);
+    const socket = this.#takeIdle() ?? new RawSocket(this.#port);
     this.#all.add(socket);
     try {
       const reply = await socket.send(postOf(frame, headers)).complete;
-      this.#idle.push(socket);
+      this.#idle.push({ socket, usableUntil: performance.now() + idleMs(reply) });
       return toOutcome(reply.messages, frame.id);
     } catch (error) {
       return { kind: "wrong", what: String(error) };
     }
   }
 
+  /** As any HTTP client: a socket that the gateway closed, or is about to close, is not used again. */
+  #takeIdle(): RawSocket | undefined {
+    for (let idle = this.#idle.pop(); idle !== undefined; idle = this.#idle.pop()) {
+      if (performance.now() < idle.usableUntil && !idle.socket.socket.destroyed) return idle.socket;
+      idle.socket[Symbol.dispose]();
+      this.#all.delete(idle.socket);
+    }
+    return undefined;
+  }
+
   [Symbol.dispose](): void {
     for (const socket of this.#all) socket[Symbol.dispose]();
   }
+}
+
+/** How long the socket of a reply may be idle: half of what the gateway says in `Keep-Alive`. */
+function idleMs({ headers }: RawReply): number {
+  const seconds = /timeout=(\d+)/.exec(headers["keep-alive"] ?? "")?.[1];
+  return seconds === undefined ? 1000 : Number(seconds) * 500;
 }
 
 function toOutcome(messages: readonly Message[], id: Frame["id"]): CallOutcome {
