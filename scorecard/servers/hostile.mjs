@@ -160,6 +160,8 @@ else serveStdio();
 function serveStdio() {
   const line = (message) => `${message}\n`;
   let isFlooding = false;
+  // Bad answers come one after the other: two on one line would be another kind of bad.
+  let written = Promise.resolve();
   let rest = "";
   process.stdin.setEncoding("utf8").on("data", (chunk) => {
     const lines = (rest + chunk).split("\n");
@@ -170,10 +172,12 @@ function serveStdio() {
   const take = (message) => {
     if (message.id === undefined || message.method === undefined) return;
     if (message.method === "tools/call" && isBadAnswer) {
-      void pour(badAnswer(message), process.stdout).then(() => {
-        if (kind === "truncated") process.exit(0);
-        process.stdout.write("\n");
-      });
+      written = written
+        .then(() => pour(badAnswer(message), process.stdout))
+        .then(() => {
+          if (kind === "truncated") process.exit(0);
+          process.stdout.write("\n");
+        });
       return;
     }
     if (message.method === "tools/call" && kind === "streamed")
