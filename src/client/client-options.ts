@@ -1,6 +1,7 @@
 import type { Clock } from "../async/clock.ts";
 import type { AuditOptions } from "../audit/audit.ts";
 import type { ClosedError } from "../errors/closed-error.ts";
+import type { Extensions } from "../mcp/extension.ts";
 import type { Revision } from "../mcp/revision.ts";
 import type { ClientCapabilities, Implementation } from "../mcp/types.ts";
 import { keys, type KeysOf } from "../options/known-keys.ts";
@@ -14,6 +15,10 @@ import type { AskHandlers } from "./handlers.ts";
 interface RelayOptions {
   /** What is declared to a legacy server on behalf of the callers. */
   readonly capabilities: ClientCapabilities;
+  /** The extensions that are declared on their behalf: to a legacy server once, to a modern one for its lists. */
+  readonly extensions?: Extensions;
+  /** The ids of extensions that the config opened for the server, beside those that always pass. */
+  readonly opened?: readonly string[];
   /** The name of the server, for messages to callers. */
   readonly server: string;
   /** Which requests of the server ask something; share one between the clients of a server. */

@@ -3,10 +3,18 @@ import { type Deadline, Deadlines } from "../async/deadline.ts";
 import { createAudit } from "../audit/audit.ts";
 import type { RawJson } from "../json/raw.ts";
 import type { Notification } from "../jsonrpc/message.ts";
-import { extensionIds } from "../mcp/extension.ts";
+import { type Extensions, extensionIds } from "../mcp/extension.ts";
 import type { LinkEvents } from "../mcp/link.ts";
 import { everythingRelayable } from "../mcp/revision.ts";
-import type { Implementation, Prompt, Resource, ResourceTemplate, Tool, ToolResult } from "../mcp/types.ts";
+import type {
+  ClientCapabilities,
+  Implementation,
+  Prompt,
+  Resource,
+  ResourceTemplate,
+  Tool,
+  ToolResult,
+} from "../mcp/types.ts";
 import { packageVersion } from "../options/version.ts";
 import type { CallContext } from "../tools/context.ts";
 import type { ListFault } from "../tools/fit/list-fault.ts";
@@ -88,6 +96,15 @@ const sharedEras = createEraCache();
 
 const ownExtensions = { [extensionIds.tasks]: {} };
 
+/** Extensions are declared where there are some: an empty map would say nothing. */
+function withExtensions(
+  capabilities: ClientCapabilities,
+  extensions: Extensions | undefined,
+): ClientCapabilities {
+  const hasSome = extensions !== undefined && Object.keys(extensions).length > 0;
+  return hasSome ? { ...capabilities, extensions } : capabilities;
+}
+
 const defaultInfo: Implementation = { name: "junctor", version: packageVersion };
 
 /** A client over whatever `ways.open` opens. Connects at once, and again when it must. */
@@ -132,7 +149,7 @@ export async function createClient(ways: ClientWays, options: ClientOptions = {}
     };
     const { link, agreement } = await negotiate(open, ways.isHttp, {
       clientInfo,
-      capabilities,
+      capabilities: withExtensions(capabilities, relays?.extensions),
       eras,
       cacheKey: ways.cacheKey,
       revision: options.revision,
@@ -146,7 +163,8 @@ export async function createClient(ways: ClientWays, options: ClientOptions = {}
     // A modern server lists what the declared capabilities allow, and asks only the caller of a call: declare all of them.
     const isModern = agreement.mode.kind === "modern";
     const own = relays !== undefined && isModern ? everythingRelayable : capabilities;
-    const declared = isModern && options.tasks === true ? { ...own, extensions: ownExtensions } : own;
+    const extensions = isModern && options.tasks === true ? ownExtensions : relays?.extensions;
+    const declared = withExtensions(own, extensions);
     const speaker = { info: clientInfo, capabilities: declared, clock };
     conversation = createConversation(link, agreement, speaker, notified);
     return conversation;
@@ -192,7 +210,7 @@ export async function createClient(ways: ClientWays, options: ClientOptions = {}
       return true;
     },
   });
-  const onBehalf = createOnBehalf({ deadlines, conversations, router, visits });
+  const onBehalf = createOnBehalf({ deadlines, conversations, router, visits, opened: relays?.opened });
   const tasks = createTasks({ send, deadlines, handlers, clock });
   const calls = createToolCalls({
     tasks,

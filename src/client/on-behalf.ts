@@ -4,6 +4,7 @@ import { RpcError } from "../errors/rpc-error.ts";
 import { ToolError } from "../errors/tool-error.ts";
 import { RawJson } from "../json/raw.ts";
 import type { Notification, Request } from "../jsonrpc/message.ts";
+import { type Declared, toDeclared } from "../mcp/extension.ts";
 import { carriedMeta } from "../mcp/meta.ts";
 import {
   lacking,
@@ -15,7 +16,7 @@ import {
   visitedMethod,
 } from "../mcp/question.ts";
 import { isLegacyRevision, toRelayable } from "../mcp/revision.ts";
-import type { Ask } from "../mcp/types.ts";
+import type { Ask, ClientCapabilities } from "../mcp/types.ts";
 import { type AskCaller, type CallContext, type CallEvent, withContext } from "../tools/context.ts";
 import type { AskRouter } from "./ask-router.ts";
 import type { RequestSpec } from "./conversation.ts";
@@ -35,13 +36,16 @@ interface OnBehalfOptions {
   /** Finds the callers of questions, for a client that forwards the calls of others. */
   readonly router: AskRouter | undefined;
   readonly visits: Visits;
+  /** The ids of extensions that pass to the server beside those that always do. */
+  readonly opened?: readonly string[] | undefined;
 }
 
-export function createOnBehalf({ deadlines, conversations, router, visits }: OnBehalfOptions): OnBehalf {
+export function createOnBehalf(options: OnBehalfOptions): OnBehalf {
+  const { deadlines, conversations, router, visits, opened } = options;
   const make: OnBehalf = (context, about, work) => {
     const stop = context.cancellation ?? fromSignal(context.signal);
     return deadlines.run({ stop }, (deadline) => {
-      const spec = toSpecFor(context, deadline);
+      const spec = toSpecFor(context, deadline, opened);
       // A modern server asks in its results.
       if (router === undefined || conversations.agreement?.mode.kind !== "legacy") return work(spec);
       deadline.onEnd = context.ask === undefined ? router.enterQuietly(about) : undefined;
@@ -77,10 +81,31 @@ export function toSpec(deadline: Deadline): RequestSpec {
   return { stop: deadline.stop, onSent };
 }
 
-function toSpecFor(context: CallContext, deadline: Deadline): RequestSpec {
+/** Capabilities as they are declared for a caller that declared extensions, by what it declared. */
+const extended = new WeakMap<Declared, WeakMap<ClientCapabilities, ClientCapabilities>>();
+
+/** What is declared to a modern server on behalf of the caller of one request. */
+function toDeclaredFor(context: CallContext, opened: readonly string[] | undefined): ClientCapabilities {
+  const { capabilities } = toRelayable(context.capabilities, context.revision);
+  if (context.capabilities.extensions === undefined) return capabilities;
+  const declared = toDeclared(context.capabilities, opened);
+  if (declared.key === "") return capabilities;
+  let byAskable = extended.get(declared);
+  if (byAskable === undefined) extended.set(declared, (byAskable = new WeakMap()));
+  let whole = byAskable.get(capabilities);
+  if (whole === undefined)
+    byAskable.set(capabilities, (whole = { ...capabilities, extensions: declared.extensions }));
+  return whole;
+}
+
+function toSpecFor(
+  context: CallContext,
+  deadline: Deadline,
+  opened: readonly string[] | undefined,
+): RequestSpec {
   const { logLevel, wantsProgress } = context;
   const { stop, onSent } = toSpec(deadline);
-  const { capabilities } = toRelayable(context.capabilities, context.revision);
+  const capabilities = toDeclaredFor(context, opened);
   const meta = carriedMeta(context.meta);
   if (!wantsProgress && logLevel === undefined) return { stop, onSent, capabilities, meta };
   // Who cannot be told any more has left, and their signal says so.

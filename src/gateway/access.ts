@@ -1,5 +1,6 @@
 import { createHash } from "node:crypto";
 import type { Caller } from "../mcp/caller.ts";
+import { toDeclared } from "../mcp/extension.ts";
 import { toRelayable } from "../mcp/revision.ts";
 import type { AuditLogOptions, OwnerOf } from "../middleware/audit-log.ts";
 import { createGlobs } from "../middleware/glob.ts";
@@ -131,18 +132,27 @@ export function toNaming({ separator }: GatewayConfig): Naming {
 export interface CallerKinds {
   /** Which callers have lines of their own at some server, on which they may see other lists than the rest. */
   owners: "all" | "askable" | "none";
+  /** Whether a server may list other things for a caller that declares an extension. */
+  hasVariants: boolean;
+  /** The ids of extensions that the config opened for some server. */
+  opened: readonly string[];
   readonly of: (caller: Hearer) => unknown;
 }
 
-/** Kinds of callers: by their era and what they offer, and by who they are where they have lines of their own. */
+/** Kinds of callers: by their era, what they offer and declare, and by who they are where they have lines of their own. */
 export function createCallerKinds(): CallerKinds {
   const kinds: CallerKinds = {
     owners: "none",
+    hasVariants: false,
+    opened: [],
     of: ({ caller, capabilities, revision, session }) => {
       const relayable = toRelayable(capabilities, revision);
-      const isOwn = kinds.owners === "all" || (kinds.owners === "askable" && relayable.key !== "");
-      if (!isOwn) return relayable;
-      return session ?? JSON.stringify([caller, relayable.isLegacy, relayable.key]);
+      const { key, isLegacy } = relayable;
+      const declares = kinds.hasVariants && capabilities.extensions !== undefined;
+      const declared = declares ? toDeclared(capabilities, kinds.opened).key : "";
+      const isOwn = kinds.owners === "all" || (kinds.owners === "askable" && key !== "");
+      if (isOwn) return session ?? JSON.stringify([caller, isLegacy, key, declared]);
+      return declared === "" ? relayable : JSON.stringify([isLegacy, key, declared]);
     },
   };
   return kinds;

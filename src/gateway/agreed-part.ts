@@ -89,6 +89,7 @@ const ofServer: Narrowing<ServerConfig> = {
   deny: narrowDeny,
   tools: narrowTools,
   audit: asAgreed,
+  extensions: asAgreed,
   onlyTools: (next, agreed) => (agreed === undefined ? next : (next?.filter(isIn(agreed)) ?? agreed)),
   withoutTools: (next, agreed) => [...next, ...agreed.filter((name) => !next.includes(name))],
 };

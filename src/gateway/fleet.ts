@@ -87,6 +87,8 @@ export class Fleet implements AsyncDisposable {
     const isOwn = this.#servers.some(({ config }) => config.sharing === "perSession");
     const isHttp = this.#servers.some(({ config }) => config.launch.kind === "http");
     kinds.owners = isOwn ? "all" : isHttp ? "askable" : "none";
+    kinds.hasVariants = isOwn || isHttp;
+    kinds.opened = [...new Set(this.#servers.flatMap(({ config }) => Object.keys(config.extensions)))];
     catalog.members = this.#servers.map((server) => toMember(server, naming, pins()));
     for (const upstream of this.#upstreams.values())
       pins()?.look(upstream.name, upstream.listedFor(), instructionsOf(upstream));

@@ -1,8 +1,10 @@
+import { declaredExtension, type Extensions, extensionIds } from "../mcp/extension.ts";
 import { newestModernRevision } from "../mcp/revision.ts";
 import { anyone } from "../tools/compose/catalog.ts";
 import type { Member } from "../tools/compose/member.ts";
 import type { Naming } from "../tools/compose/namespace.ts";
 import { createPolledLists } from "../tools/compose/polled-lists.ts";
+import type { View } from "../tools/compose/view.ts";
 import { createCallContext } from "../tools/context.ts";
 import type { CallContext } from "../tools/context.ts";
 import type { ListPart } from "../tools/fit/list-fault.ts";
@@ -51,6 +53,20 @@ export function toMember(server: GatewayServer, naming: Naming, pins?: Pins): Me
     // Without a prefix, any name might have been its own.
     unavailable: () => (server.isListed || config.prefix === false ? undefined : server.unavailable()),
   };
+}
+
+/**
+ * The extensions that a gateway offers to a caller: those that it passes on whichever server is up, because a legacy caller
+ * hears of them once, and those that the config opened for servers of which the caller may use something.
+ */
+export function offeredExtensions(servers: readonly GatewayServer[], view: View): Extensions {
+  const offered: { [id: string]: object } = { [extensionIds.ui]: {} };
+  for (const { config, health } of servers) {
+    if (!view.uses(config.name)) continue;
+    const declared = health.kind === "up" ? health.agreement.capabilities : {};
+    for (const id of Object.keys(config.extensions)) offered[id] ??= declaredExtension(declared, id) ?? {};
+  }
+  return offered;
 }
 
 /** The config of a provider of this process of which the file says nothing: its names stay as they are. */

@@ -22,7 +22,7 @@ import type { ConfigIssue, GatewayConfig } from "./config/config.ts";
 import { parseConfigValue } from "./config/parse-config.ts";
 import { Fleet } from "./fleet.ts";
 import { type GatewayOptions, gatewayOptionKeys } from "./gateway-options.ts";
-import { joinInstructions } from "./gateway-server.ts";
+import { joinInstructions, offeredExtensions } from "./gateway-server.ts";
 import { openListMemory } from "./list-memory.ts";
 import { isKnownIn, type ListNote, noteList } from "./list-notes.ts";
 import { type ListedDefinitions, readDefinitions } from "./lock/definitions.ts";
@@ -177,6 +177,7 @@ export async function startGateway(
       return { ttlMs, cacheScope: config.keys.length > 0 ? "private" : cacheScope };
     },
     listMeta: (items) => notes.get(items),
+    extensionsFor: (caller) => offeredExtensions(fleet.servers, access.viewFor({ ...anyone, caller })),
   };
   const guarded = createGuarded(base, chain.middlewares);
   const { provider } = guarded;

@@ -4,6 +4,8 @@ import type { ClientCapabilities } from "./types.ts";
 /** The extensions that Junctor implements, by their ids on the wire. */
 export const extensionIds = {
   tasks: "io.modelcontextprotocol/tasks",
+  ui: "io.modelcontextprotocol/ui",
+  skills: "io.modelcontextprotocol/skills",
 } as const;
 
 /** The settings of extensions by id; `{}` says that there are no settings. */
@@ -19,7 +21,8 @@ export function declaredExtension(
 ): object | undefined {
   if (extensions === undefined || extensions === null || !Object.hasOwn(extensions, id)) return undefined;
   const settings: unknown = extensions[id];
-  return typeof settings === "object" && settings !== null ? settings : undefined;
+  const isObject = typeof settings === "object" && settings !== null && !Array.isArray(settings);
+  return isObject ? settings : undefined;
 }
 
 /** The error for a request that cannot be served unless its sender declares an extension. */
@@ -40,4 +43,57 @@ export function withoutTasks(capabilities: ClientCapabilities): ClientCapabiliti
     withoutTasksOf.set(capabilities, (rest = { ...capabilities, extensions }));
   }
   return rest;
+}
+
+/** The extensions of a caller that a gateway declares on its behalf. They decide what a server lists, and not who can be asked. */
+export interface Declared {
+  readonly extensions: Extensions;
+  /** The same for callers that declare the same; empty for those that declare nothing. */
+  readonly key: string;
+}
+
+export const nothingDeclared: Declared = { extensions: {}, key: "" };
+
+/** Extensions between a caller and a server; a gateway passes the settings on. Tasks it speaks on each hop by itself. */
+const endToEnd: readonly string[] = [extensionIds.ui, extensionIds.skills];
+
+/** Most characters of what is passed on for one caller. What is longer counts as not declared. */
+const maxLength = 4096;
+
+const known = new WeakMap<object, WeakMap<readonly string[], Declared>>();
+const noneOpened: readonly string[] = [];
+
+/**
+ * The extensions of a caller that may be declared to a server on its behalf: those that pass from end to end, and those
+ * that the config opened for the server. No more than the caller declared itself, with the settings that it gave.
+ */
+export function toDeclared(
+  { extensions }: Pick<ClientCapabilities, "extensions">,
+  opened: readonly string[] = noneOpened,
+): Declared {
+  if (typeof extensions !== "object" || extensions === null) return nothingDeclared;
+  let byOpened = known.get(extensions);
+  if (byOpened === undefined) known.set(extensions, (byOpened = new WeakMap()));
+  let declared = byOpened.get(opened);
+  if (declared === undefined) byOpened.set(opened, (declared = readDeclared(extensions, opened)));
+  return declared;
+}
+
+function readDeclared(extensions: Extensions, opened: readonly string[]): Declared {
+  const passed = [...endToEnd, ...opened].toSorted().flatMap((id) => {
+    const settings = declaredExtension({ extensions }, id);
+    return settings === undefined ? [] : [[id, inOrder(settings)] as const];
+  });
+  if (passed.length === 0) return nothingDeclared;
+  const sorted = Object.fromEntries(passed) as Extensions;
+  const key = JSON.stringify(sorted);
+  return key.length > maxLength ? nothingDeclared : { extensions: sorted, key };
+}
+
+/** The same JSON with the members of objects in order, so that equal settings are written alike. */
+function inOrder(value: unknown): unknown {
+  if (typeof value !== "object" || value === null) return value;
+  if (Array.isArray(value)) return value.map(inOrder);
+  const members = Object.entries(value).toSorted(([one], [other]) => (one < other ? -1 : 1));
+  return Object.fromEntries(members.map(([name, member]) => [name, inOrder(member)]));
 }

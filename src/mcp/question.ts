@@ -180,7 +180,8 @@ function isWebUrl(value: unknown): boolean {
 
 /** The error for a request that cannot be served without capabilities its sender did not declare. */
 export function missingCapability(required: ClientCapabilities): RpcError {
-  const names = Object.keys(required).join(", ");
+  const { extensions = {}, ...others } = required;
+  const names = [...Object.keys(others), ...Object.keys(extensions)].join(", ");
   return new RpcError("rpc.missing_capability", `This request needs the client capabilities: ${names}`, {
     data: { requiredCapabilities: required },
   });

@@ -4,7 +4,6 @@ import type { CallerLimits } from "../async/shares.ts";
 import { RpcError, rpcCodes } from "../errors/rpc-error.ts";
 import { RawJson } from "../json/raw.ts";
 import type { Request } from "../jsonrpc/message.ts";
-import type { Era } from "../mcp/era.ts";
 import { extensionIds, type Extensions } from "../mcp/extension.ts";
 import { modernRevisions } from "../mcp/revision.ts";
 import { createSeal, type Seal } from "../mcp/seal.ts";
@@ -71,8 +70,7 @@ export function createServer(provider: Provider, info: ServerInfo, options: Serv
   // What each caller is told for itself is not for a cache that serves others.
   const cacheScope = typeof given === "function" ? "private" : "public";
   const finish = createFinish(serverInfo, options.passesOn);
-  const capabilities = capabilitiesOf(provider, "modern");
-  const legacyCapabilities = capabilitiesOf(provider, "legacy");
+  const capabilities = capabilitiesOf(provider);
   const { maxListens = 16_384, perCaller = {} } = options;
   const clock = options.clock ?? systemClock;
   const seal = options.seal ?? createSeal({ now: () => clock.now() });
@@ -94,14 +92,15 @@ export function createServer(provider: Provider, info: ServerInfo, options: Serv
   const initialize: Method = ({ params, wire }) => {
     const handshake = parseInitialize(params);
     wire.beginSession?.(handshake);
-    return toInitializeResult(handshake.revision, legacyCapabilities, serverInfo, instructions(wire.caller));
+    const offered = withOffered(capabilities, provider, wire);
+    return toInitializeResult(handshake.revision, offered, serverInfo, instructions(wire.caller));
   };
 
   const discover: Method = ({ wire }) => {
     const text = instructions(wire.caller);
     const result = {
       supportedVersions: modernRevisions,
-      capabilities,
+      capabilities: withOffered(capabilities, provider, wire),
       ...(text === undefined ? {} : { instructions: text }),
     };
     return finish(RawJson.fromValue(result), wire.era, { ttlMs: 0, cacheScope });
@@ -154,30 +153,34 @@ function toTable(methods: MethodTable): {
 }
 
 /** What the server tells clients it can do: what the provider has, and nothing more. */
-function capabilitiesOf(provider: Provider, era: Era["kind"]): ServerCapabilities {
+function capabilitiesOf(provider: Provider): ServerCapabilities {
   const listChanged = provider.onChange === undefined ? {} : { listChanged: true };
   const { resources, prompts, completion } = provider;
   const subscribe = resources?.watch === undefined ? {} : { subscribe: true };
-  const extensions = offeredExtensions(provider, era);
   return {
     tools: listChanged,
     ...(resources === undefined ? {} : { resources: { ...listChanged, ...subscribe } }),
     ...(prompts === undefined ? {} : { prompts: listChanged }),
     ...(completion === undefined ? {} : { completions: {} }),
     logging: {},
-    ...(extensions === undefined ? {} : { extensions }),
   };
 }
 
 /**
- * The extensions that a server offers to callers of one era, by the facets of its provider: the one place that says so.
- * Undefined for none.
+ * The capabilities with the extensions that a server offers to one caller, by its era and the facets of the provider: the one
+ * place that says so.
  */
-function offeredExtensions(provider: Provider, era: Era["kind"]): Extensions | undefined {
-  const offered: { [id: string]: object } = {};
-  // Tasks of 2025-11-25 are another protocol under the same name, so legacy callers are not offered these.
-  if (provider.tasks !== undefined && era === "modern") offered[extensionIds.tasks] = {};
-  return Object.keys(offered).length === 0 ? undefined : offered;
+function withOffered(
+  capabilities: ServerCapabilities,
+  provider: Provider,
+  { era, caller }: Pick<WireContext, "era" | "caller">,
+): ServerCapabilities {
+  const extensions: Extensions = {
+    ...provider.extensionsFor?.(caller),
+    // Tasks of 2025-11-25 are another protocol under the same name, so legacy callers are not offered these.
+    ...(provider.tasks !== undefined && era.kind === "modern" ? { [extensionIds.tasks]: {} } : {}),
+  };
+  return Object.keys(extensions).length === 0 ? capabilities : { ...capabilities, extensions };
 }
 
 const setLevel: Method = ({ params, wire }) => {

@@ -249,6 +249,7 @@ function othersOf(provider: Provider): Partial<Provider> {
       ? {}
       : { onChange: (listener) => provider.onChange?.(listener) ?? (() => {}) }),
     ...(provider.mayHear === undefined ? {} : { mayHear: provider.mayHear.bind(provider) }),
+    ...(provider.extensionsFor === undefined ? {} : { extensionsFor: provider.extensionsFor.bind(provider) }),
   };
 }
 

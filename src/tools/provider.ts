@@ -1,6 +1,7 @@
 import type { Awaitable } from "../async/awaitable.ts";
 import type { ToolErrorCode } from "../errors/tool-error.ts";
 import type { RawJson } from "../json/raw.ts";
+import type { Extensions } from "../mcp/extension.ts";
 import type { Asks } from "../mcp/question.ts";
 import type {
   CacheHints,
@@ -152,6 +153,8 @@ export interface Provider {
   readonly prompts?: PromptProvider;
   readonly completion?: CompletionProvider;
   readonly tasks?: TaskProvider | undefined;
+  /** The extensions that it offers to a caller beside those of its facets; asked when a caller gets to know the server. */
+  extensionsFor?(caller: string | undefined): Extensions;
   /** Calls the listener on every change until the returned function is called. */
   onChange?(listener: (change: Change) => void): () => void;
   /** Whether a caller may hear of a change, asked for each; every caller may when left out. */

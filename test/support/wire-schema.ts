@@ -181,5 +181,11 @@ function close(node: unknown, name = ""): unknown {
   const listsMembers = closed["type"] === "object" && properties !== undefined;
   if (!listsMembers || "additionalProperties" in closed || "allOf" in closed) return closed;
   const envelope = "method" in properties ? { jsonrpc: true, id: true } : {};
-  return { ...closed, properties: { ...envelope, ...properties }, additionalProperties: false };
+  // Extensions are declared in the same member in older revisions, whose schemas do not list it (SEP-2133).
+  const declared = "experimental" in properties ? { extensions: { type: "object" } } : {};
+  return {
+    ...closed,
+    properties: { ...envelope, ...declared, ...properties },
+    additionalProperties: false,
+  };
 }

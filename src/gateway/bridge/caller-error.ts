@@ -1,8 +1,9 @@
 import { RpcError, rpcCodes } from "../../errors/rpc-error.ts";
 import { ToolError } from "../../errors/tool-error.ts";
 import { UpstreamError } from "../../errors/upstream-error.ts";
+import { declaredExtension } from "../../mcp/extension.ts";
 import { askVisits, missingCapability, pagesOf } from "../../mcp/question.ts";
-import { isAtLeast, isLegacyRevision } from "../../mcp/revision.ts";
+import { isAtLeast, isLegacyRevision, toRelayable } from "../../mcp/revision.ts";
 import type { ClientCapabilities } from "../../mcp/types.ts";
 import type { CallContext } from "../../tools/context.ts";
 import type { InputRequired } from "../../tools/provider.ts";
@@ -14,14 +15,12 @@ import { again, wrapState } from "./wrapped-state.ts";
  */
 export function toCallerError(
   error: unknown,
-  { revision, capabilities }: Pick<CallContext, "revision" | "capabilities">,
+  caller: Pick<CallContext, "revision" | "capabilities">,
   server: string,
 ): unknown {
   if (!(error instanceof RpcError)) return error;
-  if (error.rpcCode === rpcCodes["rpc.missing_capability"] && isLegacyRevision(revision))
-    return new ToolError(`This needs ${describeNeed(error.data)}, which the client does not offer.`, {
-      cause: error,
-    });
+  if (error.rpcCode === rpcCodes["rpc.missing_capability"]) return toMissing(error, caller, server);
+  const { revision, capabilities } = caller;
   const pages = pagesOf(error);
   if (pages === undefined) return error;
   if (isLegacyRevision(revision)) {
@@ -36,10 +35,51 @@ export function toCallerError(
   return new UpstreamError("failed", text, { server, delivery: "answered", cause: error });
 }
 
-function describeNeed(data: unknown): string {
-  const { requiredCapabilities } = (data ?? {}) as { readonly requiredCapabilities?: unknown };
-  const names = Object.keys(requiredCapabilities ?? {});
-  return names.length === 0 ? "something of its user" : names.join(" and ");
+/** A server's complaint about capabilities, as far as it concerns the caller: it is not told to declare what it declared. */
+function toMissing(
+  error: RpcError,
+  { revision, capabilities }: Pick<CallContext, "revision" | "capabilities">,
+  server: string,
+): Error {
+  const { requiredCapabilities } = (error.data ?? {}) as { readonly requiredCapabilities?: unknown };
+  const { extensions, ...asked } = isMap(requiredCapabilities) ? requiredCapabilities : {};
+  const declared = toRelayable(capabilities, revision).capabilities;
+  const wanted = isMap(extensions) ? extensions : {};
+  const ids = Object.keys(wanted).filter((id) => declaredExtension(capabilities, id) === undefined);
+  const lacks = {
+    ...without(asked, declared),
+    ...(ids.length === 0 ? {} : { extensions: Object.fromEntries(ids.map((id) => [id, wanted[id]])) }),
+  };
+  const names = [...Object.keys(lacks).filter((name) => name !== "extensions"), ...ids];
+  const isUnclear = Object.keys(asked).length === 0 && Object.keys(wanted).length === 0;
+  if (names.length === 0 && !isUnclear) {
+    const needs = [...Object.keys(asked), ...Object.keys(wanted)].join(" and ");
+    const text = `${server} wants ${needs}, which the caller declared and the gateway does not pass on to it. The call was not carried out.`;
+    return new UpstreamError("failed", text, { server, delivery: "answered", cause: error });
+  }
+  const needs = isUnclear ? "something of its user" : names.join(" and ");
+  if (isLegacyRevision(revision))
+    return new ToolError(`This needs ${needs}, which the client does not offer.`, { cause: error });
+  const isWhole = names.length === Object.keys(asked).length + Object.keys(wanted).length;
+  if (isUnclear || isWhole) return error;
+  return missingCapability(lacks as ClientCapabilities);
+}
+
+type Members = { readonly [name: string]: unknown };
+
+function isMap(value: unknown): value is Members {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
+}
+
+/** The members that a map of capabilities does not have. */
+function without(wanted: Members, declared: object): Members {
+  const rest = Object.entries(wanted).flatMap(([name, more]): (readonly [string, unknown])[] => {
+    const own = (declared as Members)[name];
+    if (!isMap(own)) return [[name, more]];
+    const inner = isMap(more) ? without(more, own) : {};
+    return Object.keys(inner).length === 0 ? [] : [[name, inner]];
+  });
+  return Object.fromEntries(rest);
 }
 
 /**

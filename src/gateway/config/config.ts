@@ -43,6 +43,9 @@ export interface SandboxConfig {
   readonly processes?: number;
 }
 
+/** An extension that the gateway does not know and passes on for one server. */
+export interface OpenedExtension {}
+
 /** One MCP server, with everything that was left out filled in. */
 export interface ServerConfig {
   readonly name: string;
@@ -79,6 +82,8 @@ export interface ServerConfig {
   readonly tools: { readonly [ownName: string]: ToolRule };
   /** Whether the audit has the arguments of its calls; as the audit's own setting says when left out. */
   readonly audit: { readonly arguments?: boolean };
+  /** Extensions that the gateway does not know and passes on for this server, by their ids; none. */
+  readonly extensions: { readonly [id: string]: OpenedExtension };
   /** Exact names of tools, from `enabledTools` and its like in the entry; undefined means all. */
   readonly onlyTools: readonly string[] | undefined;
   /** Exact names of tools, from `disabledTools` and its like in the entry. */

@@ -2,6 +2,7 @@ import { defined } from "../../options/defined.ts";
 import { suggest } from "../../options/nearest.ts";
 import { type ConfigObject, type ConfigValue, refuse, warn } from "./config-value.ts";
 import type { SandboxConfig, ServerConfig } from "./config.ts";
+import { readExtensions } from "./extension-settings.ts";
 import { readSandbox } from "./sandbox-settings.ts";
 import { readToolRules } from "./tool-rules.ts";
 import {
@@ -54,6 +55,7 @@ const settings: {
   tools: [readToolRules, {}],
   audit: [readServerAudit, {}],
   sandbox: [readSandbox, undefined],
+  extensions: [readExtensions, {}],
 };
 
 function time(usualMs: number): readonly [read: (given: ConfigValue) => number | undefined, usual: number] {
@@ -63,8 +65,8 @@ function time(usualMs: number): readonly [read: (given: ConfigValue) => number |
 /** The keys of a server's settings. */
 export const settingKeys: readonly string[] = Object.keys(settings);
 
-/** Settings that make sense for one server only: two servers with one prefix, or one renamed tool each, would collide. */
-const ownKeys: readonly string[] = ["prefix", "tools"];
+/** Settings that make sense for one server only: two servers with one prefix, renamed tool or extension would collide. */
+const ownKeys: readonly string[] = ["prefix", "tools", "extensions"];
 
 /** The keys of `junctor.defaults`. */
 export const defaultKeys: readonly string[] = settingKeys.filter((key) => !ownKeys.includes(key));

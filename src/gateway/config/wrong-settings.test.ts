@@ -290,11 +290,15 @@ describe("a server's settings", () => {
     [settings("[]"), 'junctor.servers.x: must be an object, not an array: write { "start": "lazy" }'],
     [
       settings('{ "strat": "lazy" }'),
-      "junctor.servers.x.strat: is not known here: did you mean start? (There may be start, sharing, era, instances, prefix, startTimeoutMs, maxStartMs, timeoutMs, maxTotalMs, answerWithinMs, maxConnections, idleStopMs, allow, deny, tools, audit, sandbox.)",
+      "junctor.servers.x.strat: is not known here: did you mean start? (There may be start, sharing, era, instances, prefix, startTimeoutMs, maxStartMs, timeoutMs, maxTotalMs, answerWithinMs, maxConnections, idleStopMs, allow, deny, tools, audit, sandbox, extensions.)",
     ],
     [
       settings('{ "command": "a" }'),
-      "junctor.servers.x.command: is not known here: write one of start, sharing, era, instances, prefix, startTimeoutMs, maxStartMs, timeoutMs, maxTotalMs, answerWithinMs, maxConnections, idleStopMs, allow, deny, tools, audit, sandbox",
+      "junctor.servers.x.command: is not known here: write one of start, sharing, era, instances, prefix, startTimeoutMs, maxStartMs, timeoutMs, maxTotalMs, answerWithinMs, maxConnections, idleStopMs, allow, deny, tools, audit, sandbox, extensions",
+    ],
+    [
+      settings('{ "extensions": { "io.modelcontextprotocol/ui": {} } }'),
+      'junctor.servers.x.extensions["io.modelcontextprotocol/ui"]: is an extension of the protocol itself, which cannot be opened: leave it out',
     ],
     [
       settings('{ "start": "lasy" }'),

@@ -1,3 +1,4 @@
+import { type Declared, nothingDeclared, toDeclared } from "../../mcp/extension.ts";
 import {
   type Relayable,
   everythingRelayable,
@@ -17,6 +18,8 @@ export interface Audience {
   readonly era: "modern" | "legacy" | undefined;
   /** What is declared to a legacy server on behalf of the callers. */
   readonly declares: Relayable;
+  /** The extensions that are declared on their behalf: to a legacy server once, to a modern one for its lists. */
+  readonly extensions: Declared;
 }
 
 const nothing = toRelayable({}, newestModernRevision);
@@ -30,20 +33,26 @@ interface ServerEras {
   readonly isModernOnly: boolean;
 }
 
-const shared = { owner: undefined, holder: undefined };
+const shared = { owner: undefined, holder: undefined, extensions: nothingDeclared };
+
+/** Most audiences that are remembered for one owner: what callers declare may differ without end. */
+const maxAudiences = 256;
 
 /** Callers without a name and without a session are one owner. */
 const unnamed = "";
 
 /**
  * Decides which audience a caller belongs to. A process is shared by all callers unless the config says otherwise, and is
- * told everything that can be asked through us. A further conversation over HTTP is cheap, so there each caller's era is
- * spoken, exactly what the caller offers is declared, and a caller that can be asked has a conversation of its own.
+ * told everything that can be asked through us, and no extension, because it cannot be told of one caller's alone. A further
+ * conversation over HTTP is cheap, so there each caller's era is spoken, exactly what the caller offers is declared, and a
+ * caller that can be asked has a conversation of its own.
  */
 export class Audiences {
   /** The audience of the line that is always kept up. */
   readonly everyone: Audience;
   readonly #config: Pick<ServerConfig, "launch" | "sharing" | "era" | "instances">;
+  /** The ids of extensions that the config opened for the server. */
+  readonly #opened: readonly string[];
   /** Equal audiences are the same object. */
   readonly #named = new Map<string | number | undefined, Audience[]>();
   readonly #ofSessions = new WeakMap<object, Audience[]>();
@@ -52,6 +61,7 @@ export class Audiences {
 
   constructor(config: ServerConfig) {
     this.#config = config;
+    this.#opened = Object.keys(config.extensions);
     this.everyone =
       config.launch.kind === "http"
         ? { ...shared, era: undefined, declares: nothing }
@@ -74,19 +84,26 @@ export class Audiences {
     const { launch, sharing } = this.#config;
     const relayable = toRelayable(caller.capabilities, caller.revision);
     const { isLegacy } = relayable;
+    if (sharing === "shared" && launch.kind === "command") return this.#instanceOf(caller);
+    const extensions = toDeclared(caller.capabilities, this.#opened);
+    const owner = ownerOf(caller);
+    const holder = caller.caller ?? owner;
     if (sharing !== "shared") {
       // A modern caller says with each request what it offers; a process is told once.
       const declares = launch.kind === "command" && !isLegacy ? everything : relayable;
-      return this.#intern(ownerOf(caller), isLegacy ? "legacy" : "modern", declares, caller.caller);
+      const era = isLegacy ? "legacy" : "modern";
+      return this.#intern({ owner, era, declares, extensions, holder });
     }
-    if (launch.kind === "command") return this.#instanceOf(caller);
-    if (eras === undefined || (eras.spoken === "modern" && (!isLegacy || eras.isModernOnly)))
-      return this.everyone;
+    if (eras === undefined) return this.everyone;
+    const isSpoken = eras.spoken === "modern" && (!isLegacy || eras.isModernOnly);
     // Where questions may come outside of any call, a conversation of its own says whose they are.
-    const isOwn = relayable.key !== "";
-    if (!isOwn && eras.spoken === "legacy") return this.everyone;
-    if (!isOwn) return this.#intern(undefined, "legacy", relayable);
-    return this.#intern(ownerOf(caller), "legacy", relayable, caller.caller);
+    const isOwn = !isSpoken && relayable.key !== "";
+    if (isOwn) return this.#intern({ owner, era: "legacy", declares: relayable, extensions, holder });
+    const isEveryones = (isSpoken || eras.spoken === "legacy") && extensions.key === "";
+    if (isEveryones) return this.everyone;
+    const era = isSpoken ? "modern" : "legacy";
+    const ofAll = extensions.key === "" ? undefined : caller.caller;
+    return this.#intern({ owner: undefined, era, declares: nothing, extensions, holder: ofAll });
   }
 
   /** Each caller stays with one of several processes. */
@@ -94,7 +111,8 @@ export class Audiences {
     const { instances, era } = this.#config;
     if (instances === 1) return this.everyone;
     const number = this.#numberOf(ownerOf(caller)) % instances;
-    return number === 0 ? this.everyone : this.#intern(number, era, everything);
+    if (number === 0) return this.everyone;
+    return this.#intern({ ...shared, owner: number, holder: number, era, declares: everything });
   }
 
   #numberOf(owner: object | string): number {
@@ -105,16 +123,15 @@ export class Audiences {
     return known;
   }
 
-  #intern(
-    owner: Audience["owner"],
-    era: "modern" | "legacy",
-    declares: Relayable,
-    holder: Audience["owner"] = owner,
-  ): Audience {
+  /** Equal audiences are the same object; the first caller of one is its holder. */
+  #intern(audience: Audience): Audience {
+    const { owner, era, declares, extensions } = audience;
     const known = this.#listOf(owner);
-    const same = known.find((each) => each.era === era && each.declares === declares);
+    const same = known.find(
+      (each) => each.era === era && each.declares === declares && each.extensions.key === extensions.key,
+    );
     if (same !== undefined) return same;
-    const audience: Audience = { owner, holder, era, declares };
+    if (known.length >= maxAudiences) known.shift();
     known.push(audience);
     return audience;
   }
@@ -134,12 +151,13 @@ function ownerOf({ session, caller }: Hearer): object | string {
 }
 
 /** Why a server has a line, for people who look at its processes. */
-export function describeAudience({ owner, era, declares }: Audience, isEveryone: boolean): string {
+export function describeAudience(audience: Audience, isEveryone: boolean): string {
+  const { owner, era, declares, extensions } = audience;
   if (isEveryone) return "for all callers";
   if (typeof owner === "number") return `process ${owner + 1} for all callers`;
   if (typeof owner === "object") return "for one session";
   if (owner !== undefined) return owner === unnamed ? "for callers without a name" : `for ${owner}`;
-  const offered = Object.keys(declares.capabilities);
+  const offered = [...Object.keys(declares.capabilities), ...Object.keys(extensions.extensions)];
   const offering = offered.length === 0 ? "offer nothing" : `offer ${offered.join(", ")}`;
   return `for ${era ?? "all"} callers that ${offering}`;
 }

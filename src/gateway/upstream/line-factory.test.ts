@@ -2,6 +2,7 @@ import { expect, test } from "vitest";
 import { toServerConfig } from "../../../test/support/fake-source.ts";
 import { AskHabits } from "../../client/ask-habits.ts";
 import { ConnectError } from "../../errors/connect-error.ts";
+import { nothingDeclared } from "../../mcp/extension.ts";
 import { toRelayable } from "../../mcp/revision.ts";
 import { createVirtualClock } from "../../testing/virtual-clock.ts";
 import { createLineFactory } from "./line-factory.ts";
@@ -20,7 +21,13 @@ test("a server that does not answer in time gets twice as much each time, up to 
     onWaiting: () => () => {},
   });
   await using line = createLine(
-    { owner: undefined, holder: undefined, era: undefined, declares: toRelayable({}, "2026-07-28") },
+    {
+      owner: undefined,
+      holder: undefined,
+      era: undefined,
+      declares: toRelayable({}, "2026-07-28"),
+      extensions: nothingDeclared,
+    },
     { keepsAlive: true, onHealth: () => {} },
   );
   line.start();

@@ -52,7 +52,8 @@ export function createLineFactory(options: LineFactoryOptions): CreateLine {
   const isProcess = config.launch.kind === "command";
   const common = isProcess ? new StartGate({ clock, maxStarts: maxShortLives }) : undefined;
   const slots = isProcess ? options.slots : undefined;
-  return ({ declares: { capabilities }, era }, own) =>
+  const opened = Object.keys(config.extensions);
+  return ({ declares: { capabilities }, extensions: { extensions }, era }, own) =>
     new Line({
       ...own,
       server: config.name,
@@ -68,7 +69,7 @@ export function createLineFactory(options: LineFactoryOptions): CreateLine {
         const giveBack = await slots?.take({ isUrgent, signal, processorMs: () => progress?.().processorMs });
         try {
           return await connect({
-            relays: { capabilities, server: config.name, habits, onWaiting },
+            relays: { capabilities, extensions, opened, server: config.name, habits, onWaiting },
             ...(era === "legacy" ? { era } : {}),
             reconnects: false,
             validate: false,

@@ -1,4 +1,5 @@
 import { expect, test } from "vitest";
+import { nothingDeclared } from "../../mcp/extension.ts";
 import { newestModernRevision, toRelayable } from "../../mcp/revision.ts";
 import { createVirtualClock } from "../../testing/virtual-clock.ts";
 import { parseConfigValue } from "../config/parse-config.ts";
@@ -10,7 +11,13 @@ import type { PooledLine } from "./pooled-line.ts";
 const declares = toRelayable({}, newestModernRevision);
 
 /** The audience of one session of a caller. */
-const sessionOf = (holder: string): Audience => ({ owner: {}, holder, era: "legacy", declares });
+const sessionOf = (holder: string): Audience => ({
+  owner: {},
+  holder,
+  era: "legacy",
+  declares,
+  extensions: nothingDeclared,
+});
 
 /** Lines over HTTP, of which there may be 256 in all. They are idle unless a test says otherwise. */
 function create(): OwnLines {
