@@ -87,6 +87,7 @@ function build({ checkTypes }) {
     const flags = ["-p", "tsconfig.build.json", "--outDir", next, ...(checkTypes ? [] : ["--noCheck"])];
     run("build", process.execPath, ["node_modules/typescript/bin/tsc", ...flags]);
     run("build", process.execPath, ["scripts/bundle.mjs", next]);
+    run("build", process.execPath, ["scripts/bundle-page.mjs", join(next, "page")]);
     chmodSync(join(next, "cli/main.js"), 0o755);
     writeFileSync(join(next, ".junctor-stamp"), key);
     rmSync(join(root, "dist"), { recursive: true, force: true });
@@ -119,9 +120,10 @@ function buildKey() {
   const sources = readdirSync(join(root, "src"), { recursive: true })
     .filter((name) => name.endsWith(".ts") && !name.endsWith(".test.ts"))
     .map((name) => join("src", name));
+  const page = readdirSync(join(root, "page")).map((name) => join("page", name));
   const hash = createHash("sha256").update(installKey());
-  const tools = ["tsconfig.json", "tsconfig.build.json", "scripts/bundle.mjs"];
-  for (const name of [...tools, ...sources.toSorted()]) {
+  const tools = ["tsconfig.json", "tsconfig.build.json", "scripts/bundle.mjs", "scripts/bundle-page.mjs"];
+  for (const name of [...tools, ...sources.toSorted(), ...page.toSorted()]) {
     hash.update(`\n${name}\n`).update(readFileSync(join(root, name)));
   }
   return hash.digest("hex");

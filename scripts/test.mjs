@@ -23,6 +23,7 @@ try {
       () => runCheck("format", "oxfmt/bin/oxfmt", ["--check"]),
       () => runCheck("lint", "oxlint/bin/oxlint", []),
       () => runCheck("types", "typescript/bin/tsc", ["-p", "tsconfig.json"]),
+      () => runCheck("page", "typescript/bin/tsc", ["-p", "page/tsconfig.json"]),
     ];
     const projects = isQuick && chosen.length === 0 ? ["unit"] : ["unit", "journeys"];
     await Promise.all([...(isTestsOnly ? [] : checks.map((check) => check())), runTests("tests", projects)]);

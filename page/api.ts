@@ -1,0 +1,114 @@
+/** The admin API refused a request, or could not be reached (status 0). */
+export class ApiError extends Error {
+  override readonly name = "ApiError";
+  readonly status: number;
+  readonly code: string;
+
+  constructor(status: number, code: string, message: string) {
+    super(message);
+    this.status = status;
+    this.code = code;
+  }
+}
+
+/** One event of an event stream. */
+export interface StreamEvent {
+  readonly kind: string;
+  readonly data: unknown;
+}
+
+export interface Api {
+  get<T>(path: string, signal?: AbortSignal): Promise<T>;
+  send<T>(method: "POST" | "PUT" | "DELETE", path: string, body?: object): Promise<T>;
+  /** Reads an event stream until it ends or the signal is aborted. Throws when it cannot be opened or breaks. */
+  stream(path: string, onEvent: (event: StreamEvent) => void, options: StreamOptions): Promise<void>;
+}
+
+export interface StreamOptions {
+  readonly signal: AbortSignal;
+  /** Sent by POST; without it, the stream is read by GET. */
+  readonly body?: object;
+}
+
+const keyItem = "junctor-key";
+
+/** The key from the address, which is then taken out of the address bar, or the one of this tab. */
+export function takeKey(): string | undefined {
+  const given = /^#key=(.+)$/.exec(location.hash)?.[1];
+  if (given === undefined) return sessionStorage.getItem(keyItem) ?? undefined;
+  const key = decodeURIComponent(given);
+  sessionStorage.setItem(keyItem, key);
+  history.replaceState(undefined, "", `${location.pathname}#/servers`);
+  return key;
+}
+
+export function keepKey(key: string): void {
+  sessionStorage.setItem(keyItem, key);
+}
+
+export function createApi(key: string): Api {
+  const request = async (method: string, path: string, init: RequestInit = {}): Promise<Response> => {
+    const headers = new Headers(init.headers);
+    headers.set("authorization", `Bearer ${key}`);
+    if (init.body !== undefined) headers.set("content-type", "application/json");
+    const answer = await fetch(path, { ...init, method, headers }).catch((error: unknown) => {
+      if (init.signal?.aborted === true) throw error;
+      throw new ApiError(0, "unreachable", "The gateway does not answer.");
+    });
+    if (!answer.ok) throw await toError(answer);
+    return answer;
+  };
+  return {
+    get: async <T>(path: string, signal?: AbortSignal) => {
+      const answer = await request("GET", path, signal === undefined ? {} : { signal });
+      return (await answer.json()) as T;
+    },
+    send: async <T>(method: string, path: string, body: object = {}) => {
+      const answer = await request(method, path, { body: JSON.stringify(body) });
+      const text = await answer.text();
+      return (text === "" ? {} : JSON.parse(text)) as T;
+    },
+    stream: async (path, onEvent, { signal, body }) => {
+      const init = body === undefined ? { signal } : { signal, body: JSON.stringify(body) };
+      const answer = await request(body === undefined ? "GET" : "POST", path, init);
+      if (answer.body !== null) await readEvents(answer.body, onEvent);
+    },
+  };
+}
+
+async function toError(answer: Response): Promise<ApiError> {
+  const text = await answer.text();
+  try {
+    const { error } = JSON.parse(text) as { error: { code: string; message: string } };
+    return new ApiError(answer.status, error.code, error.message);
+  } catch {
+    return new ApiError(answer.status, "unknown", `The gateway answered ${answer.status}.`);
+  }
+}
+
+/** Events are `event: KIND` and lines of `data:`, ended by an empty line; lines that begin with a colon are comments. */
+async function readEvents(
+  body: ReadableStream<Uint8Array>,
+  onEvent: (event: StreamEvent) => void,
+): Promise<void> {
+  const reader = body.getReader();
+  const decoder = new TextDecoder();
+  let rest = "";
+  let kind = "message";
+  let data: string[] = [];
+  for (;;) {
+    const { done, value } = await reader.read();
+    if (done) return;
+    const lines = (rest + decoder.decode(value, { stream: true })).split("\n");
+    rest = lines.pop() ?? "";
+    for (const line of lines) {
+      if (line.startsWith("event:")) kind = line.slice(6).trim();
+      else if (line.startsWith("data:")) data.push(line.slice(5).trimStart());
+      else if (line === "" && data.length > 0) {
+        onEvent({ kind, data: JSON.parse(data.join("\n")) as unknown });
+        kind = "message";
+        data = [];
+      }
+    }
+  }
+}

@@ -1,0 +1,85 @@
+import type { JSX } from "preact";
+import { useState } from "preact/hooks";
+import type { Question } from "./contract.ts";
+import { defaultsOf, type FormValue, isUnfinished, SchemaFields } from "./schema-form.tsx";
+
+/** An answer in the shape the protocol wants. */
+export interface QuestionAnswer {
+  readonly action: "accept" | "decline" | "cancel";
+  readonly content?: unknown;
+}
+
+interface QuestionsProps {
+  readonly questions: { readonly [key: string]: Question };
+  readonly onAnswer: (answers: { readonly [key: string]: QuestionAnswer }) => void;
+}
+
+/** The questions of a tool, all in one form: they are answered together. */
+export function Questions({ questions, onAnswer }: QuestionsProps): JSX.Element {
+  const entries = Object.entries(questions);
+  const [values, setValues] = useState<{ readonly [key: string]: FormValue }>(() =>
+    Object.fromEntries(
+      entries.map(([key, { params }]) => [key, defaultsOf(params?.requestedSchema ?? {}) ?? {}]),
+    ),
+  );
+  const answer = (action: QuestionAnswer["action"]): void =>
+    onAnswer(
+      Object.fromEntries(
+        entries.map(([key, { params }]) => {
+          const hasContent = action === "accept" && params?.mode !== "url";
+          return [key, hasContent ? { action, content: values[key] ?? {} } : { action }];
+        }),
+      ),
+    );
+  return (
+    <form
+      class="question"
+      aria-label="The tool asks"
+      onSubmit={(event) => {
+        event.preventDefault();
+        answer("accept");
+      }}
+    >
+      {entries.map(([key, { params, method }]) => (
+        <fieldset key={key}>
+          <legend>{params?.message ?? method}</legend>
+          {params?.mode === "url" ? (
+            <PageToVisit url={params.url ?? ""} />
+          ) : (
+            <SchemaFields
+              id={`question-${key}`}
+              schema={params?.requestedSchema ?? {}}
+              value={values[key]}
+              onChange={(value) => setValues({ ...values, [key]: value })}
+            />
+          )}
+        </fieldset>
+      ))}
+      <div class="actions">
+        <button type="submit" class="main" disabled={Object.values(values).some(isUnfinished)}>
+          Answer
+        </button>
+        <button type="button" onClick={() => answer("decline")}>
+          Decline
+        </button>
+        <button type="button" onClick={() => answer("cancel")}>
+          Cancel
+        </button>
+      </div>
+    </form>
+  );
+}
+
+/** The whole address is shown before it is opened, and only web addresses can be. */
+function PageToVisit({ url }: { readonly url: string }): JSX.Element {
+  if (!/^https?:\/\//i.test(url))
+    return <p class="trouble">It wants to open an address that is no web page: {url}</p>;
+  return (
+    <p>
+      It wants you to visit{" "}
+      <a href={url} target="_blank" rel="noopener noreferrer">
+        {url}
+      </a>
+    </p>
+  );
+}

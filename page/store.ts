@@ -1,0 +1,205 @@
+import { useEffect, useState } from "preact/hooks";
+import { type Api, ApiError, type StreamEvent } from "./api.ts";
+import type { Call, Calls, LogLine, ParkedCalls, Problems, Series, ServerInfo, Status } from "./contract.ts";
+
+/** The newest point of each series, as the event stream tells it. */
+export interface Point {
+  readonly endAt: number;
+  readonly series: readonly {
+    readonly server?: string;
+    readonly tool?: string;
+    readonly rate: number;
+    readonly errors: number;
+    readonly p50Ms: number | null;
+    readonly p99Ms: number | null;
+  }[];
+}
+
+/** What the page knows of the gateway now. */
+export interface Known {
+  readonly link: "connecting" | "live" | "lost" | "refused";
+  readonly status?: Status;
+  readonly servers: readonly ServerInfo[];
+  /** The newest first, at most {@link maxCalls}. */
+  readonly calls: readonly Call[];
+  readonly parked: ParkedCalls;
+  readonly problems: Problems;
+  readonly log: readonly LogLine[];
+  readonly point?: Point;
+  /** Grows when tools, prompts or resources changed. */
+  readonly catalogVersion: number;
+}
+
+const maxCalls = 300;
+const maxLogLines = 500;
+const maxSparkPoints = 60;
+
+export interface Store {
+  readonly api: Api;
+  readonly known: Known;
+  onChange(listener: () => void): () => void;
+  stop(): void;
+}
+
+const nothing: Known = {
+  link: "connecting",
+  servers: [],
+  calls: [],
+  parked: { parked: [], more: 0 },
+  problems: { problems: [] },
+  log: [],
+  catalogVersion: 0,
+};
+
+/** Keeps what the page knows up to date by the event stream, and begins anew when that breaks. */
+export function createStore(api: Api): Store {
+  let known = nothing;
+  const listeners = new Set<() => void>();
+  const stopping = new AbortController();
+  let isTold = false;
+  const change = (changes: Partial<Known>): void => {
+    known = { ...known, ...changes };
+    if (isTold) return;
+    // Many events in one frame are one change for the views.
+    isTold = true;
+    requestAnimationFrame(() => {
+      isTold = false;
+      for (const listener of listeners) listener();
+    });
+  };
+  const readLists = async (): Promise<void> => {
+    const [status, { servers }, calls, parked, problems, { lines }] = await Promise.all([
+      api.get<Status>("/api/status"),
+      api.get<{ servers: readonly ServerInfo[] }>("/api/servers"),
+      api.get<Calls>("/api/calls"),
+      api.get<ParkedCalls>("/api/parked"),
+      api.get<Problems>("/api/problems"),
+      api.get<{ lines: readonly LogLine[] }>("/api/logs?limit=500"),
+    ]);
+    const merged = mergeCalls(known.calls, [...calls.underway, ...calls.recent]);
+    const catalogVersion = known.catalogVersion + 1;
+    change({ link: "live", status, servers, calls: merged, parked, problems, log: lines, catalogVersion });
+  };
+  const readProblems = async (): Promise<void> =>
+    change({ problems: await api.get<Problems>("/api/problems") });
+  const onEvent = ({ kind, data }: StreamEvent): void => {
+    if (kind === "hello" || kind === "dropped") void readLists().catch(onTrouble);
+    else if (kind === "calls")
+      change({ calls: mergeCalls(known.calls, (data as { calls: readonly Call[] }).calls) });
+    else if (kind === "server") change({ servers: mergeServer(known.servers, data as ServerInfo) });
+    else if (kind === "catalog") change({ catalogVersion: known.catalogVersion + 1 });
+    else if (kind === "point")
+      change({ point: data as Point, servers: addPoint(known.servers, data as Point) });
+    else if (kind === "status") change({ status: data as Status });
+    else if (kind === "parked") change({ parked: data as ParkedCalls });
+    else if (kind === "problems") void readProblems().catch(onTrouble);
+    else if (kind === "log") {
+      const { lines } = data as { lines: readonly LogLine[] };
+      const last = known.log.at(-1)?.seq ?? -1;
+      const fresh = lines.filter(({ seq }) => seq > last);
+      change({ log: [...known.log, ...fresh].slice(-maxLogLines) });
+    }
+  };
+  const onTrouble = (error: unknown): void => {
+    if (stopping.signal.aborted) return;
+    change({ link: error instanceof ApiError && error.status === 401 ? "refused" : "lost" });
+  };
+  void follow();
+  return {
+    api,
+    get known() {
+      return known;
+    },
+    onChange: (listener) => {
+      listeners.add(listener);
+      return () => void listeners.delete(listener);
+    },
+    stop: () => stopping.abort(),
+  };
+
+  async function follow(): Promise<void> {
+    for (;;) {
+      try {
+        await api.stream("/api/events", onEvent, { signal: stopping.signal });
+        onTrouble(new Error("the stream ended"));
+      } catch (error) {
+        onTrouble(error);
+      }
+      if (stopping.signal.aborted || known.link === "refused") return;
+      await new Promise((resolve) => setTimeout(resolve, 1000));
+    }
+  }
+}
+
+function mergeCalls(before: readonly Call[], fresh: readonly Call[]): readonly Call[] {
+  const byId = new Map(before.map((call) => [call.id, call]));
+  for (const call of fresh) byId.set(call.id, call);
+  return [...byId.values()].toSorted((a, b) => b.at - a.at).slice(0, maxCalls);
+}
+
+function mergeServer(before: readonly ServerInfo[], fresh: ServerInfo): readonly ServerInfo[] {
+  const rest = before.filter(({ name }) => name !== fresh.name);
+  if ((fresh.status as string) === "removed") return rest;
+  const recent = fresh.recent ?? before.find(({ name }) => name === fresh.name)?.recent;
+  const merged = recent === undefined ? fresh : { ...fresh, recent };
+  const at = before.findIndex(({ name }) => name === fresh.name);
+  return at < 0 ? [...before, merged] : before.with(at, merged);
+}
+
+function addPoint(servers: readonly ServerInfo[], { series }: Point): readonly ServerInfo[] {
+  return servers.map((server) => {
+    const point = series.find((each) => each.server === server.name && each.tool === undefined);
+    if (point === undefined || server.recent === undefined) return server;
+    const { rate, p50Ms, stepMs } = server.recent;
+    const recent = {
+      stepMs,
+      rate: [...rate, point.rate].slice(-maxSparkPoints),
+      p50Ms: [...p50Ms, point.p50Ms].slice(-maxSparkPoints),
+    };
+    return { ...server, recent };
+  });
+}
+
+/** A series with one more point, as long as it was. */
+export function extendSeries(series: Series, point: Point["series"][number] | undefined): Series {
+  const add = <T>(values: readonly T[], value: T): readonly T[] => [...values.slice(1), value];
+  return {
+    ...series,
+    rate: add(series.rate, point?.rate ?? 0),
+    errors: add(series.errors, point?.errors ?? 0),
+    p50Ms: add(series.p50Ms, point?.p50Ms ?? null),
+    p99Ms: add(series.p99Ms, point?.p99Ms ?? null),
+  };
+}
+
+/** What is known, in a view that is drawn again when it changes. */
+export function useKnown(store: Store): Known {
+  const [known, setKnown] = useState(store.known);
+  useEffect(() => {
+    setKnown(store.known);
+    return store.onChange(() => setKnown(store.known));
+  }, [store]);
+  return known;
+}
+
+/** A thing that is read when a view is first drawn, and again when `version` changes. */
+export type Loaded<T> =
+  | { readonly kind: "loading" }
+  | { readonly kind: "loaded"; readonly value: T }
+  | { readonly kind: "failed"; readonly message: string };
+
+export function useLoaded<T>(api: Api, path: string | undefined, version: unknown = 0): Loaded<T> {
+  const [loaded, setLoaded] = useState<Loaded<T> & { path?: string }>({ kind: "loading" });
+  useEffect(() => {
+    if (path === undefined) return undefined;
+    const stopping = new AbortController();
+    api.get<T>(path, stopping.signal).then(
+      (value) => setLoaded({ kind: "loaded", value, path }),
+      (error: unknown) => {
+        if (!stopping.signal.aborted) setLoaded({ kind: "failed", message: String(error), path });
+      },
+    );
+    return () => stopping.abort();
+  }, [api, path, version]);
+  return loaded.path === path ? loaded : { kind: "loading" };
+}
