@@ -19,9 +19,8 @@ const idleMs = 5 * 60_000;
 /** The lines to one server besides that for everyone. At their limit one that is idle makes room for a new one. */
 export class OwnLines implements AsyncDisposable {
   readonly #options: OwnLinesOptions;
-  /** Whether a line serves one call at a time. */
-  readonly #isExclusive: boolean;
-  readonly #maxLines: number;
+  /** Most lines, and whether a line serves one call at a time. */
+  readonly #limits: { readonly maxLines: number; readonly isExclusive: boolean };
   readonly #lines = new Set<PooledLine>();
   readonly #shares: Shares<Audience["holder"]>;
   readonly #closing = new ClosingSet();
@@ -30,9 +29,9 @@ export class OwnLines implements AsyncDisposable {
   constructor(options: OwnLinesOptions) {
     const { launch, sharing, maxConnections, instances } = options.config;
     this.#options = options;
-    this.#isExclusive = sharing === "exclusive";
-    this.#maxLines = Math.max(maxConnections, launch.kind === "http" ? maxHttpLines : instances);
-    this.#shares = new Shares({ what: "lines", total: this.#maxLines });
+    const maxLines = Math.max(maxConnections, launch.kind === "http" ? maxHttpLines : instances);
+    this.#limits = { maxLines, isExclusive: sharing === "exclusive" };
+    this.#shares = new Shares({ what: "lines", total: maxLines });
   }
 
   get all(): readonly PooledLine[] {
@@ -43,7 +42,7 @@ export class OwnLines implements AsyncDisposable {
   find(audience: Audience): PooledLine | undefined {
     let found: PooledLine | undefined;
     for (const pooled of this.#lines) {
-      const isBusy = this.#isExclusive && pooled.inUse > 0;
+      const isBusy = this.#limits.isExclusive && pooled.inUse > 0;
       if (pooled.audience !== audience || pooled.isEnding || isBusy) continue;
       if (found === undefined || isBetter(pooled, found)) found = pooled;
     }
@@ -54,7 +53,8 @@ export class OwnLines implements AsyncDisposable {
   open(audience: Audience): PooledLine | undefined {
     const busy = this.all.filter(({ audience: { owner }, inUse }) => owner === audience.owner && inUse > 0);
     // Where calls have lines to themselves, one owner must not take all of them: a call may wait for a person.
-    const limit = this.#maxLines - (this.#isExclusive ? Math.floor(this.#maxLines / 4) : 0);
+    const { maxLines, isExclusive } = this.#limits;
+    const limit = maxLines - (isExclusive ? Math.floor(maxLines / 4) : 0);
     const { holder } = audience;
     if (busy.length >= limit || (this.#shares.refusal(holder) !== undefined && !this.#evict(holder)))
       return undefined;

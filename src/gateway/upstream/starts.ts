@@ -1,6 +1,6 @@
 import { type Backoff, createBackoff } from "../../async/backoff.ts";
 import { type Clock, waitFor } from "../../async/clock.ts";
-import { createDeferred } from "../../async/deferred.ts";
+import { createDeferred, type Deferred } from "../../async/deferred.ts";
 import { ConnectError } from "../../errors/connect-error.ts";
 import type { Health } from "./health.ts";
 import type { StartGate } from "./start-gate.ts";
@@ -27,13 +27,11 @@ export interface StartsOptions {
 
 /** The starts of one line: when the next one may come, and how many failed. */
 export class Starts {
-  readonly #options: StartsOptions;
-  readonly #backoff: Backoff;
+  readonly #options: StartsOptions & { readonly backoff: Backoff };
   /** Something was started in this life. */
   #hasStarted = false;
-  /** Settles when a caller needs the server before it is tried again. */
-  #hurry = createDeferred<void>();
-  #isHurried = false;
+  /** Settles when a caller needs the server before it is tried again. Undefined afterwards. */
+  #hurry: Deferred<void> | undefined = createDeferred();
   /** How many failed since it last was up for a while. */
   failures = 0;
   /** How many in a row ended because the server did not answer in time. */
@@ -42,25 +40,24 @@ export class Starts {
   openedAt = 0;
 
   constructor(options: StartsOptions) {
-    this.#options = options;
-    this.#backoff = options.backoff ?? createBackoff({ minMs: 500, maxMs: 30_000 });
+    const { backoff = createBackoff({ minMs: 500, maxMs: 30_000 }) } = options;
+    this.#options = { ...options, backoff };
   }
 
   /** A new life begins. Throws when the other lines of the server have seen that it does not last. */
   begin(health: Health): void {
     this.#hasStarted = false;
-    this.#isHurried = false;
     this.#hurry = createDeferred();
-    if (health.kind === "idle" && this.#commonMs > 0) throw tooOften(this.#options.server);
+    if (health.kind === "idle" && commonMsOf(this.#options) > 0) throw tooOften(this.#options.server);
   }
 
   /** Waits until it may be started. Timers may be a little early, so the time is looked at again. */
   async untilDue(health: Health, signal: AbortSignal): Promise<void> {
     const { clock } = this.#options;
     for (;;) {
-      const waitMs = Math.max(this.#delayMs, this.dueAt(health) - clock.now());
+      const waitMs = Math.max(delayMsOf(this.#options), this.dueAt(health) - clock.now());
       if (waitMs <= 0 || signal.aborted) break;
-      const hurry = this.#isHurried ? new Promise<void>(() => {}) : this.#hurry.promise;
+      const hurry = this.#hurry?.promise ?? new Promise<void>(() => {});
       await waitFor(hurry, { ms: waitMs, clock, signal }).catch(() => {});
     }
     this.openedAt = clock.now();
@@ -68,20 +65,21 @@ export class Starts {
 
   /** A caller needs the server. */
   hurry(): void {
-    this.#isHurried = this.#options.hurryMs !== undefined;
-    if (this.#isHurried) this.#hurry.resolve();
+    if (this.#options.hurryMs === undefined) return;
+    this.#hurry?.resolve();
+    this.#hurry = undefined;
   }
 
   /** When a server of this health is tried again. */
   dueAt(health: Health): number {
     if (health.kind !== "down") return 0;
     const { hurryMs = Number.POSITIVE_INFINITY } = this.#options;
-    return this.#isHurried ? Math.min(health.nextTryAt, health.since + hurryMs) : health.nextTryAt;
+    return this.#hurry === undefined ? Math.min(health.nextTryAt, health.since + hurryMs) : health.nextTryAt;
   }
 
   /** A process is about to be started. Throws when there were too many lately. */
   note(): void {
-    if (this.#delayMs > 0) throw tooOften(this.#options.server);
+    if (delayMsOf(this.#options) > 0) throw tooOften(this.#options.server);
     this.#options.gate.note();
     this.#hasStarted = true;
     this.openedAt = this.#options.clock.now();
@@ -94,31 +92,31 @@ export class Starts {
 
   /** The server was up for a while: earlier failures count no more. */
   lasted(): void {
-    this.#backoff.reset();
+    this.#options.backoff.reset();
     this.failures = 0;
   }
 
   /** The server could not be started, or is gone. `ownDelayMs` is waited for instead of the back-off, for a server that lasted. */
   failed(cause: unknown, ownDelayMs?: number): Health {
     this.failures++;
-    if (ownDelayMs === undefined && this.#hasStarted) this.#options.common?.note();
-    const since = this.#options.clock.now();
-    const gateMs = this.#delayMs;
-    const nextTryAt = since + Math.max(gateMs, ownDelayMs ?? this.#backoff.next());
-    const failure = toFailure(cause, this.#options.hide);
+    const { clock, backoff, common, hide } = this.#options;
+    if (ownDelayMs === undefined && this.#hasStarted) common?.note();
+    const since = clock.now();
+    const gateMs = delayMsOf(this.#options);
+    const nextTryAt = since + Math.max(gateMs, ownDelayMs ?? backoff.next());
+    const failure = toFailure(cause, hide);
     this.timeouts = failure.code === "no_answer" ? this.timeouts + 1 : 0;
     return { kind: "down", since, ...failure, nextTryAt, isBroken: gateMs > 0 };
   }
+}
 
-  get #delayMs(): number {
-    return Math.max(this.#options.gate.delayMs, this.#commonMs);
-  }
+function delayMsOf(options: StartsOptions): number {
+  return Math.max(options.gate.delayMs, commonMsOf(options));
+}
 
-  /** How long the next start has to wait because of the other lines. */
-  get #commonMs(): number {
-    const { common, keepsAlive } = this.#options;
-    return keepsAlive ? 0 : (common?.delayMs ?? 0);
-  }
+/** How long the next start has to wait because of the other lines. */
+function commonMsOf({ common, keepsAlive }: StartsOptions): number {
+  return keepsAlive ? 0 : (common?.delayMs ?? 0);
 }
 
 function tooOften(server: string): ConnectError {

@@ -33,37 +33,25 @@ interface TaskTerms {
 
 /** One task in memory. Once it has ended, nothing changes it. */
 export class MemoryTask implements TaskRun {
-  readonly ref: string = crypto.randomUUID();
   readonly owner: string | undefined;
-  /** Bytes of the result. */
-  heldBytes = 0;
   /** Whether the work has come to an end, which a cancelled task may be waiting for. */
   isSettled = false;
-  readonly #terms: TaskTerms;
+  readonly questions: TaskQuestions = new TaskQuestions((progress) => this.change(progress));
+  readonly #clock: Clock;
   #state: TaskState;
   readonly #stopping = new AbortController();
-  readonly #open = new Map<string, OpenQuestion>();
-  readonly #usedKeys = new Set<string>();
   readonly #listeners = new Set<(task: TaskState) => void>();
 
-  constructor(owner: string | undefined, terms: TaskTerms) {
-    const { ttlMs, pollMs, clock } = terms;
+  constructor(owner: string | undefined, { ttlMs, pollMs, clock }: TaskTerms) {
     const now = clock.now();
+    const ref = crypto.randomUUID();
     this.owner = owner;
-    this.#terms = terms;
-    this.#state = { ref: this.ref, status: "working", createdAt: now, updatedAt: now, ttlMs, pollMs };
+    this.#clock = clock;
+    this.#state = { ref, status: "working", createdAt: now, updatedAt: now, ttlMs, pollMs };
   }
 
   get state(): TaskState {
     return this.#state;
-  }
-
-  get createdAt(): number {
-    return this.#state.createdAt;
-  }
-
-  get hasEnded(): boolean {
-    return hasEnded(this.#state);
   }
 
   get signal(): AbortSignal {
@@ -71,22 +59,17 @@ export class MemoryTask implements TaskRun {
   }
 
   status(message: string): void {
-    this.#change(toProgress(this.#open), message.slice(0, maxMessageLength));
+    this.change(this.questions.progress, message.slice(0, maxMessageLength));
   }
 
-  complete(result: RawJson, heldBytes: number): void {
-    this.heldBytes = heldBytes;
-    this.#change({ status: "completed", result });
-  }
-
-  fail(error: RpcError): void {
-    this.#change({ status: "failed", error });
+  ask(asks: Asks): Promise<Answers> {
+    return this.questions.ask(asks, this.signal);
   }
 
   cancel(message?: string): void {
-    if (this.hasEnded) return;
-    this.#open.clear();
-    this.#change({ status: "cancelled" }, message);
+    if (hasEnded(this.#state)) return;
+    this.questions.close();
+    this.change({ status: "cancelled" }, message);
     this.#stopping.abort(new DOMException("The task was cancelled", "AbortError"));
   }
 
@@ -97,15 +80,44 @@ export class MemoryTask implements TaskRun {
     return () => void this.#listeners.delete(heard);
   }
 
-  ask(asks: Asks): Promise<Answers> {
+  change(progress: TaskProgress, message: string | undefined = this.#state.message): void {
+    if (hasEnded(this.#state)) return;
+    const { ref, createdAt, ttlMs, pollMs } = this.#state;
+    // Not before the last change, whatever the clock does.
+    const updatedAt = Math.max(this.#state.updatedAt, this.#clock.now());
+    this.#state = { ...progress, ref, message, createdAt, updatedAt, ttlMs, pollMs };
+    for (const listener of this.#listeners) listener(this.#state);
+  }
+}
+
+/** The questions of one task. */
+class TaskQuestions {
+  readonly #changed: (progress: TaskProgress) => void;
+  readonly #open = new Map<string, OpenQuestion>();
+  readonly #usedKeys = new Set<string>();
+
+  constructor(changed: (progress: TaskProgress) => void) {
+    this.#changed = changed;
+  }
+
+  /** How far a task is that has not ended. */
+  get progress(): TaskProgress {
+    if (this.#open.size === 0) return { status: "working" };
+    return {
+      status: "input_required",
+      asks: Object.fromEntries(Array.from(this.#open, ([key, { ask }]) => [key, ask])),
+    };
+  }
+
+  ask(asks: Asks, signal: AbortSignal): Promise<Answers> {
     const entries = Object.entries(asks);
     return new Promise((resolve, reject) => {
       const answers: (readonly [string, RawJson])[] = [];
       if (this.#usedKeys.size + entries.length > maxQuestions)
         throw new RpcError("rpc.internal", `The task asked more than ${maxQuestions} questions`);
-      this.signal.throwIfAborted();
+      signal.throwIfAborted();
       if (entries.length === 0) return resolve({});
-      this.signal.addEventListener("abort", () => reject(this.signal.reason), { once: true });
+      signal.addEventListener("abort", () => reject(signal.reason), { once: true });
       for (const [key, ask] of entries) {
         const take = (answer: RawJson): void => {
           answers.push([key, answer]);
@@ -113,7 +125,7 @@ export class MemoryTask implements TaskRun {
         };
         this.#open.set(this.#toNewKey(key), { ask, take });
       }
-      this.#change(toProgress(this.#open));
+      this.#changed(this.progress);
     });
   }
 
@@ -130,8 +142,13 @@ export class MemoryTask implements TaskRun {
     }
     if (given.length === 0) return;
     for (const { key } of given) this.#open.delete(key);
-    this.#change(toProgress(this.#open));
+    this.#changed(this.progress);
     for (const { answer, question } of given) question.take(answer);
+  }
+
+  /** No open question is answered any more. */
+  close(): void {
+    this.#open.clear();
   }
 
   /** A caller answers each key once, so a question that is asked again needs another. */
@@ -141,21 +158,4 @@ export class MemoryTask implements TaskRun {
     this.#usedKeys.add(fresh);
     return fresh;
   }
-
-  #change(progress: TaskProgress, message = this.#state.message): void {
-    if (this.hasEnded) return;
-    const { ref, createdAt, ttlMs, pollMs } = this.#state;
-    // Not before the last change, whatever the clock does.
-    const updatedAt = Math.max(this.#state.updatedAt, this.#terms.clock.now());
-    this.#state = { ...progress, ref, message, createdAt, updatedAt, ttlMs, pollMs };
-    for (const listener of this.#listeners) listener(this.#state);
-  }
-}
-
-function toProgress(open: ReadonlyMap<string, OpenQuestion>): TaskProgress {
-  if (open.size === 0) return { status: "working" };
-  return {
-    status: "input_required",
-    asks: Object.fromEntries(Array.from(open, ([key, { ask }]) => [key, ask])),
-  };
 }

@@ -5,7 +5,7 @@ import { RpcError } from "../../errors/rpc-error.ts";
 import type { RawJson } from "../../json/raw.ts";
 import { assertKnownKeys, keys, type KeysOf } from "../../options/known-keys.ts";
 import type { CallContext } from "../context.ts";
-import type { TaskProvider, TaskState } from "../task.ts";
+import { hasEnded, type TaskProvider, type TaskState } from "../task.ts";
 import { MemoryTask, type TaskRun } from "./memory-task.ts";
 
 export interface MemoryTasksOptions {
@@ -53,15 +53,15 @@ export function createMemoryTasks(options: MemoryTasksOptions = {}): MemoryTasks
   const bytes = new Shares<string | undefined>({ what: "bytes of task results", total: maxResultBytes });
 
   const forget = (task: MemoryTask): void => {
-    if (!tasks.delete(task.ref)) return;
+    if (!tasks.delete(task.state.ref)) return;
     task.cancel("The task has expired");
-    bytes.give(task.owner, task.heldBytes);
+    if (task.state.status === "completed") bytes.give(task.owner, task.state.result.byteLength);
     // Work that does not heed its signal still counts.
     if (task.isSettled) slots.give(task.owner);
   };
   const expire = (): void => {
     for (const task of tasks.values()) {
-      if (clock.now() < task.createdAt + ttlMs) return;
+      if (clock.now() < task.state.createdAt + ttlMs) return;
       forget(task);
     }
   };
@@ -70,7 +70,7 @@ export function createMemoryTasks(options: MemoryTasksOptions = {}): MemoryTasks
     let refused = refusal();
     if (refused === undefined) return undefined;
     for (const task of tasks.values()) {
-      if (task.owner !== owner || !task.hasEnded || !task.isSettled) continue;
+      if (task.owner !== owner || !hasEnded(task.state) || !task.isSettled) continue;
       forget(task);
       refused = refusal();
       if (refused === undefined) return undefined;
@@ -87,18 +87,17 @@ export function createMemoryTasks(options: MemoryTasksOptions = {}): MemoryTasks
     try {
       const result = await work(task);
       const size = result.byteLength;
-      if (task.hasEnded) return;
+      if (hasEnded(task.state)) return;
       const refused = makeRoom(() => bytes.refusal(task.owner, size), task.owner);
       if (refused !== undefined) throw refused;
       bytes.add(task.owner, size);
-      task.complete(result, size);
+      task.change({ status: "completed", result });
     } catch (error) {
-      task.fail(
-        error instanceof RpcError ? error : new RpcError("rpc.internal", "Internal error", { cause: error }),
-      );
+      const hidden = new RpcError("rpc.internal", "Internal error", { cause: error });
+      task.change({ status: "failed", error: error instanceof RpcError ? error : hidden });
     } finally {
       task.isSettled = true;
-      if (!tasks.has(task.ref)) slots.give(task.owner);
+      if (!tasks.has(task.state.ref)) slots.give(task.owner);
     }
   };
 
@@ -109,12 +108,12 @@ export function createMemoryTasks(options: MemoryTasksOptions = {}): MemoryTasks
       if (refused !== undefined) throw refused;
       slots.add(caller);
       const task = new MemoryTask(caller, { ttlMs, pollMs, clock });
-      tasks.set(task.ref, task);
+      tasks.set(task.state.ref, task);
       void run(task, work);
       return task.state;
     },
     get: (ref, context) => find(ref, context).state,
-    update: (ref, answers, context) => find(ref, context).answer(answers),
+    update: (ref, answers, context) => find(ref, context).questions.answer(answers),
     cancel: (ref, context) => find(ref, context).cancel(),
     watch: (ref, context, listener) => find(ref, context).watch(listener),
     close: () => tasks.forEach(forget),

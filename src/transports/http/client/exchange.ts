@@ -67,16 +67,37 @@ export function exchange(
   terms: ExchangeTerms = { clock: systemClock },
 ): Promise<void> {
   return new Promise((resolve, reject) => {
-    new Exchange({ request, sink, terms, resolve, reject }).start(dispatcher);
+    const { to, method, headers, body = null, stop } = request;
+    const giveUp = (): void => begun.abort(stop?.reason);
+    let isOver = false;
+    let number = 0;
+    const onOver = (): void => {
+      isOver = true;
+      stop?.offAbort(giveUp);
+      terms.underway?.delete(number);
+    };
+    const begun = new Exchange({ request, sink, clock: terms.clock, resolve, reject, onOver });
+    if (stop?.isAborted === true) return giveUp();
+    stop?.onAbort(giveUp);
+    try {
+      // Deadlines are the caller's; a silent stream is not a dead one.
+      const times = { headersTimeout: 0, bodyTimeout: 0 };
+      dispatcher.dispatch({ origin: to.origin, path: to.path, method, headers, body, ...times }, begun);
+    } catch (error) {
+      begun.onResponseError(undefined, error as Error);
+    }
+    if (!isOver) number = terms.underway?.add(begun) ?? 0;
   });
 }
 
 interface ExchangeParts {
   readonly request: OutgoingRequest;
   readonly sink: ReplySink;
-  readonly terms: ExchangeTerms;
+  readonly clock: Clock;
   readonly resolve: () => void;
   readonly reject: (reason: unknown) => void;
+  /** Called when nothing more is wanted of it. */
+  readonly onOver: () => void;
 }
 
 /**
@@ -85,38 +106,18 @@ interface ExchangeParts {
  */
 export class Exchange implements Dispatcher.DispatchHandler {
   readonly #parts: ExchangeParts;
-  /** Its number among the exchanges underway. */
-  #number = 0;
   /** There once the request was sent. */
   #controller: Dispatcher.DispatchController | undefined;
-  /** Whether nothing more is wanted of it; the response may still be on its way. */
-  #isOver = false;
+  /** `held`: the sink wants no bytes for a while. `over`: nothing more is wanted; the response may still be on its way. */
+  #state: "open" | "held" | "over" = "open";
   #stopRest: (() => void) | undefined;
   /** Counts interim responses, and later the bytes that come when nothing more is wanted. */
   #excess = 0;
-  /** Whether the sink wants no bytes for a while, and the end of the response if it came meanwhile. */
-  #isHeld = false;
+  /** The end of the response, if it came while the exchange was held. */
   #end: (() => void) | undefined;
 
   constructor(parts: ExchangeParts) {
     this.#parts = parts;
-  }
-
-  start(dispatcher: Dispatcher): void {
-    const { to, method, headers, body, stop } = this.#parts.request;
-    if (stop?.isAborted === true) return this.#giveUp();
-    stop?.onAbort(this.#giveUp);
-    const { origin, path } = to;
-    try {
-      dispatcher.dispatch(
-        // Deadlines are the caller's; a silent stream is not a dead one.
-        { origin, path, method, headers, body: body ?? null, headersTimeout: 0, bodyTimeout: 0 },
-        this,
-      );
-    } catch (error) {
-      this.abort(toClosed(error, to.url, this.#controller !== undefined));
-    }
-    if (!this.#isOver) this.#number = this.#parts.terms.underway?.add(this) ?? 0;
   }
 
   /** Ends it with this error; closes the socket if the response has not ended. */
@@ -129,7 +130,7 @@ export class Exchange implements Dispatcher.DispatchHandler {
   onRequestStart(controller: Dispatcher.DispatchController): void {
     const { stop, onSent } = this.#parts.request;
     this.#controller = controller;
-    if (this.#isOver) return controller.abort(toError(stop?.reason));
+    if (this.#state === "over") return controller.abort(toError(stop?.reason));
     onSent?.();
   }
 
@@ -138,7 +139,7 @@ export class Exchange implements Dispatcher.DispatchHandler {
     status: number,
     headers: IncomingHttpHeaders,
   ): void {
-    if (this.#isOver) return;
+    if (this.#state === "over") return;
     if (status < 200) {
       if (++this.#excess > maxInterim) controller.abort(new Error("too many interim responses"));
       return;
@@ -152,13 +153,13 @@ export class Exchange implements Dispatcher.DispatchHandler {
   }
 
   onResponseData(controller: Dispatcher.DispatchController, bytes: Uint8Array): void {
-    if (this.#isOver) {
+    if (this.#state === "over") {
       // The rest is thrown away, so that the socket can be used again.
       this.#excess += bytes.length;
       if (this.#excess > maxRestBytes) controller.abort(toError(undefined));
       return;
     }
-    const { sink, terms, resolve } = this.#parts;
+    const { sink, clock, resolve } = this.#parts;
     try {
       const taken = sink.chunk(bytes);
       if (taken === false) return;
@@ -168,11 +169,11 @@ export class Exchange implements Dispatcher.DispatchHandler {
     }
     this.#over();
     resolve();
-    this.#stopRest = terms.clock.timer(restMs, () => controller.abort(toError(undefined)));
+    this.#stopRest = clock.timer(restMs, () => controller.abort(toError(undefined)));
   }
 
   onResponseEnd(): void {
-    if (this.#isHeld && !this.#isOver) {
+    if (this.#state === "held") {
       this.#end = () => this.onResponseEnd();
       return;
     }
@@ -181,10 +182,10 @@ export class Exchange implements Dispatcher.DispatchHandler {
     this.#parts.resolve();
   }
 
-  onResponseError(controller: Dispatcher.DispatchController, error: Error): void {
+  onResponseError(controller: Dispatcher.DispatchController | undefined, error: Error): void {
     this.#stopRest?.();
-    if (this.#isOver) return;
-    if (this.#isHeld) {
+    if (this.#state === "over") return;
+    if (this.#state === "held") {
       this.#end = () => this.onResponseError(controller, error);
       return;
     }
@@ -195,25 +196,23 @@ export class Exchange implements Dispatcher.DispatchHandler {
   /** Reads nothing more until the sink wants to go on. The end of the response, if it comes meanwhile, waits too. */
   #hold(controller: Dispatcher.DispatchController, ready: Promise<void>): void {
     controller.pause();
-    this.#isHeld = true;
+    this.#state = "held";
+    const isHeld = (): boolean => this.#state === "held";
     void ready.then(() => {
-      this.#isHeld = false;
-      if (this.#isOver) return;
+      if (!isHeld()) return;
+      this.#state = "open";
       this.onResponseData(controller, noBytes);
-      if (this.#isHeld) return;
+      if (isHeld()) return;
       if (this.#end === undefined) controller.resume();
       else this.#end();
     });
   }
 
   #over(): void {
-    if (this.#isOver) return;
-    this.#isOver = true;
-    this.#parts.request.stop?.offAbort(this.#giveUp);
-    this.#parts.terms.underway?.delete(this.#number);
+    if (this.#state === "over") return;
+    this.#state = "over";
+    this.#parts.onOver();
   }
-
-  readonly #giveUp = (): void => this.abort(this.#parts.request.stop?.reason);
 }
 
 function toError(reason: unknown): Error {

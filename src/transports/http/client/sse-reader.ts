@@ -107,7 +107,7 @@ export class SseReader {
     const data = valueOf(dataName, bytes, start, end);
     this.idleBytes += (data === -1 ? end : data) - start;
     if (data !== -1) {
-      this.#addData(bytes.subarray(data, end));
+      this.#data = joinData(this.#data, bytes.subarray(data, end));
       return undefined;
     }
     const event = valueOf(eventName, bytes, start, end);
@@ -125,20 +125,6 @@ export class SseReader {
     const text = retry === -1 ? "" : decoder.decode(bytes.subarray(retry, end));
     if (digits.test(text)) this.retryMs = Number(text);
     return undefined;
-  }
-
-  #addData(value: Uint8Array): void {
-    if (this.#data === undefined) {
-      this.#data = value;
-      return;
-    }
-    if (!(this.#data instanceof Pieces)) {
-      const first = this.#data;
-      this.#data = new Pieces();
-      this.#data.append(first);
-    }
-    this.#data.append(joint);
-    this.#data.append(value);
   }
 
   #finish(): SseEvent | undefined {
@@ -160,6 +146,19 @@ export class SseReader {
     this.#line = new Pieces();
     throw new RpcError("rpc.other", `The server sent an event of more than ${this.#maxEventBytes} bytes`);
   }
+}
+
+/** The data of an event with one more line. */
+function joinData(data: Uint8Array | Pieces | undefined, value: Uint8Array): Uint8Array | Pieces {
+  if (data === undefined) return value;
+  let pieces = data;
+  if (!(pieces instanceof Pieces)) {
+    pieces = new Pieces();
+    pieces.append(data as Uint8Array);
+  }
+  pieces.append(joint);
+  pieces.append(value);
+  return pieces;
 }
 
 /** Where the next such byte is, or the length if there is none. */

@@ -140,14 +140,14 @@ class LegacyCall implements WireContext, Admitted {
   }
 
   notify(method: string, params: RawJson): Awaitable<void> {
-    return this.#send({ kind: "notification", method, params });
+    if (!this.cancellation.isAborted) return this.#out?.send({ kind: "notification", method, params });
   }
 
   ask(method: string, params: RawJson | undefined, signal: AbortSignal): Promise<RawJson> {
     if (this.#out?.canAsk === false) {
       throw new ToolError(`This needs ${method}, and the client accepts no event stream to be asked on.`);
     }
-    // Past `#send`, which is silent once the call is cancelled: the client must hear that it is no longer asked.
+    // Unlike `notify`, which is silent once the call is cancelled: the client must hear that it is no longer asked.
     const via = {
       send: async (message: Message | readonly Message[]) => this.#out?.send(message as Message),
     };
@@ -160,10 +160,6 @@ class LegacyCall implements WireContext, Admitted {
   async release(): Promise<void> {
     const canLeave = isAtLeast(this.#live.session.handshake.revision, "2025-11-25");
     if (canLeave) await this.#out?.release();
-  }
-
-  #send(message: Message): Awaitable<void> {
-    if (!this.cancellation.isAborted) return this.#out?.send(message);
   }
 }
 

@@ -94,7 +94,7 @@ export interface Admission {
   /** The name of the caller. */
   readonly caller: string | undefined;
   readonly identity: Caller | undefined;
-  /** {@link Admissions.turn} when the caller was authenticated. */
+  /** {@link Revocations.turn} when the caller was authenticated. */
   readonly since: number;
 }
 
@@ -124,16 +124,31 @@ const lookEvery = 16;
 const maxCalls = 16_384;
 const maxStreams = 16_384;
 
-/** The work that goes on for callers, and which callers had their key revoked. */
+/** Which callers had their key revoked, and when. */
+class Revocations {
+  /** Logical time of each caller's last key revocation. Grows with the number of keys that were ever revoked. */
+  readonly #last = new Map<string | undefined, number>();
+  /** Logical time: the number of revocations so far. Read before a caller is authenticated. */
+  turn = 0;
+
+  /** Whether a caller that was authenticated at a logical time still has its key. */
+  holds(caller: string | undefined, since: number): boolean {
+    return this.turn === since || (this.#last.get(caller) ?? 0) <= since;
+  }
+
+  note(caller: string | undefined): void {
+    this.#last.set(caller, ++this.turn);
+  }
+}
+
+/** The work that goes on for callers. */
 export class Admissions {
+  readonly revocations: Revocations = new Revocations();
   readonly #calls: Shares<string | undefined>;
   readonly #streams: Shares<string | undefined>;
   readonly #open = new Numbered<Admitted>();
   /** While less than this goes on, no caller is at a limit. */
   readonly #ample: number;
-  /** Logical time of each caller's last key revocation. Grows with the number of keys that were ever revoked. */
-  readonly #revoked = new Map<string | undefined, number>();
-  #turn = 0;
   #added = 0;
   /** Called after every few calls and streams that were added. */
   onMany: () => void = () => {};
@@ -142,16 +157,6 @@ export class Admissions {
     this.#calls = new Shares({ what: "calls underway", total: maxCalls, each: calls });
     this.#streams = new Shares({ what: "open streams", total: maxStreams, each: streams });
     this.#ample = Math.min(this.#calls.ample, this.#streams.ample);
-  }
-
-  /** Logical time: the number of revocations so far. Read before a caller is authenticated. */
-  get turn(): number {
-    return this.#turn;
-  }
-
-  /** Whether a caller that was authenticated at a logical time still has its key. */
-  holds(caller: string | undefined, since: number): boolean {
-    return this.#turn === since || (this.#revoked.get(caller) ?? 0) <= since;
   }
 
   /** Why its owner may not have this work now, if so. */
@@ -191,9 +196,9 @@ export class Admissions {
     for (const admitted of this.#open.values()) admitted.giveUp?.();
   }
 
-  /** Ends the work of a caller. Requests it sent before, and whose body is still on its way, are refused by `holds`. */
+  /** Ends the work of a caller. Requests it sent before, and whose body is still on its way, are refused by {@link Revocations.holds}. */
   revoke(caller: string | undefined): void {
-    this.#revoked.set(caller, ++this.#turn);
+    this.revocations.note(caller);
     for (const admitted of this.#open.values()) if (admitted.caller === caller) admitted.revoke?.();
   }
 }

@@ -124,7 +124,7 @@ export function createHttpHandler(server: Server, options: HttpOptions = {}): Ht
       const allow = Object.keys(route).join(", ");
       return refuse(reply, 405, `${http.path} takes ${allow}`, { headers: { allow } });
     }
-    const since = admissions.turn;
+    const since = admissions.revocations.turn;
     if (authenticate === undefined || http.path === "/health")
       return method({ http, reply, caller: undefined, identity: undefined, since });
     return andThen(settled(authenticate(http.header)), (known) => {
@@ -132,7 +132,7 @@ export function createHttpHandler(server: Server, options: HttpOptions = {}): Ht
       const identity = toCaller(known);
       const caller = identity?.name;
       reply.caller = caller;
-      if (!admissions.holds(caller, since)) return refuseKey(reply);
+      if (!admissions.revocations.holds(caller, since)) return refuseKey(reply);
       return method({ http, reply, caller, identity, since });
     });
   };
