@@ -128,7 +128,7 @@ export function createHttpHandler(server: Server, options: HttpOptions = {}): Ht
     if (authenticate === undefined || http.path === "/health")
       return method({ http, reply, caller: undefined, identity: undefined, since });
     return andThen(settled(authenticate(http.header)), (known) => {
-      if (known === undefined) return refuseKey(reply);
+      if (!isKnown(known)) return refuseKey(reply);
       const identity = toCaller(known);
       const caller = identity?.name;
       reply.caller = caller;
@@ -166,6 +166,12 @@ export function createHttpHandler(server: Server, options: HttpOptions = {}): Ht
       keepAlive.stop();
     },
   };
+}
+
+/** Whether an `authenticate` of any program has let the sender in. An object without a name has not. */
+function isKnown(known: Authenticated): known is Exclude<Authenticated, undefined> {
+  if (typeof known === "object") return typeof known?.name === "string";
+  return typeof known === "string" || known === anybody;
 }
 
 function toCaller(known: Exclude<Authenticated, undefined>): Caller | undefined {
