@@ -1,4 +1,11 @@
-import { type AskHandlers, type Client, connect, createCallContext, type ToolResult } from "junctor";
+import {
+  type AskHandlers,
+  type Client,
+  connect,
+  createCallContext,
+  SkillError,
+  type ToolResult,
+} from "junctor";
 
 /** What a scenario tells its client beyond the URL. */
 interface Brief {
@@ -70,6 +77,11 @@ const scenarios: Readonly<Record<string, (client: Client, brief: Brief) => Promi
       ),
     ),
 
+  "sep-2640-client-no-prefetch": listSkills,
+  "sep-2640-client-verify-digest": loadSkill,
+  "sep-2640-client-verify-size": loadSkill,
+  "sep-2640-client-verify-frontmatter": loadSkill,
+
   "elicitation-sep1034-client-defaults": (client) => call(client, "test_client_elicitation_defaults"),
   "sse-retry": (client) => call(client, "test_reconnection"),
 };
@@ -95,8 +107,28 @@ await using client = await connect(url, {
   onWarning: console.error,
 });
 const { mode } = await client.agreement();
-if (mode.revision !== revision) throw new Error(`Settled on ${mode.revision} instead of ${revision}`);
+// Scenarios of extensions are of no revision, whatever they are started with.
+if (mode.revision !== revision && !name.startsWith("sep-2640-"))
+  throw new Error(`Settled on ${mode.revision} instead of ${revision}`);
 await act(client, JSON.parse(brief) as Brief);
+
+async function listSkills(client: Client): Promise<readonly string[]> {
+  const uris: string[] = [];
+  for await (const { uri } of client.skills.list()) uris.push(uri);
+  if (uris.length === 0) throw new Error("No skill is listed");
+  return uris;
+}
+
+/** Loads the first skill, and reads another file of it unless the skill is refused, as it must be. */
+async function loadSkill(client: Client): Promise<void> {
+  const [uri = ""] = await listSkills(client);
+  try {
+    const skill = await client.skills.load(uri);
+    await skill.read("references/FORMS.md");
+  } catch (error) {
+    if (!(error instanceof SkillError)) throw error;
+  }
+}
 
 function call(client: Client, name: string, args: object = {}, validate = true): Promise<ToolResult> {
   return client.callTool(name, args, { validate, throwOnToolError: true });

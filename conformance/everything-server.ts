@@ -1,4 +1,12 @@
-import { createRegistry, createServer, type Registry, type Server, type ServerOptions } from "junctor";
+import { fileURLToPath } from "node:url";
+import {
+  createRegistry,
+  createServer,
+  loadSkills,
+  type Registry,
+  type Server,
+  type ServerOptions,
+} from "junctor";
 import { registerAskingTools } from "./asking-tools.ts";
 import { registerInputRequiredTools } from "./input-required-tools.ts";
 import { registerPlainTools } from "./plain-tools.ts";
@@ -6,11 +14,14 @@ import { createEverythingCompletion, createEverythingPrompts } from "./prompts.t
 import { createEverythingResources } from "./resources.ts";
 import { registerTaskTools } from "./task-tools.ts";
 
+// Beside the folder that this is compiled to.
+const skills = await loadSkills(fileURLToPath(new URL("../skills", import.meta.url)));
+
 /** Everything the official suite calls for, as one provider. */
 function createEverythingRegistry(hasTasks: boolean): Registry {
   const resources = createEverythingResources();
   const prompts = createEverythingPrompts();
-  const registry = createRegistry({ resources, prompts, completion: createEverythingCompletion() });
+  const registry = createRegistry({ resources, prompts, completion: createEverythingCompletion(), skills });
   registerPlainTools(registry);
   registerAskingTools(registry);
   registerInputRequiredTools(registry);

@@ -33,6 +33,17 @@ const taskScenarios = [
   "tasks-mrtr-composition",
 ];
 
+/** Those of skills (SEP-2640), which the suite runs by name alone. */
+const skillScenarios: Readonly<Record<Side, readonly string[]>> = {
+  server: ["sep-2640-skills-directory", "sep-2640-skills-enumeration", "sep-2640-skills-manifest"],
+  client: [
+    "sep-2640-client-no-prefetch",
+    "sep-2640-client-verify-digest",
+    "sep-2640-client-verify-size",
+    "sep-2640-client-verify-frontmatter",
+  ],
+};
+
 /** Scenarios the suite runs for a revision but does not require, which hold here nevertheless. */
 const alsoRequired: Readonly<Record<SuiteRevision, Readonly<Record<Side, readonly string[]>>>> = {
   "2026-07-28": {
@@ -107,11 +118,16 @@ async function runAll(suite: Suite, url: string, through?: Through): Promise<voi
       // A gateway does not relay tasks yet.
       const tasks =
         revision === "2026-07-28" && side === "server" && through === undefined ? taskScenarios : [];
-      const also = [...alsoRequired[revision][side].filter(isExpressible), ...tasks];
+      // A gateway does not relay skills yet.
+      const skills = through === undefined ? skillScenarios[side] : [];
+      const also = [...alsoRequired[revision][side].filter(isExpressible), ...tasks, ...skills];
       const started = performance.now();
       const found =
         side === "server"
-          ? await suite.runServer(url, revision)
+          ? [
+              ...(await suite.runServer(url, revision)),
+              ...(await runExtensions(suite, url, skills, revision)),
+            ]
           : await runClients(suite, [...required, ...also], revision);
       const results = new Map(found.map((result) => [result.scenario, result]));
       const seconds = ((performance.now() - started) / 1000).toFixed(1);
@@ -123,6 +139,17 @@ async function runAll(suite: Suite, url: string, through?: Through): Promise<voi
     }
   }
   console.log();
+}
+
+async function runExtensions(
+  suite: Suite,
+  url: string,
+  scenarios: readonly string[],
+  revision: SuiteRevision,
+): Promise<readonly ScenarioResult[]> {
+  const results: ScenarioResult[] = [];
+  for (const scenario of scenarios) results.push(await suite.runExtension(url, scenario, revision));
+  return results;
 }
 
 /** One after the other: a scenario that measures time must not share the machine with the rest. */

@@ -127,6 +127,31 @@ export const errorCatalogue: Catalogue = {
       advice: "Connect again. The request was not carried out.",
     },
   },
+  SkillError: {
+    "skill.invalid": {
+      meaning: "A folder or a listed entry is no skill that can be used.",
+      advice:
+        "Correct what the message names: the front matter, the name of the folder, or the list of files.",
+    },
+    "skill.too_large": {
+      meaning:
+        "A skill has more than 512 files or 16 MiB, or a folder of skills more than is kept in memory.",
+      advice: "Split the skill, or serve several folders.",
+    },
+    "skill.outside": {
+      meaning: "A link in a folder of skills leads out of it.",
+      advice: "Copy the file into the folder.",
+    },
+    "skill.unverified": {
+      meaning: "A file of a skill has another size, digest or front matter than its skill lists.",
+      advice:
+        "Do not use it. List the skills again: a server that was edited meanwhile lists the new digests.",
+    },
+    "skill.unlisted": {
+      meaning: "A file was asked for that its skill does not list. Nothing was sent.",
+      advice: "Read one of the files in `resources` of the skill.",
+    },
+  },
   TimeoutError: {
     "client.timeout": {
       meaning:

@@ -18,6 +18,7 @@ export { RpcError, type RpcErrorCode } from "./errors/rpc-error.ts";
 export { SchemaError, type SchemaErrorCode } from "./errors/schema-error.ts";
 export { SealError } from "./errors/seal-error.ts";
 export { SessionExpiredError } from "./errors/session-expired-error.ts";
+export { SkillError, type SkillErrorCode } from "./errors/skill-error.ts";
 export { TimeoutError, type TimeoutKind } from "./errors/timeout-error.ts";
 export { ToolError, type ToolErrorCode, type ToolErrorOptions } from "./errors/tool-error.ts";
 export { UpstreamError, type UpstreamReason } from "./errors/upstream-error.ts";
@@ -33,6 +34,7 @@ export type { Caller } from "./mcp/caller.ts";
 export type { LegacyRevision, ModernRevision, Revision } from "./mcp/revision.ts";
 export { createSeal, type Seal, type SealOptions } from "./mcp/seal.ts";
 export type { Server, WireContext } from "./mcp/server.ts";
+export type { FrontMatter, Skill, SkillFile } from "./mcp/skill.ts";
 export type {
   Annotations,
   Ask,
@@ -121,6 +123,7 @@ export type {
   ResourceProvider,
   ResourceRequest,
   Resumption,
+  SkillProvider,
   ToolCall,
   ToolOutcome,
 } from "./tools/provider.ts";
@@ -132,6 +135,8 @@ export {
   type ResourceReader,
   type ResourceRegistry,
 } from "./tools/resources.ts";
+export { type LoadedSkills, loadSkills, type LoadSkillsOptions } from "./skills/load-skills.ts";
+export type { SkillSource } from "./tools/skills.ts";
 export type { Issue } from "./schema/issue.ts";
 export type { InferredInput, InferredOutput, JsonSchema, SchemaSource } from "./schema/schema.ts";
 export { withJsonSchema } from "./schema/standard-schema.ts";
@@ -164,6 +169,7 @@ export { connect, type ConnectOptions, type Target } from "./client/connect.ts";
 export { createEraCache, type EraCache } from "./client/era-cache.ts";
 export type { AskHandlers } from "./client/handlers.ts";
 export type { ReadOptions, Reads } from "./client/facets.ts";
+export type { ClientSkills, LoadedSkill } from "./client/skills.ts";
 export type { CallPart, StreamedCall } from "./client/stream-call.ts";
 
 export type { Collision } from "./tools/compose/claims.ts";

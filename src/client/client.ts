@@ -18,7 +18,7 @@ import type {
 import { packageVersion } from "../options/version.ts";
 import type { CallContext } from "../tools/context.ts";
 import type { ListFault } from "../tools/fit/list-fault.ts";
-import type { Outcome, Provider, ToolCall } from "../tools/provider.ts";
+import type { Change, Outcome, Provider, ToolCall } from "../tools/provider.ts";
 import { AskRouter } from "./ask-router.ts";
 import { createRecorded } from "./call-record.ts";
 import type { ClientOptions } from "./client-options.ts";
@@ -31,6 +31,7 @@ import { answerRequest, capabilitiesOf } from "./handlers.ts";
 import { type PlainRequest, createLists } from "./lists.ts";
 import { type OpenLink, negotiate } from "./negotiate.ts";
 import { Visits, answerBy, createOnBehalf, toSpec } from "./on-behalf.ts";
+import { type ClientSkills, createSkills } from "./skills.ts";
 import { type StreamedCall, streamCall } from "./stream-call.ts";
 import { type ClientTask, type StartedCall, createTasks } from "./tasks.ts";
 import { type CallOptions, createToolCalls, splitMeta } from "./tool-calls.ts";
@@ -69,6 +70,7 @@ export interface Client extends Provider, Reads, AsyncDisposable {
   listResources(): Promise<readonly Resource[]>;
   listResourceTemplates(): Promise<readonly ResourceTemplate[]>;
   listPrompts(): Promise<readonly Prompt[]>;
+  readonly skills: ClientSkills;
   /** What of the lists that were fetched last clients would refuse: things that were mended, and things that were left out. */
   readonly listFaults: readonly ListFault[];
   /** Forgets lists that were fetched, because they changed: the next request for one fetches it anew. */
@@ -195,10 +197,14 @@ export async function createClient(ways: ClientWays, options: ClientOptions = {}
         if (isLeftOut) onWarning(`Left out of ${method}: ${name}: ${reason}`);
       }),
   });
+  const invalidate = (kind: Change["kind"]): void => {
+    lists.invalidate(kind);
+    if (kind === "resources") skills.invalidate();
+  };
   const watcher = createWatcher({
     conversations,
     request: plain,
-    onChanged: (change) => lists.invalidate(change.kind),
+    onChanged: ({ kind }) => invalidate(kind),
     clock,
     onWarning,
   });
@@ -243,13 +249,23 @@ export async function createClient(ways: ClientWays, options: ClientOptions = {}
   const call = (name: string, args: object = {}, given: CallOptions = {}): Promise<ToolResult> =>
     calls.call(name, args, given);
   const facets = createFacets(agreement, { send, lists, watcher, onBehalf });
+  const reads = createReads({ facets, handlers, capabilities, maxRounds, clock });
+  const skills = createSkills({
+    request: plain,
+    capabilities: async () => (await conversations.get()).agreement.capabilities,
+    readResource: reads.readResource,
+    target: ways.target,
+    clock,
+    onWarning,
+  });
   const close = async (): Promise<void> => {
     watcher.stop();
     await conversations[Symbol.asyncDispose]();
   };
   return {
     ...facets,
-    ...createReads({ facets, handlers, capabilities, maxRounds, clock }),
+    ...reads,
+    skills: skills.skills,
     agreement: async () => (await conversations.get()).agreement,
     listTools: (context) => (context === undefined ? lists.tools.get() : waitFor(lists.tools.get(), context)),
     callTool: toCallTool(call, calls.forward),
@@ -262,7 +278,7 @@ export async function createClient(ways: ClientWays, options: ClientOptions = {}
     get listFaults() {
       return lists.faults();
     },
-    forgetLists: (kind) => lists.invalidate(kind),
+    forgetLists: invalidate,
     availableTools: async () => (await lists.tools.get()).length > 0,
     listResources: () => lists.resources.get(),
     listResourceTemplates: () => lists.templates.get(),

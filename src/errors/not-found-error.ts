@@ -1,10 +1,10 @@
 import { brandErrors } from "./branded.ts";
 
 /** What a provider was asked for and does not have. */
-export type Missing = "tool" | "prompt" | "resource" | "task";
+export type Missing = "tool" | "prompt" | "resource" | "task" | "skill" | "directory";
 
 /**
- * A provider does not have the tool, prompt, resource or task of a request. It crosses the wire with the code that the caller's
+ * A provider does not have the thing that a request names. It crosses the wire with the code that the caller's
  * revision and the server's dialect want for it.
  */
 export class NotFoundError extends Error {
@@ -18,7 +18,7 @@ export class NotFoundError extends Error {
   override readonly name = "NotFoundError";
   readonly code = "provider.not_found";
   readonly what: Missing;
-  /** The tool's or prompt's name, the resource's URI, or the provider's name for the task. */
+  /** The tool's or prompt's name, the URI of a resource, skill or directory, or the provider's name for the task. */
   readonly id: string;
 
   constructor(what: Missing, id: string) {
@@ -33,4 +33,6 @@ const labels: Readonly<Record<Missing, string>> = {
   prompt: "Prompt",
   resource: "Resource",
   task: "Task",
+  skill: "Skill",
+  directory: "Directory",
 };

@@ -17,7 +17,7 @@ import { failure } from "../tools/content.ts";
 import type { CallContext } from "../tools/context.ts";
 import type { CompletionProvider, PromptProvider, Provider, ResourceProvider } from "../tools/provider.ts";
 import { interact, type InteractionOptions, type RoundAttempt } from "./interaction.ts";
-import { createFinishPage, createPager, type PagerOptions } from "./pages.ts";
+import { createFinishPage, createPager, type ServeList } from "./pages.ts";
 import {
   assertObject,
   empty,
@@ -32,6 +32,7 @@ import {
   stringParam,
   stringsParam,
 } from "./served.ts";
+import { skillMethods } from "./skills.ts";
 import { taskMethods } from "./tasks.ts";
 import type { UnknownTool } from "./to-rpc-error.ts";
 
@@ -45,14 +46,16 @@ interface MethodOptions {
 /** The methods that depend on what the provider offers. Those of a facet it lacks do not exist. */
 export function createMethods(provider: Provider, options: MethodOptions): MethodTable {
   const { finish } = options;
-  const { resources, prompts, completion, tasks } = provider;
+  const { resources, prompts, completion, tasks, skills } = provider;
   const finishPage = createFinishPage(provider, finish);
   const parts: Parts = {
     finish,
     list: (spec, list) => {
-      const pager = createPager({ ...spec, pageSize: options.pageSize, finish: finishPage });
+      const { maxPage = Number.POSITIVE_INFINITY, ...paged } = spec;
+      const pageSize = Math.min(options.pageSize, maxPage);
+      const pager = createPager({ ...paged, pageSize, finish: finishPage });
       return ({ params, wire, context }) =>
-        andThen(settled(list(context)), (items) => pager(items, params?.at("cursor"), wire.era));
+        andThen(settled(list(context, params)), (items) => pager(items, params?.at("cursor"), wire.era));
     },
     answer: (served, attempt, complete, rescue = rethrow) =>
       tryThen(
@@ -67,6 +70,9 @@ export function createMethods(provider: Provider, options: MethodOptions): Metho
     ...(resources === undefined ? {} : resourceMethods(resources, parts, () => hintsOf(provider))),
     ...(prompts === undefined ? {} : promptMethods(prompts, parts)),
     ...(completion === undefined ? {} : { "completion/complete": completeMethod(completion, finish) }),
+    ...(skills === undefined || resources === undefined
+      ? {}
+      : skillMethods(skills, { finish, list: parts.list, hints: () => hintsOf(provider) })),
   };
   if (tasks === undefined) return { modern: both, legacy: both };
   return { modern: { ...both, ...taskMethods(tasks, options.interaction.seal, finish) }, legacy: both };
@@ -75,11 +81,7 @@ export function createMethods(provider: Provider, options: MethodOptions): Metho
 /** The one way in which tools, prompts and resources are listed and answered. */
 interface Parts {
   readonly finish: Finish;
-  /** Serves one page of a list. */
-  list<T extends object>(
-    spec: Omit<PagerOptions<T>, "pageSize" | "finish">,
-    list: (context: CallContext) => Awaitable<readonly T[]>,
-  ): Method;
+  readonly list: ServeList;
   /** Serves a request that may have to ask its caller something. `complete` makes its result ready. */
   answer(
     served: Served,

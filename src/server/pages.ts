@@ -1,15 +1,17 @@
 import { Buffer } from "node:buffer";
+import type { Awaitable } from "../async/awaitable.ts";
 import { RpcError } from "../errors/rpc-error.ts";
 import { joinJson, prependMembers } from "../json/join.ts";
 import { RawJson } from "../json/raw.ts";
 import type { Era } from "../mcp/era.ts";
 import type { Revision } from "../mcp/revision.ts";
+import type { CallContext } from "../tools/context.ts";
 import { definitionOf } from "../tools/definition.ts";
 import type { Provider } from "../tools/provider.ts";
-import { type Finish, hintsOf, revisionOf } from "./served.ts";
+import { type Finish, hintsOf, type Method, revisionOf } from "./served.ts";
 
 /** How one kind of list goes on the wire. */
-export interface PagerOptions<T> {
+interface PagerOptions<T> {
   /** The member of the result that holds the items. */
   readonly member: string;
   readonly keyOf: (item: T) => string;
@@ -17,6 +19,12 @@ export interface PagerOptions<T> {
   readonly pageSize: number;
   readonly finish: FinishPage;
 }
+
+/** Makes the method that serves the pages of one list. `maxPage` is for things that are long. */
+export type ServeList = <T extends object>(
+  spec: Omit<PagerOptions<T>, "pageSize" | "finish"> & { readonly maxPage?: number },
+  list: (context: CallContext, params: RawJson | undefined) => Awaitable<readonly T[]>,
+) => Method;
 
 /** Makes a page of a list ready for its era. */
 type FinishPage = (page: RawJson, era: Era, items: readonly object[]) => RawJson;

@@ -177,10 +177,17 @@ function withOffered(
 ): ServerCapabilities {
   const extensions: Extensions = {
     ...provider.extensionsFor?.(caller),
+    ...offeredSkills(provider),
     // Tasks of 2025-11-25 are another protocol under the same name, so legacy callers are not offered these.
     ...(provider.tasks !== undefined && era.kind === "modern" ? { [extensionIds.tasks]: {} } : {}),
   };
   return Object.keys(extensions).length === 0 ? capabilities : { ...capabilities, extensions };
+}
+
+/** Files of skills are read as resources, so a server that has no resources cannot serve skills. */
+function offeredSkills({ skills, resources }: Provider): Extensions {
+  if (skills === undefined || resources === undefined) return {};
+  return { [extensionIds.skills]: skills.readDirectory === undefined ? {} : { directoryRead: true } };
 }
 
 const setLevel: Method = ({ params, wire }) => {

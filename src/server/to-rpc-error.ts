@@ -54,6 +54,9 @@ function toNotFound(error: NotFoundError, era: Era, unknownTool: UnknownTool): R
       const text = "Unknown task: it does not exist, has expired, or belongs to another caller";
       return new RpcError("rpc.invalid_params", text, { cause: error });
     }
+    case "skill":
+    case "directory":
+      return new RpcError("rpc.invalid_params", message, { cause: error, data: { uri: id } });
     case "resource": {
       // 2026-07-28 took the code -32002 back; every older revision has it.
       const code = era.kind === "modern" ? "rpc.invalid_params" : "rpc.resource_not_found";

@@ -11,7 +11,7 @@ import type { Provider, ToolCall } from "./provider.ts";
 export type ListedItem = Tool | Prompt | Resource | ResourceTemplate;
 
 /** The things of a list that a caller may see. */
-type ListFilter = (
+export type ListFilter = (
   items: readonly ListedItem[],
   context: CallContext,
   part: ListPart,
@@ -110,6 +110,21 @@ export function createFilteredLists(provider: Provider, filters: readonly ListFi
   };
 }
 
+/** What the filters, in their order, leave of a list. */
+export function applyFilters(
+  [filter, ...others]: readonly ListFilter[],
+  items: readonly ListedItem[],
+  context: CallContext,
+  part: ListPart,
+): Awaitable<readonly ListedItem[]> {
+  if (filter === undefined) return items;
+  return andThen(settled(filter(items, context, part)), (left) => {
+    if (!Array.isArray(left))
+      throw new TypeError(`filterTools must return the ${part} that are left, an array`);
+    return applyFilters(others, left as readonly ListedItem[], context, part);
+  });
+}
+
 interface ListSource<T> {
   readonly part: ListPart;
   readonly list: (context: CallContext) => Awaitable<readonly T[]>;
@@ -124,16 +139,6 @@ function createFilteredList<T extends ListedItem>(
   const shown = new Map<string | undefined, readonly T[]>();
   /** Which of the provider's lists a filtered one was made from: what it says of that holds for this. */
   const origins = new WeakMap<readonly object[], readonly T[]>();
-
-  const filterFrom = (index: number, items: readonly T[], context: CallContext): Awaitable<readonly T[]> => {
-    const filter = filters[index];
-    if (filter === undefined) return items;
-    return andThen(settled(filter(items, context, part)), (left) => {
-      if (!Array.isArray(left))
-        throw new TypeError(`filterTools must return the ${part} that are left, an array`);
-      return filterFrom(index + 1, left as readonly T[], context);
-    });
-  };
 
   const remember = (items: readonly T[], origin: readonly T[], caller: string | undefined): readonly T[] => {
     const last = shown.get(caller);
@@ -151,7 +156,9 @@ function createFilteredList<T extends ListedItem>(
       const all = settled(listAll(context));
       if (filters.length === 0) return all;
       return andThen(all, (items) =>
-        andThen(filterFrom(0, items, context), (left) => remember(left, items, context.caller)),
+        andThen(applyFilters(filters, items, context, part), (left) =>
+          remember(left as readonly T[], items, context.caller),
+        ),
       );
     },
     originOf: (items) => origins.get(items),

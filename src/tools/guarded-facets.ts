@@ -2,7 +2,8 @@ import type { Awaitable } from "../async/awaitable.ts";
 import { RawJson } from "../json/raw.ts";
 import type { CompletionRef, CompletionResult } from "../mcp/types.ts";
 import type { CallContext } from "./context.ts";
-import { type FilteredLists, refOf } from "./filtered-lists.ts";
+import { type FilteredLists, type ListFilter, refOf } from "./filtered-lists.ts";
+import { filterSkills } from "./filtered-skills.ts";
 import type {
   CompletionProvider,
   CompletionRequest,
@@ -13,11 +14,12 @@ import type {
 } from "./provider.ts";
 
 /** What a provider offers besides tools. */
-type Facets = Pick<Provider, "resources" | "prompts" | "completion">;
+type Facets = Pick<Provider, "resources" | "prompts" | "completion" | "skills">;
 
 /** The hooks of a chain of middlewares, as the facets use them. */
 interface FacetGuard {
   readonly lists: FilteredLists;
+  readonly filters: readonly ListFilter[];
   /** Makes a call through all hooks. */
   run(call: ToolCall, context: CallContext): Awaitable<ToolOutcome>;
   /** Throws unless every filter shows what a call is of. */
@@ -27,8 +29,8 @@ interface FacetGuard {
 const nothing = RawJson.fromText("{}");
 
 /** The facets of a provider with hooks around them: each request is a call of its kind. */
-export function guardFacets(provider: Provider, { lists, run, judge }: FacetGuard): Facets {
-  const { resources, prompts, completion } = provider;
+export function guardFacets(provider: Provider, { lists, filters, run, judge }: FacetGuard): Facets {
+  const { resources, prompts, completion, skills } = provider;
   const watch = resources?.watch?.bind(resources);
   return {
     ...(resources === undefined
@@ -63,6 +65,7 @@ export function guardFacets(provider: Provider, { lists, run, judge }: FacetGuar
           },
         }),
     ...(completion === undefined ? {} : { completion: guardCompletion(run) }),
+    ...(skills === undefined ? {} : { skills: filterSkills(skills, filters) }),
   };
 }
 
@@ -115,8 +118,9 @@ function toCompletion(call: ToolCall): CompletionRequest {
 }
 
 /** The facets of a provider as they are. */
-export function facetsOf({ resources, prompts, completion }: Provider): Facets {
+export function facetsOf({ resources, prompts, completion, skills }: Provider): Facets {
   return {
+    ...(skills === undefined ? {} : { skills }),
     ...(resources === undefined ? {} : { resources }),
     ...(prompts === undefined ? {} : { prompts }),
     ...(completion === undefined ? {} : { completion }),
@@ -124,17 +128,21 @@ export function facetsOf({ resources, prompts, completion }: Provider): Facets {
 }
 
 /** The facets that `base` has, each looked up again for every request. */
-export function followFacets({ resources, prompts, completion }: Provider, current: () => Provider): Facets {
-  const { resources: ours, prompts: asked, completion: completed } = toFollowed(current);
+export function followFacets(base: Provider, current: () => Provider): Facets {
+  const { resources, prompts, completion, skills } = base;
+  const { resources: ours, prompts: asked, completion: completed, skills: listed } = toFollowed(current);
   const { watch: _, ...unwatched } = ours;
   return {
     ...(resources === undefined ? {} : { resources: resources.watch === undefined ? unwatched : ours }),
     ...(prompts === undefined ? {} : { prompts: asked }),
     ...(completion === undefined ? {} : { completion: completed }),
+    ...(skills === undefined ? {} : { skills: listed }),
   };
 }
 
-function toFollowed(current: () => Provider): Required<Facets> {
+function toFollowed(current: () => Provider): {
+  readonly [Facet in keyof Facets]-?: NonNullable<Facets[Facet]>;
+} {
   const missing = (): Promise<never> => Promise.reject(new TypeError("The provider has no such facet"));
   return {
     resources: {
@@ -149,6 +157,11 @@ function toFollowed(current: () => Provider): Required<Facets> {
     },
     completion: {
       complete: (request, context) => current().completion?.complete(request, context) ?? missing(),
+    },
+    skills: {
+      listSkills: (context) => current().skills?.listSkills(context) ?? missing(),
+      getSkill: (uri, context) => current().skills?.getSkill(uri, context) ?? missing(),
+      readDirectory: (uri, context) => current().skills?.readDirectory?.(uri, context) ?? missing(),
     },
   };
 }

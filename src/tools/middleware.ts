@@ -135,7 +135,7 @@ export function withMiddleware(
 
   return {
     ...othersOf(provider),
-    ...(chain.length === 0 ? facetsOf(provider) : guardFacets(provider, { run, judge, lists })),
+    ...(chain.length === 0 ? facetsOf(provider) : guardFacets(provider, { run, judge, lists, filters })),
     // A filter may show each caller another list, so one caller's is not for a cache that serves others.
     get cacheHints() {
       const { cacheHints } = provider;

@@ -3,6 +3,7 @@ import type { ToolErrorCode } from "../errors/tool-error.ts";
 import type { RawJson } from "../json/raw.ts";
 import type { Extensions } from "../mcp/extension.ts";
 import type { Asks } from "../mcp/question.ts";
+import type { Skill } from "../mcp/skill.ts";
 import type {
   CacheHints,
   CompletionRef,
@@ -122,6 +123,16 @@ export interface PromptRequest {
   readonly resumption?: Resumption | undefined;
 }
 
+/** The skills of a provider (SEP-2640). Their files are among its resources, listed or not. */
+export interface SkillProvider {
+  /** A list that did not change is the same array. */
+  listSkills(context: CallContext): Promise<readonly Skill[]>;
+  /** The skill whose `SKILL.md` has this URI. Rejects with a `NotFoundError` where there is none. */
+  getSkill(uri: string, context: CallContext): Promise<Skill>;
+  /** The direct children of a folder. Rejects with a `NotFoundError` for what is no folder. */
+  readDirectory?(uri: string, context: CallContext): Promise<readonly Resource[]>;
+}
+
 /** Completion of prompt arguments and template variables while a user types. */
 export interface CompletionProvider {
   complete(request: CompletionRequest, context: CallContext): Promise<CompletionResult>;
@@ -153,6 +164,7 @@ export interface Provider {
   readonly prompts?: PromptProvider;
   readonly completion?: CompletionProvider;
   readonly tasks?: TaskProvider | undefined;
+  readonly skills?: SkillProvider | undefined;
   /** The extensions that it offers to a caller beside those of its facets; asked when a caller gets to know the server. */
   extensionsFor?(caller: string | undefined): Extensions;
   /** Calls the listener on every change until the returned function is called. */

@@ -23,6 +23,7 @@ import type { PromptRegistry } from "./prompts.ts";
 import type { Change, CompletionProvider, Provider, ToolCall, ToolOutcome } from "./provider.ts";
 import type { ResourceRegistry } from "./resources.ts";
 import { checkOutput, toToolResult } from "./result.ts";
+import { type SkillSource, withSkillFiles } from "./skills.ts";
 import type { AnyJob, Job } from "./tasks/jobs.ts";
 import type { MemoryTasks } from "./tasks/memory-tasks.ts";
 import { type TaskHandler, toTaskContext } from "./tasks/task-call.ts";
@@ -46,12 +47,14 @@ export interface RegistryOptions {
   readonly cacheHints?: CacheHints;
   /** Keeps the tasks of tools that run as tasks; made with its defaults when the first of them is registered. */
   readonly tasks?: MemoryTasks;
+  /** Skills, such as those of a folder; see `loadSkills`. Their files are served as resources. */
+  readonly skills?: SkillSource;
   /** Told of every error that was not a `ToolError`; the default writes it to the standard error stream. */
   readonly onError?: (error: unknown, tool: string) => void;
 }
 
 const registryOptionKeys: KeysOf<RegistryOptions> = keys(
-  "resources prompts completion cacheHints tasks onError",
+  "resources prompts completion cacheHints tasks skills onError",
 );
 
 /** Tools living in this process. Made by {@link createRegistry}. */
@@ -122,7 +125,9 @@ export interface Registry extends Provider {
  */
 export function createRegistry(options: RegistryOptions = {}): Registry {
   assertKnownKeys("createRegistry", options, registryOptionKeys);
-  const { resources, prompts, completion, cacheHints, onError = writeError } = options;
+  const { prompts, completion, cacheHints, skills, onError = writeError } = options;
+  const resources =
+    skills === undefined ? options.resources : withSkillFiles(skills.resources, options.resources);
   const catalog: NamedEntries<ToolEntry, Tool> = createNamedEntries(
     "The tool",
     { kind: "tools" },
@@ -185,7 +190,8 @@ export function createRegistry(options: RegistryOptions = {}): Registry {
       return rescued(call, context, () => run(entry, call, context));
     },
     onChange: (listener: (change: Change) => void) => {
-      const stops = [catalog, resources, prompts].map((source) => source?.onChange(listener));
+      const sources = [catalog, options.resources, prompts, skills];
+      const stops = sources.map((source) => source?.onChange?.(listener));
       return () => stops.forEach((stop) => stop?.());
     },
     get tasks() {
@@ -194,6 +200,7 @@ export function createRegistry(options: RegistryOptions = {}): Registry {
     ...(resources === undefined ? {} : { resources }),
     ...(prompts === undefined ? {} : { prompts }),
     ...(completion === undefined ? {} : { completion }),
+    ...(skills === undefined ? {} : { skills }),
     ...(cacheHints === undefined ? {} : { cacheHints }),
   };
 }
