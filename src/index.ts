@@ -157,6 +157,7 @@ export { limitTime, type LimitTimeOptions } from "./middleware/time-limit.ts";
 
 export { missingCapability } from "./mcp/question.ts";
 export { createServer, type ServerInfo, type ServerOptions } from "./server/server.ts";
+export { createListenLimits, type ListenLimits } from "./server/listen-limits.ts";
 export type { UnknownTool } from "./server/to-rpc-error.ts";
 
 export type { Agreement } from "./client/conversation.ts";
@@ -196,6 +197,7 @@ export {
   type Authenticated,
   type HttpOptions,
 } from "./transports/http/server/handler.ts";
+export type { Mounts } from "./transports/http/server/mounts.ts";
 export { type HttpListener, listenHttp, type ListenHttpOptions } from "./transports/http/server/node.ts";
 export { connectInMemory, createMemoryPair } from "./transports/memory.ts";
 export { serveChannel, type ServeOptions } from "./transports/serve-channel.ts";

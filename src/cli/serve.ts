@@ -201,6 +201,7 @@ async function serveOnHttp(serving: ServedGateway, { port, host, seal, log }: Ht
     ...(publicUrl === undefined ? {} : { publicUrl }),
     perCaller,
     authenticate: gateway.admit,
+    mounts: gateway.mounts,
     onWarning: (text, error) => log.warn(error === undefined ? {} : { error: describeError(error) }, text),
   });
   await using listener = await withAdvice("port", listening);

@@ -18,7 +18,16 @@ const key = (name: string, text: string, more: Partial<KeyConfig> = {}): KeyConf
 });
 
 function make(config: Partial<GatewayConfig> = {}, unnamed: Unnamed = "refused"): Access {
-  const whole = { keys: [], allow: [], deny: [], separator: "__", servers: [], disabled: [], ...config };
+  const whole = {
+    keys: [],
+    profiles: [],
+    allow: [],
+    deny: [],
+    separator: "__",
+    servers: [],
+    disabled: [],
+    ...config,
+  };
   return createAccess(whole as unknown as GatewayConfig, { catalog, unnamed, servers: () => servers });
 }
 

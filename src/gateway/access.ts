@@ -19,6 +19,12 @@ export interface Access {
   /** Finds a caller by its key; undefined when there are no keys, and every caller may come in. */
   readonly authenticate: Authenticate | undefined;
   readonly viewFor: (caller: Hearer) => View;
+  /** The same at a mount, which narrows it. */
+  readonly viewAt: (mount: string) => (caller: Hearer) => View;
+  /** Whether a caller may come in at a mount. */
+  readonly mayUse: (mount: string, caller: string | undefined) => boolean;
+  /** The mounts a caller may use, and nothing else; undefined for one that is not bound. */
+  readonly boundTo: (caller: string) => readonly string[] | undefined;
   /** The owner of a tool, also of one that the caller may not use or the config takes away: for the record of a refusal. */
   readonly ownerOf: OwnerOf;
   /** Whether a call changes nothing, as far as its server says. */
@@ -38,12 +44,17 @@ interface AccessOptions {
   readonly servers: () => readonly GatewayServer[];
 }
 
+/** By the names of callers. A caller that is not there may use nothing. */
+type Policies = ReadonlyMap<string | undefined, Policy>;
+
 /** The part of a config that access follows. */
 interface Rules {
   readonly config: GatewayConfig;
   /** Callers by the hashes of their keys. */
   readonly callers: ReadonlyMap<string, Caller>;
-  readonly policies: ReadonlyMap<string | undefined, Policy>;
+  readonly policies: Policies;
+  /** By the names of mounts. */
+  readonly mounted: ReadonlyMap<string, Policies>;
   readonly reservedFor: ReservedFor;
 }
 
@@ -83,6 +94,9 @@ export function createAccess(first: GatewayConfig, { catalog, unnamed, servers }
       const policy = policies.get(callers.size === 0 ? undefined : caller.caller) ?? nothing;
       return catalog.viewFor(caller, policy);
     },
+    viewAt: (mount) => (caller) => catalog.viewFor(caller, policyAt(rules, mount, caller.caller) ?? nothing),
+    mayUse: (mount, caller) => policyAt(rules, mount, caller) !== undefined,
+    boundTo: (caller) => rules.config.keys.find(({ name }) => name === caller)?.profiles,
     ownerOf: (name, context, kind = "tool") => {
       const view = catalog.viewFor(context, everything);
       if (kind === "tool") return view.toolClaims.get(name) ?? withheldBy(name) ?? namedOwner(name);
@@ -96,14 +110,14 @@ export function createAccess(first: GatewayConfig, { catalog, unnamed, servers }
       return rules.reservedFor;
     },
     apply: (config) => {
-      const { callers: before } = rules;
+      const { callers: before, config: last } = rules;
       rules = toRules(config, unnamed);
       const { callers } = rules;
       // Without keys every caller came in.
       if (before.size === 0 && callers.size > 0) return [undefined];
-      return [...before]
-        .filter(([hash, { name }]) => callers.get(hash)?.name !== name)
-        .map(([, { name }]) => name);
+      const isGone = ([hash, { name }]: readonly [string, Caller]): boolean =>
+        callers.get(hash)?.name !== name || losesMounts(name, last, config);
+      return [...before].filter(isGone).map(([, { name }]) => name);
     },
   };
 }
@@ -111,16 +125,47 @@ export function createAccess(first: GatewayConfig, { catalog, unnamed, servers }
 function toRules(config: GatewayConfig, unnamed: Unnamed): Rules {
   const { keys } = config;
   const general = createGlobs(orAll(config.allow), config.deny);
-  const policies = new Map<string | undefined, Policy>(
-    keys.map(({ name, allow, deny }) => {
+  const all = new Map<string | undefined, Policy>(
+    keys.map(({ name, allow, deny }) => [name, both(general, createGlobs(orAll(allow), deny))]),
+  );
+  if (keys.length === 0 || unnamed === "trusted") all.set(undefined, general);
+  const bound = new Map(
+    keys.flatMap(({ name, profiles }) => (profiles === undefined ? [] : [[name, profiles]])),
+  );
+  const policies = new Map([...all].filter(([caller]) => caller === undefined || !bound.has(caller)));
+  const mounted = new Map(
+    config.profiles.map(({ name: mount, allow, deny }) => {
       const own = createGlobs(orAll(allow), deny);
-      return [name, (item: string, ownName?: string) => general(item, ownName) && own(item, ownName)];
+      const mine = [...all].filter(
+        ([caller]) => caller === undefined || bound.get(caller)?.includes(mount) !== false,
+      );
+      return [mount, new Map(mine.map(([caller, policy]) => [caller, both(policy, own)]))];
     }),
   );
-  if (keys.length === 0 || unnamed === "trusted") policies.set(undefined, general);
   const callers = new Map(keys.map(({ sha256, name }) => [sha256, { name }]));
   const reservedFor = createReservations([...config.servers, ...config.disabled], toNaming(config));
-  return { config, callers, policies, reservedFor };
+  return { config, callers, policies, mounted, reservedFor };
+}
+
+function both(one: Policy, other: Policy): Policy {
+  return (name, ownName) => one(name, ownName) && other(name, ownName);
+}
+
+function policyAt(
+  { callers, mounted }: Rules,
+  mount: string,
+  caller: string | undefined,
+): Policy | undefined {
+  return mounted.get(mount)?.get(callers.size === 0 ? undefined : caller);
+}
+
+/** Whether a caller may no longer use a mount, or what is outside of them, after an edit of the config. */
+function losesMounts(caller: string, before: GatewayConfig, after: GatewayConfig): boolean {
+  const boundIn = ({ keys }: GatewayConfig): readonly string[] | undefined =>
+    keys.find(({ name }) => name === caller)?.profiles;
+  const [had, has] = [boundIn(before), boundIn(after)];
+  if (has === undefined) return false;
+  return had === undefined || had.some((name) => !has.includes(name));
 }
 
 /** The naming of a config. */

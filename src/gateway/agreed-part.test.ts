@@ -24,6 +24,7 @@ const junctor = {
     },
   },
   keys: { ada: { env: "ADA", allow: ["files__*"], deny: ["files__x"] }, bob: { sha256: "b".repeat(64) } },
+  profiles: { review: { allow: ["files__read_*"], deny: ["files__read_x"], instructions: "Look." } },
   deny: ["*delete*"],
   audit: "audit.jsonl",
   middleware: ["./guard.mjs"],
@@ -45,7 +46,13 @@ const ofFiles = (settings: object): Edit => ({
 const ofGateway = (settings: object): Edit => ({ junctor: { ...junctor, ...settings } });
 const ofServers = (servers: object): Edit => ({ mcpServers: { ...mcpServers, ...servers } });
 
+const ofReview = (settings: object): Edit =>
+  ofGateway({ profiles: { review: { ...junctor.profiles.review, ...settings } } });
+
 const hostile: readonly (readonly [what: string, changes: Edit, waits: string])[] = [
+  ["a wider profile", ofReview({ allow: ["*"] }), "junctor.profiles"],
+  ["a profile that denies less", ofReview({ deny: [] }), "junctor.profiles"],
+  ["other instructions", ofReview({ instructions: "${TOKEN}" }), "junctor.profiles"],
   [
     "another command",
     ofServers({ files: { ...files, command: "sh" } }),
@@ -165,6 +172,13 @@ const harmless: readonly (readonly [what: string, changes: Edit])[] = [
   ["times", ofFiles({ timeoutMs: 5, maxTotalMs: 10, start: "lazy", idleStopMs: 9, maxConnections: 1 })],
   ["a removed key", ofGateway({ keys: { bob: junctor.keys.bob } })],
   ["a key with less", ofGateway({ keys: { ...junctor.keys, bob: { sha256: "b".repeat(64), deny: ["*"] } } })],
+  [
+    "a key bound to a profile",
+    ofGateway({ keys: { ...junctor.keys, bob: { sha256: "b".repeat(64), profiles: ["review"] } } }),
+  ],
+  ["a narrower profile", ofReview({ allow: ["files__read_a"], deny: ["files__*"] })],
+  ["a new profile", ofGateway({ profiles: { ...junctor.profiles, other: { deny: ["web__*"] } } })],
+  ["a removed profile", ofGateway({ profiles: {} })],
   ["more denied for all", ofGateway({ deny: ["*d*"] })],
   ["only some allowed for all", ofGateway({ allow: ["web__*"] })],
   ["a lower limit", ofGateway({ limits: { ...junctor.limits, callsPerMinute: 1 } })],

@@ -1,7 +1,14 @@
 import { isDeepStrictEqual } from "node:util";
 import { createGlob } from "../middleware/glob.ts";
 import { describeCommand } from "../transports/child-command.ts";
-import type { CallLimits, DisabledServer, GatewayConfig, KeyConfig, ServerConfig } from "./config/config.ts";
+import type {
+  CallLimits,
+  DisabledServer,
+  GatewayConfig,
+  KeyConfig,
+  ProfileConfig,
+  ServerConfig,
+} from "./config/config.ts";
 import { createHide, hideInData, joinSecrets } from "./safe-log.ts";
 
 /** What may be used of an edited config before a person agrees to the edit. */
@@ -99,6 +106,19 @@ const ofKey: Narrowing<KeyConfig> = {
   sha256: asAgreed,
   allow: narrowAllow,
   deny: narrowDeny,
+  profiles: (next, agreed) => {
+    if (agreed === undefined) return next;
+    const kept = (next ?? []).filter(isIn(agreed));
+    return kept.length === 0 ? agreed : kept;
+  },
+};
+
+const ofProfile: Narrowing<ProfileConfig> = {
+  name: asWritten,
+  allow: narrowAllow,
+  deny: narrowDeny,
+  // Text for models, in which variables are filled in.
+  instructions: asAgreed,
 };
 
 const ofGateway: Narrowing<GatewayConfig> = {
@@ -106,6 +126,7 @@ const ofGateway: Narrowing<GatewayConfig> = {
   disabled: asWritten,
   separator: asAgreed,
   keys: narrowKeys,
+  profiles: narrowProfiles,
   allow: narrowAllow,
   deny: narrowDeny,
   middleware: asAgreed,
@@ -134,7 +155,8 @@ interface Place {
 }
 
 function narrow<T extends object>(rules: Narrowing<T>, next: T, agreed: T, { path, waiting }: Place): T {
-  const keys = Object.keys(rules) as (keyof T & string)[];
+  const all = Object.keys(rules) as (keyof T & string)[];
+  const keys = all.filter((key) => key in next || key in agreed);
   const narrowed = keys.map((key) => {
     const value = rules[key](next[key], agreed[key]);
     if (!isDeepStrictEqual(value, next[key])) waiting.push(describeEdit(path, key, next, agreed));
@@ -189,6 +211,20 @@ function narrowKeys(next: readonly KeyConfig[], agreed: readonly KeyConfig[]): r
     return before === undefined ? [] : [narrow(ofKey, key, before, { path: "", waiting: [] })];
   });
   return kept.length === 0 ? agreed : kept;
+}
+
+/** A profile takes something away, so a new one may be used at once, but for its texts. */
+function narrowProfiles(
+  next: readonly ProfileConfig[],
+  agreed: readonly ProfileConfig[],
+): readonly ProfileConfig[] {
+  return next.map((profile) => {
+    const before = agreed.find(({ name }) => name === profile.name);
+    return narrow(ofProfile, profile, before ?? { ...profile, instructions: undefined }, {
+      path: "",
+      waiting: [],
+    });
+  });
 }
 
 /** Whether no limit is higher than the agreed one. */

@@ -1,35 +1,31 @@
 import { systemClock } from "../async/clock.ts";
 import { ClosedError } from "../errors/closed-error.ts";
 import { ConfigError } from "../errors/config-error.ts";
-import { NotFoundError } from "../errors/not-found-error.ts";
 import { createSeal } from "../mcp/seal.ts";
 import type { Server } from "../mcp/server.ts";
 import { assertKnownKeys } from "../options/known-keys.ts";
 import { packageVersion } from "../options/version.ts";
-import { createServer } from "../server/server.ts";
+import { createListenLimits } from "../server/listen-limits.ts";
 import { createChangeSource } from "../tools/changes.ts";
 import { anyone, Catalog } from "../tools/compose/catalog.ts";
 import { type Collision, describeCollision } from "../tools/compose/claims.ts";
-import { createComposition } from "../tools/compose/composition.ts";
-import { createGuarded } from "../tools/middleware.ts";
 import type { Provider } from "../tools/provider.ts";
 import { anybody, type Authenticate } from "../transports/http/server/handler.ts";
+import type { Mounts } from "../transports/http/server/mounts.ts";
 import { createAccess, createCallerKinds, toNaming } from "./access.ts";
-import { abandonedCall, notParked } from "./bridge/abandoned.ts";
-import { isParkedState, Parking } from "./bridge/parking.ts";
+import { Parking } from "./bridge/parking.ts";
 import { sourceOfFiles } from "./config/config-file.ts";
 import type { ConfigIssue, GatewayConfig } from "./config/config.ts";
 import { parseConfigValue } from "./config/parse-config.ts";
 import { Fleet } from "./fleet.ts";
+import { createFront, type FrontParts } from "./front.ts";
 import { type GatewayOptions, gatewayOptionKeys } from "./gateway-options.ts";
-import { joinInstructions, offeredExtensions } from "./gateway-server.ts";
 import { openListMemory } from "./list-memory.ts";
-import { isKnownIn, type ListNote, noteList } from "./list-notes.ts";
 import { type ListedDefinitions, readDefinitions } from "./lock/definitions.ts";
 import { createPinnedJson, openPins } from "./lock/pins.ts";
-import { createWaitingLog } from "./log-health.ts";
 import { silentLog } from "./log.ts";
 import { createMiddlewareChain } from "./middleware-chain.ts";
+import { GatewayMounts } from "./mounts.ts";
 import { RuleWatch } from "./rule-watch.ts";
 import { createHide, createSafeLog, hideInData, isStrongSecret, joinSecrets } from "./safe-log.ts";
 import { describeDisabled, describeStatus, logDisabled, type ServerStatus } from "./status.ts";
@@ -46,6 +42,8 @@ export interface Gateway extends AsyncDisposable {
   readonly provider: Provider;
   /** Tells callers by their keys, for `listenHttp`; undefined when the config has no keys. */
   readonly authenticate: Authenticate | undefined;
+  /** The profiles of the config, for `listenHttp`. */
+  readonly mounts: Mounts;
   /** Settles when every server that starts with the gateway is listed or has failed once, at the latest after `firstListMs`. */
   readonly ready: Promise<void>;
   /** How every server is. */
@@ -88,6 +86,8 @@ export interface RunningGateway extends Gateway {
   readonly admit: Authenticate;
   /** Takes another config. With `keepsModules`, which no person agreed to, modules and the lock stay as they are. */
   apply(config: GatewayConfig, keepsModules?: boolean): Promise<void>;
+  /** The server of one profile, for a listener that serves it alone; undefined where the config has none of that name. */
+  serverAt(name: string): Server | undefined;
   /** Rules of the config that match nothing, as far as the servers they may be about are listed. */
   unmatchedRules(): readonly ConfigIssue[];
   /** What every server lists now, as a lock would have it. */
@@ -150,65 +150,33 @@ export async function startGateway(
     catalog.settle();
     rules.look();
   });
-  const notes = new WeakMap<readonly object[], ListNote>();
-  const composition = createComposition({
+  const frontParts: FrontParts = {
     catalog,
-    viewFor: access.viewFor,
-    triesAll: false,
-    onChange: changes.onChange,
-    onWaiting: createWaitingLog(log),
-    // A change of health makes new lists, so the note of one stays true.
-    onList: (items, part, view) => {
-      if (notes.has(items)) return;
-      const { disabled } = config;
-      const sources = { servers: fleet.servers, disabled, naming: toNaming(config), pins };
-      notes.set(items, hideInData(noteList(part, view, sources), hide));
-    },
-    toMissing: (what, id, resumption) =>
-      isParkedState(resumption?.state)
-        ? abandonedCall(resumption.state.server, notParked)
-        : new NotFoundError(what, id),
-  });
-  const base: Provider = {
-    ...composition,
-    // Each key may see something else, so no list is for a cache that serves others.
-    get cacheHints() {
-      const { ttlMs, cacheScope } = composition.cacheHints ?? { ttlMs: 0, cacheScope: "private" };
-      return { ttlMs, cacheScope: config.keys.length > 0 ? "private" : cacheScope };
-    },
-    listMeta: (items) => notes.get(items),
-    extensionsFor: (caller) => offeredExtensions(fleet.servers, access.viewFor({ ...anyone, caller })),
+    fleet,
+    changes,
+    log,
+    hide,
+    clock,
+    seal,
+    info: options.info ?? { name: "junctor", title: "Junctor", version: packageVersion },
+    listenLimits: createListenLimits(perCaller),
+    config: () => config,
+    pins: () => pins,
+    chain: () => chain,
   };
-  const guarded = createGuarded(base, chain.middlewares);
-  const { provider } = guarded;
-  const instructions = (caller: string | undefined): string | undefined => {
-    const view = access.viewFor({ ...anyone, caller });
-    const known = [...fleet.upstreams.values()].filter((upstream) =>
-      isKnownIn(view, upstream.config, toNaming(config)),
-    );
-    return chain.redactText(joinInstructions(known, pins));
-  };
-  const info = {
-    ...(options.info ?? { name: "junctor", title: "Junctor", version: packageVersion }),
-    instructions,
-  };
-  const onError = (error: unknown, method: string): void =>
-    log.error({ method, error: String(error) }, "serving a request failed");
-  const inner = createServer(provider, info, { seal, clock, onError, stateTtlMs, perCaller, passesOn: true });
+  const front = createFront(frontParts, { viewFor: access.viewFor });
+  const mounts = new GatewayMounts(frontParts, access);
   const revoked = new Set<(caller: string | undefined) => void>();
   const server: Server = {
-    ...inner,
-    attach: (session, announce, caller) => {
-      const detach = inner.attach(session, announce, caller);
-      return () => {
-        detach();
-        for (const { pool } of fleet.upstreams.values()) pool.sessionEnded(session);
-      };
-    },
+    ...front.server,
     onRevoked: (listener) => {
       const heard: typeof listener = (caller) => listener(caller);
       revoked.add(heard);
       return () => void revoked.delete(heard);
+    },
+    drain: () => {
+      front.server.drain();
+      mounts.drain();
     },
   };
 
@@ -232,7 +200,9 @@ export async function startGateway(
       for (const tell of revoked) tell(caller);
       void parking.leaveCaller(caller);
     }
-    guarded.replace(nextChain.middlewares);
+    front.replace(nextChain.middlewares);
+    mounts.replace(nextChain.middlewares);
+    mounts.have(next);
     const had = fleet.have(
       next.servers,
       toNaming(next),
@@ -250,7 +220,9 @@ export async function startGateway(
   const close = (): Promise<void> => (closing ??= stop());
   return {
     server,
-    provider,
+    provider: front.provider,
+    mounts,
+    serverAt: (name) => mounts.serverAt(name),
     get authenticate() {
       return access.authenticate === undefined
         ? undefined
@@ -286,12 +258,6 @@ export async function startGateway(
 
 /** Others have lists already, which must not wait long for a server that an edit of the config added. */
 const addedListMs = 2000;
-
-/**
- * How long what callers carry is good: much longer than a call is parked. A caller that comes back too late must hear that
- * its call had begun, which only a state that still opens can say.
- */
-const stateTtlMs = 24 * 60 * 60_000;
 
 /** The listener was told once, at its start, whether callers have keys. */
 function keysInOrOut(file: string): ConfigError {

@@ -2,14 +2,15 @@ import { createGlob } from "../middleware/glob.ts";
 import { nearest } from "../options/nearest.ts";
 import { defaultNaming, type Naming, prefixOf } from "../tools/compose/namespace.ts";
 import { joinPath } from "./config/config-value.ts";
-import type { ConfigIssue, GatewayConfig, ServerConfig } from "./config/config.ts";
+import type { ConfigIssue, GatewayConfig, KeyConfig, ServerConfig } from "./config/config.ts";
 import type { GatewayServer } from "./gateway-server.ts";
 import { toPublicName, toToolName } from "./server-names.ts";
 
 /** A server as far as rules are about it. */
 type RuleSource = Pick<GatewayServer, "config" | "isSettled" | "listedFor">;
 
-type RuleConfig = Pick<GatewayConfig, "separator" | "allow" | "deny" | "keys" | "limits">;
+type RuleConfig = Pick<GatewayConfig, "separator" | "allow" | "deny" | "keys" | "limits"> &
+  Partial<Pick<GatewayConfig, "profiles">>;
 
 /**
  * Rules of a config that match nothing any server lists: most are misspelt, and a `deny` that is misspelt denies nothing.
@@ -20,14 +21,12 @@ export function findUnmatchedRules(
   sources: readonly RuleSource[],
 ): readonly ConfigIssue[] {
   const naming = { ...defaultNaming, separator: config.separator };
-  const { allow, deny, keys, limits } = config;
+  const { allow, deny, keys, limits, profiles = [] } = config;
   const general: readonly RuleList[] = [
     { path: "junctor.allow", globs: allow },
     { path: "junctor.deny", globs: deny, denies: true },
-    ...keys.flatMap((key) => [
-      { path: `${joinPath("junctor.keys", key.name)}.allow`, globs: key.allow },
-      { path: `${joinPath("junctor.keys", key.name)}.deny`, globs: key.deny, denies: true },
-    ]),
+    ...keys.flatMap((key) => rulesAt(joinPath("junctor.keys", key.name), key)),
+    ...profiles.flatMap((profile) => rulesAt(joinPath("junctor.profiles", profile.name), profile)),
     { path: "junctor.limits.tools", globs: Object.keys(limits.tools ?? {}) },
   ];
   return [
@@ -43,6 +42,13 @@ interface RuleList {
   readonly globs: readonly string[];
   /** Such a rule matches own names as well. */
   readonly denies?: boolean;
+}
+
+function rulesAt(path: string, { allow, deny }: Pick<KeyConfig, "allow" | "deny">): readonly RuleList[] {
+  return [
+    { path: `${path}.allow`, globs: allow },
+    { path: `${path}.deny`, globs: deny, denies: true },
+  ];
 }
 
 /** The rules of one server, which are about its own names and those that callers see. */

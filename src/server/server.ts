@@ -12,6 +12,7 @@ import { parseInitialize, toInitializeResult } from "../mcp/session.ts";
 import { type Implementation, isLogLevel, type ServerCapabilities } from "../mcp/types.ts";
 import { assertKnownKeys, keys, type KeysOf } from "../options/known-keys.ts";
 import type { Provider } from "../tools/provider.ts";
+import { createListenLimits, type ListenLimits } from "./listen-limits.ts";
 import { createMethods } from "./methods.ts";
 import { type Method, type MethodTable, createContext, createFinish, stringParam } from "./served.ts";
 import { createSubscriptions } from "./subscriptions.ts";
@@ -43,6 +44,8 @@ export interface ServerOptions {
   readonly maxListens?: number;
   /** Most streams and subscriptions that one caller may hold; see {@link CallerLimits}. */
   readonly perCaller?: Pick<CallerLimits, "streams" | "subscriptions">;
+  /** Streams and subscriptions counted together with those of other servers, instead of `maxListens` and `perCaller`. */
+  readonly listenLimits?: ListenLimits;
   /** For gateways: results of modern servers leave as they came, under their own name. */
   readonly passesOn?: boolean;
   readonly clock?: Clock;
@@ -52,7 +55,7 @@ export interface ServerOptions {
 
 const serverOptionKeys: KeysOf<ServerOptions> = {
   ...keys("serves unknownTool malformedJson progress pageSize seal stateTtlMs maxRounds askTimeoutMs"),
-  ...keys("maxListens perCaller passesOn clock onError"),
+  ...keys("maxListens perCaller listenLimits passesOn clock onError"),
 };
 
 /**
@@ -71,10 +74,10 @@ export function createServer(provider: Provider, info: ServerInfo, options: Serv
   const cacheScope = typeof given === "function" ? "private" : "public";
   const finish = createFinish(serverInfo, options.passesOn);
   const capabilities = capabilitiesOf(provider);
-  const { maxListens = 16_384, perCaller = {} } = options;
+  const { listenLimits = createListenLimits(options.perCaller, options.maxListens) } = options;
   const clock = options.clock ?? systemClock;
   const seal = options.seal ?? createSeal({ now: () => clock.now() });
-  const subscriptions = createSubscriptions(provider, capabilities, { maxListens, perCaller, seal });
+  const subscriptions = createSubscriptions(provider, capabilities, { ...listenLimits, seal });
   const methods = createMethods(provider, {
     finish,
     pageSize: options.pageSize ?? 1000,

@@ -1,5 +1,4 @@
 import { createDeferred } from "../async/deferred.ts";
-import { type CallerLimits, Shares } from "../async/shares.ts";
 import { RpcError } from "../errors/rpc-error.ts";
 import { RawJson } from "../json/raw.ts";
 import { metaKeys } from "../mcp/meta.ts";
@@ -9,6 +8,7 @@ import type { ServerCapabilities } from "../mcp/types.ts";
 import type { CallContext } from "../tools/context.ts";
 import type { Change, Hearer, Provider } from "../tools/provider.ts";
 import type { TaskState } from "../tools/task.ts";
+import type { ListenLimits } from "./listen-limits.ts";
 import {
   empty,
   type Method,
@@ -50,26 +50,15 @@ interface Subscriptions {
   drain(): void;
 }
 
-interface SubscriptionLimits {
-  readonly maxListens: number;
-  readonly perCaller: CallerLimits;
-  readonly seal: Seal;
-}
-
-/** Most resources that are watched for all callers. */
-const maxWatched = 100_000;
 /** Most resources of one request that are asked for at the same time. */
 const maxAsked = 32;
 
 export function createSubscriptions(
   provider: Provider,
   capabilities: ServerCapabilities,
-  { maxListens, perCaller, seal }: SubscriptionLimits,
+  { streams, watches, seal }: ListenLimits & { readonly seal: Seal },
 ): Subscriptions {
   const drains = new Set<() => void>();
-  const streams = new Shares({ what: "listen streams", total: maxListens, each: perCaller.streams });
-  const { subscriptions: each = 4096 } = perCaller;
-  const watches = new Shares({ what: "resource subscriptions", total: maxWatched, each });
   const mayHear = (change: Change, hearer: Hearer): boolean => provider.mayHear?.(change, hearer) !== false;
 
   const listen: Method = async (served) => {

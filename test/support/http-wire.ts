@@ -84,14 +84,17 @@ export class HttpWire implements Disposable {
   readonly port: number;
   readonly revision: Revision;
   sessionId: string | undefined;
+  /** Where every request goes. */
+  readonly path: string;
   /** Sent with every request. */
   readonly headers: { [name: string]: string } = {};
   readonly #sockets: RawSocket[] = [];
   readonly #exchanges: Exchange[] = [];
 
-  constructor(port: number, revision: Revision) {
+  constructor(port: number, revision: Revision, path = "/mcp") {
     this.port = port;
     this.revision = revision;
+    this.path = path;
   }
 
   /** Sends anything; the reply has not come yet. */
@@ -101,6 +104,7 @@ export class HttpWire implements Disposable {
   ): { readonly reply: RawReply; readonly socket: RawSocket } {
     const socket = new RawSocket(this.port);
     const reply = socket.send({
+      path: this.path,
       ...request,
       headers: [...toPairs(this.headers), ...(request.headers ?? [])],
     });

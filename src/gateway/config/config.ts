@@ -108,6 +108,18 @@ export interface KeyConfig {
   /** Globs on public tool names; none means all. */
   readonly allow: readonly string[];
   readonly deny: readonly string[];
+  /** The profiles it may use, and nothing outside of them; undefined: all, and the gateway without a profile. */
+  readonly profiles?: readonly string[] | undefined;
+}
+
+/** A part of what the gateway offers, served at a path of its own. */
+export interface ProfileConfig {
+  readonly name: string;
+  /** Globs on public names, within what a caller may use anyway; none means all of that. */
+  readonly allow: readonly string[];
+  readonly deny: readonly string[];
+  /** For the model, in place of what the servers say. */
+  readonly instructions: string | undefined;
 }
 
 /** How often, and for how long, tools may be called. */
@@ -134,6 +146,7 @@ export interface GatewayConfig {
   /** Between a prefix and a name; `__`. */
   readonly separator: Separator;
   readonly keys: readonly KeyConfig[];
+  readonly profiles: readonly ProfileConfig[];
   /** Globs on public tool names, for all callers; none means all. */
   readonly allow: readonly string[];
   readonly deny: readonly string[];

@@ -5,6 +5,7 @@ import { type ConfigObject, type ConfigValue, refuse, toObject } from "./config-
 import type { CallLimits, GatewayConfig } from "./config.ts";
 import { readHttpSettings } from "./http-settings.ts";
 import { readKeys } from "./key-settings.ts";
+import { readProfiles } from "./profile-settings.ts";
 import { readRedaction } from "./redaction.ts";
 import { defaultKeys, settingKeys } from "./server-settings.ts";
 import {
@@ -26,7 +27,7 @@ import {
 type GatewaySettings = Omit<GatewayConfig, "servers" | "disabled" | "secrets" | "warnings">;
 
 const keys: readonly string[] =
-  "servers defaults separator keys allow deny middleware audit limits perCaller redact http log firstListMs maxStarts remember lock".split(
+  "servers defaults separator keys profiles allow deny middleware audit limits perCaller redact http log firstListMs maxStarts remember lock".split(
     " ",
   );
 const levels = ["trace", "debug", "info", "warn", "error", "silent"] as const;
@@ -53,6 +54,7 @@ export function readGatewaySettings(section: ConfigObject): GatewaySettings {
   return {
     separator: readChoice(section.get("separator"), ["__", "_", "-", ".", "/"]) ?? "__",
     keys: readKeys(section.get("keys")),
+    profiles: readProfiles(section.get("profiles")),
     allow: readAllowed(section.get("allow"), '"allow": ["github__*"]'),
     deny: readTexts(section.get("deny"), '"deny": ["github__delete_*"]'),
     middleware: readList(section.get("middleware"), '"middleware": ["./mine.mjs"]', readPath),

@@ -1,4 +1,5 @@
 import { createHash } from "node:crypto";
+import { defined } from "../../options/defined.ts";
 import { type ConfigObject, type ConfigValue, refuse } from "./config-value.ts";
 import type { KeyConfig } from "./config.ts";
 import {
@@ -35,13 +36,23 @@ export function readKeys(given: ConfigValue): readonly KeyConfig[] {
 function readKey(name: string, given: ConfigValue): KeyConfig | undefined {
   const object = readObject(given, example);
   if (object === undefined) return undefined;
-  const isAllKnown = refuseUnknownKeys(object, ["env", "sha256", "allow", "deny"], hints);
+  const isAllKnown = refuseUnknownKeys(object, ["env", "sha256", "allow", "deny", "profiles"], hints);
   // A key that is missing because it is misspelt has been reported.
   if (!isAllKnown && !object.has("env") && !object.has("sha256")) return undefined;
   const sha256 = readHash(object);
   const allow = readAllowed(object.get("allow"), '"allow": ["github__*"]');
   const deny = readTexts(object.get("deny"), '"deny": ["github__delete_*"]');
-  return sha256 === undefined ? undefined : { name, sha256, allow, deny };
+  const profiles = readBound(object.get("profiles"));
+  return sha256 === undefined ? undefined : { name, sha256, allow, deny, ...defined({ profiles }) };
+}
+
+/** The profiles a key is bound to. Written empty, it is read by some as none and by others as all. */
+function readBound(given: ConfigValue): readonly string[] | undefined {
+  const { value } = given;
+  if (value === undefined || value === null) return undefined;
+  if (Array.isArray(value) && value.length === 0)
+    return refuse(given, "is empty: leave it out to allow all profiles, or name some");
+  return readTexts(given, '"profiles": ["review"]');
 }
 
 function readHash(object: ConfigObject): string | undefined {

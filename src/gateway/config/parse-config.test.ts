@@ -186,6 +186,7 @@ test("what is left out is filled in", () => {
     disabled: [],
     separator: "__",
     keys: [],
+    profiles: [],
     allow: [],
     deny: [],
     middleware: [],
@@ -245,18 +246,29 @@ test("everything that may be said is taken", () => {
     maxStarts: 64,
     lock: { mode: "warn", file: "pins.lock", skip: ["resources"] },
   };
-  const keys = { al: { env: "KEY", allow: ["a.*"] }, bo: { sha256: "AB".repeat(32), deny: ["*"] } };
+  const profiles = { review: { allow: ["a.x*"], deny: ["a.xy"], instructions: "Look, and do not touch." } };
+  const keys = {
+    al: { env: "KEY", allow: ["a.*"], profiles: ["review"] },
+    bo: { sha256: "AB".repeat(32), deny: ["*"] },
+  };
   const config = fromValue({
     mcpServers: { a },
-    junctor: { ...junctor, keys, remember: false, servers: { a: server } },
+    junctor: { ...junctor, keys, profiles, remember: false, servers: { a: server } },
   });
   expect(config).toEqual({
     ...junctor,
     remembersLists: false,
     servers: [{ name: "a", launch: command("a"), onlyTools: undefined, withoutTools: [], ...server }],
     disabled: [],
+    profiles: [{ name: "review", ...profiles.review }],
     keys: [
-      { name: "al", sha256: createHash("sha256").update(key).digest("hex"), allow: ["a.*"], deny: [] },
+      {
+        name: "al",
+        sha256: createHash("sha256").update(key).digest("hex"),
+        allow: ["a.*"],
+        deny: [],
+        profiles: ["review"],
+      },
       { name: "bo", sha256: "ab".repeat(32), allow: [], deny: ["*"] },
     ],
     secrets: [key],

@@ -8,6 +8,7 @@ import { createFindings, type Findings } from "./findings.ts";
 import { parseJsonc } from "./jsonc.ts";
 import { readGatewaySettings } from "./junctor-section.ts";
 import { describePrefixRule, findSamePrefixes, isPrefix, toPrefix } from "./prefix.ts";
+import { checkProfiles } from "./profile-settings.ts";
 import { readServerEntries, type ServerEntry } from "./server-entry.ts";
 import { checkServerNames, readDefaults, readServerSettings } from "./server-settings.ts";
 import { readObjectOrEmpty } from "./value-readers.ts";
@@ -38,6 +39,8 @@ function toConfig(value: unknown, findings: Findings): GatewayConfig {
   const section = readObjectOrEmpty(top.get("junctor"), '"junctor": { "separator": "__" }');
   const settings = readGatewaySettings(section);
   const servers = readServers(entries, section, settings.separator);
+  const names = [...servers.servers, ...servers.disabled].map(({ name }) => name);
+  checkProfiles(section.get("profiles"), settings, names);
   warnOfUnusedAudits(section);
   const { issues, warnings, source } = findings;
   if (issues.length > 0) throw new ConfigError(source.file, issues);

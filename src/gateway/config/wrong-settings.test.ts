@@ -28,11 +28,11 @@ describe("the junctor section", () => {
   test.each([
     [
       section('{ "seperator": "_" }'),
-      "junctor.seperator: is not known here: did you mean separator? (There may be servers, defaults, separator, keys, allow, deny, middleware, audit, limits, perCaller, redact, http, log, firstListMs, maxStarts, remember, lock.)",
+      "junctor.seperator: is not known here: did you mean separator? (There may be servers, defaults, separator, keys, profiles, allow, deny, middleware, audit, limits, perCaller, redact, http, log, firstListMs, maxStarts, remember, lock.)",
     ],
     [
       section('{ "colour": 1 }'),
-      "junctor.colour: is not known here: write one of servers, defaults, separator, keys, allow, deny, middleware, audit, limits, perCaller, redact, http, log, firstListMs, maxStarts, remember, lock",
+      "junctor.colour: is not known here: write one of servers, defaults, separator, keys, profiles, allow, deny, middleware, audit, limits, perCaller, redact, http, log, firstListMs, maxStarts, remember, lock",
     ],
     [
       section('{ "tools": {} }'),
@@ -398,7 +398,7 @@ describe("a key", () => {
     ],
     [
       section('{ "keys": { "al": { "evn": "KEY" } } }'),
-      "junctor.keys.al.evn: is not known here: did you mean env? (There may be env, sha256, allow, deny.)",
+      "junctor.keys.al.evn: is not known here: did you mean env? (There may be env, sha256, allow, deny, profiles.)",
     ],
     [
       section('{ "keys": { "al": { "env": "KEY", "sha256": "00" } } }'),
@@ -431,6 +431,41 @@ describe("a key", () => {
     [
       section('{ "keys": { "al": { "env": "KEY", "allow": "x" } } }'),
       'junctor.keys.al.allow: must be an array of strings, not a string: write "allow": ["github__*"]',
+    ],
+    [
+      section('{ "keys": { "al": { "env": "KEY", "profiles": [] } } }'),
+      "junctor.keys.al.profiles: is empty: leave it out to allow all profiles, or name some",
+    ],
+    [
+      section('{ "keys": { "al": { "env": "KEY", "profiles": ["y"] } }, "profiles": { "z": {} } }'),
+      'junctor.keys.al.profiles: names no profile: there is no "y" in "profiles"',
+    ],
+  ])("%s", (text, message) => {
+    expect(complaintOf(text)).toBe(message);
+  });
+});
+
+describe("a profile", () => {
+  test.each([
+    [
+      section('{ "profiles": { "a/b": {} } }'),
+      'junctor.profiles["a/b"]: cannot be the name of a profile: write 1 to 64 of A-Z a-z 0-9 _ -, a letter or digit first',
+    ],
+    [
+      section('{ "profiles": { "x": {} } }'),
+      "junctor.profiles.x: is the name of a server too: choose another, as both would be served at one path",
+    ],
+    [
+      section('{ "profiles": { "y": { "allow": [] } } }'),
+      'junctor.profiles.y.allow: is empty: leave it out to allow all, or write "deny": ["*"] to allow nothing',
+    ],
+    [
+      section('{ "profiles": [] }'),
+      'junctor.profiles: must be an object, not an array: write "profiles": { "review": { "allow": ["github__*"] } }',
+    ],
+    [
+      section('{ "profiles": { "y": { "instructions": " " } } }'),
+      'junctor.profiles.y.instructions: is empty: write "Use the tools of github for everything about code."',
     ],
   ])("%s", (text, message) => {
     expect(complaintOf(text)).toBe(message);

@@ -43,6 +43,7 @@ export async function startTestGateway(
   const listener = await listenHttp(gateway.server, {
     port: 0,
     graceMs: 200,
+    mounts: gateway.mounts,
     onWarning: (text) => void log.push({ level: "warn", facts: {}, text }),
     ...(authenticate === undefined ? {} : { authenticate }),
     ...http,

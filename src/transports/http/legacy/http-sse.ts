@@ -6,6 +6,7 @@ import { RpcError } from "../../../errors/rpc-error.ts";
 import type { Channel, Incoming } from "../../../jsonrpc/channel.ts";
 import type { Message } from "../../../jsonrpc/message.ts";
 import { parseMessage } from "../../../jsonrpc/parse.ts";
+import type { Server } from "../../../mcp/server.ts";
 import { messageShape } from "../../../mcp/shape.ts";
 import { serveChannel } from "../../serve-channel.ts";
 import { type Endpoint, refuseGreedy, refuseNew } from "../server/endpoint.ts";
@@ -14,6 +15,7 @@ import { type FrameSink, refuse, sendError, sseHeaders, toData, toFrame } from "
 
 interface SseConversation {
   readonly caller: string | undefined;
+  readonly server: Server;
   readonly inbox: BoundedQueue<readonly Incoming[]>;
   /** Posts that wait for room in the inbox. */
   waiting: number;
@@ -21,12 +23,12 @@ interface SseConversation {
 
 /** The two routes of revision 2024-11-05: a stream that stays open, and a place to post to. */
 export interface HttpSse {
-  open(admission: Admission): Promise<void>;
+  open(admission: Admission, server: Server): Promise<void>;
   post(body: Uint8Array, admission: Admission): Promise<void>;
   /** Ends each stream as soon as its requests are answered, and takes no new ones. */
   drain(): void;
-  /** Ends every stream now. */
-  close(): void;
+  /** Ends every stream now; with a server, those to that one. */
+  close(server?: Server): void;
 }
 
 const maxWaiting = 64;
@@ -47,7 +49,7 @@ export function createHttpSse(endpoint: Endpoint, messagesPath: string, maxConve
   const shares = new Shares<string | undefined>({ what: "open streams", total: maxConversations });
   let isDrained = false;
   return {
-    open: async (admission) => {
+    open: async (admission, server) => {
       const { reply, caller, identity } = admission;
       const owner = ownerOf(admission);
       if (refuseNew(admission, endpoint)) return;
@@ -56,7 +58,7 @@ export function createHttpSse(endpoint: Endpoint, messagesPath: string, maxConve
       shares.add(owner);
       const id = randomBytes(24).toString("base64url");
       const inbox = new BoundedQueue<readonly Incoming[]>(maxWaiting);
-      conversations.set(id, { caller, inbox, waiting: 0 });
+      conversations.set(id, { caller, server, inbox, waiting: 0 });
       reply.onHangUp(() => inbox.close());
       const sink = endpoint.openSink(reply, sseHeaders);
       const draining = new AbortController();
@@ -73,7 +75,7 @@ export function createHttpSse(endpoint: Endpoint, messagesPath: string, maxConve
       const number = endpoint.admissions.add(admitted);
       try {
         await sink.write(`event: endpoint\ndata: ${messagesPath}?sessionId=${id}\n\n`);
-        await serveChannel(endpoint.server, toChannel(inbox, sink, draining), {
+        await serveChannel(server, toChannel(inbox, sink, draining), {
           clock: endpoint.clock,
           drain: draining.signal,
           owner,
@@ -111,7 +113,10 @@ export function createHttpSse(endpoint: Endpoint, messagesPath: string, maxConve
       if (!isDrained) conversations.forEach(({ inbox }) => void inbox.push(farewell));
       isDrained = true;
     },
-    close: () => conversations.forEach(({ inbox }) => inbox.close()),
+    close: (gone) =>
+      conversations.forEach(({ inbox, server }) => {
+        if (gone === undefined || gone === server) inbox.close();
+      }),
   };
 }
 

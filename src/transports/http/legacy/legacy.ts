@@ -26,7 +26,7 @@ import {
 import { streamOf } from "./event-store.ts";
 import { type CallStream, runLegacyCall } from "./legacy-call.ts";
 import { ResumableStream } from "./resumable-stream.ts";
-import type { LiveSession, SessionTable } from "./session-table.ts";
+import type { LiveSession } from "./session-table.ts";
 
 /** Serves `initialize`, which alone needs no session, and tells the client the id of the one it began. */
 export async function serveInitialize(
@@ -34,7 +34,7 @@ export async function serveInitialize(
   admission: Admission,
   endpoint: Endpoint,
 ): Promise<void> {
-  const { server, sessions } = endpoint;
+  const { server, sessions, mount } = endpoint;
   const { reply, caller, identity } = admission;
   let live: LiveSession | undefined;
   try {
@@ -45,7 +45,7 @@ export async function serveInitialize(
       identity,
       notify: () => Promise.resolve(),
       beginSession: (handshake: Handshake) => {
-        live = sessions.begin(handshake, caller, ownerOf(admission));
+        live = sessions.begin(handshake, caller, ownerOf(admission), mount);
         live.session.identity = identity;
       },
     });
@@ -109,8 +109,10 @@ export function serveLegacyNotification(notification: Notification, live: LiveSe
 }
 
 /** `GET`: the stream of announcements, or what a broken stream did not deliver. */
-export async function serveGet(admission: Admission, live: LiveSession, endpoint: Endpoint): Promise<void> {
+export async function serveGet(admission: Admission, endpoint: Endpoint): Promise<void> {
   const { http, reply } = admission;
+  const live = findSession(admission, endpoint);
+  if (live === undefined) return;
   if (!parseAccept(http.header("accept")).sse)
     return refuse(reply, 406, "This answers with an event stream: accept text/event-stream");
   const lastEventId = http.header("last-event-id");
@@ -133,6 +135,14 @@ export async function serveGet(admission: Admission, live: LiveSession, endpoint
     live.session.handshake.revision === "2025-11-25" ? endpoint.retryMs : undefined,
   );
   flushAnnouncements(live, endpoint);
+}
+
+/** `DELETE`: ends a session for good. */
+export function serveDelete(admission: Admission, endpoint: Endpoint): void {
+  const live = findSession(admission, endpoint);
+  if (live === undefined) return;
+  endpoint.sessions.delete(live);
+  admission.reply.send(200, {});
 }
 
 function streamHeaders(live: LiveSession): HttpHeaders {
@@ -216,7 +226,7 @@ function flushAnnouncements(live: LiveSession, endpoint: Endpoint): void {
  * The session a request names. Answers 400 without a name, and for a revision no session speaks; 404 for a session that
  * is not there, or not the caller's; 503 when there is no room for it.
  */
-export function findSession(admission: Admission, sessions: SessionTable): LiveSession | undefined {
+export function findSession(admission: Admission, endpoint: Endpoint): LiveSession | undefined {
   const { http, reply, caller } = admission;
   const token = http.header(sessionHeader);
   const revision = http.header("mcp-protocol-version")?.trim();
@@ -225,7 +235,7 @@ export function findSession(admission: Admission, sessions: SessionTable): LiveS
     return refused(reply, 400, new RpcError("rpc.invalid_request", text));
   }
   if (token === undefined) return refused(reply, 400, sessionMissing());
-  const live = sessions.find(token, caller, ownerOf(admission));
+  const live = endpoint.sessions.find(token, caller, ownerOf(admission), endpoint.mount);
   if (live === "unknown") return refused(reply, 404, sessionNotFound());
   if (!("session" in live)) return refused(reply, toStatus(live), live);
   live.session.identity = admission.identity;

@@ -18,6 +18,8 @@ export interface LiveSession {
   readonly caller: string | undefined;
   /** Whose share of the sessions it is. */
   readonly owner: string | undefined;
+  /** The mount it began at; undefined for the path of the endpoint itself. */
+  readonly mount: string | undefined;
   readonly session: Session;
   /** Requests being worked on, to be found by `notifications/cancelled`. */
   readonly running: Map<RequestId, Pick<LazyAbort, "abort">>;
@@ -81,43 +83,49 @@ export class SessionTable {
   }
 
   /** Starts a session and gives it an id. Throws an `RpcError` when there are too many, all of them busy. */
-  begin(handshake: Handshake, caller: string | undefined, owner: string | undefined = caller): LiveSession {
+  begin(
+    handshake: Handshake,
+    caller: string | undefined,
+    owner: string | undefined = caller,
+    mount?: string,
+  ): LiveSession {
     const nonce = randomBytes(16).toString("base64url");
     const slim = { ...handshake, clientInfo: toSlim(handshake.clientInfo) };
-    const token = this.#options.seal.seal({ ...slim, nonce }, toBinding(caller), this.#options.ttlMs);
+    const token = this.#options.seal.seal({ ...slim, nonce }, toBinding(caller, mount), this.#options.ttlMs);
     if (token.length > maxTokenLength) {
       throw new RpcError(
         "rpc.invalid_params",
         "Invalid params: the capabilities are too large for a session",
       );
     }
-    const live = this.#enliven(token, slim, { caller, owner });
+    const live = this.#enliven(token, slim, { caller, owner, mount });
     if (live instanceof RpcError) throw live;
     return live;
   }
 
   /**
-   * The session with this id, if it is one of ours, is alive, and belongs to this caller. An error says that it is, but
+   * The session with this id, if it is one of ours, is alive, and belongs to this caller and mount. An error says that it is, but
    * that there is no room for it right now.
    */
   find(
     token: string,
     caller: string | undefined,
     owner: string | undefined = caller,
+    mount?: string,
   ): LiveSession | "unknown" | RpcError {
     const known = this.#live.get(endOf(token));
     const live = known?.token === token ? known : undefined;
-    if (live !== undefined && live.caller !== caller) return "unknown";
+    if (live !== undefined && (live.caller !== caller || live.mount !== mount)) return "unknown";
     const now = this.#options.clock.now();
     // Before the sweep, which would take it for idle.
     if (live !== undefined) live.usedAt = now;
     this.#sweep(now);
     if (live !== undefined) return live;
     if (token.length > maxTokenLength || this.#deleted.has(endOf(token))) return "unknown";
-    const opened = this.#options.seal.open(token, toBinding(caller));
+    const opened = this.#options.seal.open(token, toBinding(caller, mount));
     if (!opened.ok) return "unknown";
     const { nonce: _, ...handshake } = opened.payload as Sealed;
-    return this.#enliven(token, handshake, { caller, owner });
+    return this.#enliven(token, handshake, { caller, owner, mount });
   }
 
   /** Ends a session for good. */
@@ -129,9 +137,9 @@ export class SessionTable {
     this.#drop(live, "the session was deleted");
   }
 
-  /** Ends every session of a caller who may no longer come in. */
-  revoke(caller: string | undefined): void {
-    for (const live of this.#live.values()) if (live.caller === caller) this.delete(live);
+  /** Ends every session that matches, such as those of a caller who may no longer come in. */
+  endWhere(matches: (live: LiveSession) => boolean): void {
+    for (const live of this.#live.values()) if (matches(live)) this.delete(live);
   }
 
   /** Drops everything that is live; ids stay good for another process with the same secret. */
@@ -142,7 +150,7 @@ export class SessionTable {
   #enliven(
     token: string,
     handshake: Handshake,
-    { caller, owner }: Pick<LiveSession, "caller" | "owner">,
+    { caller, owner, mount }: Pick<LiveSession, "caller" | "owner" | "mount">,
   ): LiveSession | RpcError {
     if (this.#shares.refusal(owner) !== undefined)
       for (const idle of chooseIdle(this.#live, this.#shares, owner)) this.#drop(idle, "too many sessions");
@@ -153,6 +161,7 @@ export class SessionTable {
       token,
       caller,
       owner,
+      mount,
       session: createSession(handshake),
       running: new Map(),
       asks: new Outbound(
@@ -235,6 +244,6 @@ function isIdle(live: LiveSession): boolean {
   return live.running.size === 0 && live.standalone?.isConnected !== true;
 }
 
-function toBinding(caller: string | undefined): string {
-  return JSON.stringify(["session", caller ?? null]);
+function toBinding(caller: string | undefined, mount: string | undefined): string {
+  return JSON.stringify(["session", caller ?? null, ...(mount === undefined ? [] : [mount])]);
 }

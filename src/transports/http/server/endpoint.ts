@@ -25,6 +25,8 @@ export type Responses = "auto" | "json" | "sse";
 /** The parts and settings that all requests to one HTTP endpoint share. */
 export interface Endpoint {
   readonly server: Server;
+  /** The name of a mount; undefined for the path of the endpoint itself. */
+  readonly mount: string | undefined;
   readonly admissions: Admissions;
   readonly sessions: SessionTable;
   readonly clock: Clock;
@@ -73,6 +75,11 @@ export function refuseGreedy(
 
 /** Told of failures that no request can be answered with: clients that were cut, faults of our own. */
 export type OnWarning = (text: string, error?: unknown) => void;
+
+/** Writes a warning to the standard error stream. */
+export function writeWarning(text: string, error?: unknown): void {
+  console.error(error === undefined ? text : `${text}:`, ...(error === undefined ? [] : [error]));
+}
 
 /** Writes a comment to every open stream now and then, so that no proxy takes a silent one for dead. */
 export interface KeepAlive {

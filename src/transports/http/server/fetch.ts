@@ -4,7 +4,8 @@ import { createDeferred, type Deferred } from "../../../async/deferred.ts";
 import { RpcError } from "../../../errors/rpc-error.ts";
 import type { WrittenJson } from "../../../json/raw.ts";
 import type { Server } from "../../../mcp/server.ts";
-import { createHttpHandler, type HttpOptions, writeWarning } from "./handler.ts";
+import { writeWarning } from "./endpoint.ts";
+import { createHttpHandler, type HttpOptions } from "./handler.ts";
 import {
   type Body,
   type FrameSink,

@@ -81,6 +81,18 @@ export function corsHeaders(http: HttpRequest, origins: readonly string[]): Http
   };
 }
 
+/** A reply with more headers. */
+export function withHeaders(reply: Reply, extra: HttpHeaders): Reply {
+  return {
+    set caller(caller: string | undefined) {
+      reply.caller = caller;
+    },
+    send: (status, headers, body) => reply.send(status, { ...headers, ...extra }, body),
+    stream: (status, headers, onClosed) => reply.stream(status, { ...headers, ...extra }, onClosed),
+    onHangUp: (callback) => reply.onHangUp(callback),
+  };
+}
+
 /** Whether a browser is asking what it may send. */
 export function isPreflight(http: HttpRequest, origins: readonly string[]): boolean {
   if (http.method !== "OPTIONS" || origins.length === 0) return false;

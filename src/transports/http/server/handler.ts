@@ -9,7 +9,7 @@ import type { Server } from "../../../mcp/server.ts";
 import { keys, type KeysOf } from "../../../options/known-keys.ts";
 import { createMemoryEventStore, type EventStore } from "../legacy/event-store.ts";
 import { createHttpSse, type HttpSse } from "../legacy/http-sse.ts";
-import { announce, findSession, serveGet } from "../legacy/legacy.ts";
+import { announce, serveDelete, serveGet } from "../legacy/legacy.ts";
 import { SessionTable } from "../legacy/session-table.ts";
 import {
   createKeepAlive,
@@ -17,6 +17,7 @@ import {
   type KeepAlive,
   type OnWarning,
   type Responses,
+  writeWarning,
 } from "./endpoint.ts";
 import {
   type Admission,
@@ -25,10 +26,12 @@ import {
   corsHeaders,
   createGuard,
   isPreflight,
+  withHeaders,
 } from "./guard.ts";
 import type { Shortage } from "./memory-watch.ts";
+import { boundElsewhere, MountedEndpoints, type Mounts, noMounts } from "./mounts.ts";
 import { servePost, type WantedBody, wantJson } from "./post.ts";
-import { type HttpHeaders, type HttpRequest, refuse, refuseKey, type Reply, sendJson } from "./reply.ts";
+import { type HttpRequest, refuse, refuseKey, type Reply, sendJson } from "./reply.ts";
 
 /** The sender of a request: a caller, or its name alone; undefined refuses it with 401, {@link anybody} lets it in without a name. */
 export type Authenticated = Caller | string | typeof anybody | undefined;
@@ -42,6 +45,8 @@ export const anybody: unique symbol = Symbol("anybody");
 export interface HttpOptions extends GuardOptions {
   /** The path of the endpoint; `/mcp`. */
   readonly path?: string;
+  /** Further servers below that path. */
+  readonly mounts?: Mounts;
   readonly responses?: Responses;
   readonly authenticate?: Authenticate;
   /** Origins whose pages may read our answers; they are allowed as `Origin` too. None by default. */
@@ -64,7 +69,7 @@ export interface HttpOptions extends GuardOptions {
 
 export const httpOptionKeys: KeysOf<HttpOptions> = {
   ...keys(
-    "host allowedHosts allowedOrigins publicUrl path responses authenticate corsOrigins seal sessionTtlMs",
+    "host allowedHosts allowedOrigins publicUrl path mounts responses authenticate corsOrigins seal sessionTtlMs",
   ),
   ...keys("sessionIdleMs maxSessions perCaller events retryMs keepAliveMs maxBodyBytes clock onWarning"),
 };
@@ -93,30 +98,40 @@ type Routes = { readonly [path: string]: { readonly [method: string]: Route } };
 
 /** The endpoint for a server: every revision on one path, and the two routes of 2024-11-05 beside it. */
 export function createHttpHandler(server: Server, options: HttpOptions = {}): HttpHandler {
-  const { path = "/mcp", authenticate, corsOrigins = [] } = options;
+  const { path = "/mcp", authenticate, corsOrigins = [], mounts = noMounts } = options;
   const guard = createGuard({
     ...options,
     allowedOrigins: [...(options.allowedOrigins ?? []), ...corsOrigins],
   });
   const keepAlive = createKeepAlive(options.keepAliveMs ?? 15_000);
-  const endpoint = createEndpoint(server, options, keepAlive);
+  const endpoint = createEndpoint(server, options, keepAlive, (name) => mounted.serverAt(name));
+  const mounted = new MountedEndpoints(endpoint, mounts, (gone) => httpSse.close(gone));
   const { admissions, sessions } = endpoint;
   const httpSse = createHttpSse(endpoint, "/messages", 1000);
   const tellHealth: Route = ({ reply }) =>
     sendJson(reply, endpoint.isDraining ? 503 : 200, endpoint.isDraining ? draining : healthy);
   const routes: Routes = {
-    [path]: {
-      POST: (admission) => wantJson(admission, endpoint, servePost),
-      ...(server.serves === "modern" ? {} : legacyMethods(endpoint)),
-    },
+    [path]: endpointMethods(server.serves, () => endpoint),
     "/health": { GET: tellHealth, HEAD: tellHealth },
     ...(server.serves === "modern" ? {} : httpSseRoutes(endpoint, httpSse)),
+  };
+  const openMounted: Route = (admission) => {
+    const found = mounted.find(admission, "/sse/");
+    return found && httpSse.open(admission, found.server);
+  };
+  const mountRoutes: readonly (readonly [base: string, Routes[string]])[] = [
+    [`${path}/`, endpointMethods(server.serves, (admission) => mounted.find(admission, `${path}/`))],
+    ...(server.serves === "modern" ? [] : [["/sse/", { GET: openMounted }] as const]),
+  ];
+  const routeOf = (at: string): Routes[string] | undefined => {
+    if (Object.hasOwn(routes, at)) return routes[at];
+    return mountRoutes.find(([base]) => mounts !== noMounts && at.startsWith(base))?.[1];
   };
 
   const serve = (http: HttpRequest, reply: Reply): Routed => {
     const refusal = guard(http);
     if (refusal !== undefined) return refuse(reply, 403, refusal);
-    const route = Object.hasOwn(routes, http.path) ? routes[http.path] : undefined;
+    const route = routeOf(http.path);
     if (route === undefined) return refuse(reply, 404, `Nothing is at ${http.path}; the endpoint is ${path}`);
     if (isPreflight(http, corsOrigins)) return reply.send(204, {});
     const method = Object.hasOwn(route, http.method) ? route[http.method] : undefined;
@@ -133,12 +148,15 @@ export function createHttpHandler(server: Server, options: HttpOptions = {}): Ht
       const caller = identity?.name;
       reply.caller = caller;
       if (!admissions.revocations.holds(caller, since)) return refuseKey(reply);
+      const bound = caller === undefined ? undefined : mounts.boundTo?.(caller);
+      if (bound !== undefined && (http.path === path || http.path === "/sse"))
+        return refuse(reply, 403, boundElsewhere(bound, http.path));
       return method({ http, reply, caller, identity, since });
     });
   };
   const stopHearing = server.onRevoked?.((caller) => {
     admissions.revoke(caller);
-    sessions.revoke(caller);
+    sessions.endWhere((live) => live.caller === caller);
   });
 
   return {
@@ -149,6 +167,7 @@ export function createHttpHandler(server: Server, options: HttpOptions = {}): Ht
     },
     drain: () => {
       endpoint.isDraining = true;
+      mounted.drain();
       httpSse.drain();
     },
     shed: (shortage) => {
@@ -160,6 +179,7 @@ export function createHttpHandler(server: Server, options: HttpOptions = {}): Ht
     },
     close: () => {
       stopHearing?.();
+      mounted.close();
       admissions.giveUp();
       httpSse.close();
       sessions.close();
@@ -184,7 +204,12 @@ const draining = RawJson.fromText('{"status":"draining"}');
 
 type Mutable<T> = { -readonly [Key in keyof T]: T[Key] };
 
-function createEndpoint(server: Server, options: HttpOptions, keepAlive: KeepAlive): Mutable<Endpoint> {
+function createEndpoint(
+  server: Server,
+  options: HttpOptions,
+  keepAlive: KeepAlive,
+  serverAt: (mount: string | undefined) => Server,
+): Mutable<Endpoint> {
   const { onWarning = writeWarning, clock = systemClock } = options;
   const forget: Endpoint["forget"] = (stream) => {
     const failed = (error: unknown): void => onWarning("The events of a stream were not dropped", error);
@@ -198,7 +223,7 @@ function createEndpoint(server: Server, options: HttpOptions, keepAlive: KeepAli
     maxLive: options.maxSessions ?? 16_384,
     maxPerOwner: options.perCaller?.sessions,
     onLive: (live) => {
-      live.detach = server.attach(
+      live.detach = serverAt(live.mount).attach(
         live.session,
         (method, params) => announce({ kind: "notification", method, params }, live, endpoint),
         live.caller,
@@ -209,6 +234,7 @@ function createEndpoint(server: Server, options: HttpOptions, keepAlive: KeepAli
   const refusals = new Repeats({ clock });
   const endpoint: Mutable<Endpoint> = {
     server,
+    mount: undefined,
     admissions: new Admissions(options.perCaller),
     sessions,
     clock,
@@ -238,42 +264,34 @@ function createEndpoint(server: Server, options: HttpOptions, keepAlive: KeepAli
   return endpoint;
 }
 
-function legacyMethods(endpoint: Endpoint): Routes[string] {
-  const { sessions } = endpoint;
+/** The methods of an endpoint's path, or of the paths of its mounts. A request that `endpointFor` finds none for was answered. */
+function endpointMethods(
+  serves: Server["serves"],
+  endpointFor: (admission: Admission) => Endpoint | undefined,
+): Routes[string] {
+  const post: Route = (admission) => {
+    const endpoint = endpointFor(admission);
+    return endpoint && wantJson(admission, endpoint, servePost);
+  };
+  if (serves === "modern") return { POST: post };
   return {
+    POST: post,
     GET: (admission) => {
-      const live = findSession(admission, sessions);
-      return live === undefined ? undefined : serveGet(admission, live, endpoint);
+      const endpoint = endpointFor(admission);
+      return endpoint && serveGet(admission, endpoint);
     },
     DELETE: (admission) => {
-      const live = findSession(admission, sessions);
-      if (live === undefined) return;
-      sessions.delete(live);
-      admission.reply.send(200, {});
+      const endpoint = endpointFor(admission);
+      return endpoint && serveDelete(admission, endpoint);
     },
   };
 }
 
 function httpSseRoutes(endpoint: Endpoint, httpSse: HttpSse): Routes {
   return {
-    "/sse": { GET: (admission) => httpSse.open(admission) },
+    "/sse": { GET: (admission) => httpSse.open(admission, endpoint.server) },
     "/messages": {
       POST: (admission) => wantJson(admission, endpoint, (body) => httpSse.post(body, admission)),
     },
   };
-}
-
-function withHeaders(reply: Reply, extra: HttpHeaders): Reply {
-  return {
-    set caller(caller: string | undefined) {
-      reply.caller = caller;
-    },
-    send: (status, headers, body) => reply.send(status, { ...headers, ...extra }, body),
-    stream: (status, headers, onClosed) => reply.stream(status, { ...headers, ...extra }, onClosed),
-    onHangUp: (callback) => reply.onHangUp(callback),
-  };
-}
-
-export function writeWarning(text: string, error?: unknown): void {
-  console.error(error === undefined ? text : `${text}:`, ...(error === undefined ? [] : [error]));
 }

@@ -14,14 +14,8 @@ import { RpcError } from "../../../errors/rpc-error.ts";
 import type { Server } from "../../../mcp/server.ts";
 import { assertKnownKeys, keys, type KeysOf } from "../../../options/known-keys.ts";
 import { isLoopback } from "../../loopback.ts";
-import type { OnWarning } from "./endpoint.ts";
-import {
-  createHttpHandler,
-  type HttpHandler,
-  httpOptionKeys,
-  type HttpOptions,
-  writeWarning,
-} from "./handler.ts";
+import { type OnWarning, writeWarning } from "./endpoint.ts";
+import { createHttpHandler, type HttpHandler, httpOptionKeys, type HttpOptions } from "./handler.ts";
 import { watchMemory } from "./memory-watch.ts";
 import { NodeReply, NodeRequest, readNodeBody } from "./node-reply.ts";
 import { sendError, type SinkLimits } from "./reply.ts";

@@ -93,7 +93,8 @@ function serveSingle(
   const { http, reply, caller } = admission;
   const { serves } = endpoint.server;
   const token = serves === "modern" ? undefined : http.header(sessionHeader);
-  const found = token === undefined ? "unknown" : endpoint.sessions.find(token, caller, ownerOf(admission));
+  const { sessions, mount } = endpoint;
+  const found = token === undefined ? "unknown" : sessions.find(token, caller, ownerOf(admission), mount);
   const live = typeof found === "string" || !("session" in found) ? undefined : found;
   if (live !== undefined) live.session.identity = admission.identity;
   const era = decideEra(message, { session: live?.session, headers: http.header, serves });
@@ -133,7 +134,7 @@ async function serveOther(
 ): Promise<void> {
   const { reply } = admission;
   if (endpoint.server.serves === "modern") return refuse(reply, 400, "Send one request, or one notification");
-  const live = findSession(admission, endpoint.sessions);
+  const live = findSession(admission, endpoint);
   if (live === undefined) return;
   if (incoming.kind === "batch") {
     const isNew = incoming.items.some((item) => item.kind === "request");

@@ -1,0 +1,149 @@
+import type { Clock } from "../async/clock.ts";
+import { NotFoundError } from "../errors/not-found-error.ts";
+import type { Seal } from "../mcp/seal.ts";
+import type { Server } from "../mcp/server.ts";
+import type { Implementation } from "../mcp/types.ts";
+import type { ListenLimits } from "../server/listen-limits.ts";
+import { createServer } from "../server/server.ts";
+import type { ChangeSource } from "../tools/changes.ts";
+import { anyone, type Catalog } from "../tools/compose/catalog.ts";
+import { createComposition } from "../tools/compose/composition.ts";
+import type { View } from "../tools/compose/view.ts";
+import { createGuarded, type Middleware } from "../tools/middleware.ts";
+import type { Hearer, Provider } from "../tools/provider.ts";
+import { toNaming } from "./access.ts";
+import { abandonedCall, notParked } from "./bridge/abandoned.ts";
+import { isParkedState } from "./bridge/parking.ts";
+import type { GatewayConfig } from "./config/config.ts";
+import type { Fleet } from "./fleet.ts";
+import { joinInstructions, offeredExtensions } from "./gateway-server.ts";
+import { isKnownIn, type ListNote, noteList } from "./list-notes.ts";
+import type { Pins } from "./lock/pins.ts";
+import { createWaitingLog } from "./log-health.ts";
+import type { GatewayLog } from "./log.ts";
+import type { MiddlewareChain } from "./middleware-chain.ts";
+import { hideInData } from "./safe-log.ts";
+
+/** The parts of a gateway that all of its fronts share. What an edit of the config replaces is looked up each time. */
+export interface FrontParts {
+  readonly catalog: Catalog;
+  readonly fleet: Fleet;
+  readonly changes: ChangeSource;
+  readonly log: GatewayLog;
+  readonly hide: (json: string) => string;
+  readonly clock: Clock;
+  readonly seal: Seal;
+  readonly info: Implementation;
+  readonly listenLimits: ListenLimits;
+  config(): GatewayConfig;
+  pins(): Pins | undefined;
+  chain(): MiddlewareChain;
+}
+
+/** How one front differs from the others. */
+interface FrontOptions {
+  /** The part of the catalog that each caller may use here. */
+  readonly viewFor: (caller: Hearer) => View;
+  /** The name of a mount: what is sealed here opens nowhere else. */
+  readonly mount?: string;
+  /** Puts more around the provider, outside of the middleware. */
+  readonly wrap?: (provider: Provider) => Provider;
+  /** Text in place of the servers' own instructions, where there is one. */
+  readonly instructions?: () => string | undefined;
+}
+
+/** One way in to the servers of a gateway. */
+export interface Front {
+  readonly provider: Provider;
+  readonly server: Server;
+  /** Replaces the middleware, after an edit of the config. */
+  replace(middlewares: readonly Middleware[]): void;
+}
+
+/** Makes a view of the catalog a provider with the gateway's middleware around it, and that a server. */
+export function createFront(parts: FrontParts, options: FrontOptions): Front {
+  const { catalog, fleet, changes, log, hide, clock } = parts;
+  const { viewFor, mount, wrap = (provider) => provider } = options;
+  const notes = new WeakMap<readonly object[], ListNote>();
+  const composition = createComposition({
+    catalog,
+    viewFor,
+    triesAll: false,
+    onChange: changes.onChange,
+    onWaiting: createWaitingLog(log),
+    // A change of health makes new lists, so the note of one stays true.
+    onList: (items, part, view) => {
+      if (notes.has(items)) return;
+      const config = parts.config();
+      const { disabled } = config;
+      const sources = { servers: fleet.servers, disabled, naming: toNaming(config), pins: parts.pins() };
+      notes.set(items, hideInData(noteList(part, view, sources), hide));
+    },
+    toMissing: (what, id, resumption) =>
+      isParkedState(resumption?.state)
+        ? abandonedCall(resumption.state.server, notParked)
+        : new NotFoundError(what, id),
+  });
+  const base: Provider = {
+    ...composition,
+    // Each key may see something else, so no list is for a cache that serves others.
+    get cacheHints() {
+      const { ttlMs, cacheScope } = composition.cacheHints ?? { ttlMs: 0, cacheScope: "private" };
+      return { ttlMs, cacheScope: parts.config().keys.length > 0 ? "private" : cacheScope };
+    },
+    listMeta: (items) => notes.get(items),
+    extensionsFor: (caller) => offeredExtensions(fleet.servers, viewFor({ ...anyone, caller })),
+  };
+  const guarded = createGuarded(base, parts.chain().middlewares);
+  const provider = wrap(guarded.provider);
+  const ofServers = (caller: string | undefined): string | undefined => {
+    const view = viewFor({ ...anyone, caller });
+    const naming = toNaming(parts.config());
+    const known = [...fleet.upstreams.values()].filter(({ config }) => isKnownIn(view, config, naming));
+    return parts.chain().redactText(joinInstructions(known, parts.pins()));
+  };
+  const instructions = (caller: string | undefined): string | undefined =>
+    options.instructions?.() ?? ofServers(caller);
+  const server = createServer(
+    provider,
+    { ...parts.info, instructions },
+    {
+      seal: mount === undefined ? parts.seal : boundTo(mount, parts.seal),
+      clock,
+      onError: (error, method) => log.error({ method, error: String(error) }, "serving a request failed"),
+      stateTtlMs,
+      listenLimits: parts.listenLimits,
+      passesOn: true,
+    },
+  );
+  return { provider, server: endingSessions(server, fleet), replace: guarded.replace };
+}
+
+/**
+ * How long what callers carry is good: much longer than a call is parked. A caller that comes back too late must hear that
+ * its call had begun, which only a state that still opens can say.
+ */
+const stateTtlMs = 24 * 60 * 60_000;
+
+/** A seal whose tokens open at one mount only. */
+function boundTo(mount: string, { seal, open }: Seal): Seal {
+  const bind = (binding: string): string => JSON.stringify(["mount", mount, binding]);
+  return {
+    seal: (payload, binding, ttlMs) => seal(payload, bind(binding), ttlMs),
+    open: (token, binding) => open(token, bind(binding)),
+  };
+}
+
+/** A server whose legacy sessions give back the lines they had to themselves. */
+function endingSessions(server: Server, fleet: Fleet): Server {
+  return {
+    ...server,
+    attach: (session, announce, caller) => {
+      const detach = server.attach(session, announce, caller);
+      return () => {
+        detach();
+        for (const { pool } of fleet.upstreams.values()) pool.sessionEnded(session);
+      };
+    },
+  };
+}

@@ -1,0 +1,73 @@
+import type { Server } from "../mcp/server.ts";
+import type { Middleware } from "../tools/middleware.ts";
+import type { Mounts } from "../transports/http/server/mounts.ts";
+import type { Access } from "./access.ts";
+import type { GatewayConfig, ProfileConfig } from "./config/config.ts";
+import { createFront, type Front, type FrontParts } from "./front.ts";
+
+/** The profiles of a gateway, each a front of its own over the same servers. */
+export class GatewayMounts implements Mounts {
+  readonly #parts: FrontParts;
+  readonly #access: Access;
+  readonly #fronts = new Map<string, Front>();
+  #profiles: ReadonlyMap<string, ProfileConfig> = new Map();
+  readonly #onGone = new Set<(name: string) => void>();
+
+  constructor(parts: FrontParts, access: Access) {
+    this.#parts = parts;
+    this.#access = access;
+    this.have(parts.config());
+  }
+
+  /** Has the mounts of this config from now on. Those that stay keep their sessions; those that are gone end them. */
+  have({ profiles }: GatewayConfig): void {
+    const before = this.#profiles;
+    this.#profiles = new Map(profiles.map((profile) => [profile.name, profile]));
+    for (const name of before.keys()) if (!this.#profiles.has(name)) this.#remove(name);
+    for (const name of this.#profiles.keys())
+      if (!this.#fronts.has(name)) this.#fronts.set(name, this.#create(name));
+  }
+
+  at(name: string, caller: string | undefined): Server | undefined {
+    return this.#access.mayUse(name, caller) ? this.serverAt(name) : undefined;
+  }
+
+  /** The server of a mount, whoever may use it. */
+  serverAt(name: string): Server | undefined {
+    return this.#fronts.get(name)?.server;
+  }
+
+  boundTo(caller: string): readonly string[] | undefined {
+    return this.#access.boundTo(caller);
+  }
+
+  onGone(listener: (name: string) => void): () => void {
+    const heard: typeof listener = (name) => listener(name);
+    this.#onGone.add(heard);
+    return () => void this.#onGone.delete(heard);
+  }
+
+  /** Replaces the middleware of every mount. */
+  replace(middlewares: readonly Middleware[]): void {
+    for (const front of this.#fronts.values()) front.replace(middlewares);
+  }
+
+  /** Ends what would never end by itself, at every mount. */
+  drain(): void {
+    for (const { server } of this.#fronts.values()) server.drain();
+  }
+
+  #create(name: string): Front {
+    return createFront(this.#parts, {
+      viewFor: this.#access.viewAt(name),
+      mount: name,
+      instructions: () => this.#profiles.get(name)?.instructions,
+    });
+  }
+
+  #remove(name: string): void {
+    this.#fronts.get(name)?.server.drain();
+    this.#fronts.delete(name);
+    for (const tell of this.#onGone) tell(name);
+  }
+}
