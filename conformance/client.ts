@@ -6,9 +6,10 @@ import {
   SkillError,
   type ToolResult,
 } from "junctor";
+import { type AuthorizationBrief, authorizationFor, isRefusalExpected } from "./authorization.ts";
 
 /** What a scenario tells its client beyond the URL. */
-interface Brief {
+interface Brief extends AuthorizationBrief {
   readonly toolCalls?: readonly { readonly name: string; readonly arguments: object }[];
 }
 
@@ -92,25 +93,39 @@ const {
   MCP_CONFORMANCE_CONTEXT: brief = "{}",
 } = process.env;
 const [url] = process.argv.slice(2);
-const act = scenarios[name];
+const act = name.startsWith("auth/") ? useEverything : scenarios[name];
 if (url === undefined || act === undefined) {
   console.error(`Started by the conformance suite. Scenarios: ${Object.keys(scenarios).join(", ")}`);
   process.exit(2);
 }
 
 const clientInfo = { name: "junctor-conformance", version: "1.0.0" };
-await using client = await connect(url, {
-  clientInfo,
-  handlers,
-  connectTimeoutMs: 5000,
-  timeoutMs: 5000,
-  onWarning: console.error,
+await run(url, act).catch((error: unknown) => {
+  if (!isRefusalExpected(name, error)) throw error;
 });
-const { mode } = await client.agreement();
-// Scenarios of extensions are of no revision, whatever they are started with.
-if (mode.revision !== revision && !name.startsWith("sep-2640-"))
-  throw new Error(`Settled on ${mode.revision} instead of ${revision}`);
-await act(client, JSON.parse(brief) as Brief);
+
+async function run(target: string, use: NonNullable<typeof act>): Promise<void> {
+  const given = JSON.parse(brief) as Brief;
+  await using client = await connect(target, {
+    clientInfo,
+    handlers,
+    connectTimeoutMs: 5000,
+    timeoutMs: 5000,
+    onWarning: console.error,
+    ...(name.startsWith("auth/") ? { authorization: authorizationFor(name, given) } : {}),
+  });
+  const { mode } = await client.agreement();
+  // Scenarios of extensions and of older revisions are of no revision, whatever they are started with.
+  const isFixed = !/^(?:sep-2640-|auth\/(?:2025-03-26|client-cred|enterprise))/.test(name);
+  if (isFixed && mode.revision !== revision)
+    throw new Error(`Settled on ${mode.revision} instead of ${revision}`);
+  await use(client, given);
+}
+
+/** Where a server demands authorization, it may do so for any request. */
+async function useEverything(client: Client): Promise<void> {
+  for (const { name: tool } of await client.listTools()) await call(client, tool);
+}
 
 async function listSkills(client: Client): Promise<readonly string[]> {
   const uris: string[] = [];

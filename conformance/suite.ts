@@ -44,8 +44,11 @@ export interface Suite extends Disposable {
    * a legacy revision only if it must.
    */
   runExtension(url: string, scenario: string, revision: SuiteRevision): Promise<ScenarioResult>;
-  /** Runs one scenario with a client: a module that is started with the URL of the suite's server. */
-  runClient(module: string, scenario: string, revision: SuiteRevision): Promise<ScenarioResult>;
+  /**
+   * Runs one scenario with a client: a module that is started with the URL of the suite's server. The suite skips scenarios of
+   * extensions and of older revisions where it is told a revision.
+   */
+  runClient(module: string, scenario: string, revision: SuiteRevision | undefined): Promise<ScenarioResult>;
 }
 
 /** How long one scenario may take: the slowest needs a few seconds, most of them to see that nothing comes. */
@@ -85,9 +88,14 @@ export function openSuite(): Suite {
       return { scenario, checks: readResults(results).flatMap((result) => result.checks) };
     },
     runClient: async (module, scenario, revision) => {
-      const results = mkdtempSync(join(folder, `${revision}-`));
+      const results = mkdtempSync(join(folder, `${revision ?? "any"}-`));
       const command = toShellCommand(module);
-      const version = isOfExtension(scenario) ? forced(revision) : { "spec-version": revision };
+      const version =
+        revision === undefined
+          ? {}
+          : isOfExtension(scenario)
+            ? forced(revision)
+            : { "spec-version": revision };
       const flags = { command, scenario, "output-dir": results, ...version };
       const { code } = await runCli(cli, "client", flags);
       const checks = readResults(results).flatMap((result) => result.checks);
@@ -142,13 +150,21 @@ function parseRequired(yaml: string, side: Side): readonly string[] {
     .map((line) => line.replace(/^\s*- /, "").trim());
 }
 
-/** Folders are called `server-SCENARIO-TIMESTAMP`, those of clients without the side; one without checks is of a scenario that broke down. */
+/**
+ * Folders are called `server-SCENARIO-TIMESTAMP`, those of clients without the side; a scenario may have a slash in its name. One without
+ * checks is of a scenario that broke down.
+ */
 function readResults(folder: string): readonly ScenarioResult[] {
-  const finished = readdirSync(folder).filter((name) => existsSync(join(folder, name, "checks.json")));
+  const finished = foldersIn(folder).filter((name) => existsSync(join(folder, name, "checks.json")));
   return finished.map((name) => ({
     scenario: name.replace(/^(?:server-)?(.*)-\d{4}-\d{2}-\d{2}T[\d-]+Z$/, "$1"),
     checks: JSON.parse(readFileSync(join(folder, name, "checks.json"), "utf8")) as readonly Check[],
   }));
+}
+
+function foldersIn(folder: string): readonly string[] {
+  const found = readdirSync(folder, { recursive: true, encoding: "utf8" });
+  return found.map((name) => name.replaceAll("\\", "/"));
 }
 
 /** A check that makes its scenario fail. A warning does. */
@@ -163,7 +179,7 @@ function toShellCommand(module: string): string {
 
 /** What a client that failed wrote to its standard error: often the reason for what its scenario objects to. */
 function findLastWords(folder: string): readonly Check[] {
-  const files = readdirSync(folder).map((name) => join(folder, name, "stderr.txt"));
+  const files = foldersIn(folder).map((name) => join(folder, name, "stderr.txt"));
   const said = files.filter((file) => existsSync(file)).map((file) => readFileSync(file, "utf8").trim());
   const errorMessage = said.join("\n").slice(-maxLastWords) || "The client ended badly, or not in time.";
   return [{ id: "client-failed", status: "FAILURE", errorMessage }];

@@ -103,6 +103,39 @@ export const errorCatalogue: Catalogue = {
       advice: "List what there is; names are exact.",
     },
   },
+  AuthorizationError: {
+    "auth.login_required": {
+      meaning: "The server wants a person to sign in, and no one did, or the access has ended.",
+      advice:
+        "Run `junctor login` with the server's name or URL, or give `connect` an `open` to sign in with.",
+    },
+    "auth.insufficient_scope": {
+      meaning: "The access that was granted is not enough for the request.",
+      advice: "Sign in again; the scopes the server wants are asked for then. `challenge.scopes` has them.",
+    },
+    "auth.setup": {
+      meaning: "The authorization server does not know this client, and registers none by itself.",
+      advice: "Make an OAuth app there, with the callback the message names, and give its id as `clientId`.",
+    },
+    "auth.metadata": {
+      meaning:
+        "The metadata of the server or of its authorization server is missing, contradicts itself or is at an address that must not be asked.",
+      advice: "Tell those who run the server. If only the issuer's name is unusual, give it as `issuer`.",
+    },
+    "auth.callback": {
+      meaning:
+        "The answer of the authorization server is not the one to this sign-in. Nothing of it was used.",
+      advice: "Begin the sign-in again, and open no links of others meanwhile.",
+    },
+    "auth.refused": {
+      meaning: "The authorization server refused, or the person did.",
+      advice: "Read the message: it has the authorization server's words.",
+    },
+    "auth.unreachable": {
+      meaning: "The authorization server did not answer. Access that was granted is kept.",
+      advice: "Try again later.",
+    },
+  },
   ConnectError: {
     "client.connect": {
       meaning: "A server could not be reached, did not start, or does not speak MCP.",

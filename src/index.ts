@@ -5,6 +5,11 @@ export type { CallerLimits } from "./async/shares.ts";
 
 export { AbortedError } from "./errors/aborted-error.ts";
 export { AuditError } from "./errors/audit-error.ts";
+export {
+  AuthorizationError,
+  type AuthorizationReason,
+  type BearerChallenge,
+} from "./errors/authorization-error.ts";
 export { BindError } from "./errors/bind-error.ts";
 export { ClosedError } from "./errors/closed-error.ts";
 export { ConfigError, type ConfigIssue } from "./errors/config-error.ts";
@@ -166,6 +171,10 @@ export { type AuditFile, type AuditFileOptions, openAuditFile } from "./audit/au
 export type { CallOptions } from "./client/tool-calls.ts";
 export type { Client } from "./client/client.ts";
 export type { ClientOptions } from "./client/client-options.ts";
+export type { AuthorizationOptions } from "./auth/out/authorization-options.ts";
+export type { Authorizer, OpenPage } from "./auth/out/authorizer.ts";
+export type { CredentialStore } from "./auth/out/credential.ts";
+export type { EnterpriseOptions } from "./auth/out/machine-grants.ts";
 export { connect, type ConnectOptions, type Target } from "./client/connect.ts";
 export { createEraCache, type EraCache } from "./client/era-cache.ts";
 export type { AskHandlers } from "./client/handlers.ts";

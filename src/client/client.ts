@@ -1,6 +1,7 @@
 import { systemClock, waitFor } from "../async/clock.ts";
 import { type Deadline, Deadlines } from "../async/deadline.ts";
 import { createAudit } from "../audit/audit.ts";
+import type { AuthorizationError } from "../errors/authorization-error.ts";
 import type { RawJson } from "../json/raw.ts";
 import type { Notification } from "../jsonrpc/message.ts";
 import { type Extensions, extensionIds } from "../mcp/extension.ts";
@@ -91,6 +92,8 @@ export interface ClientWays {
   /** Names the endpoint in the cache of eras; missing for what cannot be met again. */
   readonly cacheKey: string | undefined;
   readonly isHttp: boolean;
+  /** Has a person sign in when a request was refused for the lack of it; true when it is to be sent again. */
+  readonly signIn?: (error: AuthorizationError) => Promise<boolean>;
 }
 
 /** Eras found out by clients that were not told to keep them elsewhere. */
@@ -172,8 +175,11 @@ export async function createClient(ways: ClientWays, options: ClientOptions = {}
     return conversation;
   };
 
+  const { signIn } = ways;
   const conversations = createConversations({
     begin,
+    // A person takes as long as a person takes.
+    signIn: signIn === undefined ? undefined : (error) => signIn(error).finally(deadlines.hold()),
     clock,
     reconnects: options.reconnects ?? true,
     hasSessions: ways.isHttp,

@@ -2,6 +2,9 @@ import { createHash } from "node:crypto";
 import { connect as connectSocket, type Socket } from "node:net";
 import type { Readable, Writable } from "node:stream";
 import { systemClock, timedOut, waitFor } from "../async/clock.ts";
+import type { AuthorizationOptions } from "../auth/out/authorization-options.ts";
+import type { Authorizer } from "../auth/out/authorizer.ts";
+import type { AuthorizationError } from "../errors/authorization-error.ts";
 import { ClosedError } from "../errors/closed-error.ts";
 import { ConnectError } from "../errors/connect-error.ts";
 import { RpcError } from "../errors/rpc-error.ts";
@@ -36,6 +39,11 @@ export type Target =
 export interface ConnectOptions extends ClientOptions {
   /** Headers for HTTP servers, such as `authorization`; a function is asked before every request. */
   readonly headers?: HeaderSource;
+  /**
+   * How access is obtained to an HTTP server that wants OAuth: by a sign-in in a browser, or for the program itself. A server that
+   * wants none is not asked anything more.
+   */
+  readonly authorization?: AuthorizationOptions | Authorizer;
   /** Takes what a child writes to its standard error stream. */
   readonly onStderr?: (chunk: Uint8Array) => void;
   /** Told when a child runs, with a function that says how busy it was so far. */
@@ -54,7 +62,7 @@ export interface ConnectOptions extends ClientOptions {
 
 const connectOptionKeys: KeysOf<ConnectOptions> = {
   ...clientOptionKeys,
-  ...keys("headers onStderr onStray onSpawned stageMs guardian transport maxResponseBytes"),
+  ...keys("headers authorization onStderr onStray onSpawned stageMs guardian transport maxResponseBytes"),
 };
 
 /**
@@ -198,14 +206,18 @@ async function connectHttp(url: URL, options: ConnectOptions): Promise<Client> {
     connectTimeoutMs: timeoutMs = 30_000,
   } = options;
   const target = `${url.origin}${url.pathname}`;
+  const authorizer = await toAuthorizer(url, options);
+  const signIn =
+    authorizer === undefined ? {} : { signIn: (error: AuthorizationError) => authorizer.signIn(error) };
   const ways: ClientWays = {
     target,
     cacheKey: digestOf([url.href, typeof headers === "function" ? "dynamic" : (headers ?? {})]),
     isHttp: true,
+    ...signIn,
     open: async (events: LinkEvents): Promise<Link> => {
       // undici takes 80 ms to load, which a program without HTTP servers should not pay for.
       const { createHttpLink } = await import("../transports/http/client/http-link.ts");
-      return createHttpLink(url, { events, headers, maxResponseBytes, clock, onWarning });
+      return createHttpLink(url, { events, headers, authorizer, maxResponseBytes, clock, onWarning });
     },
   };
   try {
@@ -222,10 +234,19 @@ async function connectHttp(url: URL, options: ConnectOptions): Promise<Client> {
   function connectSse(): Promise<Client> {
     const sse = pipeWays(target, undefined, async () => {
       const { connectHttpSse } = await import("../transports/http/client/http-sse-channel.ts");
-      return connectHttpSse(url, { headers, clock, timeoutMs, maxEventBytes: maxResponseBytes });
+      return connectHttpSse(url, { headers, authorizer, clock, timeoutMs, maxEventBytes: maxResponseBytes });
     });
     // Nothing there speaks the modern revision, so there is nothing to probe for.
     const eras = { get: () => "legacy" as const, set: () => {}, delete: () => {} };
-    return createClient({ ...sse, cacheKey: target }, { ...options, eras });
+    return createClient({ ...sse, ...signIn, cacheKey: target }, { ...options, eras });
   }
+}
+
+async function toAuthorizer(
+  url: URL,
+  { authorization, clock }: ConnectOptions,
+): Promise<Authorizer | undefined> {
+  if (authorization === undefined || "refused" in authorization) return authorization;
+  const { createClientAuthorizer } = await import("../auth/out/authorization-options.ts");
+  return createClientAuthorizer(url, authorization, clock);
 }

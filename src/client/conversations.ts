@@ -2,6 +2,7 @@ import { createBackoff } from "../async/backoff.ts";
 import type { Cancellation } from "../async/cancellation.ts";
 import { type Clock, sleep, waitFor } from "../async/clock.ts";
 import { ClosingSet } from "../async/closing-set.ts";
+import { AuthorizationError } from "../errors/authorization-error.ts";
 import { ClosedError } from "../errors/closed-error.ts";
 import { SessionExpiredError } from "../errors/session-expired-error.ts";
 import { TimeoutError } from "../errors/timeout-error.ts";
@@ -11,6 +12,9 @@ import type { Agreement, Conversation, RequestSpec } from "./conversation.ts";
 
 /** How long a conversation must have lasted for the next one to start without waiting. */
 const stableMs = 5000;
+
+/** Most sign-ins for one request. */
+const maxSignIns = 3;
 
 /** Sends a request in the conversation that is on, or in the next. For `about` see `LinkRequest`. */
 export type Send = (
@@ -46,6 +50,8 @@ interface ConversationsOptions {
     signal: AbortSignal,
     notified: (notification: Notification) => void,
   ) => Promise<Conversation>;
+  /** Has a person sign in; see `ClientWays`. */
+  readonly signIn: ((error: AuthorizationError) => Promise<boolean>) | undefined;
   readonly clock: Clock;
   /** Whether another is begun after one was lost. */
   readonly reconnects: boolean;
@@ -55,7 +61,7 @@ interface ConversationsOptions {
 }
 
 export function createConversations(options: ConversationsOptions): Conversations {
-  const { begin, clock, reconnects, hasSessions, onLost } = options;
+  const { begin, signIn, clock, reconnects, hasSessions, onLost } = options;
   const backoff = createBackoff();
   const closing = new AbortController();
   const over = new ClosingSet();
@@ -71,10 +77,24 @@ export function createConversations(options: ConversationsOptions): Conversation
     live = undefined;
     current = undefined;
   };
+  /** Tries again after a sign-in, a few times at most: there are servers that nothing satisfies. */
+  const signedIn = async <T>(failure: unknown, attempt: () => Promise<T>): Promise<T> => {
+    let error = failure;
+    for (let signIns = 0; signIns < maxSignIns && isSignIn(error); signIns++) {
+      if (signIn === undefined || !(await signIn(error))) break;
+      try {
+        return await attempt();
+      } catch (next) {
+        error = next;
+      }
+    }
+    throw error;
+  };
   const start = async (): Promise<Conversation> => {
     try {
       if (waitMs > 0) await sleep(waitMs, clock, closing.signal);
-      const conversation = await begin(closing.signal, notified);
+      const attempt = (): Promise<Conversation> => begin(closing.signal, notified);
+      const conversation = await attempt().catch((error: unknown) => signedIn(error, attempt));
       const isRenewal = agreement !== undefined;
       live = conversation;
       ({ agreement } = conversation);
@@ -114,6 +134,7 @@ export function createConversations(options: ConversationsOptions): Conversation
     const answer = conversation.request(...request);
     if (!hasSessions) return answer;
     return answer.catch(async (error: unknown) => {
+      if (isSignIn(error)) return signedIn(error, () => conversation.request(...request));
       if (!(error instanceof SessionExpiredError)) throw error;
       if (live === conversation) {
         end();
@@ -150,4 +171,12 @@ export function toNotSent(error: unknown): unknown {
   if (error instanceof TimeoutError && error.delivery !== "not_sent")
     return new TimeoutError(error.kind, error.timeoutMs, "not_sent");
   return error;
+}
+
+/** Whether a sign-in may help. */
+function isSignIn(error: unknown): error is AuthorizationError {
+  return (
+    error instanceof AuthorizationError &&
+    (error.code === "auth.login_required" || error.code === "auth.insufficient_scope")
+  );
 }

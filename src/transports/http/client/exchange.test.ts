@@ -5,8 +5,8 @@ import { Agent } from "undici";
 import { describe, expect, onTestFinished, test } from "vitest";
 import { fromSignal } from "../../../async/cancellation.ts";
 import { createVirtualClock } from "../../../testing/virtual-clock.ts";
-import { exchange, type ReplySink, toTarget } from "./exchange.ts";
-import { WholeReply, fetchWhole } from "./whole-reply.ts";
+import { exchange, type OutgoingRequest, type ReplySink, toTarget } from "./exchange.ts";
+import { WholeReply } from "./whole-reply.ts";
 
 async function listen(
   react: (request: IncomingMessage, response: ServerResponse) => void,
@@ -26,6 +26,12 @@ async function listen(
   });
   const { port } = server.address() as AddressInfo;
   return { url: new URL(`http://127.0.0.1:${port}/a?b=c`), dispatcher, sockets };
+}
+
+async function fetchWhole(dispatcher: Agent, request: OutgoingRequest): Promise<WholeReply> {
+  const reply = new WholeReply(1024);
+  await exchange(dispatcher, request, reply);
+  return reply;
 }
 
 const ignore: ReplySink = { head: () => {}, chunk: () => false };

@@ -3,6 +3,7 @@ import type { Clock } from "../../../async/clock.ts";
 import { createDeferred } from "../../../async/deferred.ts";
 import { LazyAbort } from "../../../async/lazy-abort.ts";
 import { BoundedQueue } from "../../../async/queue.ts";
+import type { Authorizer } from "../../../auth/out/authorizer.ts";
 import { ClosedError } from "../../../errors/closed-error.ts";
 import { ConnectError } from "../../../errors/connect-error.ts";
 import { SessionExpiredError } from "../../../errors/session-expired-error.ts";
@@ -10,13 +11,23 @@ import type { Channel, Incoming } from "../../../jsonrpc/channel.ts";
 import { encodeMessage } from "../../../jsonrpc/message.ts";
 import { parseMessage } from "../../../jsonrpc/parse.ts";
 import { messageShape } from "../../../mcp/shape.ts";
-import { exchange, type ReplySink, httpErrorOf, mediaTypeOf, toTarget } from "./exchange.ts";
+import { sendAuthorized } from "./authorized-send.ts";
+import {
+  exchange,
+  type OutgoingRequest,
+  type ReplySink,
+  httpErrorOf,
+  mediaTypeOf,
+  toTarget,
+} from "./exchange.ts";
 import type { HeaderSource } from "./http-way.ts";
 import { SseReader } from "./sse-reader.ts";
-import { WholeReply, fetchWhole } from "./whole-reply.ts";
+import { WholeReply } from "./whole-reply.ts";
 
 interface HttpSseOptions {
   readonly headers?: HeaderSource | undefined;
+  /** Gives requests their token. */
+  readonly authorizer?: Authorizer | undefined;
   readonly clock: Clock;
   /** How long the server may take to name its endpoint. */
   readonly timeoutMs: number;
@@ -31,13 +42,20 @@ const maxAhead = 4;
  * everything. Rejects when the first event is something else, which is how it is told from other servers.
  */
 export async function connectHttpSse(url: URL, options: HttpSseOptions): Promise<Channel> {
-  const { clock, timeoutMs } = options;
+  const { clock, timeoutMs, authorizer } = options;
   const dispatcher: Dispatcher = new Agent({ connections: 16 });
   const target = `${url.origin}${url.pathname}`;
   const closing = new LazyAbort();
   const toHeaders = async (...own: readonly string[]): Promise<string[]> => {
     const { headers = {} } = options;
     return [...Object.entries(typeof headers === "function" ? await headers() : headers).flat(), ...own];
+  };
+
+  const send = (request: OutgoingRequest, sink: ReplySink): Promise<void> => {
+    if (authorizer === undefined) return exchange(dispatcher, request, sink, { clock });
+    const once = (token: readonly string[], reply: ReplySink): Promise<void> =>
+      exchange(dispatcher, { ...request, headers: [...request.headers, ...token] }, reply, { clock });
+    return sendAuthorized(authorizer, once, sink, request.stop);
   };
 
   const stop = clock.timer(timeoutMs, () =>
@@ -48,9 +66,7 @@ export async function connectHttpSse(url: URL, options: HttpSseOptions): Promise
   const stream = new EndpointStream(url, options.maxEventBytes ?? 64 * 1024 * 1024);
   try {
     const headers = await toHeaders("accept", "text/event-stream");
-    const ended = exchange(dispatcher, { to: toTarget(url), method: "GET", headers, stop: closing }, stream, {
-      clock,
-    });
+    const ended = send({ to: toTarget(url), method: "GET", headers, stop: closing }, stream);
     ended.then(
       () => stream.ended(),
       (error: unknown) => stream.ended(error),
@@ -68,7 +84,8 @@ export async function connectHttpSse(url: URL, options: HttpSseOptions): Promise
     send: async (message) => {
       const { text: body } = encodeMessage(message);
       const headers = await toHeaders("content-type", "application/json");
-      const reply = await fetchWhole(dispatcher, { to, method: "POST", headers, body });
+      const reply = new WholeReply(64 * 1024);
+      await send({ to, method: "POST", headers, body }, reply);
       if (reply.status === 404) throw new SessionExpiredError();
       if (reply.status >= 300) throw httpErrorOf(reply.status, endpoint, reply.body);
     },

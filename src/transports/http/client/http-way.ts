@@ -1,10 +1,12 @@
 import { type Dispatcher, Pool } from "undici";
 import { type Clock, systemClock } from "../../../async/clock.ts";
 import { Numbered } from "../../../async/numbered.ts";
+import type { Authorizer } from "../../../auth/out/authorizer.ts";
 import { ClosedError } from "../../../errors/closed-error.ts";
 import type { RawJson } from "../../../json/raw.ts";
 import type { LinkEvents, LinkMode } from "../../../mcp/link.ts";
 import { sessionHeader } from "../../../mcp/session.ts";
+import { sendAuthorized } from "./authorized-send.ts";
 import { type Exchange, exchange, type OutgoingRequest, type ReplySink, toTarget } from "./exchange.ts";
 
 /** Headers to send with every request; a function is asked each time, so that tokens can be renewed. */
@@ -15,6 +17,8 @@ export type HeaderSource =
 export interface HttpLinkOptions {
   readonly events: LinkEvents;
   readonly headers?: HeaderSource | undefined;
+  /** Gives requests their token. */
+  readonly authorizer?: Authorizer | undefined;
   /** Most bytes of one answer or event. */
   readonly maxResponseBytes?: number | undefined;
   readonly clock?: Clock | undefined;
@@ -52,8 +56,9 @@ export interface HttpWay extends AsyncDisposable {
 
 export function createHttpWay(
   url: URL,
-  { headers: source = {}, clock = systemClock }: Pick<HttpLinkOptions, "headers" | "clock">,
+  options: Pick<HttpLinkOptions, "headers" | "authorizer" | "clock">,
 ): HttpWay {
+  const { headers: source = {}, authorizer, clock = systemClock } = options;
   const to = toTarget(url);
   const usualPool = new Pool(url.origin, { connections: maxConnections, pipelining: 1 });
   /** For what must get through while any number of calls wait for it: answers and cancellations. */
@@ -84,6 +89,14 @@ export function createHttpWay(
     return exchange(dispatcher, { to, method, headers, body: written, stop, onSent }, sink, terms);
   };
 
+  const sendOnce = (sink: ReplySink, request: WayRequest): Promise<void> => {
+    const own = request.headers ?? [];
+    if (typeof source !== "function") return begin([...usual[request.method], ...own], sink, request);
+    return source().then((given) =>
+      begin([...Object.entries(given).flat(), ...usual[request.method], ...own], sink, request),
+    );
+  };
+
   return {
     url,
     target: `${url.origin}${url.pathname}`,
@@ -105,11 +118,11 @@ export function createHttpWay(
       settleHeaders();
     },
     send: (sink, request) => {
-      const own = request.headers ?? [];
-      if (typeof source !== "function") return begin([...usual[request.method], ...own], sink, request);
-      return source().then((given) =>
-        begin([...Object.entries(given).flat(), ...usual[request.method], ...own], sink, request),
-      );
+      if (authorizer === undefined) return sendOnce(sink, request);
+      const { headers = [], stop } = request;
+      const send = (token: HeaderPairs, reply: ReplySink): Promise<void> =>
+        sendOnce(reply, { ...request, headers: [...headers, ...token] });
+      return sendAuthorized(authorizer, send, sink, stop);
     },
     close,
     [Symbol.asyncDispose]: async () => {

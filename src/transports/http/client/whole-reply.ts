@@ -1,12 +1,11 @@
 import { Buffer } from "node:buffer";
 import type { IncomingHttpHeaders } from "node:http";
-import type { Dispatcher } from "undici";
 import { RpcError } from "../../../errors/rpc-error.ts";
 import { Pieced, minPiecedBytes } from "../../../json/pieced.ts";
 import type { Incoming } from "../../../jsonrpc/channel.ts";
 import { parseMessage, parsePieced } from "../../../jsonrpc/parse.ts";
 import { messageShape } from "../../../mcp/shape.ts";
-import { exchange, type OutgoingRequest, type ReplySink } from "./exchange.ts";
+import type { ReplySink } from "./exchange.ts";
 
 /** A response that was read to its end. */
 export class WholeReply implements ReplySink {
@@ -45,11 +44,4 @@ export class WholeReply implements ReplySink {
     const [only] = this.#chunks;
     return this.#chunks.length === 1 && only !== undefined ? only : Buffer.concat(this.#chunks);
   }
-}
-
-/** Sends a request whose response is small, and reads it whole. */
-export async function fetchWhole(dispatcher: Dispatcher, request: OutgoingRequest): Promise<WholeReply> {
-  const reply = new WholeReply(64 * 1024);
-  await exchange(dispatcher, request, reply);
-  return reply;
 }
