@@ -183,7 +183,7 @@ async function runClients(
   };
   await run(scenarios.filter((scenario) => !scenario.startsWith("auth/")));
   const others = scenarios.filter((scenario) => scenario.startsWith("auth/"));
-  await Promise.all(Array.from({ length: 4 }, () => run(others)));
+  await Promise.all(Array.from({ length: 2 }, () => run(others)));
   return results;
 }
 
