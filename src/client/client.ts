@@ -76,7 +76,7 @@ export interface Client extends Provider, Reads, AsyncDisposable {
   readonly listFaults: readonly ListFault[];
   /** Forgets lists that were fetched, because they changed: the next request for one fetches it anew. */
   forgetLists(kind: "tools" | "resources" | "prompts"): void;
-  /** The same as disposing it, for those whose JavaScript has no `await using`. */
+  /** The same as disposing it, for JavaScript without `await using`. */
   close(): Promise<void>;
   /** Sends any request; for methods that have no function here. What `params._meta` has goes with what the client puts there. */
   request(
@@ -121,11 +121,7 @@ export async function createClient(ways: ClientWays, options: ClientOptions = {}
   const router =
     relays === undefined || Object.keys(capabilities).length === 0
       ? undefined
-      : new AskRouter({
-          ...relays,
-          clock,
-          onRefused: onWarning,
-        });
+      : new AskRouter({ ...relays, clock, onRefused: onWarning });
   const visits = new Visits();
   const deadlines = new Deadlines(clock, { timeoutMs, maxTotalMs });
 
@@ -175,11 +171,10 @@ export async function createClient(ways: ClientWays, options: ClientOptions = {}
     return conversation;
   };
 
-  const { signIn } = ways;
   const conversations = createConversations({
     begin,
     // A person takes as long as a person takes.
-    signIn: signIn === undefined ? undefined : (error) => signIn(error).finally(deadlines.hold()),
+    signIn: (error) => (ways.signIn?.(error) ?? Promise.resolve(false)).finally(deadlines.hold()),
     clock,
     reconnects: options.reconnects ?? true,
     hasSessions: ways.isHttp,

@@ -51,7 +51,7 @@ interface ConversationsOptions {
     notified: (notification: Notification) => void,
   ) => Promise<Conversation>;
   /** Has a person sign in; see `ClientWays`. */
-  readonly signIn: ((error: AuthorizationError) => Promise<boolean>) | undefined;
+  readonly signIn: (error: AuthorizationError) => Promise<boolean>;
   readonly clock: Clock;
   /** Whether another is begun after one was lost. */
   readonly reconnects: boolean;
@@ -81,7 +81,7 @@ export function createConversations(options: ConversationsOptions): Conversation
   const signedIn = async <T>(failure: unknown, attempt: () => Promise<T>): Promise<T> => {
     let error = failure;
     for (let signIns = 0; signIns < maxSignIns && isSignIn(error); signIns++) {
-      if (signIn === undefined || !(await signIn(error))) break;
+      if (!(await signIn(error))) break;
       try {
         return await attempt();
       } catch (next) {

@@ -21,7 +21,7 @@ export interface Authorizer {
 }
 
 /** A request that its server refused. */
-export interface RefusedRequest {
+interface RefusedRequest {
   readonly token: string | undefined;
   /** Whether it was refused before: then a token that was renewed did not help. */
   readonly isRetry: boolean;
@@ -34,7 +34,7 @@ export type OpenPage = (
   context: { readonly redirectUrl: string; readonly signal?: AbortSignal | undefined },
 ) => Promise<string | URL>;
 
-export interface AuthorizerOptions {
+interface AuthorizerOptions {
   readonly terms: LoginTerms;
   /** The id of the credential in the store. */
   readonly id: string;
@@ -46,7 +46,7 @@ export interface AuthorizerOptions {
 }
 
 /** What became of a credential. */
-export interface CredentialEvent {
+interface CredentialEvent {
   readonly kind: "login" | "refresh" | "refresh_failed";
   readonly issuer: string;
   readonly clientId: string;

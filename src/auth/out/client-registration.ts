@@ -5,7 +5,7 @@ import { fetchFailure, nameOf, parseObject, toAuthorizationError } from "./fetch
 import type { GuardedFetch } from "./guarded-fetch.ts";
 
 /** How a client proves to be itself at the token endpoint. */
-export type ClientAuthMethod = "none" | "client_secret_basic" | "client_secret_post" | "private_key_jwt";
+type ClientAuthMethod = "none" | "client_secret_basic" | "client_secret_post" | "private_key_jwt";
 
 /** A client as one authorization server knows it. */
 export interface OAuthClient {

@@ -2,7 +2,7 @@ import type { AuthorizationServer } from "oauth4webapi";
 import type { OAuthClient } from "./client-registration.ts";
 
 /** The part of an authorization server's metadata that its tokens need later. */
-export interface TokenIssuer {
+interface TokenIssuer {
   readonly issuer: string;
   readonly tokenEndpoint: string;
   readonly revocationEndpoint?: string;

@@ -2,7 +2,7 @@ import { AuthorizationError } from "../../errors/authorization-error.ts";
 import { ForbiddenAddress } from "./addresses.ts";
 import type { GuardedFetch } from "./guarded-fetch.ts";
 
-export interface JsonObject {
+export interface JsonMembers {
   readonly [key: string]: unknown;
 }
 
@@ -19,7 +19,7 @@ interface FetchJsonOptions {
 export async function fetchJson(
   url: URL,
   { server, fetch, signal }: FetchJsonOptions,
-): Promise<JsonObject | undefined> {
+): Promise<JsonMembers | undefined> {
   const response = await fetch(url, { signal }).catch((error: unknown) => {
     throw toAuthorizationError(error, server);
   });
@@ -30,11 +30,11 @@ export async function fetchJson(
 }
 
 /** The object of a JSON text; undefined for any other text. */
-export function parseObject(text: string): JsonObject | undefined {
+export function parseObject(text: string): JsonMembers | undefined {
   try {
     const value: unknown = JSON.parse(text);
     return typeof value === "object" && value !== null && !Array.isArray(value)
-      ? (value as JsonObject)
+      ? (value as JsonMembers)
       : undefined;
   } catch {
     return undefined;
@@ -60,7 +60,7 @@ function findForbidden(error: unknown): ForbiddenAddress | undefined {
 }
 
 /** What an authorization server said when it refused: the error of RFC 6749, section 5.2, or the status. */
-export function fetchFailure(status: number, answer: JsonObject | undefined): string {
+export function fetchFailure(status: number, answer: JsonMembers | undefined): string {
   const { error, error_description: description } = answer ?? {};
   const said = [error, description].filter((part) => typeof part === "string");
   return said.length === 0

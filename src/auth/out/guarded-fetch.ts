@@ -6,7 +6,7 @@ import { createGuardedLookup, findAddressProblem, ForbiddenAddress, isLoopbackHo
 import type { ReachableHosts } from "./addresses.ts";
 
 /** One request to an authorization server, or for metadata. */
-export interface GuardedRequest {
+interface GuardedRequest {
   readonly method?: "GET" | "POST";
   readonly headers?: { readonly [name: string]: string };
   readonly body?: string;
@@ -20,7 +20,7 @@ export interface GuardedRequest {
  */
 export type GuardedFetch = (url: URL, request?: GuardedRequest) => Promise<Response>;
 
-export interface GuardedFetchOptions {
+interface GuardedFetchOptions {
   /** The server whose authorization it is about. */
   readonly server: URL;
   /** Hosts the user wrote into the config. */

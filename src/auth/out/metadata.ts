@@ -2,7 +2,7 @@ import type { AuthorizationServer } from "oauth4webapi";
 import { AuthorizationError, type BearerChallenge } from "../../errors/authorization-error.ts";
 import { isLoopbackHost } from "./addresses.ts";
 import { toScopes } from "./challenge.ts";
-import { fetchJson, type JsonObject } from "./fetch-json.ts";
+import { fetchJson, type JsonMembers } from "./fetch-json.ts";
 import type { GuardedFetch } from "./guarded-fetch.ts";
 
 /** Where and how a server wants requests to be authorized. */
@@ -47,7 +47,7 @@ export async function discover(options: DiscoverOptions): Promise<Discovered> {
   return { resource, scopes: Array.isArray(scopes) ? toScopes(scopes.join(" ")) : [], as };
 }
 
-async function findResourceMetadata(options: DiscoverOptions): Promise<JsonObject | undefined> {
+async function findResourceMetadata(options: DiscoverOptions): Promise<JsonMembers | undefined> {
   const { server, challenge } = options;
   const wellKnown = `${server.origin}/.well-known/oauth-protected-resource`;
   const path = server.pathname === "/" ? "" : server.pathname;
@@ -99,7 +99,7 @@ export async function findServerMetadata(
 
 /** An authorization server that misnames itself may be another one (RFC 8414, section 3.3). */
 function checkServerMetadata(
-  found: JsonObject,
+  found: JsonMembers,
   names: readonly string[],
   options: DiscoverOptions,
 ): AuthorizationServer {
