@@ -64,12 +64,14 @@ async function run(scale: Scale): Promise<readonly Line[]> {
   await Promise.all(names.map((index) => abandon(index, calls / callers)));
   const heldBytes = inUse() - before;
   const abandoned = parked;
-  const eventsOf = (word: string): number =>
-    readFileSync(log, "utf8")
-      .split("\n")
-      .filter((line) => line.startsWith(`${word} `)).length;
-  const isOver = await until(() => eventsOf("answered") + eventsOf("cancelled") >= abandoned, ttlMs + 60_000);
-  const given = Math.max(eventsOf("answered"), eventsOf("cancelled"));
+  /** Calls whose server heard that they are given up: by an abort, or by an answer to their question. */
+  const givenUp = (): number => {
+    const lines = readFileSync(log, "utf8").split("\n");
+    const ended = lines.filter((line) => line.startsWith("answered ") || line.startsWith("cancelled "));
+    return new Set(ended.map((line) => line.split(" ")[1])).size;
+  };
+  const isOver = await until(() => givenUp() >= abandoned, ttlMs + 60_000);
+  const given = givenUp();
   upstream.kill("SIGKILL");
   return [
     {
