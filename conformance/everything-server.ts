@@ -41,11 +41,8 @@ function createEverythingRegistry(hasTasks: boolean): Registry {
   return registry;
 }
 
-/**
- * The server under test, of both eras unless `serves` says otherwise. Behind a gateway, which does not relay tasks yet, it
- * has none: the suite would wait a minute for each tool that runs as one.
- */
-export function createEverythingServer(options: ServerOptions = {}, hasTasks = false): Server {
+/** The server under test, of both eras unless `serves` says otherwise. A legacy one has no tasks. */
+export function createEverythingServer(options: ServerOptions = {}): Server {
   const info = { name: "junctor-everything", title: "Junctor conformance fixture", version: "1.0.0" };
-  return createServer(createEverythingRegistry(hasTasks), info, options);
+  return createServer(createEverythingRegistry(options.serves !== "legacy"), info, options);
 }

@@ -25,7 +25,7 @@ if (values["sdk-v2"]) await serveSdkV2();
 else await serveOurs(values.serves);
 
 async function serveOurs(serves: Serves): Promise<void> {
-  const server = createEverythingServer({ serves }, !values.stdio);
+  const server = createEverythingServer({ serves });
   if (values.stdio) await serveStdio(server);
   else await listenUntilSignal(await listenHttp(server, { port }));
 }

@@ -102,8 +102,9 @@ export async function startThrough(through: Through): Promise<AsyncDisposable & 
 }
 
 function toSettings({ kit, transport }: Through): object {
-  // The suite walks away from calls that wait for an answer, and the next call waits until such a call is given up.
-  if (kit === "junctor") return { answerWithinMs: 200 };
+  // The suite walks away from calls that wait for an answer, and the next call waits until such a call is given up. It wants
+  // tools that need a task to be refused to callers that know none, which the gateway would serve.
+  if (kit === "junctor") return { answerWithinMs: 200, tasks: "relay" };
   // A process of the SDK speaks one era, so callers of two eras need a process each.
   return transport === "stdio" ? { sharing: "perSession" } : {};
 }

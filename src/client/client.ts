@@ -19,7 +19,7 @@ import type {
 import { packageVersion } from "../options/version.ts";
 import type { CallContext } from "../tools/context.ts";
 import type { ListFault } from "../tools/fit/list-fault.ts";
-import type { Change, Outcome, Provider, ToolCall } from "../tools/provider.ts";
+import type { Change, Provider, ToolCall, ToolOutcome } from "../tools/provider.ts";
 import { AskRouter } from "./ask-router.ts";
 import { createRecorded } from "./call-record.ts";
 import type { ClientOptions } from "./client-options.ts";
@@ -47,7 +47,7 @@ export interface Client extends Provider, Reads, AsyncDisposable {
   /** Calls a tool and resolves with its result, also when that is an error; see {@link CallOptions.throwOnToolError}. */
   callTool(name: string, args?: object, options?: CallOptions): Promise<ToolResult>;
   /** The same for programs that compose providers: arguments and result stay as they are. */
-  callTool(call: ToolCall, context: CallContext): Promise<Outcome>;
+  callTool(call: ToolCall, context: CallContext): Promise<ToolOutcome>;
   /**
    * Calls a tool and gives what comes as it comes; the last thing is the result.
    *

@@ -1,6 +1,7 @@
 import type { Clock } from "../async/clock.ts";
 import { RpcError } from "../errors/rpc-error.ts";
 import { RawJson } from "../json/raw.ts";
+import { declaredExtension, extensionIds } from "../mcp/extension.ts";
 import type {
   ClientCapabilities,
   CompletionRef,
@@ -24,6 +25,7 @@ import { toRoundOutcome, toRoundParams } from "./forward.ts";
 import { type AskHandlers, answerAll, fulfil } from "./handlers.ts";
 import type { Lists } from "./lists.ts";
 import type { OnBehalf } from "./on-behalf.ts";
+import { createTaskFacet } from "./task-facet.ts";
 import type { Watcher } from "./watcher.ts";
 
 interface FacetOptions {
@@ -33,11 +35,11 @@ interface FacetOptions {
   readonly onBehalf: OnBehalf;
 }
 
-/** Resources, prompts and completion of a server, as far as it offers them. */
+/** Resources, prompts, completion and tasks of a server, as far as it offers them. */
 export function createFacets(
-  { capabilities }: Agreement,
+  { capabilities, mode }: Agreement,
   options: FacetOptions,
-): Pick<Provider, "resources" | "prompts" | "completion"> {
+): Pick<Provider, "resources" | "prompts" | "completion" | "tasks"> {
   const { send, lists, watcher, onBehalf } = options;
 
   const ask = async (
@@ -49,7 +51,10 @@ export function createFacets(
     toRoundOutcome(await onBehalf(context, `${method} ${about}`, (spec) => send(method, params, spec)));
 
   const { resources, prompts, completions } = capabilities;
+  const hasTasks =
+    mode.kind === "modern" && declaredExtension(capabilities, extensionIds.tasks) !== undefined;
   return defined({
+    tasks: hasTasks ? createTaskFacet({ send, onBehalf }) : undefined,
     resources: resources && {
       listResources: () => lists.resources.get(),
       listTemplates: () => lists.templates.get(),

@@ -2,14 +2,15 @@ import { type Awaitable, isPromise } from "../async/awaitable.ts";
 import type { Cancellation } from "../async/cancellation.ts";
 import { waitFor } from "../async/clock.ts";
 import { RpcError, rpcCodes } from "../errors/rpc-error.ts";
-import { joinJson } from "../json/join.ts";
+import { joinJson, joinMembers } from "../json/join.ts";
 import type { RawJson } from "../json/raw.ts";
 import { parseText } from "../json/value.ts";
+import { extensionIds } from "../mcp/extension.ts";
 import { encodeHeaderValue, mirroredParams } from "../mcp/mirrored-headers.ts";
 import { parseAsks } from "../mcp/question.ts";
 import type { Tool, ToolResult } from "../mcp/types.ts";
 import type { CallContext } from "../tools/context.ts";
-import type { Answers, Outcome, Resumption, ToolCall, ToolOutcome } from "../tools/provider.ts";
+import type { Outcome, Resumption, ToolCall, ToolOutcome } from "../tools/provider.ts";
 import type { RequestSpec } from "./conversation.ts";
 import { type Conversations, toNotSent } from "./conversations.ts";
 import type { Lists } from "./lists.ts";
@@ -26,7 +27,7 @@ interface ForwarderOptions {
 /** Sends calls of tools to the server, one round at a time. */
 export interface Forwarder {
   /** A call for another, who is asked what the server asks. */
-  forward(call: ToolCall, context: CallContext): Promise<Outcome>;
+  forward(call: ToolCall, context: CallContext): Promise<ToolOutcome>;
   /** One round of a call. `read` says what the answer means. */
   round<T>(
     call: ToolCall,
@@ -79,17 +80,23 @@ export function createForwarder({ conversations, onBehalf, lists, isHttp }: Forw
     forward: (call, context) =>
       onBehalf(context, call.name, (spec) => {
         const tool = isMirroring() ? findTool(call.name, spec.stop) : undefined;
+        const read: (result: RawJson) => ToolOutcome = declaresTasks(spec) ? toOwnOutcome : toRoundOutcome;
         return isPromise(tool)
-          ? tool.then((found) => round(call, found, spec, toRoundOutcome))
-          : round(call, tool, spec, toRoundOutcome);
+          ? tool.then((found) => round(call, found, spec, read))
+          : round(call, tool, spec, read);
       }),
   };
+}
+
+/** Whether a request was declared to know tasks; to any other, a task is an error. */
+function declaresTasks({ capabilities }: RequestSpec): boolean {
+  return capabilities?.extensions !== undefined && extensionIds.tasks in capabilities.extensions;
 }
 
 /** Calls a tool directly, or for a program that composes providers. */
 interface CallTool<Options extends object> {
   (name: string, args?: object, options?: Options): Promise<ToolResult>;
-  (call: ToolCall, context: CallContext): Promise<Outcome>;
+  (call: ToolCall, context: CallContext): Promise<ToolOutcome>;
 }
 
 /** One function for both ways of calling a tool. */
@@ -153,18 +160,10 @@ export function toRoundParams(
   const hasAnswers = Object.keys(latest).length > 0;
   return joinJson([
     ...head,
-    ...(hasAnswers ? [',"inputResponses":', joinAnswers(latest)] : []),
+    ...(hasAnswers ? [',"inputResponses":', joinMembers(latest)] : []),
     ...(typeof state === "string" ? [`,"requestState":${JSON.stringify(state)}`] : []),
     "}",
   ]);
-}
-
-function joinAnswers(answers: Answers): RawJson {
-  const parts = Object.entries(answers).flatMap(([key, answer], index) => [
-    `${index === 0 ? "{" : ","}${JSON.stringify(key)}:`,
-    answer,
-  ]);
-  return joinJson([...parts, "}"]);
 }
 
 /** What a server's answer to one round means. */

@@ -4,7 +4,7 @@ import { RpcError } from "../errors/rpc-error.ts";
 import { ToolError } from "../errors/tool-error.ts";
 import { RawJson } from "../json/raw.ts";
 import type { Notification, Request } from "../jsonrpc/message.ts";
-import { type Declared, toDeclared } from "../mcp/extension.ts";
+import { type Declared, declaredExtension, extensionIds, toDeclared, withTasks } from "../mcp/extension.ts";
 import { carriedMeta } from "../mcp/meta.ts";
 import {
   lacking,
@@ -84,18 +84,22 @@ export function toSpec(deadline: Deadline): RequestSpec {
 /** Capabilities as they are declared for a caller that declared extensions, by what it declared. */
 const extended = new WeakMap<Declared, WeakMap<ClientCapabilities, ClientCapabilities>>();
 
-/** What is declared to a modern server on behalf of the caller of one request. */
+/**
+ * What is declared to a modern server on behalf of the caller of one request. A caller that knows tasks gets those of the
+ * server: they are passed on.
+ */
 function toDeclaredFor(context: CallContext, opened: readonly string[] | undefined): ClientCapabilities {
   const { capabilities } = toRelayable(context.capabilities, context.revision);
   if (context.capabilities.extensions === undefined) return capabilities;
   const declared = toDeclared(context.capabilities, opened);
-  if (declared.key === "") return capabilities;
   let byAskable = extended.get(declared);
   if (byAskable === undefined) extended.set(declared, (byAskable = new WeakMap()));
   let whole = byAskable.get(capabilities);
-  if (whole === undefined)
-    byAskable.set(capabilities, (whole = { ...capabilities, extensions: declared.extensions }));
-  return whole;
+  if (whole === undefined) {
+    whole = declared.key === "" ? capabilities : { ...capabilities, extensions: declared.extensions };
+    byAskable.set(capabilities, whole);
+  }
+  return declaredExtension(context.capabilities, extensionIds.tasks) === undefined ? whole : withTasks(whole);
 }
 
 function toSpecFor(

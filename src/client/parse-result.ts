@@ -26,9 +26,9 @@ export function parseTask(raw: RawJson, id?: string): TaskState {
     ...parseProgress(raw),
     ref: taskId,
     message: typeof statusMessage === "string" ? statusMessage : undefined,
-    createdAt: parseTime(createdAt),
-    updatedAt: parseTime(lastUpdatedAt),
-    ttlMs: typeof ttlMs === "number" ? ttlMs : null,
+    createdAt: parseTime(createdAt, "createdAt"),
+    updatedAt: parseTime(lastUpdatedAt, "lastUpdatedAt"),
+    ttlMs: typeof ttlMs === "number" && Number.isSafeInteger(ttlMs) && ttlMs > 0 ? ttlMs : null,
     pollMs: typeof pollIntervalMs === "number" && pollIntervalMs >= 0 ? pollIntervalMs : undefined,
   };
 }
@@ -59,8 +59,10 @@ function parseProgress(raw: RawJson): TaskProgress {
   }
 }
 
-function parseTime(value: unknown): number {
-  return typeof value === "string" ? Date.parse(value) : Number.NaN;
+function parseTime(value: unknown, member: string): number {
+  const time = typeof value === "string" ? Date.parse(value) : Number.NaN;
+  if (Number.isNaN(time)) throw noTask(`its ${member} is no date`);
+  return time;
 }
 
 function noTask(why: string): RpcError {

@@ -3,8 +3,9 @@ import type { Deadline, Deadlines } from "../async/deadline.ts";
 import { RpcError } from "../errors/rpc-error.ts";
 import { RawJson } from "../json/raw.ts";
 import type { ToolResult } from "../mcp/types.ts";
-import { hasEnded, type TaskProgress, type TaskState } from "../tools/task.ts";
+import type { TaskProgress, TaskState } from "../tools/task.ts";
 import type { Send } from "./conversations.ts";
+import { followTask } from "./follow-task.ts";
 import { type AskHandlers, answerAll } from "./handlers.ts";
 import { toSpec } from "./on-behalf.ts";
 import { parseTask, toToolResult } from "./parse-result.ts";
@@ -60,15 +61,6 @@ export interface Tasks {
   task(ref: string): ClientTask;
 }
 
-/** The first look at a task; each later one waits twice as long, up to what the server wants. */
-const firstPollMs = 200;
-const maxPollMs = 60_000;
-/** How far the waits grow where the server says nothing. */
-const usualPollMs = 10_000;
-/** Looks that may fail one after the other: a server may be restarting. */
-const maxFailures = 5;
-/** Most questions of one task. */
-const maxQuestions = 1024;
 /** How long a call that was given up waits for the server to hear of it. */
 const cancelTimeoutMs = 2000;
 
@@ -81,53 +73,27 @@ export function createTasks({ send, deadlines, handlers, clock }: TasksOptions):
     await deadlines.run({ timeoutMs }, (deadline) => request("tasks/cancel", { taskId }, deadline));
   };
 
-  /** Looks again after a while. A failure that says nothing of the task is met by looking once more. */
-  const look = async (ref: string, underway: Deadline, waitMs: number): Promise<TaskState> => {
-    for (let failures = 1; ; failures++) {
-      const release = underway.hold(); // The wait is ours.
-      await sleep(waitMs, clock, underway.stop.signal).finally(release);
-      try {
-        return await get(ref, underway);
-      } catch (error) {
-        const isFinal = error instanceof RpcError || underway.stop.isAborted || failures >= maxFailures;
-        if (isFinal) throw error;
-      }
-    }
-  };
-
-  /** Answers the questions that were not answered yet: a key is answered once, whatever the server asks. */
-  const answer = async (
-    task: Extract<TaskState, { status: "input_required" }>,
-    answered: Set<string>,
-    underway: Deadline,
-  ): Promise<boolean> => {
-    const fresh = Object.entries(task.asks).filter(([key]) => !answered.has(key));
-    if (fresh.length === 0) return false;
-    for (const [key] of fresh) answered.add(key);
-    if (answered.size > maxQuestions)
-      throw new RpcError("rpc.other", `The task asked more than ${maxQuestions} questions; giving up`);
-    const asks = Object.fromEntries(fresh);
-    const answers = await answerAll(asks, handlers, underway.stop.signal, clock).finally(underway.hold());
-    const inputResponses = Object.fromEntries(Object.entries(answers).map(([key, raw]) => [key, raw.value]));
-    await request("tasks/update", { taskId: task.ref, inputResponses }, underway);
-    return true;
-  };
-
-  const untilEnd = async (
+  const untilEnd = (
     first: TaskState,
     underway: Deadline,
     onState: (task: TaskState) => void,
-  ): Promise<TaskState> => {
-    const answered = new Set<string>();
-    let task = first;
-    for (let waitMs = firstPollMs; ; waitMs = Math.min(waitMs * 2, toPollMs(task.pollMs))) {
-      onState(task);
-      if (hasEnded(task)) return task;
-      const hasAnswered = task.status === "input_required" && (await answer(task, answered, underway));
-      if (hasAnswered) waitMs = firstPollMs;
-      task = await look(task.ref, underway, hasAnswered ? 0 : waitMs);
-    }
-  };
+  ): Promise<TaskState> =>
+    followTask(first, {
+      get: () => get(first.ref, underway),
+      // The wait is ours.
+      wait: (ms) => sleep(ms, clock, underway.stop.signal).finally(underway.hold()),
+      isGivenUp: () => underway.stop.isAborted,
+      onState,
+      answered: new Set(),
+      answer: async (asks) => {
+        const given = await answerAll(asks, handlers, underway.stop.signal, clock).finally(underway.hold());
+        const inputResponses = Object.fromEntries(
+          Object.entries(given).map(([key, raw]) => [key, raw.value]),
+        );
+        await request("tasks/update", { taskId: first.ref, inputResponses }, underway);
+        return true;
+      },
+    });
 
   return {
     follow: async (first, underway, onMessage) => {
@@ -169,10 +135,6 @@ function onChange(tell: (task: TaskState) => void): (task: TaskState) => void {
     last = task;
     if (isNew) tell(task);
   };
-}
-
-function toPollMs(wanted: number | undefined): number {
-  return Math.min(Math.max(wanted ?? usualPollMs, firstPollMs), maxPollMs);
 }
 
 function toEnd(task: TaskState): RawJson {

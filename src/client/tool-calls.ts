@@ -7,7 +7,7 @@ import { toJsonValue } from "../json/value.ts";
 import { metaKeys } from "../mcp/meta.ts";
 import type { LogLevel, ToolResult } from "../mcp/types.ts";
 import type { CallContext, CallEvent } from "../tools/context.ts";
-import type { Outcome, ToolCall, ToolOutcome } from "../tools/provider.ts";
+import type { ToolCall, ToolOutcome } from "../tools/provider.ts";
 import type { TaskState } from "../tools/task.ts";
 import { type Recorded, type Tally, newTally } from "./call-record.ts";
 import type { RequestSpec } from "./conversation.ts";
@@ -59,7 +59,7 @@ interface ToolCalls {
   call(name: string, args: object, options: CallOptions): Promise<ToolResult>;
   /** The same, but a call that becomes a task is not waited for. */
   start(name: string, args: object, options: CallOptions): Promise<StartedCall>;
-  forward(call: ToolCall, context: CallContext): Promise<Outcome>;
+  forward(call: ToolCall, context: CallContext): Promise<ToolOutcome>;
 }
 
 export function createToolCalls(options: ToolCallsOptions): ToolCalls {

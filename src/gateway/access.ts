@@ -99,7 +99,8 @@ export function createAccess(first: GatewayConfig, { catalog, unnamed, servers }
     boundTo: (caller) => rules.config.keys.find(({ name }) => name === caller)?.profiles,
     ownerOf: (name, context, kind = "tool") => {
       const view = catalog.viewFor(context, everything);
-      if (kind === "tool") return view.toolClaims.get(name) ?? withheldBy(name) ?? namedOwner(name);
+      if (kind === "tool" || kind === "task")
+        return view.toolClaims.get(name) ?? withheldBy(name) ?? namedOwner(name);
       const owner = view.promptClaims.get(name) ?? view.templateOwner(name) ?? view.resourceOwner(name);
       return owner ?? namedOwner(name);
     },

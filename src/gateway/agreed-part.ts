@@ -97,6 +97,8 @@ const ofServer: Narrowing<ServerConfig> = {
   tools: narrowTools,
   audit: asAgreed,
   extensions: asAgreed,
+  // A held call can do no more than one whose caller knows tasks.
+  tasks: asWritten,
   onlyTools: (next, agreed) => (agreed === undefined ? next : (next?.filter(isIn(agreed)) ?? agreed)),
   withoutTools: (next, agreed) => [...next, ...agreed.filter((name) => !next.includes(name))],
 };

@@ -164,5 +164,12 @@ function runsTheSame(one: ServerConfig | undefined, other: ServerConfig): boolea
 /** Configs are plain data, written in the same order each time. */
 function toRun(server: ServerConfig): object {
   const inLists = { prefix: undefined, allow: undefined, deny: undefined, tools: undefined };
-  return { ...server, ...inLists, onlyTools: undefined, withoutTools: undefined, audit: undefined };
+  return {
+    ...server,
+    ...inLists,
+    tasks: undefined,
+    onlyTools: undefined,
+    withoutTools: undefined,
+    audit: undefined,
+  };
 }

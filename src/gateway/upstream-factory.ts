@@ -1,5 +1,6 @@
 import { availableParallelism } from "node:os";
 import type { Clock } from "../async/clock.ts";
+import { createMemoryTasks, type MemoryTasks } from "../tools/tasks/memory-tasks.ts";
 import { createGuardian } from "../transports/guardian.ts";
 import type { Parking } from "./bridge/parking.ts";
 import type { ServerConfig } from "./config/config.ts";
@@ -38,6 +39,7 @@ export class UpstreamFactory {
   readonly #options: UpstreamFactoryOptions;
   readonly #guardian: ReturnType<typeof createGuardian>;
   readonly #slots: StartSlots;
+  readonly #hosted: MemoryTasks;
   readonly #words = new Map<string, ServerWords>();
 
   constructor(options: UpstreamFactoryOptions) {
@@ -45,6 +47,7 @@ export class UpstreamFactory {
     this.#options = options;
     this.#guardian = createGuardian({ clock, onWarning: (text) => log.warn({}, text) });
     this.#slots = new StartSlots({ clock, maxStarts });
+    this.#hosted = createMemoryTasks({ clock });
   }
 
   create({ config, firstListMs, predecessor, onChange }: NewUpstream): Upstream {
@@ -56,6 +59,7 @@ export class UpstreamFactory {
       config,
       firstListMs,
       slots: this.#slots,
+      hosted: this.#hosted,
       remembered: memory?.recall(config),
       connect: withPreparedLists(config.name, open, pins),
       parking,

@@ -54,3 +54,12 @@ export function prependMembers(members: string, object: RawJson): RawJson {
   const head = Buffer.from(isEmpty ? `{${members}` : `{${members},`);
   return fromPieces([head, ...pieced.cut(start, pieced.length)]);
 }
+
+/** An object with these members, each as the bytes that came. */
+export function joinMembers(members: { readonly [key: string]: RawJson }): RawJson {
+  const parts = Object.entries(members).flatMap(([key, member], index) => [
+    `${index === 0 ? "" : ","}${JSON.stringify(key)}:`,
+    member,
+  ]);
+  return joinJson(["{", ...parts, "}"]);
+}

@@ -45,6 +45,19 @@ export function withoutTasks(capabilities: ClientCapabilities): ClientCapabiliti
   return rest;
 }
 
+const withTasksOf = new WeakMap<ClientCapabilities, ClientCapabilities>();
+
+/** Capabilities with tasks, for requests about tasks that are followed on behalf of a caller. */
+export function withTasks(capabilities: ClientCapabilities): ClientCapabilities {
+  if (declaredExtension(capabilities, extensionIds.tasks) !== undefined) return capabilities;
+  let whole = withTasksOf.get(capabilities);
+  if (whole === undefined) {
+    whole = { ...capabilities, extensions: { ...capabilities.extensions, [extensionIds.tasks]: {} } };
+    withTasksOf.set(capabilities, whole);
+  }
+  return whole;
+}
+
 /** The extensions of a caller that a gateway declares on its behalf. They decide what a server lists, and not who can be asked. */
 export interface Declared {
   readonly extensions: Extensions;

@@ -8,6 +8,7 @@ import { isModernRevision } from "../mcp/revision.ts";
 import type { CallContext } from "../tools/context.ts";
 import type { CallEnd, Middleware } from "../tools/middleware.ts";
 import type { CallKind, ToolCall } from "../tools/provider.ts";
+import { hasEnded } from "../tools/task.ts";
 
 export interface AuditLogOptions extends Omit<AuditOptions, "sink"> {
   /** Takes each record, such as the `sink` of `openAuditFile`. */
@@ -41,7 +42,8 @@ interface Begun {
 
 /**
  * Writes a record of each call, whichever way it ends: one for every round of a call that asks something, and with `isReadOnly`
- * two for every other that may change something, the first before it is made. Put it first, so that it sees what the others refuse.
+ * two for every other that may change something, the first before it is made. Of a task there is one when the call becomes it,
+ * one for answers and for the wish to cancel it, and one when a caller first sees its end. Put it first, so that it sees what the others refuse.
  * A slow sink holds a call up for `maxWaitMs` at most (50); one that fails fails no call, unless `onFailure` is `closed`. `era` and
  * `revision` are those of the caller, the bytes those of arguments and result.
  *
@@ -55,6 +57,7 @@ export function auditLog(options: AuditLogOptions): Middleware {
   const audit = createAudit({ ...settings, sink: record }, clock);
   const isClosed = options.onFailure === "closed";
   const started = new WeakMap<ToolCall, Begun>();
+  const isNews = createTaskNews();
 
   const toRecord = (call: ToolCall, context: CallContext, begun: Begun, end: RecordEnd): AuditRecord => {
     const { kind = "tool", name } = call;
@@ -98,6 +101,7 @@ export function auditLog(options: AuditLogOptions): Middleware {
       });
     },
     afterCall: (call, ended, context) => {
+      if (!isNews(call, ended)) return undefined;
       const now = clock.now();
       const begun = started.get(call) ?? { at: now, owner: undefined, id: randomUUID(), isRecorded: false };
       const { at, owner: known } = begun;
@@ -118,6 +122,23 @@ export function auditLog(options: AuditLogOptions): Middleware {
         return { kind: "failed", error: new ToolError(withheld, { code: "tool.refused" }) } satisfies CallEnd;
       });
     },
+  };
+}
+
+/** Most tasks whose end is known to be recorded. */
+const maxEnded = 16_384;
+
+/** Whether a look at a task is worth a record: one that failed is, and the first that shows an end. Other calls have one. */
+function createTaskNews(): (call: ToolCall, end: CallEnd) => boolean {
+  const ended = new Set<string>();
+  return ({ task }, end) => {
+    if (task?.wish !== "get" || end.kind === "failed") return true;
+    const isOver = end.kind === "complete" || (end.kind === "task" && hasEnded(end.task));
+    if (!isOver || ended.has(task.ref)) return false;
+    ended.add(task.ref);
+    const [oldest] = ended;
+    if (ended.size > maxEnded && oldest !== undefined) ended.delete(oldest);
+    return true;
   };
 }
 

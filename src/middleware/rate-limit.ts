@@ -21,7 +21,7 @@ const maxCallers = 10_000;
 /**
  * Limits how often each caller may call; those whose name is not known share one limit. A call too many is refused, and
  * the model is told when to try again. Every round of a call that asks something counts: who could come back with an
- * answer for free could call for free.
+ * answer for free could call for free. Looking at a task, and cancelling one, does not.
  *
  * @throws RangeError for a rate or burst that cannot be
  * @example
@@ -63,7 +63,8 @@ export function createRateLimit(options: LimitRateOptions, earlier?: RateLimit):
   };
 
   const middleware: Middleware = {
-    beforeCall: ({ name }, { caller }) => {
+    beforeCall: ({ name, task }, { caller }) => {
+      if (task !== undefined && task.wish !== "update") return;
       const now = clock.now();
       const counting = recall(caller, now).filter(({ rule }) => rule.fits(name));
       // All are asked before any is taken from: what is refused is not counted.

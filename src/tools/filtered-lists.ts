@@ -39,7 +39,8 @@ export interface FilteredLists {
 
 /** What an error says that a call is of. */
 export function thingOf(call: ToolCall): "tool" | "prompt" | "resource" {
-  if (call.kind !== "completion") return call.kind ?? "tool";
+  if (call.kind === undefined || call.kind === "task") return "tool";
+  if (call.kind !== "completion") return call.kind;
   return refOf(call).type === "ref/prompt" ? "prompt" : "resource";
 }
 
@@ -96,6 +97,7 @@ export function createFilteredLists(provider: Provider, filters: readonly ListFi
       switch (call.kind) {
         case undefined:
         case "tool":
+        case "task":
           return andThen(tools.list(context), (left) => keysOf(left).has(call.name));
         case "prompt":
           return isListed(prompts, call.name, context);

@@ -357,6 +357,6 @@ test("tasks are not offered past middleware that would not see their results", (
   const registry = createRegistry();
   registry.register("long", { task: "optional" }, () => "secret");
   expect(registry.tasks).toBeDefined();
-  expect(withMiddleware(registry, []).tasks).toBeUndefined();
-  expect(createGuarded(registry, []).provider.tasks).toBeUndefined();
+  expect(withMiddleware(registry, [{}]).tasks).toBeUndefined();
+  expect(createGuarded(registry, [{}]).provider.tasks).toBeUndefined();
 });

@@ -6,6 +6,7 @@ import type { CallContext } from "./context.ts";
 import { createFilteredLists, type ListedItem, thingOf } from "./filtered-lists.ts";
 import type { ListPart } from "./fit/list-fault.ts";
 import { callFacet, facetsOf, followFacets, guardFacets } from "./guarded-facets.ts";
+import { followTasks, guardTasks, type ServeTask } from "./guarded-tasks.ts";
 import type { Provider, ToolCall, ToolOutcome } from "./provider.ts";
 import {
   addTerms,
@@ -73,7 +74,8 @@ export function withMiddleware(
   middlewares: readonly Middleware[],
   options: MiddlewareOptions = {},
 ): Provider {
-  const target = { provider, clock: options.clock ?? systemClock };
+  const { clock = systemClock } = options;
+  const serveThing: ServeTask = (call, context) => callThing(provider, call, context);
   const chain = [...middlewares];
   const filters = chain.flatMap((middleware) => middleware.filterTools?.bind(middleware) ?? []);
   const lists = createFilteredLists(provider, filters);
@@ -93,9 +95,9 @@ export function withMiddleware(
   };
 
   const callFrom = (index: number, admitted: AdmittedCall, context: CallContext): Awaitable<ToolOutcome> => {
-    const { call, terms, isVisible } = admitted;
+    const { call, terms, isVisible, serve } = admitted;
     const middleware = chain[index];
-    if (middleware === undefined) return callUnder(terms, target, call, context);
+    if (middleware === undefined) return callUnder({ terms, serve, clock }, call, context);
     const isJudgedHere = !isVisible && judges(middleware);
     const admit = (): Awaitable<ToolCall> =>
       andThen(isJudgedHere ? judge(call, context) : undefined, () =>
@@ -106,6 +108,7 @@ export function withMiddleware(
       );
     return andThen(recover(admit, refuse), (made) => {
       const onward: AdmittedCall = {
+        serve,
         call: hasTerms(made) ? withoutTerms(made) : made,
         terms: hasTerms(made) ? addTerms(terms, made) : terms,
         isVisible: isVisible || isJudgedHere || made.name !== call.name,
@@ -115,7 +118,7 @@ export function withMiddleware(
     });
   };
 
-  const run = (call: ToolCall, context: CallContext): Awaitable<ToolOutcome> => {
+  const run = (call: ToolCall, context: CallContext, serve = serveThing): Awaitable<ToolOutcome> => {
     let { name } = call;
     const work = (): Awaitable<ToolOutcome> =>
       andThen(resolve(call, context), (resolved) => {
@@ -123,7 +126,7 @@ export function withMiddleware(
         const [terms, bare] = hasTerms(resolved)
           ? [addTerms(noTerms, resolved), withoutTerms(resolved)]
           : [noTerms, resolved];
-        return callFrom(0, { call: bare, terms, isVisible: !hasFilters }, context);
+        return callFrom(0, { call: bare, terms, isVisible: !hasFilters, serve }, context);
       });
     return recover(work, (thrown) => {
       const error = thrown instanceof Refusal ? thrown.error : thrown;
@@ -136,6 +139,7 @@ export function withMiddleware(
   return {
     ...othersOf(provider),
     ...(chain.length === 0 ? facetsOf(provider) : guardFacets(provider, { run, judge, lists, filters })),
+    tasks: chain.length === 0 ? provider.tasks : guardTasks(provider, run),
     // A filter may show each caller another list, so one caller's is not for a cache that serves others.
     get cacheHints() {
       const { cacheHints } = provider;
@@ -165,6 +169,8 @@ interface AdmittedCall {
   readonly terms: CallTerms;
   /** Whether the call's name is known to have passed every filter. */
   readonly isVisible: boolean;
+  /** Makes the call in the end. */
+  readonly serve: ServeTask;
 }
 
 /** A provider whose middleware may be replaced while it is used. */
@@ -179,8 +185,7 @@ export function createGuarded(base: Provider, middlewares: readonly Middleware[]
   return {
     provider: {
       ...base,
-      // Results of tasks would pass the middleware by.
-      tasks: undefined,
+      tasks: followTasks(base, () => guarded),
       get cacheHints() {
         return guarded.cacheHints;
       },
@@ -255,15 +260,15 @@ function othersOf(provider: Provider): Partial<Provider> {
 
 /** Calls a tool under terms. No timer and no listener is left when it settles. */
 function callUnder(
-  { timeoutMs = Infinity, mapEvent }: CallTerms,
-  { provider, clock }: { readonly provider: Provider; readonly clock: Clock },
+  { terms, serve, clock }: Pick<AdmittedCall, "terms" | "serve"> & { readonly clock: Clock },
   call: ToolCall,
   context: CallContext,
 ): Awaitable<ToolOutcome> {
+  const { timeoutMs = Infinity, mapEvent } = terms;
   const mapped = mapEvent === undefined ? context : withMappedEvents(context, mapEvent);
-  if (timeoutMs === Infinity) return settled(callThing(provider, call, mapped));
+  if (timeoutMs === Infinity) return settled(serve(call, mapped));
   const limit = new TimeLimit(timeoutMs, context.cancellation ?? fromSignal(context.signal), clock);
-  const outcome = settled(callThing(provider, call, withLimit(mapped, limit)));
+  const outcome = settled(serve(call, withLimit(mapped, limit)));
   if (!isPromise(outcome)) return outcome;
   limit.watch();
   return waitFor(outcome, limit.cancellation).finally(() => limit.stop());

@@ -30,16 +30,24 @@ export interface Resumption {
 }
 
 /** What a call is of. */
-export type CallKind = "tool" | "resource" | "prompt" | "completion";
+export type CallKind = "tool" | "resource" | "prompt" | "completion" | "task";
 
-/** One call of a tool; for middleware also one of a resource, a prompt or a completion. */
+/** A request about a task: a look at it, answers to its questions, or the wish that it ends. */
+export interface TaskRequest {
+  readonly wish: "get" | "update" | "cancel";
+  readonly ref: string;
+}
+
+/** One call of a tool; for middleware also one of a resource, a prompt, a completion or a task. */
 export interface ToolCall {
   /** A tool when left out. */
   readonly kind?: CallKind | undefined;
-  /** Of a resource, its URI; of a completion, what it completes. */
+  /** Of a resource, its URI; of a completion, what it completes; of a task, its tool. */
   readonly name: string;
-  /** An object, as the bytes that came. Of a completion, the params of its request. */
+  /** An object, as the bytes that came. Of a completion, the params of its request; of a task, the answers by key. */
   readonly arguments: RawJson;
+  /** Of a task, what is wanted of it. */
+  readonly task?: TaskRequest | undefined;
   readonly resumption?: Resumption | undefined;
   /**
    * Set by middleware: the call is stopped with a `TimeoutError` when the provider takes longer, even if it does not

@@ -4,7 +4,7 @@ import { RawJson } from "../../json/raw.ts";
 import type { Ask, ClientCapabilities } from "../../mcp/types.ts";
 import { createVirtualClock, type VirtualClock } from "../../testing/virtual-clock.ts";
 import { type CallContext, type CallEvent, createCallContext } from "../../tools/context.ts";
-import type { Answers, Outcome } from "../../tools/provider.ts";
+import type { Answers, ToolOutcome } from "../../tools/provider.ts";
 import { Flow } from "./flow.ts";
 
 const everything: ClientCapabilities = { elicitation: { form: {}, url: {} }, sampling: {}, roots: {} };
@@ -16,31 +16,31 @@ const form = (message: string, requestedSchema: object = { type: "object", prope
 const sampling: Ask = { method: "sampling/createMessage", params: { messages: [], maxTokens: 1 } };
 const roots: Ask = { method: "roots/list" };
 const accept = (content: object = {}): RawJson => RawJson.fromValue({ action: "accept", content });
-const done = (text: string): Outcome => ({ kind: "complete", result: RawJson.fromValue({ text }) });
-const keysOf = (outcome: Outcome): readonly string[] =>
+const done = (text: string): ToolOutcome => ({ kind: "complete", result: RawJson.fromValue({ text }) });
+const keysOf = (outcome: ToolOutcome): readonly string[] =>
   outcome.kind === "input_required" ? Object.keys(outcome.asks) : [];
 
 /** What the server behind a flow did, and what it can be made to do. */
 interface Behind {
   readonly flow: Flow;
   readonly clock: VirtualClock;
-  readonly first: Promise<Outcome>;
+  readonly first: Promise<ToolOutcome>;
   readonly served: CallContext;
   /** Ends the server's call. */
-  readonly end: Deferred<Outcome>;
+  readonly end: Deferred<ToolOutcome>;
   /** What happened to the server, in order. */
   readonly log: string[];
   ask(ask: Ask, signal?: AbortSignal): Promise<RawJson>;
-  answer(answers: Answers, context?: Partial<CallContext>): Promise<Outcome>;
+  answer(answers: Answers, context?: Partial<CallContext>): Promise<ToolOutcome>;
 }
 
 function begin(context: Partial<CallContext> = {}): Behind {
   const clock = createVirtualClock();
   const flow = new Flow("up", "alice", { clock, gatherMs: 30 });
-  const end = createDeferred<Outcome>();
+  const end = createDeferred<ToolOutcome>();
   const log: string[] = [];
   let served: CallContext | undefined;
-  const invoke = (inner: CallContext): Promise<Outcome> => {
+  const invoke = (inner: CallContext): Promise<ToolOutcome> => {
     served = inner;
     inner.signal.addEventListener("abort", () => {
       log.push("cancelled");

@@ -13,16 +13,16 @@ import {
 } from "../../mcp/question.ts";
 import type { Ask } from "../../mcp/types.ts";
 import { type CallContext, type CallEvent, withContext } from "../../tools/context.ts";
-import type { Answers, InputRequired, Outcome } from "../../tools/provider.ts";
+import type { Answers, InputRequired, ToolOutcome } from "../../tools/provider.ts";
 import { abandonedCall } from "./abandoned.ts";
 
 /** How a call that was parked ended. */
 type End =
-  | { readonly kind: "outcome"; readonly outcome: Outcome }
+  | { readonly kind: "outcome"; readonly outcome: ToolOutcome }
   | { readonly kind: "failed"; readonly error: unknown };
 
 /** Makes the call that may have to be parked. */
-export type Invoke = (context: CallContext) => Promise<Outcome>;
+export type Invoke = (context: CallContext) => Promise<ToolOutcome>;
 
 interface FlowOptions {
   readonly clock: Clock;
@@ -139,7 +139,7 @@ export class Flow {
   }
 
   /** Makes the call. Resolves with its outcome, or with the first questions, which `toState` completes. */
-  start(invoke: Invoke, context: CallContext, toState: () => unknown): Promise<Outcome> {
+  start(invoke: Invoke, context: CallContext, toState: () => unknown): Promise<ToolOutcome> {
     const inner = withContext(context, {
       signal: this.#working.signal,
       ask: (ask: Ask, signal: AbortSignal) => this.#ask(ask, context, signal),
@@ -155,7 +155,7 @@ export class Flow {
   }
 
   /** Passes answers on and resolves with the next questions or the end. A question without a fitting answer is asked again. */
-  async answer(answers: Answers, context: CallContext, toState: () => unknown): Promise<Outcome> {
+  async answer(answers: Answers, context: CallContext, toState: () => unknown): Promise<ToolOutcome> {
     this.#questions.answer(answers);
     return this.#questions.size > 0
       ? toInputRequired(this.#questions, toState)
@@ -192,7 +192,7 @@ export class Flow {
   }
 
   /** Waits for questions or the end. A caller that leaves while none of its other requests waits gives the call up. */
-  async #next(context: CallContext, toState: () => unknown): Promise<Outcome> {
+  async #next(context: CallContext, toState: () => unknown): Promise<ToolOutcome> {
     this.#open.add(context);
     try {
       await this.#questions.gather(context.signal);

@@ -5,12 +5,12 @@ import { RawJson } from "../../json/raw.ts";
 import type { Ask } from "../../mcp/types.ts";
 import { createVirtualClock, type VirtualClock } from "../../testing/virtual-clock.ts";
 import { type CallContext, createCallContext } from "../../tools/context.ts";
-import type { Outcome } from "../../tools/provider.ts";
+import type { ToolOutcome } from "../../tools/provider.ts";
 import { isParkedState, type ParkedState, Parking, type ParkingOptions } from "./parking.ts";
 
 const question: Ask = { method: "elicitation/create", params: { message: "?", requestedSchema: {} } };
 const answers = { "ask-1": RawJson.fromValue({ action: "accept", content: {} }) };
-const done = (text: string): Outcome => ({ kind: "complete", result: RawJson.fromValue({ text }) });
+const done = (text: string): ToolOutcome => ({ kind: "complete", result: RawJson.fromValue({ text }) });
 const lost = {
   code: "upstream.abandoned",
   server: "up",
@@ -24,20 +24,20 @@ interface Asking {
   readonly clock: VirtualClock;
   /** What became of each call: its answer, and that it was cancelled. */
   readonly log: string[];
-  readonly ends: Deferred<Outcome>[];
+  readonly ends: Deferred<ToolOutcome>[];
   /** Makes a call and resolves with its state when it is parked. */
   park(caller?: string): Promise<ParkedState>;
-  call(caller?: string, context?: Partial<CallContext>): Promise<Outcome>;
-  retry(state: ParkedState, caller?: string, context?: Partial<CallContext>): Promise<Outcome>;
+  call(caller?: string, context?: Partial<CallContext>): Promise<ToolOutcome>;
+  retry(state: ParkedState, caller?: string, context?: Partial<CallContext>): Promise<ToolOutcome>;
 }
 
 function createAsking(options: Omit<ParkingOptions, "clock"> = {}): Asking {
   const clock = createVirtualClock();
   const parking = new Parking({ clock, ...options });
   const log: string[] = [];
-  const ends: Deferred<Outcome>[] = [];
-  const invoke = async (context: CallContext): Promise<Outcome> => {
-    const end = createDeferred<Outcome>();
+  const ends: Deferred<ToolOutcome>[] = [];
+  const invoke = async (context: CallContext): Promise<ToolOutcome> => {
+    const end = createDeferred<ToolOutcome>();
     ends.push(end);
     context.signal.addEventListener("abort", () => {
       log.push("cancelled");

@@ -5,7 +5,7 @@ import { RpcError } from "../../errors/rpc-error.ts";
 import { ToolError } from "../../errors/tool-error.ts";
 import { defined } from "../../options/defined.ts";
 import type { CallContext } from "../../tools/context.ts";
-import type { Outcome, Resumption } from "../../tools/provider.ts";
+import type { ToolOutcome, Resumption } from "../../tools/provider.ts";
 import { abandonedCall, notParked } from "./abandoned.ts";
 import { Flow, type Invoke } from "./flow.ts";
 
@@ -137,7 +137,7 @@ export class Parking {
   }
 
   /** Makes a call for a modern caller. When it asks something it is parked, and the outcome is the questions. */
-  run(server: string, invoke: Invoke, context: CallContext): Promise<Outcome> {
+  run(server: string, invoke: Invoke, context: CallContext): Promise<ToolOutcome> {
     const { clock, gatherMs } = this.#options;
     const flow = new Flow(server, context.caller, { clock, gatherMs });
     const id = randomBytes(16).toString("base64url");
@@ -149,7 +149,7 @@ export class Parking {
     state: ParkedState,
     { answers, latest = answers }: Resumption,
     context: CallContext,
-  ): Promise<Outcome> {
+  ): Promise<ToolOutcome> {
     const parked = this.#calls.get(state.parked);
     if (parked === undefined) throw abandonedCall(state.server, notParked);
     if (parked.flow.caller !== context.caller)

@@ -48,3 +48,14 @@ export const again = { again: true } as const;
 function isAgain(state: unknown): boolean {
   return typeof state === "object" && state !== null && "again" in state;
 }
+
+/** What the questions of a held task leave with its caller, inside the seal. */
+export interface HeldState {
+  readonly held: string;
+  /** The keys of questions that were answered. */
+  readonly answered: readonly string[];
+}
+
+export function isHeldState(state: unknown): state is HeldState {
+  return typeof state === "object" && state !== null && typeof (state as HeldState).held === "string";
+}

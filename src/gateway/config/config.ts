@@ -72,6 +72,8 @@ export interface ServerConfig {
   readonly maxTotalMs: number;
   /** How long a modern caller may take to answer a question while other calls wait for its call to end; 30 s. */
   readonly answerWithinMs: number;
+  /** Whether tools that need a task are called for callers that know none, which is the default, or refused to them. */
+  readonly tasks: "hold" | "relay";
   /** Most connections of a server that is not shared; 8. */
   readonly maxConnections: number;
   /** Lazy only: stopped after so long without use. */

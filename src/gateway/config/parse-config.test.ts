@@ -180,6 +180,7 @@ test("what is left out is filled in", () => {
         onlyTools: undefined,
         withoutTools: [],
         audit: {},
+        tasks: "hold",
         extensions: {},
       },
     ],
@@ -222,6 +223,7 @@ test("everything that may be said is taken", () => {
     deny: ["read_x"],
     tools: { read_y: { name: "y", description: "Reads y.", hide: false }, constructor: { hide: true } },
     audit: { arguments: false },
+    tasks: "relay",
     extensions: { "com.example/maps": {} },
   };
   const junctor = {

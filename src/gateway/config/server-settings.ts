@@ -55,6 +55,7 @@ const settings: {
   tools: [readToolRules, {}],
   audit: [readServerAudit, {}],
   sandbox: [readSandbox, undefined],
+  tasks: [(given) => readChoice(given, ["hold", "relay"]), "hold"],
   extensions: [readExtensions, {}],
 };
 

@@ -94,6 +94,16 @@ export class Pool implements AsyncDisposable {
     return this.#hand(pooled, signal);
   }
 
+  /** Keeps a line open, for work that goes on after its call, until the returned function is called. */
+  keep(pooled: PooledLine): () => void {
+    let isKept = true;
+    pooled.inUse++;
+    return () => {
+      if (isKept) this.#giveBack(pooled);
+      isKept = false;
+    };
+  }
+
   /** A session is over: the lines that only it used are closed, at once or when their calls end. */
   sessionEnded(session: object): void {
     this.everyone.sessions.delete(session);

@@ -1,5 +1,5 @@
 import type { Awaitable } from "../../async/awaitable.ts";
-import { type Clock, waitFor } from "../../async/clock.ts";
+import { waitFor } from "../../async/clock.ts";
 import { createDeferred } from "../../async/deferred.ts";
 import { Shares } from "../../async/shares.ts";
 import type { Client } from "../../client/client.ts";
@@ -7,25 +7,43 @@ import { RpcError } from "../../errors/rpc-error.ts";
 import { UpstreamError } from "../../errors/upstream-error.ts";
 import { toRelayable } from "../../mcp/revision.ts";
 import type { CallContext } from "../../tools/context.ts";
-import type { Outcome, PromptRequest, ResourceRequest, Resumption } from "../../tools/provider.ts";
+import type {
+  Outcome,
+  PromptRequest,
+  ResourceRequest,
+  Resumption,
+  ToolOutcome,
+} from "../../tools/provider.ts";
+import type { TaskState } from "../../tools/task.ts";
 import { toCallerError, toVisits } from "../bridge/caller-error.ts";
 import { isParkedState, type Parking } from "../bridge/parking.ts";
-import { unwrapState, wrapState } from "../bridge/wrapped-state.ts";
+import { isHeldState, unwrapState, wrapState } from "../bridge/wrapped-state.ts";
+import {
+  createHeldTasks,
+  type HeldTasks,
+  type HeldTasksOptions,
+  knowsTasks,
+  lacks,
+  needsTasks,
+} from "./held-task.ts";
 import type { Line } from "./line.ts";
-import type { Pool } from "./pool.ts";
 import type { PooledLine } from "./pooled-line.ts";
 
 /** A request by a client, on behalf of a caller. */
-type Work = (client: Client, context: CallContext, resumption: Resumption | undefined) => Promise<Outcome>;
+type Work = (
+  client: Client,
+  context: CallContext,
+  resumption: Resumption | undefined,
+) => Promise<ToolOutcome>;
 
-export interface RequestsOptions {
-  /** The name of the server. */
-  readonly server: string;
-  readonly clock: Clock;
-  readonly pool: Pool;
+export interface RequestsOptions extends HeldTasksOptions {
   readonly parking: Parking;
   /** Whether every caller uses the line for everyone. */
   readonly isOne: boolean;
+  /** Whether a tool that needs a task is called for callers that know none. */
+  readonly holdsTasks: () => boolean;
+  /** A call became a task on a line. Gives the task as callers know it. */
+  readonly onTask: (task: TaskState, pooled: PooledLine) => TaskState;
   /** What the caller is told of a failure on a line. */
   readonly toFailure: (error: unknown, line: Line) => unknown;
   /** Told when a request has ended. */
@@ -49,10 +67,12 @@ export class Requests {
   readonly #options: RequestsOptions;
   /** The requests underway, by caller: one must not take all of them. */
   readonly #underway = new Shares({ what: "requests underway", total: maxInFlight });
+  readonly #held: HeldTasks;
   #onIdle: (() => void) | undefined;
 
   constructor(options: RequestsOptions) {
     this.#options = options;
+    this.#held = createHeldTasks(options);
   }
 
   /** How many requests are underway. */
@@ -72,7 +92,7 @@ export class Requests {
   }
 
   /** Makes one request for a caller. Most take the short way: the line for everyone is up, and nothing can be asked on it. */
-  make(resumption: Resumption | undefined, context: CallContext, work: Work): Awaitable<Outcome> {
+  make(resumption: Resumption | undefined, context: CallContext, work: Work): Awaitable<ToolOutcome> {
     const { parking, pool, isOne } = this.#options;
     const state = resumption?.state;
     if (resumption !== undefined && isParkedState(state)) return parking.resume(state, resumption, context);
@@ -83,24 +103,29 @@ export class Requests {
     return this.#makeLater(resumption, context, work);
   }
 
+  /** Of resources and prompts there are no tasks. */
   read(request: ResourceRequest, context: CallContext): Awaitable<Outcome> {
     return this.make(request.resumption, context, async ({ resources }, served, resumption) => {
       if (resources === undefined) throw lacks(this.#options.server, "resources");
       return resources.readResource({ ...request, resumption }, served);
-    });
+    }) as Awaitable<Outcome>;
   }
 
   getPrompt(request: PromptRequest, context: CallContext): Awaitable<Outcome> {
     return this.make(request.resumption, context, async ({ prompts }, served, resumption) => {
       if (prompts === undefined) throw lacks(this.#options.server, "prompts");
       return prompts.getPrompt({ ...request, resumption }, served);
-    });
+    }) as Awaitable<Outcome>;
   }
 
-  async #makeLater(resumption: Resumption | undefined, context: CallContext, work: Work): Promise<Outcome> {
+  async #makeLater(
+    resumption: Resumption | undefined,
+    context: CallContext,
+    work: Work,
+  ): Promise<ToolOutcome> {
     const { pool, parking, server, isOne } = this.#options;
     if (isOne) await pool.everyone.line.whenUp(context.signal);
-    const invoke = async (served: CallContext): Promise<Outcome> => {
+    const invoke = async (served: CallContext): Promise<ToolOutcome> => {
       const { client, pooled, release } = await pool.lend(served, served.signal);
       let isOver = false;
       try {
@@ -125,25 +150,48 @@ export class Requests {
     return pooled?.era !== "modern";
   }
 
-  #attempt({ client, pooled, resumption, context, work }: Attempt): Promise<Outcome> {
-    const { server, toFailure } = this.#options;
+  #attempt(attempt: Attempt): Promise<ToolOutcome> {
+    const { server } = this.#options;
+    const { client, resumption, context, work } = attempt;
     const holder = context.caller ?? context.session;
     if (this.#underway.refusal(holder) !== undefined) return Promise.reject(tooBusy(server));
     const unwrapped = resumption === undefined ? undefined : unwrapState(resumption, server);
     this.#underway.add(holder);
-    return work(client, context, unwrapped).then(
+    const made =
+      unwrapped !== undefined && isHeldState(unwrapped.state)
+        ? this.#held.resume(client, context, unwrapped.state, unwrapped)
+        : work(client, context, unwrapped);
+    return made.then(
       (outcome) => {
         this.#ended(holder);
-        return outcome.kind === "complete" ? outcome : wrapState(outcome, server);
+        return outcome.kind === "complete" ? outcome : passOn(outcome, attempt, this.#options);
       },
       (error: unknown) => {
-        this.#ended(holder);
-        const { isLegacy } = toRelayable(context.capabilities, context.revision);
-        const visits = !isLegacy ? toVisits(error, context.capabilities, server) : undefined;
-        if (visits !== undefined) return visits;
-        throw toFailure(toCallerError(error, context, server), pooled.line);
+        if (!this.#options.holdsTasks() || !needsTasks(error) || knowsTasks(context)) {
+          this.#ended(holder);
+          return this.#failed(error, attempt);
+        }
+        const again: Work = (able, declaring) => work(able, declaring, unwrapped);
+        return this.#held.begin(client, context, again).then(
+          (outcome) => {
+            this.#ended(holder);
+            return outcome.kind === "complete" ? outcome : passOn(outcome, attempt, this.#options);
+          },
+          (failure: unknown) => {
+            this.#ended(holder);
+            return this.#failed(failure, attempt);
+          },
+        );
       },
     );
+  }
+
+  #failed(error: unknown, { context, pooled }: Attempt): ToolOutcome {
+    const { server, toFailure } = this.#options;
+    const { isLegacy } = toRelayable(context.capabilities, context.revision);
+    const visits = !isLegacy ? toVisits(error, context.capabilities, server) : undefined;
+    if (visits !== undefined) return visits;
+    throw toFailure(toCallerError(error, context, server), pooled.line);
   }
 
   #ended(holder: unknown): void {
@@ -153,13 +201,17 @@ export class Requests {
   }
 }
 
+/** An outcome that is not the end, as it leaves the gateway. */
+function passOn(
+  outcome: Exclude<ToolOutcome, { readonly kind: "complete" }>,
+  { pooled }: Attempt,
+  { server, onTask }: RequestsOptions,
+): ToolOutcome {
+  if (outcome.kind === "input_required") return wrapState(outcome, server);
+  return { kind: "task", task: onTask(outcome.task, pooled) };
+}
+
 function tooBusy(server: string): UpstreamError {
   const text = `${server} has ${maxInFlight} calls underway for all callers, or its share of them for this one; this one was not sent.`;
   return new UpstreamError("busy", text, { server, delivery: "not_sent" });
-}
-
-/** A server that was listed with a facet does not offer it any more. */
-export function lacks(server: string, facet: string): UpstreamError {
-  const text = `${server} no longer offers ${facet}.`;
-  return new UpstreamError("failed", text, { server, delivery: "not_sent" });
 }

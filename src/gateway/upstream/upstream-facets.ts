@@ -2,22 +2,26 @@ import { NotFoundError } from "../../errors/not-found-error.ts";
 import { RpcError, rpcCodes } from "../../errors/rpc-error.ts";
 import type { CallContext } from "../../tools/context.ts";
 import type { Provider } from "../../tools/provider.ts";
+import { lacks } from "./held-task.ts";
 import type { Lease } from "./pool.ts";
-import { lacks, type Requests, type RequestsOptions } from "./requests.ts";
+import type { Requests, RequestsOptions } from "./requests.ts";
+import type { TaskLines } from "./task-lines.ts";
 import type { UpstreamLists } from "./upstream-lists.ts";
+import type { UseTask } from "./upstream-tasks.ts";
 
 interface UpstreamFacetsOptions extends Pick<RequestsOptions, "server" | "pool" | "toFailure" | "onEnded"> {
   readonly lists: UpstreamLists;
   readonly requests: Requests;
+  readonly taskLines: TaskLines;
   /** Whether callers that cannot watch on their own line may watch on that for everyone. */
   readonly watchesForAll: boolean;
 }
 
-/** The resources, prompts and completion of a server behind the gateway. */
+/** The resources, prompts and completion of a server behind the gateway, and the way to its tasks. */
 export function createUpstreamFacets(
   options: UpstreamFacetsOptions,
-): Required<Pick<Provider, "resources" | "prompts" | "completion">> {
-  const { server, pool, lists, requests, toFailure, onEnded } = options;
+): Required<Pick<Provider, "resources" | "prompts" | "completion">> & { readonly useTask: UseTask } {
+  const { server, pool, lists, requests, toFailure, onEnded, taskLines } = options;
 
   /** Uses the line of a caller's lists. It stays lent until `release` is called, or until the use fails. */
   const lent = async <T>(
@@ -38,6 +42,20 @@ export function createUpstreamFacets(
   };
 
   return {
+    useTask: async (ref, context, use) => {
+      const kept = taskLines.find(ref);
+      if (kept?.client === undefined)
+        return lent(context, async ({ client }, release) => {
+          const used = await use(client);
+          release();
+          return used;
+        });
+      try {
+        return await use(kept.client);
+      } catch (error) {
+        throw toFailure(error, kept.line);
+      }
+    },
     resources: {
       listResources: async (context) => lists.list(context, "resources"),
       listTemplates: async (context) => lists.list(context, "templates"),

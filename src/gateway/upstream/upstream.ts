@@ -8,6 +8,8 @@ import type { CacheHints } from "../../mcp/types.ts";
 import type { CallContext } from "../../tools/context.ts";
 import type { ListPart } from "../../tools/fit/list-fault.ts";
 import type { Change, Hearer, Provider, ToolCall, ToolOutcome } from "../../tools/provider.ts";
+import type { TaskProvider } from "../../tools/task.ts";
+import { createMemoryTasks, type MemoryTasks } from "../../tools/tasks/memory-tasks.ts";
 import type { Parking } from "../bridge/parking.ts";
 import type { ServerConfig } from "../config/config.ts";
 import type { LineStatus } from "../status.ts";
@@ -21,9 +23,11 @@ import { Pool } from "./pool.ts";
 import type { PooledLine } from "./pooled-line.ts";
 import { Requests } from "./requests.ts";
 import type { StartSlots } from "./start-slots.ts";
+import { TaskLines } from "./task-lines.ts";
 import { type Hide, isDoubtful, toUpstreamError } from "./to-upstream-error.ts";
 import { createUpstreamFacets } from "./upstream-facets.ts";
 import { UpstreamLists } from "./upstream-lists.ts";
+import { createUpstreamTasks } from "./upstream-tasks.ts";
 
 /** Something about a server behind the gateway changed, on one of its lines. */
 export type UpstreamChange = { readonly pooled: PooledLine } & (
@@ -37,6 +41,8 @@ interface UpstreamOptions {
   /** Opens a way to the server: as the config says, unless a test wants another. */
   readonly connect: (options: ConnectOptions) => Promise<Client>;
   readonly parking: Parking;
+  /** The tasks that the gateway hosts for servers of 2025-11-25. */
+  readonly hosted?: MemoryTasks;
   /** Limits how many processes start at the same time. */
   readonly slots?: StartSlots | undefined;
   /** The lists of an earlier run, if they are known. */
@@ -63,18 +69,20 @@ export class Upstream implements Provider, AsyncDisposable {
   readonly resources: NonNullable<Provider["resources"]>;
   readonly prompts: NonNullable<Provider["prompts"]>;
   readonly completion: NonNullable<Provider["completion"]>;
+  readonly tasks: TaskProvider;
   readonly pool: Pool;
   readonly #options: UpstreamOptions;
   readonly #clock: Clock;
   readonly #lists: UpstreamLists;
   readonly #requests: Requests;
   readonly #habits: AskHabits;
+  readonly #taskLines: TaskLines;
   #isClosed = false;
   #stopIdle: (() => void) | undefined;
 
   constructor(options: UpstreamOptions) {
     const { config, clock = systemClock, onChange, predecessor, parking } = options;
-    const { firstListMs = 2000 } = options;
+    const { firstListMs = 2000, hosted = createMemoryTasks({ clock }) } = options;
     this.config = config;
     this.#options = options;
     this.#clock = clock;
@@ -107,15 +115,49 @@ export class Upstream implements Provider, AsyncDisposable {
       return toUpstreamError(server, error, options.hide);
     };
     const told = { toFailure, onEnded: () => this.#restLater() };
-    const requests = new Requests({ server, clock, pool, parking, isOne: audiences.isOne, ...told });
+    const taskLines = new TaskLines({ pool, clock });
+    const requests = new Requests({
+      server,
+      clock,
+      pool,
+      parking,
+      isOne: audiences.isOne,
+      isHttp: config.launch.kind === "http",
+      holdsTasks: () => this.config.tasks === "hold",
+      maxTotalMs: config.maxTotalMs,
+      onTask: (task, pooled) => {
+        const known = tasks.created(task);
+        if (config.launch.kind === "command") taskLines.created(task, pooled);
+        return known;
+      },
+      ...told,
+    });
     const watchesForAll = config.sharing === "shared";
-    const facets = createUpstreamFacets({ server, pool, lists, requests, watchesForAll, ...told });
+    const facets = createUpstreamFacets({
+      server,
+      pool,
+      lists,
+      requests,
+      watchesForAll,
+      taskLines,
+      ...told,
+    });
+    const tasks = createUpstreamTasks({
+      server,
+      clock,
+      use: facets.useTask,
+      lines: taskLines,
+      hosted,
+      toFailure: (error) => toUpstreamError(server, error, options.hide),
+    });
     this.pool = pool;
     this.#lists = lists;
     this.#requests = requests;
     this.resources = facets.resources;
     this.prompts = facets.prompts;
     this.completion = facets.completion;
+    this.tasks = tasks;
+    this.#taskLines = taskLines;
   }
 
   get name(): string {
@@ -217,6 +259,7 @@ export class Upstream implements Provider, AsyncDisposable {
   async [Symbol.asyncDispose](): Promise<void> {
     this.#isClosed = true;
     this.#stopIdle?.();
+    this.#taskLines[Symbol.dispose]();
     await this.pool[Symbol.asyncDispose]();
   }
 
@@ -226,7 +269,8 @@ export class Upstream implements Provider, AsyncDisposable {
     if (idleStopMs === undefined || this.#isClosed) return;
     this.#stopIdle?.();
     this.#stopIdle = this.#clock.timer(idleStopMs, () => {
-      if (this.inFlight === 0 && this.pool.everyone.watches.size === 0) void this.pool.everyone.line.rest();
+      const isUsed = this.inFlight > 0 || this.pool.everyone.watches.size > 0 || this.#taskLines.size > 0;
+      if (!isUsed) void this.pool.everyone.line.rest();
     });
   }
 }

@@ -81,10 +81,19 @@ export function compose(
     return namespaces.map((namespace) => qualify(namespace, name, naming)).find((each) => listed.has(each));
   };
 
-  const { resources, prompts, completion, onChange, mayHear: _, toolNamed: __, ...tools } = composition;
+  const {
+    resources,
+    prompts,
+    completion,
+    tasks,
+    onChange,
+    mayHear: _,
+    toolNamed: __,
+    ...tools
+  } = composition;
   const mayHear: Provider["mayHear"] = (change, hearer) =>
     all.every((provider) => provider.mayHear?.(change, hearer) !== false);
-  const has = (facet: "resources" | "prompts" | "completion"): boolean =>
+  const has = (facet: "resources" | "prompts" | "completion" | "tasks"): boolean =>
     all.some((provider) => provider[facet] !== undefined);
   const isWatchable = all.some((provider) => provider.resources?.watch !== undefined);
   const { watch: ___, ...unwatchable } = resources ?? {};
@@ -99,6 +108,7 @@ export function compose(
     ...(has("resources") ? { resources: isWatchable ? resources : unwatchable } : {}),
     ...(has("prompts") ? { prompts } : {}),
     ...(has("completion") ? { completion } : {}),
+    ...(has("tasks") ? { tasks } : {}),
     ...(all.some((provider) => provider.onChange !== undefined) ? { onChange } : {}),
     ...(all.some((provider) => provider.mayHear !== undefined) ? { mayHear } : {}),
   } as unknown as Composite;

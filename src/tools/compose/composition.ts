@@ -7,6 +7,7 @@ import type { ListPart } from "../fit/list-fault.ts";
 import type { Change, Hearer, Provider, ResourceProvider, Resumption } from "../provider.ts";
 import type { Catalog } from "./catalog.ts";
 import type { Owner } from "./claims.ts";
+import { composeTasks, toComposed } from "./composed-tasks.ts";
 import type { Member } from "./member.ts";
 import type { View } from "./view.ts";
 
@@ -101,7 +102,7 @@ export function createComposition(options: CompositionOptions): Provider {
   const use = <T>(
     named: Named,
     ownerIn: (view: View) => Owner | undefined,
-    work: (provider: Provider, ownName: string) => Awaitable<T> | undefined,
+    work: (provider: Provider, ownName: string, owner: Owner) => Awaitable<T> | undefined,
   ): Awaitable<T> => {
     const { part, name, context, resumption } = named;
     const lookUp = (): Owner | undefined => ownerIn(viewFor(context));
@@ -109,7 +110,7 @@ export function createComposition(options: CompositionOptions): Provider {
     const go = (owner: Owner | undefined): Awaitable<T> | undefined => {
       const member = memberOf(owner);
       if (owner === undefined || member === undefined) return undefined;
-      const done = work(member.provider, owner.ownName);
+      const done = work(member.provider, owner.ownName, owner);
       return done !== undefined && owner.ownName !== name
         ? underPublicName(done, what, owner.ownName, name)
         : done;
@@ -183,8 +184,25 @@ export function createComposition(options: CompositionOptions): Provider {
       use(
         { part: "tools", name: call.name, context, resumption: call.resumption },
         (view) => view.toolClaims.get(call.name),
-        (provider, name) => provider.callTool(name === call.name ? call : { ...call, name }, context),
+        (provider, name, { server }) => {
+          const outcome = provider.callTool(name === call.name ? call : { ...call, name }, context);
+          // Only callers that declared an extension are given tasks.
+          if (context.capabilities.extensions === undefined) return outcome;
+          return andThen(outcome, (ended) => toComposed(ended, call.name, server));
+        },
       ),
+    tasks: composeTasks({
+      owns: (server, tool, context) => viewFor(context).toolClaims.get(tool)?.server === server,
+      useTool: (tool, context, isOwner, work) =>
+        use(
+          { part: "tools", name: tool, context },
+          (view) => {
+            const owner = view.toolClaims.get(tool);
+            return owner !== undefined && isOwner(owner) ? owner : undefined;
+          },
+          work,
+        ),
+    }),
     resources,
     prompts: {
       listPrompts: async (context) => list(context, "prompts"),

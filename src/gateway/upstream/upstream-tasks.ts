@@ -1,0 +1,156 @@
+import { createHash } from "node:crypto";
+import { type Clock, sleep } from "../../async/clock.ts";
+import type { Client } from "../../client/client.ts";
+import { followTask } from "../../client/follow-task.ts";
+import { NotFoundError } from "../../errors/not-found-error.ts";
+import { UpstreamError } from "../../errors/upstream-error.ts";
+import { type CallContext, withContext } from "../../tools/context.ts";
+import { hasEnded, type TaskProvider, type TaskState } from "../../tools/task.ts";
+import type { TaskLines } from "./task-lines.ts";
+
+/** Tasks of the server, and tasks that the gateway hosts for one that knows only those of 2025-11-25. */
+const prefixes = { own: "m:", hosted: "h:" } as const;
+
+/** Longest id of a server that is passed on, sealed. */
+const maxIdLength = 1024;
+/** Most ends of tasks that are remembered. */
+const maxEnds = 16_384;
+
+/** Uses the client of a task, or of the caller's line. */
+export type UseTask = <T>(
+  ref: string,
+  context: CallContext,
+  use: (client: Client) => Promise<T>,
+) => Promise<T>;
+
+interface UpstreamTasksOptions {
+  readonly server: string;
+  readonly clock: Clock;
+  readonly use: UseTask;
+  readonly lines: TaskLines;
+  /** The tasks that the gateway hosts. */
+  readonly hosted: TaskProvider;
+  /** What a caller is told of an error of the server. */
+  readonly toFailure: (error: unknown) => unknown;
+}
+
+/** The tasks of a server behind the gateway. */
+interface UpstreamTasks extends TaskProvider {
+  /** A task that the server made of a call, as callers of the gateway know it. */
+  created(task: TaskState): TaskState;
+}
+
+/** The same for one that the gateway hosts. */
+function toHosted(task: TaskState): TaskState {
+  return { ...task, ref: prefixes.hosted + task.ref };
+}
+
+export function createUpstreamTasks(options: UpstreamTasksOptions): UpstreamTasks {
+  const { server, clock, use, lines, hosted, toFailure } = options;
+  const assertUnchanged = createEnds(server);
+  const toOwn = (task: TaskState): TaskState => {
+    const told = task.status === "failed" ? withError(task, toFailure(task.error)) : task;
+    return { ...told, ref: prefixes.own + task.ref };
+  };
+  const at = <T>(
+    ref: string,
+    context: CallContext,
+    work: (tasks: TaskProvider, ownRef: string) => T | Promise<T>,
+  ): Promise<T> | T => {
+    if (ref.startsWith(prefixes.hosted)) return work(hosted, ref.slice(prefixes.hosted.length));
+    const own = ref.slice(prefixes.own.length);
+    return use(own, context, async ({ tasks }) => {
+      if (tasks === undefined) throw new NotFoundError("task", ref);
+      return work(tasks, own);
+    });
+  };
+  const get = async (ref: string, context: CallContext): Promise<TaskState> => {
+    const task = await at(ref, context, (tasks, own) => tasks.get(own, context));
+    if (ref.startsWith(prefixes.hosted)) return toHosted(task);
+    lines.seen(task);
+    assertUnchanged(task);
+    return toOwn(task);
+  };
+  return {
+    created: (task) => {
+      if (task.ref.length > maxIdLength) {
+        const text = `${server} began a task with an id of ${task.ref.length} characters; the limit is ${maxIdLength}.`;
+        throw new UpstreamError("failed", text, { server, delivery: "outcome_unknown" });
+      }
+      return toOwn(task);
+    },
+    get,
+    update: async (ref, answers, context) =>
+      at(ref, context, (tasks, own) => tasks.update(own, answers, context)),
+    cancel: async (ref, context) => at(ref, context, (tasks, own) => tasks.cancel(own, context)),
+    watch: async (ref, context, listener) => {
+      if (ref.startsWith(prefixes.hosted)) {
+        const own = ref.slice(prefixes.hosted.length);
+        return hosted.watch?.(own, context, (task) => listener(toHosted(task))) ?? (() => {});
+      }
+      return watch(ref, context, listener);
+    },
+  };
+
+  /** Looks at a task again and again. Servers need not tell of their tasks. */
+  async function watch(
+    ref: string,
+    context: CallContext,
+    listener: (task: TaskState) => void,
+  ): Promise<() => void> {
+    const over = new AbortController();
+    const signal = AbortSignal.any([context.signal, over.signal]);
+    const own = withContext(context, { signal });
+    const first = await get(ref, own);
+    let told = toText(first);
+    void followTask(first, {
+      get: () => get(ref, own),
+      wait: (ms) => sleep(ms, clock, signal),
+      isGivenUp: () => signal.aborted,
+      answered: new Set(),
+      onState: (task) => {
+        const text = toText(task);
+        if (text !== told) listener(task);
+        told = text;
+      },
+    }).catch(() => {});
+    return () => over.abort(new DOMException("The task is not watched any more", "AbortError"));
+  }
+}
+
+/** Remembers how tasks ended. A server that says something else later is not believed. */
+function createEnds(server: string): (task: TaskState) => void {
+  const ends = new Map<string, string>();
+  return (task) => {
+    const known = ends.get(task.ref);
+    if (known === undefined && !hasEnded(task)) return;
+    const end = createHash("sha256").update(toText(task)).digest("base64url");
+    if (known !== undefined && known !== end) {
+      const text = `${server} changed a task after its end.`;
+      throw new UpstreamError("failed", text, { server, delivery: "answered" });
+    }
+    ends.set(task.ref, end);
+    const [oldest] = ends.keys();
+    if (ends.size > maxEnds && oldest !== undefined) ends.delete(oldest);
+  };
+}
+
+/** What a state says; a change of its times alone is no news. */
+function toText(task: TaskState): string {
+  const { status, message } = task;
+  switch (task.status) {
+    case "completed":
+      return JSON.stringify([status, message, task.result.text]);
+    case "failed":
+      return JSON.stringify([status, message, task.error.message, task.error.rpcCode]);
+    case "input_required":
+      return JSON.stringify([status, message, task.asks]);
+    case "working":
+    case "cancelled":
+      return JSON.stringify([status, message]);
+  }
+}
+
+function withError(task: Extract<TaskState, { status: "failed" }>, error: unknown): TaskState {
+  return { ...task, error: error as typeof task.error };
+}

@@ -1,0 +1,167 @@
+import type { Awaitable } from "../async/awaitable.ts";
+import { NotFoundError } from "../errors/not-found-error.ts";
+import { RpcError } from "../errors/rpc-error.ts";
+import { ToolError } from "../errors/tool-error.ts";
+import { joinMembers } from "../json/join.ts";
+import { RawJson } from "../json/raw.ts";
+import { failure } from "./content.ts";
+import { type CallContext, type CallEvent, nothing, withContext } from "./context.ts";
+import type { Answers, Provider, TaskRequest, ToolCall, ToolOutcome } from "./provider.ts";
+import type { TaskProvider, TaskState } from "./task.ts";
+
+/** Serves a request about a task, at the end of the chain. */
+export type ServeTask = (call: ToolCall, context: CallContext) => Awaitable<ToolOutcome>;
+
+/** Makes a request about a task through all hooks. */
+type RunTask = (call: ToolCall, context: CallContext, serve: ServeTask) => Awaitable<ToolOutcome>;
+
+const noArguments = RawJson.fromText("{}");
+const done: ToolOutcome = { kind: "complete", result: noArguments };
+
+/**
+ * The tasks of a provider with hooks around them. Each request is a call of the kind `task` under the name of its tool, and
+ * the hooks see how the task ended as they see the end of a call. Undefined where refs do not tell the tool: hooks could not
+ * judge such a task.
+ */
+export function guardTasks({ tasks }: Provider, run: RunTask): TaskProvider | undefined {
+  const toolOf = tasks?.toolOf?.bind(tasks);
+  if (tasks === undefined || toolOf === undefined) return undefined;
+
+  const make = async (
+    task: TaskRequest,
+    args: RawJson,
+    context: CallContext,
+    serve: ServeTask,
+  ): Promise<ToolOutcome> => {
+    const { ref } = task;
+    const name = toolOf(ref);
+    if (name === undefined) throw new NotFoundError("task", ref);
+    try {
+      return await run({ kind: "task", name, arguments: args, task }, context, serve);
+    } catch (error) {
+      throw error instanceof NotFoundError ? new NotFoundError("task", ref) : error;
+    }
+  };
+
+  /** A state as the hooks leave it. */
+  const show = async (
+    ref: string,
+    context: CallContext,
+    look: (context: CallContext) => Awaitable<TaskState>,
+  ): Promise<TaskState> => {
+    let seen: TaskState | undefined;
+    let message: string | undefined;
+    const emit = (event: CallEvent): Promise<void> => {
+      if (event.kind === "progress") ({ message } = event);
+      return nothing();
+    };
+    try {
+      const request: TaskRequest = { wish: "get", ref };
+      const outcome = await make(request, noArguments, withContext(context, { emit }), async (_, mapped) => {
+        seen = await look(mapped);
+        if (seen.message !== undefined) await mapped.emit({ kind: "progress", message: seen.message });
+        return toOutcome(seen);
+      });
+      if (seen === undefined) throw new TypeError("A middleware answered for a task");
+      return { ...withOutcome(seen, outcome), message };
+    } catch (error) {
+      if (seen?.status !== "failed" && seen?.status !== "completed") throw error;
+      return { ...withFailure(seen, error), message };
+    }
+  };
+
+  const watch = tasks.watch?.bind(tasks);
+  return {
+    toolOf,
+    get: (ref, context) => show(ref, context, (mapped) => tasks.get(ref, mapped)),
+    update: async (ref, answers, context) => {
+      await make({ wish: "update", ref }, joinMembers(answers), context, async (call, mapped) => {
+        await tasks.update(ref, toAnswers(call.arguments), mapped);
+        return done;
+      });
+    },
+    cancel: async (ref, context) => {
+      await make({ wish: "cancel", ref }, noArguments, context, async (_, mapped) => {
+        await tasks.cancel(ref, mapped);
+        return done;
+      });
+    },
+    ...(watch === undefined
+      ? {}
+      : {
+          watch: async (ref: string, context: CallContext, listener: (task: TaskState) => void) => {
+            // One after the other, so that an older state is never told after a newer one.
+            let last = Promise.resolve();
+            const tell = async (task: TaskState): Promise<void> => {
+              const shown = await show(ref, context, () => task).catch(() => undefined);
+              if (shown !== undefined) listener(shown);
+            };
+            return watch(ref, context, (task) => {
+              last = last.then(() => tell(task));
+            });
+          },
+        }),
+  };
+}
+
+/** The tasks of the provider that is in use when a request comes. */
+export function followTasks({ tasks }: Provider, current: () => Provider): TaskProvider | undefined {
+  if (tasks?.toolOf === undefined) return undefined;
+  const now = (): TaskProvider => {
+    const found = current().tasks;
+    if (found === undefined) throw new TypeError("The provider has no tasks");
+    return found;
+  };
+  return {
+    toolOf: (ref) => now().toolOf?.(ref),
+    get: (ref, context) => now().get(ref, context),
+    update: (ref, answers, context) => now().update(ref, answers, context),
+    cancel: (ref, context) => now().cancel(ref, context),
+    ...(tasks.watch === undefined
+      ? {}
+      : { watch: (ref, context, listener) => now().watch?.(ref, context, listener) ?? (() => {}) }),
+  };
+}
+
+/** A state as the end of a call, so that hooks need not know tasks to see results. */
+function toOutcome(task: TaskState): ToolOutcome {
+  switch (task.status) {
+    case "completed":
+      return { kind: "complete", result: task.result };
+    case "failed":
+      throw task.error;
+    case "input_required":
+      return { kind: "input_required", asks: task.asks };
+    case "working":
+    case "cancelled":
+      return { kind: "task", task };
+  }
+}
+
+function withOutcome(task: TaskState, outcome: ToolOutcome): TaskState {
+  const { ref, createdAt, updatedAt, ttlMs, pollMs } = task;
+  const facts = { ref, createdAt, updatedAt, ttlMs, pollMs };
+  switch (outcome.kind) {
+    case "complete":
+      return { ...facts, status: "completed", result: outcome.result };
+    case "input_required":
+      return { ...facts, status: "input_required", asks: outcome.asks };
+    case "task":
+      return outcome.task;
+  }
+}
+
+/** What a hook withheld is told to the model, as for a call. */
+function withFailure(task: TaskState, error: unknown): TaskState {
+  if (error instanceof ToolError)
+    return withOutcome(task, { kind: "complete", result: RawJson.fromValue(failure(error.message)) });
+  const told =
+    error instanceof RpcError ? error : new RpcError("rpc.internal", "Internal error", { cause: error });
+  const { ref, createdAt, updatedAt, ttlMs, pollMs } = task;
+  return { ref, createdAt, updatedAt, ttlMs, pollMs, status: "failed", error: told };
+}
+
+function toAnswers(args: RawJson): Answers {
+  const keys = Object.keys(args.value as object);
+  return Object.fromEntries(keys.map((key) => [key, args.at(key)])) as Answers;
+}
