@@ -11,6 +11,8 @@ import {
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, describe, expect, test } from "vitest";
+import { findExposed } from "../src/cli/config-place.ts";
+import { parseConfig } from "../src/gateway/config/parse-config.ts";
 import { root } from "./source-graph.ts";
 import { bin } from "./support/junctor-bin.ts";
 import { type CodeBlock, parseCodeBlocks, parseSessions } from "./support/markdown.ts";
@@ -41,7 +43,7 @@ describe.each(["README.md", ...runnable])("%s", (page) => {
     return next?.language === "text" ? [{ file: block.file ?? "", output: next.code }] : [];
   });
   test.concurrent.each(programs)("$file prints what the page says", async ({ file, output }) => {
-    expect(await run("node", [file])).toBe(output);
+    expect(withoutTimes(await run("node", [file]))).toBe(withoutTimes(output));
   });
 
   const sessions = blocks.flatMap((block) => (isRunnable(block) ? parseSessions(block.code) : []));
@@ -66,12 +68,28 @@ test("the server of the README has ten lines", () => {
   expect(lines.length).toBeLessThanOrEqual(10);
 });
 
-describe("every page names files that exist", () => {
-  const docs = ["docs", "docs/decisions"].flatMap((place) =>
-    readdirSync(join(root, place)).flatMap((file) => (file.endsWith(".md") ? [`${place}/${file}`] : [])),
-  );
-  const pages = ["README.md", "CONTRIBUTING.md", "SECURITY.md", ...docs, ...guides];
+const docs = ["docs", "docs/decisions"].flatMap((place) =>
+  readdirSync(join(root, place)).flatMap((file) => (file.endsWith(".md") ? [`${place}/${file}`] : [])),
+);
+const pages = ["README.md", "CONTRIBUTING.md", "SECURITY.md", ...docs, ...guides];
 
+test("no config of a page lets a server write the config", () => {
+  // Beside the config, where servers are started as well.
+  const file = join(process.cwd(), "package.json");
+  const envOf = (code: string): { readonly [name: string]: string } =>
+    Object.fromEntries(
+      Array.from(code.matchAll(/[A-Z][A-Z0-9_]+/g), ([name]) => [name, `/where/${name}/is`]),
+    );
+  const configs = pages.flatMap((page) =>
+    parseCodeBlocks(readFileSync(join(root, page), "utf8"))
+      .filter(({ language, code }) => /^jsonc?$/.test(language) && code.includes('"mcpServers"'))
+      .map(({ code }) => ({ page, config: parseConfig(code, { file, env: envOf(code) }) })),
+  );
+  expect(configs.length).toBeGreaterThan(3);
+  for (const { page, config } of configs) expect([page, ...findExposed(file, config)]).toEqual([page]);
+});
+
+describe("every page names files that exist", () => {
   test.each(pages)("%s", (page) => {
     const text = readFileSync(join(root, page), "utf8");
     const links = [...text.matchAll(/\]\((?!https?:)([^)#]+)/g)].map(([, link = ""]) =>
@@ -96,7 +114,10 @@ function withConfigName(block: CodeBlock): CodeBlock {
 
 /** How long something took is another time each time, and so is the room it takes in a table. */
 function withoutTimes(text: string): string {
-  return text.replaceAll(/ {2,}/g, "  ").replaceAll(/\b\d+(?:\.\d+)? ms\b/g, "1 ms");
+  return text
+    .replaceAll(/ {2,}/g, "  ")
+    .replaceAll(/\b\d+(?:\.\d+)? ms\b/g, "1 ms")
+    .replaceAll(/Try again in \d+ s/g, "Try again in 1 s");
 }
 
 /** The page's program that listens on the port of a URL. */

@@ -9,6 +9,8 @@ import { fixture, makeFolder, until } from "../lib/gateway.ts";
 import { type Line, type Row, type Scale, toText } from "../lib/row.ts";
 
 const callers = 20;
+/** One server may have 4,096 calls underway. */
+const servers = ["up0", "up1", "up2", "up3"];
 const keyOf = (index: number): string => `key-of-caller-number-${index}`;
 
 /** Objects and buffers that are in use, after the garbage is collected. */
@@ -21,14 +23,15 @@ function inUse(): number {
 async function run(scale: Scale): Promise<readonly Line[]> {
   const isFull = scale === "full";
   const calls = isFull ? 10_000 : 300;
-  const ttlMs = isFull ? 30_000 : 5000;
+  // Long enough to park all of them before the first is given up.
+  const ttlMs = isFull ? 120_000 : 5000;
   const log = join(makeFolder(), "events.log");
   const upstream = fork(fixture("bridge-upstream.mjs"), ["--serves", "legacy", "--http", "--log", log]);
   const [port] = (await once(upstream, "message")) as [number];
   const names = Array.from({ length: callers }, (_, index) => index);
   await using at = await startTestGateway(
     {
-      mcpServers: { up: { url: `http://127.0.0.1:${port}/mcp` } },
+      mcpServers: Object.fromEntries(servers.map((name) => [name, { url: `http://127.0.0.1:${port}/mcp` }])),
       junctor: {
         keys: Object.fromEntries(names.map((index) => [`caller-${index}`, { env: `KEY_${index}` }])),
       },
@@ -46,7 +49,11 @@ async function run(scale: Scale): Promise<readonly Line[]> {
     using socket = new RawSocket(at.listener.port);
     for (let call = 0; call < count; call++) {
       const _meta = modernMeta({ elicitation: { form: {} } });
-      const frame = modernCall("up__ask", { nonce: `c${caller}x${call}`, rounds: [["form"]] }, { _meta });
+      const frame = modernCall(
+        `${servers[call % servers.length]}__ask`,
+        { nonce: `c${caller}x${call}`, rounds: [["form"]] },
+        { _meta },
+      );
       const headers = { ...mirrored(frame), authorization: `Bearer ${keyOf(caller)}` };
       const reply = await socket.send(postOf(frame, headers)).complete;
       const message = reply.messages.at(-1);
@@ -57,12 +64,14 @@ async function run(scale: Scale): Promise<readonly Line[]> {
   await Promise.all(names.map((index) => abandon(index, calls / callers)));
   const heldBytes = inUse() - before;
   const abandoned = parked;
-  const eventsOf = (word: string): number =>
-    readFileSync(log, "utf8")
-      .split("\n")
-      .filter((line) => line.startsWith(`${word} `)).length;
-  const isOver = await until(() => eventsOf("answered") + eventsOf("cancelled") >= abandoned, ttlMs + 60_000);
-  const given = Math.max(eventsOf("answered"), eventsOf("cancelled"));
+  /** Calls whose server heard that they are given up: by an abort, or by an answer to their question. */
+  const givenUp = (): number => {
+    const lines = readFileSync(log, "utf8").split("\n");
+    const ended = lines.filter((line) => line.startsWith("answered ") || line.startsWith("cancelled "));
+    return new Set(ended.map((line) => line.split(" ")[1])).size;
+  };
+  const isOver = await until(() => givenUp() >= abandoned, ttlMs + 60_000);
+  const given = givenUp();
   upstream.kill("SIGKILL");
   return [
     {
