@@ -34,7 +34,9 @@ await build({
       isDynamicEntry && moduleIds.some(isOfCli) ? "cli/[name].js" : "chunks/[name].js",
     codeSplitting: {
       groups: [
-        { name: "library", test: (id) => !isEntry(id) && !isOfCli(id), tags: ["$initial"] },
+        // What `junctor attach` needs, and nothing else: a client waits for it.
+        { name: "front", test: (id) => isOfFront(id), priority: 3 },
+        { name: "library", test: (id) => !isEntry(id) && !isOfCli(id) && !isOfFront(id), tags: ["$initial"] },
         // Without the program itself: a command that imported it would wait for what waits for the command.
         { name: "commands", test: (id) => !isEntry(id) && (isOfCli(id) || isHelper(id)), minShareCount: 2 },
       ],
@@ -44,6 +46,11 @@ await build({
 
 function isEntry(id) {
   return entries.some((file) => id === join(source, file));
+}
+
+function isOfFront(id) {
+  const files = ["cli/attach.ts", "cli/version.ts"].map((file) => join(source, file));
+  return id.startsWith(join(source, "front", sep)) || files.includes(id);
 }
 
 function isOfCli(id) {

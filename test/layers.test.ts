@@ -42,8 +42,10 @@ const layers: Readonly<Record<string, readonly string[]>> = {
   server: [...belowTools, "schema", "tools"],
   client: [...belowTools, "schema", "tools", "skills", "audit", "auth", "transports"],
   gateway: belowGateway,
+  front: [],
+  daemon: [...belowGateway, "gateway", "front"],
   testing: [...belowGateway, "gateway"],
-  cli: [...belowGateway, "gateway", "testing"],
+  cli: [...belowGateway, "gateway", "front", "daemon", "testing"],
   "index.ts": [...belowGateway, "gateway"],
 };
 

@@ -28,6 +28,8 @@ interface FollowOptions {
   /** The address the gateway listens on. */
   readonly host: string;
   readonly log: GatewayLog;
+  /** Reads the text of the config; as this process sees it. */
+  readonly parse?: (text: string) => GatewayConfig;
 }
 
 /** The part of a config, as it is now, that waits for a person. */
@@ -40,6 +42,8 @@ export interface WaitingEdit {
 
 /** A config whose edits are taken. */
 export interface FollowedConfig extends Disposable {
+  /** Looks at the config now, and takes what may be taken. */
+  look(): Promise<void>;
   /** What waits. Throws when the config is wrong. */
   inspect(): WaitingEdit;
   /**
@@ -59,12 +63,15 @@ export function followConfig(options: FollowOptions): FollowedConfig {
     return done;
   };
   const stop = options.choice === "off" ? () => {} : watchConfig(options.file, () => void inTurn(look));
-  return { inspect, agree: (version) => inTurn(() => agree(version)), [Symbol.dispose]: stop };
+  return {
+    look: () => inTurn(look),
+    inspect,
+    agree: (version) => inTurn(() => agree(version)),
+    [Symbol.dispose]: stop,
+  };
 }
 
-interface Reload extends Pick<FollowedConfig, "inspect" | "agree"> {
-  look(): Promise<void>;
-}
+type Reload = Pick<FollowedConfig, "look" | "inspect" | "agree">;
 
 /**
  * Reads the config again and applies what may be applied. Watching tells one edit several times, and tells of files that
@@ -72,6 +79,8 @@ interface Reload extends Pick<FollowedConfig, "inspect" | "agree"> {
  */
 export function createReload(options: FollowOptions): Reload {
   const { file, config: first, isTrusted, choice, gateway, host, log } = options;
+  const { parse = (text) => parseConfigFile(file, text, process.env) } = options;
+  const readSnapshot = (): ConfigSnapshot => toSnapshot(parse(readConfigText(file)));
   let agreed = toSnapshot(first);
   let applied = JSON.stringify(agreed);
   let lastHeld = { http: first.http, log: first.log };
@@ -126,18 +135,18 @@ export function createReload(options: FollowOptions): Reload {
       lastEdit = edit;
       try {
         if (!read.ok) throw read.error;
-        await apply(toSnapshot(parseConfigFile(file, read.text, process.env)), choice === "trust");
+        await apply(toSnapshot(parse(read.text)), choice === "trust");
       } catch (error) {
         refuse(error);
       }
     },
     inspect: () => {
-      const next = readSnapshot(file);
+      const next = readSnapshot();
       return { waiting: split(next).waiting, version: versionOf(next) };
     },
     agree: async (version) => {
       try {
-        const next = readSnapshot(file);
+        const next = readSnapshot();
         if (version !== undefined && version !== versionOf(next)) return "the config was edited meanwhile";
         await apply(next, true);
         return undefined;
@@ -178,10 +187,6 @@ interface ConfigSnapshot {
 function toSnapshot(config: GatewayConfig): ConfigSnapshot {
   const lock = config.lock === undefined ? "" : stampOf(config.lock.file);
   return { config, modules: config.middleware.map(stampOf), lock };
-}
-
-function readSnapshot(file: string): ConfigSnapshot {
-  return toSnapshot(parseConfigFile(file, readConfigText(file), process.env));
 }
 
 function versionOf(snapshot: ConfigSnapshot): string {

@@ -1,3 +1,5 @@
+import { appendFileSync, mkdirSync, renameSync, statSync } from "node:fs";
+import { dirname } from "node:path";
 import { pino } from "pino";
 import type { GatewayLog } from "../gateway/log.ts";
 import { toSafeLine } from "./terminal-text.ts";
@@ -7,6 +9,37 @@ export function createLog(level: string): GatewayLog {
   const { stderr } = process;
   const write = (line: string): void => void stderr.write(stderr.isTTY ? toPretty(line) : line);
   return pino({ level, base: null, timestamp: pino.stdTimeFunctions.isoTime }, { write });
+}
+
+/** Largest log file; then it becomes `FILE.1`, and what was that is removed. */
+const maxLogBytes = 5 * 1024 * 1024;
+
+/** A log in a file that only this user may read. A full disk loses lines, and stops nothing. */
+export function createFileLog(level: string, file: string): GatewayLog {
+  mkdirSync(dirname(file), { recursive: true, mode: 0o700 });
+  let size = statSync(file, { throwIfNoEntry: false })?.size ?? 0;
+  const write = (line: string): void => {
+    try {
+      if (size > maxLogBytes) {
+        renameSync(file, `${file}.1`);
+        size = 0;
+      }
+      appendFileSync(file, line, { mode: 0o600 });
+      size += line.length;
+    } catch {
+      size = 0; // Another process may have moved it; a full disk may have room later.
+    }
+  };
+  return pino({ level, base: null, timestamp: pino.stdTimeFunctions.isoTime }, { write });
+}
+
+/** A line of a log as a person reads it; one that is no line of ours stays as it is. */
+export function toReadable(line: string): string {
+  try {
+    return toPretty(line);
+  } catch {
+    return `${toSafeLine(line)}\n`;
+  }
 }
 
 const levels: { readonly [level: number]: string } = {

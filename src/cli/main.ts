@@ -1,87 +1,10 @@
 #!/usr/bin/env node
-import { suggest } from "../options/nearest.ts";
-import {
-  type Command,
-  commonFlags,
-  describeCommand,
-  describeProgram,
-  parseCommandLine,
-  parseInfoFlag,
-  UsageError,
-} from "./command.ts";
-import { toComplaint } from "./complaint.ts";
-import { hideEnvironment } from "./hide-environment.ts";
-import { note, print } from "./print.ts";
-import { readVersion } from "./version.ts";
 
-/** Loaded when they are wanted: `junctor serve --stdio` starts in half the time without the client, and is started often. */
-const commands: { readonly [name: string]: () => Promise<Command> } = {
-  serve: async () => (await import("./serve.ts")).serve,
-  tools: async () => (await import("./tools.ts")).tools,
-  call: async () => (await import("./call.ts")).call,
-  task: async () => (await import("./task.ts")).task,
-  check: async () => (await import("./check.ts")).check,
-  reload: async () => (await import("./reload.ts")).reload,
-  trust: async () => (await import("./trust.ts")).trust,
-  audit: async () => (await import("./audit.ts")).audit,
-};
+const [, , ...words] = process.argv;
 
-async function main(args: readonly string[]): Promise<number> {
-  const [word = "help", ...rest] = args;
-  const info = parseInfoFlag(args);
-  if (info === "version") return say(`${readVersion()}\n`);
-  if (info === "help") return say(await describeFirst(args));
-  if (word === "help") return say(await describeTopic(rest[0]));
-  const command = await loadCommand(word);
-  const seen = hideEnvironment();
-  if (seen !== undefined && word === "serve")
-    await note(`junctor: warning: servers can read the variables of this process: ${seen}\n`);
-  return command.run(parseCommandLine(rest, command));
-}
-
-async function loadCommand(word: string): Promise<Command> {
-  const load = Object.hasOwn(commands, word) ? commands[word] : undefined;
-  if (load === undefined)
-    throw new UsageError(word.startsWith("-") ? unknownFlag(word) : unknownCommand(word));
-  return load();
-}
-
-/** The help of the first command that is named, wherever that is; else of the whole program. */
-function describeFirst(args: readonly string[]): Promise<string> {
-  return describeTopic(args.find((word) => Object.hasOwn(commands, word)));
-}
-
-async function describeTopic(name: string | undefined): Promise<string> {
-  if (name !== undefined && name !== "help") return describeCommand(await loadCommand(name));
-  return describeProgram(await Promise.all(Object.values(commands).map((load) => load())));
-}
-
-function unknownCommand(word: string): string {
-  const names = Object.keys(commands);
-  const hint = suggest(word, [...names, "help"], `commands: ${names.join(", ")}`);
-  return `unknown command ${JSON.stringify(word)}; ${hint}`;
-}
-
-function unknownFlag(word: string): string {
-  const flags = Object.keys(commonFlags).map((flag) => `--${flag}`);
-  const first = `a command comes first: ${Object.keys(commands).join(", ")}`;
-  return `unknown flag ${word}; ${suggest(word.replace(/=.*$/s, ""), flags, first)}`;
-}
-
-async function say(text: string): Promise<number> {
-  await print(text);
-  return 0;
-}
-
-async function complain(error: unknown): Promise<number> {
-  const { text, exitCode } = toComplaint(error);
-  await note(text);
-  return exitCode;
-}
-
-// A closed output is no reason to stop serving others.
-process.stderr.on("error", () => {});
-process.stdout.on("error", () => {});
+// A client starts `attach` for every window, and waits for it: it is tried first, and loads next to nothing. Words that it does
+// not know are for the rest of the program.
+const isServed = words[0] === "attach" && (await (await import("./attach.ts")).tryAttach(words.slice(1)));
 
 // A handler that ignores its abort signal must not keep a finished command alive.
-process.exit(await main(process.argv.slice(2)).catch(complain));
+process.exit(isServed ? 0 : await (await import("./program.ts")).runProgram(words));

@@ -20,6 +20,8 @@ interface ReloadRequest {
   readonly version?: string;
 }
 
+type Followed = Pick<FollowedConfig, "inspect" | "agree">;
+
 const maxRequestBytes = 4096;
 /** A config of 1 MiB may wait, every character of it escaped. */
 const maxAnswerBytes = 16 * 1024 * 1024;
@@ -31,7 +33,7 @@ const socketFolder = (): string => join(stateFolder(), "gateways");
 /** Lets `junctor reload` of the same user ask this gateway, until it is disposed. Warns when that is not possible. */
 export async function listenForReload(
   file: string,
-  followed: FollowedConfig,
+  followed: Followed,
   onWarning: (text: string) => void,
 ): Promise<Disposable | undefined> {
   if (process.platform === "win32") return undefined;
@@ -64,13 +66,13 @@ async function listen(server: Server, path: string): Promise<void> {
   chmodSync(path, 0o600);
 }
 
-async function answer(socket: Socket, file: string, followed: FollowedConfig): Promise<void> {
+async function answer(socket: Socket, file: string, followed: Followed): Promise<void> {
   const line = await readLine(socket);
   if (line === undefined) return void socket.end();
   socket.end(`${JSON.stringify(await answerTo(JSON.parse(line) as ReloadRequest, file, followed))}\n`);
 }
 
-async function answerTo(request: ReloadRequest, file: string, followed: FollowedConfig): Promise<object> {
+async function answerTo(request: ReloadRequest, file: string, followed: Followed): Promise<object> {
   if (request.ask === "take") return { wrong: await followed.agree(request.version ?? "") };
   const found = { pid: process.pid, file: resolve(file) };
   try {

@@ -83,6 +83,7 @@ const ofServer: Narrowing<ServerConfig> = {
   sharing: asAgreed,
   era: asWritten,
   instances: Math.min,
+  workspace: asAgreed,
   // Rules for all callers and keys go by names, and a name may contain a variable.
   prefix: asAgreed,
   startTimeoutMs: asWritten,
@@ -141,6 +142,7 @@ const ofGateway: Narrowing<GatewayConfig> = {
   ],
   // Read at the start only.
   http: asWritten,
+  daemon: asWritten,
   perCaller: asWritten,
   log: asWritten,
   firstListMs: asWritten,

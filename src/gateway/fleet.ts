@@ -9,6 +9,7 @@ import { LocalServers } from "./local-servers.ts";
 import { createFaultLog } from "./log-faults.ts";
 import { createHealthLog } from "./log-health.ts";
 import type { Words } from "./server-words.ts";
+import type { SharedUpstreams } from "./shared-upstreams.ts";
 import { UpstreamFactory, type UpstreamFactoryOptions } from "./upstream-factory.ts";
 import type { Upstream, UpstreamChange } from "./upstream/upstream.ts";
 
@@ -21,6 +22,8 @@ interface FleetOptions extends UpstreamFactoryOptions {
   readonly onChange: (change: Change) => void;
   /** Told that a server was listed, whether or not that is news. */
   readonly onListed: () => void;
+  /** Servers that other gateways of this process have, too. */
+  readonly shared?: SharedUpstreams | undefined;
 }
 
 /** How long calls of a server that was removed or changed may go on. */
@@ -62,7 +65,7 @@ export class Fleet implements AsyncDisposable {
    * known. Resolves when each of them is listed or has failed, at the latest after that time.
    */
   async have(configured: readonly ServerConfig[], naming: Naming, firstListMs: number): Promise<void> {
-    const { catalog, clock, kinds, pins } = this.#options;
+    const { catalog, clock, kinds, pins, shared } = this.#options;
     const servers = [...this.#local.missingIn(configured), ...configured];
     const remote = servers.filter(({ name }) => !this.#local.has(name));
     const before = new Map(this.#upstreams);
@@ -93,6 +96,7 @@ export class Fleet implements AsyncDisposable {
     for (const upstream of this.#upstreams.values())
       pins()?.look(upstream.name, upstream.listedFor(), instructionsOf(upstream));
     for (const upstream of [...replaced, ...gone]) {
+      if (shared?.leave(upstream, this) === false) continue;
       const retired = upstream.retire(retireMs).finally(() => this.#retiring.delete(upstream));
       this.#retiring.set(upstream, retired);
     }
@@ -113,22 +117,25 @@ export class Fleet implements AsyncDisposable {
 
   async [Symbol.asyncDispose](): Promise<void> {
     this.#local[Symbol.dispose]();
-    const all = [...this.#upstreams.values(), ...this.#retiring.keys()];
+    const { shared } = this.#options;
+    const own = [...this.#upstreams.values()].filter((upstream) => shared?.leave(upstream, this) !== false);
+    const all = [...own, ...this.#retiring.keys()];
     await Promise.all(all.map((upstream) => upstream[Symbol.asyncDispose]()));
     await Promise.all(this.#retiring.values());
     await this.#options.memory?.flush();
   }
 
   #create(config: ServerConfig, firstListMs: number): Upstream {
-    return this.#factory.create({
-      config,
-      firstListMs,
-      predecessor: this.#upstreams.get(config.name),
-      // One that was replaced has no news.
-      onChange: (upstream, change) => {
-        if (this.#upstreams.get(config.name) === upstream) this.#report(upstream, change);
-      },
-    });
+    const { shared } = this.#options;
+    const predecessor = this.#upstreams.get(config.name);
+    // One that was replaced has no news.
+    const onChange = (upstream: Upstream, change: UpstreamChange): void => {
+      if (this.#upstreams.get(config.name) === upstream) this.#report(upstream, change);
+    };
+    const create = (listen: typeof onChange): Upstream =>
+      this.#factory.create({ config, firstListMs, predecessor, onChange: listen });
+    if (shared === undefined) return create(onChange);
+    return shared.take(JSON.stringify(toRun(config)), { user: this, listen: onChange }, create);
   }
 }
 

@@ -6,6 +6,7 @@ import type { Provider } from "../tools/provider.ts";
 import type { Unnamed } from "./access.ts";
 import type { ParkingOptions } from "./bridge/parking.ts";
 import type { GatewayLog } from "./log.ts";
+import type { SharedUpstreams } from "./shared-upstreams.ts";
 
 export interface GatewayOptions {
   /** Providers of this process, by name, as if they were servers; their tools keep their names, up to 64 characters, unless the config says otherwise. */
@@ -29,6 +30,14 @@ export interface GatewayOptions {
   /** The file the config came from, for messages. */
   readonly file?: string;
   readonly clock?: Clock;
+}
+
+/** What only those who start a gateway from a parsed config can say. */
+export interface StartOptions extends GatewayOptions {
+  /** Servers are started when this resolves, such as when a port is claimed; at once without it. */
+  readonly startsWhen?: Promise<void>;
+  /** The servers, and the parked calls, of all gateways of this process that share them. */
+  readonly shared?: SharedUpstreams;
 }
 
 /** The keys of the options, to refuse those that are misspelt. */

@@ -19,7 +19,7 @@ import type { ConfigIssue, GatewayConfig } from "./config/config.ts";
 import { parseConfigValue } from "./config/parse-config.ts";
 import { Fleet } from "./fleet.ts";
 import { createFront, type FrontParts } from "./front.ts";
-import { type GatewayOptions, gatewayOptionKeys } from "./gateway-options.ts";
+import { type GatewayOptions, gatewayOptionKeys, type StartOptions } from "./gateway-options.ts";
 import { openListMemory } from "./list-memory.ts";
 import { type ListedDefinitions, readDefinitions } from "./lock/definitions.ts";
 import { createPinnedJson, openPins } from "./lock/pins.ts";
@@ -94,11 +94,6 @@ export interface RunningGateway extends Gateway {
   definitions(): readonly ListedDefinitions[];
 }
 
-interface StartOptions extends GatewayOptions {
-  /** Servers are started when this resolves, such as when a port is claimed; at once without it. */
-  readonly startsWhen?: Promise<void>;
-}
-
 /** Starts a gateway from a config that was read and checked. */
 export async function startGateway(
   first: GatewayConfig,
@@ -111,7 +106,8 @@ export async function startGateway(
   const hide = createHide(() => config.secrets);
   const log = createSafeLog(options.log ?? silentLog, hide);
   const { perCaller, maxStarts } = first;
-  const parking = new Parking({ clock, maxParkedPerCaller: perCaller.parked, ...options.parking });
+  const parked = { clock, maxParkedPerCaller: perCaller.parked, ...options.parking };
+  const parking = options.shared?.parking ?? new Parking(parked);
   const changes = createChangeSource();
   const kinds = createCallerKinds();
   const catalog = new Catalog({
@@ -140,7 +136,8 @@ export async function startGateway(
   const isExempt = (server: string): boolean => Object.hasOwn(local, server);
   let pins = openPins(first.lock, { log, toJson, isExempt });
   const memory = remembers ? openListMemory({ folder, hide: hideStrong, log, clock }) : undefined;
-  const shared = { catalog, parking, kinds, log, hide, clock, pins: () => pins };
+  const { shared: others } = options;
+  const shared = { catalog, parking, kinds, log, hide, clock, pins: () => pins, shared: others };
   const fleet = new Fleet({ ...shared, local, memory, maxStarts, onChange: changes.report, onListed });
 
   const have = (): Promise<void> => fleet.have(config.servers, toNaming(config), firstListMs);
@@ -213,7 +210,7 @@ export async function startGateway(
     await Promise.all([had, lastChain[Symbol.asyncDispose]()]);
   };
   const stop = async (): Promise<void> => {
-    await parking.close();
+    if (options.shared === undefined) await parking.close();
     await fleet[Symbol.asyncDispose]();
     await chain[Symbol.asyncDispose]();
   };

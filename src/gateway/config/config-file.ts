@@ -28,8 +28,9 @@ export function parseConfigFile(
   file: string,
   text: string,
   env: { readonly [name: string]: string | undefined },
+  workspace?: string | false,
 ): GatewayConfig {
-  return parseConfig(text, { file, env, folder: dirname(resolve(file)), ...sourceOfFiles });
+  return parseConfig(text, { file, env, folder: dirname(resolve(file)), workspace, ...sourceOfFiles });
 }
 
 /** What a config on this machine is read with. */

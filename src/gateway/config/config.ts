@@ -60,6 +60,8 @@ export interface ServerConfig {
   readonly era: "modern" | "legacy";
   /** How many processes callers are spread over where they share; 1. */
   readonly instances: number;
+  /** Whether each project has a process of its own in the daemon: as the launch looks (the default), always, or never. */
+  readonly workspace: "auto" | "each" | "shared";
   /** What its names begin with: its own name, made fit, unless said otherwise. `false`: nothing. */
   readonly prefix: string | false;
   /** How long it may take to start without a sign of progress; 30 s. */
@@ -180,6 +182,8 @@ export interface GatewayConfig {
     readonly publicUrl?: string;
   };
   readonly log: { readonly level: "trace" | "debug" | "info" | "warn" | "error" | "silent" };
+  /** `idleMs`: the daemon of `junctor attach` ends after so long without a client; 15 min. Read at its start only. */
+  readonly daemon: { readonly idleMs: number };
   /** Most that one caller may hold; read at the start only. */
   readonly perCaller: CallerLimits;
   /** How long the first list waits for servers that are still starting; 20 s. */

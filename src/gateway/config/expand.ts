@@ -8,6 +8,8 @@ export interface ConfigSource {
   readonly env: { readonly [name: string]: string | undefined };
   /** What relative paths are resolved against, and `${workspaceFolder}` stands for. */
   readonly folder?: string;
+  /** The folder of the project, where that is another than the config's; `false` when there is none. */
+  readonly workspace?: string | false | undefined;
   /** Reads the text of an `envFile`. Without it, an `envFile` is an issue. */
   readonly readText?: (file: string) => string;
   /** Says why a sandbox cannot be made here; without it, that is found out when the server starts. */
@@ -40,7 +42,7 @@ const variable = /^(?:env:)?([A-Za-z_][A-Za-z0-9_()]*)(?::-(.*))?$/s;
  * Fills in `${VAR}`, `${VAR:-default}`, `${env:VAR}` and what editors predefine; `$${` gives `${`. Goes over the text
  * once: variables inside the value of a variable are not filled in, or setting one variable could reveal all others.
  */
-export function expand(text: string, source: Pick<ConfigSource, "env" | "folder">): Expansion {
+export function expand(text: string, source: Pick<ConfigSource, "env" | "folder" | "workspace">): Expansion {
   const values: string[] = [];
   const faults: Fault[] = [];
   const fail = (fault: Fault): string => {
@@ -83,15 +85,21 @@ type Predefined = { readonly text: string } | { readonly text: undefined; readon
 /** What VS Code and Cursor know by a name of their own. */
 function predefined(
   name: string,
-  { env, folder }: Pick<ConfigSource, "env" | "folder">,
+  { env, folder, workspace = toWorkspace(folder) }: Pick<ConfigSource, "env" | "folder" | "workspace">,
 ): Predefined | undefined {
-  const known = (text: string | undefined, instead: string): Predefined =>
-    text === undefined ? { text, fault: `\${${name}} is not known here: ${instead}` } : { text };
+  const known = (text: string | false | undefined, instead: string): Predefined =>
+    text === undefined || text === false
+      ? { text: undefined, fault: `\${${name}} is not known here: ${instead}` }
+      : { text };
+  const elsewhere = (what: string): string =>
+    workspace === false
+      ? "the client was not started in the folder of a project; write --workspace FOLDER after attach"
+      : `write ${what} itself`;
   switch (name) {
     case "workspaceFolder":
-      return known(toWorkspace(folder), "write the folder itself");
+      return known(workspace, elsewhere("the folder"));
     case "workspaceFolderBasename":
-      return known(toWorkspaceName(folder), "write the name itself");
+      return known(workspace && basename(workspace), elsewhere("the name"));
     case "userHome":
       return known(env["HOME"] ?? env["USERPROFILE"], "set HOME, or write the folder itself");
     case "pathSeparator":
@@ -117,9 +125,4 @@ function explain(inside: string): string {
 function toWorkspace(folder: string | undefined): string | undefined {
   if (folder === undefined) return undefined;
   return [".vscode", ".cursor"].includes(basename(folder)) ? dirname(folder) : folder;
-}
-
-function toWorkspaceName(folder: string | undefined): string | undefined {
-  const workspace = toWorkspace(folder);
-  return workspace === undefined ? undefined : basename(workspace);
 }

@@ -27,7 +27,7 @@ import {
 type GatewaySettings = Omit<GatewayConfig, "servers" | "disabled" | "secrets" | "warnings">;
 
 const keys: readonly string[] =
-  "servers defaults separator keys profiles allow deny middleware audit limits perCaller redact http log firstListMs maxStarts remember lock".split(
+  "servers defaults separator keys profiles allow deny middleware audit limits perCaller redact http log daemon firstListMs maxStarts remember lock".split(
     " ",
   );
 const levels = ["trace", "debug", "info", "warn", "error", "silent"] as const;
@@ -64,6 +64,7 @@ export function readGatewaySettings(section: ConfigObject): GatewaySettings {
     redact: readList(section.get("redact"), '"redact": ["/sk-[a-z0-9]+/i"]', readRedaction),
     http: readHttpSettings(section.get("http")),
     log: { level: readLevel(section.get("log")) ?? "info" },
+    daemon: readDaemonSettings(section.get("daemon")),
     firstListMs:
       readNumber(section.get("firstListMs"), { min: 0, max: 600_000, example: usualFirstListMs }) ??
       usualFirstListMs,
@@ -163,6 +164,14 @@ function readCallerLimits(given: ConfigValue): CallerLimits {
     parked: read("parked"),
     unreadBytes: readNumber(object.get("unreadBytes"), { min: 1024, max: 2 ** 40, example: 67_108_864 }),
   });
+}
+
+/** How long the daemon stays without a client. */
+function readDaemonSettings(given: ConfigValue): GatewayConfig["daemon"] {
+  const usualIdleMs = 15 * 60_000;
+  const object = readObjectOrEmpty(given, `"daemon": { "idleMs": ${usualIdleMs} }`);
+  refuseUnknownKeys(object, ["idleMs"]);
+  return { idleMs: readNumber(object.get("idleMs"), timeRange(usualIdleMs)) ?? usualIdleMs };
 }
 
 function readLevel(given: ConfigValue): (typeof levels)[number] | undefined {

@@ -39,6 +39,7 @@ const settings: {
   sharing: [(given) => readChoice(given, ["shared", "perSession", "exclusive"]), "shared"],
   era: [(given) => readChoice(given, ["modern", "legacy"]), "modern"],
   instances: [(given) => readNumber(given, { min: 1, max: 64, example: 2 }), 1],
+  workspace: [(given) => readChoice(given, ["auto", "each", "shared"]), "auto"],
   prefix: [
     (given) => (given.value === false ? false : readAnyText(given, '"gh", or false for none')),
     undefined,

@@ -28,11 +28,11 @@ describe("the junctor section", () => {
   test.each([
     [
       section('{ "seperator": "_" }'),
-      "junctor.seperator: is not known here: did you mean separator? (There may be servers, defaults, separator, keys, profiles, allow, deny, middleware, audit, limits, perCaller, redact, http, log, firstListMs, maxStarts, remember, lock.)",
+      "junctor.seperator: is not known here: did you mean separator? (There may be servers, defaults, separator, keys, profiles, allow, deny, middleware, audit, limits, perCaller, redact, http, log, daemon, firstListMs, maxStarts, remember, lock.)",
     ],
     [
       section('{ "colour": 1 }'),
-      "junctor.colour: is not known here: write one of servers, defaults, separator, keys, profiles, allow, deny, middleware, audit, limits, perCaller, redact, http, log, firstListMs, maxStarts, remember, lock",
+      "junctor.colour: is not known here: write one of servers, defaults, separator, keys, profiles, allow, deny, middleware, audit, limits, perCaller, redact, http, log, daemon, firstListMs, maxStarts, remember, lock",
     ],
     [
       section('{ "tools": {} }'),
@@ -48,7 +48,7 @@ describe("the junctor section", () => {
     ],
     [
       section('{ "defaults": { "strat": "lazy" } }'),
-      "junctor.defaults.strat: is not known here: did you mean start? (There may be start, sharing, era, instances, startTimeoutMs, maxStartMs, timeoutMs, maxTotalMs, answerWithinMs, maxConnections, idleStopMs, allow, deny, audit, sandbox, tasks.)",
+      "junctor.defaults.strat: is not known here: did you mean start? (There may be start, sharing, era, instances, workspace, startTimeoutMs, maxStartMs, timeoutMs, maxTotalMs, answerWithinMs, maxConnections, idleStopMs, allow, deny, audit, sandbox, tasks.)",
     ],
     [
       section('{ "defaults": { "timeoutMs": 0 } }'),
@@ -290,11 +290,11 @@ describe("a server's settings", () => {
     [settings("[]"), 'junctor.servers.x: must be an object, not an array: write { "start": "lazy" }'],
     [
       settings('{ "strat": "lazy" }'),
-      "junctor.servers.x.strat: is not known here: did you mean start? (There may be start, sharing, era, instances, prefix, startTimeoutMs, maxStartMs, timeoutMs, maxTotalMs, answerWithinMs, maxConnections, idleStopMs, allow, deny, tools, audit, sandbox, tasks, extensions.)",
+      "junctor.servers.x.strat: is not known here: did you mean start? (There may be start, sharing, era, instances, workspace, prefix, startTimeoutMs, maxStartMs, timeoutMs, maxTotalMs, answerWithinMs, maxConnections, idleStopMs, allow, deny, tools, audit, sandbox, tasks, extensions.)",
     ],
     [
       settings('{ "command": "a" }'),
-      "junctor.servers.x.command: is not known here: write one of start, sharing, era, instances, prefix, startTimeoutMs, maxStartMs, timeoutMs, maxTotalMs, answerWithinMs, maxConnections, idleStopMs, allow, deny, tools, audit, sandbox, tasks, extensions",
+      "junctor.servers.x.command: is not known here: write one of start, sharing, era, instances, workspace, prefix, startTimeoutMs, maxStartMs, timeoutMs, maxTotalMs, answerWithinMs, maxConnections, idleStopMs, allow, deny, tools, audit, sandbox, tasks, extensions",
     ],
     [
       settings('{ "extensions": { "io.modelcontextprotocol/ui": {} } }'),

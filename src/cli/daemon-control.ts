@@ -1,0 +1,79 @@
+import { spawn } from "node:child_process";
+import { homedir } from "node:os";
+import { fileURLToPath } from "node:url";
+import type { DaemonStatus } from "../daemon/daemon.ts";
+import { askDaemon } from "../front/find-daemon.ts";
+import type { ControlRequest } from "../front/hello.ts";
+import type { RunPlace } from "../front/run-folder.ts";
+import { UsageError } from "./command.ts";
+import { toReadable } from "./log.ts";
+import { print } from "./print.ts";
+import { toSafeLine } from "./terminal-text.ts";
+import { readVersion } from "./version.ts";
+
+/** Asks the daemon of a config; undefined when none runs. */
+async function ask(place: RunPlace, control: ControlRequest): Promise<unknown> {
+  try {
+    return await askDaemon(place, { build: readVersion(), pid: process.pid, id: "", control });
+  } catch {
+    return undefined;
+  }
+}
+
+/** Tells how the daemon of a config is, with its clients and servers. */
+export async function showDaemon(place: RunPlace, config: string, isJson: boolean): Promise<number> {
+  const status = (await ask(place, "status")) as DaemonStatus | undefined;
+  if (isJson) await print(`${JSON.stringify(status ?? null)}\n`);
+  else await print(status === undefined ? `no daemon runs for ${toSafeLine(config)}\n` : describe(status));
+  return status === undefined ? 3 : 0;
+}
+
+function describe({ pid, build, config, fronts, gateways }: DaemonStatus): string {
+  const clients = fronts.map(
+    ({ client = "a client", pid: front, profile, workspace }) =>
+      `  ${[client, `process ${front}`, profile && `profile ${profile}`, workspace && `in ${workspace}`].filter(Boolean).join(", ")}`,
+  );
+  const servers = gateways.flatMap(({ workspace, servers: all }) => [
+    `Servers for clients ${workspace === undefined ? "without a project" : `in ${workspace}`}:`,
+    ...all.map(({ name, status, tools, trouble }) => {
+      const what = status === "up" ? `${tools} tools` : (trouble ?? "");
+      return `  ${name}: ${[status, what].filter(Boolean).join(", ")}`;
+    }),
+  ]);
+  const head = `The daemon of ${config} runs: process ${pid}, junctor ${build}.`;
+  const counted = clients.length === 0 ? ["No client is attached."] : ["Clients:", ...clients];
+  return [head, ...counted, ...servers].map((line) => `${toSafeLine(line)}\n`).join("");
+}
+
+/** Ends the daemon of a config when its calls are done. Its clients start the next one when they need it. */
+export async function stopDaemon(place: RunPlace): Promise<number> {
+  const stopped = (await ask(place, "stop")) as { readonly pid: number } | undefined;
+  await print(
+    stopped === undefined ? "no daemon runs\n" : `process ${stopped.pid} ends when its calls are done\n`,
+  );
+  return 0;
+}
+
+/** Has a new daemon take the place of the one that runs, which ends when its calls are done. */
+export async function restartDaemon(place: RunPlace, config: string): Promise<number> {
+  const before = (await ask(place, "probe")) as { readonly pid: number } | undefined;
+  const main = fileURLToPath(new URL("../cli/main.js", import.meta.url));
+  const words = [main, "daemon", "--take-over", "--config", config];
+  spawn(process.execPath, words, { detached: true, stdio: "ignore", cwd: homedir() }).unref();
+  for (let attempt = 0; attempt < 100; attempt++) {
+    const now = (await ask(place, "probe")) as { readonly pid: number } | undefined;
+    if (now !== undefined && now.pid !== before?.pid) {
+      await print(`process ${now.pid} serves from now on\n`);
+      return 0;
+    }
+    await new Promise((resolve) => setTimeout(resolve, 100));
+  }
+  throw new UsageError("no new daemon answered within 10 s: junctor daemon logs tells why");
+}
+
+/** Prints the last lines of a log. */
+export async function showLog(lines: readonly string[], isJson: boolean): Promise<number> {
+  const last = lines.slice(-200);
+  await print(last.map((line) => (isJson ? `${line}\n` : toReadable(line))).join(""));
+  return 0;
+}

@@ -1,0 +1,196 @@
+import { readFileSync } from "node:fs";
+import { homedir } from "node:os";
+import { join, resolve } from "node:path";
+import { systemClock } from "../async/clock.ts";
+import { createDeferred } from "../async/deferred.ts";
+import { runDaemon } from "../daemon/daemon.ts";
+import { variablesOf } from "../daemon/projects.ts";
+import { Scopes } from "../daemon/scopes.ts";
+import { askDaemon, compareBuilds } from "../front/find-daemon.ts";
+import { openRunPlace, type RunPlace, userConfig } from "../front/run-folder.ts";
+import { parseConfigFile, readConfigText } from "../gateway/config/config-file.ts";
+import type { GatewayConfig } from "../gateway/config/config.ts";
+import { startGateway } from "../gateway/gateway.ts";
+import type { GatewayLog } from "../gateway/log.ts";
+import { SharedUpstreams } from "../gateway/shared-upstreams.ts";
+import { cacheFolder, stateFolder } from "../gateway/user-files.ts";
+import { createSeal } from "../mcp/seal.ts";
+import { suggest } from "../options/nearest.ts";
+import { toChildEnv } from "../transports/child-env.ts";
+import { type Command, configFlags, UsageError } from "./command.ts";
+import { checkPlaces } from "./config-place.ts";
+import { restartDaemon, showDaemon, showLog, stopDaemon } from "./daemon-control.ts";
+import { FollowedScopes } from "./followed-scopes.ts";
+import { untilSignal } from "./interrupt.ts";
+import { createFileLog } from "./log.ts";
+import { describeError } from "./print.ts";
+import { listenForReload } from "./reload-socket.ts";
+import { readSecrets } from "./secrets.ts";
+import { readVersion } from "./version.ts";
+
+/** `junctor daemon` */
+export const daemon: Command = {
+  name: "daemon",
+  summary: "The one process behind all clients that run junctor attach: see it, stop it, or run it here.",
+  operands: "[status|logs|stop|restart]",
+  flags: {
+    ...configFlags,
+    keep: { help: "stay also while there is no client, as a service does" },
+    "take-over": { help: "take the place of a daemon that runs" },
+    json: { help: "status and logs as JSON" },
+  },
+  examples: [
+    "junctor daemon status                         its clients and servers",
+    "junctor daemon logs                           the end of its log",
+    "junctor daemon stop                           end it; a client that needs it starts the next",
+    "junctor daemon --keep                         run it here, for a service manager",
+  ],
+  run: async (parsed) => {
+    const file = resolve(parsed.valueOf("config") ?? userConfig());
+    const [act] = parsed.operands;
+    if (act !== undefined) return control(act, file, parsed.has("json"));
+    const text = readConfigText(file);
+    dropEnvironment();
+    process.chdir(homedir());
+    const place = openRunPlace(file);
+    if (!parsed.has("take-over") && (await isServed(place))) return 0;
+    const config = parseForNobody(file, text);
+    checkPlaces(file, config, parsed.has("unsafe-config"));
+    const log = createFileLog(config.log.level, logFileOf(place));
+    process.on("unhandledRejection", (reason) =>
+      log.error({ error: describeError(reason) }, "something failed unheard"),
+    );
+    const idleMs = parsed.has("keep") ? undefined : config.daemon.idleMs;
+    const isTrusted = parsed.has("unsafe-config");
+    await serveFronts({ file, text, place, log, config, idleMs, isTrusted });
+    return 0;
+  },
+};
+
+const acts = ["status", "logs", "stop", "restart"];
+
+function control(act: string, file: string, isJson: boolean): Promise<number> {
+  const place = openRunPlace(file);
+  switch (act) {
+    case "status":
+      return showDaemon(place, file, isJson);
+    case "logs":
+      return showLog(readLog(place), isJson);
+    case "stop":
+      return stopDaemon(place);
+    case "restart":
+      return restartDaemon(place, file);
+    default:
+      throw new UsageError(`daemon ${act} is not known; ${suggest(act, acts, `write ${acts.join(", ")}`)}`);
+  }
+}
+
+/** The file that the daemon of a config logs to. */
+function logFileOf({ hash }: Pick<RunPlace, "hash">): string {
+  return join(stateFolder(), "daemon", `${hash}.log`);
+}
+
+/** The last lines of a daemon's log; none when it has none. */
+function readLog(place: Pick<RunPlace, "hash">): readonly string[] {
+  try {
+    return readFileSync(logFileOf(place), "utf8").split("\n").filter(Boolean);
+  } catch {
+    return [];
+  }
+}
+
+interface ServedConfig {
+  readonly file: string;
+  readonly text: string;
+  readonly place: RunPlace;
+  readonly log: GatewayLog;
+  readonly config: GatewayConfig;
+  readonly idleMs: number | undefined;
+  readonly isTrusted: boolean;
+}
+
+async function serveFronts(served: ServedConfig): Promise<void> {
+  const { file, text, place, log, config, idleMs, isTrusted } = served;
+  const clock = systemClock;
+  const onWarning = (warning: string): void => log.warn({}, warning);
+  const seal = createSeal({ secrets: readSecrets({ env: process.env, served: file, onWarning }) });
+  const claimed = createDeferred<void>();
+  await using shared = new SharedUpstreams(clock);
+  const followed = new FollowedScopes(file, text);
+  const memoryFolder = join(cacheFolder(), "lists");
+  const scopes = new Scopes({
+    file,
+    text: () => followed.text,
+    clock,
+    idleMs: config.daemon.idleMs,
+    open: async (resolved, parse) => {
+      const startsWhen = claimed.promise;
+      const gateway = await startGateway(resolved, {
+        file,
+        unnamed: "trusted",
+        log,
+        seal,
+        startsWhen,
+        memoryFolder,
+        shared,
+      });
+      const unfollow = followed.follow({
+        file,
+        config: resolved,
+        isTrusted,
+        choice: "safe",
+        gateway,
+        host: "127.0.0.1",
+        log,
+        parse,
+      });
+      return {
+        gateway,
+        [Symbol.asyncDispose]: async () => {
+          unfollow();
+          await gateway.close();
+        },
+      };
+    },
+  });
+  using _asked = await listenForReload(file, followed, onWarning);
+  const stopped = untilSignal(() => undefined);
+  await runDaemon({
+    place,
+    file,
+    build: readVersion(),
+    scopes,
+    log,
+    clock,
+    idleMs,
+    stopped,
+    onClaimed: claimed.resolve,
+  });
+}
+
+/** Whether a daemon that is no older than this one answers at the place. */
+async function isServed(place: RunPlace): Promise<boolean> {
+  const build = readVersion();
+  try {
+    const answer = await askDaemon(place, { build, pid: process.pid, id: "", control: "probe" });
+    return compareBuilds((answer as { readonly build: string }).build, build) >= 0;
+  } catch {
+    return false;
+  }
+}
+
+/** The settings of the gateway as a whole, which depend on no client. */
+function parseForNobody(file: string, text: string): GatewayConfig {
+  const env = Object.fromEntries(variablesOf(file, text).map((name) => [name, "unknown"]));
+  return parseConfigFile(file, text, env, homedir());
+}
+
+/**
+ * Keeps what programs need to run, and nothing else: the daemon serves clients with other environments than that of the client
+ * which happened to start it.
+ */
+function dropEnvironment(): void {
+  const kept = toChildEnv(process.env, {}, process.platform);
+  for (const name of Object.keys(process.env))
+    if (!Object.hasOwn(kept, name) && name !== "JUNCTOR_SECRET") delete process.env[name];
+}

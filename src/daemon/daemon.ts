@@ -1,0 +1,231 @@
+import type { Socket } from "node:net";
+import type { Clock } from "../async/clock.ts";
+import { greetFront, type GreetedFront, type Introduction } from "../front/hello.ts";
+import type { RunPlace } from "../front/run-folder.ts";
+import type { GatewayLog } from "../gateway/log.ts";
+import type { ServerStatus } from "../gateway/status.ts";
+import type { Server } from "../mcp/server.ts";
+import { serveStream } from "../transports/stream.ts";
+import { claimSocket } from "./claim.ts";
+import type { Scope, Scopes } from "./scopes.ts";
+
+interface DaemonOptions {
+  readonly place: RunPlace;
+  /** The absolute path of the config. */
+  readonly file: string;
+  readonly build: string;
+  readonly scopes: Scopes;
+  readonly log: GatewayLog;
+  readonly clock: Clock;
+  /** It ends after so long without a front; undefined: it stays. */
+  readonly idleMs: number | undefined;
+  /** Resolves when the process is asked to stop. */
+  readonly stopped: Promise<unknown>;
+  /** Called when no other daemon has the place: servers may be started. */
+  readonly onClaimed: () => void;
+}
+
+/** What a daemon says of itself. */
+export interface DaemonStatus {
+  readonly pid: number;
+  readonly build: string;
+  readonly config: string;
+  readonly startedAt: number;
+  readonly fronts: readonly DaemonFront[];
+  readonly gateways: readonly {
+    /** Undefined for fronts without a project. */
+    readonly workspace: string | undefined;
+    readonly fronts: number;
+    readonly servers: readonly ServerStatus[];
+  }[];
+}
+
+/** One client that is attached. */
+interface DaemonFront extends Pick<Introduction, "client" | "profile" | "workspace" | "pid" | "build"> {
+  readonly since: number;
+}
+
+/** How long calls may go on when the daemon ends or gives way to another. */
+const drainMs = 30_000;
+/** How often a client that ended its requests is looked for: one that was killed looks the same. */
+const knockMs = 1000;
+/** Programs that have not proved themselves yet. */
+const maxStrangers = 64;
+
+/** Serves fronts until there is no use for it: idle for too long, replaced by another daemon, or told to stop. */
+export async function runDaemon(options: DaemonOptions): Promise<void> {
+  const { place, log, clock, scopes, idleMs } = options;
+  const startedAt = clock.date();
+  const fronts = new Map<Socket, DaemonFront>();
+  let strangers = 0;
+  let isClaimed: () => void = () => {};
+  /** Without servers, no client is served. */
+  const claimed = new Promise<void>((resolve) => {
+    isClaimed = resolve;
+  });
+  let stopIdle: (() => void) | undefined;
+  let end: (why: string, word: "drain" | "stop") => void = () => {};
+  const ended = new Promise<{ readonly why: string; readonly word: "drain" | "stop" }>((resolve) => {
+    end = (why, word) => resolve({ why, word });
+  });
+  const restLater = (): void => {
+    stopIdle?.();
+    if (idleMs !== undefined && fronts.size === 0)
+      stopIdle = clock.timer(idleMs, () => end("no client came", "stop"));
+  };
+  const leave = (socket: Socket): void => {
+    if (fronts.delete(socket)) restLater();
+  };
+  const status = async (): Promise<DaemonStatus> => ({
+    pid: process.pid,
+    build: options.build,
+    config: options.file,
+    startedAt,
+    fronts: [...fronts.values()],
+    gateways: (await scopes.all()).map(({ place: { workspace }, fronts: count, gateway }) => ({
+      workspace,
+      fronts: count,
+      servers: gateway.status(),
+    })),
+  });
+  const control = async (front: GreetedFront): Promise<void> => {
+    const { control: asked } = front.introduction;
+    front.answer(asked === "status" ? await status() : { pid: process.pid, build: options.build });
+    if (asked === "stop") end("it was told to stop", "stop");
+  };
+  const serve = async (socket: Socket): Promise<void> => {
+    const front = await greetFront(socket, { key: place.key, build: options.build }).finally(
+      () => strangers--,
+    );
+    const { introduction } = front;
+    if (introduction.control !== undefined) return control(front);
+    const { client, profile, workspace, pid, build } = introduction;
+    const facts = {
+      pid,
+      build,
+      ...(client && { client }),
+      ...(profile && { profile }),
+      ...(workspace && { workspace }),
+    };
+    socket.once("close", () => leave(socket));
+    fronts.set(socket, { ...facts, since: clock.date() });
+    stopIdle?.();
+    try {
+      await claimed;
+      await serveFront({ socket, front, scopes });
+    } finally {
+      leave(socket);
+      log.info(facts, "a client left");
+    }
+  };
+  const onSocket = (socket: Socket): void => {
+    socket.on("error", () => {}); // The front is gone.
+    if (++strangers > maxStrangers) {
+      strangers--;
+      return void socket.destroy();
+    }
+    void serve(socket)
+      .catch((error: unknown) => log.warn({ error: String(error) }, "a client could not be served"))
+      .finally(() => void socket.destroy());
+  };
+
+  const claim = await claimSocket({
+    place,
+    clock,
+    onSocket,
+    onReplaced: () => end("another daemon took its place", "drain"),
+  });
+  void claim.settled.then(() => {
+    options.onClaimed();
+    isClaimed();
+  });
+  void options.stopped.then(() => end("a signal asked for it", "stop"));
+  restLater();
+  log.info({ socket: place.socket, config: options.file, build: options.build }, "the daemon listens");
+  const { why, word } = await ended;
+  log.info({ fronts: fronts.size }, `the daemon ends: ${why}`);
+  stopIdle?.();
+  claim.release();
+  await untilLeft(fronts, word, clock);
+  await scopes[Symbol.asyncDispose]();
+  log.info({}, "the daemon has ended");
+}
+
+interface ServedFront {
+  readonly socket: Socket;
+  readonly front: GreetedFront;
+  readonly scopes: Scopes;
+}
+
+/** Serves one front until it leaves. */
+async function serveFront({ socket, front, scopes }: ServedFront): Promise<void> {
+  const { introduction } = front;
+  const env = await front.askFor(scopes.variables());
+  const refuse = (error: unknown): undefined => {
+    front.refuse(error instanceof Error ? error.message : String(error));
+  };
+  const taken = await scopes.take({ env, workspace: introduction.workspace }).catch(refuse);
+  if (taken === undefined) return;
+  try {
+    const server = serverFor(taken.scope, introduction.profile);
+    if (server === undefined)
+      return front.refuse(`the config has no profile ${JSON.stringify(introduction.profile)}`);
+    front.ready();
+    const stopKnocking = knockAfterEnd(socket);
+    const caller = callerOf(taken.scope, introduction);
+    const gone = new AbortController();
+    const unwatch = taken.scope.gateway.mounts.onGone?.((name) => {
+      if (name === introduction.profile) gone.abort();
+    });
+    const { signal } = gone;
+    await serveStream(server, socket, socket, {
+      lingerMs,
+      signal,
+      ...(caller === undefined ? {} : { caller }),
+    });
+    unwatch?.();
+    stopKnocking();
+  } finally {
+    taken.release();
+  }
+}
+
+/** Calls of a client that ended its requests have the time that their servers have. */
+const lingerMs = 60 * 60_000;
+
+function serverFor({ gateway }: Scope, profile: string | undefined): Server | undefined {
+  return profile === undefined ? gateway.server : gateway.serverAt(profile);
+}
+
+/**
+ * Each front is a caller of its own, so that processes for each session, limits and shares are its own. Where the config has keys,
+ * names are those of keys, and a front is a trusted caller without a name, as on stdio.
+ */
+function callerOf({ config }: Scope, { client = "client", id }: Introduction): string | undefined {
+  return config.keys.length > 0
+    ? undefined
+    : `${client.replaceAll(/[^\w.-]/g, "_").slice(0, 32)}-${id.slice(0, 8)}`;
+}
+
+/**
+ * A front whose client ended its input still reads the answers; one that was killed looks the same until something is written to
+ * it. Blank lines mean nothing to either.
+ */
+function knockAfterEnd(socket: Socket): () => void {
+  let timer: NodeJS.Timeout | undefined;
+  socket.once("end", () => {
+    timer = setInterval(() => {
+      if (socket.writable) socket.write("\n");
+    }, knockMs);
+  });
+  return () => clearInterval(timer);
+}
+
+/** Tells the fronts that this daemon ends, and waits until they are gone, but not for ever. */
+async function untilLeft(fronts: Map<Socket, unknown>, word: string, clock: Clock): Promise<void> {
+  for (const socket of fronts.keys()) socket.write(`{"junctor":"${word}"}\n`);
+  const until = clock.now() + drainMs;
+  while (fronts.size > 0 && clock.now() < until)
+    await new Promise<void>((resolve) => void clock.timer(20, resolve));
+  for (const socket of fronts.keys()) socket.destroy();
+}

@@ -1,0 +1,111 @@
+import { connect, type Socket } from "node:net";
+import { type DaemonFacts, greetDaemon, HelloError, type Introduction } from "./hello.ts";
+import type { RunPlace } from "./run-folder.ts";
+
+/** A daemon that was started. It may find that another was faster, and end. */
+export interface StartedDaemon {
+  /** Resolves with the exit code when it ends. */
+  readonly ended: Promise<number | null>;
+}
+
+interface FindOptions {
+  readonly place: RunPlace;
+  readonly introduction: Introduction;
+  readonly env: { readonly [name: string]: string | undefined };
+  /** Starts a daemon in a process of its own. */
+  readonly start: () => StartedDaemon;
+  /** How long a daemon that was started may take to answer; 5 s. */
+  readonly patienceMs?: number;
+}
+
+/** A daemon that is ready for MCP lines. */
+interface FoundDaemon {
+  readonly socket: Socket;
+  readonly daemon: DaemonFacts;
+}
+
+const pauseMs = 15;
+
+/**
+ * Joins the daemon, or starts one when there is none, when the one there is older than we are, or when it does not answer.
+ * Rejects with the reason when none could be had in time.
+ */
+export async function findDaemon(options: FindOptions): Promise<FoundDaemon> {
+  const { introduction, start, patienceMs = 5000 } = options;
+  const until = performance.now() + patienceMs;
+  let started: StartedDaemon | undefined;
+  let exit: number | null | undefined;
+  let last: unknown = new Error("no daemon answered");
+  const startOnce = (): void => {
+    if (started !== undefined) return;
+    started = start();
+    void started.ended.then((code) => {
+      exit = code;
+    });
+  };
+  while (performance.now() < until) {
+    try {
+      const found = await joinDaemon(options);
+      const isOlder = compareBuilds(found.daemon.build, introduction.build) < 0;
+      // One that was started for the upgrade and ended left us with the old one.
+      if (!isOlder || exit !== undefined) return found;
+      found.socket.destroy();
+      startOnce();
+    } catch (error) {
+      last = error;
+      if (error instanceof HelloError && error.reason === "refused") throw error;
+      startOnce();
+      // One that ended well found another; one that failed would fail again.
+      if (exit !== undefined && exit !== 0)
+        throw new Error(`the daemon ended with code ${exit}`, { cause: error });
+    }
+    await new Promise((resolve) => setTimeout(resolve, pauseMs));
+  }
+  throw last;
+}
+
+/** Joins the daemon at the socket. Rejects when there is none, or with a `HelloError`. */
+async function joinDaemon({
+  place,
+  introduction,
+  env,
+}: Pick<FindOptions, "place" | "introduction" | "env">): Promise<FoundDaemon> {
+  const socket = await reach(place.socket);
+  try {
+    const { daemon } = await greetDaemon(socket, { key: place.key, introduction, env });
+    return { socket, daemon };
+  } catch (error) {
+    socket.destroy();
+    throw error;
+  }
+}
+
+/** Asks the daemon at the socket about itself. Rejects when there is none. */
+export async function askDaemon(place: RunPlace, introduction: Introduction): Promise<unknown> {
+  const socket = await reach(place.socket);
+  try {
+    return (await greetDaemon(socket, { key: place.key, introduction, env: {} })).answer;
+  } finally {
+    socket.destroy();
+  }
+}
+
+async function reach(path: string): Promise<Socket> {
+  const socket = connect(path);
+  await new Promise<void>((resolve, reject) => {
+    socket.once("connect", resolve);
+    socket.once("error", reject);
+  });
+  socket.on("error", () => {}); // Its end is what matters.
+  return socket;
+}
+
+/** Negative when the first version is older. Only numbers count: `1.2.0-beta` is as old as `1.2.0`. */
+export function compareBuilds(one: string, other: string): number {
+  const [a, b] = [one, other].map((build) => (build.match(/\d+/g) ?? []).slice(0, 3).map(Number));
+  for (let index = 0; index < 3; index++) {
+    const difference = (a?.[index] ?? 0) - (b?.[index] ?? 0);
+    if (difference !== 0) return difference;
+  }
+  return 0;
+}

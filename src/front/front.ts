@@ -1,0 +1,259 @@
+import { Buffer } from "node:buffer";
+import type { Duplex, Readable, Writable } from "node:stream";
+import { announcementsFor, answersOfBatch, cancelledId, idsOfBatch, LegacyState } from "./legacy-state.ts";
+import { LineCutter } from "./line-cutter.ts";
+import { type Scanned, scanMessage } from "./message-scan.ts";
+import { type OpenRequest, FrontWay } from "./way.ts";
+
+interface PumpOptions {
+  /** The client's requests. */
+  readonly input: Readable;
+  /** What the client reads. */
+  readonly output: Writable;
+  /** Opens a way to a gateway: the daemon, or one in this process. `attempt` counts those that were lost at once. */
+  readonly open: (attempt: number) => Promise<Duplex>;
+}
+
+/** Requests that change nothing at any server, or only what is repeated anyway: they may be sent a second time. */
+const repeatable = new Set([
+  "initialize",
+  "ping",
+  "server/discover",
+  "tools/list",
+  "prompts/list",
+  "resources/list",
+  "resources/templates/list",
+  "resources/subscribe",
+  "resources/unsubscribe",
+  "logging/setLevel",
+  "subscriptions/listen",
+]);
+
+/** While no gateway takes them, so many bytes of requests are held; then the client is not read. */
+const maxHeldBytes = 4 * 1024 * 1024;
+
+/**
+ * Passes lines between a client and a gateway, and knows no more of them than their ids. When the gateway is lost, requests
+ * that were not written go to the next one; calls that were are answered with `outcome_unknown`, and are never sent again.
+ * Resolves when the client has left and everything it asked for is answered. Rejects when no gateway can be had.
+ */
+export async function runFront({ input, output, open }: PumpOptions): Promise<void> {
+  const cutter = new LineCutter();
+  const legacy = new LegacyState();
+  const ways = new Set<FrontWay>();
+  /** The way that new requests take; undefined while one is being opened. */
+  let current: FrontWay | undefined;
+  /** Lines of the client that no gateway has taken. */
+  let held: Buffer[] = [];
+  let isInputOver = false;
+  let isAttaching = false;
+  /** The daemon was stopped, and is not needed before the client asks for something. */
+  let isResting = false;
+  let ownIds = 0;
+  let end: (error?: unknown) => void = () => {};
+  const done = new Promise<void>((resolve, reject) => {
+    end = (error) => (error === undefined ? resolve() : reject(error));
+  });
+  const nextId = (): string => `"junctor-front-${++ownIds}"`;
+
+  const tell = (bytes: Buffer | string, way?: FrontWay): void => {
+    if (!output.write(bytes)) way?.stream.pause();
+  };
+  const write = (way: FrontWay, bytes: Buffer): void => {
+    if (!way.stream.write(bytes)) input.pause();
+  };
+  const send = (way: FrontWay, line: Buffer, { id, method, isBatch }: Scanned): void => {
+    if (isBatch)
+      for (const [each, name] of idsOfBatch(line)) way.note(each, { method: name, line: undefined });
+    else if (id !== undefined && method !== undefined)
+      way.note(id, { method, line: repeatable.has(method) ? line : undefined });
+    write(way, line);
+  };
+  const hold = (line: Buffer): void => {
+    held.push(line);
+    if (isResting) void attach();
+    if (held.reduce((sum, { length }) => sum + length, 0) > maxHeldBytes) input.pause();
+  };
+  /** A way that gives way to another ends when nothing is underway on it. */
+  const retire = (way: FrontWay): void => {
+    if (way.isDraining && way.underway === 0) way.stream.end();
+  };
+  const finish = (): void => {
+    // The last answers leave before the process does.
+    if (ways.size === 0) output.write("", () => end());
+  };
+
+  const answerQuestion = (id: string, line: Buffer): void => {
+    const asked = [...ways].find((way) => way.questions.delete(id));
+    // Answers to questions of a gateway that is gone have no reader.
+    if (asked === undefined) return;
+    write(asked, line);
+    retire(asked);
+  };
+  const cancel = (line: Buffer): void => {
+    const id = cancelledId(line);
+    const at = held.findIndex((each) => scanMessage(each).id === id);
+    if (at !== -1) return void held.splice(at, 1);
+    const asked = id === undefined ? current : [...ways].find((way) => way.has(id));
+    if (asked === undefined) return;
+    // A request that was cancelled needs no answer.
+    if (id !== undefined) asked.settle(id);
+    write(asked, line);
+    retire(asked);
+  };
+  const fromClient = (line: Buffer): void => {
+    const scanned = scanMessage(line);
+    const { id, method, isAnswer } = scanned;
+    if (isAnswer && id !== undefined && method === undefined) return answerQuestion(id, line);
+    if (method === "notifications/cancelled") return cancel(line);
+    legacy.note(scanned, line);
+    if (current === undefined) hold(line);
+    else send(current, line, scanned);
+  };
+  const fromGateway = (way: FrontWay, line: Buffer, { id, method, isAnswer, isBatch }: Scanned): void => {
+    if (isBatch) for (const each of answersOfBatch(line)) way.settle(each);
+    else if (isAnswer && id !== undefined) {
+      const request = way.settle(id);
+      if (request?.onAnswer !== undefined) return request.onAnswer(line);
+      // A stream of announcements that goes on at the next gateway has ended at this one.
+      if (request === undefined && way.isDraining) return;
+      if (request?.method === "initialize" && request.line !== undefined) legacy.begin(request.line, line);
+    } else if (id !== undefined && method !== undefined) way.questions.add(id);
+    tell(line, way);
+    retire(way);
+  };
+
+  /** Sends everything that waits; false when the way is lost. */
+  const begin = (way: FrontWay): boolean => {
+    if (way.isLost) return false;
+    current = way;
+    const lines = held;
+    held = [];
+    for (const line of lines) send(way, line, scanMessage(line));
+    input.resume();
+    if (isInputOver) way.stream.end();
+    return true;
+  };
+  /** Repeats the handshake of a legacy client at another gateway. False when that one is lost, too. */
+  const repeat = async (way: FrontWay): Promise<boolean> => {
+    const id = nextId();
+    const handshake = legacy.handshake(id);
+    if (handshake === undefined || way.isLost) return !way.isLost;
+    const answer = await new Promise<Buffer | undefined>((resolve) => {
+      way.note(id, { method: "initialize", line: undefined, onAnswer: resolve });
+      way.stream.write(handshake);
+    });
+    if (answer === undefined) return false;
+    legacy.learn(answer);
+    for (const [each, line] of legacy.afterHandshake(nextId)) {
+      if (each !== undefined) way.note(each, { method: "", line: undefined, onAnswer: () => {} });
+      way.stream.write(line);
+    }
+    for (const text of legacy.announcements()) tell(`${text}\n`);
+    return true;
+  };
+  const attach = async (): Promise<void> => {
+    if (isAttaching) return;
+    isAttaching = true;
+    isResting = false;
+    try {
+      for (let attempt = 0, isBegun = false; !isBegun; attempt++) {
+        const way = createWay(await open(attempt));
+        isBegun = (!legacy.isOpen || (await repeat(way))) && begin(way);
+      }
+    } catch (error) {
+      end(error);
+    } finally {
+      isAttaching = false;
+    }
+  };
+  const resend = (line: Buffer): void => {
+    held.push(line);
+    if (scanMessage(line).method !== "subscriptions/listen") return;
+    for (const text of announcementsFor(line)) tell(`${text}\n`);
+  };
+  /** The daemon ends: what is underway ends there, everything else goes to the next. */
+  const drain = (way: FrontWay, isRest: boolean): void => {
+    if (way.isDraining) return;
+    way.isDraining = true;
+    isResting = isRest && way === current;
+    // Streams of announcements go on at the next gateway.
+    const listens = way.takeOpen(({ method }) => method === "subscriptions/listen");
+    for (const [, { line }] of listens) if (line !== undefined) resend(line);
+    if (way === current) current = undefined;
+    retire(way);
+    if (!isResting && !isInputOver) void attach();
+  };
+  const giveUp = (id: string, { line, onAnswer }: OpenRequest): void => {
+    if (onAnswer !== undefined) onAnswer(undefined);
+    else if (line !== undefined) resend(line);
+    else tell(toLost(id));
+  };
+  const lose = (way: FrontWay): void => {
+    ways.delete(way);
+    if (way.isInLongLine) tell("\n");
+    for (const id of way.questions) tell(toCancelled(id));
+    const later = held;
+    held = [];
+    for (const [id, request] of way.takeOpen()) giveUp(id, request);
+    held.push(...later);
+    if (way === current) current = undefined;
+    if (isInputOver && held.length === 0) return finish();
+    if (current !== undefined) begin(current);
+    else if (!isResting) void attach();
+  };
+  const createWay = (stream: Duplex): FrontWay => {
+    const way: FrontWay = new FrontWay(stream, {
+      onLine: (line, scanned) => fromGateway(way, line, scanned),
+      onPiece: (piece) => tell(piece, way),
+      onDrain: (isRest) => drain(way, isRest),
+      onRoom: () => input.resume(),
+      onLost: () => lose(way),
+    });
+    ways.add(way);
+    return way;
+  };
+
+  const read = (chunk: Buffer): void => {
+    for (const { bytes, isLine } of cutter.push(chunk)) {
+      if (isLine) fromClient(bytes);
+      // A gateway refuses a line that is too long, and answers that itself.
+      else if (current === undefined) hold(bytes);
+      else write(current, bytes);
+    }
+  };
+  const endInput = (): void => {
+    if (isInputOver) return;
+    isInputOver = true;
+    const rest = cutter.flush();
+    if (rest !== undefined) fromClient(Buffer.concat([rest, Buffer.from("\n")]));
+    current?.stream.end();
+    if (!isAttaching && held.length === 0) finish();
+  };
+  input.on("data", read);
+  for (const event of ["end", "close", "error"]) input.once(event, endInput);
+  output.on("drain", () => ways.forEach((way) => way.stream.resume()));
+  for (const event of ["error", "close"]) output.once(event, () => end());
+  void attach();
+  try {
+    await done;
+  } finally {
+    for (const way of ways) way.stream.destroy();
+    input.destroy();
+  }
+}
+
+/** The answer to a call whose gateway was lost, as the gateway itself gives it for a server that is lost. */
+function toLost(id: string): string {
+  const message =
+    "The Junctor daemon ended before it answered; the call may have been carried out and was not sent again";
+  const data = { code: "upstream.lost", server: "junctor", delivery: "outcome_unknown" };
+  const error = JSON.stringify({ code: -32603, message, data });
+  return `{"jsonrpc":"2.0","id":${id},"error":${error}}\n`;
+}
+
+/** Takes back a question: the gateway that asked is gone. */
+function toCancelled(id: string): string {
+  const reason = "the gateway that asked is gone";
+  return `{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":${id},"reason":${JSON.stringify(reason)}}}\n`;
+}
