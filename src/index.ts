@@ -71,6 +71,14 @@ export type {
   ToolResult,
 } from "./mcp/types.ts";
 
+export type { Visibility } from "./mcp/app.ts";
+export {
+  type AppView,
+  type AppViewSpec,
+  defineView,
+  type ViewCsp,
+  type ViewPermissions,
+} from "./tools/app-view.ts";
 export { type AnswerReader, inputRequired } from "./tools/ask.ts";
 export {
   elicit,
@@ -179,6 +187,7 @@ export { connect, type ConnectOptions, type Target } from "./client/connect.ts";
 export { createEraCache, type EraCache } from "./client/era-cache.ts";
 export type { AskHandlers } from "./client/handlers.ts";
 export type { ReadOptions, Reads } from "./client/facets.ts";
+export { type Apps, modelTools, type ReadView } from "./client/apps.ts";
 export type { ClientSkills, LoadedSkill } from "./client/skills.ts";
 export type { CallPart, StreamedCall } from "./client/stream-call.ts";
 

@@ -1,7 +1,8 @@
 import type { Clock } from "../async/clock.ts";
 import type { AuditOptions } from "../audit/audit.ts";
 import type { ClosedError } from "../errors/closed-error.ts";
-import type { Extensions } from "../mcp/extension.ts";
+import { viewType } from "../mcp/app.ts";
+import { extensionIds, type Extensions } from "../mcp/extension.ts";
 import type { Revision } from "../mcp/revision.ts";
 import type { ClientCapabilities, Implementation } from "../mcp/types.ts";
 import { keys, type KeysOf } from "../options/known-keys.ts";
@@ -66,6 +67,8 @@ export interface ClientOptions {
    * `startTool` does not. False when left out.
    */
   readonly tasks?: boolean;
+  /** Declares that views of tools are shown; see `readView`. False when left out. */
+  readonly views?: boolean;
   readonly audit?: AuditOptions;
   /** Takes log messages that belong to no call. */
   readonly onLog?: (event: Extract<CallEvent, { kind: "log" }>) => void;
@@ -84,5 +87,22 @@ export interface ClientOptions {
 export const clientOptionKeys: KeysOf<ClientOptions> = {
   ...keys("clientInfo handlers relays reconnects onOpen onLost revision era eras timeoutMs maxTotalMs"),
   ...keys("connectTimeoutMs maxStartMs onListFault probeTimeoutMs validate maxRounds audit onLog"),
-  ...keys("onWarning clock signal tasks"),
+  ...keys("onWarning clock signal tasks views"),
 };
+
+/** The extensions that a client declares by its options. Tasks are for modern servers. */
+export function ownExtensions({ tasks, views }: ClientOptions, isModern: boolean): Extensions {
+  return {
+    ...(tasks === true && isModern ? { [extensionIds.tasks]: {} } : {}),
+    ...(views === true ? { [extensionIds.ui]: { mimeTypes: [viewType] } } : {}),
+  };
+}
+
+/** Extensions are declared where there are some: an empty map would say nothing. */
+export function withExtensions(
+  capabilities: ClientCapabilities,
+  extensions: Extensions | undefined,
+): ClientCapabilities {
+  const hasSome = extensions !== undefined && Object.keys(extensions).length > 0;
+  return hasSome ? { ...capabilities, extensions } : capabilities;
+}

@@ -4,25 +4,17 @@ import { createAudit } from "../audit/audit.ts";
 import type { AuthorizationError } from "../errors/authorization-error.ts";
 import type { RawJson } from "../json/raw.ts";
 import type { Notification } from "../jsonrpc/message.ts";
-import { type Extensions, extensionIds } from "../mcp/extension.ts";
 import type { LinkEvents } from "../mcp/link.ts";
 import { everythingRelayable } from "../mcp/revision.ts";
-import type {
-  ClientCapabilities,
-  Implementation,
-  Prompt,
-  Resource,
-  ResourceTemplate,
-  Tool,
-  ToolResult,
-} from "../mcp/types.ts";
+import type { Implementation, Prompt, Resource, ResourceTemplate, Tool, ToolResult } from "../mcp/types.ts";
 import { packageVersion } from "../options/version.ts";
 import type { CallContext } from "../tools/context.ts";
 import type { ListFault } from "../tools/fit/list-fault.ts";
 import type { Change, Provider, ToolCall, ToolOutcome } from "../tools/provider.ts";
+import { type Apps, createApps } from "./apps.ts";
 import { AskRouter } from "./ask-router.ts";
 import { createRecorded } from "./call-record.ts";
-import type { ClientOptions } from "./client-options.ts";
+import { type ClientOptions, ownExtensions, withExtensions } from "./client-options.ts";
 import { type Agreement, type Conversation, createConversation, toLog } from "./conversation.ts";
 import { createConversations } from "./conversations.ts";
 import { createEraCache } from "./era-cache.ts";
@@ -40,7 +32,7 @@ import { createToolCheck } from "./tool-check.ts";
 import { createWatcher } from "./watcher.ts";
 
 /** A server of any age, as a provider and for direct use. Made by `connect`; disposing it closes everything it opened. */
-export interface Client extends Provider, Reads, AsyncDisposable {
+export interface Client extends Provider, Reads, Apps, AsyncDisposable {
   /** The agreement with the server; may change when it is connected to anew. */
   agreement(): Promise<Agreement>;
   listTools(context?: CallContext): Promise<readonly Tool[]>;
@@ -99,17 +91,6 @@ export interface ClientWays {
 /** Eras found out by clients that were not told to keep them elsewhere. */
 const sharedEras = createEraCache();
 
-const ownExtensions = { [extensionIds.tasks]: {} };
-
-/** Extensions are declared where there are some: an empty map would say nothing. */
-function withExtensions(
-  capabilities: ClientCapabilities,
-  extensions: Extensions | undefined,
-): ClientCapabilities {
-  const hasSome = extensions !== undefined && Object.keys(extensions).length > 0;
-  return hasSome ? { ...capabilities, extensions } : capabilities;
-}
-
 const defaultInfo: Implementation = { name: "junctor", version: packageVersion };
 
 /** A client over whatever `ways.open` opens. Connects at once, and again when it must. */
@@ -150,7 +131,7 @@ export async function createClient(ways: ClientWays, options: ClientOptions = {}
     };
     const { link, agreement } = await negotiate(open, ways.isHttp, {
       clientInfo,
-      capabilities: withExtensions(capabilities, relays?.extensions),
+      capabilities: withExtensions(capabilities, relays?.extensions ?? ownExtensions(options, false)),
       eras,
       cacheKey: ways.cacheKey,
       revision: options.revision,
@@ -164,8 +145,7 @@ export async function createClient(ways: ClientWays, options: ClientOptions = {}
     // A modern server lists what the declared capabilities allow, and asks only the caller of a call: declare all of them.
     const isModern = agreement.mode.kind === "modern";
     const own = relays !== undefined && isModern ? everythingRelayable : capabilities;
-    const extensions = isModern && options.tasks === true ? ownExtensions : relays?.extensions;
-    const declared = withExtensions(own, extensions);
+    const declared = withExtensions(own, relays?.extensions ?? ownExtensions(options, isModern));
     const speaker = { info: clientInfo, capabilities: declared, clock };
     conversation = createConversation(link, agreement, speaker, notified);
     return conversation;
@@ -267,6 +247,12 @@ export async function createClient(ways: ClientWays, options: ClientOptions = {}
     ...facets,
     ...reads,
     skills: skills.skills,
+    ...createApps({
+      listTools: () => lists.tools.get(),
+      listResources: () => lists.resources.get(),
+      readResource: reads.readResource,
+      call,
+    }),
     agreement: async () => (await conversations.get()).agreement,
     listTools: (context) => (context === undefined ? lists.tools.get() : waitFor(lists.tools.get(), context)),
     callTool: toCallTool(call, calls.forward),

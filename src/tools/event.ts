@@ -1,4 +1,5 @@
 import type { Content, LogLevel, ToolResult } from "../mcp/types.ts";
+import type { AppView } from "./app-view.ts";
 import type { AnswerReader } from "./ask.ts";
 import { type FailedResult, type StructuredResult, text } from "./content.ts";
 import type { CallContext, CallEvent } from "./context.ts";
@@ -164,6 +165,8 @@ export interface ToolContext extends CallContext {
   readonly answers: AnswerReader;
   /** What the last round put into `inputRequired(asks, state)`. */
   readonly state: unknown;
+  /** Whether the caller shows views. A tool with a view that is not shown should say in text what the view would show. */
+  canShow(view?: AppView): boolean;
   /** Tells the caller how far the work is. */
   progress(progress: number, total?: number, message?: string): Promise<void>;
   /** Writes to the caller's log, if they asked for one. */

@@ -156,6 +156,7 @@ test("a facet that was not given is not there", () => {
       "onChange",
       "register",
       "registerJob",
+      "resources",
       "tasks",
       "toolNamed",
       "unregister",
@@ -164,6 +165,7 @@ test("a facet that was not given is not there", () => {
   const prompts = createPromptRegistry();
   expect(createRegistry({ prompts }).prompts).toBe(prompts);
   expect(createRegistry().tasks).toBeUndefined();
+  expect(createRegistry().resources).toBeUndefined();
 });
 
 describe("the arguments a handler gets", () => {

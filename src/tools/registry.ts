@@ -4,10 +4,12 @@ import { RpcError } from "../errors/rpc-error.ts";
 import { ToolError } from "../errors/tool-error.ts";
 import { RawJson } from "../json/raw.ts";
 import { parseText } from "../json/value.ts";
+import { canShowViews } from "../mcp/app.ts";
 import type { CacheHints, Content, LogLevel, Tool, ToolResult } from "../mcp/types.ts";
 import { assertKnownKeys, keys, type KeysOf } from "../options/known-keys.ts";
 import { describeIssues } from "../schema/issue.ts";
 import type { InferredOutput, SchemaSource } from "../schema/schema.ts";
+import { createViewFiles } from "./app-view.ts";
 import { isInputRequired, noAnswers, readAnswers } from "./ask.ts";
 import { type NamedEntries, createNamedEntries } from "./catalog.ts";
 import { failure } from "./content.ts";
@@ -19,11 +21,12 @@ import {
   type ToolHandler,
   drainEvents,
 } from "./event.ts";
+import { followResources } from "./joined-resources.ts";
 import type { PromptRegistry } from "./prompts.ts";
 import type { Change, CompletionProvider, Provider, ToolCall, ToolOutcome } from "./provider.ts";
 import type { ResourceRegistry } from "./resources.ts";
 import { checkOutput, toToolResult } from "./result.ts";
-import { type SkillSource, withSkillFiles } from "./skills.ts";
+import type { SkillSource } from "./skills.ts";
 import type { AnyJob, Job } from "./tasks/jobs.ts";
 import type { MemoryTasks } from "./tasks/memory-tasks.ts";
 import { type TaskHandler, toTaskContext } from "./tasks/task-call.ts";
@@ -126,8 +129,12 @@ export interface Registry extends Provider {
 export function createRegistry(options: RegistryOptions = {}): Registry {
   assertKnownKeys("createRegistry", options, registryOptionKeys);
   const { prompts, completion, cacheHints, skills, onError = writeError } = options;
-  const resources =
-    skills === undefined ? options.resources : withSkillFiles(skills.resources, options.resources);
+  const views = createViewFiles();
+  const resources = followResources(() => [
+    views.size === 0 ? undefined : views,
+    skills?.resources,
+    options.resources,
+  ]);
   const catalog: NamedEntries<ToolEntry, Tool> = createNamedEntries(
     "The tool",
     { kind: "tools" },
@@ -172,6 +179,7 @@ export function createRegistry(options: RegistryOptions = {}): Registry {
     });
 
   const add = (name: string, entry: ToolEntry): void => {
+    if (entry.view !== undefined) views.add(entry.view);
     catalog.add(name, entry);
     if (entry.mode !== undefined) taskTools.offer();
   };
@@ -190,14 +198,16 @@ export function createRegistry(options: RegistryOptions = {}): Registry {
       return rescued(call, context, () => run(entry, call, context));
     },
     onChange: (listener: (change: Change) => void) => {
-      const sources = [catalog, options.resources, prompts, skills];
+      const sources = [catalog, options.resources, prompts, skills, views];
       const stops = sources.map((source) => source?.onChange?.(listener));
       return () => stops.forEach((stop) => stop?.());
     },
     get tasks() {
       return taskTools.facet();
     },
-    ...(resources === undefined ? {} : { resources }),
+    get resources() {
+      return resources();
+    },
     ...(prompts === undefined ? {} : { prompts }),
     ...(completion === undefined ? {} : { completion }),
     ...(skills === undefined ? {} : { skills }),
@@ -210,6 +220,7 @@ export function toToolContext({ resumption }: ToolCall, context: CallContext): T
   return withContext(context, {
     answers: resumption === undefined ? noAnswers : readAnswers(resumption),
     state: resumption?.state,
+    canShow: () => canShowViews(context.capabilities),
     progress: (progress: number, total?: number, message?: string) =>
       context.emit({
         kind: "progress",

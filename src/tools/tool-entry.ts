@@ -1,6 +1,7 @@
 import type { Awaitable } from "../async/awaitable.ts";
 import type { Tool, ToolResult } from "../mcp/types.ts";
 import { type Schema, type SchemaSource, toObjectRoot, toSchema } from "../schema/schema.ts";
+import type { AppView } from "./app-view.ts";
 import type { HandlerResult, ToolHandler } from "./event.ts";
 import { checkOutput, toToolResult } from "./result.ts";
 import type { AnyJob } from "./tasks/jobs.ts";
@@ -13,6 +14,7 @@ export interface ToolEntry {
   readonly input: Schema;
   readonly output: Schema | undefined;
   readonly handler: ToolHandler<never>;
+  readonly view: AppView | undefined;
   /** Missing for a tool that is never a task. */
   readonly mode: TaskMode | undefined;
 }
@@ -31,7 +33,8 @@ export function toEntry(
   handler: ToolHandler<never>,
 ): ToolEntry {
   assertToolSpec(name, spec, handler);
-  const { input: inputSource = noInput, output: outputSource, task, askFirst, ...shown } = spec;
+  const { input: inputSource = noInput, output: outputSource, task, askFirst, ...others } = spec;
+  const { view, visibility, _meta, ...shown } = others;
   const what = `Tool ${JSON.stringify(name)}`;
   const given = toSchema(inputSource, { limits: trusted, what: `${what}: input` });
   const input = toObjectRoot(given, `${what}: input`);
@@ -42,11 +45,30 @@ export function toEntry(
   const tool: Tool = {
     name,
     ...shown,
+    ...toMeta({ view, visibility, _meta }),
     inputSchema: input.json,
     ...(output === undefined ? {} : { outputSchema: output.json }),
   };
   const mode = task === undefined ? undefined : { task, ...(askFirst === undefined ? {} : { askFirst }) };
-  return { tool: Object.freeze(tool), input, output, handler, mode };
+  return { tool: Object.freeze(tool), input, output, handler, view, mode };
+}
+
+/** The view in both forms: hosts know one or the other. */
+function toMeta({
+  view,
+  visibility,
+  _meta,
+}: { readonly [Key in "view" | "visibility" | "_meta"]: ToolSpec<SchemaSource>[Key] | undefined }): Pick<
+  Tool,
+  "_meta"
+> {
+  if (view === undefined && visibility === undefined) return _meta === undefined ? {} : { _meta };
+  const resourceUri = view?.resource.uri;
+  const ui = {
+    ...(resourceUri === undefined ? {} : { resourceUri }),
+    ...(visibility === undefined ? {} : { visibility }),
+  };
+  return { _meta: { ..._meta, ui, ...(resourceUri === undefined ? {} : { "ui/resourceUri": resourceUri }) } };
 }
 
 /** The same for a tool that starts a job. */

@@ -1,9 +1,11 @@
 import type { StandardSchemaV1 } from "@standard-schema/spec";
 import type { Awaitable } from "../async/awaitable.ts";
+import type { Visibility } from "../mcp/app.ts";
 import type { Icon, Meta, ToolAnnotations, ToolResult } from "../mcp/types.ts";
 import { assertKnownKeys, keys, type KeysOf } from "../options/known-keys.ts";
 import { describeValue } from "../schema/issue.ts";
 import type { InferredInput, SchemaSource } from "../schema/schema.ts";
+import type { AppView } from "./app-view.ts";
 import type { EventStream, HandlerResult, OutputResult, StructuredValue, ToolContext } from "./event.ts";
 import type { InputRequired } from "./provider.ts";
 
@@ -17,6 +19,10 @@ export interface ToolSpec<Input extends SchemaSource, Output extends SchemaSourc
   readonly output?: Output;
   readonly annotations?: ToolAnnotations;
   readonly icons?: readonly Icon[];
+  /** A page that hosts show beside the result; see `defineView`. */
+  readonly view?: AppView;
+  /** Who may use the tool: the model, views of this server, or both, which is the default. */
+  readonly visibility?: readonly Visibility[];
   readonly _meta?: Meta;
 }
 
@@ -139,7 +145,7 @@ type PropertyOf<Source> = Source extends { readonly properties: infer Properties
   : never;
 
 const specKeys: KeysOf<ToolSpec<SchemaSource> & TaskSpec<never>> = keys(
-  "title description input output annotations icons _meta task askFirst",
+  "title description input output annotations icons view visibility _meta task askFirst",
 );
 
 /** What other libraries call them. */
@@ -170,6 +176,15 @@ export function assertToolSpec(name: string, spec: unknown, handler: unknown): v
   const { task } = spec as Partial<TaskSpec<never>>;
   if (task !== undefined && task !== "optional" && task !== "required")
     throw new TypeError(`${what}: task must be "optional" or "required", but is ${describeValue(task)}`);
+  const { view, visibility } = spec as Partial<ToolSpec<SchemaSource>>;
+  if (view !== undefined && typeof view?.resource?.uri !== "string")
+    throw new TypeError(`${what}: view must be made by defineView({ uri, html })`);
+  const isVisible =
+    visibility === undefined ||
+    (Array.isArray(visibility) &&
+      visibility.length > 0 &&
+      visibility.every((who) => who === "model" || who === "app"));
+  if (!isVisible) throw new TypeError(`${what}: visibility must be ["model"], ["app"] or ["model", "app"]`);
   assertHandler(what, handler);
 }
 

@@ -92,6 +92,7 @@ export function toTaskContext(context: ToolContext, run: TaskRun | undefined): T
     answers: context.answers,
     state: context.state,
     progress: context.progress,
+    canShow: context.canShow,
     log: context.log,
     status: async (text: string) => {
       if (run === undefined) await context.emit({ kind: "progress", message: text });
