@@ -128,8 +128,8 @@ async function runAll(suite: Suite, url: string, through?: Through): Promise<voi
       // The server of the official SDK has no tasks, and a legacy one of ours has none either.
       const hasTasks = through === undefined || (through.kit === "junctor" && through.serves !== "legacy");
       const tasks = revision === "2026-07-28" && side === "server" && hasTasks ? taskScenarios : [];
-      // A gateway does not relay skills yet.
-      const skills = through === undefined ? skillScenarios[side] : [];
+      // The official SDK has no skills.
+      const skills = through?.kit === "sdk-v2" ? [] : skillScenarios[side];
       const also = [...alsoRequired[revision][side].filter(isExpressible), ...tasks, ...skills].filter(
         isWanted,
       );

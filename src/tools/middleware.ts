@@ -87,10 +87,9 @@ export function withMiddleware(
       if (!isVisible) throw new NotFoundError(thingOf(call), call.name);
     });
 
-  /** The call under the name the list has for it: filters judge by the list. */
+  /** The call under the name the list has for it: middlewares judge, count and record by that. */
   const resolve = (call: ToolCall, context: CallContext): Awaitable<ToolCall> => {
-    const isTool = hasFilters && call.kind === undefined;
-    const listed = isTool ? settled(provider.listedName?.(call.name, context)) : undefined;
+    const listed = call.kind === undefined ? settled(provider.listedName?.(call.name, context)) : undefined;
     return andThen(listed, (name) => (name === undefined ? call : { ...call, name }));
   };
 

@@ -166,9 +166,12 @@ export interface Provider {
   callTool(call: ToolCall, context: CallContext): Awaitable<ToolOutcome>;
   /** One tool of the list, for those who need no more than that; else it is looked for in the list. */
   toolNamed?(name: string, context: CallContext): Awaitable<Tool | undefined>;
-  /** The name in the list for one that is not there but can be called, where a dialect allows such names. */
+  /**
+   * The name in the list for one that is not there but can be called: where a dialect allows such names, and for views, which know
+   * the tools of their server by its own names. Asked before any middleware.
+   */
   listedName?(name: string, context: CallContext): Awaitable<string | undefined>;
-  readonly resources?: ResourceProvider;
+  readonly resources?: ResourceProvider | undefined;
   readonly prompts?: PromptProvider;
   readonly completion?: CompletionProvider;
   readonly tasks?: TaskProvider | undefined;

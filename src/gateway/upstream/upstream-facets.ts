@@ -1,5 +1,7 @@
+import { timedOut, waitFor } from "../../async/clock.ts";
 import { NotFoundError } from "../../errors/not-found-error.ts";
 import { RpcError, rpcCodes } from "../../errors/rpc-error.ts";
+import type { Skill } from "../../mcp/skill.ts";
 import type { CallContext } from "../../tools/context.ts";
 import type { Provider } from "../../tools/provider.ts";
 import { lacks } from "./held-task.ts";
@@ -9,7 +11,10 @@ import type { TaskLines } from "./task-lines.ts";
 import type { UpstreamLists } from "./upstream-lists.ts";
 import type { UseTask } from "./upstream-tasks.ts";
 
-interface UpstreamFacetsOptions extends Pick<RequestsOptions, "server" | "pool" | "toFailure" | "onEnded"> {
+interface UpstreamFacetsOptions extends Pick<
+  RequestsOptions,
+  "server" | "clock" | "pool" | "toFailure" | "onEnded"
+> {
   readonly lists: UpstreamLists;
   readonly requests: Requests;
   readonly taskLines: TaskLines;
@@ -17,11 +22,11 @@ interface UpstreamFacetsOptions extends Pick<RequestsOptions, "server" | "pool" 
   readonly watchesForAll: boolean;
 }
 
-/** The resources, prompts and completion of a server behind the gateway, and the way to its tasks. */
-export function createUpstreamFacets(
-  options: UpstreamFacetsOptions,
-): Required<Pick<Provider, "resources" | "prompts" | "completion">> & { readonly useTask: UseTask } {
-  const { server, pool, lists, requests, toFailure, onEnded, taskLines } = options;
+/** The resources, prompts, completion and skills of a server behind the gateway, and the way to its tasks. */
+export function createUpstreamFacets(options: UpstreamFacetsOptions): {
+  readonly [Facet in "resources" | "prompts" | "completion" | "skills"]: NonNullable<Provider[Facet]>;
+} & { readonly useTask: UseTask } {
+  const { server, clock, pool, lists, requests, toFailure, onEnded, taskLines } = options;
 
   /** Uses the line of a caller's lists. It stays lent until `release` is called, or until the use fails. */
   const lent = async <T>(
@@ -41,6 +46,21 @@ export function createUpstreamFacets(
     }
   };
 
+  /** One request for skills, on the line of the caller's lists. */
+  const ask = <T>(context: CallContext, work: (lease: Lease) => Promise<T>): Promise<T> =>
+    lent(context, async (lease, release) => {
+      const answer = await work(lease);
+      release();
+      return answer;
+    });
+  /** Of the line for everyone: those of another line are for its callers alone. */
+  let lastSkills: readonly Skill[] = [];
+  const list = async ({ client, pooled }: Lease, context: CallContext): Promise<readonly Skill[]> => {
+    const listed = await client.skills.listSkills(context);
+    if (pooled === pool.everyone) lastSkills = listed;
+    return listed;
+  };
+
   return {
     useTask: async (ref, context, use) => {
       const kept = taskLines.find(ref);
@@ -55,6 +75,19 @@ export function createUpstreamFacets(
       } catch (error) {
         throw toFailure(error, kept.line);
       }
+    },
+    skills: {
+      // A server that is not up has the skills that it listed last: nothing is started to find out.
+      listSkills: async (context) => {
+        if (pool.everyone.client === undefined) return lastSkills;
+        const listed = ask(context, (lease) => list(lease, context)).catch(() => undefined);
+        const found = await waitFor(listed, { ms: maxSkillListMs, clock });
+        context.signal.throwIfAborted();
+        return found === undefined || found === timedOut ? lastSkills : found;
+      },
+      getSkill: (uri, context) => ask(context, ({ client }) => client.skills.getSkill(uri, context)),
+      readDirectory: (uri, context) =>
+        ask(context, ({ client }) => client.skills.readDirectory(uri, context)),
     },
     resources: {
       listResources: async (context) => lists.list(context, "resources"),
@@ -85,6 +118,9 @@ export function createUpstreamFacets(
     },
   };
 }
+
+/** How long the skills of one server are waited for: a list is of all servers. */
+const maxSkillListMs = 5000;
 
 async function watchOn(
   { client, pooled }: Lease,

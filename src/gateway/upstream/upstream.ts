@@ -70,6 +70,7 @@ export class Upstream implements Provider, AsyncDisposable {
   readonly prompts: NonNullable<Provider["prompts"]>;
   readonly completion: NonNullable<Provider["completion"]>;
   readonly tasks: TaskProvider;
+  readonly skills: NonNullable<Provider["skills"]>;
   readonly pool: Pool;
   readonly #options: UpstreamOptions;
   readonly #clock: Clock;
@@ -135,6 +136,7 @@ export class Upstream implements Provider, AsyncDisposable {
     const watchesForAll = config.sharing === "shared";
     const facets = createUpstreamFacets({
       server,
+      clock,
       pool,
       lists,
       requests,
@@ -158,6 +160,7 @@ export class Upstream implements Provider, AsyncDisposable {
     this.completion = facets.completion;
     this.tasks = tasks;
     this.#taskLines = taskLines;
+    this.skills = facets.skills;
   }
 
   get name(): string {

@@ -1,10 +1,20 @@
+import { canShowViews } from "../../mcp/app.ts";
 import { newestModernRevision } from "../../mcp/revision.ts";
 import type { Tool } from "../../mcp/types.ts";
 import { withMembers } from "../definition.ts";
 import type { ListPart } from "../fit/list-fault.ts";
 import type { Hearer } from "../provider.ts";
-import { type Claim, type Collision, merge, type Merged, type ReservedFor } from "./claims.ts";
+import {
+  type Claim,
+  type Collision,
+  createReport,
+  merge,
+  type Merged,
+  type ReservedFor,
+  type UriNames,
+} from "./claims.ts";
 import type { MemberLists, Member } from "./member.ts";
+import { isSame, toAppMeta, UriNaming } from "./uri-names.ts";
 import { createView, type Policy, type Snapshot, type View } from "./view.ts";
 
 interface CatalogOptions {
@@ -20,6 +30,8 @@ interface CatalogOptions {
 interface Current {
   readonly snapshot: Snapshot;
   readonly views: Map<Policy, View>;
+  /** Of callers that show views. They see tools that are for views alone. */
+  readonly viewsOfHosts: Map<Policy, View>;
 }
 
 /** Kinds of callers that are kept; beyond that the oldest edition is made anew when it is needed. */
@@ -52,11 +64,13 @@ class Edition {
     ListPart,
     { readonly parts: readonly unknown[]; readonly merged: Merged<unknown> }
   >();
+  readonly #uris: UriNaming;
   #current: Current | undefined;
 
   constructor(basis: Basis, ...general: readonly Edition[]) {
     this.#basis = basis;
     this.#general = general;
+    this.#uris = new UriNaming(...general.map((edition) => edition.#uris));
   }
 
   /** The catalog for a caller of this kind now, made from the lists of all members if something changed. */
@@ -67,7 +81,7 @@ class Edition {
     const { members, report } = this.#basis;
     const snapshot = this.#make(members.map((member) => ({ member, lists: member.listsFor(caller) })));
     report(snapshot.collisions);
-    return (this.#current = { snapshot, views: new Map() });
+    return (this.#current = { snapshot, views: new Map(), viewsOfHosts: new Map() });
   }
 
   /** Something changed. */
@@ -76,19 +90,30 @@ class Edition {
   }
 
   #make(sources: readonly Source[]): Snapshot {
+    const listed = sources.map(({ member: { name: server }, lists: { tools, resources } }) => ({
+      server,
+      tools,
+      resources,
+    }));
+    const { names: uris, collisions } = this.#uris.name(listed, this.#basis.areSettled);
     const merged = <Part extends ListPart>(
       part: Part,
       claimsOf: (member: Member, list: MemberLists[Part]) => readonly Claim<MemberLists[Part][number]>[],
-    ): Merged<MemberLists[Part][number]> => this.#merge(part, sources, claimsOf);
-    const tools = merged("tools", toolClaims);
+    ): Merged<MemberLists[Part][number]> => this.#merge(part, sources, uris, claimsOf);
+    const tools = merged("tools", (member, list) => toolClaims(member, list, uris.get(member.name)));
     const prompts = merged("prompts", ({ name: server, names }, list) =>
       list.map((item) => {
         const key = names.prompt(item.name);
-        return { key, item: rename(item, key), server, ownName: item.name };
+        const renamed = item.name === key ? item : withMembers(item, { name: key });
+        return { key, item: renamed, server, ownName: item.name, uris: toDiffering(uris.get(server)) };
       }),
     );
     const resources = merged("resources", ({ name: server }, list) =>
-      list.map((item) => ({ key: item.uri, item, server, ownName: item.uri })),
+      list.map((item) => {
+        const key = uris.get(server)?.toPublic(item.uri) ?? item.uri;
+        const renamed = item.uri === key ? item : withMembers(item, { uri: key });
+        return { key, item: renamed, server, ownName: item.uri, uris: toDiffering(uris.get(server)) };
+      }),
     );
     const templates = merged("templates", ({ name: server }, list) =>
       list.map((item) => ({ key: item.uriTemplate, item, server, ownName: item.uriTemplate })),
@@ -98,20 +123,22 @@ class Edition {
       prompts: prompts.claims,
       resources: resources.contested,
       templates: templates.contested,
+      uris,
       withholds: new Map(sources.map(({ member, lists }) => [member.name, lists.withholds])),
-      // Two members may well offer the same resource; a name is another matter.
-      collisions: [...tools.collisions, ...prompts.collisions],
+      // Two members may well offer the same resource; a name is another matter, and so is a view.
+      collisions: [...tools.collisions, ...prompts.collisions, ...collisions],
     };
   }
 
   #merge<Part extends ListPart>(
     part: Part,
     sources: readonly Source[],
+    uris: Snapshot["uris"],
     claimsOf: (member: Member, list: MemberLists[Part]) => readonly Claim<MemberLists[Part][number]>[],
   ): Merged<MemberLists[Part][number]> {
     const reservedFor = part === "tools" || part === "prompts" ? this.#basis.reservedFor?.() : undefined;
     const listed = sources.flatMap(({ member, lists }) => [member.name, member.names, lists[part]]);
-    const parts = [reservedFor, ...listed];
+    const parts = [reservedFor, uris, ...listed];
     const known = [this, ...this.#general].flatMap((edition) => edition.#known.get(part) ?? []);
     const same = known.find((each) => isSame(each.parts, parts));
     if (same !== undefined) return same.merged as Merged<MemberLists[Part][number]>;
@@ -172,10 +199,15 @@ export class Catalog {
 
   /** The part of the catalog that a policy leaves to a caller. The policies of callers are few and stay the same objects. */
   viewFor(caller: Hearer, policy: Policy): View {
-    const { snapshot, views } = this.#currentFor(caller);
-    let view = views.get(policy);
-    if (view === undefined)
-      views.set(policy, (view = createView(snapshot, policy, this.#options.separator())));
+    const { snapshot, views, viewsOfHosts } = this.#currentFor(caller);
+    const { capabilities } = caller;
+    const showsViews = capabilities.extensions !== undefined && canShowViews(capabilities);
+    const known = showsViews ? viewsOfHosts : views;
+    let view = known.get(policy);
+    if (view === undefined) {
+      const separator = this.#options.separator();
+      known.set(policy, (view = createView(snapshot, policy, { separator, showsViews })));
+    }
     return view;
   }
 
@@ -196,22 +228,6 @@ export class Catalog {
   }
 }
 
-/** Tells of each collision once. */
-function createReport(
-  onCollision: ((collision: Collision) => void) | undefined,
-): (collisions: readonly Collision[]) => void {
-  const reported = new Set<string>();
-  return (collisions) => {
-    for (const collision of collisions) {
-      const text = JSON.stringify(collision);
-      if (reported.has(text)) continue;
-      if (reported.size > 1000) reported.clear();
-      reported.add(text);
-      onCollision?.(collision);
-    }
-  };
-}
-
 /** A caller of which nothing is known. */
 export const anyone: Hearer = {
   caller: undefined,
@@ -220,15 +236,18 @@ export const anyone: Hearer = {
   session: undefined,
 };
 
-function isSame(one: readonly unknown[], other: readonly unknown[]): boolean {
-  return one.length === other.length && one.every((each, index) => each === other[index]);
+function toDiffering(uris: UriNames | undefined): UriNames | undefined {
+  return uris?.differs === true ? uris : undefined;
 }
 
-function toolClaims({ name: server, names }: Member, tools: readonly Tool[]): readonly Claim<Tool>[] {
+function toolClaims(
+  { name: server, names }: Member,
+  tools: readonly Tool[],
+  uris: UriNames | undefined,
+): readonly Claim<Tool>[] {
   return tools.flatMap((tool) => {
     const named = names.tool(tool.name);
-    if (named === undefined) return [];
-    return [new ToolClaim(server, tool, named)];
+    return named === undefined ? [] : [new ToolClaim(server, tool, named, uris)];
   });
 }
 
@@ -237,32 +256,36 @@ class ToolClaim implements Claim<Tool> {
   readonly key: string;
   readonly server: string;
   readonly ownName: string;
+  readonly ownItem: Tool;
+  readonly uris: UriNames | undefined;
+  readonly #names: UriNames | undefined;
   readonly #description: string | undefined;
-  #tool: Tool;
+  #tool: Tool | undefined;
 
   constructor(
     server: string,
     tool: Tool,
     { name, description }: { readonly name: string; readonly description?: string | undefined },
+    uris: UriNames | undefined,
   ) {
     this.key = name;
     this.server = server;
     this.ownName = tool.name;
+    this.ownItem = tool;
+    this.uris = toDiffering(uris);
+    this.#names = uris;
     this.#description = description;
-    this.#tool = tool;
   }
 
   get item(): Tool {
-    return (this.#tool = rename(this.#tool, this.key, this.#description));
+    return (this.#tool ??= this.#rename(this.ownItem));
   }
-}
 
-function rename<T extends { readonly name: string; readonly description?: string }>(
-  item: T,
-  name: string,
-  description?: string,
-): T {
-  const isSame = item.name === name && (description === undefined || item.description === description);
-  if (isSame) return item;
-  return withMembers(item, { name, ...(description === undefined ? {} : { description }) } as Partial<T>);
+  #rename(tool: Tool): Tool {
+    const name = this.key;
+    const description = this.#description ?? tool.description;
+    const _meta = toAppMeta(tool, this.server, this.#names);
+    const isSame = tool.name === name && tool.description === description && tool._meta === _meta;
+    return isSame ? tool : withMembers(tool, { name, description, _meta });
+  }
 }

@@ -2,6 +2,20 @@
 export interface Owner {
   readonly server: string;
   readonly ownName: string;
+  /** Set where results of the owner may have other URIs than callers know. */
+  readonly uris?: UriNames | undefined;
+}
+
+/** The URIs that callers know the resources of one server by. Most are the server's own. */
+export interface UriNames {
+  /** The URI for callers of one of the server's own. */
+  toPublic(own: string): string;
+  /** The server's own URI for one that callers use; undefined where that does not say whose it is. */
+  toOwn(uri: string): string | undefined;
+  /** Whether URIs in results may be others for callers. */
+  readonly differs: boolean;
+  /** The server's own URIs of the views that its tools or lists name, by the URIs for callers. */
+  readonly views: ReadonlyMap<string, string>;
 }
 
 /** One server's thing, and the name that callers know it by. */
@@ -9,6 +23,8 @@ export interface Claim<T> extends Owner {
   /** What callers know it by: a name or a URI. */
   readonly key: string;
   readonly item: T;
+  /** As its server lists it; the same as `item` when left out. */
+  readonly ownItem?: T;
 }
 
 /** Something that several servers claim under one name. */
@@ -81,4 +97,20 @@ export function merge<T>(
 /** A server that lists a thing twice claims it once. */
 function isSame(one: Claim<unknown>, other: Claim<unknown>): boolean {
   return one.server === other.server && one.ownName === other.ownName;
+}
+
+/** Tells of each collision once. */
+export function createReport(
+  onCollision: ((collision: Collision) => void) | undefined,
+): (collisions: readonly Collision[]) => void {
+  const reported = new Set<string>();
+  return (collisions) => {
+    for (const collision of collisions) {
+      const text = JSON.stringify(collision);
+      if (reported.has(text)) continue;
+      if (reported.size > 1000) reported.clear();
+      reported.add(text);
+      onCollision?.(collision);
+    }
+  };
 }

@@ -58,7 +58,7 @@ export function compose(
     catalog,
     viewFor: (caller) => catalog.viewFor(caller, everything),
     triesAll: true,
-    onChange: (listener) => listenToAll(all, listener),
+    onChange: (listener) => listenToAll(providers, listener),
   });
 
   const callBare = async (call: ToolCall, context: CallContext): Promise<ToolOutcome> => {
@@ -85,15 +85,17 @@ export function compose(
     resources,
     prompts,
     completion,
+    skills,
     tasks,
     onChange,
     mayHear: _,
     toolNamed: __,
+    listedName: ____,
     ...tools
   } = composition;
   const mayHear: Provider["mayHear"] = (change, hearer) =>
-    all.every((provider) => provider.mayHear?.(change, hearer) !== false);
-  const has = (facet: "resources" | "prompts" | "completion" | "tasks"): boolean =>
+    all.every((provider) => provider.mayHear?.(change.inner ?? change, hearer) !== false);
+  const has = (facet: "resources" | "prompts" | "completion" | "skills" | "tasks"): boolean =>
     all.some((provider) => provider[facet] !== undefined);
   const isWatchable = all.some((provider) => provider.resources?.watch !== undefined);
   const { watch: ___, ...unwatchable } = resources ?? {};
@@ -109,6 +111,7 @@ export function compose(
     ...(has("prompts") ? { prompts } : {}),
     ...(has("completion") ? { completion } : {}),
     ...(has("tasks") ? { tasks } : {}),
+    ...(has("skills") ? { skills } : {}),
     ...(all.some((provider) => provider.onChange !== undefined) ? { onChange } : {}),
     ...(all.some((provider) => provider.mayHear !== undefined) ? { mayHear } : {}),
   } as unknown as Composite;
@@ -135,14 +138,18 @@ function toMember(
   };
 }
 
-/** The changes of all providers. Changes that several report at once are one. */
+/** The changes of all providers. Changes of lists that several report at once are one. */
 function listenToAll(
-  providers: readonly Provider[],
+  providers: { readonly [namespace: string]: Provider },
   listener: Parameters<NonNullable<Provider["onChange"]>>[0],
 ): () => void {
   const source = createChangeSource();
   source.onChange(listener);
-  const stops = providers.map((provider) => provider.onChange?.(source.report));
+  const stops = Object.entries(providers).map(([origin, provider]) =>
+    provider.onChange?.((change) =>
+      source.report(change.kind === "resource" ? { ...change, origin, inner: change } : change),
+    ),
+  );
   return () => stops.forEach((stop) => stop?.());
 }
 

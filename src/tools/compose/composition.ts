@@ -5,11 +5,13 @@ import { strictestOf, type Tool } from "../../mcp/types.ts";
 import type { CallContext } from "../context.ts";
 import type { ListPart } from "../fit/list-fault.ts";
 import type { Change, Hearer, Provider, ResourceProvider, Resumption } from "../provider.ts";
-import type { Catalog } from "./catalog.ts";
+import { anyone, type Catalog } from "./catalog.ts";
 import type { Owner } from "./claims.ts";
+import { composeSkills } from "./composed-skills.ts";
 import { composeTasks, toComposed } from "./composed-tasks.ts";
 import type { Member } from "./member.ts";
-import type { View } from "./view.ts";
+import { renamed } from "./renamed-results.ts";
+import type { ResourceOwner, View } from "./view.ts";
 
 interface CompositionOptions {
   readonly catalog: Catalog;
@@ -110,7 +112,8 @@ export function createComposition(options: CompositionOptions): Provider {
     const go = (owner: Owner | undefined): Awaitable<T> | undefined => {
       const member = memberOf(owner);
       if (owner === undefined || member === undefined) return undefined;
-      const done = work(member.provider, owner.ownName, owner);
+      const made = work(member.provider, owner.ownName, owner);
+      const done = owner.uris === undefined || made === undefined ? made : renamed(made, owner.uris);
       return done !== undefined && owner.ownName !== name
         ? underPublicName(done, what, owner.ownName, name)
         : done;
@@ -140,25 +143,29 @@ export function createComposition(options: CompositionOptions): Provider {
   const firstOf = async <T>(
     uri: string,
     context: CallContext,
-    work: (provider: Provider) => Awaitable<T> | undefined,
+    work: (provider: Provider, uri: string) => Awaitable<T> | undefined,
     resumption?: Resumption,
   ): Promise<T> => {
     const view = await viewThatKnows(uri, context);
-    const owner = memberOf(view.templateOwner(uri) ?? view.resourceOwner(uri));
+    const found: ResourceOwner | undefined = view.templateOwner(uri) ?? view.resourceOwner(uri);
+    const owner = memberOf(found);
+    const ownUri = found?.ownUri ?? uri;
+    const uris = found?.uris;
     const likely = new Set(view.likelyOwners(uri));
     const others = catalog.members.filter(({ name }) => triesAll || likely.has(name));
     let failure: Error | undefined;
     let notFound: Error | undefined;
     for (const { provider } of owner === undefined ? others : [owner]) {
       try {
-        const done = await work(provider);
-        if (done !== undefined) return done;
+        const done = await work(provider, ownUri);
+        if (done !== undefined) return uris === undefined ? done : await renamed(done, uris);
       } catch (error) {
         if (isNotFound(error)) notFound ??= error as Error;
         else failure ??= error as Error;
       }
     }
-    throw failure ?? (owner === undefined ? undefined : notFound) ?? toMissing("resource", uri, resumption);
+    const isNamed = owner !== undefined && ownUri === uri;
+    throw failure ?? (isNamed ? notFound : undefined) ?? toMissing("resource", uri, resumption);
   };
 
   const resources: ResourceProvider = {
@@ -168,16 +175,30 @@ export function createComposition(options: CompositionOptions): Provider {
       firstOf(
         request.uri,
         context,
-        (provider) => provider.resources?.readResource(request, context),
+        (provider, uri) => provider.resources?.readResource({ ...request, uri }, context),
         request.resumption,
       ),
-    watch: (uri, context) => firstOf(uri, context, (provider) => provider.resources?.watch?.(uri, context)),
+    watch: (uri, context) =>
+      firstOf(uri, context, (provider, own) => provider.resources?.watch?.(own, context)),
+  };
+
+  /** The public name of a tool that a view calls by its own name, as views do: they do not know what others call it. */
+  const appName = (name: string, context: CallContext): string | undefined => {
+    const view = viewFor(context);
+    if (!view.hasApps || view.toolClaims.has(name)) return undefined;
+    const [only, ...others] = view.appTools.get(name) ?? [];
+    if (only === undefined || others.length === 0) return only?.key;
+    const names = [only, ...others].map(({ key }) => key).join(", ");
+    const text = `Several servers have a tool ${JSON.stringify(name)} for views; call one of ${names}`;
+    throw new RpcError("rpc.invalid_params", text);
   };
 
   return {
     listTools: (context) => list(context, "tools"),
+    listedName: appName,
     toolNamed: (name, context) => {
-      const lookUp = (): Tool | undefined => viewFor(context).toolClaims.get(name)?.item;
+      const lookUp = (): Tool | undefined =>
+        viewFor(context).toolClaims.get(appName(name, context) ?? name)?.item;
       return lookUp() ?? lookUpLate({ part: "tools", name, context }, lookUp);
     },
     callTool: (call, context) =>
@@ -225,7 +246,8 @@ export function createComposition(options: CompositionOptions): Provider {
         );
       },
     },
-    onChange: options.onChange,
+    onChange: (listener) => options.onChange((change) => listener(toPublicChange(change, catalog))),
+    skills: composeSkills({ catalog, viewFor }),
     mayHear: (change: Change, hearer: Hearer) => {
       const { origin } = change;
       const member = origin === undefined ? undefined : catalog.memberNamed(origin);
@@ -240,6 +262,13 @@ export function createComposition(options: CompositionOptions): Provider {
         : strictestOf(hints.flatMap((hint) => hint ?? []));
     },
   };
+}
+
+/** A change of a resource, named as callers know it. */
+function toPublicChange(change: Change, catalog: Catalog): Change {
+  if (change.kind !== "resource" || change.origin === undefined) return change;
+  const uri = catalog.snapshotFor(anyone).uris.get(change.origin)?.toPublic(change.uri);
+  return uri === undefined || uri === change.uri ? change : { ...change, uri, inner: change.inner ?? change };
 }
 
 const things = { tools: "tool", prompts: "prompt" } as const;

@@ -24,7 +24,10 @@ const catalog = createCatalogOf([
 ]);
 
 const viewOf = (allow?: readonly string[], deny: readonly string[] = []): View =>
-  createView(catalog.snapshotFor(callerNamed()), createGlobs(allow, deny), "__");
+  createView(catalog.snapshotFor(callerNamed()), createGlobs(allow, deny), {
+    separator: "__",
+    showsViews: false,
+  });
 
 describe("without limits", () => {
   const view = viewOf();
@@ -141,7 +144,10 @@ describe("a URI of several servers", () => {
   const common = { resources: [{ name: "handbook", uri }], templates: [{ name: "page", uriTemplate }] };
   const shared = createCatalogOf([createSource("first", common), createSource("second", common)]);
   const sharedView = (allow?: readonly string[], deny: readonly string[] = []): View =>
-    createView(shared.snapshotFor(callerNamed()), createGlobs(allow, deny), "__");
+    createView(shared.snapshotFor(callerNamed()), createGlobs(allow, deny), {
+      separator: "__",
+      showsViews: false,
+    });
 
   test.each([
     ["the first in the config, for those who may use both", undefined, "first"],

@@ -1,7 +1,10 @@
 import { UriTemplateError } from "../../errors/uri-template-error.ts";
+import { isAppOnly, isVisibleTo, viewUriOf, withViewUri } from "../../mcp/app.ts";
 import type { Prompt, Resource, ResourceTemplate, Tool } from "../../mcp/types.ts";
 import { parseUriTemplate, type UriTemplate } from "../../mcp/uri-template.ts";
-import type { Claim, Collision, Owner } from "./claims.ts";
+import { withMembers } from "../definition.ts";
+import type { Claim, Collision, Owner, UriNames } from "./claims.ts";
+import { isSkill, isView } from "./uri-names.ts";
 import { spellingsOf } from "./uri-spellings.ts";
 
 /** Everything there is for callers of one kind, at one moment. */
@@ -11,6 +14,8 @@ export interface Snapshot {
   /** Of every member that has them: a caller that may not use the first's may use another's. The owner's come first. */
   readonly resources: readonly Claim<Resource>[];
   readonly templates: readonly Claim<ResourceTemplate>[];
+  /** By member: the URIs that callers know its resources by. */
+  readonly uris: ReadonlyMap<string, UriNames>;
   /** By member: whether it keeps a URI from all callers. */
   readonly withholds: ReadonlyMap<string, ((uri: string) => boolean) | undefined>;
   readonly collisions: readonly Collision[];
@@ -25,8 +30,8 @@ export interface View {
   /** By name. */
   readonly toolClaims: ReadonlyMap<string, Claim<Tool>>;
   readonly promptClaims: ReadonlyMap<string, Claim<Prompt>>;
-  /** The server that lists a URI, or a template it fits. */
-  resourceOwner(uri: string): Owner | undefined;
+  /** The server that lists a URI, or a template it fits, or has it as a view or in a skill. */
+  resourceOwner(uri: string): ResourceOwner | undefined;
   templateOwner(uriTemplate: string): Owner | undefined;
   /** Whether the caller may hear that a server's resource changed: it may use it, and does not have it from elsewhere. */
   mayHear(server: string, uri: string): boolean;
@@ -36,8 +41,25 @@ export interface View {
   readonly allows: Policy;
   /** The same of a member's resource. */
   allowsUri(member: string, uri: string): boolean;
+  /** Whether a server that the caller may use has views. */
+  readonly hasApps: boolean;
+  /** Tools that a view may call by their own names: of servers that have views, by own name. */
+  readonly appTools: ReadonlyMap<string, readonly Claim<Tool>[]>;
   /** Servers that list anything with the scheme of this URI, which they may know without listing it. */
   likelyOwners(uri: string): readonly string[];
+}
+
+/** The owner of a resource. */
+export interface ResourceOwner extends Owner {
+  /** The owner's own URI, where that is another than the caller's. */
+  readonly ownUri?: string;
+}
+
+interface ViewOptions {
+  /** Between a member's name and a URI, where a policy judges a resource. */
+  readonly separator: string;
+  /** Whether the caller shows views, and so keeps tools that are for views alone from its model. */
+  readonly showsViews: boolean;
 }
 
 /**
@@ -50,7 +72,7 @@ export type Policy = (name: string, ownName?: string) => boolean;
 export const everything: Policy = () => true;
 
 /** The part of a catalog that a policy allows. A thing that is not in the lists cannot be found by name either. */
-export function createView(snapshot: Snapshot, policy: Policy, separator: string): View {
+export function createView(snapshot: Snapshot, policy: Policy, { separator, showsViews }: ViewOptions): View {
   const mayUse = (server: string, uri: string): boolean => {
     if (snapshot.withholds.get(server)?.(uri) === true) return false;
     return (
@@ -58,9 +80,11 @@ export function createView(snapshot: Snapshot, policy: Policy, separator: string
       spellingsOf(uri).every((spelling) => policy(`${server}${separator}${spelling}`, spelling))
     );
   };
-  const tools = snapshot.tools.filter(({ key, ownName }) => policy(key, ownName));
+  const tools = snapshot.tools.filter(
+    (claim) => policy(claim.key, claim.ownName) && (showsViews || !isForAppsOnly(claim, snapshot)),
+  );
   const prompts = snapshot.prompts.filter(({ key, ownName }) => policy(key, ownName));
-  const resources = snapshot.resources.filter(({ server, key }) => mayUse(server, key));
+  const resources = snapshot.resources.filter(({ server, ownName }) => mayUse(server, ownName));
   const templates = snapshot.templates.filter(({ server, key }) => mayUse(server, key));
   // Of several servers with the same URI, the first that this caller may use.
   const listedResources = firstOfEach(resources);
@@ -68,9 +92,10 @@ export function createView(snapshot: Snapshot, policy: Policy, separator: string
   const resourceOwners = toMap(listedResources);
   const templateOwners = toMap(listedTemplates);
   let parsed: readonly { readonly template: UriTemplate; readonly owner: Owner }[] | undefined;
-  const resourceOwner = (uri: string): Owner | undefined => {
+  const resourceOwner = (uri: string): ResourceOwner | undefined => {
     const owner = resourceOwners.get(uri);
-    if (owner !== undefined) return owner;
+    if (owner !== undefined) return owner.ownName === uri ? owner : { ...owner, ownUri: owner.ownName };
+    if (isView(uri) || isSkill(uri)) return namedOwner(uri, snapshot, mayUse) ?? bareOwner(uri, resources);
     parsed ??= templates.flatMap((claim) => parse(claim));
     // A caller that may use a template must not reach forbidden resources by it.
     return parsed.find(
@@ -78,9 +103,16 @@ export function createView(snapshot: Snapshot, policy: Policy, separator: string
     )?.owner;
   };
   let listedTools: readonly Tool[] | undefined;
+  let appTools: View["appTools"] | undefined;
   return {
     get tools() {
-      return (listedTools ??= toItems(tools));
+      return (listedTools ??= Object.freeze(
+        tools.map((claim) => withoutDeniedView(claim, snapshot, mayUse)),
+      ));
+    },
+    hasApps: tools.some((claim) => hasViews(claim, snapshot)),
+    get appTools() {
+      return (appTools ??= toAppTools(tools, snapshot));
     },
     prompts: toItems(prompts),
     resources: toItems(listedResources),
@@ -89,7 +121,10 @@ export function createView(snapshot: Snapshot, policy: Policy, separator: string
     promptClaims: toMap(prompts),
     templateOwner: (uriTemplate) => templateOwners.get(uriTemplate),
     resourceOwner,
-    mayHear: (server, uri) => mayUse(server, uri) && (resourceOwner(uri)?.server ?? server) === server,
+    mayHear: (server, uri) => {
+      const own = snapshot.uris.get(server)?.toOwn(uri) ?? uri;
+      return mayUse(server, own) && (resourceOwner(uri)?.server ?? server) === server;
+    },
     uses: (member) =>
       [...tools, ...prompts, ...resources, ...templates].some(({ server }) => server === member),
     allowsUri: mayUse,
@@ -97,10 +132,58 @@ export function createView(snapshot: Snapshot, policy: Policy, separator: string
     likelyOwners: (uri) => {
       const scheme = schemeOf(uri);
       const all = [...resources, ...templates].filter(({ key }) => schemeOf(key) === scheme);
-      const servers = new Set(all.map(({ server }) => server));
-      return [...servers].filter((server) => mayUse(server, uri));
+      const servers = [...new Set(all.map(({ server }) => server))].filter((server) => mayUse(server, uri));
+      if (!isView(uri) && !isSkill(uri)) return servers;
+      // A page or a file of a skill must not come from another server than the one that was meant.
+      const isNamed = [...snapshot.uris.values()].some((names) => names.toOwn(uri) !== undefined);
+      return isNamed || servers.length > 1 ? [] : servers;
     },
   };
+}
+
+type MayUse = (server: string, uri: string) => boolean;
+
+/** Looked up in the list of the server, so that no tool gets its public name for this. */
+function isForAppsOnly(claim: Claim<Tool>, snapshot: Snapshot): boolean {
+  return hasViews(claim, snapshot) && isAppOnly(claim.ownItem ?? claim.item);
+}
+
+function hasViews({ server }: Owner, { uris }: Snapshot): boolean {
+  return (uris.get(server)?.views.size ?? 0) > 0;
+}
+
+/** A tool as a caller sees it: one that may not read its view is told of none. */
+function withoutDeniedView(claim: Claim<Tool>, snapshot: Snapshot, mayUse: MayUse): Tool {
+  const { server, item, ownItem = item } = claim;
+  const own = hasViews(claim, snapshot) ? viewUriOf(ownItem) : undefined;
+  if (own === undefined || mayUse(server, own) || item._meta === undefined) return item;
+  return withMembers(item, { _meta: withViewUri(item._meta, undefined) });
+}
+
+/** The owner that a URI of a view or a skill names. */
+function namedOwner(uri: string, { uris }: Snapshot, mayUse: MayUse): ResourceOwner | undefined {
+  for (const [server, names] of uris) {
+    const own = names.toOwn(uri);
+    if (own === undefined || !mayUse(server, own)) continue;
+    return { server, ownName: own, ownUri: own, uris: names.differs || own !== uri ? names : undefined };
+  }
+  return undefined;
+}
+
+/** The owner of a skill by the URI that its server has for it, while no other server has the same. */
+function bareOwner(uri: string, resources: readonly Claim<Resource>[]): ResourceOwner | undefined {
+  const [owner, ...others] = resources.filter(({ ownName }) => ownName === uri);
+  return owner === undefined || others.length > 0 || isView(uri) ? undefined : { ...owner, ownUri: uri };
+}
+
+function toAppTools(tools: readonly Claim<Tool>[], snapshot: Snapshot): View["appTools"] {
+  const byName = new Map<string, Claim<Tool>[]>();
+  for (const claim of tools) {
+    const { ownName } = claim;
+    if (!hasViews(claim, snapshot) || !isVisibleTo(claim.ownItem ?? claim.item, "app")) continue;
+    byName.set(ownName, [...(byName.get(ownName) ?? []), claim]);
+  }
+  return byName;
 }
 
 function firstOfEach<T>(claims: readonly Claim<T>[]): readonly Claim<T>[] {

@@ -1,0 +1,163 @@
+import { NotFoundError } from "../../errors/not-found-error.ts";
+import { RpcError, rpcCodes } from "../../errors/rpc-error.ts";
+import { SkillError } from "../../errors/skill-error.ts";
+import { childrenOf, type Skill } from "../../mcp/skill.ts";
+import type { Resource } from "../../mcp/types.ts";
+import type { CallContext } from "../context.ts";
+import type { Hearer, SkillProvider } from "../provider.ts";
+import type { Catalog } from "./catalog.ts";
+import type { UriNames } from "./claims.ts";
+import type { Member } from "./member.ts";
+import type { View } from "./view.ts";
+
+interface ComposedSkillsOptions {
+  readonly catalog: Catalog;
+  readonly viewFor: (caller: Hearer) => View;
+}
+
+/** A member that a URI is of, and its own form of the URI. */
+interface SkillPlace {
+  readonly member: Member;
+  readonly skills: SkillProvider;
+  readonly ownUri: string;
+}
+
+/**
+ * The skills of all members. Each carries the name of its member in its URIs; digests are of the files and stay true. A skill is left out
+ * for callers that may not read all of its files.
+ */
+export function composeSkills({ catalog, viewFor }: ComposedSkillsOptions): Required<SkillProvider> {
+  const namesOf = (member: Member, context: CallContext): UriNames | undefined =>
+    catalog.snapshotFor(context).uris.get(member.name);
+
+  const toPublic = rememberSkills();
+
+  /** The skills of one member as a caller may see them, under public URIs. A member that cannot be listed has none. */
+  const listOf = async (member: Member, context: CallContext): Promise<readonly Skill[]> => {
+    const names = namesOf(member, context);
+    const listed = await member.provider.skills?.listSkills(context);
+    if (listed === undefined || names === undefined) return [];
+    return listed
+      .filter((skill) => mayRead(skill, member, viewFor(context)))
+      .map((skill) => toPublic(skill, names));
+  };
+
+  /** Where a URI leads: to the member that it names, or else to the only one that has skills. */
+  const placesOf = (uri: string, context: CallContext): readonly SkillPlace[] => {
+    const all = catalog.members.flatMap((member) => {
+      const { skills } = member.provider;
+      return skills === undefined ? [] : [{ member, skills }];
+    });
+    const named = all.flatMap(({ member, skills }) => {
+      const head = `skill://${encodeURIComponent(member.name)}`;
+      const ownUri = uri === head ? "skill:/" : namesOf(member, context)?.toOwn(uri);
+      return ownUri === undefined ? [] : [{ member, skills, ownUri }];
+    });
+    return named.length > 0 ? named : all.map((each) => ({ ...each, ownUri: uri }));
+  };
+
+  const readOf = async (
+    { member, skills, ownUri }: SkillPlace,
+    context: CallContext,
+  ): Promise<readonly Resource[] | undefined> => {
+    const read = skills.readDirectory?.(ownUri, context);
+    const found = await read?.catch((error: unknown) => {
+      if (!isNotFound(error)) throw error;
+      return undefined;
+    });
+    if (found !== undefined) return found;
+    // Of a server that cannot read folders, the lists of its skills say what is in them.
+    const listed = (await skills.listSkills(context)).filter((skill) =>
+      mayRead(skill, member, viewFor(context)),
+    );
+    return childrenOf(ownUri, listed.flatMap(toFiles));
+  };
+
+  return {
+    listSkills: async (context) => {
+      const lists = await Promise.all(catalog.members.map((member) => listOf(member, context)));
+      // Of a URI with another scheme, the first member has it.
+      const byUri = new Map(
+        lists
+          .flat()
+          .toReversed()
+          .map((skill) => [skill.uri, skill]),
+      );
+      return lists.flat().filter((skill) => byUri.get(skill.uri) === skill);
+    },
+    getSkill: async (uri, context) => {
+      const found: Skill[] = [];
+      for (const { member, skills, ownUri } of placesOf(uri, context)) {
+        const names = namesOf(member, context);
+        const skill = await skills.getSkill(ownUri, context).catch((error: unknown) => {
+          if (!isNotFound(error)) throw error;
+          return undefined;
+        });
+        if (skill === undefined || names === undefined || !mayRead(skill, member, viewFor(context))) continue;
+        found.push(toPublic(skill, names));
+      }
+      const [only, ...others] = found;
+      if (only === undefined || others.length > 0) throw new NotFoundError("skill", uri);
+      return only;
+    },
+    readDirectory: async (uri, context) => {
+      const view = viewFor(context);
+      const found: (readonly Resource[])[] = [];
+      for (const place of placesOf(uri, context)) {
+        const { member } = place;
+        const names = namesOf(member, context);
+        const children = names === undefined ? undefined : await readOf(place, context);
+        const allowed = children?.filter((child) => view.allowsUri(member.name, child.uri)) ?? [];
+        if (names !== undefined && allowed.length > 0)
+          found.push(allowed.map((child) => ({ ...child, uri: names.toPublic(child.uri) })));
+      }
+      const [only, ...others] = found;
+      if (only === undefined || others.length > 0) throw new NotFoundError("directory", uri);
+      return only;
+    },
+  };
+}
+
+function mayRead({ uri, resources }: Skill, { name }: Member, view: View): boolean {
+  const files = resources === "dynamic" ? [uri] : resources.map((file) => file.uri);
+  return files.every((file) => view.allowsUri(name, file));
+}
+
+/** Public forms of skills, made once for each. */
+function rememberSkills(): (skill: Skill, names: UriNames) => Skill {
+  const known = new WeakMap<Skill, { readonly names: UriNames; readonly skill: Skill }>();
+  return (skill, names) => {
+    const before = known.get(skill);
+    if (before?.names === names) return before.skill;
+    const { uri, resources } = skill;
+    const renamed = {
+      ...skill,
+      uri: names.toPublic(uri),
+      resources:
+        resources === "dynamic"
+          ? resources
+          : resources.map((file) => ({ ...file, uri: names.toPublic(file.uri) })),
+    };
+    known.set(skill, { names, skill: renamed });
+    return renamed;
+  };
+}
+
+function toFiles({ uri, frontmatter, resources }: Skill): readonly Resource[] {
+  const { name, description } = frontmatter;
+  const manifest = { uri, name, description, mimeType: "text/markdown" };
+  if (resources === "dynamic") return [manifest];
+  return resources.map((file) =>
+    file.uri === uri ? manifest : { uri: file.uri, name: file.uri.slice(file.uri.lastIndexOf("/") + 1) },
+  );
+}
+
+function isNotFound(error: unknown): boolean {
+  return (
+    error instanceof NotFoundError ||
+    // An entry that is none.
+    error instanceof SkillError ||
+    (error instanceof RpcError &&
+      [rpcCodes["rpc.invalid_params"], rpcCodes["rpc.method_not_found"], -32_002].includes(error.rpcCode))
+  );
+}

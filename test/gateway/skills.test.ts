@@ -1,0 +1,133 @@
+// Skills behind a gateway: their identities, what a policy leaves of them, and folders that are made from lists.
+import { mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { dirname, join } from "node:path";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { connect } from "../../src/client/connect.ts";
+import { createGateway } from "../../src/gateway/gateway.ts";
+import { createServer } from "../../src/server/server.ts";
+import { type LoadedSkills, loadSkills } from "../../src/skills/load-skills.ts";
+import { createRegistry } from "../../src/tools/registry.ts";
+import { listenHttp } from "../../src/transports/http/server/node.ts";
+
+let folder = "";
+let loaded: LoadedSkills;
+const manifest = "---\nname: refunds\ndescription: About refunds\n---\nSee examples/late.md\n";
+
+beforeAll(async () => {
+  folder = await mkdtemp(join(tmpdir(), "junctor-gateway-skills-"));
+  await write("refunds/SKILL.md", manifest);
+  await write("refunds/examples/late.md", "Half.\n");
+  loaded = await loadSkills(folder);
+});
+afterAll(() => rm(folder, { recursive: true, force: true }));
+
+async function write(place: string, content: string): Promise<void> {
+  await mkdir(dirname(join(folder, place)), { recursive: true });
+  await writeFile(join(folder, place), content);
+}
+
+/** A server of the same skill, which can read folders or not. */
+function createShop(readsFolders: boolean) {
+  const { readDirectory: _, ...without } = loaded;
+  return createRegistry({ skills: readsFolders ? loaded : without });
+}
+
+describe.each([
+  ["modern", "2026-07-28"],
+  ["modern", "2025-06-18"],
+  ["legacy", "2026-07-28"],
+  ["legacy", "2025-06-18"],
+] as const)("skills of a %s server for a caller of %s", (serves, revision) => {
+  test("carry their server, can be checked, and their folders can be read", async () => {
+    const info = { name: "shop", version: "1" };
+    await using one = await listenHttp(createServer(createShop(true), info, { serves }), {
+      port: 0,
+      graceMs: 100,
+    });
+    await using two = await listenHttp(createServer(createShop(false), info, { serves }), {
+      port: 0,
+      graceMs: 100,
+    });
+    const mcpServers = { one: { url: one.url }, two: { url: two.url } };
+    await using gateway = await createGateway({ mcpServers });
+    await gateway.ready;
+    await using listener = await listenHttp(gateway.server, { port: 0, graceMs: 100 });
+    await using client = await connect(listener.url, { revision });
+    const uris = (await client.skills.listSkills()).map(({ uri }) => uri);
+    expect(uris).toEqual(["skill://one/refunds/SKILL.md", "skill://two/refunds/SKILL.md"]);
+    for (const server of ["one", "two"]) {
+      const uri = `skill://${server}/refunds/SKILL.md`;
+      const skill = await client.skills.load(uri);
+      expect(skill).toMatchObject({ text: manifest, isVerified: true });
+      expect(await skill.read("examples/late.md")).toBe("Half.\n");
+      expect((await client.skills.getSkill(uri)).uri).toBe(uri);
+      const children = await client.skills.readDirectory(`skill://${server}/refunds`);
+      expect(children).toMatchObject([
+        { uri, name: "refunds" },
+        { uri: `skill://${server}/refunds/examples`, mimeType: "inode/directory" },
+      ]);
+      await expect(client.skills.readDirectory(uri)).rejects.toThrow("Directory not found");
+      const root = await client.skills.readDirectory(`skill://${server}`);
+      expect(root).toMatchObject([{ uri: `skill://${server}/refunds`, mimeType: "inode/directory" }]);
+    }
+    // Both servers have it under this URI.
+    await expect(client.skills.getSkill("skill://refunds/SKILL.md")).rejects.toThrow("Skill not found");
+    await expect(client.readResource("skill://refunds/SKILL.md")).rejects.toThrow("not found");
+    await expect(client.skills.getSkill("skill://one/none/SKILL.md")).rejects.toThrow("Skill not found");
+  });
+});
+
+test("the URI that the server has works while no other server has the same", async () => {
+  await using gateway = await createGateway({ mcpServers: {} }, { local: { shop: createShop(true) } });
+  await using client = await connect({ server: gateway.server });
+  const { contents } = await client.readResource("skill://refunds/SKILL.md");
+  expect(contents).toMatchObject([{ uri: "skill://shop/refunds/SKILL.md", text: manifest }]);
+  expect((await client.skills.getSkill("skill://refunds/SKILL.md")).uri).toBe(
+    "skill://shop/refunds/SKILL.md",
+  );
+});
+
+test("a skill of which a caller may not read one file is left out, in the list and by its URI", async () => {
+  const config = { mcpServers: {}, junctor: { deny: ["shop__skill://refunds/examples/*"] } };
+  await using gateway = await createGateway(config, { local: { shop: createShop(true) } });
+  await using client = await connect({ server: gateway.server });
+  expect(await client.skills.listSkills()).toEqual([]);
+  await expect(client.skills.getSkill("skill://shop/refunds/SKILL.md")).rejects.toThrow("Skill not found");
+  await expect(client.readResource("skill://shop/refunds/examples/late.md")).rejects.toThrow("not found");
+  for (const trick of ["skill://shop/refunds/examples/%6cate.md", "skill://shop/refunds/./examples/late.md"])
+    await expect(client.readResource(trick)).rejects.toThrow("not found");
+  await expect(client.skills.readDirectory("skill://shop/refunds/examples")).rejects.toThrow(
+    "Directory not found",
+  );
+});
+
+test("a change of a file is told under the URI that callers know", async () => {
+  await using gateway = await createGateway({ mcpServers: {} }, { local: { shop: createShop(true) } });
+  await using client = await connect({ server: gateway.server });
+  const uri = "skill://shop/refunds/SKILL.md";
+  const heard = new Promise((resolve) =>
+    client.onChange?.((change) => change.kind === "resource" && resolve(change)),
+  );
+  await client.resources?.watch?.(uri, (await import("../../src/tools/context.ts")).createCallContext());
+  await write("refunds/SKILL.md", `${manifest}More.\n`);
+  await loaded.reload();
+  expect(await heard).toMatchObject({ kind: "resource", uri });
+});
+
+test("a server that is down has the skills that it listed last, and hides no others", async () => {
+  const info = { name: "shop", version: "1" };
+  const one = await listenHttp(createServer(createShop(true), info), { port: 0, graceMs: 100 });
+  await using gateway = await createGateway(
+    { mcpServers: { one: { url: one.url } } },
+    { local: { shop: createShop(true) } },
+  );
+  await gateway.ready;
+  await using client = await connect({ server: gateway.server });
+  const list = async (): Promise<readonly string[]> =>
+    (await client.skills.listSkills()).map(({ uri }) => uri);
+  const both = ["skill://shop/refunds/SKILL.md", "skill://one/refunds/SKILL.md"];
+  expect(await list()).toEqual(both);
+  await one.close();
+  expect(await list()).toEqual(both);
+});
