@@ -88,7 +88,10 @@ export class Inbound {
     if (this.#running.has(id)) {
       return new RpcError("rpc.invalid_request", `The id ${id} is already in use by a request in flight`);
     }
-    if (this.#isStopped) return new RpcError("rpc.internal", "The server is stopping");
+    if (this.#isStopped) {
+      const { code, delivery } = new ClosedError("not_sent", "the server is stopping");
+      return new RpcError("rpc.internal", "The server is stopping", { data: { code, delivery } });
+    }
     const { maxInFlight } = this.#options;
     if (this.#load.handlers >= maxInFlight) {
       return new RpcError("rpc.internal", `Too many requests in flight; at most ${maxInFlight} at once`);

@@ -1,10 +1,32 @@
+import { once } from "node:events";
+import { Worker } from "node:worker_threads";
 import { describe, expect, test } from "vitest";
 import { startCli } from "../support/cli-child.ts";
 import { listen } from "../support/http-tools.ts";
 import { connectLegacy, HttpWire, legacyCall, modern, modernCall, modernPost } from "../support/http-wire.ts";
-import { exchange, type RawReply, RawSocket } from "../support/raw-http.ts";
+import { exchange, type RawReply, RawSocket, toBytes } from "../support/raw-http.ts";
 
 const health = { method: "GET", path: "/health" };
+/** Connects many clients at once, says so when all have sent a request, and posts the beginning of each answer. */
+const connectMany = `
+  const { connect } = require("node:net");
+  const { parentPort, workerData } = require("node:worker_threads");
+  const { port, clients, connected, request } = workerData;
+  const heads = [];
+  let sent = 0;
+  for (let index = 0; index < clients; index++) {
+    const socket = connect(port, "127.0.0.1");
+    let head = "";
+    socket.write(request, () => {
+      if (++sent < clients) return;
+      Atomics.store(connected, 0, 1);
+      Atomics.notify(connected, 0);
+    });
+    socket.on("error", () => {});
+    socket.on("data", (bytes) => (head += bytes));
+    socket.on("close", () => heads.push(head.slice(0, 12)) === clients && parentPort.postMessage(heads));
+  }
+`;
 const withToken = { _meta: { progressToken: "t" } };
 
 describe("a listener that is disposed of", () => {
@@ -22,7 +44,8 @@ describe("a listener that is disposed of", () => {
     expect(draining.headers["connection"]).toBe("close");
     const refused = await exchange(at.port, modernPost(modernCall("echo", { message: "hi" })));
     expect(refused.status).toBe(503);
-    expect(refused.json).toMatchObject({ id: 1, error: { code: -32603 } });
+    const data = { code: "channel.closed", delivery: "not_sent" };
+    expect(refused.json).toMatchObject({ id: 1, error: { code: -32603, data } });
     expect(refused.headers["retry-after"]).toBeDefined();
 
     at.steps.allow();
@@ -96,6 +119,23 @@ describe("a listener that is disposed of", () => {
         error: { code: -32603, data: { code: "channel.closed", delivery: "outcome_unknown" } },
       });
     }
+  });
+
+  test("answers clients that it had not accepted yet", async () => {
+    await using at = await listen({ graceMs: 10_000 });
+    const clients = 40;
+    const connected = new Int32Array(new SharedArrayBuffer(4));
+    const request = toBytes(modernPost(modernCall("echo", { message: "hi" })), `127.0.0.1:${at.port}`);
+    const workerData = { port: at.port, clients, connected, request };
+    const worker = new Worker(connectMany, { eval: true, workerData });
+    const answers = once(worker, "message") as Promise<[readonly string[]]>;
+    // The event loop stands still until all of them are connected and have sent their requests.
+    Atomics.wait(connected, 0, 0);
+    await at.listener.close();
+    const [heads] = await answers;
+    expect(heads).toHaveLength(clients);
+    expect(heads.filter((head) => !/^HTTP\/1\.1 (200|503)/.test(head))).toEqual([]);
+    await worker.terminate();
   });
 
   test("can be disposed of again", async () => {

@@ -34,6 +34,8 @@ export function toBytes(request: RawRequest, host: string): Buffer {
 /** What came back for one request, as far as it has come. */
 export class RawReply {
   status = 0;
+  /** When the system had taken the whole request. */
+  sentAt: number = Infinity;
   readonly headers: { [name: string]: string } = {};
   readonly events: RawEvent[] = [];
   /** Comment lines of the event stream. */
@@ -163,7 +165,8 @@ export class RawSocket implements Disposable {
     const reply = new RawReply();
     this.#reply = reply;
     this.#isHead = "method" in request && request.method === "HEAD";
-    this.socket.write(request instanceof Uint8Array ? request : toBytes(request, this.host));
+    const bytes = request instanceof Uint8Array ? request : toBytes(request, this.host);
+    this.socket.write(bytes, () => (reply.sentAt = performance.now()));
     if (this.socket.destroyed) this.#close();
     return reply;
   }

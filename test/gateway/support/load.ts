@@ -7,6 +7,8 @@ export interface CallRecord {
   readonly server: string;
   readonly nonce: string;
   readonly startedAt: number;
+  /** When the system had taken the whole request; infinite if it did not. */
+  readonly sentAt: number;
   readonly endedAt: number;
   readonly outcome: CallOutcome;
 }
@@ -52,8 +54,10 @@ export async function startLoad(options: LoadOptions): Promise<Load> {
     const nonce = `n${nextNonce++}`;
     const startedAt = performance.now();
     const caller = callers[Math.floor(index / servers.length) % callers.length]!;
-    const outcome = await caller.call(`${server}__work`, { nonce, ms: workMs(index) });
-    records.push({ server, nonce, startedAt, endedAt: performance.now(), outcome });
+    let sentAt = (): number => Infinity;
+    const args = { nonce, ms: workMs(index) };
+    const outcome = await caller.call(`${server}__work`, args, (reply) => (sentAt = () => reply.sentAt));
+    records.push({ server, nonce, startedAt, sentAt: sentAt(), endedAt: performance.now(), outcome });
   };
   const starvation = new Starvation();
   const timer = setInterval(() => {
@@ -122,14 +126,16 @@ export class Callers implements Disposable {
     return new Callers(port, reply.headers["mcp-session-id"]);
   }
 
-  async call(name: string, args: object): Promise<CallOutcome> {
+  async call(name: string, args: object, onSend?: (reply: RawReply) => void): Promise<CallOutcome> {
     const isModern = this.#session === undefined;
     const frame = isModern ? modernCall(name, args) : legacyCall(this.#nextId++, name, args);
     const headers = isModern ? mirrored(frame) : { "mcp-session-id": this.#session };
     const socket = this.#takeIdle() ?? new RawSocket(this.#port);
     this.#all.add(socket);
     try {
-      const reply = await socket.send(postOf(frame, headers)).complete;
+      const sent = socket.send(postOf(frame, headers));
+      onSend?.(sent);
+      const reply = await sent.complete;
       this.#idle.push({ socket, usableUntil: performance.now() + idleMs(reply) });
       return toOutcome(reply.messages, frame.id);
     } catch (error) {

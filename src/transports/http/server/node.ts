@@ -99,7 +99,13 @@ export async function listenHttp(server: Server, options: ListenHttpOptions = {}
       if (times !== undefined) onWarning(`${text} cut off: ${reason}`);
     },
   };
-  const activity: Activity = { running: 0, isStopping: false, onIdle: undefined, newest: new Map() };
+  const activity: Activity = {
+    running: 0,
+    arrived: 0,
+    isStopping: false,
+    onIdle: undefined,
+    newest: new Map(),
+  };
   const listener = createListener({ ...options, handler, limits, activity, onWarning });
   await new Promise<void>((resolve, reject) => {
     listener.once("error", reject);
@@ -122,6 +128,9 @@ export async function listenHttp(server: Server, options: ListenHttpOptions = {}
     server.drain();
     // Still listening: calls that wait for an answer to a question get it by a request of its own.
     await waitFor(untilIdle(activity), { ms: leftMs() });
+    const before = activity.arrived;
+    while (leftMs() > 0 && activity.arrived < before + maxUnaccepted && (await isVisited(activity)))
+      await waitFor(untilIdle(activity), { ms: leftMs() });
     handler.close();
     memory.stop();
     // The answers have yet to reach their readers.
@@ -154,10 +163,22 @@ const maxUnaccepted = 4096;
 /** The work of a listener. */
 interface Activity {
   running: number;
+  /** Counts connections and requests. */
+  arrived: number;
   isStopping: boolean;
   onIdle: (() => void) | undefined;
   /** The newest answer on each socket. */
   readonly newest: Map<Socket, ServerResponse>;
+}
+
+/**
+ * Whether connections or requests wait that the system has taken and we have not. Those would be cut without a word if we
+ * closed the port. Node accepts one connection in each turn of the event loop, and reads it in the next.
+ */
+async function isVisited(activity: Activity): Promise<boolean> {
+  const before = activity.arrived;
+  for (let turn = 0; turn < 3; turn++) await new Promise((resolve) => setImmediate(resolve));
+  return activity.arrived > before;
 }
 
 /** Resolves when every call has been answered. Streams that were asked for by GET go on for as long as they are let. */
@@ -234,6 +255,7 @@ function createListener(options: ListenerOptions): NodeServer {
    */
   const inTurn = (incoming: IncomingMessage, response: ServerResponse, onRead?: () => void): void => {
     const { socket } = incoming;
+    activity.arrived++;
     const before = activity.newest.get(socket);
     activity.newest.set(socket, response);
     if (before === undefined) socket.once("close", () => activity.newest.delete(socket));
@@ -255,6 +277,7 @@ function createListener(options: ListenerOptions): NodeServer {
   const shares = new Shares<string | undefined>({ what: "connections", total: maxConnections });
   listener.on("connection", (socket) => {
     const { remoteAddress } = socket;
+    activity.arrived++;
     if (shares.refusal(remoteAddress) !== undefined) return void socket.destroy();
     shares.add(remoteAddress);
     socket.once("close", () => shares.give(remoteAddress));

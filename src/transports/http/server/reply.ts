@@ -1,4 +1,5 @@
 import type { Awaitable } from "../../../async/awaitable.ts";
+import { ClosedError } from "../../../errors/closed-error.ts";
 import { NotFoundError } from "../../../errors/not-found-error.ts";
 import { RpcError } from "../../../errors/rpc-error.ts";
 import { toOneLine } from "../../../json/one-line.ts";
@@ -143,7 +144,9 @@ export function refuseKey(reply: Reply): void {
 
 /** Refuses a request that came after the endpoint began to stop. */
 export function refuseStopping(reply: Reply, id?: RequestId): void {
-  const error = new RpcError("rpc.internal", "The server is stopping; try again later, or elsewhere");
+  const { code, delivery } = new ClosedError("not_sent", "the server is stopping");
+  const text = "The server is stopping; try again later, or elsewhere";
+  const error = new RpcError("rpc.internal", text, { data: { code, delivery } });
   sendError(reply, 503, error, { id, headers: { "retry-after": "1" } });
 }
 
