@@ -1,5 +1,5 @@
 import { fork } from "node:child_process";
-import { existsSync } from "node:fs";
+import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { pathToFileURL } from "node:url";
 import { pidsOf } from "../../bench/lib/processes.mjs";
@@ -26,8 +26,10 @@ export async function runRow(name, { scale, seed, limitMinutes }) {
   child.stderr.setEncoding("utf8").on("data", (text) => (stderr = (stderr + text).slice(-4000)));
   let lines;
   child.on("message", (message) => (lines = message.lines));
-  const family = new Set();
-  const watch = setInterval(() => pidsOf({ pid: child.pid }).forEach((pid) => family.add(pid)), 1000);
+  /** When each process of the row was started, by its number. */
+  const family = new Map();
+  const look = () => pidsOf({ pid: child.pid }).forEach((pid) => family.set(pid, startOf(pid)));
+  const watch = setInterval(look, 1000);
   const limit = setTimeout(end, limitMinutes * 60_000);
   const startedAt = performance.now();
   const [code, signal] = await new Promise((resolve) => child.once("close", (...how) => resolve(how)));
@@ -44,15 +46,25 @@ export async function runRow(name, { scale, seed, limitMinutes }) {
   return { lines: [{ what: "the row itself", count: "1", bound: "it ends", figure, isMet: false }], seconds };
 }
 
-/** Ends the processes that a row left behind. Their numbers may be in use again, so only our own count. */
-function endAll(pids) {
-  for (const pid of pids) {
-    if (!existsSync(`/proc/${pid}/stat`)) continue;
+/** Ends the processes that a row left behind. Another program may have the number of one that ended, so its start counts as well. */
+function endAll(family) {
+  for (const [pid, start] of family) {
+    if (start === undefined || startOf(pid) !== start) continue;
     try {
       process.kill(pid, "SIGKILL");
     } catch {
       // It ended by itself.
     }
+  }
+}
+
+/** When a process was started, in ticks since the system was; undefined if it is gone. */
+function startOf(pid) {
+  try {
+    const text = readFileSync(`/proc/${pid}/stat`, "utf8");
+    return text.slice(text.lastIndexOf(")") + 2).split(" ")[19];
+  } catch {
+    return undefined;
   }
 }
 
