@@ -28,8 +28,8 @@ symlinkSync(root, join(folder, "node_modules/junctor"), "junction");
 symlinkSync(join(root, "node_modules/zod"), join(folder, "node_modules/zod"), "junction");
 
 const guides = readdirSync(join(root, "docs/guides")).map((file) => `docs/guides/${file}`);
-// Transcripts of servers from npm, and files of other programs: neither are here.
-const runnable = guides.filter((page) => !/(?:command-line|connect-clients)\.md$/.test(page));
+// Transcripts of servers from npm or of sign-ins, and files of other programs: none of them are here.
+const runnable = guides.filter((page) => !/(?:command-line|connect-clients|sign-in)\.md$/.test(page));
 
 describe.each(["README.md", ...runnable])("%s", (page) => {
   const blocks = parseCodeBlocks(readFileSync(join(root, page), "utf8")).map(withConfigName);

@@ -1,13 +1,18 @@
 import { waitFor } from "../async/clock.ts";
+import { examineLogin } from "../auth/out/login.ts";
+import { failureCodeOf } from "../errors/failure-code.ts";
 import type { ConfigIssue, GatewayConfig } from "../gateway/config/config.ts";
+import { toLoginTerms } from "../gateway/credentials/server-authorizer.ts";
 import { type RunningGateway, startGateway } from "../gateway/gateway.ts";
 import { createHide, hideInData } from "../gateway/safe-log.ts";
 import type { ServerStatus } from "../gateway/status.ts";
+import { toReason } from "../gateway/upstream/to-reason.ts";
 import { defined } from "../options/defined.ts";
 import { type Collision, describeCollision } from "../tools/compose/claims.ts";
 import { type Command, UsageError, configFlags, refuseOperands } from "./command.ts";
 import { findConfigFile, usualFiles } from "./config-file.ts";
 import { watchInterrupt } from "./interrupt.ts";
+import { openLogins } from "./logins-store.ts";
 import { toMeasureMs, toPatient } from "./patience.ts";
 import { note, print } from "./print.ts";
 import { adviseOn, describeFaults, describeTrouble } from "./server-trouble.ts";
@@ -59,7 +64,14 @@ export const check: Command = {
     const { servers, firstListMs } = toPatient(config.servers, timeoutMs);
     const startedAt = performance.now();
     using interruption = watchInterrupt();
-    await using gateway = await startGateway({ ...config, servers, audit: undefined }, { file, firstListMs });
+    await using gateway = await startGateway(
+      { ...config, servers, audit: undefined },
+      {
+        file,
+        firstListMs,
+        logins: openLogins(),
+      },
+    );
     await waitFor(gateway.ready, interruption);
     const measureMs = toMeasureMs(timeoutMs, performance.now() - startedAt);
     const report = await examine(found, gateway, measureMs);
@@ -77,12 +89,32 @@ async function examine(
   const servers = await Promise.all(
     gateway.status().map(async (status) => {
       const latencyMs = await gateway.measure(status.name, measureMs);
-      return toChecked(status, config, latencyMs);
+      return toChecked(await examineAccess(status, config), config, latencyMs);
     }),
   );
   const hide = createHide(() => config.secrets);
   const warnings = [...config.warnings, ...gateway.unmatchedRules()];
   return { file, ...hideInData({ servers, collisions: gateway.collisions(), warnings }, hide) };
+}
+
+/** A server that wants a sign-in may want something else first, which is found without signing in. */
+async function examineAccess(status: ServerStatus, { servers }: GatewayConfig): Promise<ServerStatus> {
+  const server = servers.find(({ name }) => name === status.name);
+  if (status.code !== "login" || server === undefined || server.launch.kind !== "http") return status;
+  const { launch, oauth, name } = server;
+  const terms = toLoginTerms({
+    server: new URL(launch.url),
+    oauth,
+    logins: openLogins(),
+    owner: name,
+    advice: "",
+  });
+  try {
+    await examineLogin(terms);
+    return status;
+  } catch (error) {
+    return { ...status, code: failureCodeOf(error), reason: toReason(error), trouble: toReason(error) };
+  }
 }
 
 function toChecked(
@@ -110,8 +142,16 @@ async function show({ file, servers, collisions }: Report, unmatched: readonly C
   await note(`${file}: ${fine} of ${servers.length} servers are fine\n`);
 }
 
+/** What a person has to do something about. */
+const words: { readonly [Code in NonNullable<ServerStatus["code"]>]?: string } = {
+  login: "LOGIN",
+  setup: "SETUP",
+  wrong: "WRONG",
+};
+
 function toRow(status: CheckedServer): readonly string[] {
   const { name, era = "–", revision = "–", tools, connectMs, latencyMs, says = "" } = status;
   const ms = (value: number | undefined): string => (value === undefined ? "–" : `${value} ms`);
-  return [name, status.status, era, revision, String(tools), ms(connectMs), ms(latencyMs), says];
+  const state = status.code === undefined ? undefined : words[status.code];
+  return [name, state ?? status.status, era, revision, String(tools), ms(connectMs), ms(latencyMs), says];
 }

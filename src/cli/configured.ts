@@ -1,4 +1,5 @@
 import type { GatewayConfig, ServerConfig } from "../gateway/config/config.ts";
+import { mayWantOAuth } from "../gateway/credentials/server-authorizer.ts";
 import { type RunningGateway, startGateway } from "../gateway/gateway.ts";
 import { createHide, hideInData } from "../gateway/safe-log.ts";
 import { toTarget } from "../gateway/sandbox.ts";
@@ -8,6 +9,7 @@ import { type Naming, defaultNaming, prefixOf } from "../tools/compose/namespace
 import { type Parsed, UsageError } from "./command.ts";
 import { readConfigFile } from "./config-file.ts";
 import type { CommandDeadline, Destination } from "./destination.ts";
+import { openLogins } from "./logins-store.ts";
 import { toPatient } from "./patience.ts";
 import { note } from "./print.ts";
 import { ServerTrouble, adviseOn, describeTrouble } from "./server-trouble.ts";
@@ -29,7 +31,15 @@ export async function openConfigured(
   if (server !== undefined) return toDestination(findServer(config, server, file), config, deadline);
   const wanted = tool === undefined ? config.servers : findOwners(config, tool, file);
   const { servers, firstListMs } = toPatient(wanted, deadline?.timeoutMs);
-  const gateway = await startGateway({ ...config, servers }, { file, firstListMs, unnamed: "trusted" });
+  const gateway = await startGateway(
+    { ...config, servers },
+    {
+      file,
+      firstListMs,
+      unnamed: "trusted",
+      logins: openLogins(),
+    },
+  );
   await gateway.ready;
   try {
     await tellTrouble(gateway, config, tool !== undefined);
@@ -112,7 +122,7 @@ function findServer({ servers, disabled }: GatewayConfig, name: string, file: st
 }
 
 function toDestination(
-  { name, launch, sandbox }: ServerConfig,
+  { name, launch, sandbox, oauth }: ServerConfig,
   { secrets }: GatewayConfig,
   deadline: CommandDeadline | undefined,
 ): Destination {
@@ -120,6 +130,12 @@ function toDestination(
   const server = { name, launch, hide: <T>(data: T): T => hideInData(data, hide) };
   const rest = { deadline, server, [Symbol.asyncDispose]: async () => deadline?.[Symbol.dispose]() };
   if (launch.kind === "http")
-    return { target: launch.url, headers: launch.headers, transport: launch.transport, ...rest };
+    return {
+      target: launch.url,
+      headers: launch.headers,
+      transport: launch.transport,
+      ...(mayWantOAuth(launch) ? { login: { name, url: launch.url, oauth } } : {}),
+      ...rest,
+    };
   return { target: toTarget(launch, sandbox), headers: {}, ...rest };
 }

@@ -23,6 +23,7 @@ import { restartDaemon, showDaemon, showLog, stopDaemon } from "./daemon-control
 import { FollowedScopes } from "./followed-scopes.ts";
 import { untilSignal } from "./interrupt.ts";
 import { createFileLog } from "./log.ts";
+import { openLogins } from "./logins-store.ts";
 import { describeError } from "./print.ts";
 import { listenForReload } from "./reload-socket.ts";
 import { readSecrets } from "./secrets.ts";
@@ -133,6 +134,7 @@ async function serveFronts(served: ServedConfig): Promise<void> {
         startsWhen,
         memoryFolder,
         shared,
+        logins: openLogins(),
       });
       const unfollow = followed.follow({
         file,

@@ -1,5 +1,5 @@
 import type { Target } from "../client/connect.ts";
-import type { ServerLaunch } from "../gateway/config/config.ts";
+import type { OAuthConfig, ServerLaunch } from "../gateway/config/config.ts";
 
 /** The server a command line means, and how to reach it. Dispose it when it is no longer needed. */
 export interface Destination extends AsyncDisposable {
@@ -7,6 +7,8 @@ export interface Destination extends AsyncDisposable {
   readonly headers: { readonly [name: string]: string };
   /** `sse` speaks HTTP+SSE of 2024-11-05 and nothing else. */
   readonly transport?: "auto" | "sse";
+  /** There where a stored login may be used. */
+  readonly login?: { readonly name: string; readonly url: string; readonly oauth?: OAuthConfig | undefined };
   /** When the command is to give up, if the person said so. */
   readonly deadline: CommandDeadline | undefined;
   /** The server of a config that was named. */

@@ -21,10 +21,18 @@ const commands: { readonly [name: string]: () => Promise<Command> } = {
   tools: async () => (await import("./tools.ts")).tools,
   call: async () => (await import("./call.ts")).call,
   task: async () => (await import("./task.ts")).task,
+  login: async () => (await import("./login.ts")).login,
+  logout: async () => (await import("./logout.ts")).logout,
+  logins: async () => (await import("./logins.ts")).logins,
   check: async () => (await import("./check.ts")).check,
   reload: async () => (await import("./reload.ts")).reload,
   trust: async () => (await import("./trust.ts")).trust,
   audit: async () => (await import("./audit.ts")).audit,
+};
+
+/** Commands for our own processes; the help does not name them. */
+const innerCommands: typeof commands = {
+  "renew-login": async () => (await import("./renew-login.ts")).renewLogin,
 };
 
 async function main(args: readonly string[]): Promise<number> {
@@ -41,7 +49,8 @@ async function main(args: readonly string[]): Promise<number> {
 }
 
 async function loadCommand(word: string): Promise<Command> {
-  const load = Object.hasOwn(commands, word) ? commands[word] : undefined;
+  const all = { ...commands, ...innerCommands };
+  const load = Object.hasOwn(all, word) ? all[word] : undefined;
   if (load === undefined)
     throw new UsageError(word.startsWith("-") ? unknownFlag(word) : unknownCommand(word));
   return load();

@@ -21,6 +21,18 @@ const minLength = 32;
  * missing. A file that cannot be trusted or made is left alone, and the secret is good for this process only.
  */
 export function readSecrets({ env, served, onWarning }: SecretsOptions): readonly string[] {
+  const given = givenSecrets(env);
+  if (given.length > 0) return given;
+  if ((env["JUNCTOR_SECRET"] ?? "") !== "") onWarning("JUNCTOR_SECRET holds no secret, and is not used");
+  const path = join(stateFolder(env), "secret");
+  const kept = keep(path);
+  if (kept.ok) return [createHmac("sha256", kept.secret).update(served).digest("base64url")];
+  onWarning(`sessions end with this process: ${path} ${kept.problem}, or set JUNCTOR_SECRET`);
+  return [newSecret()];
+}
+
+/** The secrets of `JUNCTOR_SECRET`. Throws a `UsageError` for one that could be guessed. */
+export function givenSecrets(env: SecretsOptions["env"]): readonly string[] {
   const given = (env["JUNCTOR_SECRET"] ?? "")
     .split(",")
     .map((secret) => secret.trim())
@@ -32,13 +44,7 @@ export function readSecrets({ env, served, onWarning }: SecretsOptions): readonl
       `JUNCTOR_SECRET${which} needs ${minLength} characters or more: openssl rand -hex 32 makes one`,
     );
   }
-  if (given.length > 0) return given;
-  if ((env["JUNCTOR_SECRET"] ?? "") !== "") onWarning("JUNCTOR_SECRET holds no secret, and is not used");
-  const path = join(stateFolder(env), "secret");
-  const kept = keep(path);
-  if (kept.ok) return [createHmac("sha256", kept.secret).update(served).digest("base64url")];
-  onWarning(`sessions end with this process: ${path} ${kept.problem}, or set JUNCTOR_SECRET`);
-  return [newSecret()];
+  return given;
 }
 
 type Kept = { readonly ok: true; readonly secret: string } | { readonly ok: false; readonly problem: string };

@@ -11,6 +11,7 @@ import { UsageError } from "./command.ts";
 import { toComplaint } from "./complaint.ts";
 import { checkPlaces } from "./config-place.ts";
 import { createLog } from "./log.ts";
+import { openLogins } from "./logins-store.ts";
 import { readSecrets } from "./secrets.ts";
 
 interface HereOptions {
@@ -42,7 +43,14 @@ async function open({ config: file, isTrusted, introduction }: HereOptions): Pro
   const onWarning = (text: string): void => log.warn({}, text);
   const seal = createSeal({ secrets: readSecrets({ env: process.env, served: file, onWarning }) });
   const memoryFolder = join(cacheFolder(), "lists");
-  const gateway = await startGateway(config, { file, unnamed: "trusted", log, seal, memoryFolder });
+  const gateway = await startGateway(config, {
+    file,
+    unnamed: "trusted",
+    log,
+    seal,
+    memoryFolder,
+    logins: openLogins(),
+  });
   const { profile } = introduction;
   const server = profile === undefined ? gateway.server : gateway.serverAt(profile);
   if (server === undefined) {

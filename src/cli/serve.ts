@@ -18,6 +18,7 @@ import { type FollowedConfig, followConfig, type ReloadChoice, reloadChoices } f
 import { describeGateway, describeHttp, describeServers, describeTcp } from "./greeting.ts";
 import { untilSignal } from "./interrupt.ts";
 import { createLog } from "./log.ts";
+import { openLogins } from "./logins-store.ts";
 import { describeError } from "./print.ts";
 import { listenForReload } from "./reload-socket.ts";
 import { readSecrets } from "./secrets.ts";
@@ -80,6 +81,7 @@ export const serve: Command = {
       log,
       seal,
       startsWhen,
+      logins: openLogins(),
       memoryFolder: join(cacheFolder(), "lists"),
     });
     const serving: ServedGateway = { gateway, opened, choice, start: claimed.resolve, stopped };

@@ -53,6 +53,10 @@ const advice: { readonly [C in Code]?: (patient: Patient) => string } = {
   unreachable: () => 'The network does not lead there: check its "url", and a VPN or firewall on the way.',
   certificate: () => "If you trust it, NODE_EXTRA_CA_CERTS=FILE names a file with its certificate.",
   no_tls: () => 'It may speak plain HTTP: write http:// in its "url", or correct the port.',
+  login: ({ name }) => `LOGIN: npx junctor login ${name}`,
+  setup: ({ name }) =>
+    `SETUP: its id goes into the config: "junctor": { "servers": { "${name}": { "oauth": { "clientId": "…" } } } }.`,
+  wrong: () => "WRONG: a sign-in would fail; tell those who run the server or its authorization server.",
   unauthorized: () => 'Give it credentials: "headers": { "Authorization": "Bearer ${TOKEN}" }.',
   no_endpoint: () => noEndpoint,
   not_mcp: () => noEndpoint,

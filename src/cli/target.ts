@@ -53,7 +53,9 @@ export function parseTarget(parsed: Parsed, named: string | undefined): Destinat
   if (command === undefined) {
     if (parsed.has("env"))
       throw new UsageError("--env is for servers that are started here: put their command after --");
-    return { target: parseUrl(named ?? defaultUrl), ...rest };
+    const target = parseUrl(named ?? defaultUrl);
+    const isOAuth = /^https?:/i.test(target) && !Object.hasOwn(headers, "authorization");
+    return { target, ...(isOAuth ? { login: { name: target, url: target } } : {}), ...rest };
   }
   const [program, ...args] = command;
   if (program === undefined)

@@ -13,6 +13,7 @@ import { type Command, configFlags, type Parsed, UsageError } from "./command.ts
 import { type ConfigFile, findConfigFile, usualFiles } from "./config-file.ts";
 import { watchInterrupt } from "./interrupt.ts";
 import { describeChange, diffDefinitions } from "./lock-diff.ts";
+import { openLogins } from "./logins-store.ts";
 import { toPatient } from "./patience.ts";
 import { note, print } from "./print.ts";
 import { toMs } from "./target.ts";
@@ -109,7 +110,12 @@ async function listDefinitions(
   const { servers, firstListMs } = toPatient(wanted, timeout === undefined ? undefined : toMs(timeout));
   using interruption = watchInterrupt();
   const bare = { ...config, servers, audit: undefined, lock: undefined, middleware: [] };
-  await using gateway = await startGateway(bare, { file, firstListMs, unnamed: "trusted" });
+  await using gateway = await startGateway(bare, {
+    file,
+    firstListMs,
+    unnamed: "trusted",
+    logins: openLogins(),
+  });
   await waitFor(gateway.ready, interruption);
   // A server may list for callers of the other era, and for those that can be asked, on lines of their own.
   await using modern = await connect({ server: gateway.server }, { handlers });

@@ -1,16 +1,19 @@
 import { waitFor } from "../async/clock.ts";
+import type { Authorizer } from "../auth/out/authorizer.ts";
 import type { Client } from "../client/client.ts";
 import { type ConnectOptions, type Target, connect } from "../client/connect.ts";
 import { ClosedError } from "../errors/closed-error.ts";
 import { ConnectError } from "../errors/connect-error.ts";
 import { failureCodeOf } from "../errors/failure-code.ts";
 import { TimeoutError } from "../errors/timeout-error.ts";
+import { createServerAuthorizer, sharedOwner } from "../gateway/credentials/server-authorizer.ts";
 import { toReason } from "../gateway/upstream/to-reason.ts";
 import { defined } from "../options/defined.ts";
 import { describeCommand } from "../transports/child-command.ts";
 import { TextTail } from "../transports/text-tail.ts";
 import type { Destination, NamedServer } from "./destination.ts";
 import type { Interruption } from "./interrupt.ts";
+import { openLogins } from "./logins-store.ts";
 import { note } from "./print.ts";
 import { ServerTrouble, adviseOn, describeTrouble } from "./server-trouble.ts";
 import { toSafeText } from "./terminal-text.ts";
@@ -27,7 +30,7 @@ export async function withClient<T>(
   options: ConnectOptions,
   work: (client: Client, signal: AbortSignal) => Promise<T>,
 ): Promise<T> {
-  const { target, headers, deadline, transport = "auto", server } = destination;
+  const { target, headers, deadline, transport = "auto", server, login } = destination;
   const tail = new TextTail(4096);
   const signal =
     deadline === undefined ? interruption.signal : AbortSignal.any([interruption.signal, deadline.signal]);
@@ -38,6 +41,7 @@ export async function withClient<T>(
       clientInfo: { name: "junctor", title: "Junctor command line", version: readVersion() },
       headers,
       transport,
+      ...(login === undefined ? {} : { authorization: toAuthorizer(login) }),
       signal,
       onStderr: (chunk) => tail.push(chunk),
       onStray: (line) => {
@@ -66,6 +70,18 @@ export async function withClient<T>(
       : error;
     throw server === undefined ? failure : toTrouble(server, failure, stray);
   }
+}
+
+/** The login that is stored for a server, if there is one. */
+function toAuthorizer({ name, url, oauth }: NonNullable<Destination["login"]>): Authorizer {
+  const advice = `junctor login ${name}`;
+  return createServerAuthorizer({
+    server: new URL(url),
+    oauth,
+    owner: sharedOwner,
+    logins: openLogins(),
+    advice,
+  });
 }
 
 /** No limit of the client's own may end a command before its deadline does. */

@@ -2,7 +2,7 @@ import { createHash } from "node:crypto";
 import { connect as connectSocket, type Socket } from "node:net";
 import type { Readable, Writable } from "node:stream";
 import { systemClock, timedOut, waitFor } from "../async/clock.ts";
-import type { AuthorizationOptions } from "../auth/out/authorization-options.ts";
+import { type AuthorizationOptions, createClientAuthorizer } from "../auth/out/authorization-options.ts";
 import type { Authorizer } from "../auth/out/authorizer.ts";
 import type { AuthorizationError } from "../errors/authorization-error.ts";
 import { ClosedError } from "../errors/closed-error.ts";
@@ -206,7 +206,7 @@ async function connectHttp(url: URL, options: ConnectOptions): Promise<Client> {
     connectTimeoutMs: timeoutMs = 30_000,
   } = options;
   const target = `${url.origin}${url.pathname}`;
-  const authorizer = await toAuthorizer(url, options);
+  const authorizer = toAuthorizer(url, options);
   const signIn =
     authorizer === undefined ? {} : { signIn: (error: AuthorizationError) => authorizer.signIn(error) };
   const ways: ClientWays = {
@@ -242,11 +242,7 @@ async function connectHttp(url: URL, options: ConnectOptions): Promise<Client> {
   }
 }
 
-async function toAuthorizer(
-  url: URL,
-  { authorization, clock }: ConnectOptions,
-): Promise<Authorizer | undefined> {
+function toAuthorizer(url: URL, { authorization, clock }: ConnectOptions): Authorizer | undefined {
   if (authorization === undefined || "refused" in authorization) return authorization;
-  const { createClientAuthorizer } = await import("../auth/out/authorization-options.ts");
   return createClientAuthorizer(url, authorization, clock);
 }

@@ -32,6 +32,8 @@ export class AuthorizationError extends Error {
   readonly code: `auth.${AuthorizationReason}`;
   /** The URL of the server, without its query. */
   readonly server: string;
+  /** Why, without the rest of the message. */
+  readonly reason: string;
   /** What the server demanded, where it did. */
   readonly challenge: BearerChallenge | undefined;
   readonly delivery: Delivery = "not_sent";
@@ -45,6 +47,7 @@ export class AuthorizationError extends Error {
     super(`${server}: ${text}`, facts.cause === undefined ? undefined : { cause: facts.cause });
     this.code = `auth.${reason}`;
     this.server = server;
+    this.reason = text;
     this.challenge = facts.challenge;
   }
 }

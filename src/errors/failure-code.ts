@@ -1,3 +1,4 @@
+import { AuthorizationError } from "./authorization-error.ts";
 import { ClosedError } from "./closed-error.ts";
 import { ConnectError, type ConnectKind } from "./connect-error.ts";
 import { HttpError } from "./http-error.ts";
@@ -21,6 +22,12 @@ export type FailureCode =
   | "lost"
   /** HTTP 401 or 403. */
   | "unauthorized"
+  /** A person must sign in. */
+  | "login"
+  /** The authorization server must be told of this client. */
+  | "setup"
+  /** Something about its authorization is wrong. */
+  | "wrong"
   /** HTTP 404, 405 or 410. */
   | "no_endpoint"
   /** HTTP 3xx. */
@@ -37,6 +44,7 @@ export type FailureCode =
 /** Classifies the error with which connecting to a server, or listing it, failed. */
 export function failureCodeOf(error: unknown): FailureCode {
   if (error instanceof ConnectError && error.kind !== "other") return error.kind;
+  if (error instanceof AuthorizationError) return codesOfAuthorization[error.code];
   if (error instanceof HttpError) return codeOfStatus(error.status);
   if (error instanceof RpcError) return error.rpcCode === 0 ? "not_mcp" : "rpc_error";
   if (error instanceof TimeoutError) return "no_answer";
@@ -61,6 +69,16 @@ function codeOfStatus(status: number): FailureCode {
   if (status >= 500) return "server_fault";
   return status >= 300 && status < 400 ? "redirected" : "not_mcp";
 }
+
+const codesOfAuthorization: { readonly [Code in AuthorizationError["code"]]: FailureCode } = {
+  "auth.login_required": "login",
+  "auth.insufficient_scope": "login",
+  "auth.setup": "setup",
+  "auth.metadata": "wrong",
+  "auth.callback": "wrong",
+  "auth.refused": "wrong",
+  "auth.unreachable": "unreachable",
+};
 
 const systemCodes: { readonly [code: string]: FailureCode } = {
   ECONNREFUSED: "refused",

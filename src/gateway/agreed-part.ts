@@ -100,6 +100,7 @@ const ofServer: Narrowing<ServerConfig> = {
   extensions: asAgreed,
   // A held call can do no more than one whose caller knows tasks.
   tasks: asWritten,
+  oauth: asAgreed,
   onlyTools: (next, agreed) => (agreed === undefined ? next : (next?.filter(isIn(agreed)) ?? agreed)),
   withoutTools: (next, agreed) => [...next, ...agreed.filter((name) => !next.includes(name))],
 };

@@ -1,10 +1,12 @@
 import type { Clock } from "../async/clock.ts";
+import type { CredentialStore } from "../auth/out/credential.ts";
 import type { Seal } from "../mcp/seal.ts";
 import type { Implementation } from "../mcp/types.ts";
 import { keys, type KeysOf } from "../options/known-keys.ts";
 import type { Provider } from "../tools/provider.ts";
 import type { Unnamed } from "./access.ts";
 import type { ParkingOptions } from "./bridge/parking.ts";
+import type { Logins } from "./credentials/server-authorizer.ts";
 import type { GatewayLog } from "./log.ts";
 import type { SharedUpstreams } from "./shared-upstreams.ts";
 
@@ -22,6 +24,8 @@ export interface GatewayOptions {
   readonly firstListMs?: number;
   /** The folder in which the gateway remembers what each server listed last. Without one it remembers nothing. */
   readonly memoryFolder?: string;
+  /** Where the credentials of servers that want OAuth are kept; in memory when left out, which is enough for `client_credentials`. */
+  readonly credentials?: CredentialStore;
   readonly parking?: Omit<ParkingOptions, "clock">;
   /** Where `${VAR}` comes from; the environment of this process. */
   readonly env?: { readonly [name: string]: string | undefined };
@@ -38,9 +42,11 @@ export interface StartOptions extends GatewayOptions {
   readonly startsWhen?: Promise<void>;
   /** The servers, and the parked calls, of all gateways of this process that share them. */
   readonly shared?: SharedUpstreams;
+  /** Instead of `credentials`: also how they are renewed. */
+  readonly logins?: Logins;
 }
 
 /** The keys of the options, to refuse those that are misspelt. */
 export const gatewayOptionKeys: KeysOf<GatewayOptions> = keys(
-  "local log seal unnamed info firstListMs memoryFolder parking env folder file clock",
+  "local log seal unnamed info firstListMs memoryFolder credentials parking env folder file clock",
 );

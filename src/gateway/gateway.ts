@@ -1,4 +1,5 @@
 import { systemClock } from "../async/clock.ts";
+import { createMemoryStore } from "../auth/out/credential.ts";
 import { ClosedError } from "../errors/closed-error.ts";
 import { ConfigError } from "../errors/config-error.ts";
 import { createSeal } from "../mcp/seal.ts";
@@ -137,7 +138,8 @@ export async function startGateway(
   let pins = openPins(first.lock, { log, toJson, isExempt });
   const memory = remembers ? openListMemory({ folder, hide: hideStrong, log, clock }) : undefined;
   const { shared: others } = options;
-  const shared = { catalog, parking, kinds, log, hide, clock, pins: () => pins, shared: others };
+  const logins = options.logins ?? { store: options.credentials ?? createMemoryStore() };
+  const shared = { catalog, parking, kinds, log, hide, clock, logins, pins: () => pins, shared: others };
   const fleet = new Fleet({ ...shared, local, memory, maxStarts, onChange: changes.report, onListed });
 
   const have = (): Promise<void> => fleet.have(config.servers, toNaming(config), firstListMs);

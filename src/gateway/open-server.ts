@@ -1,10 +1,17 @@
 import { type Clock, systemClock } from "../async/clock.ts";
 import { Repeats } from "../async/repeats.ts";
+import type { CredentialEvent } from "../auth/out/authorizer.ts";
 import type { Client } from "../client/client.ts";
 import { connect, type ConnectOptions } from "../client/connect.ts";
 import { packageVersion } from "../options/version.ts";
 import type { Guardian } from "../transports/guardian.ts";
 import type { ServerConfig } from "./config/config.ts";
+import {
+  createServerAuthorizer,
+  type Logins,
+  mayWantOAuth,
+  sharedOwner,
+} from "./credentials/server-authorizer.ts";
 import type { GatewayLog } from "./log.ts";
 import { toTarget } from "./sandbox.ts";
 import type { ServerWords } from "./server-words.ts";
@@ -17,13 +24,16 @@ interface OpenServerOptions {
   readonly guardian: Guardian | undefined;
   /** Keeps what its process writes besides messages. */
   readonly words: ServerWords;
+  /** The credentials of servers that want OAuth. */
+  readonly logins: Logins;
 }
 
 /** Opens a way to a server as its config says. Its output and its warnings go to the log, under its name. */
 export function createOpenServer(
-  { name, launch, sandbox }: ServerConfig,
-  { log, clock = systemClock, guardian, words }: OpenServerOptions,
+  config: ServerConfig,
+  { log, clock = systemClock, guardian, words, logins }: OpenServerOptions,
 ): (options: ConnectOptions) => Promise<Client> {
+  const { name, launch, sandbox, oauth } = config;
   // Shared by all lines of the server: a dead one breaks the streams of all, again and again.
   const warnings = new Repeats({ clock });
   const warnStill = (text: string, facts: object = {}): void => {
@@ -41,7 +51,23 @@ export function createOpenServer(
   };
   if (launch.kind === "http") {
     const { url, headers, transport } = launch;
-    return (options) => connect(new URL(url), { ...shared, headers, transport, ...options });
+    const server = new URL(url);
+    const advice = `junctor login ${name}`;
+    const onEvent = (event: CredentialEvent): void => logCredential(log, name, event);
+    const authorization = mayWantOAuth(launch)
+      ? {
+          authorization: createServerAuthorizer({
+            server,
+            oauth,
+            owner: sharedOwner,
+            logins,
+            advice,
+            clock,
+            onEvent,
+          }),
+        }
+      : {};
+    return (options) => connect(server, { ...shared, headers, transport, ...authorization, ...options });
   }
   const target = toTarget(launch, sandbox);
   const onStray = (line: string): void => {
@@ -60,4 +86,15 @@ export function createOpenServer(
     };
     return connect(target, { ...own, onStderr, ...options });
   };
+}
+
+/** What became of a credential, for the log. */
+function logCredential(log: GatewayLog, server: string, { kind, ...facts }: CredentialEvent): void {
+  const texts = {
+    login: "signed in",
+    refresh: "token renewed",
+    refresh_failed: "token not renewed",
+  } as const;
+  if (kind === "refresh_failed") log.warn({ server, ...facts }, texts[kind]);
+  else log.info({ server, ...facts }, texts[kind]);
 }

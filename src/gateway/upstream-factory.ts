@@ -4,6 +4,7 @@ import { createMemoryTasks, type MemoryTasks } from "../tools/tasks/memory-tasks
 import { createGuardian } from "../transports/guardian.ts";
 import type { Parking } from "./bridge/parking.ts";
 import type { ServerConfig } from "./config/config.ts";
+import type { Logins } from "./credentials/server-authorizer.ts";
 import type { ListMemory } from "./list-memory.ts";
 import type { Pins } from "./lock/pins.ts";
 import { withPreparedLists } from "./lock/prepared-lists.ts";
@@ -23,6 +24,8 @@ export interface UpstreamFactoryOptions {
   readonly memory?: ListMemory | undefined;
   /** The definitions that were approved, of the config at the moment; undefined when none must be. */
   readonly pins: () => Pins | undefined;
+  /** The credentials of servers that want OAuth. */
+  readonly logins: Logins;
   /** How many processes start at the same time; by the cores of this machine. */
   readonly maxStarts?: number | undefined;
 }
@@ -51,10 +54,10 @@ export class UpstreamFactory {
   }
 
   create({ config, firstListMs, predecessor, onChange }: NewUpstream): Upstream {
-    const { parking, clock, hide, log, memory, pins } = this.#options;
+    const { parking, clock, hide, log, memory, pins, logins } = this.#options;
     const words = new ServerWords();
     this.#words.set(config.name, words);
-    const open = createOpenServer(config, { log, clock, guardian: this.#guardian, words });
+    const open = createOpenServer(config, { log, clock, guardian: this.#guardian, words, logins });
     const upstream: Upstream = new Upstream({
       config,
       firstListMs,

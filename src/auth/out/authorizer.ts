@@ -1,11 +1,10 @@
 import type { Awaitable } from "../../async/awaitable.ts";
 import { AuthorizationError, type BearerChallenge } from "../../errors/authorization-error.ts";
 import { finishLogin } from "./code-flow.ts";
-import { clientRecordId, type Credential } from "./credential.ts";
+import type { Credential } from "./credential.ts";
 import { nameOf } from "./fetch-json.ts";
-import { loginByMachine, type LoginTerms, prepareLogin } from "./login.ts";
-import { renewCredential } from "./renewal.ts";
-import { TokenRefusal } from "./token-request.ts";
+import { isOAuthOffered, loginByMachine, type LoginTerms, prepareLogin } from "./login.ts";
+import { renewStored } from "./renewal.ts";
 
 /** Gives the requests to one server their token. */
 export interface Authorizer {
@@ -39,6 +38,11 @@ interface AuthorizerOptions {
   /** The id of the credential in the store. */
   readonly id: string;
   readonly open?: OpenPage | undefined;
+  /**
+   * Renews the stored credential in another process, unless its token is no longer this one; resolves when that has ended. So a kill of
+   * this process between the answer and its storage loses nothing.
+   */
+  readonly renewElsewhere?: ((id: string, token: string) => Promise<void>) | undefined;
   /** What a person does about a missing sign-in, for messages. */
   readonly advice: string;
   /** Told of what becomes of the credential. */
@@ -46,7 +50,7 @@ interface AuthorizerOptions {
 }
 
 /** What became of a credential. */
-interface CredentialEvent {
+export interface CredentialEvent {
   readonly kind: "login" | "refresh" | "refresh_failed";
   readonly issuer: string;
   readonly clientId: string;
@@ -54,16 +58,21 @@ interface CredentialEvent {
   readonly reason?: string;
 }
 
-/** A token is renewed so long before it ends. */
+/** A token is renewed so long before it ends; one that is good for less than twice that, after half its time. */
 const earlyMs = 60_000;
 
+/** So long it is believed that a server offers OAuth, or does not. */
+const offerMs = 300_000;
+
 export function createAuthorizer(options: AuthorizerOptions): Authorizer {
-  const { terms, id, open, advice, onEvent } = options;
+  const { terms, id, open, advice, renewElsewhere, onEvent } = options;
   const { store, server, clock, grant } = terms;
   const isMachine = grant !== "authorization_code";
   let current: Credential | undefined;
   let isRead = false;
   let renewing: Promise<Credential | undefined> | undefined;
+  let obtaining: Promise<Credential> | undefined;
+  let offer: { readonly until: number; readonly found: Promise<boolean> } | undefined;
   let signingIn: Promise<boolean> | undefined;
 
   const read = async (): Promise<Credential | undefined> => {
@@ -71,16 +80,23 @@ export function createAuthorizer(options: AuthorizerOptions): Authorizer {
     isRead = true;
     return current;
   };
-  const keep = async (credential: Credential, kind: "login" | "refresh"): Promise<Credential> => {
+  const tell = (kind: CredentialEvent["kind"], { issuer, client }: Credential, reason?: string): void =>
+    onEvent?.({
+      kind,
+      issuer: issuer.issuer,
+      clientId: client.clientId,
+      ...(reason === undefined ? {} : { reason }),
+    });
+  const keep = async (credential: Credential): Promise<Credential> => {
     // First written, then used: a token that is used and lost would cost the sign-in.
     await store.write(id, credential);
     current = credential;
     isRead = true;
-    onEvent?.({ kind, issuer: credential.issuer.issuer, clientId: credential.client.clientId });
+    tell("login", credential);
     return credential;
   };
-  const isDue = ({ expiresAt }: Credential): boolean =>
-    expiresAt !== undefined && expiresAt - earlyMs <= clock.date();
+  const isDue = ({ expiresAt, lifetimeMs = earlyMs }: Credential): boolean =>
+    expiresAt !== undefined && expiresAt - Math.min(earlyMs, lifetimeMs / 2) <= clock.date();
   const isOver = ({ expiresAt }: Credential): boolean => expiresAt !== undefined && expiresAt <= clock.date();
   const loginRequired = (challenge?: BearerChallenge): AuthorizationError => {
     const isScope = challenge?.status === 403;
@@ -92,42 +108,48 @@ export function createAuthorizer(options: AuthorizerOptions): Authorizer {
   };
 
   /** A newer credential than `used`: one that was stored meanwhile, else one for the refresh token. Undefined when there is none. */
-  const renew = (used: Credential): Promise<Credential | undefined> =>
-    (renewing ??= store
-      .alone(id, async () => {
-        const stored = await read();
-        if (stored === undefined || (stored.accessToken !== used.accessToken && !isDue(stored)))
-          return stored;
+  const renewOnce = async (used: Credential): Promise<Credential | undefined> => {
+    const isStale = (stored: Credential): boolean => stored.accessToken === used.accessToken || isDue(stored);
+    if (current !== undefined && current.accessToken !== used.accessToken && !isDue(current)) return current;
+    try {
+      if (renewElsewhere === undefined)
+        await renewStored({ ...terms, privateKey: terms.client.privateKey }, id, isStale);
+      else await renewElsewhere(id, used.accessToken);
+      const stored = await read();
+      if (stored?.accessToken === used.accessToken) {
         if (stored.refreshToken === undefined) return undefined;
-        try {
-          return await keep(await renewCredential(terms, stored), "refresh");
-        } catch (error) {
-          const { issuer, client } = stored;
-          const reason = error instanceof Error ? error.message : String(error);
-          onEvent?.({ kind: "refresh_failed", issuer: issuer.issuer, clientId: client.clientId, reason });
-          if (!(error instanceof TokenRefusal)) throw error;
-          if (error.error === "invalid_client" && client.origin === "registered")
-            await store.remove(clientRecordId(issuer.issuer, client.redirectUrl ?? ""));
-          if (error.error !== "invalid_grant" && error.error !== "invalid_client") throw error;
-          await store.remove(id);
-          current = undefined;
-          return undefined;
-        }
+        throw new AuthorizationError("unreachable", nameOf(server), "its token could not be renewed");
+      }
+      if (stored === undefined) tell("refresh_failed", used, "the authorization server takes it no more");
+      else tell("refresh", stored);
+      return stored;
+    } catch (error) {
+      tell("refresh_failed", used, error instanceof Error ? error.message : String(error));
+      throw error;
+    }
+  };
+  const renew = (used: Credential): Promise<Credential | undefined> =>
+    (renewing ??= renewOnce(used).finally(() => {
+      renewing = undefined;
+    }));
+
+  const obtain = (challenge?: BearerChallenge, signal?: AbortSignal): Promise<Credential> =>
+    (obtaining ??= store
+      .alone(id, async () => {
+        const used = current?.accessToken;
+        const stored = await read();
+        // Another process may have obtained one while this one waited.
+        if (stored !== undefined && stored.accessToken !== used && !isDue(stored)) return stored;
+        return keep(await loginByMachine(terms, { challenge, earlier: stored, signal }));
       })
       .finally(() => {
-        renewing = undefined;
+        obtaining = undefined;
       }));
-
-  const obtain = (challenge: BearerChallenge | undefined, signal?: AbortSignal): Promise<Credential> =>
-    store.alone(id, async () => {
-      const credential = await loginByMachine(terms, { challenge, earlier: current, signal });
-      return keep(credential, "login");
-    });
 
   /** The token of a credential that ends soon, or ended: a new one where that can be had. */
   const renewed = async (due: Credential): Promise<string | undefined> => {
     try {
-      const fresh = isMachine ? await obtain(undefined) : await renew(due);
+      const fresh = isMachine ? await obtain() : await renew(due);
       if (fresh !== undefined) return fresh.accessToken;
     } catch (error) {
       // The authorization server may be back before the token ends.
@@ -141,17 +163,29 @@ export function createAuthorizer(options: AuthorizerOptions): Authorizer {
     return isDue(credential) && isRenewable ? renewed(credential) : credential.accessToken;
   };
 
+  const isOffered = async (challenge: BearerChallenge, signal?: AbortSignal): Promise<boolean> => {
+    if (challenge.resourceMetadata !== undefined) return true;
+    if (offer === undefined || offer.until <= clock.now()) {
+      const found = isOAuthOffered(terms, signal).catch(() => true);
+      offer = { until: clock.now() + offerMs, found };
+    }
+    return offer.found;
+  };
+
   const refused: Authorizer["refused"] = async (challenge, { token, isRetry, signal }) => {
     const isScope = challenge.status === 403;
     if (isScope && challenge.error !== "insufficient_scope") return false;
-    const known = current ?? (await read());
-    // Another request has renewed it meanwhile.
+    const known = await read();
+    // Another request or process has renewed it meanwhile.
     if (known !== undefined && known.accessToken !== token) return true;
     if (isMachine) return !isRetry && (await obtain(challenge, signal)).accessToken !== token;
     if (!isScope && !isRetry && known !== undefined) {
       const fresh = await renew(known);
       if (fresh !== undefined && fresh.accessToken !== token) return true;
     }
+    // Not every 401 is about OAuth.
+    if (!isScope && open === undefined && known === undefined && !(await isOffered(challenge, signal)))
+      return false;
     throw loginRequired(challenge);
   };
 
@@ -165,10 +199,7 @@ export function createAuthorizer(options: AuthorizerOptions): Authorizer {
     const callback = await page(pending.url, { redirectUrl: pending.redirectUrl, signal });
     const { fetch } = terms;
     const { privateKey } = terms.client;
-    await keep(
-      await finishLogin(pending, new URL(callback), { server, fetch, clock, privateKey, signal }),
-      "login",
-    );
+    await keep(await finishLogin(pending, new URL(callback), { server, fetch, clock, privateKey, signal }));
     return true;
   };
 

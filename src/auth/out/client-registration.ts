@@ -62,12 +62,7 @@ export function findClient(as: AuthorizationServer, terms: ClientTerms): OAuthCl
 export async function registerClient(options: RegisterOptions): Promise<OAuthClient> {
   const { as, terms, server, fetch, signal } = options;
   const { registration_endpoint: endpoint } = as;
-  if (endpoint === undefined) {
-    const text =
-      `its authorization server ${as.issuer} registers no clients by itself: make an OAuth app there with the callback ` +
-      `${terms.redirectUrl}, and give its id as oauth.clientId`;
-    throw new AuthorizationError("setup", nameOf(server), text);
-  }
+  if (endpoint === undefined) throw noRegistration(as, terms, server);
   const method = pickMethod(as, ["none", "client_secret_basic", "client_secret_post"]);
   const body = JSON.stringify({
     client_name: terms.clientName,
@@ -91,6 +86,18 @@ export async function registerClient(options: RegisterOptions): Promise<OAuthCli
     throw new AuthorizationError("setup", nameOf(server), `${text}; give one as oauth.clientId`);
   }
   return toClient(answer ?? {}, { ...options, method });
+}
+
+/** The error where clients must be registered by hand. */
+export function noRegistration(
+  { issuer }: AuthorizationServer,
+  { redirectUrl }: ClientTerms,
+  server: URL,
+): AuthorizationError {
+  const text =
+    `its authorization server ${issuer} registers no clients by itself: make an OAuth app there with the callback ` +
+    `${redirectUrl}, and give its id as oauth.clientId`;
+  return new AuthorizationError("setup", nameOf(server), text);
 }
 
 /** What an authorization server made of the registration. The library's own reader refuses secrets without an end. */

@@ -18,6 +18,8 @@ export interface Credential {
   readonly refreshToken?: string;
   /** In ms since the epoch; undefined when the authorization server did not say. */
   readonly expiresAt?: number;
+  /** How long the token was good for at first. */
+  readonly lifetimeMs?: number;
   /** Those that were granted; those that were asked for where the answer does not say. */
   readonly scopes: readonly string[];
 }

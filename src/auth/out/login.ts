@@ -1,7 +1,13 @@
 import type { AuthorizationServer } from "oauth4webapi";
 import type { Clock } from "../../async/clock.ts";
 import { AuthorizationError, type BearerChallenge } from "../../errors/authorization-error.ts";
-import { type ClientTerms, findClient, type OAuthClient, registerClient } from "./client-registration.ts";
+import {
+  type ClientTerms,
+  findClient,
+  noRegistration,
+  type OAuthClient,
+  registerClient,
+} from "./client-registration.ts";
 import { beginLogin, type PendingLogin } from "./code-flow.ts";
 import { clientRecordId, type Credential, type CredentialStore } from "./credential.ts";
 import { nameOf } from "./fetch-json.ts";
@@ -51,6 +57,16 @@ export async function prepareLogin(terms: LoginTerms, occasion: LoginOccasion): 
   });
 }
 
+/**
+ * Looks whether a sign-in could begin, and begins none. Rejects with the `AuthorizationError` that the sign-in would end with, as far as
+ * that can be told before.
+ */
+export async function examineLogin(terms: LoginTerms): Promise<void> {
+  const { as } = await discoverFor(terms, {});
+  if (findClient(as, terms.client) !== undefined || as.registration_endpoint !== undefined) return;
+  throw noRegistration(as, terms.client, terms.server);
+}
+
 /** Obtains access without a person: for the program itself, or by the word of an enterprise. */
 export async function loginByMachine(terms: LoginTerms, occasion: LoginOccasion): Promise<Credential> {
   const { server, client: clientTerms, enterprise, fetch, clock, sendsResource } = terms;
@@ -72,6 +88,15 @@ export async function loginByMachine(terms: LoginTerms, occasion: LoginOccasion)
     signal: occasion.signal,
   };
   return enterprise === undefined ? requestForClient(request) : requestForEnterprise(request, enterprise);
+}
+
+/** Whether a server, or its origin, has metadata of OAuth: one that wants a fixed key has none. */
+export async function isOAuthOffered(
+  { server, fetch, issuer }: LoginTerms,
+  signal?: AbortSignal,
+): Promise<boolean> {
+  const { resource, isGuess } = await discover({ server, fetch, issuer, signal });
+  return resource !== undefined || isGuess !== true;
 }
 
 async function discoverFor(

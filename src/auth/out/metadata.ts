@@ -11,6 +11,8 @@ export interface Discovered {
   readonly resource: string | undefined;
   readonly scopes: readonly string[];
   readonly as: AuthorizationServer;
+  /** There is no metadata at all: the endpoints are those that a server of 2025-03-26 would have. */
+  readonly isGuess?: boolean;
 }
 
 interface DiscoverOptions {
@@ -33,8 +35,9 @@ export async function discover(options: DiscoverOptions): Promise<Discovered> {
     // A server of 2025-03-26 is its own authorization server.
     const asked = issuer ?? server.origin;
     const names = issuer === undefined ? [server.origin, `${server.origin}/`] : [issuer];
-    const as = (await findServerMetadata(asked, names, options)) ?? legacyEndpoints(server, issuer);
-    return { resource: undefined, scopes: [], as };
+    const as = await findServerMetadata(asked, names, options);
+    if (as !== undefined) return { resource: undefined, scopes: [], as };
+    return { resource: undefined, scopes: [], as: legacyEndpoints(server, issuer), isGuess: true };
   }
   const { resource, authorization_servers: servers, scopes_supported: scopes } = found;
   if (typeof resource !== "string" || !isOf(resource, server))

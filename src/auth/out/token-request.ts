@@ -57,7 +57,9 @@ export async function requestToken(
     scopes: scope === undefined ? scopes : toScopes(scope),
     ...(resource === undefined ? {} : { resource }),
     ...(refresh_token === undefined ? {} : { refreshToken: refresh_token }),
-    ...(expires_in === undefined ? {} : { expiresAt: clock.date() + expires_in * 1000 }),
+    ...(expires_in === undefined
+      ? {}
+      : { expiresAt: clock.date() + expires_in * 1000, lifetimeMs: expires_in * 1000 }),
   };
 }
 

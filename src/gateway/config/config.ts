@@ -46,6 +46,22 @@ export interface SandboxConfig {
 /** An extension that the gateway does not know and passes on for one server. */
 export interface OpenedExtension {}
 
+/** How access to a server that wants OAuth is obtained; each part has a default. */
+export interface OAuthConfig {
+  /** A client that the authorization server knows; without it the gateway makes itself known. */
+  readonly clientId?: string;
+  readonly clientSecret?: string;
+  /** PKCS #8 in PEM, instead of a secret. */
+  readonly privateKey?: string;
+  /** The issuer to ask, whatever the server says. */
+  readonly issuer?: string;
+  /** Asked for instead of those that the server lists. */
+  readonly scopes?: readonly string[];
+  /** False: the server is not named to its authorization server. */
+  readonly resource?: boolean;
+  readonly grant?: "authorization_code" | "client_credentials";
+}
+
 /** One MCP server, with everything that was left out filled in. */
 export interface ServerConfig {
   readonly name: string;
@@ -88,6 +104,8 @@ export interface ServerConfig {
   readonly audit: { readonly arguments?: boolean };
   /** Extensions that the gateway does not know and passes on for this server, by their ids; none. */
   readonly extensions: { readonly [id: string]: OpenedExtension };
+  /** Undefined: a server that wants OAuth says all that is needed itself. */
+  readonly oauth: OAuthConfig | undefined;
   /** Exact names of tools, from `enabledTools` and its like in the entry; undefined means all. */
   readonly onlyTools: readonly string[] | undefined;
   /** Exact names of tools, from `disabledTools` and its like in the entry. */

@@ -183,6 +183,7 @@ test("what is left out is filled in", () => {
         audit: {},
         tasks: "hold",
         extensions: {},
+        oauth: undefined,
       },
     ],
     disabled: [],
@@ -228,6 +229,14 @@ test("everything that may be said is taken", () => {
     audit: { arguments: false },
     tasks: "relay",
     extensions: { "com.example/maps": {} },
+    oauth: {
+      clientId: "id",
+      clientSecret: "shown to one",
+      issuer: "https://id.example.com",
+      scopes: ["read"],
+      resource: false,
+      grant: "client_credentials",
+    },
   };
   const junctor = {
     separator: ".",
@@ -277,7 +286,7 @@ test("everything that may be said is taken", () => {
       },
       { name: "bo", sha256: "ab".repeat(32), allow: [], deny: ["*"] },
     ],
-    secrets: [key],
+    secrets: [key, "shown to one"],
     warnings: [],
   });
 });

@@ -3,6 +3,7 @@ import { suggest } from "../../options/nearest.ts";
 import { type ConfigObject, type ConfigValue, refuse, warn } from "./config-value.ts";
 import type { SandboxConfig, ServerConfig } from "./config.ts";
 import { readExtensions } from "./extension-settings.ts";
+import { readOAuth } from "./oauth-settings.ts";
 import { readSandbox } from "./sandbox-settings.ts";
 import { readToolRules } from "./tool-rules.ts";
 import {
@@ -58,6 +59,7 @@ const settings: {
   sandbox: [readSandbox, undefined],
   tasks: [(given) => readChoice(given, ["hold", "relay"]), "hold"],
   extensions: [readExtensions, {}],
+  oauth: [readOAuth, undefined],
 };
 
 function time(usualMs: number): readonly [read: (given: ConfigValue) => number | undefined, usual: number] {
@@ -68,7 +70,7 @@ function time(usualMs: number): readonly [read: (given: ConfigValue) => number |
 export const settingKeys: readonly string[] = Object.keys(settings);
 
 /** Settings that make sense for one server only: two servers with one prefix, renamed tool or extension would collide. */
-const ownKeys: readonly string[] = ["prefix", "tools", "extensions"];
+const ownKeys: readonly string[] = ["prefix", "tools", "extensions", "oauth"];
 
 /** The keys of `junctor.defaults`. */
 export const defaultKeys: readonly string[] = settingKeys.filter((key) => !ownKeys.includes(key));

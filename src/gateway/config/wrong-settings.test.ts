@@ -290,11 +290,23 @@ describe("a server's settings", () => {
     [settings("[]"), 'junctor.servers.x: must be an object, not an array: write { "start": "lazy" }'],
     [
       settings('{ "strat": "lazy" }'),
-      "junctor.servers.x.strat: is not known here: did you mean start? (There may be start, sharing, era, instances, workspace, prefix, startTimeoutMs, maxStartMs, timeoutMs, maxTotalMs, answerWithinMs, maxConnections, idleStopMs, allow, deny, tools, audit, sandbox, tasks, extensions.)",
+      "junctor.servers.x.strat: is not known here: did you mean start? (There may be start, sharing, era, instances, workspace, prefix, startTimeoutMs, maxStartMs, timeoutMs, maxTotalMs, answerWithinMs, maxConnections, idleStopMs, allow, deny, tools, audit, sandbox, tasks, extensions, oauth.)",
     ],
     [
       settings('{ "command": "a" }'),
-      "junctor.servers.x.command: is not known here: write one of start, sharing, era, instances, workspace, prefix, startTimeoutMs, maxStartMs, timeoutMs, maxTotalMs, answerWithinMs, maxConnections, idleStopMs, allow, deny, tools, audit, sandbox, tasks, extensions",
+      "junctor.servers.x.command: is not known here: write one of start, sharing, era, instances, workspace, prefix, startTimeoutMs, maxStartMs, timeoutMs, maxTotalMs, answerWithinMs, maxConnections, idleStopMs, allow, deny, tools, audit, sandbox, tasks, extensions, oauth",
+    ],
+    [
+      settings('{ "oauth": { "grant": "client_credentials", "clientId": "x" } }'),
+      'junctor.servers.x.oauth.grant: needs a "clientId", and a "clientSecret" or a "privateKey"',
+    ],
+    [
+      settings('{ "oauth": { "issuer": "id.example.com" } }'),
+      'junctor.servers.x.oauth.issuer: is not a URL: write "https://id.example.com", as the issuer writes itself',
+    ],
+    [
+      settings('{ "oauth": { "clientSecret": "x" } }'),
+      'junctor.servers.x.oauth: has a secret and no "clientId": write both',
     ],
     [
       settings('{ "extensions": { "io.modelcontextprotocol/ui": {} } }'),

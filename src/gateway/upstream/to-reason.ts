@@ -1,3 +1,4 @@
+import { AuthorizationError } from "../../errors/authorization-error.ts";
 import { ConnectError } from "../../errors/connect-error.ts";
 import { failureCodeOf, systemCodeOf } from "../../errors/failure-code.ts";
 import { HttpError } from "../../errors/http-error.ts";
@@ -34,6 +35,8 @@ export function toReason(cause: unknown): string {
       return `it does not speak TLS (${systemCodeOf(cause)})`;
     case "lost":
       return systemCodeOf(cause) === "UND_ERR_SOCKET" ? "it closed the connection" : "it ended";
+    case "login":
+      return "it wants a sign-in";
     case "not_mcp":
       return notMcp(cause);
     default:
@@ -44,6 +47,7 @@ export function toReason(cause: unknown): string {
 function describe(cause: unknown): string {
   if (cause instanceof ConnectError)
     return cause.stray === "" ? cause.reason : `${cause.reason}; ${strayReason}`;
+  if (cause instanceof AuthorizationError) return cause.reason;
   if (cause instanceof HttpError) return `it answered with HTTP status ${cause.status}`;
   const text = cause instanceof Error ? cause.message : String(cause);
   return text.split("\n", 1)[0] ?? text;

@@ -1,4 +1,5 @@
 import { AbortedError } from "../../errors/aborted-error.ts";
+import { AuthorizationError } from "../../errors/authorization-error.ts";
 import { ClosedError } from "../../errors/closed-error.ts";
 import { ConnectError } from "../../errors/connect-error.ts";
 import type { Delivery } from "../../errors/delivery.ts";
@@ -41,6 +42,8 @@ export function toUpstreamError(server: string, error: unknown, hide: Hide = (te
       : `${server} was lost, and the call was not sent.`;
     return failed(isSent ? "lost" : "unavailable", text, error.delivery);
   }
+  if (error instanceof AuthorizationError)
+    return failed("unavailable", hideText(toAuthorizationText(server, error), hide), "not_sent");
   if (error instanceof TimeoutError) {
     const limit = error.kind === "idle" ? "was silent for" : "was not done after";
     const text = `${server} ${limit} ${error.timeoutMs} ms, and the call was cancelled.`;
@@ -58,6 +61,20 @@ export function toUpstreamError(server: string, error: unknown, hide: Hide = (te
   }
   if (error instanceof AbortedError) return error.cause ?? error;
   return error;
+}
+
+/** What a caller may know: not what the server or its authorization server said. */
+function toAuthorizationText(server: string, { code }: AuthorizationError): string {
+  switch (code) {
+    case "auth.login_required":
+      return `${server} wants a sign-in. Those who run the gateway can do that: junctor login ${server}`;
+    case "auth.insufficient_scope":
+      return `${server} wants more access than it was granted. Those who run the gateway can sign in again: junctor login ${server}`;
+    case "auth.unreachable":
+      return `The authorization server of ${server} does not answer.`;
+    default:
+      return `The authorization of ${server} does not work. Those who run the gateway can see why: junctor check`;
+  }
 }
 
 /** The message of an error about a page names the address. */
