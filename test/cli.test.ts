@@ -78,7 +78,7 @@ describe.concurrent("the command line", () => {
     [["help", "serv"], "did you mean serve?"],
     [["--verison"], "unknown flag --verison; did you mean --version?"],
     [["--hlep", "serve"], "unknown flag --hlep; did you mean --help?"],
-    [["--stdio"], "unknown flag --stdio; a command comes first: serve, tools, call"],
+    [["--stdio"], "unknown flag --stdio; a command comes first: serve, attach, daemon, tools, call"],
     [["serve", "--stido"], "did you mean --stdio?"],
     [["serve", "--hosst", "x"], "did you mean --host?"],
     [["serve", "--zzzzzzzz"], "unknown flag --zzzzzzzz"],
