@@ -171,6 +171,11 @@ export { limitTime, type LimitTimeOptions } from "./middleware/time-limit.ts";
 export { missingCapability } from "./mcp/question.ts";
 export { createServer, type ServerInfo, type ServerOptions } from "./server/server.ts";
 export { createListenLimits, type ListenLimits } from "./server/listen-limits.ts";
+export { KeptResults, type KeptResultsOptions } from "./surface/results/kept-results.ts";
+export { type BudgetOptions, withBudget } from "./surface/results/with-budget.ts";
+export type { ServerOf } from "./surface/search/tool-index.ts";
+export { type SearchOptions, withSearch } from "./surface/search/with-search.ts";
+export { type ProfileOptions, withProfile } from "./surface/with-profile.ts";
 export type { UnknownTool } from "./server/to-rpc-error.ts";
 
 export type { Agreement } from "./client/conversation.ts";

@@ -4,6 +4,8 @@ import { toDeclared } from "../mcp/extension.ts";
 import { toRelayable } from "../mcp/revision.ts";
 import type { AuditLogOptions, OwnerOf } from "../middleware/audit-log.ts";
 import { createGlobs } from "../middleware/glob.ts";
+import { readResultName } from "../surface/results/with-budget.ts";
+import { surfaceNames } from "../surface/search/search-surface.ts";
 import type { Catalog } from "../tools/compose/catalog.ts";
 import type { ReservedFor } from "../tools/compose/claims.ts";
 import type { Naming } from "../tools/compose/namespace.ts";
@@ -104,9 +106,11 @@ export function createAccess(first: GatewayConfig, { catalog, unnamed, servers }
       const owner = view.promptClaims.get(name) ?? view.templateOwner(name) ?? view.resourceOwner(name);
       return owner ?? namedOwner(name);
     },
-    isReadOnly: ({ kind = "tool", name }, context) =>
-      kind !== "tool" ||
-      catalog.viewFor(context, everything).toolClaims.get(name)?.item.annotations?.readOnlyHint === true,
+    isReadOnly: ({ kind = "tool", name }, context) => {
+      if (kind !== "tool") return true;
+      const claim = catalog.viewFor(context, everything).toolClaims.get(name);
+      return claim === undefined ? ownReadTools.has(name) : claim.item.annotations?.readOnlyHint === true;
+    },
     get reservedFor() {
       return rules.reservedFor;
     },
@@ -203,6 +207,13 @@ export function createCallerKinds(): CallerKinds {
   };
   return kinds;
 }
+
+/** Tools of the gateway's own that profiles have; they change nothing. */
+const ownReadTools: ReadonlySet<string> = new Set([
+  surfaceNames.search,
+  surfaceNames.describe,
+  readResultName,
+]);
 
 const orAll = (allow: readonly string[]): readonly string[] | undefined =>
   allow.length === 0 ? undefined : allow;

@@ -52,6 +52,8 @@ const ofReview = (settings: object): Edit =>
 const hostile: readonly (readonly [what: string, changes: Edit, waits: string])[] = [
   ["a wider profile", ofReview({ allow: ["*"] }), "junctor.profiles"],
   ["a profile that denies less", ofReview({ deny: [] }), "junctor.profiles"],
+  ["hints that are believed", ofFiles({ trustHints: true }), "files.trustHints"],
+  ["another name in a profile", ofReview({ rename: { files__read_a: "b" } }), "junctor.profiles"],
   ["other instructions", ofReview({ instructions: "${TOKEN}" }), "junctor.profiles"],
   [
     "another command",
@@ -175,6 +177,10 @@ const harmless: readonly (readonly [what: string, changes: Edit])[] = [
   [
     "a key bound to a profile",
     ofGateway({ keys: { ...junctor.keys, bob: { sha256: "b".repeat(64), profiles: ["review"] } } }),
+  ],
+  [
+    "a profile that is searched",
+    ofReview({ tools: "search", pin: ["files__read_a"], budget: 5, maxResultTokens: 900 }),
   ],
   ["a narrower profile", ofReview({ allow: ["files__read_a"], deny: ["files__*"] })],
   ["a new profile", ofGateway({ profiles: { ...junctor.profiles, other: { deny: ["web__*"] } } })],

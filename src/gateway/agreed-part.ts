@@ -96,6 +96,7 @@ const ofServer: Narrowing<ServerConfig> = {
   allow: narrowAllow,
   deny: narrowDeny,
   tools: narrowTools,
+  trustHints: (next, agreed) => next && agreed,
   audit: asAgreed,
   extensions: asAgreed,
   // A held call can do no more than one whose caller knows tasks.
@@ -121,8 +122,13 @@ const ofProfile: Narrowing<ProfileConfig> = {
   name: asWritten,
   allow: narrowAllow,
   deny: narrowDeny,
-  // Text for models, in which variables are filled in.
+  // Texts for models, in which variables are filled in.
   instructions: asAgreed,
+  rename: asAgreed,
+  pin: asWritten,
+  tools: asWritten,
+  budget: asWritten,
+  maxResultTokens: asWritten,
 };
 
 const ofGateway: Narrowing<GatewayConfig> = {
@@ -225,7 +231,7 @@ function narrowProfiles(
 ): readonly ProfileConfig[] {
   return next.map((profile) => {
     const before = agreed.find(({ name }) => name === profile.name);
-    return narrow(ofProfile, profile, before ?? { ...profile, instructions: undefined }, {
+    return narrow(ofProfile, profile, before ?? { ...profile, instructions: undefined, rename: {} }, {
       path: "",
       waiting: [],
     });

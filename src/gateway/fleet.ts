@@ -175,6 +175,7 @@ function toRun(server: ServerConfig): object {
     ...server,
     ...inLists,
     tasks: undefined,
+    trustHints: undefined,
     onlyTools: undefined,
     withoutTools: undefined,
     audit: undefined,

@@ -1,20 +1,22 @@
 import type { Server } from "../mcp/server.ts";
+import { KeptResults } from "../surface/results/kept-results.ts";
 import type { Middleware } from "../tools/middleware.ts";
 import type { Mounts } from "../transports/http/server/mounts.ts";
 import type { Access } from "./access.ts";
 import type { GatewayConfig, ProfileConfig } from "./config/config.ts";
 import { createFront, type Front, type FrontParts } from "./front.ts";
+import { createProfileStack, type ProfileStack } from "./profile-stack.ts";
 
 /** The profiles of a gateway, each a front of its own over the same servers. */
 export class GatewayMounts implements Mounts {
-  readonly #parts: FrontParts;
+  readonly #parts: FrontParts & { readonly kept: KeptResults };
   readonly #access: Access;
-  readonly #fronts = new Map<string, Front>();
+  readonly #fronts = new Map<string, ProfileFront>();
   #profiles: ReadonlyMap<string, ProfileConfig> = new Map();
   readonly #onGone = new Set<(name: string) => void>();
 
   constructor(parts: FrontParts, access: Access) {
-    this.#parts = parts;
+    this.#parts = { ...parts, kept: new KeptResults({ clock: parts.clock }) };
     this.#access = access;
     this.have(parts.config());
   }
@@ -23,9 +25,19 @@ export class GatewayMounts implements Mounts {
   have({ profiles }: GatewayConfig): void {
     const before = this.#profiles;
     this.#profiles = new Map(profiles.map((profile) => [profile.name, profile]));
-    for (const name of before.keys()) if (!this.#profiles.has(name)) this.#remove(name);
-    for (const name of this.#profiles.keys())
-      if (!this.#fronts.has(name)) this.#fronts.set(name, this.#create(name));
+    for (const name of before.keys()) {
+      if (this.#profiles.has(name)) continue;
+      this.#fronts.get(name)?.server.drain();
+      this.#fronts.delete(name);
+      for (const tell of this.#onGone) tell(name);
+    }
+    const profileNamed = (name: string): ProfileConfig | undefined => this.#profiles.get(name);
+    for (const profile of profiles) {
+      const front = this.#fronts.get(profile.name);
+      if (front === undefined)
+        this.#fronts.set(profile.name, createProfileFront(this.#parts, this.#access, profileNamed, profile));
+      else front.stack.use(profile);
+    }
   }
 
   at(name: string, caller: string | undefined): Server | undefined {
@@ -56,18 +68,30 @@ export class GatewayMounts implements Mounts {
   drain(): void {
     for (const { server } of this.#fronts.values()) server.drain();
   }
+}
 
-  #create(name: string): Front {
-    return createFront(this.#parts, {
-      viewFor: this.#access.viewAt(name),
-      mount: name,
-      instructions: () => this.#profiles.get(name)?.instructions,
-    });
-  }
+/** A profile's front, with the part that follows the config. */
+interface ProfileFront extends Front {
+  readonly stack: ProfileStack;
+}
 
-  #remove(name: string): void {
-    this.#fronts.get(name)?.server.drain();
-    this.#fronts.delete(name);
-    for (const tell of this.#onGone) tell(name);
-  }
+function createProfileFront(
+  parts: FrontParts & { readonly kept: KeptResults },
+  access: Access,
+  profileNamed: (name: string) => ProfileConfig | undefined,
+  profile: ProfileConfig,
+): ProfileFront {
+  const { name } = profile;
+  const viewFor = access.viewAt(name);
+  let stack: ProfileStack | undefined;
+  const front = createFront(parts, {
+    viewFor,
+    mount: name,
+    instructions: () => profileNamed(name)?.instructions,
+    wrap: (provider) => {
+      stack = createProfileStack(provider, profile, { ...parts, viewFor });
+      return stack.provider;
+    },
+  });
+  return { ...front, stack: stack as ProfileStack };
 }

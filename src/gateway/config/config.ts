@@ -100,6 +100,8 @@ export interface ServerConfig {
   readonly allow: readonly string[];
   readonly deny: readonly string[];
   readonly tools: { readonly [ownName: string]: ToolRule };
+  /** Whether tools that say they only read may be called by `call_read_tool` of a search; false. */
+  readonly trustHints: boolean;
   /** Whether the audit has the arguments of its calls; as the audit's own setting says when left out. */
   readonly audit: { readonly arguments?: boolean };
   /** Extensions that the gateway does not know and passes on for this server, by their ids; none. */
@@ -142,6 +144,16 @@ export interface ProfileConfig {
   readonly deny: readonly string[];
   /** For the model, in place of what the servers say. */
   readonly instructions: string | undefined;
+  /** New names of tools, by public names. */
+  readonly rename: { readonly [name: string]: string };
+  /** Names of tools, as the profile has them, that are always listed. */
+  readonly pin: readonly string[];
+  /** How tools are shown: all of them (the default), by a search, or whichever fits. */
+  readonly tools: "all" | "search" | "auto";
+  /** Tokens of definitions up to which `auto` shows all; 10,000. */
+  readonly budget: number;
+  /** About how many tokens a result may be, of all tools or by glob on public names, the first that fits. Undefined: any number. */
+  readonly maxResultTokens: number | { readonly [glob: string]: number } | undefined;
 }
 
 /** How often, and for how long, tools may be called. */

@@ -180,6 +180,7 @@ test("what is left out is filled in", () => {
         tools: {},
         onlyTools: undefined,
         withoutTools: [],
+        trustHints: false,
         audit: {},
         tasks: "hold",
         extensions: {},
@@ -226,6 +227,7 @@ test("everything that may be said is taken", () => {
     allow: ["read_*"],
     deny: ["read_x"],
     tools: { read_y: { name: "y", description: "Reads y.", hide: false }, constructor: { hide: true } },
+    trustHints: true,
     audit: { arguments: false },
     tasks: "relay",
     extensions: { "com.example/maps": {} },
@@ -261,11 +263,23 @@ test("everything that may be said is taken", () => {
     maxStarts: 64,
     lock: { mode: "warn", file: "pins.lock", skip: ["resources"] },
   };
-  const profiles = { review: { allow: ["a.x*"], deny: ["a.xy"], instructions: "Look, and do not touch." } };
+  const profiles = {
+    review: {
+      allow: ["a.x*"],
+      deny: ["a.xy"],
+      instructions: "Look, and do not touch.",
+      rename: { "a.xz": "z" },
+      pin: ["z"],
+      tools: "auto",
+      budget: 5000,
+      maxResultTokens: { "a.*": 2000 },
+    },
+  };
   const keys = {
     al: { env: "KEY", allow: ["a.*"], profiles: ["review"] },
     bo: { sha256: "AB".repeat(32), deny: ["*"] },
   };
+  const sha256 = createHash("sha256").update(key).digest("hex");
   const config = fromValue({
     mcpServers: { a },
     junctor: { ...junctor, keys, profiles, remember: false, servers: { a: server } },
@@ -277,13 +291,7 @@ test("everything that may be said is taken", () => {
     disabled: [],
     profiles: [{ name: "review", ...profiles.review }],
     keys: [
-      {
-        name: "al",
-        sha256: createHash("sha256").update(key).digest("hex"),
-        allow: ["a.*"],
-        deny: [],
-        profiles: ["review"],
-      },
+      { name: "al", sha256, allow: ["a.*"], deny: [], profiles: ["review"] },
       { name: "bo", sha256: "ab".repeat(32), allow: [], deny: ["*"] },
     ],
     secrets: [key, "shown to one"],

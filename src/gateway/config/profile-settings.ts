@@ -1,7 +1,12 @@
-import { type ConfigValue, joinPath, refuse, warn } from "./config-value.ts";
+import { readResultName } from "../../surface/results/with-budget.ts";
+import { surfaceNames } from "../../surface/search/search-surface.ts";
+import { type ConfigValue, joinPath, refuse, toObject, warn } from "./config-value.ts";
 import type { GatewayConfig, ProfileConfig } from "./config.ts";
 import {
   readAllowed,
+  readChoice,
+  readFitting,
+  readNumber,
   readObject,
   readObjectOrEmpty,
   readText,
@@ -13,6 +18,8 @@ const example = '{ "allow": ["github__*"] }';
 
 /** It is part of a URL, and of a command line. */
 const namePattern = /^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$/;
+
+const usualBudget = 10_000;
 
 /** Claude Code shows a model no more than this of a server's instructions. */
 const usualInstructions = 2048;
@@ -32,12 +39,58 @@ export function readProfiles(given: ConfigValue): readonly ProfileConfig[] {
 
 function readProfile(given: ConfigValue): Omit<ProfileConfig, "name"> {
   const object = readObjectOrEmpty(given, example);
-  refuseUnknownKeys(object, ["allow", "deny", "instructions"]);
+  refuseUnknownKeys(object, [
+    "allow",
+    "deny",
+    "instructions",
+    "rename",
+    "pin",
+    "tools",
+    "budget",
+    "maxResultTokens",
+  ]);
   return {
     allow: readAllowed(object.get("allow"), '"allow": ["github__*"]'),
     deny: readTexts(object.get("deny"), '"deny": ["github__delete_*"]'),
     instructions: readInstructions(object.get("instructions")),
+    rename: readRename(object.get("rename")),
+    pin: readTexts(object.get("pin"), '"pin": ["github__search_code"]'),
+    tools: readChoice(object.get("tools"), ["all", "search", "auto"]) ?? "all",
+    budget:
+      readNumber(object.get("budget"), { min: 0, max: 10_000_000, example: usualBudget }) ?? usualBudget,
+    maxResultTokens: readCaps(object.get("maxResultTokens")),
   };
+}
+
+/** New names of tools. Two tools cannot have one, and a search has names of its own. */
+function readRename(given: ConfigValue): ProfileConfig["rename"] {
+  const object = readObject(given, '"rename": { "github__create_issue": "new_issue" }');
+  const owners = new Map<string, string>();
+  const entries = (object?.entries() ?? []).flatMap(([old, at]) => {
+    const problem = "cannot be the name of a tool: write 1 to 64 of the characters A-Z a-z 0-9 _ -";
+    const name = readFitting(at, '"new_issue"', /^[A-Za-z0-9_-]{1,64}$/, problem);
+    if (name === undefined) return [];
+    const owner = owners.get(name);
+    if (owner !== undefined) refuse(at, `is the new name of ${owner} too: write another`);
+    if (ownNames.includes(name)) refuse(at, "is the name of a tool of the gateway's own: write another");
+    owners.set(name, old);
+    return [[old, name] as const];
+  });
+  return Object.fromEntries(entries);
+}
+
+const ownNames: readonly string[] = [...Object.values(surfaceNames), readResultName];
+
+/** One cap for all tools, or caps by glob. Below the least, a notice alone would be longer. */
+function readCaps(given: ConfigValue): ProfileConfig["maxResultTokens"] {
+  const range = { min: 500, max: 10_000_000, example: 10_000 };
+  const object = toObject(given);
+  if (object === undefined) return readNumber(given, range);
+  const caps = object.entries().flatMap(([glob, at]) => {
+    const cap = readNumber(at, range);
+    return cap === undefined ? [] : [[glob, cap] as const];
+  });
+  return Object.fromEntries(caps);
 }
 
 function readInstructions(given: ConfigValue): string | undefined {

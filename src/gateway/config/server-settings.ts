@@ -55,6 +55,7 @@ const settings: {
   allow: [(given) => readAllowed(given, '"allow": ["read_*"]'), []],
   deny: [(given) => readTexts(given, '"deny": ["delete_*"]'), []],
   tools: [readToolRules, {}],
+  trustHints: [readFlag, false],
   audit: [readServerAudit, {}],
   sandbox: [readSandbox, undefined],
   tasks: [(given) => readChoice(given, ["hold", "relay"]), "hold"],

@@ -48,7 +48,7 @@ describe("the junctor section", () => {
     ],
     [
       section('{ "defaults": { "strat": "lazy" } }'),
-      "junctor.defaults.strat: is not known here: did you mean start? (There may be start, sharing, era, instances, workspace, startTimeoutMs, maxStartMs, timeoutMs, maxTotalMs, answerWithinMs, maxConnections, idleStopMs, allow, deny, audit, sandbox, tasks.)",
+      "junctor.defaults.strat: is not known here: did you mean start? (There may be start, sharing, era, instances, workspace, startTimeoutMs, maxStartMs, timeoutMs, maxTotalMs, answerWithinMs, maxConnections, idleStopMs, allow, deny, trustHints, audit, sandbox, tasks.)",
     ],
     [
       section('{ "defaults": { "timeoutMs": 0 } }'),
@@ -290,11 +290,11 @@ describe("a server's settings", () => {
     [settings("[]"), 'junctor.servers.x: must be an object, not an array: write { "start": "lazy" }'],
     [
       settings('{ "strat": "lazy" }'),
-      "junctor.servers.x.strat: is not known here: did you mean start? (There may be start, sharing, era, instances, workspace, prefix, startTimeoutMs, maxStartMs, timeoutMs, maxTotalMs, answerWithinMs, maxConnections, idleStopMs, allow, deny, tools, audit, sandbox, tasks, extensions, oauth.)",
+      "junctor.servers.x.strat: is not known here: did you mean start? (There may be start, sharing, era, instances, workspace, prefix, startTimeoutMs, maxStartMs, timeoutMs, maxTotalMs, answerWithinMs, maxConnections, idleStopMs, allow, deny, tools, trustHints, audit, sandbox, tasks, extensions, oauth.)",
     ],
     [
       settings('{ "command": "a" }'),
-      "junctor.servers.x.command: is not known here: write one of start, sharing, era, instances, workspace, prefix, startTimeoutMs, maxStartMs, timeoutMs, maxTotalMs, answerWithinMs, maxConnections, idleStopMs, allow, deny, tools, audit, sandbox, tasks, extensions, oauth",
+      "junctor.servers.x.command: is not known here: write one of start, sharing, era, instances, workspace, prefix, startTimeoutMs, maxStartMs, timeoutMs, maxTotalMs, answerWithinMs, maxConnections, idleStopMs, allow, deny, tools, trustHints, audit, sandbox, tasks, extensions, oauth",
     ],
     [
       settings('{ "oauth": { "grant": "client_credentials", "clientId": "x" } }'),
@@ -474,6 +474,26 @@ describe("a profile", () => {
     [
       section('{ "profiles": [] }'),
       'junctor.profiles: must be an object, not an array: write "profiles": { "review": { "allow": ["github__*"] } }',
+    ],
+    [
+      section('{ "profiles": { "y": { "tools": "serach" } } }'),
+      'junctor.profiles.y.tools: must be one of "all", "search", "auto": did you mean "search"?',
+    ],
+    [
+      section('{ "profiles": { "y": { "rename": { "a": "b c" } } } }'),
+      "junctor.profiles.y.rename.a: cannot be the name of a tool: write 1 to 64 of the characters A-Z a-z 0-9 _ -",
+    ],
+    [
+      section('{ "profiles": { "y": { "rename": { "a": "c", "b": "c" } } } }'),
+      "junctor.profiles.y.rename.b: is the new name of a too: write another",
+    ],
+    [
+      section('{ "profiles": { "y": { "rename": { "a": "call_tool" } } } }'),
+      "junctor.profiles.y.rename.a: is the name of a tool of the gateway's own: write another",
+    ],
+    [
+      section('{ "profiles": { "y": { "maxResultTokens": 10 } } }'),
+      "junctor.profiles.y.maxResultTokens: must be a whole number from 500 to 10000000: write 10000",
     ],
     [
       section('{ "profiles": { "y": { "instructions": " " } } }'),

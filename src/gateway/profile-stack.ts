@@ -1,0 +1,119 @@
+import type { Tool } from "../mcp/types.ts";
+import { createGlob } from "../middleware/glob.ts";
+import type { KeptResults } from "../surface/results/kept-results.ts";
+import { readResultName, withBudget } from "../surface/results/with-budget.ts";
+import type { ServerOf } from "../surface/search/tool-index.ts";
+import { withSearch } from "../surface/search/with-search.ts";
+import { withProfile } from "../surface/with-profile.ts";
+import { anyone, type Catalog } from "../tools/compose/catalog.ts";
+import { everything, type View } from "../tools/compose/view.ts";
+import { followFacets } from "../tools/guarded-facets.ts";
+import { followTasks } from "../tools/guarded-tasks.ts";
+import { withMiddleware } from "../tools/middleware.ts";
+import type { Change, Hearer, Provider } from "../tools/provider.ts";
+import { toNaming } from "./access.ts";
+import type { GatewayConfig, ProfileConfig } from "./config/config.ts";
+import { isKnownIn } from "./list-notes.ts";
+import type { MiddlewareChain } from "./middleware-chain.ts";
+
+/** The parts of a gateway that a profile's provider is made with. What an edit of the config replaces is looked up each time. */
+interface ProfileParts {
+  readonly catalog: Catalog;
+  readonly kept: KeptResults;
+  readonly viewFor: (caller: Hearer) => View;
+  config(): GatewayConfig;
+  chain(): MiddlewareChain;
+}
+
+/** The provider of a profile. */
+export interface ProfileStack {
+  readonly provider: Provider;
+  /** Follows another config of the profile, or another middleware; callers keep what they have open. */
+  use(profile: ProfileConfig): void;
+}
+
+/** Puts names, caps and search of a profile around a provider, which has all that the profile may use. */
+export function createProfileStack(base: Provider, first: ProfileConfig, parts: ProfileParts): ProfileStack {
+  let profile = first;
+  let current = build(base, first, parts);
+  // The tools of a search stay the same while servers come and go, and with them the prompt that a model has cached.
+  const isHidden = ({ kind, origin }: Change): boolean =>
+    profile.tools === "search" && profile.pin.length === 0 && kind === "tools" && origin !== undefined;
+  return {
+    provider: {
+      ...base,
+      get cacheHints() {
+        return current.cacheHints;
+      },
+      listMeta: (list) => current.listMeta?.(list),
+      listTools: (context) => current.listTools(context),
+      toolNamed: (name, context) => current.toolNamed?.(name, context),
+      callTool: (call, context) => current.callTool(call, context),
+      ...followFacets(base, () => current),
+      tasks: followTasks(base, () => current),
+      onChange: (listener) =>
+        base.onChange?.((change) => {
+          if (!isHidden(change)) listener(change);
+        }) ?? (() => {}),
+    },
+    use: (next) => {
+      profile = next;
+      current = build(base, next, parts);
+    },
+  };
+}
+
+function build(base: Provider, profile: ProfileConfig, parts: ProfileParts): Provider {
+  const { name, rename, pin, tools, budget } = profile;
+  const own = (provider: Provider): Provider => withMiddleware(provider, parts.chain().middlewares);
+  const named = withProfile(base, { rename, pin });
+  const capOf = createCap(profile);
+  const capped =
+    capOf === undefined
+      ? named
+      : withBudget(named, { maxResultTokens: capOf, kept: parts.kept, profile: name, own });
+  if (tools === "all") return capped;
+  const trusted = (server: string): boolean =>
+    parts.config().servers.some((each) => each.name === server && each.trustHints);
+  return withSearch(capped, {
+    tools,
+    budget,
+    pin: capOf === undefined ? pin : [...pin, readResultName],
+    serverOf: createServerOf(rename, parts.catalog),
+    serversFor: (caller) => {
+      const view = parts.viewFor(caller);
+      const config = parts.config();
+      const naming = toNaming(config);
+      return config.servers.filter((server) => isKnownIn(view, server, naming)).map((server) => server.name);
+    },
+    trustsHints: trusted,
+    hasReadTool: () => parts.config().servers.some(({ trustHints }) => trustHints),
+    own,
+  });
+}
+
+/** The cap of each tool by its name; undefined where no tool has one. The first glob that fits counts. */
+function createCap({
+  maxResultTokens,
+  rename,
+}: ProfileConfig): ((tool: string) => number | undefined) | undefined {
+  if (maxResultTokens === undefined) return undefined;
+  if (typeof maxResultTokens === "number") return () => maxResultTokens;
+  const caps = Object.entries(maxResultTokens).map(([glob, cap]) => [createGlob(glob), cap] as const);
+  const oldNames = new Map(Object.entries(rename).map(([old, name]) => [name, old]));
+  return (tool) => caps.find(([fits]) => fits(oldNames.get(tool) ?? tool))?.[1];
+}
+
+/** Finds the server of a tool by the catalog. */
+function createServerOf(rename: ProfileConfig["rename"], catalog: Catalog): ServerOf {
+  const oldNames = new Map(Object.entries(rename).map(([old, name]) => [name, old]));
+  return ({ name }: Tool) => {
+    const listed = oldNames.get(name) ?? name;
+    const claim = catalog.viewFor(anyone, everything).toolClaims.get(listed);
+    if (claim !== undefined) return { server: claim.server, ownName: name === listed ? claim.ownName : name };
+    const at = listed.indexOf("__");
+    return at <= 0
+      ? { server: "gateway", ownName: name }
+      : { server: listed.slice(0, at), ownName: listed.slice(at + 2) };
+  };
+}

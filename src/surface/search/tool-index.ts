@@ -1,0 +1,133 @@
+import type { Tool } from "../../mcp/types.ts";
+import { type Document, toDocument } from "./document.ts";
+import { Postings } from "./postings.ts";
+import { createRanking, type Ranking } from "./ranking.ts";
+
+/** The server of a tool, and the server's name for it. */
+export type ServerOf = (tool: Tool) => { readonly server: string; readonly ownName: string };
+
+/** A list of tools, ready to be searched. */
+export interface IndexedList extends Ranking {
+  /** The names of the tools of each server. */
+  readonly servers: ReadonlyMap<string, readonly string[]>;
+  /** The best of one server. */
+  bestOf(server: string, query: string, most: number): readonly string[];
+}
+
+/** How long the work of an index may hold the event loop. One document more may be read after that. */
+const sliceMs = 5;
+/** Lists of tools whose postings are kept: callers that see different tools have lists of their own. */
+const maxLists = 64;
+
+/**
+ * Indexes lists of tools. A definition is read once, whichever lists it is in; the postings of a server are kept while its tools are
+ * the same, so a list in which one server changed costs what that server does. The work is done in slices, one list after the other.
+ */
+export class ToolIndex {
+  readonly #serverOf: ServerOf;
+  /** By the schema of a tool, which stays the same object when the tool is renamed; then by name. */
+  readonly #documents = new WeakMap<
+    object,
+    Map<string, { readonly of: Tool; readonly document: Document }>
+  >();
+  /** By list: a promise while it is made. The oldest is forgotten first. */
+  readonly #lists = new Map<readonly Tool[], Promise<IndexedList>>();
+  /** By server: the postings that the lists above are made of. */
+  #postings = new Map<string, Set<Postings>>();
+  #last: Promise<unknown> = Promise.resolve();
+
+  constructor(serverOf: ServerOf) {
+    this.#serverOf = serverOf;
+  }
+
+  /** The index of a list. The work begins at once and goes on in the background. */
+  of(tools: readonly Tool[]): Promise<IndexedList> {
+    const known = this.#lists.get(tools);
+    if (known !== undefined) return known;
+    const made = this.#last.then(() => inSlices(this.#make(tools)));
+    // The next list is not kept waiting by one that failed.
+    this.#last = made.catch(() => {});
+    this.#lists.set(tools, made);
+    made.catch(() => this.#lists.delete(tools));
+    const [oldest] = this.#lists.keys();
+    if (this.#lists.size > maxLists && oldest !== undefined) this.#lists.delete(oldest);
+    return made;
+  }
+
+  *#make(tools: readonly Tool[]): Generator<void, IndexedList> {
+    const byServer = new Map<string, Tool[]>();
+    for (const tool of tools) {
+      const { server } = this.#serverOf(tool);
+      const list = byServer.get(server);
+      if (list === undefined) byServer.set(server, [tool]);
+      else list.push(tool);
+    }
+    const postings = new Map<string, Postings>();
+    for (const [server, list] of byServer) {
+      const documents: Document[] = [];
+      for (const tool of list) {
+        documents.push(this.#documentOf(tool));
+        yield;
+      }
+      const kept = [...(this.#postings.get(server) ?? [])].find((each) => isSame(each.documents, documents));
+      postings.set(server, kept ?? (yield* Postings.make(documents)));
+    }
+    this.#keep(postings);
+    const ranking = createRanking([...postings.values()]);
+    return {
+      ...ranking,
+      servers: new Map([...byServer].map(([server, list]) => [server, list.map(({ name }) => name)])),
+      bestOf: (server, query, most) => {
+        const own = postings.get(server);
+        return own === undefined ? [] : createRanking([own]).best(query, most);
+      },
+    };
+  }
+
+  #documentOf(tool: Tool): Document {
+    const { server, ownName } = this.#serverOf(tool);
+    const byName =
+      this.#documents.get(tool.inputSchema) ?? new Map<string, { of: Tool; document: Document }>();
+    this.#documents.set(tool.inputSchema, byName);
+    const known = byName.get(tool.name);
+    if (known !== undefined && known.of.description === tool.description && known.of.title === tool.title)
+      return known.document;
+    const document = toDocument(tool, ownName, server);
+    byName.set(tool.name, { of: tool, document });
+    return document;
+  }
+
+  /** Keeps postings for the next list, and forgets those of a server that has had many others since. */
+  #keep(postings: ReadonlyMap<string, Postings>): void {
+    for (const [server, made] of postings) {
+      const kept = this.#postings.get(server) ?? new Set();
+      kept.delete(made);
+      kept.add(made);
+      const [oldest] = kept;
+      if (kept.size > maxEditions && oldest !== undefined) kept.delete(oldest);
+      this.#postings.set(server, kept);
+    }
+    for (const server of this.#postings.keys())
+      if (!postings.has(server) && this.#postings.size > maxServers) this.#postings.delete(server);
+  }
+}
+
+/** Editions of one server's postings that are kept beside those in use. */
+const maxEditions = 4;
+const maxServers = 1024;
+
+function isSame(one: readonly Document[], other: readonly Document[]): boolean {
+  return one.length === other.length && one.every((each, index) => each === other[index]);
+}
+
+/** Runs work that yields, in slices between which other work is done. */
+async function inSlices<T>(work: Generator<void, T>): Promise<T> {
+  for (;;) {
+    const end = performance.now() + sliceMs;
+    do {
+      const step = work.next();
+      if (step.done === true) return step.value;
+    } while (performance.now() < end);
+    await new Promise<void>((resolve) => setImmediate(resolve));
+  }
+}
