@@ -38,8 +38,9 @@ export { Peer, type PeerOptions } from "./jsonrpc/peer.ts";
 export type { Caller } from "./mcp/caller.ts";
 export type { LegacyRevision, ModernRevision, Revision } from "./mcp/revision.ts";
 export { createSeal, type Seal, type SealOptions } from "./mcp/seal.ts";
-export type { Server, WireContext } from "./mcp/server.ts";
 export type { FrontMatter, Skill, SkillFile } from "./mcp/skill.ts";
+export type { Observation, SentObservation } from "./mcp/observation.ts";
+export type { Observer, Server, WireContext } from "./mcp/server.ts";
 export type {
   Annotations,
   Ask,

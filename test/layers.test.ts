@@ -41,13 +41,15 @@ const layers: Readonly<Record<string, readonly string[]>> = {
   audit: [...belowTools, "schema", "tools"],
   middleware: [...belowTools, "schema", "tools", "audit"],
   surface: [...belowTools, "schema", "tools", "audit", "middleware"],
+  telemetry: [...belowTools, "schema", "tools", "audit"],
   server: [...belowTools, "schema", "tools"],
   client: [...belowTools, "schema", "tools", "skills", "audit", "auth", "transports"],
   gateway: belowGateway,
   front: [],
+  admin: [...belowGateway, "gateway", "telemetry"],
   daemon: [...belowGateway, "gateway", "front"],
   testing: [...belowGateway, "gateway"],
-  cli: [...belowGateway, "gateway", "front", "daemon", "testing"],
+  cli: [...belowGateway, "gateway", "telemetry", "admin", "front", "daemon", "testing"],
   "index.ts": [...belowGateway, "gateway"],
 };
 

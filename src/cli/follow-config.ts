@@ -83,7 +83,7 @@ export function createReload(options: FollowOptions): Reload {
   const readSnapshot = (): ConfigSnapshot => toSnapshot(parse(readConfigText(file)));
   let agreed = toSnapshot(first);
   let applied = JSON.stringify(agreed);
-  let lastHeld = { http: first.http, log: first.log };
+  let lastHeld = toHeld(first);
   let lastEdit = "";
   let lastWaiting = "";
   let isWrong = false;
@@ -106,9 +106,9 @@ export function createReload(options: FollowOptions): Reload {
     const used: ConfigSnapshot = { config, modules, lock };
     if (JSON.stringify(used) !== applied) {
       for (const { path, message } of config.warnings.slice(0, maxShown)) log.warn({ file, path }, message);
-      const held = { http: config.http, log: config.log };
+      const held = toHeld(config);
       if (!isDeepStrictEqual(held, lastHeld))
-        log.warn({ file }, "http and log of the config hold from the next start on");
+        log.warn({ file }, "http, admin, accessLog and log of the config hold from the next start on");
       await gateway.apply(config, !isWhole);
       lastHeld = held;
       applied = JSON.stringify(used);
@@ -155,6 +155,11 @@ export function createReload(options: FollowOptions): Reload {
       }
     },
   };
+}
+
+/** The part of a config that is read at the start only. */
+function toHeld({ http, admin, accessLog, log }: GatewayConfig): object {
+  return { http, admin, accessLog, log };
 }
 
 /** A tool may edit the config again and again, and must not fill the log. */

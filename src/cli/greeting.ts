@@ -115,3 +115,8 @@ export function describeTcp(host: string, port: number): string {
     "",
   ].join("\n");
 }
+
+/** Where a person sees what the gateway does. */
+export function describePage(url: string): string {
+  return `See what it does: ${url}\n\n`;
+}

@@ -1,11 +1,11 @@
 import { appendFileSync, mkdirSync, renameSync, statSync } from "node:fs";
 import { dirname } from "node:path";
 import { pino } from "pino";
-import type { GatewayLog } from "../gateway/log.ts";
+import type { LeveledLog } from "../admin/kept-log.ts";
 import { toSafeLine } from "./terminal-text.ts";
 
 /** A log on standard error: JSON lines, or text for a person at a terminal. */
-export function createLog(level: string): GatewayLog {
+export function createLog(level: string): LeveledLog {
   const { stderr } = process;
   const write = (line: string): void => void stderr.write(stderr.isTTY ? toPretty(line) : line);
   return pino({ level, base: null, timestamp: pino.stdTimeFunctions.isoTime }, { write });
@@ -15,7 +15,7 @@ export function createLog(level: string): GatewayLog {
 const maxLogBytes = 5 * 1024 * 1024;
 
 /** A log in a file that only this user may read. A full disk loses lines, and stops nothing. */
-export function createFileLog(level: string, file: string): GatewayLog {
+export function createFileLog(level: string, file: string): LeveledLog {
   mkdirSync(dirname(file), { recursive: true, mode: 0o700 });
   let size = statSync(file, { throwIfNoEntry: false })?.size ?? 0;
   const write = (line: string): void => {

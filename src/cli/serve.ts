@@ -1,4 +1,6 @@
 import { join, resolve } from "node:path";
+import { createKeptLog } from "../admin/kept-log.ts";
+import { systemClock } from "../async/clock.ts";
 import { createDeferred } from "../async/deferred.ts";
 import { BindError } from "../errors/bind-error.ts";
 import type { GatewayConfig } from "../gateway/config/config.ts";
@@ -7,7 +9,7 @@ import { type RunningGateway, startGateway } from "../gateway/gateway.ts";
 import type { GatewayLog } from "../gateway/log.ts";
 import { cacheFolder } from "../gateway/user-files.ts";
 import { type Seal, createSeal } from "../mcp/seal.ts";
-import { listenHttp } from "../transports/http/server/node.ts";
+import { type HttpListener, listenHttp } from "../transports/http/server/node.ts";
 import { isLoopback } from "../transports/loopback.ts";
 import { serveStdio } from "../transports/stream.ts";
 import { listenTcp } from "../transports/tcp.ts";
@@ -15,13 +17,14 @@ import { type Command, type Parsed, UsageError, configFlags, parsePort, refuseOp
 import { type ConfigFile, findConfigFile } from "./config-file.ts";
 import { createDemoRegistry } from "./demo.ts";
 import { type FollowedConfig, followConfig, type ReloadChoice, reloadChoices } from "./follow-config.ts";
-import { describeGateway, describeHttp, describeServers, describeTcp } from "./greeting.ts";
+import { describeGateway, describeHttp, describePage, describeServers, describeTcp } from "./greeting.ts";
 import { untilSignal } from "./interrupt.ts";
 import { createLog } from "./log.ts";
 import { openLogins } from "./logins-store.ts";
 import { describeError } from "./print.ts";
 import { listenForReload } from "./reload-socket.ts";
 import { readSecrets } from "./secrets.ts";
+import { type Observed, observe } from "./serve-admin.ts";
 import { readVersion } from "./version.ts";
 
 /** `junctor serve` */
@@ -55,7 +58,7 @@ export const serve: Command = {
       tcp === undefined
         ? parsePort("port", parsed.valueOf("port") ?? String(config.http.port ?? 7780))
         : parsePort("tcp", tcp);
-    const log = createLog(levelOf(parsed, opened));
+    const log = createKeptLog(createLog(levelOf(parsed, opened)), systemClock);
     const served = file === undefined ? "demo" : resolve(file);
     const onWarning = (text: string): void => log.warn({}, text);
     const seal = createSeal({ secrets: readSecrets({ env: process.env, served, onWarning }) });
@@ -71,7 +74,11 @@ export const serve: Command = {
     const choice = reloadChoiceOf(parsed);
     let followed: FollowedConfig | undefined;
     const agree = (): void => void followed?.agree();
-    const stopped = untilSignal(() => (opened === undefined ? undefined : agree));
+    const asked = createDeferred<void>();
+    const signalled = untilSignal(() => (opened === undefined ? undefined : agree));
+    const stopped = Promise.race([signalled, asked.promise]);
+    const transport = parsed.has("stdio") ? "stdio" : tcp === undefined ? "http" : "tcp";
+    await using observed = observe({ config, transport, log, file });
     const claimed = createDeferred<void>();
     const startsWhen = claimed.promise;
     await using gateway = await startGateway(config, {
@@ -82,9 +89,15 @@ export const serve: Command = {
       seal,
       startsWhen,
       logins: openLogins(),
+      observer: observed.telemetry?.observer,
+      onServer: observed.onServer,
       memoryFolder: join(cacheFolder(), "lists"),
     });
-    const serving: ServedGateway = { gateway, opened, choice, start: claimed.resolve, stopped };
+    const show = (http: HttpListener | undefined, drain: () => void): ReturnType<Observed["show"]> =>
+      observed.show({ gateway, edits: followed, http, drain, stop: asked.resolve });
+    const { onRefused } = observed;
+    const start = claimed.resolve;
+    const serving: ServedGateway = { gateway, opened, choice, start, stopped, onRefused, show };
     const bound = parsed.has("stdio") ? "127.0.0.1" : host;
     using following =
       opened === undefined ? undefined : followConfig({ ...opened, choice, gateway, host: bound, log });
@@ -147,13 +160,19 @@ interface ServedGateway {
   readonly start: () => void;
   /** Resolves when the process is asked to stop. */
   readonly stopped: Promise<void>;
+  readonly onRefused: Observed["onRefused"];
+  /** Opens the admin API. */
+  show(http: HttpListener | undefined, drain: () => void): ReturnType<Observed["show"]>;
 }
 
 /** How long a call may take besides the limits of its server: to be started for, and to be read. */
 const startAndReadMs = 10 * 60_000;
 
-async function serveOnStdio({ gateway: { server }, opened, start, stopped }: ServedGateway): Promise<number> {
+async function serveOnStdio(serving: ServedGateway): Promise<number> {
+  const { gateway, opened, start, stopped } = serving;
+  const { server } = gateway;
   start();
+  void serving.show(undefined, () => server.drain());
   const stopping = new AbortController();
   void stopped.then(() => {
     server.drain();
@@ -178,6 +197,7 @@ async function serveOnTcp(serving: ServedGateway, { port, host }: Address): Prom
   const listening = listenTcp(server, { port, host, stopMs: 10_000, graceMs: 10_000 });
   await using listener = await withAdvice("tcp", listening);
   const url = `tcp://${listener.host}:${listener.port}`;
+  await serving.show(undefined, () => server.drain());
   await greet(serving, url, describeTcp(listener.host, listener.port));
   await serving.stopped;
   server.drain();
@@ -192,6 +212,10 @@ interface HttpParts extends Address {
 async function serveOnHttp(serving: ServedGateway, { port, host, seal, log }: HttpParts): Promise<number> {
   const { gateway, opened } = serving;
   const { http, perCaller } = opened?.config ?? noConfig;
+  let isReady = false;
+  void gateway.ready.then(() => {
+    isReady = true;
+  });
   const { allowedHosts, allowedOrigins, corsOrigins, publicUrl } = http;
   const listening = listenHttp(gateway.server, {
     port,
@@ -204,10 +228,14 @@ async function serveOnHttp(serving: ServedGateway, { port, host, seal, log }: Ht
     perCaller,
     authenticate: gateway.admit,
     mounts: gateway.mounts,
+    isReady: () => isReady,
+    onRefused: serving.onRefused,
     onWarning: (text, error) => log.warn(error === undefined ? {} : { error: describeError(error) }, text),
   });
   await using listener = await withAdvice("port", listening);
+  const admin = await serving.show(listener, listener.drain);
   await greet(serving, listener.url, describeHttp(listener.url));
+  if (admin?.page !== undefined) process.stdout.write(describePage(admin.page));
   await serving.stopped;
   return 0;
 }

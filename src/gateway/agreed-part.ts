@@ -98,6 +98,7 @@ const ofServer: Narrowing<ServerConfig> = {
   tools: narrowTools,
   trustHints: (next, agreed) => next && agreed,
   audit: asAgreed,
+  record: asAgreed,
   extensions: asAgreed,
   // A held call can do no more than one whose caller knows tasks.
   tasks: asWritten,
@@ -150,6 +151,8 @@ const ofGateway: Narrowing<GatewayConfig> = {
   // Read at the start only.
   http: asWritten,
   daemon: asWritten,
+  admin: asWritten,
+  accessLog: asWritten,
   perCaller: asWritten,
   log: asWritten,
   firstListMs: asWritten,

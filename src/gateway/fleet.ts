@@ -11,6 +11,7 @@ import { createHealthLog } from "./log-health.ts";
 import type { Words } from "./server-words.ts";
 import type { SharedUpstreams } from "./shared-upstreams.ts";
 import { UpstreamFactory, type UpstreamFactoryOptions } from "./upstream-factory.ts";
+import type { Health } from "./upstream/health.ts";
 import type { Upstream, UpstreamChange } from "./upstream/upstream.ts";
 
 interface FleetOptions extends UpstreamFactoryOptions {
@@ -24,10 +25,15 @@ interface FleetOptions extends UpstreamFactoryOptions {
   readonly onListed: () => void;
   /** Servers that other gateways of this process have, too. */
   readonly shared?: SharedUpstreams | undefined;
+  /** Told of each change of a server: its health, or its lists. */
+  readonly onServer?: OnServer | undefined;
 }
 
+/** Takes the news of a server; `health` is that of the line for everyone, if that changed. */
+export type OnServer = (server: string, health?: Health) => void;
+
 /** How long calls of a server that was removed or changed may go on. */
-const retireMs = 10_000;
+export const retireMs = 10_000;
 
 /** The servers behind a gateway, as the config has them at the moment. */
 export class Fleet implements AsyncDisposable {
@@ -62,19 +68,27 @@ export class Fleet implements AsyncDisposable {
   /**
    * Has these servers from now on: those that are new or changed are started, those that are gone are let finish their
    * calls, the others are not touched. Lists wait up to `firstListMs` for those that were started and of which nothing is
-   * known. Resolves when each of them is listed or has failed, at the latest after that time.
+   * known. Resolves when each of them is listed or has failed, at the latest after that time. `renewed` is the name of one that
+   * is started anew though its config is the same.
    */
-  async have(configured: readonly ServerConfig[], naming: Naming, firstListMs: number): Promise<void> {
+  async have(
+    configured: readonly ServerConfig[],
+    naming: Naming,
+    firstListMs: number,
+    renewed?: string,
+  ): Promise<void> {
     const { catalog, clock, kinds, pins, shared } = this.#options;
     const servers = [...this.#local.missingIn(configured), ...configured];
     const remote = servers.filter(({ name }) => !this.#local.has(name));
     const before = new Map(this.#upstreams);
+    const goesOn = (server: ServerConfig): boolean =>
+      server.name !== renewed && runsTheSame(before.get(server.name)?.config, server);
     const added = remote
-      .filter((server) => !runsTheSame(before.get(server.name)?.config, server))
+      .filter((server) => !goesOn(server))
       .map((server) => this.#create(server, firstListMs));
     for (const server of remote) {
       const running = before.get(server.name);
-      if (running !== undefined && runsTheSame(running.config, server)) running.config = server;
+      if (running !== undefined && goesOn(server)) running.config = server;
     }
     const kept = new Set(remote.map(({ name }) => name));
     const gone = [...before.values()].filter(({ name }) => !kept.has(name));
@@ -100,7 +114,7 @@ export class Fleet implements AsyncDisposable {
       const retired = upstream.retire(retireMs).finally(() => this.#retiring.delete(upstream));
       this.#retiring.set(upstream, retired);
     }
-    const eager = added.filter(({ config }) => config.start === "eager");
+    const eager = added.filter(({ config }) => config.start === "eager" || config.name === renewed);
     const started = Promise.all(eager.map((upstream) => upstream.start()));
     await waitFor(started, { ms: firstListMs, clock });
   }
@@ -140,7 +154,8 @@ export class Fleet implements AsyncDisposable {
 }
 
 /** Tells the catalog, the memory, the log and callers what changed at a server. */
-function createReport({ catalog, memory, log, clock, pins, onChange, onListed }: FleetOptions) {
+function createReport({ catalog, memory, log, clock, pins, ...told }: FleetOptions) {
+  const { onChange, onListed, onServer } = told;
   const logFaults = createFaultLog(log);
   const logHealth = createHealthLog(log, clock);
   return (upstream: Upstream, { pooled, ...change }: UpstreamChange): void => {
@@ -151,6 +166,7 @@ function createReport({ catalog, memory, log, clock, pins, onChange, onListed }:
     // Lists tell of the health of the line for everyone. That of other lines changes with each session that comes and goes.
     if (change.kind === "listed" || isForAll) catalog.outdated();
     pins()?.look(name, pooled.lists.listed, isForAll ? instructionsOf(upstream) : undefined);
+    onServer?.(name, change.kind === "health" && isForAll ? change.health : undefined);
     if (change.kind === "health")
       return logHealth(isForAll ? name : `${name} (${pooled.reason})`, change.health);
     if (isForAll) {
@@ -171,13 +187,6 @@ function runsTheSame(one: ServerConfig | undefined, other: ServerConfig): boolea
 /** Configs are plain data, written in the same order each time. */
 function toRun(server: ServerConfig): object {
   const inLists = { prefix: undefined, allow: undefined, deny: undefined, tools: undefined };
-  return {
-    ...server,
-    ...inLists,
-    tasks: undefined,
-    trustHints: undefined,
-    onlyTools: undefined,
-    withoutTools: undefined,
-    audit: undefined,
-  };
+  const elsewhere = { audit: undefined, record: undefined, tasks: undefined, trustHints: undefined };
+  return { ...server, ...inLists, ...elsewhere, onlyTools: undefined, withoutTools: undefined };
 }

@@ -1,7 +1,7 @@
 import type { Clock } from "../async/clock.ts";
 import { NotFoundError } from "../errors/not-found-error.ts";
 import type { Seal } from "../mcp/seal.ts";
-import type { Server } from "../mcp/server.ts";
+import type { Observer, Server } from "../mcp/server.ts";
 import type { Implementation } from "../mcp/types.ts";
 import type { ListenLimits } from "../server/listen-limits.ts";
 import { createServer } from "../server/server.ts";
@@ -38,6 +38,7 @@ export interface FrontParts {
   config(): GatewayConfig;
   pins(): Pins | undefined;
   chain(): MiddlewareChain;
+  readonly observer: Observer | undefined;
 }
 
 /** How one front differs from the others. */
@@ -114,6 +115,7 @@ export function createFront(parts: FrontParts, options: FrontOptions): Front {
       stateTtlMs,
       listenLimits: parts.listenLimits,
       passesOn: true,
+      observer: parts.observer,
     },
   );
   return { provider, server: endingSessions(server, fleet), replace: guarded.replace };

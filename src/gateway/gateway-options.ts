@@ -1,12 +1,14 @@
 import type { Clock } from "../async/clock.ts";
 import type { CredentialStore } from "../auth/out/credential.ts";
 import type { Seal } from "../mcp/seal.ts";
+import type { Observer } from "../mcp/server.ts";
 import type { Implementation } from "../mcp/types.ts";
 import { keys, type KeysOf } from "../options/known-keys.ts";
 import type { Provider } from "../tools/provider.ts";
 import type { Unnamed } from "./access.ts";
 import type { ParkingOptions } from "./bridge/parking.ts";
 import type { Logins } from "./credentials/server-authorizer.ts";
+import type { OnServer } from "./fleet.ts";
 import type { GatewayLog } from "./log.ts";
 import type { SharedUpstreams } from "./shared-upstreams.ts";
 
@@ -34,6 +36,8 @@ export interface GatewayOptions {
   /** The file the config came from, for messages. */
   readonly file?: string;
   readonly clock?: Clock;
+  /** Sees every request; see {@link Observer}. */
+  readonly observer?: Observer | undefined;
 }
 
 /** What only those who start a gateway from a parsed config can say. */
@@ -44,9 +48,11 @@ export interface StartOptions extends GatewayOptions {
   readonly shared?: SharedUpstreams;
   /** Instead of `credentials`: also how they are renewed. */
   readonly logins?: Logins;
+  /** Told of each change of a server. */
+  readonly onServer?: OnServer;
 }
 
 /** The keys of the options, to refuse those that are misspelt. */
 export const gatewayOptionKeys: KeysOf<GatewayOptions> = keys(
-  "local log seal unnamed info firstListMs memoryFolder credentials parking env folder file clock",
+  "local log seal unnamed info firstListMs memoryFolder credentials parking env folder file clock observer",
 );

@@ -18,6 +18,7 @@ import { Parking } from "./bridge/parking.ts";
 import { sourceOfFiles } from "./config/config-file.ts";
 import type { ConfigIssue, GatewayConfig } from "./config/config.ts";
 import { parseConfigValue } from "./config/parse-config.ts";
+import { createControls, type GatewayControls, withoutBarred } from "./controls.ts";
 import { Fleet } from "./fleet.ts";
 import { createFront, type FrontParts } from "./front.ts";
 import { type GatewayOptions, gatewayOptionKeys, type StartOptions } from "./gateway-options.ts";
@@ -28,8 +29,8 @@ import { silentLog } from "./log.ts";
 import { createMiddlewareChain } from "./middleware-chain.ts";
 import { GatewayMounts } from "./mounts.ts";
 import { RuleWatch } from "./rule-watch.ts";
-import { createHide, createSafeLog, hideInData, isStrongSecret, joinSecrets } from "./safe-log.ts";
-import { describeDisabled, describeStatus, logDisabled, type ServerStatus } from "./status.ts";
+import { createHide, createSafeLog, isStrongSecret, joinSecrets } from "./safe-log.ts";
+import { logDisabled, type ServerStatus } from "./status.ts";
 import { findUnmatchedRules } from "./unmatched-rules.ts";
 
 /**
@@ -93,6 +94,7 @@ export interface RunningGateway extends Gateway {
   unmatchedRules(): readonly ConfigIssue[];
   /** What every server lists now, as a lock would have it. */
   definitions(): readonly ListedDefinitions[];
+  readonly controls: GatewayControls;
 }
 
 /** Starts a gateway from a config that was read and checked. */
@@ -140,7 +142,8 @@ export async function startGateway(
   const { shared: others } = options;
   const logins = options.logins ?? { store: options.credentials ?? createMemoryStore() };
   const shared = { catalog, parking, kinds, log, hide, clock, logins, pins: () => pins, shared: others };
-  const fleet = new Fleet({ ...shared, local, memory, maxStarts, onChange: changes.report, onListed });
+  const told = { onChange: changes.report, onListed, onServer: options.onServer };
+  const fleet = new Fleet({ ...shared, ...told, local, memory, maxStarts });
 
   const have = (): Promise<void> => fleet.have(config.servers, toNaming(config), firstListMs);
   let isReady = false;
@@ -162,10 +165,14 @@ export async function startGateway(
     config: () => config,
     pins: () => pins,
     chain: () => chain,
+    observer: options.observer,
   };
   const front = createFront(frontParts, { viewFor: access.viewFor });
   const mounts = new GatewayMounts(frontParts, access);
   const revoked = new Set<(caller: string | undefined) => void>();
+  const revoke = (caller: string | undefined): void => {
+    for (const tell of revoked) tell(caller);
+  };
   const server: Server = {
     ...front.server,
     onRevoked: (listener) => {
@@ -196,7 +203,7 @@ export async function startGateway(
     if (!keepsModules) agreedSecrets = joinSecrets(next.secrets, agreedSecrets);
     chain = nextChain;
     for (const caller of access.apply(next)) {
-      for (const tell of revoked) tell(caller);
+      revoke(caller);
       void parking.leaveCaller(caller);
     }
     front.replace(nextChain.middlewares);
@@ -217,7 +224,11 @@ export async function startGateway(
     await chain[Symbol.asyncDispose]();
   };
   const close = (): Promise<void> => (closing ??= stop());
+  const redactText = (text: string): string | undefined => chain.redactText(text);
+  const shown = { ...shared, config: () => config, redactText };
+  const controls = createControls({ ...shown, fleet, access, revoke });
   return {
+    controls,
     server,
     provider: front.provider,
     mounts,
@@ -227,18 +238,12 @@ export async function startGateway(
         ? undefined
         : (header: Parameters<Authenticate>[0]) => access.authenticate?.(header);
     },
-    admit: (header) => (access.authenticate === undefined ? anybody : access.authenticate(header)),
+    admit: (header) =>
+      access.authenticate === undefined
+        ? anybody
+        : withoutBarred(access.authenticate(header), controls.isRevoked),
     ready,
-    status: () =>
-      hideInData(
-        [
-          ...fleet.servers.map((server) =>
-            describeStatus(server, clock.now(), fleet.wordsOf(server.config.name), pins),
-          ),
-          ...config.disabled.map(describeDisabled),
-        ],
-        hide,
-      ),
+    status: controls.status,
     measure: async (name, timeoutMs) => fleet.upstreams.get(name)?.measure(timeoutMs),
     unmatchedRules: unmatched,
     definitions: () => readDefinitions(fleet.upstreams.values(), toJson),

@@ -5,6 +5,7 @@ import type { PeerContext } from "../jsonrpc/inbound.ts";
 import type { Request } from "../jsonrpc/message.ts";
 import type { Caller } from "./caller.ts";
 import type { Era, HeaderLookup } from "./era.ts";
+import type { Observation } from "./observation.ts";
 import type { Announce, Handshake, Session } from "./session.ts";
 
 /** Everything a transport knows about one request. */
@@ -28,6 +29,8 @@ export interface WireContext extends PeerContext {
   release?(): Promise<void>;
   /** Starts a legacy session; called once, by `initialize`. */
   beginSession?(handshake: Handshake): void;
+  /** Set by a server with an observer. */
+  observation?: Observation | undefined;
 }
 
 /** A Provider made ready for the wire. Transports know this interface and nothing behind it. */
@@ -46,4 +49,13 @@ export interface Server {
   onRevoked?(listener: (caller: string | undefined) => void): () => void;
   /** Ends what would never end by itself: streams of change notifications get their result. */
   drain(): void;
+}
+
+/**
+ * Sees each request of a server: the one seam for metrics, traces, the access log and the live feed. A server without an
+ * observer makes no observations, and everything that would tell one something finds none.
+ */
+export interface Observer {
+  /** A request came in. */
+  began(request: Request, wire: WireContext): Observation;
 }

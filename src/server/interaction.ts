@@ -1,9 +1,7 @@
-import { createHash } from "node:crypto";
 import { andThen, type Awaitable, recover, settled } from "../async/awaitable.ts";
 import { type Clock, sleep } from "../async/clock.ts";
 import { ClosedError } from "../errors/closed-error.ts";
 import { RpcError } from "../errors/rpc-error.ts";
-import { SealError } from "../errors/seal-error.ts";
 import { ToolError } from "../errors/tool-error.ts";
 import { UpstreamError, type UpstreamReason } from "../errors/upstream-error.ts";
 import { RawJson } from "../json/raw.ts";
@@ -24,6 +22,7 @@ import type { WireContext } from "../mcp/server.ts";
 import type { Ask } from "../mcp/types.ts";
 import type { AskCaller, CallContext } from "../tools/context.ts";
 import type { Answers, InputRequired, Outcome, Resumption, ToolOutcome } from "../tools/provider.ts";
+import { openState, sealState, toBinding } from "./sealed-state.ts";
 import { toCreatedTask } from "./task-wire.ts";
 
 export interface InteractionOptions {
@@ -69,7 +68,8 @@ function interactModern(
   attempt: RoundAttempt,
 ): Awaitable<Interacted> {
   const toOwnBinding = (): string => toBinding(wire.caller, request.method, request.params);
-  const resumption = readRetry(request, seal, toOwnBinding);
+  const { observation } = wire;
+  const resumption = readRetry(request, wire, seal, toOwnBinding);
   return andThen(settled(attempt(resumption)), (outcome) => {
     if (outcome.kind === "complete") return outcome;
     if (outcome.kind === "task")
@@ -79,35 +79,28 @@ function interactModern(
     if (missing !== undefined) throw missingCapability(missing);
     const given = keepsAnswers ? Object.entries(resumption?.answers ?? {}) : [];
     const answers = given.map(([key, raw]) => [key, raw.text] as const);
-    const hasAsks = Object.keys(asks).length > 0;
-    const needsState = state !== undefined || answers.length > 0 || !hasAsks;
+    const questions = Object.keys(asks).length;
+    const hasAsks = questions > 0;
+    const seen = observation?.carried();
+    observation?.asked(questions);
+    const needsState = state !== undefined || answers.length > 0 || !hasAsks || seen !== undefined;
     const result = {
       resultType: "input_required",
       ...(hasAsks ? { inputRequests: asks } : {}),
       ...(needsState
-        ? { requestState: sealState({ answers, state }, seal, toOwnBinding(), stateTtlMs) }
+        ? { requestState: sealState({ answers, state, seen }, seal, toOwnBinding(), stateTtlMs) }
         : {}),
     };
     return { kind: "input_required", result: RawJson.fromValue(result) };
   });
 }
 
-interface SealedState {
-  readonly answers: readonly (readonly [string, string])[];
-  readonly state?: unknown;
-}
-
-/** State that is too large to seal is the fault of the provider that made it; the caller is told so. */
-function sealState(state: SealedState, seal: Seal, binding: string, ttlMs: number): string {
-  try {
-    return seal.seal(state, binding, ttlMs);
-  } catch (error) {
-    if (!(error instanceof SealError) || error.code !== "seal.too_large") throw error;
-    throw new RpcError("rpc.internal", error.message, { cause: error, data: { code: error.code } });
-  }
-}
-
-function readRetry(request: Request, seal: Seal, toOwnBinding: () => string): Resumption | undefined {
+function readRetry(
+  request: Request,
+  { observation }: WireContext,
+  seal: Seal,
+  toOwnBinding: () => string,
+): Resumption | undefined {
   const given = request.params?.at("inputResponses");
   const token = request.params?.at("requestState");
   if (given === undefined && token === undefined) return undefined;
@@ -118,22 +111,13 @@ function readRetry(request: Request, seal: Seal, toOwnBinding: () => string): Re
     );
   }
   const sealed = token === undefined ? undefined : openState(token, seal, toOwnBinding());
+  if (sealed?.seen !== undefined) observation?.resumed(sealed.seen);
   // A map made by `fromEntries` has own properties only, whatever the keys are called.
   const kept = (sealed?.answers ?? []).map(([key, text]) => [key, RawJson.fromText(text, true)] as const);
   const fresh = Object.keys(given?.value ?? {}).map((key) => [key, given?.at(key)] as const);
   const latest = Object.fromEntries(fresh) as Answers;
   const answers = Object.fromEntries([...kept, ...fresh]) as Answers;
   return { answers, latest, state: sealed?.state };
-}
-
-/** Why it failed is not told: a forger learns nothing, and an honest client can do no more than start over. */
-function openState(token: RawJson, seal: Seal, binding: string): SealedState {
-  const opened = token.kind === "string" ? seal.open(token.value as string, binding) : undefined;
-  if (opened?.ok === true) return opened.payload as SealedState;
-  throw new RpcError(
-    "rpc.invalid_params",
-    "Invalid params: requestState is invalid or expired; make the request anew, without it",
-  );
 }
 
 /** All rounds: the client is asked by requests on the call's own stream, and the call stays open meanwhile. */
@@ -242,8 +226,16 @@ async function askClient(
   wire: WireContext,
   signal: AbortSignal,
 ): Promise<RawJson | undefined> {
+  const { observation } = wire;
   try {
-    return await wire.ask?.(method, params === undefined ? undefined : RawJson.fromValue(params), signal);
+    observation?.asked(1);
+    const answer = await wire.ask?.(
+      method,
+      params === undefined ? undefined : RawJson.fromValue(params),
+      signal,
+    );
+    observation?.answered();
+    return answer;
   } catch (error) {
     if (!(error instanceof ClosedError)) throw error;
     throw new ToolError(`The client left before it answered ${method}.`, { cause: error });
@@ -281,18 +273,4 @@ function toAskable(ask: Ask, { era, ask: send }: WireContext): Ask {
 /** Tells the model that its client cannot be asked; the cause is for a server that asked. */
 function cannotAsk(ask: Ask, cause?: RpcError): ToolError {
   return new ToolError(`This needs ${ask.method}, which the client does not offer.`, { cause });
-}
-
-/**
- * What a sealed state is good for: this caller, this method, this name or URI, these arguments. The arguments are bound
- * as the bytes that came, because two spellings of one number can be two numbers to another parser.
- */
-function toBinding(caller: string | undefined, method: string, params: RawJson | undefined): string {
-  const hash = createHash("sha256");
-  for (const key of ["name", "uri", "arguments"]) {
-    const member = params?.at(key);
-    hash.update(member === undefined ? "-" : `${member.byteLength}:`);
-    if (member !== undefined) hash.update(member.bytes);
-  }
-  return JSON.stringify([caller ?? null, method, hash.digest("base64url")]);
 }

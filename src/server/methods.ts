@@ -60,9 +60,14 @@ export function createMethods(provider: Provider, options: MethodOptions): Metho
     answer: (served, attempt, complete, rescue = rethrow) =>
       tryThen(
         () => interact(served.request, served.wire, options.interaction, attempt),
-        (ended) =>
-          ended.kind === "complete" ? complete(ended.result) : finish(ended.result, served.wire.era),
-        rescue,
+        (ended) => {
+          served.wire.observation?.outcome(ended.kind, ended.result);
+          return ended.kind === "complete" ? complete(ended.result) : finish(ended.result, served.wire.era);
+        },
+        (error) => {
+          served.wire.observation?.failed(error);
+          return rescue(error);
+        },
       ),
   };
   const both: Methods = {

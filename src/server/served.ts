@@ -63,6 +63,7 @@ export function createContext(
     ask: era.kind === "modern" ? undefined : createAsk(wire),
     visited: era.kind === "modern" ? undefined : createVisited(wire),
     emit: createEmit(wire, meta, mintsTokens),
+    observation: wire.observation,
     release: wire.release === undefined ? nothing : async () => wire.release?.(),
   });
 }

@@ -1,4 +1,4 @@
-import { tryThen } from "../async/awaitable.ts";
+import { type Awaitable, tryThen } from "../async/awaitable.ts";
 import { systemClock, type Clock } from "../async/clock.ts";
 import type { CallerLimits } from "../async/shares.ts";
 import { RpcError, rpcCodes } from "../errors/rpc-error.ts";
@@ -7,7 +7,7 @@ import type { Request } from "../jsonrpc/message.ts";
 import { extensionIds, type Extensions } from "../mcp/extension.ts";
 import { modernRevisions } from "../mcp/revision.ts";
 import { createSeal, type Seal } from "../mcp/seal.ts";
-import type { Server, WireContext } from "../mcp/server.ts";
+import type { Observer, Server, WireContext } from "../mcp/server.ts";
 import { parseInitialize, toInitializeResult } from "../mcp/session.ts";
 import { type Implementation, isLogLevel, type ServerCapabilities } from "../mcp/types.ts";
 import { assertKnownKeys, keys, type KeysOf } from "../options/known-keys.ts";
@@ -49,13 +49,15 @@ export interface ServerOptions {
   /** For gateways: results of modern servers leave as they came, under their own name. */
   readonly passesOn?: boolean;
   readonly clock?: Clock;
+  /** Sees every request; see {@link Observer}. */
+  readonly observer?: Observer | undefined;
   /** Told of every error that was not meant for the caller; the default writes it to the standard error stream. */
   readonly onError?: (error: unknown, method: string) => void;
 }
 
 const serverOptionKeys: KeysOf<ServerOptions> = {
   ...keys("serves unknownTool malformedJson progress pageSize seal stateTtlMs maxRounds askTimeoutMs"),
-  ...keys("maxListens perCaller listenLimits passesOn clock onError"),
+  ...keys("maxListens perCaller listenLimits passesOn clock observer onError"),
 };
 
 /**
@@ -67,7 +69,7 @@ const serverOptionKeys: KeysOf<ServerOptions> = {
  */
 export function createServer(provider: Provider, info: ServerInfo, options: ServerOptions = {}): Server {
   assertKnownKeys("createServer", options, serverOptionKeys);
-  const { serves = "both", unknownTool = "invalid_params", onError = writeError } = options;
+  const { serves = "both", unknownTool = "invalid_params", observer, onError = writeError } = options;
   const { instructions: given, ...serverInfo } = info;
   const instructions = typeof given === "function" ? given : () => given;
   // What each caller is told for itself is not for a cache that serves others.
@@ -127,16 +129,28 @@ export function createServer(provider: Provider, info: ServerInfo, options: Serv
     parseErrorCode: options.malformedJson ?? rpcCodes["rpc.parse"],
     handle: (request: Request, wire: WireContext) => {
       const method = table[wire.era.kind].get(request.method);
+      const observation = observer?.began(request, wire);
       const fail = (error: unknown): never => {
-        throw toRpcError(error, wire.era, unknownTool, (detail) => {
+        const told = toRpcError(error, wire.era, unknownTool, (detail) => {
           if (!wire.cancellation.isAborted) onError(detail, request.method);
         });
+        observation?.failed(error);
+        observation?.ended(undefined, told);
+        throw told;
       };
       if (method === undefined) {
         return fail(new RpcError("rpc.method_not_found", `Method not found: ${request.method}`));
       }
+      if (observation !== undefined) wire.observation = observation;
       const context = createContext(request, wire, contexts);
-      return tryThen(() => method({ request, params: request.params, wire, context }), written, fail);
+      const serve = (): Awaitable<RawJson> => method({ request, params: request.params, wire, context });
+      if (observation === undefined) return tryThen(serve, written, fail);
+      const end = (result: RawJson): RawJson => {
+        void result.written;
+        observation.ended(result);
+        return result;
+      };
+      return tryThen(serve, end, fail);
     },
     attach: subscriptions.attach,
     drain: subscriptions.drain,

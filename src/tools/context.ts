@@ -3,6 +3,7 @@ import { LazyAbort } from "../async/lazy-abort.ts";
 import type { RawJson } from "../json/raw.ts";
 import type { Caller } from "../mcp/caller.ts";
 import type { HeaderLookup } from "../mcp/era.ts";
+import type { Observation } from "../mcp/observation.ts";
 import { newestModernRevision, type Revision } from "../mcp/revision.ts";
 import type { Ask, ClientCapabilities, Implementation, LogLevel } from "../mcp/types.ts";
 
@@ -68,6 +69,8 @@ export interface CallContext {
    * when the call is over. Undefined for callers that know no such notice: all but those of 2025-11-25 that can show pages.
    */
   readonly visited?: ((elicitationId: string) => void) | undefined;
+  /** Told how the request goes on, where a server observes its requests. */
+  readonly observation?: Observation | undefined;
 }
 
 /** A context with some members changed or added: an ordinary copy. A `signal` that is given replaces the cancellation. */
@@ -138,6 +141,7 @@ class LazySignal {
     this.session = facts.session;
     this.ask = facts.ask;
     this.visited = facts.visited;
+    this.observation = facts.observation;
     this.emit = facts.emit;
     this.release = facts.release;
   }

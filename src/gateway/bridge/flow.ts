@@ -118,7 +118,7 @@ export class Flow {
   readonly server: string;
   readonly caller: string | undefined;
   readonly #working = new AbortController();
-  readonly #questions: Questions;
+  readonly questions: Questions;
   /** The requests that are open now; the newest hears of progress. */
   readonly #open = new Set<CallContext>();
   #end: End | undefined;
@@ -126,7 +126,7 @@ export class Flow {
   constructor(server: string, caller: string | undefined, options: FlowOptions) {
     this.server = server;
     this.caller = caller;
-    this.#questions = new Questions(options);
+    this.questions = new Questions(options);
   }
 
   get isOver(): boolean {
@@ -156,16 +156,14 @@ export class Flow {
 
   /** Passes answers on and resolves with the next questions or the end. A question without a fitting answer is asked again. */
   async answer(answers: Answers, context: CallContext, toState: () => unknown): Promise<ToolOutcome> {
-    this.#questions.answer(answers);
-    return this.#questions.size > 0
-      ? toInputRequired(this.#questions, toState)
-      : this.#next(context, toState);
+    this.questions.answer(answers);
+    return this.questions.size > 0 ? toInputRequired(this.questions, toState) : this.#next(context, toState);
   }
 
   /** The caller will not answer: the server is told so in the way it knows, and then that the call is given up. */
   async giveUp(reason: unknown): Promise<void> {
     this.#end ??= { kind: "failed", error: abandonedCall(this.server, "it was given up") };
-    this.#questions.close(({ ask, answer }) => {
+    this.questions.close(({ ask, answer }) => {
       const closed = closedForm(ask);
       if (closed === undefined) answer.reject(unanswered(ask));
       else answer.resolve(closed);
@@ -177,7 +175,7 @@ export class Flow {
 
   async #ask(ask: Ask, context: CallContext, signal: AbortSignal): Promise<RawJson> {
     const missing = lacking(ask, context.capabilities);
-    if (missing === undefined) return this.#questions.put(ask, signal);
+    if (missing === undefined) return this.questions.put(ask, signal);
     this.#finish({ kind: "failed", error: missingCapability(missing) });
     this.#working.abort(
       new DOMException("The server asked for something the caller does not offer", "AbortError"),
@@ -188,14 +186,14 @@ export class Flow {
   #finish(end: End): void {
     this.#end ??= end;
     // A server that ended its call waits for no answer, but our side must not go on waiting for one.
-    this.#questions.close(({ answer }) => answer.reject(new DOMException("The call is over", "AbortError")));
+    this.questions.close(({ answer }) => answer.reject(new DOMException("The call is over", "AbortError")));
   }
 
   /** Waits for questions or the end. A caller that leaves while none of its other requests waits gives the call up. */
   async #next(context: CallContext, toState: () => unknown): Promise<ToolOutcome> {
     this.#open.add(context);
     try {
-      await this.#questions.gather(context.signal);
+      await this.questions.gather(context.signal);
     } catch (error) {
       this.#open.delete(context);
       if (this.#open.size === 0) void this.giveUp(context.signal.reason);
@@ -203,7 +201,7 @@ export class Flow {
     } finally {
       this.#open.delete(context);
     }
-    if (this.#end === undefined) return toInputRequired(this.#questions, toState);
+    if (this.#end === undefined) return toInputRequired(this.questions, toState);
     if (this.#end.kind === "failed") throw this.#end.error;
     return this.#end.outcome;
   }

@@ -28,13 +28,30 @@ export interface ParkedState {
   readonly server: string;
 }
 
+/** A parked call, for the people who run the gateway. */
+export interface ParkedFacts {
+  readonly call?: string;
+  readonly server: string;
+  readonly caller?: string;
+  readonly ageMs: number;
+  /** The time before it is given up; missing while its caller is here. */
+  readonly leftMs?: number;
+  readonly questions: readonly { readonly method: string }[];
+  readonly waitsFor: "caller" | "server";
+}
+
 /** One call in the table. */
 interface Parked {
   readonly id: string;
   readonly flow: Flow;
   stopTimer: () => void;
-  /** When its caller left with the question. */
+  /** When its caller left with the first question, and with the last. */
+  readonly parkedAt: number;
   leftAt: number;
+  /** When it is given up, unless its caller is back before. */
+  until: number;
+  /** The call, as people know it. */
+  readonly callId: string | undefined;
   /** Whether its caller was told how it ended. It is kept only in case that answer was lost on the way. */
   isTold: boolean;
 }
@@ -68,9 +85,11 @@ class ParkedCalls {
   }
 
   /** Takes a call in; undefined when its caller, or the table, is at a limit. */
-  add(id: string, flow: Flow): Parked | undefined {
+  add(id: string, flow: Flow, callId: string | undefined): Parked | undefined {
     if (!this.#makeRoom(flow.caller)) return undefined;
-    const parked: Parked = { id, flow, stopTimer: () => {}, leftAt: 0, isTold: false };
+    const parkedAt = this.#options.clock.now();
+    const times = { parkedAt, leftAt: 0, until: 0 };
+    const parked: Parked = { id, flow, callId, stopTimer: () => {}, ...times, isTold: false };
     this.#byId.set(id, parked);
     this.#shares.add(flow.caller);
     return parked;
@@ -80,6 +99,7 @@ class ParkedCalls {
   keep(parked: Parked, ms: number): void {
     if (!this.#byId.has(parked.id)) return;
     parked.stopTimer();
+    parked.until = this.#options.clock.now() + ms;
     parked.stopTimer = this.#options.clock.timer(ms, () => void this.#drop(parked));
   }
 
@@ -141,7 +161,7 @@ export class Parking {
     const { clock, gatherMs } = this.#options;
     const flow = new Flow(server, context.caller, { clock, gatherMs });
     const id = randomBytes(16).toString("base64url");
-    return flow.start(invoke, context, () => this.#park(id, flow));
+    return flow.start(invoke, context, () => this.#park(id, flow, context));
   }
 
   /** Goes on with a parked call. The seal has made sure that it is the same caller and the same request. */
@@ -158,13 +178,29 @@ export class Parking {
     // The caller is back: the call is not given up, however long the server takes from here.
     parked.stopTimer();
     try {
-      return await flow.answer(latest, context, () => this.#park(state.parked, flow));
+      return await flow.answer(latest, context, () => this.#park(state.parked, flow, context));
     } finally {
       // The end is kept for a while: its caller may not have got it, and asks again with the same state.
       parked.isTold = flow.isOver;
       const keptMs = flow.isOver ? this.#options.keepMs : this.#ttlMs(flow.server);
       if (!flow.isAwaited) this.#calls.keep(parked, keptMs);
     }
+  }
+
+  /** The calls that have not ended, oldest first. */
+  list(): readonly ParkedFacts[] {
+    const now = this.#options.clock.now();
+    return this.#calls
+      .where((flow) => !flow.isOver)
+      .map(({ flow, callId, parkedAt, until }) => ({
+        ...(callId === undefined ? {} : { call: callId }),
+        server: flow.server,
+        ...(flow.caller === undefined ? {} : { caller: flow.caller }),
+        ageMs: now - parkedAt,
+        ...(flow.isAwaited ? {} : { leftMs: Math.max(0, until - now) }),
+        questions: Object.values(flow.questions.toAsks()).map(({ method }) => ({ method })),
+        waitsFor: flow.isAwaited ? "server" : "caller",
+      }));
   }
 
   /** Gives up the parked calls of one server. */
@@ -198,8 +234,8 @@ export class Parking {
     return this.#calls.giveUp(() => true);
   }
 
-  #park(id: string, flow: Flow): ParkedState {
-    const parked = this.#calls.get(id) ?? this.#calls.add(id, flow);
+  #park(id: string, flow: Flow, { observation }: CallContext): ParkedState {
+    const parked = this.#calls.get(id) ?? this.#calls.add(id, flow, observation?.id);
     if (parked === undefined) {
       void flow.giveUp(new Error("too many calls wait for answers"));
       throw new ToolError("Too many calls wait for answers; answer or let go of some of them first.");

@@ -108,6 +108,8 @@ export interface ServerConfig {
   readonly extensions: { readonly [id: string]: OpenedExtension };
   /** Undefined: a server that wants OAuth says all that is needed itself. */
   readonly oauth: OAuthConfig | undefined;
+  /** Whether the admin API shows arguments and results of its calls; no. */
+  readonly record: boolean;
   /** Exact names of tools, from `enabledTools` and its like in the entry; undefined means all. */
   readonly onlyTools: readonly string[] | undefined;
   /** Exact names of tools, from `disabledTools` and its like in the entry. */
@@ -154,6 +156,18 @@ export interface ProfileConfig {
   readonly budget: number;
   /** About how many tokens a result may be, of all tools or by glob on public names, the first that fits. Undefined: any number. */
   readonly maxResultTokens: number | { readonly [glob: string]: number } | undefined;
+}
+
+/** Where the admin API listens, and its key. */
+export interface AdminConfig {
+  /** 127.0.0.1. */
+  readonly host?: string;
+  /** 7781, or a free port when that is taken. */
+  readonly port?: number;
+  /** More values of `Host` to serve. */
+  readonly allowedHosts: readonly string[];
+  /** Of the key, in lower-case hex; undefined for a key that is made at each start. */
+  readonly sha256?: string;
 }
 
 /** How often, and for how long, tools may be called. */
@@ -211,6 +225,13 @@ export interface GatewayConfig {
     /** The URL that clients know the endpoint by; its host and its origin are served. */
     readonly publicUrl?: string;
   };
+  /** The admin API. `false` switches it off; undefined when the config does not say. Read at the start only. */
+  readonly admin: AdminConfig | false | undefined;
+  /** Where one line for each request goes; undefined for none. Read at the start only. */
+  readonly accessLog:
+    | { readonly file: string; readonly maxBytes?: number; readonly keep?: number }
+    | "stderr"
+    | undefined;
   readonly log: { readonly level: "trace" | "debug" | "info" | "warn" | "error" | "silent" };
   /** `idleMs`: the daemon of `junctor attach` ends after so long without a client; 15 min. Read at its start only. */
   readonly daemon: { readonly idleMs: number };

@@ -13,7 +13,7 @@ import {
 
 const publicExample = '"https://mcp.example.com/mcp"';
 const hostExample = '"127.0.0.1"';
-const servedExample = '"mcp.example.com"';
+export const servedExample = '"mcp.example.com"';
 const originExample = '"https://app.example.com"';
 
 /** Where the gateway listens, and for whom. */
@@ -35,14 +35,14 @@ export function readHttpSettings(given: ConfigValue): GatewayConfig["http"] {
 }
 
 /** An address to bind: a name, or one of IPv4 or IPv6. */
-function readHost(given: ConfigValue): string | undefined {
+export function readHost(given: ConfigValue): string | undefined {
   const address = /^(?:[\w.-]+|[\da-f.]*:[\da-f:.]*:[\da-f:.]*(?:%\w+)?)$/i;
   const problem = `is not an address: write ${hostExample}, and the port into "port"`;
   return readFitting(given, hostExample, address, problem);
 }
 
 /** A value of the `Host` header. */
-function readServedHost(given: ConfigValue): string | undefined {
+export function readServedHost(given: ConfigValue): string | undefined {
   const problem = `is not a host: write ${servedExample} or "mcp.example.com:8443"`;
   return readFitting(given, servedExample, /^(?:[\w.-]+|\[[\da-f:.]+\])(?::\d+)?$/i, problem);
 }

@@ -8,6 +8,7 @@ import { readKeys } from "./key-settings.ts";
 import { readProfiles } from "./profile-settings.ts";
 import { readRedaction } from "./redaction.ts";
 import { defaultKeys, settingKeys } from "./server-settings.ts";
+import { readAccessLog, readAdmin } from "./telemetry-settings.ts";
 import {
   type KeyHints,
   readAllowed,
@@ -27,7 +28,7 @@ import {
 type GatewaySettings = Omit<GatewayConfig, "servers" | "disabled" | "secrets" | "warnings">;
 
 const keys: readonly string[] =
-  "servers defaults separator keys profiles allow deny middleware audit limits perCaller redact http log daemon firstListMs maxStarts remember lock".split(
+  "servers defaults separator keys profiles allow deny middleware audit limits perCaller redact http admin accessLog log daemon firstListMs maxStarts remember lock".split(
     " ",
   );
 const levels = ["trace", "debug", "info", "warn", "error", "silent"] as const;
@@ -63,6 +64,8 @@ export function readGatewaySettings(section: ConfigObject): GatewaySettings {
     perCaller: readCallerLimits(section.get("perCaller")),
     redact: readList(section.get("redact"), '"redact": ["/sk-[a-z0-9]+/i"]', readRedaction),
     http: readHttpSettings(section.get("http")),
+    admin: readAdmin(section.get("admin")),
+    accessLog: readAccessLog(section.get("accessLog")),
     log: { level: readLevel(section.get("log")) ?? "info" },
     daemon: readDaemonSettings(section.get("daemon")),
     firstListMs:

@@ -11,17 +11,17 @@ import {
   refuseUnknownKeys,
 } from "./value-readers.ts";
 
-const example = '{ "env": "NAME_OF_A_VARIABLE" }';
+export const keyExample = '{ "env": "NAME_OF_A_VARIABLE" }';
 const minLength = 16;
 const advice = `a key has at least ${minLength} characters, such as "openssl rand -hex 32" prints`;
 
 // A file is copied, shown and committed; a key in it would not stay one.
-const inFile = `a key is not written into a file: write ${example}, or its "sha256"`;
+const inFile = `a key is not written into a file: write ${keyExample}, or its "sha256"`;
 const hints: KeyHints = { key: inFile, value: inFile, token: inFile, secret: inFile, apiKey: inFile };
 
 /** The keys that clients may present, from `junctor.keys`. Keys themselves are not kept. */
 export function readKeys(given: ConfigValue): readonly KeyConfig[] {
-  const object = readObject(given, `"keys": { "alice": ${example} }`);
+  const object = readObject(given, `"keys": { "alice": ${keyExample} }`);
   const owners = new Map<string, string>();
   return (object?.entries() ?? []).flatMap(([name, at]) => {
     const key = readKey(name, at);
@@ -34,7 +34,7 @@ export function readKeys(given: ConfigValue): readonly KeyConfig[] {
 }
 
 function readKey(name: string, given: ConfigValue): KeyConfig | undefined {
-  const object = readObject(given, example);
+  const object = readObject(given, keyExample);
   if (object === undefined) return undefined;
   const isAllKnown = refuseUnknownKeys(object, ["env", "sha256", "allow", "deny", "profiles"], hints);
   // A key that is missing because it is misspelt has been reported.
@@ -55,13 +55,14 @@ function readBound(given: ConfigValue): readonly string[] | undefined {
   return readTexts(given, '"profiles": ["review"]');
 }
 
-function readHash(object: ConfigObject): string | undefined {
+/** The hash of a key that is named by a variable, or written as its hash. */
+export function readHash(object: ConfigObject): string | undefined {
   const hasHash = object.has("sha256");
   if (object.has("env"))
     return hasHash
       ? refuse(object, "has both env and sha256: keep one of them")
       : hashVariable(object.get("env"));
-  if (!hasHash) return refuse(object, `has neither env nor sha256: write ${example}`);
+  if (!hasHash) return refuse(object, `has neither env nor sha256: write ${keyExample}`);
   const problem = 'is not 64 hex digits: write what "printf %s KEY | sha256sum" prints';
   const hash = readFitting(object.get("sha256"), '"sha256": "64 hex digits"', /^[0-9a-f]{64}$/i, problem);
   return hash?.toLowerCase();
@@ -71,7 +72,7 @@ function readHash(object: ConfigObject): string | undefined {
 function hashVariable(given: ConfigValue): string | undefined {
   const { value: name, findings } = given;
   if (typeof name !== "string" || !/^[A-Za-z_]\w*$/.test(name))
-    return refuse(given, `is not the name of a variable: write ${example}, with nothing around the name`);
+    return refuse(given, `is not the name of a variable: write ${keyExample}, with nothing around the name`);
   const { env } = findings.source;
   const key = Object.hasOwn(env, name) ? env[name] : undefined;
   if (key === undefined || key === "") return refuse(given, `${name} is not set: set it; ${advice}`);

@@ -57,6 +57,7 @@ const settings: {
   tools: [readToolRules, {}],
   trustHints: [readFlag, false],
   audit: [readServerAudit, {}],
+  record: [readFlag, false],
   sandbox: [readSandbox, undefined],
   tasks: [(given) => readChoice(given, ["hold", "relay"]), "hold"],
   extensions: [readExtensions, {}],

@@ -28,11 +28,27 @@ describe("the junctor section", () => {
   test.each([
     [
       section('{ "seperator": "_" }'),
-      "junctor.seperator: is not known here: did you mean separator? (There may be servers, defaults, separator, keys, profiles, allow, deny, middleware, audit, limits, perCaller, redact, http, log, daemon, firstListMs, maxStarts, remember, lock.)",
+      "junctor.seperator: is not known here: did you mean separator? (There may be servers, defaults, separator, keys, profiles, allow, deny, middleware, audit, limits, perCaller, redact, http, admin, accessLog, log, daemon, firstListMs, maxStarts, remember, lock.)",
     ],
     [
       section('{ "colour": 1 }'),
-      "junctor.colour: is not known here: write one of servers, defaults, separator, keys, profiles, allow, deny, middleware, audit, limits, perCaller, redact, http, log, daemon, firstListMs, maxStarts, remember, lock",
+      "junctor.colour: is not known here: write one of servers, defaults, separator, keys, profiles, allow, deny, middleware, audit, limits, perCaller, redact, http, admin, accessLog, log, daemon, firstListMs, maxStarts, remember, lock",
+    ],
+    [
+      section('{ "admin": true }'),
+      'junctor.admin: must be an object, not a boolean: write "admin": { "port": 7781 }, or false for none',
+    ],
+    [
+      section('{ "admin": { "key": "abc" } }'),
+      'junctor.admin.key: must be an object, not a string: write { "env": "NAME_OF_A_VARIABLE" }',
+    ],
+    [
+      section('{ "admin": { "key": { "value": "abc" } } }'),
+      "junctor.admin.key.value: is not known here: write one of env, sha256",
+    ],
+    [
+      section('{ "accessLog": 1 }'),
+      'junctor.accessLog: must be an object, not a number: write "access.jsonl", or "stderr", or { "file": "access.jsonl", "keep": 5 }',
     ],
     [
       section('{ "tools": {} }'),
@@ -48,7 +64,7 @@ describe("the junctor section", () => {
     ],
     [
       section('{ "defaults": { "strat": "lazy" } }'),
-      "junctor.defaults.strat: is not known here: did you mean start? (There may be start, sharing, era, instances, workspace, startTimeoutMs, maxStartMs, timeoutMs, maxTotalMs, answerWithinMs, maxConnections, idleStopMs, allow, deny, trustHints, audit, sandbox, tasks.)",
+      "junctor.defaults.strat: is not known here: did you mean start? (There may be start, sharing, era, instances, workspace, startTimeoutMs, maxStartMs, timeoutMs, maxTotalMs, answerWithinMs, maxConnections, idleStopMs, allow, deny, trustHints, audit, record, sandbox, tasks.)",
     ],
     [
       section('{ "defaults": { "timeoutMs": 0 } }'),
@@ -290,11 +306,11 @@ describe("a server's settings", () => {
     [settings("[]"), 'junctor.servers.x: must be an object, not an array: write { "start": "lazy" }'],
     [
       settings('{ "strat": "lazy" }'),
-      "junctor.servers.x.strat: is not known here: did you mean start? (There may be start, sharing, era, instances, workspace, prefix, startTimeoutMs, maxStartMs, timeoutMs, maxTotalMs, answerWithinMs, maxConnections, idleStopMs, allow, deny, tools, trustHints, audit, sandbox, tasks, extensions, oauth.)",
+      "junctor.servers.x.strat: is not known here: did you mean start? (There may be start, sharing, era, instances, workspace, prefix, startTimeoutMs, maxStartMs, timeoutMs, maxTotalMs, answerWithinMs, maxConnections, idleStopMs, allow, deny, tools, trustHints, audit, record, sandbox, tasks, extensions, oauth.)",
     ],
     [
       settings('{ "command": "a" }'),
-      "junctor.servers.x.command: is not known here: write one of start, sharing, era, instances, workspace, prefix, startTimeoutMs, maxStartMs, timeoutMs, maxTotalMs, answerWithinMs, maxConnections, idleStopMs, allow, deny, tools, trustHints, audit, sandbox, tasks, extensions, oauth",
+      "junctor.servers.x.command: is not known here: write one of start, sharing, era, instances, workspace, prefix, startTimeoutMs, maxStartMs, timeoutMs, maxTotalMs, answerWithinMs, maxConnections, idleStopMs, allow, deny, tools, trustHints, audit, record, sandbox, tasks, extensions, oauth",
     ],
     [
       settings('{ "oauth": { "grant": "client_credentials", "clientId": "x" } }'),

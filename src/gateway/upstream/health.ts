@@ -42,7 +42,7 @@ export function describeHealth(health: Health, now: number): string {
       return `${health.reason}; ${health.isBroken ? "it failed too often, and " : ""}${next}`;
     }
     case "stopped":
-      return "it was removed, or the gateway is shutting down";
+      return "it was stopped or removed, or the gateway is shutting down";
   }
 }
 

@@ -227,6 +227,6 @@ function isModern({ line: { health } }: PooledLine): boolean {
 }
 
 function stopped(server: string): UpstreamError {
-  const text = `${server} was removed, or the gateway is shutting down; the call was not sent.`;
+  const text = `${server} was stopped or removed, or the gateway is shutting down; the call was not sent.`;
   return new UpstreamError("unavailable", text, { server, delivery: "not_sent" });
 }

@@ -6,7 +6,7 @@ import type { Client } from "../../client/client.ts";
 import { RpcError } from "../../errors/rpc-error.ts";
 import { UpstreamError } from "../../errors/upstream-error.ts";
 import { toRelayable } from "../../mcp/revision.ts";
-import type { CallContext } from "../../tools/context.ts";
+import { type CallContext, withContext } from "../../tools/context.ts";
 import type {
   Outcome,
   PromptRequest,
@@ -152,33 +152,39 @@ export class Requests {
 
   #attempt(attempt: Attempt): Promise<ToolOutcome> {
     const { server } = this.#options;
-    const { client, resumption, context, work } = attempt;
+    const { client, resumption, context, work, pooled } = attempt;
     const holder = context.caller ?? context.session;
     if (this.#underway.refusal(holder) !== undefined) return Promise.reject(tooBusy(server));
     const unwrapped = resumption === undefined ? undefined : unwrapState(resumption, server);
     this.#underway.add(holder);
+    const sent = context.observation?.sent(pooled.era);
+    const served = sent?.meta === undefined ? context : withContext(context, { meta: sent.meta });
+    const over = (outcome: ToolOutcome | undefined, error?: unknown): void => {
+      this.#ended(holder);
+      sent?.ended(outcome?.kind === "complete" ? outcome.result : undefined, error);
+    };
     const made =
       unwrapped !== undefined && isHeldState(unwrapped.state)
-        ? this.#held.resume(client, context, unwrapped.state, unwrapped)
-        : work(client, context, unwrapped);
+        ? this.#held.resume(client, served, unwrapped.state, unwrapped)
+        : work(client, served, unwrapped);
     return made.then(
       (outcome) => {
-        this.#ended(holder);
+        over(outcome);
         return outcome.kind === "complete" ? outcome : passOn(outcome, attempt, this.#options);
       },
       (error: unknown) => {
         if (!this.#options.holdsTasks() || !needsTasks(error) || knowsTasks(context)) {
-          this.#ended(holder);
+          over(undefined, error);
           return this.#failed(error, attempt);
         }
         const again: Work = (able, declaring) => work(able, declaring, unwrapped);
-        return this.#held.begin(client, context, again).then(
+        return this.#held.begin(client, served, again).then(
           (outcome) => {
-            this.#ended(holder);
+            over(outcome);
             return outcome.kind === "complete" ? outcome : passOn(outcome, attempt, this.#options);
           },
           (failure: unknown) => {
-            this.#ended(holder);
+            over(undefined, failure);
             return this.#failed(failure, attempt);
           },
         );

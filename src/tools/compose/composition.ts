@@ -112,6 +112,7 @@ export function createComposition(options: CompositionOptions): Provider {
     const go = (owner: Owner | undefined): Awaitable<T> | undefined => {
       const member = memberOf(owner);
       if (owner === undefined || member === undefined) return undefined;
+      context.observation?.found(owner.server, owner.ownName);
       const made = work(member.provider, owner.ownName, owner);
       const done = owner.uris === undefined || made === undefined ? made : renamed(made, owner.uris);
       return done !== undefined && owner.ownName !== name
@@ -155,7 +156,8 @@ export function createComposition(options: CompositionOptions): Provider {
     const others = catalog.members.filter(({ name }) => triesAll || likely.has(name));
     let failure: Error | undefined;
     let notFound: Error | undefined;
-    for (const { provider } of owner === undefined ? others : [owner]) {
+    for (const { provider, name } of owner === undefined ? others : [owner]) {
+      context.observation?.found(name, uri);
       try {
         const done = await work(provider, ownUri);
         if (done !== undefined) return uris === undefined ? done : await renamed(done, uris);

@@ -54,7 +54,7 @@ describe("a session", () => {
     await clock.advance(10 * 300_000);
     expect(table.find(live.token, "alice")).toBe(live);
     expect(table.find(live.token, "alice")).toBe(live);
-    expect([table.size, enlivened, detached]).toEqual([1, [live], []]);
+    expect([table.live.length, enlivened, detached]).toEqual([1, [live], []]);
   });
 
   test("is not found by another caller, alive or not", async () => {
@@ -98,7 +98,7 @@ describe("memory", () => {
     for (let index = 0; index < 25; index++) {
       lives.push(table.begin(handshake, undefined));
       await clock.advance(1);
-      expect(table.size).toBeLessThanOrEqual(10);
+      expect(table.live.length).toBeLessThanOrEqual(10);
     }
     expect(detached).toEqual(lives.slice(0, 17));
   });
@@ -132,7 +132,7 @@ describe("memory", () => {
     const young = table.begin(handshake, undefined);
     await clock.advance(200_000);
     table.find(young.token, undefined);
-    expect(table.size).toBe(1);
+    expect(table.live.length).toBe(1);
     expect(table.find(old.token, undefined)).not.toBe(old);
   });
 
@@ -155,6 +155,6 @@ describe("memory", () => {
     const aborted: unknown[] = [];
     live.running.set("1" as never, { abort: (reason) => void aborted.push(reason) });
     table.close();
-    expect([table.size, detached.length, aborted.length]).toEqual([0, 1, 1]);
+    expect([table.live.length, detached.length, aborted.length]).toEqual([0, 1, 1]);
   });
 });

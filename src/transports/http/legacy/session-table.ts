@@ -32,6 +32,8 @@ export interface LiveSession {
   standalone: ResumableStream | undefined;
   /** Stops announcements and ends subscriptions. */
   detach: () => void;
+  /** When it came to life here. */
+  readonly bornAt: number;
   /** When a request came in, or a call ended, last. */
   usedAt: number;
 }
@@ -77,9 +79,9 @@ export class SessionTable {
     this.#shares = new Shares({ what: "sessions in use", total, each });
   }
 
-  /** How many sessions are in memory. */
-  get size(): number {
-    return this.#live.size;
+  /** The sessions in memory, oldest first. */
+  get live(): readonly LiveSession[] {
+    return [...this.#live.values()];
   }
 
   /** Starts a session and gives it an id. Throws an `RpcError` when there are too many, all of them busy. */
@@ -175,6 +177,7 @@ export class SessionTable {
       unannounced: new Map(),
       standalone: undefined,
       detach: () => {},
+      bornAt: this.#options.clock.now(),
       usedAt: this.#options.clock.now(),
     };
     this.#live.set(endOf(token), live);

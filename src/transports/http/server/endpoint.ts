@@ -3,9 +3,10 @@ import { Numbered } from "../../../async/numbered.ts";
 import { RpcError } from "../../../errors/rpc-error.ts";
 import { encodeMessage, type RequestId } from "../../../jsonrpc/message.ts";
 import type { Server } from "../../../mcp/server.ts";
+import type { Implementation } from "../../../mcp/types.ts";
 import type { EventStore } from "../legacy/event-store.ts";
 import type { ResumableStream } from "../legacy/resumable-stream.ts";
-import type { SessionTable } from "../legacy/session-table.ts";
+import type { LiveSession, SessionTable } from "../legacy/session-table.ts";
 import { type Admission, type Admissions, ownerOf } from "./guard.ts";
 import type { Shortage } from "./memory-watch.ts";
 import {
@@ -48,6 +49,49 @@ export interface Endpoint {
   onRefused(owner: string | undefined, error: RpcError): void;
 }
 
+/** A session, for the people who run the server. */
+interface SessionFacts {
+  readonly caller: string | undefined;
+  readonly client: Implementation;
+  readonly revision: string;
+  readonly ageMs: number;
+  readonly idleMs: number;
+  readonly calls: number;
+  readonly streams: number;
+  readonly subscriptions: number;
+}
+
+/** What callers of an endpoint have open. */
+export interface HttpLoad {
+  readonly calls: number;
+  readonly streams: number;
+  /** Legacy sessions in memory. */
+  readonly sessions: readonly SessionFacts[];
+}
+
+export function toLoad({ admissions: { calls, streams }, sessions, clock }: Endpoint): HttpLoad {
+  const now = clock.now();
+  return {
+    calls: calls.held,
+    streams: streams.held,
+    sessions: sessions.live.map((live) => toFacts(live, now)),
+  };
+}
+
+function toFacts(live: LiveSession, now: number): SessionFacts {
+  const { clientInfo, revision } = live.session.handshake;
+  return {
+    caller: live.caller,
+    client: clientInfo,
+    revision,
+    ageMs: now - live.bornAt,
+    idleMs: now - live.usedAt,
+    calls: live.running.size,
+    streams: (live.standalone?.isConnected === true ? 1 : 0) + live.streams.size,
+    subscriptions: live.session.subscriptions.size,
+  };
+}
+
 /** Refuses a request that would begin something, while the endpoint stops or memory is short; false when it may begin. */
 export function refuseNew(admission: Admission, endpoint: Endpoint, id?: RequestId): boolean {
   if (endpoint.isDraining) {
@@ -70,6 +114,7 @@ export function refuseGreedy(
   id?: RequestId,
 ): void {
   endpoint.onRefused(ownerOf(admission), error);
+  admission.reply.refused?.(toStatus(error), error.code);
   sendJson(admission.reply, toStatus(error), encodeMessage(toErrorResponse(error, id)));
 }
 

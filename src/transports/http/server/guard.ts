@@ -90,6 +90,7 @@ export function withHeaders(reply: Reply, extra: HttpHeaders): Reply {
     send: (status, headers, body) => reply.send(status, { ...headers, ...extra }, body),
     stream: (status, headers, onClosed) => reply.stream(status, { ...headers, ...extra }, onClosed),
     onHangUp: (callback) => reply.onHangUp(callback),
+    refused: (status, code) => reply.refused?.(status, code),
   };
 }
 
@@ -156,8 +157,8 @@ class Revocations {
 /** The work that goes on for callers. */
 export class Admissions {
   readonly revocations: Revocations = new Revocations();
-  readonly #calls: Shares<string | undefined>;
-  readonly #streams: Shares<string | undefined>;
+  readonly calls: Shares<string | undefined>;
+  readonly streams: Shares<string | undefined>;
   readonly #open = new Numbered<Admitted>();
   /** While less than this goes on, no caller is at a limit. */
   readonly #ample: number;
@@ -166,21 +167,21 @@ export class Admissions {
   onMany: () => void = () => {};
 
   constructor({ calls = 4096, streams }: CallerLimits = {}) {
-    this.#calls = new Shares({ what: "calls underway", total: maxCalls, each: calls });
-    this.#streams = new Shares({ what: "open streams", total: maxStreams, each: streams });
-    this.#ample = Math.min(this.#calls.ample, this.#streams.ample);
+    this.calls = new Shares({ what: "calls underway", total: maxCalls, each: calls });
+    this.streams = new Shares({ what: "open streams", total: maxStreams, each: streams });
+    this.#ample = Math.min(this.calls.ample, this.streams.ample);
   }
 
   /** Why its owner may not have this work now, if so. */
   refusal(wanted: Pick<Admitted, "owner" | "isStream">): RpcError | undefined {
     if (this.#open.size < this.#ample) return undefined;
-    return (wanted.isStream ? this.#streams : this.#calls).refusal(wanted.owner);
+    return (wanted.isStream ? this.streams : this.calls).refusal(wanted.owner);
   }
 
   /** Adds work, and returns the number to delete it by. */
   add(admitted: Admitted): number {
     if (++this.#added % lookEvery === 0) this.onMany();
-    (admitted.isStream ? this.#streams : this.#calls).add(admitted.owner);
+    (admitted.isStream ? this.streams : this.calls).add(admitted.owner);
     return this.#open.add(admitted);
   }
 
@@ -188,17 +189,17 @@ export class Admissions {
     const admitted = this.#open.get(number);
     if (admitted === undefined) return;
     this.#open.delete(number);
-    (admitted.isStream ? this.#streams : this.#calls).give(admitted.owner);
+    (admitted.isStream ? this.streams : this.calls).give(admitted.owner);
   }
 
   /** Whether an owner has at least as many calls underway as others have on average. */
   isGreedy(owner: string | undefined): boolean {
-    return this.#calls.isGreedy(owner);
+    return this.calls.isGreedy(owner);
   }
 
   /** Cuts a tenth of the streams of the owner that has most. */
   cutStreams(reason: string): void {
-    const owner = this.#streams.greediest();
+    const owner = this.streams.greediest();
     const streams = this.#open.values().filter((each) => each.isStream === true && each.owner === owner);
     for (const stream of streams.slice(0, Math.ceil(streams.length / 10))) stream.cut?.(reason);
   }

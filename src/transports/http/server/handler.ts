@@ -2,7 +2,6 @@ import { andThen, type Awaitable, recover, settled } from "../../../async/awaita
 import { type Clock, systemClock } from "../../../async/clock.ts";
 import { Repeats } from "../../../async/repeats.ts";
 import type { CallerLimits } from "../../../async/shares.ts";
-import { RawJson } from "../../../json/raw.ts";
 import type { Caller } from "../../../mcp/caller.ts";
 import { createSeal, type Seal } from "../../../mcp/seal.ts";
 import type { Server } from "../../../mcp/server.ts";
@@ -14,6 +13,7 @@ import { SessionTable } from "../legacy/session-table.ts";
 import {
   createKeepAlive,
   type Endpoint,
+  toLoad,
   type KeepAlive,
   type OnWarning,
   type Responses,
@@ -28,10 +28,11 @@ import {
   isPreflight,
   withHeaders,
 } from "./guard.ts";
+import { createHealthRoutes, healthPaths } from "./health-routes.ts";
 import type { Shortage } from "./memory-watch.ts";
 import { boundElsewhere, MountedEndpoints, type Mounts, noMounts } from "./mounts.ts";
 import { servePost, type WantedBody, wantJson } from "./post.ts";
-import { type HttpRequest, refuse, refuseKey, type Reply, sendJson } from "./reply.ts";
+import { type HttpRequest, refuse, refuseKey, type Reply } from "./reply.ts";
 
 /** The sender of a request: a caller, or its name alone; undefined refuses it with 401, {@link anybody} lets it in without a name. */
 export type Authenticated = Caller | string | typeof anybody | undefined;
@@ -65,13 +66,17 @@ export interface HttpOptions extends GuardOptions {
   readonly clock?: Clock;
   /** By default written to the standard error stream. */
   readonly onWarning?: OnWarning;
+  /** Whether the server can be used, for `GET /ready`; it says 503 until then. */
+  readonly isReady?: () => boolean;
 }
 
 export const httpOptionKeys: KeysOf<HttpOptions> = {
   ...keys(
     "host allowedHosts allowedOrigins publicUrl path mounts responses authenticate corsOrigins seal sessionTtlMs",
   ),
-  ...keys("sessionIdleMs maxSessions perCaller events retryMs keepAliveMs maxBodyBytes clock onWarning"),
+  ...keys(
+    "sessionIdleMs maxSessions perCaller events retryMs keepAliveMs maxBodyBytes clock onWarning isReady",
+  ),
 };
 
 /** The rest of the work for a request: none, when it was answered, or to read its body. */
@@ -89,6 +94,8 @@ export interface HttpHandler {
   shed(shortage: Shortage): void;
   /** Called after every few calls that began and did not end at once: a reason to look at the memory. */
   onMany(look: () => void): void;
+  /** What callers have open. */
+  inspect(): ReturnType<typeof toLoad>;
   /** Ends every stream and forgets every session. */
   close(): void;
 }
@@ -108,11 +115,9 @@ export function createHttpHandler(server: Server, options: HttpOptions = {}): Ht
   const mounted = new MountedEndpoints(endpoint, mounts, (gone) => httpSse.close(gone));
   const { admissions, sessions } = endpoint;
   const httpSse = createHttpSse(endpoint, "/messages", 1000);
-  const tellHealth: Route = ({ reply }) =>
-    sendJson(reply, endpoint.isDraining ? 503 : 200, endpoint.isDraining ? draining : healthy);
   const routes: Routes = {
     [path]: endpointMethods(server.serves, () => endpoint),
-    "/health": { GET: tellHealth, HEAD: tellHealth },
+    ...createHealthRoutes(endpoint, options.isReady),
     ...(server.serves === "modern" ? {} : httpSseRoutes(endpoint, httpSse)),
   };
   const openMounted: Route = (admission) => {
@@ -140,7 +145,7 @@ export function createHttpHandler(server: Server, options: HttpOptions = {}): Ht
       return refuse(reply, 405, `${http.path} takes ${allow}`, { headers: { allow } });
     }
     const since = admissions.revocations.turn;
-    if (authenticate === undefined || http.path === "/health")
+    if (authenticate === undefined || healthPaths.includes(http.path))
       return method({ http, reply, caller: undefined, identity: undefined, since });
     return andThen(settled(authenticate(http.header)), (known) => {
       if (!isKnown(known)) return refuseKey(reply);
@@ -177,6 +182,7 @@ export function createHttpHandler(server: Server, options: HttpOptions = {}): Ht
     onMany: (look) => {
       admissions.onMany = look;
     },
+    inspect: () => toLoad(endpoint),
     close: () => {
       stopHearing?.();
       mounted.close();
@@ -198,9 +204,6 @@ function toCaller(known: Exclude<Authenticated, undefined>): Caller | undefined 
   if (known === anybody) return undefined;
   return typeof known === "string" ? { name: known } : known;
 }
-
-const healthy = RawJson.fromText('{"status":"ok"}');
-const draining = RawJson.fromText('{"status":"draining"}');
 
 type Mutable<T> = { -readonly [Key in keyof T]: T[Key] };
 

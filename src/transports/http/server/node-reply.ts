@@ -104,6 +104,10 @@ export class NodeReply implements Reply {
     this.#limits = limits;
   }
 
+  refused(status: number, code: string): void {
+    this.#limits.onRefused?.(status, code, this.caller);
+  }
+
   send(status: number, headers: HttpHeaders, body: WrittenJson = ""): void {
     const response = this.#response;
     if (response.destroyed) return;

@@ -14,7 +14,7 @@ import { RpcError } from "../../../errors/rpc-error.ts";
 import type { Server } from "../../../mcp/server.ts";
 import { assertKnownKeys, keys, type KeysOf } from "../../../options/known-keys.ts";
 import { isLoopback } from "../../loopback.ts";
-import { type OnWarning, writeWarning } from "./endpoint.ts";
+import { type HttpLoad, type OnWarning, writeWarning } from "./endpoint.ts";
 import { createHttpHandler, type HttpHandler, httpOptionKeys, type HttpOptions } from "./handler.ts";
 import { watchMemory } from "./memory-watch.ts";
 import { NodeReply, NodeRequest, readNodeBody } from "./node-reply.ts";
@@ -43,12 +43,14 @@ export interface ListenHttpOptions extends HttpOptions {
   readonly maxMemoryBytes?: number;
   /** How long calls in flight may take when the listener is disposed. */
   readonly graceMs?: number;
+  /** Told of requests that were refused before they were served: the status, the code of the error, and the caller if it is known. */
+  readonly onRefused?: SinkLimits["onRefused"];
 }
 
 const optionKeys: KeysOf<ListenHttpOptions> = {
   ...httpOptionKeys,
   ...keys(
-    "port maxBufferBytes maxUnreadBytes stallMs headersTimeoutMs requestTimeoutMs maxConnections maxMemoryBytes graceMs",
+    "port maxBufferBytes maxUnreadBytes stallMs headersTimeoutMs requestTimeoutMs maxConnections maxMemoryBytes graceMs onRefused",
   ),
 };
 
@@ -61,6 +63,10 @@ export interface HttpListener extends AsyncDisposable {
   readonly port: number;
   /** Where clients connect. */
   readonly url: string;
+  /** What callers have open. */
+  inspect(): HttpLoad;
+  /** From now on no call begins, and `/ready` and `/health` say 503; those that run go on. */
+  drain(): void;
   /** The same as disposing it, for those whose JavaScript has no `await using`. */
   close(): Promise<void>;
 }
@@ -88,6 +94,7 @@ export async function listenHttp(server: Server, options: ListenHttpOptions = {}
   const limits: SinkLimits = {
     maxBufferBytes: options.maxBufferBytes ?? 1024 * 1024,
     stallMs: options.stallMs ?? 60_000,
+    onRefused: options.onRefused,
     unread: new Unread({
       maxBytes: options.maxUnreadBytes ?? 256 * 1024 * 1024,
       maxBytesEach: options.perCaller?.unreadBytes ?? 64 * 1024 * 1024,
@@ -149,6 +156,8 @@ export async function listenHttp(server: Server, options: ListenHttpOptions = {}
     host,
     port: bound.port,
     url: `http://${name}:${bound.port}${path}`,
+    inspect: () => handler.inspect(),
+    drain: () => handler.drain(),
     close,
     [Symbol.asyncDispose]: close,
   };

@@ -44,6 +44,8 @@ export interface Reply {
   stream(status: number, headers: HttpHeaders, onClosed: () => void): FrameSink;
   /** Calls back when the client hangs up before the answer is complete. At most one callback. */
   onHangUp(callback: () => void): void;
+  /** The request is refused before it is served: for runtimes that count that. */
+  refused?(status: number, code: string): void;
 }
 
 /** The body of a streamed answer. */
@@ -67,6 +69,8 @@ export interface SinkLimits {
   readonly stallMs: number;
   /** Told why a client was cut. */
   readonly onCut: (reason: string) => void;
+  /** Told of requests that were refused before they were served. */
+  readonly onRefused?: ((status: number, code: string, caller: string | undefined) => void) | undefined;
   /** What waits for all clients. */
   readonly unread?: Unread;
 }
@@ -128,6 +132,7 @@ interface ErrorDetails {
 /** Answers with an error instead of serving. */
 export function sendError(reply: Reply, status: number, error: RpcError, details: ErrorDetails = {}): void {
   const { id, headers } = details;
+  reply.refused?.(status, error.code);
   sendJson(reply, status, encodeMessage(toErrorResponse(error, id)), { ...jsonHeaders, ...headers });
 }
 

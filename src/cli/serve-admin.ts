@@ -1,0 +1,197 @@
+import { createHash, randomBytes } from "node:crypto";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import type { AdminSource, EditedConfig } from "../admin/admin-source.ts";
+import type { KeptLog } from "../admin/kept-log.ts";
+import { type AdminListener, listenAdmin } from "../admin/listen-admin.ts";
+import { systemClock } from "../async/clock.ts";
+import type { GatewayConfig } from "../gateway/config/config.ts";
+import type { OnServer } from "../gateway/fleet.ts";
+import type { RunningGateway } from "../gateway/gateway.ts";
+import type { ServerStatus } from "../gateway/status.ts";
+import { stateFolder } from "../gateway/user-files.ts";
+import { createAccessFile } from "../telemetry/access-file.ts";
+import { AccessLog } from "../telemetry/access-log.ts";
+import { createTelemetry, type Telemetry } from "../telemetry/telemetry.ts";
+import type { HttpListener, ListenHttpOptions } from "../transports/http/server/node.ts";
+import { describeError } from "./print.ts";
+import { adviseOn } from "./server-trouble.ts";
+import { readVersion } from "./version.ts";
+
+interface ObservedOptions {
+  readonly config: GatewayConfig;
+  readonly transport: "http" | "stdio" | "tcp";
+  readonly log: KeptLog;
+  /** The file of the config; undefined for the demo. */
+  readonly file: string | undefined;
+}
+
+/** What `junctor serve` observes of its gateway, and shows of it. Disposing it closes the admin API. */
+export interface Observed extends AsyncDisposable {
+  /** Undefined when nothing is observed. */
+  readonly telemetry: Telemetry | undefined;
+  readonly onServer: OnServer;
+  /** Counts requests that were refused before they were served. */
+  readonly onRefused: ListenHttpOptions["onRefused"];
+  /** Opens the admin API, unless the config says that there is none. */
+  show(parts: ShownParts): Promise<ShownAdmin | undefined>;
+}
+
+interface ShownParts {
+  readonly gateway: RunningGateway;
+  readonly edits: EditedConfig | undefined;
+  readonly http: HttpListener | undefined;
+  readonly drain: () => void;
+  readonly stop: () => void;
+}
+
+/** Where the admin API is. */
+interface ShownAdmin {
+  /** Undefined when it does not listen on TCP. */
+  readonly url: string | undefined;
+  /** The key of this run; undefined when the config names one. */
+  readonly key: string | undefined;
+  /** The address of the page, with the key of this run if it has one; undefined without a page. */
+  readonly page: string | undefined;
+}
+
+/** Why a request was refused, by its HTTP status. */
+const reasons: { readonly [status: number]: string } = {
+  400: "bad_request",
+  401: "no_key",
+  403: "forbidden",
+  404: "not_found",
+  405: "bad_method",
+  406: "not_acceptable",
+  413: "too_large",
+  415: "not_json",
+  429: "too_many",
+  500: "internal",
+  503: "overloaded",
+};
+
+const usualPort = 7781;
+const pageFolder = fileURLToPath(new URL("../page", import.meta.url));
+
+/** The socket of a gateway of this user, for `junctor status` and its like. */
+function adminSocket(pid: number): string {
+  return join(stateFolder(), "gateways", `${pid}.admin.sock`);
+}
+
+/** Begins to observe: before the gateway starts, so that nothing is missed. */
+export function observe({ config, transport, log, file }: ObservedOptions): Observed {
+  const isShown = config.admin !== false;
+  const accessLog = openAccessLog(config.accessLog, log);
+  const starts = new Map<string, number>();
+  let admin: AdminListener | undefined;
+  let gateway: RunningGateway | undefined;
+  const records = (server: string): boolean =>
+    gateway?.controls.servers().find(({ name }) => name === server)?.config.record === true;
+  const telemetry =
+    isShown || accessLog !== undefined
+      ? createTelemetry({
+          transport,
+          isShown,
+          accessLog,
+          records,
+          redact: (json) => gateway?.controls.redact(json) ?? "null",
+        })
+      : undefined;
+  return {
+    telemetry,
+    onServer: (server, health) => {
+      if (health?.kind === "starting") starts.set(server, (starts.get(server) ?? 0) + 1);
+      admin?.serverChanged(server);
+    },
+    onRefused: telemetry && ((status, code, caller) => telemetry.refused(reasons[status] ?? code, caller)),
+    show: async (parts) => {
+      gateway = parts.gateway;
+      if (telemetry === undefined || !isShown) return undefined;
+      let isReady = false;
+      let isDraining = false;
+      void parts.gateway.ready.then(() => {
+        isReady = true;
+      });
+      const isOwnKey = typeof config.admin === "object" && config.admin.sha256 !== undefined;
+      const key = isOwnKey ? undefined : randomBytes(24).toString("base64url");
+      const source: AdminSource = {
+        gateway: parts.gateway,
+        telemetry,
+        log,
+        clock: systemClock,
+        version: readVersion(),
+        file,
+        hasKeys: () => parts.gateway.controls.callers().length > 0,
+        http: () => parts.http,
+        edits: parts.edits,
+        warnings: () => config.warnings,
+        advise: (status) => adviseOnStatus(parts.gateway, status),
+        restarts: (server) => Math.max(0, (starts.get(server) ?? 0) - 1),
+        isReady: () => isReady,
+        isDraining: () => isDraining,
+        drain: () => {
+          isDraining = true;
+          parts.drain();
+        },
+        stop: parts.stop,
+      };
+      const opened = await listenAdmin({
+        source,
+        tcp: toAddress(config, transport, key),
+        socket: process.platform === "win32" ? undefined : adminSocket(process.pid),
+        pageFolder,
+        onWarning: (text, error) =>
+          log.warn(error === undefined ? {} : { error: describeError(error) }, text),
+      });
+      admin = opened;
+      return { url: opened.url, key, page: opened.hasPage ? toPageUrl(opened.url, key) : undefined };
+    },
+    [Symbol.asyncDispose]: async () => {
+      telemetry?.[Symbol.dispose]();
+      accessLog?.[Symbol.dispose]();
+      await admin?.[Symbol.asyncDispose]();
+    },
+  };
+}
+
+type AdminTcp = NonNullable<Parameters<typeof listenAdmin>[0]["tcp"]>;
+
+/** A gateway on stdio or TCP is started often, and has a port for people only if the config says so. */
+function toAddress(
+  { admin }: GatewayConfig,
+  transport: ObservedOptions["transport"],
+  key = "",
+): AdminTcp | undefined {
+  if (admin === false || (admin === undefined && transport !== "http")) return undefined;
+  const { host = "127.0.0.1", port, allowedHosts = [], sha256 } = admin ?? {};
+  return {
+    host,
+    port: port ?? usualPort,
+    isFlexible: port === undefined,
+    keyHash: sha256 ?? createHash("sha256").update(key).digest("hex"),
+    isOwnKey: sha256 !== undefined,
+    allowedHosts,
+  };
+}
+
+/** A browser does not send the part after `#`. A key of the config is not known here, and the page asks for it. */
+function toPageUrl(url: string | undefined, key: string | undefined): string | undefined {
+  if (url === undefined) return undefined;
+  return key === undefined ? `${url}/` : `${url}/#key=${key}`;
+}
+
+function openAccessLog(wanted: GatewayConfig["accessLog"], log: KeptLog): AccessLog | undefined {
+  if (wanted === undefined) return undefined;
+  const onFailed = (error: unknown): void =>
+    log.error({ error: describeError(error) }, "lines of the access log cannot be written, and are dropped");
+  const write =
+    wanted === "stderr"
+      ? (lines: string): void => void process.stderr.write(lines)
+      : createAccessFile({ ...wanted, onFailed });
+  return new AccessLog({ write, date: () => systemClock.date() });
+}
+
+function adviseOnStatus({ controls }: RunningGateway, status: ServerStatus): string | undefined {
+  const server = controls.servers().find(({ name }) => name === status.name);
+  return server && adviseOn({ ...status, launch: server.config.launch });
+}

@@ -1,0 +1,134 @@
+import { andThen, type Awaitable } from "../async/awaitable.ts";
+import type { Clock } from "../async/clock.ts";
+import { anyone, type Catalog } from "../tools/compose/catalog.ts";
+import { type Collision, describeCollision } from "../tools/compose/claims.ts";
+import { everything, type View } from "../tools/compose/view.ts";
+import type { Authenticated } from "../transports/http/server/handler.ts";
+import { type Access, toNaming } from "./access.ts";
+import type { ParkedFacts, Parking } from "./bridge/parking.ts";
+import type { GatewayConfig, ServerConfig } from "./config/config.ts";
+import { type Fleet, retireMs } from "./fleet.ts";
+import type { Pins } from "./lock/pins.ts";
+import { hideInData } from "./safe-log.ts";
+import { describeDisabled, describeStatus, type ServerStatus } from "./status.ts";
+import type { Health } from "./upstream/health.ts";
+
+/** What the admin API shows of a server beside its status. */
+export interface ServerFacts {
+  readonly name: string;
+  readonly config: ServerConfig;
+  readonly health: Health;
+  readonly inFlight: number;
+  /** Whether it is a provider of this process, which cannot be stopped. */
+  readonly isLocal: boolean;
+}
+
+/** The gateway for the person who runs it. */
+export interface GatewayControls {
+  /** How every server is. */
+  status(): readonly ServerStatus[];
+  servers(): readonly ServerFacts[];
+  /** Starts a server anew; resolves when it is up or has failed once, with false if there is no such server. */
+  restart(server: string): Promise<boolean>;
+  /** The same for ending a server, which stays ended until it is restarted. */
+  stop(server: string): Promise<boolean>;
+  /** What a caller may see and use; everything without one. */
+  view(caller: string | undefined): View;
+  collisions(): readonly (Collision & { readonly advice: string })[];
+  /** The names of the callers that the config knows. */
+  callers(): readonly string[];
+  parked(): readonly ParkedFacts[];
+  /** Refuses a caller from now on and ends all it has open, or lets it in again. */
+  revoke(caller: string): void;
+  restore(caller: string): void;
+  isRevoked(caller: string): boolean;
+  /** Takes out of JSON text what the config hides and redacts. `null` when that cannot be done. */
+  redact(json: string): string;
+}
+
+interface ControlsOptions {
+  readonly fleet: Fleet;
+  readonly parking: Parking;
+  readonly access: Access;
+  readonly catalog: Catalog;
+  readonly config: () => GatewayConfig;
+  readonly clock: Clock;
+  readonly pins: () => Pins | undefined;
+  /** Takes the secrets of the config out of JSON text. */
+  readonly hide: (json: string) => string;
+  readonly redactText: (text: string) => string | undefined;
+  /** Ends all that transports have open for a caller. */
+  readonly revoke: (caller: string) => void;
+}
+
+/** How long a restart may take before it is answered; the server goes on starting. */
+const restartMs = 20_000;
+
+export function createControls(options: ControlsOptions): GatewayControls {
+  const { fleet, parking, access, catalog, config, revoke, hide } = options;
+  /** Callers that are refused whatever key they present. */
+  const barred = new Set<string>();
+  return {
+    status: () => {
+      const { clock, pins } = options;
+      const used = fleet.servers.map((server) =>
+        describeStatus(server, clock.now(), fleet.wordsOf(server.config.name), pins()),
+      );
+      return hideInData([...used, ...config().disabled.map(describeDisabled)], hide);
+    },
+    servers: () =>
+      fleet.servers.map((server) => {
+        const upstream = fleet.upstreams.get(server.config.name);
+        return {
+          name: server.config.name,
+          config: server.config,
+          health: server.health,
+          inFlight: upstream?.inFlight ?? 0,
+          isLocal: upstream === undefined,
+        };
+      }),
+    restart: async (server) => {
+      if (!fleet.upstreams.has(server)) return false;
+      await fleet.have(config().servers, toNaming(config()), restartMs, server);
+      return true;
+    },
+    stop: async (server) => {
+      const upstream = fleet.upstreams.get(server);
+      await upstream?.retire(retireMs);
+      return upstream !== undefined;
+    },
+    view: (caller) =>
+      caller === undefined ? catalog.viewFor(anyone, everything) : access.viewFor({ ...anyone, caller }),
+    collisions: () =>
+      catalog
+        .snapshotFor(anyone)
+        .collisions.map((collision) => ({ ...collision, advice: describeCollision(collision) })),
+    callers: () => config().keys.map(({ name }) => name),
+    parked: () => parking.list(),
+    revoke: (caller) => {
+      barred.add(caller);
+      revoke(caller);
+      void parking.leaveCaller(caller);
+    },
+    restore: (caller) => void barred.delete(caller),
+    isRevoked: (caller) => barred.has(caller),
+    redact: (json) => {
+      try {
+        return hide(options.redactText(json) ?? "null");
+      } catch {
+        return "null"; // A pattern took a quote or a bracket with it.
+      }
+    },
+  };
+}
+
+/** A sender that was authenticated; undefined, which refuses it, when a person revoked it. */
+export function withoutBarred(
+  known: Awaitable<Authenticated>,
+  isRevoked: (caller: string) => boolean,
+): Awaitable<Authenticated> {
+  return andThen(known, (sender) => {
+    if (sender === undefined || typeof sender === "symbol") return sender;
+    return isRevoked(typeof sender === "string" ? sender : sender.name) ? undefined : sender;
+  });
+}

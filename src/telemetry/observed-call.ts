@@ -1,0 +1,268 @@
+import { describeEnd } from "../audit/call-end.ts";
+import { RpcError } from "../errors/rpc-error.ts";
+import { RawJson } from "../json/raw.ts";
+import { editMembers } from "../json/splice.ts";
+import type { Request } from "../jsonrpc/message.ts";
+import { metaOf } from "../mcp/era.ts";
+import type { Observation, SentObservation } from "../mcp/observation.ts";
+import type { WireContext } from "../mcp/server.ts";
+import type { CallOutcome, CallRecord } from "./live-calls.ts";
+import { spanAttributes, spanName, startSpan } from "./span.ts";
+import type { TelemetryParts } from "./telemetry-parts.ts";
+import { contextOf, parseTraceparent, randomId, toTraceparent, type TraceContext } from "./trace-context.ts";
+
+/** What later rounds of a call need to know of the first: which call it is, and its place in a trace. */
+interface Carried {
+  readonly c: string;
+  readonly t?: string;
+}
+
+/** A request of which nothing but its duration is shown: it is a stream that stays open. */
+const streamMethod = "subscriptions/listen";
+
+/** The request that is observed, and the parts that are told of it. */
+interface Arrival {
+  readonly parts: TelemetryParts;
+  readonly request: Request;
+  readonly wire: WireContext;
+  readonly startedAt: number;
+}
+
+/** Where a request is in a trace. */
+interface TracePlace {
+  readonly parent: TraceContext | undefined;
+  /** Undefined for a request that is not traced. */
+  readonly span: TraceContext | undefined;
+}
+
+/** One request as metrics, traces, the access log and the live feed see it. */
+export class ObservedCall implements Observation {
+  readonly #arrival: Arrival;
+  #record: CallRecord;
+  #trace: TracePlace | undefined;
+
+  constructor(parts: TelemetryParts, request: Request, wire: WireContext, record: CallRecord) {
+    this.#arrival = { parts, request, wire, startedAt: record.startedAt };
+    this.#record = record;
+    const { tracer } = parts;
+    if (tracer !== undefined || parts.accessLog !== undefined) {
+      const parent = contextOf(metaOf(request.params));
+      const span = tracer && startSpan(parent, tracer.sampler);
+      this.#trace = { parent, span };
+      record.traceId = span?.traceId ?? parent?.traceId;
+    }
+    if (request.method !== streamMethod) parts.calls?.begin(record);
+  }
+
+  get id(): string {
+    return this.#record.id;
+  }
+
+  found(server: string, ownName: string): void {
+    this.#record.server = server;
+    this.#record.ownName = ownName;
+  }
+
+  sent(era: "modern" | "legacy" | undefined): SentObservation {
+    const { parts, request } = this.#arrival;
+    const record = this.#record;
+    const now = performance.now();
+    record.upstreamEra = era;
+    parts.calls?.step(record, "sent", now);
+    const parent = this.#trace?.span;
+    return new SentCall(parts, record, now, parent && { parent, request });
+  }
+
+  asked(questions: number): void {
+    const { parts } = this.#arrival;
+    parts.onAsked(this.#record.server ?? "", questions);
+    parts.calls?.step(this.#record, "asked", performance.now());
+  }
+
+  answered(): void {
+    this.#arrival.parts.calls?.step(this.#record, "answered", performance.now());
+  }
+
+  carried(): Carried | undefined {
+    const span = this.#trace?.span;
+    if (this.#arrival.parts.calls === undefined && span === undefined) return undefined;
+    return { c: this.#record.id, ...(span === undefined ? {} : { t: toTraceparent(span) }) };
+  }
+
+  resumed(carried: unknown): void {
+    const { calls, tracer } = this.#arrival.parts;
+    const { c = "", t } = (carried ?? {}) as Partial<Carried>;
+    const first = calls?.resume(c);
+    if (first !== undefined && first.method === this.#record.method) {
+      calls?.drop(this.#record);
+      this.#record = first;
+      this.answered();
+    }
+    if (tracer === undefined) return;
+    this.#trace = toLaterRound(this.#trace, parseTraceparent(t));
+    this.#record.traceId = this.#trace.span?.traceId ?? this.#record.traceId;
+  }
+
+  outcome(kind: "complete" | "input_required" | "task", result: RawJson): void {
+    const isToolError =
+      kind === "complete" &&
+      this.#arrival.request.method === "tools/call" &&
+      result.textOf("isError") === "true";
+    if (isToolError) this.#record.outcome = "tool_error";
+    else if (kind !== "complete") this.#record.outcome = kind;
+  }
+
+  failed(error: unknown): void {
+    const record = this.#record;
+    if (record.code !== undefined) return;
+    const { outcome, code, delivery } = describeEnd({ kind: "failed", error });
+    const isCancelled = this.#arrival.wire.cancellation.isAborted;
+    record.outcome = isCancelled ? "cancelled" : outcome === "refused" ? "refused" : "failed";
+    record.code = code ?? "unknown";
+    record.delivery = delivery;
+  }
+
+  ended(result: RawJson | undefined, error?: RpcError): void {
+    const record = this.#record;
+    const { parts, request, startedAt } = this.#arrival;
+    const now = performance.now();
+    // A failure without an error was told to the model, in a result.
+    if (error === undefined && record.outcome === "failed") record.outcome = "tool_error";
+    record.outcome ??= "ok";
+    record.bytesIn = request.params?.byteLength ?? 0;
+    record.bytesOut = result?.byteLength ?? 0;
+    parts.onEnded(record, now - startedAt, errorTypeOf(record));
+    if (this.#trace?.span !== undefined) endSpan(this.#arrival, record, this.#trace, { now, error });
+    parts.accessLog?.call(record, now - startedAt);
+    if (request.method === streamMethod) return;
+    // A call whose caller left with a question has not ended.
+    const isAway = record.outcome === "input_required";
+    if (isAway) record.outcome = undefined;
+    else {
+      record.endedAt = now;
+      parts.keep(record, request.params?.at("arguments"), result);
+    }
+    parts.calls?.step(record, isAway ? "parked" : "ended", now);
+    parts.calls?.end(record, isAway);
+  }
+}
+
+/**
+ * The place of a later round. All rounds are one trace: that of the first, or none if that was not traced and the caller does
+ * not trace this one. A parent in another trace becomes a link.
+ */
+function toLaterRound(own: TracePlace | undefined, first: TraceContext | undefined): TracePlace {
+  const parent = own?.parent;
+  if (first === undefined) return { parent, span: parent === undefined ? undefined : own?.span };
+  const span = { traceId: first.traceId, spanId: randomId(8), isSampled: true };
+  return { parent: parent?.traceId === first.traceId ? parent : first, span };
+}
+
+/** How a request ended, for its span. */
+interface SpanEnd {
+  readonly now: number;
+  readonly error: RpcError | undefined;
+}
+
+function endSpan(
+  arrival: Arrival,
+  record: CallRecord,
+  { parent, span }: TracePlace,
+  { now, error }: SpanEnd,
+): void {
+  const { request, wire, parts, startedAt } = arrival;
+  const { tracer, transport } = parts;
+  if (tracer === undefined || span === undefined) return;
+  const { method } = request;
+  const { era } = wire;
+  const known = [parseTraceparent(wire.headers?.("traceparent")), contextOf(metaOf(request.params))];
+  const links = known.flatMap((link) => (link === undefined || link.spanId === parent?.spanId ? [] : [link]));
+  const isToolError = record.outcome === "tool_error";
+  const facts = { method, name: record.name, transport, isToolError, error };
+  tracer.sink.add({
+    context: span,
+    parentSpanId: parent?.spanId,
+    name: spanName(facts),
+    kind: "server",
+    startMs: tracer.toDate(startedAt),
+    endMs: tracer.toDate(now),
+    attributes: {
+      ...spanAttributes({ ...facts, code: record.code }),
+      "mcp.protocol.version": era.kind === "modern" ? era.revision : era.session?.handshake.revision,
+      "jsonrpc.request.id": request.id.replaceAll('"', ""),
+      "junctor.server": record.server,
+      "enduser.id": record.caller,
+      "junctor.outcome": record.outcome,
+      "junctor.error.code": record.code,
+      "junctor.delivery": record.delivery,
+    },
+    links,
+    isError: error !== undefined || isToolError,
+  });
+}
+
+/** What an error is counted under; empty for none. */
+function errorTypeOf({ outcome, code }: CallRecord): string {
+  const isFine: readonly (CallOutcome | undefined)[] = ["ok", "input_required", "task"];
+  if (isFine.includes(outcome)) return "";
+  return outcome === "cancelled" ? "cancelled" : (code ?? outcome ?? "");
+}
+
+/** Where a request that is sent on is in a trace. */
+interface SentTrace {
+  readonly parent: TraceContext;
+  readonly request: Request;
+}
+
+/** One request to a server behind the gateway. It may outlive the request it is made for: a parked call has several. */
+class SentCall implements SentObservation {
+  readonly meta: RawJson | undefined;
+  readonly #parts: TelemetryParts;
+  readonly #record: CallRecord;
+  readonly #startedAt: number;
+  readonly #parent: TraceContext | undefined;
+  readonly #span: TraceContext | undefined;
+
+  constructor(parts: TelemetryParts, record: CallRecord, startedAt: number, trace: SentTrace | undefined) {
+    this.#parts = parts;
+    this.#record = record;
+    this.#startedAt = startedAt;
+    this.#parent = trace?.parent;
+    if (trace === undefined) return;
+    this.#span = { traceId: trace.parent.traceId, spanId: randomId(8), isSampled: true };
+    const given = metaOf(trace.request.params) ?? RawJson.fromText("{}");
+    this.meta = editMembers(given, { traceparent: RawJson.fromValue(toTraceparent(this.#span)) });
+  }
+
+  ended(result: RawJson | undefined, error?: unknown): void {
+    const { method, server = "", ownName } = this.#record;
+    const now = performance.now();
+    const isToolError = method === "tools/call" && result?.textOf("isError") === "true";
+    const { code } = error === undefined ? { code: undefined } : describeEnd({ kind: "failed", error });
+    const errorType = isToolError ? "tool_error" : (code ?? "");
+    this.#parts.onReturned(this.#record, now - this.#startedAt, errorType);
+    const { tracer } = this.#parts;
+    if (tracer === undefined || this.#span === undefined) return;
+    const peer = tracer.peerOf(server);
+    const rpcError = error instanceof RpcError ? error : undefined;
+    const facts = { method, name: ownName, transport: peer.transport, isToolError, error: rpcError, code };
+    tracer.sink.add({
+      context: this.#span,
+      parentSpanId: this.#parent?.spanId,
+      name: spanName(facts),
+      kind: "client",
+      startMs: tracer.toDate(this.#startedAt),
+      endMs: tracer.toDate(now),
+      attributes: {
+        ...spanAttributes(facts),
+        "mcp.protocol.version": peer.revision,
+        "server.address": peer.address,
+        "server.port": peer.port,
+        "junctor.server": server,
+        "junctor.error.code": code,
+      },
+      links: [],
+      isError: error !== undefined || isToolError,
+    });
+  }
+}
