@@ -48,8 +48,9 @@ const layers: Readonly<Record<string, readonly string[]>> = {
   front: [],
   admin: [...belowGateway, "gateway", "telemetry"],
   daemon: [...belowGateway, "gateway", "front"],
+  install: [...belowGateway, "gateway", "front"],
   testing: [...belowGateway, "gateway"],
-  cli: [...belowGateway, "gateway", "telemetry", "admin", "front", "daemon", "testing"],
+  cli: [...belowGateway, "gateway", "telemetry", "admin", "front", "daemon", "install", "testing"],
   "index.ts": [...belowGateway, "gateway"],
 };
 

@@ -8,7 +8,7 @@ import type { RunPlace } from "../front/run-folder.ts";
 import { UsageError } from "./command.ts";
 import { toReadable } from "./log.ts";
 import { print } from "./print.ts";
-import { toSafeLine } from "./terminal-text.ts";
+import { toSafeLine, toSafeText } from "./terminal-text.ts";
 import { readVersion } from "./version.ts";
 
 /** Asks the daemon of a config; undefined when none runs. */
@@ -42,7 +42,7 @@ function describe({ pid, build, config, fronts, gateways }: DaemonStatus): strin
   ]);
   const head = `The daemon of ${config} runs: process ${pid}, junctor ${build}.`;
   const counted = clients.length === 0 ? ["No client is attached."] : ["Clients:", ...clients];
-  return [head, ...counted, ...servers].map((line) => `${toSafeLine(line)}\n`).join("");
+  return [head, ...counted, ...servers].map((line) => `${toSafeText(line)}\n`).join("");
 }
 
 /** Ends the daemon of a config when its calls are done. Its clients start the next one when they need it. */

@@ -28,6 +28,16 @@ const commands: { readonly [name: string]: () => Promise<Command> } = {
   reload: async () => (await import("./reload.ts")).reload,
   trust: async () => (await import("./trust.ts")).trust,
   audit: async () => (await import("./audit.ts")).audit,
+  service: async () => (await import("./service.ts")).service,
+  install: async () => (await import("./install.ts")).install,
+  uninstall: async () => (await import("./install.ts")).uninstall,
+  clients: async () => (await import("./clients.ts")).listClients,
+  import: async () => (await import("./import.ts")).importServers,
+  add: async () => (await import("./server-entries.ts")).add,
+  remove: async () => (await import("./server-entries.ts")).remove,
+  enable: async () => (await import("./server-entries.ts")).enable,
+  disable: async () => (await import("./server-entries.ts")).disable,
+  completion: async () => (await import("./completion.ts")).completion,
 };
 
 /** Commands for our own processes; the help does not name them. */
@@ -37,6 +47,7 @@ const innerCommands: typeof commands = {
 
 async function main(args: readonly string[]): Promise<number> {
   const [word = "help", ...rest] = args;
+  if (word === "complete") return (await import("./complete.ts")).complete(rest, commands);
   const info = parseInfoFlag(args);
   if (info === "version") return say(`${readVersion()}\n`);
   if (info === "help") return say(await describeFirst(args));

@@ -42,7 +42,7 @@ const noProject =
   'write --workspace FOLDER after attach, or "workspace": "shared" for this server';
 
 /** Whether each project has a process of its own of a server. `other` is the same server as another project would have it. */
-function isOfProject(server: ServerConfig, other: ServerConfig | undefined): boolean {
+export function isOfProject(server: ServerConfig, other: ServerConfig | undefined): boolean {
   const { launch, workspace } = server;
   if (launch.kind !== "command" || workspace === "shared") return false;
   if (workspace === "each") return true;

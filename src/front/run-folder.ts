@@ -24,7 +24,7 @@ export interface RunPlace {
 }
 
 /** The folder of this user's config, launcher and backups. */
-function homeFolder(): string {
+export function homeFolder(): string {
   return join(homedir(), ".junctor");
 }
 

@@ -12,6 +12,25 @@ const word = /true|false|null/y;
 const sound = /"(?:[^"\\\u0000-\u001f]|\\(?:["\\/bfnrt]|u[\dA-Fa-f]{4}))*/y;
 const escape = /^\\./;
 
+/** A value and where it stands: `start` is its first character, `end` the place after its last. */
+export interface JsonNode {
+  readonly value: unknown;
+  readonly start: number;
+  readonly end: number;
+  /** Of an object only. */
+  readonly members?: readonly JsonMember[];
+}
+
+/** One member of an object. */
+export interface JsonMember {
+  readonly key: string;
+  /** Where its name begins. */
+  readonly start: number;
+  readonly node: JsonNode;
+  /** Where the comma after it is. */
+  readonly comma: number | undefined;
+}
+
 /** Where a parse has got to. */
 interface Cursor {
   readonly text: string;
@@ -25,42 +44,51 @@ interface Cursor {
  * and column of a syntax error. Nothing at all gives undefined.
  */
 export function parseJsonc(text: string, findings: Findings): unknown {
+  return parseJsoncNode(text, findings)?.value;
+}
+
+/** Like {@link parseJsonc}, with the places of values, for edits that leave everything else as it is. */
+export function parseJsoncNode(text: string, findings: Findings): JsonNode | undefined {
   const cursor: Cursor = { text, at: text.startsWith("\uFEFF") ? 1 : 0, findings };
   skipBlank(cursor);
   if (cursor.at === text.length) return undefined;
-  const value = parseValue(cursor, "", 0);
+  const node = parseValue(cursor, "", 0);
   if (cursor.at < text.length) throw unexpected(cursor, "the end of the file");
-  return value;
+  return node;
 }
 
 /** A value with the blanks around it. */
-function parseValue(cursor: Cursor, path: string, depth: number): unknown {
+function parseValue(cursor: Cursor, path: string, depth: number): JsonNode {
   skipBlank(cursor);
   if (depth > maxDepth) throw failed(cursor, `is nested more than ${maxDepth} deep: nest less deeply`);
-  const value = parseBare(cursor, path, depth);
+  const start = cursor.at;
+  const bare = parseBare(cursor, path, depth);
+  const end = cursor.at;
   skipBlank(cursor);
-  return value;
+  return { ...bare, start, end };
 }
 
-function parseBare(cursor: Cursor, path: string, depth: number): unknown {
+type Bare = Pick<JsonNode, "value" | "members">;
+
+function parseBare(cursor: Cursor, path: string, depth: number): Bare {
   switch (cursor.text[cursor.at]) {
     case "{":
       return parseObject(cursor, path, depth);
     case "[":
-      return parseArray(cursor, path, depth);
+      return { value: parseArray(cursor, path, depth) };
     case '"':
-      return parseString(cursor);
+      return { value: parseString(cursor) };
     default: {
       const token = match(cursor, number) ?? match(cursor, word);
       if (token === undefined) throw unexpected(cursor, "a value");
-      return JSON.parse(token);
+      return { value: JSON.parse(token) };
     }
   }
 }
 
-function parseObject(cursor: Cursor, path: string, depth: number): unknown {
+function parseObject(cursor: Cursor, path: string, depth: number): Bare {
   const written = new Map<string, number>();
-  const entries: [string, unknown][] = [];
+  const members: JsonMember[] = [];
   parseItems(cursor, "}", () => {
     if (cursor.text[cursor.at] !== '"') throw unexpected(cursor, 'a name in double quotes or "}"');
     const start = cursor.at;
@@ -71,10 +99,11 @@ function parseObject(cursor: Cursor, path: string, depth: number): unknown {
     else refuseTwice(cursor, at, earlier, start);
     skipBlank(cursor);
     if (!take(cursor, ":")) throw unexpected(cursor, '":"');
-    entries.push([key, parseValue(cursor, at, depth + 1)]);
+    const node = parseValue(cursor, at, depth + 1);
+    members.push({ key, start, node, comma: cursor.text[cursor.at] === "," ? cursor.at : undefined });
   });
   // Unlike assignment, this makes `__proto__` a key like any other.
-  return Object.fromEntries(entries);
+  return { value: Object.fromEntries(members.map(({ key, node }) => [key, node.value])), members };
 }
 
 function refuseTwice({ text, findings }: Cursor, path: string, first: number, second: number): void {
@@ -86,7 +115,7 @@ function refuseTwice({ text, findings }: Cursor, path: string, first: number, se
 function parseArray(cursor: Cursor, path: string, depth: number): unknown {
   const items: unknown[] = [];
   parseItems(cursor, "]", () => {
-    items.push(parseValue(cursor, joinPath(path, items.length), depth + 1));
+    items.push(parseValue(cursor, joinPath(path, items.length), depth + 1).value);
   });
   return items;
 }

@@ -1,0 +1,203 @@
+// `npm run bench:daemon`: what five clients with twelve servers cost, with one daemon and with a gateway each.
+//
+//   memory        private memory of all processes, as the system counts it (Linux)
+//   first answer  from the start of the process to the answer to the handshake, alternating
+//   call          the time of one call, alternating between the two ways, in the same run
+
+import { spawn } from "node:child_process";
+import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { dirname, join } from "node:path";
+import { createInterface } from "node:readline";
+import { fileURLToPath } from "node:url";
+
+const root = fileURLToPath(new URL("..", import.meta.url));
+const main = join(root, "dist/cli/main.js");
+const clients = 5;
+const calls = 400;
+const starts = 11;
+
+if (process.platform !== "linux") {
+  console.error("bench:daemon reads /proc, which only Linux has.");
+  process.exit(2);
+}
+
+const home = mkdtempSync(join(tmpdir(), "jb-"));
+const config = join(home, ".junctor", "junctor.json");
+const env = {
+  ...process.env,
+  HOME: home,
+  XDG_RUNTIME_DIR: "",
+  XDG_STATE_HOME: join(home, "state"),
+  XDG_CACHE_HOME: join(home, "cache"),
+};
+
+function writeConfig() {
+  const server = (name) =>
+    join(root, "node_modules/@modelcontextprotocol", `server-${name}`, "dist/index.js");
+  const servers = [];
+  for (let index = 1; index <= 4; index++) {
+    servers.push([`everything${index}`, { command: process.execPath, args: [server("everything")] }]);
+    servers.push([
+      `memory${index}`,
+      {
+        command: process.execPath,
+        args: [server("memory")],
+        env: { MEMORY_FILE_PATH: join(home, `m${index}`) },
+      },
+    ]);
+    servers.push([`files${index}`, { command: process.execPath, args: [server("filesystem"), home] }]);
+  }
+  mkdirSync(dirname(config), { recursive: true, mode: 0o700 });
+  const junctor = { daemon: { idleMs: 1000 }, log: { level: "warn" } };
+  writeFileSync(config, JSON.stringify({ mcpServers: Object.fromEntries(servers), junctor }), {
+    mode: 0o600,
+  });
+  return servers.length;
+}
+
+/** One client on the standard streams of a process. */
+function open(args) {
+  const child = spawn(process.execPath, [main, ...args], {
+    env,
+    cwd: home,
+    stdio: ["pipe", "pipe", "ignore"],
+  });
+  const waiting = new Map();
+  let ids = 0;
+  createInterface({ input: child.stdout }).on("line", (line) => {
+    const { id, method } = JSON.parse(line);
+    if (method !== undefined || !waiting.has(id)) return;
+    waiting.get(id)(line);
+    waiting.delete(id);
+  });
+  const request = (method, params) =>
+    new Promise((resolve) => {
+      const id = ++ids;
+      waiting.set(id, resolve);
+      child.stdin.write(`${JSON.stringify({ jsonrpc: "2.0", id, method, params })}\n`);
+    });
+  const shake = () =>
+    request("initialize", {
+      protocolVersion: "2025-11-25",
+      capabilities: {},
+      clientInfo: { name: "bench", version: "1" },
+    });
+  const call = () => request("tools/call", { name: "everything1__echo", arguments: { message: "hi" } });
+  const close = () => new Promise((resolve) => (child.once("close", resolve), child.stdin.end()));
+  return { child, request, shake, call, close };
+}
+
+const ways = {
+  "attach (one daemon)": ["attach", "--client", "bench"],
+  "serve --stdio (each its own)": ["serve", "--stdio", "--config", config],
+};
+
+function processes() {
+  return readdirSync("/proc")
+    .filter((name) => /^\d+$/.test(name) && Number(name) !== process.pid)
+    .filter((pid) => read(pid, "environ").includes(`HOME=${home}\0`) || read(pid, "cmdline").includes(home));
+}
+
+function read(pid, name) {
+  try {
+    return readFileSync(`/proc/${pid}/${name}`, "utf8");
+  } catch {
+    return "";
+  }
+}
+
+function privateMb(pid) {
+  const text = read(pid, "smaps_rollup");
+  const kb = [...text.matchAll(/^Private_(?:Clean|Dirty):\s+(\d+)/gm)].reduce(
+    (sum, [, each]) => sum + Number(each),
+    0,
+  );
+  return kb / 1024;
+}
+
+const median = (values) => values.toSorted((a, b) => a - b)[Math.floor(values.length / 2)];
+
+async function untilNone() {
+  while (processes().length > 0) await new Promise((resolve) => setTimeout(resolve, 100));
+}
+
+async function measureMemory(args, servers) {
+  const open5 = Array.from({ length: clients }, () => open(args));
+  await Promise.all(open5.map((client) => client.shake()));
+  // All servers are up when their tools are listed.
+  for (const client of open5)
+    for (;;) {
+      const { result } = JSON.parse(await client.request("tools/list", {}));
+      if (new Set(result.tools.map(({ name }) => name.split("__")[0])).size === servers) break;
+      await new Promise((resolve) => setTimeout(resolve, 200));
+    }
+  const all = processes();
+  const isFront = (pid) => open5.some(({ child }) => String(child.pid) === pid);
+  const fronts = all.filter(isFront);
+  const row = {
+    processes: all.length,
+    servers: all.filter((pid) => read(pid, "cmdline").includes("server-")).length,
+    "private MB": Math.round(all.reduce((sum, pid) => sum + privateMb(pid), 0)),
+    "MB of one front": Math.round(median(fronts.map(privateMb)) * 10) / 10,
+  };
+  await Promise.all(open5.map((client) => client.close()));
+  await untilNone();
+  return row;
+}
+
+async function measureStarts() {
+  const keeper = open(ways["attach (one daemon)"]);
+  await keeper.shake();
+  const times = Object.fromEntries(Object.keys(ways).map((name) => [name, []]));
+  for (let round = 0; round < starts; round++)
+    for (const [name, args] of Object.entries(ways)) {
+      const begun = performance.now();
+      const client = open(args);
+      await client.shake();
+      times[name].push(performance.now() - begun);
+      client.child.kill("SIGKILL");
+      await new Promise((resolve) => client.child.once("close", resolve));
+    }
+  await keeper.close();
+  await untilNone();
+  return times;
+}
+
+async function measureCalls() {
+  const open2 = Object.fromEntries(Object.entries(ways).map(([name, args]) => [name, open(args)]));
+  const times = Object.fromEntries(Object.keys(ways).map((name) => [name, []]));
+  for (const client of Object.values(open2)) {
+    await client.shake();
+    for (let warm = 0; warm < 50; warm++) await client.call();
+  }
+  for (let round = 0; round < calls; round++)
+    for (const [name, client] of Object.entries(open2)) {
+      const begun = performance.now();
+      await client.call();
+      times[name].push(performance.now() - begun);
+    }
+  await Promise.all(Object.values(open2).map((client) => client.close()));
+  await untilNone();
+  return times;
+}
+
+try {
+  const servers = writeConfig();
+  const rows = {};
+  for (const [name, args] of Object.entries(ways)) rows[name] = await measureMemory(args, servers);
+  const started = await measureStarts();
+  const called = await measureCalls();
+  for (const name of Object.keys(ways)) {
+    rows[name]["first answer ms"] = Math.round(median(started[name]));
+    rows[name]["call ms (median)"] = Math.round(median(called[name]) * 1000) / 1000;
+  }
+  console.log(`${clients} clients, ${servers} servers, Node ${process.version}`);
+  console.table(rows);
+  const [one, each] = Object.values(rows);
+  console.log(
+    `A front adds ${(one["call ms (median)"] - each["call ms (median)"]).toFixed(3)} ms to a call; left behind: ${processes().length} processes`,
+  );
+} finally {
+  rmSync(home, { recursive: true, force: true });
+}

@@ -1,0 +1,87 @@
+import { existsSync } from "node:fs";
+import { resolve } from "node:path";
+import { fileOf, readClientFile, readSection, writeClientFile } from "../install/client-file.ts";
+import { type ClientProgram, clients } from "../install/clients.ts";
+import { ourName } from "../install/entry-for-client.ts";
+import { type OurEntry, toOurEntry } from "../install/entry-from-client.ts";
+import { addServers } from "../install/our-config.ts";
+import { type Command, UsageError } from "./command.ts";
+import { moveSecrets, secretFlags } from "./move-secrets.ts";
+import {
+  assertOwnTerminal,
+  clientOf,
+  configOf,
+  mayWrite,
+  tellGateways,
+  thisMachine,
+  writeFlags,
+} from "./own-terminal.ts";
+import { note, print } from "./print.ts";
+import { describeEntry } from "./server-entries.ts";
+import { toSafeLine } from "./terminal-text.ts";
+
+/** `junctor import` */
+export const importServers: Command = {
+  name: "import",
+  summary: "Copy the servers of a client, or of a file, into our config. The client is not changed.",
+  operands: "CLIENT|FILE",
+  flags: { ...writeFlags, ...secretFlags },
+  examples: ["junctor import cursor", "junctor import ./.mcp.json --dry-run"],
+  run: async (parsed) => {
+    assertOwnTerminal();
+    const [word, stray] = parsed.operands;
+    if (word === undefined || stray !== undefined) throw new UsageError("import takes one client or file");
+    const { client, file } = findSource(word);
+    const read = readClientFile(file);
+    if (!read.exists) throw new UsageError(`${file} does not exist`);
+    const entries = new Map<string, OurEntry>();
+    for (const [name, value] of Object.entries(await readSection(client, file, read.text))) {
+      if (name === ourName) continue;
+      const taken = toOurEntry(client, value);
+      if (taken.kind === "entry") entries.set(name, taken.entry);
+      else await note(`${toSafeLine(name)} is left out: ${taken.why}\n`);
+    }
+    const config = configOf(parsed);
+    const moved = parsed.has("secrets") ? moveSecrets(entries) : { entries, write: () => {} };
+    const edit = addServers(config, client.id, moved.entries);
+    const added = [...edit.names].filter(([, own]) => !edit.file.text.includes(JSON.stringify(own)));
+    for (const [name, own] of edit.names)
+      await note(
+        `  ${toSafeLine(`${own}: ${describeEntry(entries.get(name) ?? {})}`)}${added.some(([, each]) => each === own) ? "" : " (known)"}\n`,
+      );
+    if (edit.text === edit.file.text) await print("nothing is new\n");
+    else if (await mayWrite(parsed, `Add ${added.length} to ${toSafeLine(config)}?`)) {
+      moved.write();
+      writeClientFile(edit.file, edit.text);
+      await print(`${added.length} added to ${toSafeLine(config)}\n`);
+      await tellGateways(config);
+    }
+    return 0;
+  },
+};
+
+/** A client by its name, or a file by its path; the format of a file is told by its end. */
+function findSource(word: string): { readonly client: ClientProgram; readonly file: string } {
+  const isFile = /[/\\.]/.test(word) && existsSync(word);
+  if (!isFile) {
+    const client = clientOf(word);
+    return { client, file: fileOf(client, thisMachine()) };
+  }
+  const file = resolve(word);
+  const known = clients.find((each) => each.files(thisMachine()).includes(file));
+  const ending = /\.(toml|ya?ml)$/.exec(file)?.[1];
+  const id = ending === "toml" ? "codex" : ending !== undefined ? "goose" : sectionIn(file);
+  return { client: known ?? clientOf(id), file };
+}
+
+/** Which client writes such a file, by the name of its section. */
+function sectionIn(file: string): string {
+  const { text } = readClientFile(file);
+  const found = [
+    ["context_servers", "zed"],
+    ["mcpServers", "cursor"],
+    ["servers", "vscode"],
+    ["mcp", "opencode"],
+  ].find(([section]) => new RegExp(`"${section}"\\s*:`).test(text));
+  return found?.[1] ?? "cursor";
+}

@@ -1,0 +1,56 @@
+import { spawnSync } from "node:child_process";
+import { sha256Of, writeClientFile } from "./client-file.ts";
+import type { ClientProgram } from "./clients.ts";
+import { ourName } from "./entry-for-client.ts";
+import type { InstallPlan } from "./install.ts";
+import { forgetInstalled, type LedgerEntry, noteInstalled } from "./ledger.ts";
+import { SpliceError } from "./splice-error.ts";
+
+/**
+ * Installs into a client whose file only its own program may edit: Claude Code rewrites `~/.claude.json` all the time, and an edit
+ * beside that is lost, or breaks it. Throws a `SpliceError` that says what to run when the program is missing.
+ */
+export function installByCommand({ client, file, config, entry, removed, replaced }: InstallPlan): void {
+  if (config.text !== config.file.text) writeClientFile(config.file, config.text);
+  if (replaced !== undefined) run(client, file.path, ["mcp", "remove", "-s", "user", ourName]);
+  run(client, file.path, [
+    "mcp",
+    "add-json",
+    "-s",
+    "user",
+    ourName,
+    JSON.stringify({ type: "stdio", ...entry }),
+  ]);
+  for (const name of Object.keys(removed)) run(client, file.path, ["mcp", "remove", "-s", "user", name]);
+  noteInstalled({
+    client: client.id,
+    file: file.path,
+    existed: file.exists,
+    // There is nothing to restore byte for byte: the file has changed by itself since.
+    backup: "",
+    sha256Before: sha256Of(file.text),
+    sha256After: "",
+    removed,
+    ...(replaced === undefined ? {} : { replaced }),
+  });
+}
+
+/** Takes our entry out by the client's own program, and puts back the servers that were taken out. */
+export function uninstallByCommand(client: ClientProgram, { file, removed, replaced }: LedgerEntry): void {
+  run(client, file, ["mcp", "remove", "-s", "user", ourName]);
+  const back = { ...removed, ...(replaced === undefined ? {} : { [ourName]: replaced }) };
+  for (const [name, value] of Object.entries(back))
+    run(client, file, ["mcp", "add-json", "-s", "user", name, JSON.stringify(value)]);
+  forgetInstalled(file);
+}
+
+function run({ command = "", title }: ClientProgram, file: string, args: readonly string[]): void {
+  const { error, status, stderr } = spawnSync(command, args, { encoding: "utf8", timeout: 60_000 });
+  if (error !== undefined)
+    throw new SpliceError(
+      file,
+      `only ${title} itself may edit it, and ${command} cannot be run (${error.message}); run ${command} ${args.slice(0, 5).join(" ")} yourself`,
+    );
+  if (status !== 0)
+    throw new SpliceError(file, `${command} ${args.slice(0, 5).join(" ")} failed: ${stderr.trim()}`);
+}

@@ -1,0 +1,204 @@
+import {
+  chmodSync,
+  existsSync,
+  lstatSync,
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  realpathSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+  writeFileSync,
+} from "node:fs";
+import { tmpdir } from "node:os";
+import { dirname, join } from "node:path";
+import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
+import { readSection } from "./client-file.ts";
+import { type ClientProgram, type ClientPlace, clients } from "./clients.ts";
+import { applyInstall, applyUninstall, planInstall, planUninstall } from "./install.ts";
+import { readLedger } from "./ledger.ts";
+
+let home = "";
+let place: ClientPlace;
+const launcher = { command: "/home/ada/.junctor/bin/junctor", args: [] };
+
+beforeEach(() => {
+  home = realpathSync(mkdtempSync(join(tmpdir(), "ji-")));
+  vi.stubEnv("HOME", home);
+  place = { home, platform: "linux", env: {} };
+});
+
+afterEach(() => rmSync(home, { recursive: true, force: true }));
+
+const configFile = (): string => join(home, ".junctor", "junctor.json");
+
+function clientCalled(id: string): ClientProgram {
+  const found = clients.find((each) => each.id === id);
+  if (found === undefined) throw new Error(id);
+  return found;
+}
+
+/** Files as people have them: comments, odd spacing, settings of other kinds beside the servers. */
+const files: { readonly [id: string]: string } = {
+  "claude-code":
+    '{"numStartups":12,"mcpServers":{"files":{"type":"stdio","command":"npx","args":["-y","files"],"env":{}}},"projects":{}}',
+  "claude-desktop":
+    '{\n    "globalShortcut": "",\n    "mcpServers": {\n        "files": {\n            "command": "npx",\n            "args": ["-y", "files"]\n        },\n        "literal": { "command": "x", "env": { "A": "${NOT}" } }\n    }\n}\n',
+  cursor:
+    '{\r\n  "mcpServers" : {\r\n    "files": { "command": "npx", "args": ["-y", "files"] },\r\n    "web": { "url": "https://example.com/mcp", "headers": { "Authorization": "Bearer ${env:WEB}" } }\r\n  }\r\n}',
+  vscode:
+    '{\n\t// Servers\n\t"inputs": [{ "id": "key", "type": "promptString" }],\n\t"servers": {\n\t\t"asks": { "type": "stdio", "command": "a", "env": { "K": "${input:key}" } }, // stays\n\t\t"files": { "type": "stdio", "command": "npx", "args": ["-y", "files"], },\n\t},\n}\n',
+  copilot:
+    '{ "mcpServers": { "files": { "type": "local", "command": "npx", "args": ["-y", "files"], "tools": ["*"] } } }\n',
+  codex:
+    '# My settings\nmodel = "o9"\n\n[mcp_servers.files] # files\ncommand = "npx"\nargs = ["-y", "files"]\n\n[mcp_servers.files.env]\nA = "1"\n\n# A URL\n[mcp_servers.web]\nurl = "https://example.com/mcp"\nbearer_token_env_var = "WEB"\n\n# Others\n[tools]\nweb_search = true\n',
+  gemini:
+    '{\n  "theme": "dark",\n  "mcpServers": {\n    "files": { "command": "npx", "args": ["-y", "files"], "env": { "A": "$HOME/x" }, "trust": true },\n    "web": { "httpUrl": "https://example.com/mcp" }\n  }\n}\n',
+  windsurf:
+    '{\n  "mcpServers": {\n    "files": { "command": "npx", "args": ["-y", "files"] },\n    "web": { "serverUrl": "https://example.com/mcp" }\n  }\n}\n',
+  zed: '// Zed settings\n{\n  "vim_mode": true, // yes\n  "context_servers": {\n    "files": { "command": "npx", "args": ["-y", "files"], "env": {} },\n  },\n  /* more */\n  "theme": "One",\n}\n',
+  goose:
+    "# Goose\nGOOSE_PROVIDER: x\nextensions:\n  developer: # built in\n    type: builtin\n    enabled: true\n  files:\n    type: stdio\n    cmd: npx\n    args:\n      - -y\n      - files\n    envs: {}\n    enabled: true\nGOOSE_MODE: auto\n",
+  cline:
+    '{ "mcpServers": {\n  "files": { "command": "npx", "args": ["-y", "files"], "disabled": true, "autoApprove": [] } } }',
+  opencode:
+    '{\n  "$schema": "https://opencode.ai/config.json",\n  "mcp": {\n    "files": { "type": "local", "command": ["npx", "-y", "files"], "environment": { "A": "{env:A}" }, "enabled": true }\n  }\n}\n',
+};
+
+describe.each(clients.map((client) => [client.id, client] as const))("%s", (id, client) => {
+  const text = files[id] ?? "";
+  const prepare = (content = text): string => {
+    const file = client.files(place)[0] ?? "";
+    mkdirSync(dirname(file), { recursive: true });
+    writeFileSync(file, content);
+    return file;
+  };
+  const plan = (keeps = false): ReturnType<typeof planInstall> =>
+    planInstall(client, { place, launcher, config: configFile(), keeps });
+
+  test("gets one entry, its servers move to our config, and uninstalling gives back every byte", async () => {
+    const file = prepare();
+    applyInstall(await plan());
+    const after = readFileSync(file, "utf8");
+    expect(after).toMatchSnapshot("its file");
+    expect(readFileSync(configFile(), "utf8")).toMatchSnapshot("our config");
+    expect(statSync(configFile()).mode & 0o777).toBe(0o600);
+    const [entry] = readLedger();
+    if (entry === undefined) throw new Error("the ledger is empty");
+    const restored = await planUninstall(client, entry);
+    expect(restored.kind).toBe("restored");
+    applyUninstall(restored);
+    expect(readFileSync(file, "utf8")).toBe(text);
+    expect(readLedger()).toEqual([]);
+  });
+
+  test("with --keep gets our entry beside its own, and a second installation changes nothing", async () => {
+    const file = prepare();
+    applyInstall(await plan(true));
+    const names = Object.keys(await readSection(client, file, readFileSync(file, "utf8")));
+    expect(names).toContain("junctor");
+    expect(names).toContain("files");
+    const again = await plan(true);
+    expect(again.text).toBe(again.file.text);
+    expect(again.config.text).toBe(again.config.file.text);
+  });
+
+  test("that was edited after the installation loses our entry only, and gets its servers back", async () => {
+    const file = prepare();
+    applyInstall(await plan());
+    const edited = readFileSync(file, "utf8").replace("attach", "attach ").concat("\n");
+    writeFileSync(file, edited);
+    const [entry] = readLedger();
+    if (entry === undefined) throw new Error("the ledger is empty");
+    const restored = await planUninstall(client, entry);
+    expect(restored.kind).toBe("merged");
+    applyUninstall(restored);
+    const now = await readSection(client, file, readFileSync(file, "utf8"));
+    expect(now).toEqual(await readSection(client, file, text));
+  });
+
+  test("without a file gets one, and uninstalling removes it", async () => {
+    const file = client.files(place)[0] ?? "";
+    applyInstall(await plan());
+    expect(Object.keys(await readSection(client, file, readFileSync(file, "utf8")))).toEqual(["junctor"]);
+    const [entry] = readLedger();
+    if (entry === undefined) throw new Error("the ledger is empty");
+    applyUninstall(await planUninstall(client, entry));
+    expect(existsSync(file)).toBe(false);
+  });
+
+  test("with a malformed file is refused, and the file stays as it is", async () => {
+    const broken =
+      client.format === "json" ? '{ "a": ' : client.format === "toml" ? "[a\nb = " : "a: [1\nb: {";
+    const file = prepare(broken);
+    await expect(plan()).rejects.toThrow("is left as it is");
+    expect(readFileSync(file, "utf8")).toBe(broken);
+    expect(existsSync(configFile())).toBe(false);
+  });
+
+  test("with a link and a mode of its own keeps both", async () => {
+    const file = prepare();
+    const real = join(home, "elsewhere");
+    writeFileSync(real, text);
+    chmodSync(real, 0o640);
+    rmSync(file);
+    symlinkSync(real, file);
+    applyInstall(await plan());
+    expect(lstatSync(file).isSymbolicLink()).toBe(true);
+    expect(statSync(real).mode & 0o777).toBe(0o640);
+    expect(readFileSync(real, "utf8")).toContain("junctor");
+  });
+
+  test("with a read-only file is refused, and nothing is written into it", async () => {
+    const file = prepare();
+    chmodSync(file, 0o444);
+    const planned = await plan();
+    expect(() => applyInstall(planned)).toThrow("it is read-only");
+    expect(readFileSync(file, "utf8")).toBe(text);
+  });
+});
+
+test("a file that another program changes between the plan and the edit is left as it is", async () => {
+  const client = clientCalled("cursor");
+  const file = client.files(place)[0] ?? "";
+  mkdirSync(dirname(file), { recursive: true });
+  writeFileSync(file, "{}");
+  const planned = await planInstall(client, { place, launcher, config: configFile(), keeps: false });
+  writeFileSync(file, '{ "other": 1 }');
+  expect(() => applyInstall(planned)).toThrow("another program changed it meanwhile");
+  expect(readFileSync(file, "utf8")).toBe('{ "other": 1 }');
+});
+
+test("the same server of two clients is one, and another server of the same name gets another name", async () => {
+  for (const [id, command] of [
+    ["cursor", "npx"],
+    ["windsurf", "npx"],
+    ["gemini", "uvx"],
+  ] as const) {
+    const client = clientCalled(id);
+    const file = client.files(place)[0] ?? "";
+    mkdirSync(dirname(file), { recursive: true });
+    writeFileSync(file, JSON.stringify({ mcpServers: { files: { command, args: ["files"] } } }));
+    applyInstall(await planInstall(client, { place, launcher, config: configFile(), keeps: false }));
+  }
+  const { mcpServers } = JSON.parse(readFileSync(configFile(), "utf8")) as { mcpServers: object };
+  expect(mcpServers).toEqual({
+    files: { command: "npx", args: ["files"] },
+    "files-gemini": { command: "uvx", args: ["files"] },
+  });
+});
+
+test("servers with state of one user get a process for each session", async () => {
+  const client = clientCalled("cursor");
+  const file = client.files(place)[0] ?? "";
+  mkdirSync(dirname(file), { recursive: true });
+  writeFileSync(
+    file,
+    JSON.stringify({ mcpServers: { web: { command: "npx", args: ["@playwright/mcp@latest"] } } }),
+  );
+  applyInstall(await planInstall(client, { place, launcher, config: configFile(), keeps: false }));
+  expect(JSON.parse(readFileSync(configFile(), "utf8"))).toMatchObject({
+    junctor: { servers: { web: { sharing: "perSession" } } },
+  });
+});

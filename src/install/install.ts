@@ -1,0 +1,149 @@
+import { chmodSync, rmSync } from "node:fs";
+import {
+  fileOf,
+  readClientFile,
+  type TextFile,
+  readSection,
+  sha256Of,
+  spliceSection,
+  writeClientFile,
+} from "./client-file.ts";
+import type { ClientProgram, ClientPlace } from "./clients.ts";
+import { type Launcher, ourName, toClientEntry } from "./entry-for-client.ts";
+import { type OurEntry, toOurEntry } from "./entry-from-client.ts";
+import { forgetInstalled, keepBackup, type LedgerEntry, noteInstalled, readBackup } from "./ledger.ts";
+import { addServers, type ConfigEdit } from "./our-config.ts";
+import { SpliceError } from "./splice-error.ts";
+
+interface InstallOptions {
+  readonly place: ClientPlace;
+  readonly launcher: Launcher;
+  /** The path of our config. */
+  readonly config: string;
+  /** Whether servers stay in the client's file, too. */
+  readonly keeps: boolean;
+  /** Another file than the client's usual one. */
+  readonly file?: string | undefined;
+}
+
+/** What an installation would do. Nothing is done yet. */
+export interface InstallPlan {
+  readonly client: ClientProgram;
+  readonly file: TextFile;
+  /** The client's file as it would be. */
+  readonly text: string;
+  readonly config: ConfigEdit;
+  readonly entry: object;
+  /** Servers that are taken over, by their names in the client. */
+  readonly imported: ReadonlyMap<string, OurEntry>;
+  /** Servers that stay with the client, and why. */
+  readonly stays: ReadonlyMap<string, string>;
+  /** Servers that are taken out of the client's file, as they were written. */
+  readonly removed: { readonly [name: string]: unknown };
+  readonly replaced: unknown;
+}
+
+/** Reads a client's file and plans the edit of it and of our config. Throws a `SpliceError` when it is malformed. */
+export async function planInstall(client: ClientProgram, options: InstallOptions): Promise<InstallPlan> {
+  const { place, launcher, config: configFile, keeps } = options;
+  const file = readClientFile(options.file ?? fileOf(client, place));
+  const servers = await readSection(client, file.path, file.text);
+  const imported = new Map<string, OurEntry>();
+  const stays = new Map<string, string>();
+  for (const [name, value] of Object.entries(servers)) {
+    if (name === ourName || isOurs(value)) continue;
+    const taken = toOurEntry(client, value);
+    if (taken.kind === "entry") imported.set(name, taken.entry);
+    else stays.set(name, taken.why);
+  }
+  const config = addServers(configFile, client.id, imported);
+  const entry = toClientEntry(client, launcher, place);
+  const set = new Map([[ourName, entry]]);
+  const names = keeps ? [] : [...imported.keys()];
+  const edited = await spliceOrKeep(client, file, { section: client.section, set, remove: names });
+  for (const name of edited.kept)
+    stays.set(name, "it is written in a way that cannot be taken out; take it out by hand");
+  const removed = Object.fromEntries(
+    names.filter((name) => !edited.kept.includes(name)).map((name) => [name, servers[name]]),
+  );
+  return {
+    client,
+    file,
+    text: edited.text,
+    config,
+    entry,
+    imported,
+    stays,
+    removed,
+    replaced: servers[ourName],
+  };
+}
+
+/** Where servers cannot be taken out, ours is added beside them. */
+async function spliceOrKeep(
+  { format }: ClientProgram,
+  { path, text }: TextFile,
+  edit: Parameters<typeof spliceSection>[3],
+): Promise<{ readonly text: string; readonly kept: readonly string[] }> {
+  try {
+    return { text: await spliceSection(format, path, text, edit), kept: [] };
+  } catch (error) {
+    if (!(error instanceof SpliceError) || edit.remove.length === 0) throw error;
+    return { text: await spliceSection(format, path, text, { ...edit, remove: [] }), kept: edit.remove };
+  }
+}
+
+/** Our entry under another name would start us in a circle. */
+function isOurs(value: unknown): boolean {
+  return /"attach"/.test(JSON.stringify(value)) && /junctor/.test(JSON.stringify(value));
+}
+
+/** Writes our config first: a server is in one of the two files at every moment. */
+export function applyInstall({ client, file, text, config, removed, replaced }: InstallPlan): void {
+  if (config.text !== config.file.text) writeClientFile(config.file, config.text);
+  if (text === file.text) return;
+  const backup = keepBackup(client.id, file.text);
+  writeClientFile(file, text);
+  noteInstalled({
+    client: client.id,
+    file: file.path,
+    existed: file.exists,
+    backup,
+    sha256Before: sha256Of(file.text),
+    sha256After: sha256Of(text),
+    removed,
+    ...(replaced === undefined ? {} : { replaced }),
+  });
+}
+
+/** How a file was restored. */
+type Restored =
+  /** It has the bytes it had before, or is gone again. */
+  | { readonly kind: "restored"; readonly file: TextFile; readonly text: string | undefined }
+  /** It was edited since: only our part was taken out, and the servers were put back. */
+  | { readonly kind: "merged"; readonly file: TextFile; readonly text: string };
+
+/** Plans what uninstalling does. Throws a `SpliceError` when the file is malformed now. */
+export async function planUninstall(client: ClientProgram, entry: LedgerEntry): Promise<Restored> {
+  const file = readClientFile(entry.file);
+  const backup = readBackup(entry);
+  const isUntouched =
+    sha256Of(file.text) === entry.sha256After &&
+    backup !== undefined &&
+    sha256Of(backup) === entry.sha256Before;
+  if (isUntouched) return { kind: "restored", file, text: entry.existed ? backup : undefined };
+  const servers = await readSection(client, file.path, file.text);
+  const back = Object.entries(entry.removed).filter(([name]) => !(name in servers));
+  const replaced = entry.replaced === undefined ? [] : [[ourName, entry.replaced] as const];
+  const set = new Map([...back, ...replaced]);
+  const edit = { section: client.section, set, remove: ourName in servers ? [ourName] : [] };
+  return { kind: "merged", file, text: await spliceSection(client.format, file.path, file.text, edit) };
+}
+
+export function applyUninstall(restored: Restored): void {
+  const { file, text } = restored;
+  if (text === undefined) rmSync(file.path, { force: true });
+  else if (text !== file.text) writeClientFile(file, text);
+  if (text !== undefined && file.exists) chmodSync(file.path, file.mode);
+  forgetInstalled(file.path);
+}

@@ -1,0 +1,107 @@
+import { isDeepStrictEqual } from "node:util";
+import { parse } from "smol-toml";
+import type { SectionEdit } from "./json-splice.ts";
+import { SpliceError } from "./splice-error.ts";
+
+const begin = "# >>> junctor";
+const end = "# <<< junctor";
+
+type Table = { readonly [key: string]: unknown };
+
+export function parseToml(file: string, text: string): Table {
+  try {
+    return parse(text);
+  } catch (error) {
+    throw new SpliceError(
+      file,
+      error instanceof Error ? (error.message.split("\n")[0] ?? "") : String(error),
+    );
+  }
+}
+
+/**
+ * Edits a table of tables: the tables to take out go with their lines, ours are appended between two marks. The result is parsed, and
+ * is the old value with the edit, or a `SpliceError` is thrown: inline tables, for example, cannot be edited so.
+ */
+export function spliceToml(file: string, text: string, { section, set, remove }: SectionEdit): string {
+  const before = parseToml(file, text);
+  const eol = text.includes("\r\n") ? "\r\n" : "\n";
+  const gone = [...remove, ...set.keys()];
+  const kept = cutTables(cutBlock(text), section, gone);
+  const lines = [
+    begin,
+    ...Array.from(set, ([name, value]) => toTable(`${section}.${toKey(name)}`, value as Table)).flat(),
+    end,
+  ];
+  const gap = kept === "" || kept.endsWith("\n") ? "" : eol;
+  const next = set.size === 0 ? kept : `${kept}${gap}${lines.join(eol)}${eol}`;
+  const tables = Object.entries((before[section] ?? {}) as Table).filter(([name]) => !gone.includes(name));
+  const after = parseToml(file, next);
+  const { [section]: _, ...rest } = before;
+  const { [section]: got = {}, ...others } = after;
+  const isRight =
+    isDeepStrictEqual(toPlain(others), toPlain(rest)) &&
+    isDeepStrictEqual(toPlain(got), toPlain({ ...Object.fromEntries(tables), ...Object.fromEntries(set) }));
+  if (!isRight)
+    throw new SpliceError(
+      file,
+      `${section} is written in a way that cannot be edited without changing other parts`,
+    );
+  return next;
+}
+
+/** The text without our block. */
+function cutBlock(text: string): string {
+  return text.replace(new RegExp(`(^|\\n)${begin}\\r?\\n[^]*?${end}(?:\\r?\\n|$)`), "$1");
+}
+
+/** The text without the lines of some tables. Comments before the next table stay. */
+function cutTables(text: string, section: string, names: readonly string[]): string {
+  const lines = text.split(/(?<=\n)/);
+  const kept: string[] = [];
+  let waiting: string[] = [];
+  let isCut = false;
+  for (const line of lines) {
+    const header = /^\s*\[\[?\s*([^\]]+?)\s*\]\]?/.exec(line)?.[1];
+    if (header !== undefined) {
+      // Blanks and comments at the end of a table belong to the next one.
+      if (isCut) kept.push(...waiting);
+      waiting = [];
+      isCut = names.some((name) => isOf(header, section, name));
+    }
+    if (!isCut) kept.push(line);
+    else if (/^\s*(?:#.*)?$/.test(line.trimEnd())) waiting.push(line);
+    else waiting = [];
+  }
+  return [...kept, ...(isCut ? waiting.filter((line) => line.trim() !== "") : [])].join("");
+}
+
+function isOf(header: string, section: string, name: string): boolean {
+  return [name, JSON.stringify(name), `'${name}'`].some((key) => {
+    const whole = `${section}.${key}`;
+    return header === whole || header.startsWith(`${whole}.`);
+  });
+}
+
+function toTable(path: string, value: Table): readonly string[] {
+  const plain = Object.entries(value).filter(([, each]) => !isTable(each));
+  const tables = Object.entries(value).filter(([, each]) => isTable(each));
+  return [
+    `[${path}]`,
+    ...plain.map(([key, each]) => `${toKey(key)} = ${JSON.stringify(each)}`),
+    ...tables.flatMap(([key, each]) => toTable(`${path}.${toKey(key)}`, each as Table)),
+  ];
+}
+
+function isTable(value: unknown): boolean {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
+}
+
+function toKey(name: string): string {
+  return /^[\w-]+$/.test(name) ? name : JSON.stringify(name);
+}
+
+/** Dates and the like are compared as text. */
+function toPlain(value: unknown): unknown {
+  return JSON.parse(JSON.stringify(value));
+}

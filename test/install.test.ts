@@ -1,0 +1,169 @@
+import { spawn } from "node:child_process";
+import { chmodSync, mkdirSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { createDaemonHome, notedServers, openFront } from "./support/daemon-home.ts";
+import { junctor, type Run } from "./support/junctor-bin.ts";
+
+let home = "";
+
+beforeEach(() => {
+  home = mkdtempSync(join(tmpdir(), "jc-"));
+});
+afterEach(() => rmSync(home, { recursive: true, force: true }));
+
+const run = (...args: readonly string[]): Promise<Run> =>
+  junctor(args, { env: { HOME: home, XDG_RUNTIME_DIR: "" }, cwd: home });
+const config = (): { mcpServers: { [name: string]: object } } =>
+  JSON.parse(readFileSync(join(home, ".junctor", "junctor.json"), "utf8")) as {
+    mcpServers: object & { [name: string]: object };
+  };
+
+describe.runIf(process.platform === "linux")("a new user", () => {
+  test("installs into two clients with ten servers each, and both entries work with ten processes in all", async () => {
+    await using daemon = createDaemonHome({ mcpServers: {} });
+    const names = Array.from({ length: 10 }, (_, index) => `s${index}`);
+    const servers = Object.fromEntries(
+      names.map((name) => [name, Object.values(notedServers([name], { env: { NAME: name } }))[0]]),
+    );
+    const files = [
+      join(daemon.folder, ".cursor", "mcp.json"),
+      join(daemon.folder, ".config", "Claude", "claude_desktop_config.json"),
+    ];
+    for (const file of files) {
+      mkdirSync(join(file, ".."), { recursive: true });
+      writeFileSync(file, JSON.stringify({ mcpServers: servers }, null, 2));
+    }
+    const before = files.map((file) => readFileSync(file, "utf8"));
+    const installed = await daemon.junctor("install", "--all", "--yes");
+    expect(installed.stdout).toBe(
+      "Claude Desktop: installed, 10 servers taken over; restart it\nCursor: installed, 10 servers taken over; restart it\n",
+    );
+    const pids = new Set<string>();
+    for (const file of files) {
+      const { mcpServers } = JSON.parse(readFileSync(file, "utf8")) as {
+        mcpServers: { junctor: { command: string; args: string[] } };
+      };
+      expect(Object.keys(mcpServers)).toEqual(["junctor"]);
+      const { command, args } = mcpServers.junctor;
+      const front = openFront(
+        spawn(command, args, { cwd: daemon.folder, env: { ...process.env, ...daemon.env } }),
+      );
+      await front.shake();
+      for (const name of names) pids.add(await front.call(`${name}__pid`));
+      await front.leave();
+    }
+    expect(pids.size).toBe(10);
+    expect((await daemon.junctor("uninstall", "--all", "--yes")).code).toBe(0);
+    expect(files.map((file) => readFileSync(file, "utf8"))).toEqual(before);
+  });
+});
+
+test("nothing is written without a word of the person, nor with --dry-run", async () => {
+  mkdirSync(join(home, ".cursor"));
+  const file = join(home, ".cursor", "mcp.json");
+  writeFileSync(file, '{"mcpServers":{"a":{"command":"x","env":{"KEY":"sk-not-shown"}}}}');
+  const before = readFileSync(file, "utf8");
+  expect(await run("install", "cursor")).toMatchObject({ code: 2 });
+  const dry = await run("install", "cursor", "--dry-run");
+  expect(dry.code).toBe(0);
+  expect(dry.stderr).toContain('+      "--client"');
+  expect(dry.stderr + dry.stdout).not.toContain("sk-not-shown");
+  expect(readFileSync(file, "utf8")).toBe(before);
+  expect(() => statSync(join(home, ".junctor"))).toThrow("ENOENT");
+});
+
+test("Claude Code is edited by its own program only", async () => {
+  const file = join(home, ".claude.json");
+  writeFileSync(file, '{"mcpServers":{"files":{"type":"stdio","command":"npx","args":["files"]}}}');
+  expect(await run("install", "claude-code", "--yes")).toMatchObject({ code: 1 });
+  const bin = join(home, "bin");
+  mkdirSync(bin);
+  writeFileSync(join(bin, "claude"), `#!/bin/sh\necho "$@" >> ${home}/asked\n`);
+  chmodSync(join(bin, "claude"), 0o755);
+  const env = { HOME: home, XDG_RUNTIME_DIR: "", PATH: `${bin}:${process.env["PATH"] ?? ""}` };
+  expect(await junctor(["install", "claude", "--yes"], { env, cwd: home })).toMatchObject({ code: 0 });
+  expect(await junctor(["uninstall", "claude", "--yes"], { env, cwd: home })).toMatchObject({ code: 0 });
+  const asked = readFileSync(join(home, "asked"), "utf8").split("\n");
+  const own = `{"type":"stdio","command":"${home}/.junctor/bin/junctor","args":["attach","--client","claude-code"]}`;
+  expect(asked).toEqual([
+    `mcp add-json -s user junctor ${own}`,
+    "mcp remove -s user files",
+    "mcp remove -s user junctor",
+    'mcp add-json -s user files {"type":"stdio","command":"npx","args":["files"]}',
+    "",
+  ]);
+});
+
+describe("servers of our config", () => {
+  const [command = "", ...args] = Object.values(
+    notedServers(["a"]) as { a: { command: string; args: string[] } },
+  ).flatMap(({ command: each, args: rest }) => [each, ...rest]);
+
+  test("are added, switched off and on, and removed, and the rest of the file stays", async () => {
+    mkdirSync(join(home, ".junctor"));
+    const file = join(home, ".junctor", "junctor.json");
+    const text = '{\n  // mine\n  "mcpServers": {\n    "x": { "command": "y" } // last\n  }\n}\n';
+    writeFileSync(file, text);
+    const added = await run("add", "a", "--env", "K=v", "--", command, ...args);
+    expect(added).toMatchObject({ code: 0, stderr: "a works: 5 tools\n" });
+    expect(readFileSync(file, "utf8")).toContain('    "x": { "command": "y" } // last\n');
+    await run("disable", "a");
+    expect(readFileSync(file, "utf8")).toContain('"disabled": true');
+    expect(await run("enable", "a")).toMatchObject({ code: 0 });
+    expect(await run("add", "a", "https://example.com/mcp", "--no-check")).toMatchObject({ code: 2 });
+    await run("remove", "a");
+    expect(readFileSync(file, "utf8")).toBe(text);
+  });
+
+  test("that do not start are not added, unless told so", async () => {
+    const failed = await run("add", "a", "--", "/nonexistent/server");
+    expect(failed).toMatchObject({ code: 3 });
+    expect(failed.stderr).toContain("nothing was written");
+    expect(() => statSync(join(home, ".junctor", "junctor.json"))).toThrow("ENOENT");
+    expect(await run("add", "a", "--no-check", "--", "/nonexistent/server")).toMatchObject({ code: 0 });
+    expect(config().mcpServers).toEqual({ a: { command: "/nonexistent/server", args: [] } });
+  });
+
+  test("have their secrets in files of their own when asked", async () => {
+    await run("add", "a", "--secrets", "--env", "KEY=sk-secret", "--no-check", "--", "x");
+    const file = join(home, ".junctor", "env", "a.env");
+    expect(config().mcpServers).toEqual({ a: { command: "x", args: [], envFile: file } });
+    expect(readFileSync(file, "utf8")).toBe('KEY="sk-secret"\n');
+    expect(statSync(file).mode & 0o777).toBe(0o600);
+  });
+
+  test("are imported from a file, each once", async () => {
+    const file = join(home, "servers.toml");
+    writeFileSync(file, '[mcp_servers.a]\ncommand = "x"\n');
+    expect(await run("import", "./servers.toml", "--yes")).toMatchObject({
+      code: 0,
+      stdout: expect.stringContaining("1 added") as string,
+    });
+    expect(await run("import", "./servers.toml", "--yes")).toMatchObject({
+      code: 0,
+      stdout: "nothing is new\n",
+    });
+    expect(config().mcpServers).toEqual({ a: { command: "x", args: [] } });
+  });
+});
+
+test("the shell completes commands, servers, clients, flags, tools and arguments", async () => {
+  const [command, ...args] = Object.values(
+    notedServers(["a"]) as { a: { command: string; args: string[] } },
+  ).flatMap(({ command: each, args: rest }) => [each, ...rest]);
+  mkdirSync(join(home, ".junctor"));
+  const file = join(home, ".junctor", "junctor.json");
+  writeFileSync(file, JSON.stringify({ mcpServers: { notes: { command, args } } }), { mode: 0o600 });
+  const completed = async (...words: readonly string[]): Promise<readonly string[]> =>
+    (await run("complete", "--", ...words)).stdout.split("\n").filter(Boolean);
+  expect(await completed("ins")).toEqual(["install"]);
+  expect(await completed("install", "cu")).toEqual(["cursor"]);
+  expect(await completed("disable", "")).toEqual(["notes"]);
+  expect(await completed("serve", "--st")).toEqual(["--stdio"]);
+  expect(await completed("call", "")).toEqual([]);
+  expect(await completed("nonsense", "")).toEqual([]);
+  for (const shell of ["bash", "zsh", "fish"])
+    expect((await run("completion", shell)).stdout).toContain("junctor complete --");
+});

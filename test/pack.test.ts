@@ -1,0 +1,96 @@
+import { execFileSync, spawnSync } from "node:child_process";
+import {
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from "node:fs";
+import { tmpdir } from "node:os";
+import { dirname, join } from "node:path";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { root } from "./source-graph.ts";
+
+// The package as `npm publish` would send it, installed beside its dependencies, as a user has it.
+const folder = mkdtempSync(join(tmpdir(), "jp-"));
+const installed = join(folder, "node_modules", "junctor");
+const main = join(installed, "dist", "cli", "main.js");
+afterAll(() => rmSync(folder, { recursive: true, force: true }));
+
+beforeAll(() => {
+  const flags = ["pack", "--ignore-scripts", "--silent", "--pack-destination", folder];
+  const [tarball = ""] = execFileSync("npm", flags, { cwd: root, encoding: "utf8" })
+    .trim()
+    .split("\n")
+    .slice(-1);
+  mkdirSync(installed, { recursive: true });
+  execFileSync("tar", ["-xzf", join(folder, tarball), "-C", installed, "--strip-components=1"]);
+  const { dependencies } = JSON.parse(readFileSync(join(installed, "package.json"), "utf8")) as {
+    dependencies: object;
+  };
+  for (const name of Object.keys(dependencies)) {
+    mkdirSync(dirname(join(folder, "node_modules", name)), { recursive: true });
+    symlinkSync(join(root, "node_modules", name), join(folder, "node_modules", name));
+  }
+});
+
+const run = (...args: readonly string[]): string => {
+  const env = { ...process.env, HOME: folder, XDG_RUNTIME_DIR: "" };
+  const { stdout, stderr, status } = spawnSync(process.execPath, [main, ...args], {
+    cwd: folder,
+    env,
+    encoding: "utf8",
+    input: "",
+  });
+  if (status !== 0) throw new Error(stderr);
+  return stdout;
+};
+
+test("the package that is published runs, serves, and starts a client's front", () => {
+  const { version } = JSON.parse(readFileSync(join(root, "package.json"), "utf8")) as { version: string };
+  expect(run("--version")).toBe(`${version}\n`);
+  expect(run("call", "add", "a=1", "b=2", "--", process.execPath, main, "serve", "--stdio")).toBe("3\n");
+  mkdirSync(join(folder, "config"), { mode: 0o700 });
+  const config = join(folder, "config", "servers.json");
+  writeFileSync(
+    config,
+    JSON.stringify({ mcpServers: { demo: { command: process.execPath, args: [main, "serve", "--stdio"] } } }),
+    { mode: 0o600 },
+  );
+  const words = [
+    "call",
+    "demo__add",
+    "a=1",
+    "b=2",
+    "--",
+    process.execPath,
+    main,
+    "attach",
+    "--config",
+    config,
+  ];
+  expect(run(...words)).toBe("3\n");
+  expect(run("daemon", "stop", "--config", config)).toContain("ends when its calls are done");
+});
+
+test("the library of the package can be imported", () => {
+  const code = 'import { createRegistry } from "junctor"; console.log(typeof createRegistry);';
+  const said = execFileSync(process.execPath, ["--input-type=module", "--eval", code], {
+    cwd: folder,
+    encoding: "utf8",
+  });
+  expect(said).toBe("function\n");
+});
+
+test("the pages that the README names are in the package, and no tests are", () => {
+  const links = readFileSync(join(installed, "README.md"), "utf8").matchAll(/\]\((docs\/[^)#]+)/g);
+  const missing = Array.from(links, ([, link = ""]) => link).filter(
+    (link) => !existsSync(join(installed, link)),
+  );
+  expect(missing).toEqual([]);
+  const files = readdirSync(installed, { recursive: true, encoding: "utf8" });
+  expect(files.filter((file) => file.endsWith(".test.ts"))).toEqual([]);
+});
