@@ -43,8 +43,8 @@ interface MiddlewareChainOptions {
 
 /**
  * Makes the middlewares of a config, outermost first: the audit sees everything, also what is refused; redaction is next to
- * the servers, so that nobody else sees what is redacted. Nobody gets back what they used up of an earlier chain's limits because
- * the config was edited somewhere else.
+ * the servers, so that no other part sees what is redacted. An edit elsewhere in the config gives no caller back what it used up of the earlier
+ * chain's limits.
  */
 export async function createMiddlewareChain(
   config: GatewayConfig,

@@ -44,7 +44,7 @@ export class GatewayMounts implements Mounts {
     return this.#access.mayUse(name, caller) ? this.serverAt(name) : undefined;
   }
 
-  /** The server of a mount, whoever may use it. */
+  /** The server of a mount, for callers that may use it and for those that may not. */
   serverAt(name: string): Server | undefined {
     return this.#fronts.get(name)?.server;
   }

@@ -15,7 +15,7 @@ const defaultLingerMs = 10 * 60_000;
  * Serves MCP on any pair of byte streams, one message a line. When the input ends, every request that was read is still
  * answered, for `lingerMs` at most, as long as the output is read; questions to the client and streams of change
  * notifications end at once, because the client can no longer answer or cancel them. Resolves when the input has ended or
- * nobody reads the output any more, what ran has ended or been aborted, and both streams are closed.
+ * the other side reads no more, what ran has ended or been aborted, and both streams are closed.
  *
  * @example
  * await serveStream(server, socket, socket);

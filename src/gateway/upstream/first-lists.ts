@@ -15,7 +15,7 @@ interface FirstListsOptions {
 
 /**
  * The time before a server has listed anything. Callers wait for its first lists, within a bound, and not after it failed: one
- * that cannot start holds up nobody twice.
+ * that cannot start holds up no caller twice.
  */
 export class FirstLists {
   readonly #options: FirstListsOptions;

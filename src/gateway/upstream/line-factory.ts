@@ -33,7 +33,7 @@ interface LineFactoryOptions {
 /** How long a call waits for a server that is being started again. */
 const patienceMs = 2000;
 
-/** Most processes of a server in a minute that do not last, whoever they are for. */
+/** Most processes of a server in a minute that do not last, for all audiences together. */
 const maxShortLives = 12;
 
 /** A server over HTTP that a caller needs is tried again so soon after it failed: to connect costs little. */
