@@ -62,6 +62,8 @@ async function replay(): Promise<readonly Line[]> {
 async function run(scale: Scale | `${number}+${number}`): Promise<readonly Line[]> {
   if (process.env["SCORECARD_REPLAY"] === "yes") return replay();
   if (scale !== "full" && scale !== "short") {
+    // The process that wants the result is gone.
+    process.once("disconnect", () => process.exit(1));
     const [first = 0, count = 0] = scale.split("+").map(Number);
     return (await runSeeds(first, count)) as unknown as readonly Line[];
   }
