@@ -29,6 +29,8 @@ interface Slice {
   readonly cpuMs: number;
   /** Half of the calls took no longer than this. */
   readonly wallMs: number;
+  /** For how much of the calls' time this process was running. */
+  readonly share: number;
   readonly failures: number;
 }
 
@@ -41,6 +43,8 @@ export interface Beside {
   readonly withoutMs: number;
   readonly besideMs: number;
   readonly medianMs: number;
+  /** For how much of the calls' time this process was running beside it. Where that is little, more of a flood meets each call. */
+  readonly share: number;
   readonly calls: number;
   readonly failures: number;
   /** Most memory beside it more than without it. */
@@ -88,6 +92,7 @@ export async function measureBeside(entry: Entry, options: BesideOptions): Promi
     withoutMs: medianOf(without, "cpuMs"),
     besideMs: medianOf(beside, "cpuMs"),
     medianMs: medianOf(beside, "wallMs"),
+    share: medianOf(beside, "share"),
     calls: all.length * callsPerSlice,
     failures: all.reduce((sum, slice) => sum + slice.failures, 0),
     grownBytes,
@@ -111,8 +116,9 @@ async function measure({ listener }: TestGateway, calls: number): Promise<Slice>
     wallMs.push(performance.now() - startedAt);
   }
   const usualMs = quantile(cpuMs, 0.5);
+  const share = Math.min(1, sum(cpuMs) / sum(wallMs));
   const idleMs = cpuMs.map((ms, call) => toIdleMs(ms, wallMs[call]!, usualMs));
-  return { cpuMs: quantile(idleMs, 0.99), wallMs: quantile(wallMs, 0.5), failures };
+  return { cpuMs: quantile(idleMs, 0.99), wallMs: quantile(wallMs, 0.5), share, failures };
 }
 
 /**
@@ -122,6 +128,10 @@ async function measure({ listener }: TestGateway, calls: number): Promise<Slice>
 function toIdleMs(cpuMs: number, wallMs: number, usualMs: number): number {
   const moreMs = Math.max(0, cpuMs - usualMs);
   return Math.min(cpuMs, usualMs) + moreMs * Math.min(1, cpuMs / wallMs);
+}
+
+function sum(values: readonly number[]): number {
+  return values.reduce((total, value) => total + value, 0);
 }
 
 /** Calls the hostile server now and then. */

@@ -40,15 +40,13 @@ async function run(scale: Scale): Promise<readonly Line[]> {
         await attempt(line, async () => {
           const { entry, end } = await startHostile(kind, transport);
           try {
-            const { ratio, withoutMs, besideMs, medianMs, calls, failures, grownBytes } = await measureBeside(
-              entry,
-              options,
-            );
+            const { ratio, withoutMs, besideMs, medianMs, share, calls, failures, grownBytes } =
+              await measureBeside(entry, options);
             return {
               count: `${toText(calls)} calls beside and without it`,
               figure:
                 `${ratio.toFixed(2)} times (p99 ${withoutMs.toFixed(2)} ms, beside it ${besideMs.toFixed(2)} ms of processor time; ` +
-                `median ${medianMs.toFixed(1)} ms by the clock), ${failures} failures, memory grew by ${toMegabytes(grownBytes)}`,
+                `median ${medianMs.toFixed(1)} ms by the clock, ${(100 * share).toFixed(0)} % of it on a processor), ${failures} failures, memory grew by ${toMegabytes(grownBytes)}`,
               isMet: ratio < maxRatio && failures === 0 && grownBytes <= maxGrown,
             };
           } finally {
