@@ -11,6 +11,7 @@ import { createQuestions } from "./questions.ts";
 import { parseDestination, targetFlags } from "./target.ts";
 import { toSafeLine } from "./terminal-text.ts";
 import { parseArgumentsJson, parseAssignments } from "./tool-arguments.ts";
+import { describeTool } from "./tool-help.ts";
 import { withClient } from "./with-client.ts";
 
 /** `junctor call` */
@@ -34,8 +35,21 @@ export const call: Command = {
     "junctor call countdown from=5 --server http://127.0.0.1:8080/mcp",
     "junctor call tag name=fox colour=red colour=brown     a key given twice is a list",
     'junctor call search --args \'{"query":"fox"}\' --json | jq .content',
+    "junctor call add --help                               what a tool takes",
     "junctor call echo message=hello -- npx -y @modelcontextprotocol/server-everything",
   ],
+  describe: async (parsed) => {
+    const [name] = parsed.operands;
+    if (name === undefined) return undefined;
+    await using destination = await parseDestination(parsed, {
+      server: parsed.valueOf("server"),
+      tool: name,
+    });
+    using interruption = watchInterrupt();
+    return await withClient(destination, interruption, {}, async (client) =>
+      describeTool(await findTool(client, name)),
+    );
+  },
   run: async (parsed) => {
     const [name, ...words] = parsed.operands;
     if (name === undefined)

@@ -25,6 +25,8 @@ export interface Command {
   readonly examples?: readonly string[];
   /** Resolves with the exit code. */
   run(parsed: Parsed): Promise<number>;
+  /** The help for what the operands name; undefined for the help of the command. */
+  describe?(parsed: Parsed): Promise<string | undefined>;
 }
 
 /** A command line that made sense. */

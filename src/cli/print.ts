@@ -3,6 +3,11 @@ export function print(text: string): Promise<void> {
   return writeAll(process.stdout, text);
 }
 
+/** The same for bytes that are no text. */
+export function printBytes(bytes: Uint8Array): Promise<void> {
+  return writeAll(process.stdout, bytes);
+}
+
 /** The same for people: notes, progress and complaints, which are no part of what a command gives. */
 export function note(text: string): Promise<void> {
   return writeAll(process.stderr, text);
@@ -10,7 +15,7 @@ export function note(text: string): Promise<void> {
 
 const watched = new WeakSet<NodeJS.WriteStream>();
 
-function writeAll(stream: NodeJS.WriteStream, text: string): Promise<void> {
+function writeAll(stream: NodeJS.WriteStream, text: string | Uint8Array): Promise<void> {
   if (!watched.has(stream)) {
     watched.add(stream);
     // A reader that stopped reading (`| head`) is no failure of ours.

@@ -5,6 +5,7 @@ import {
   describeCommand,
   describeProgram,
   parseCommandLine,
+  type Parsed,
   parseInfoFlag,
   UsageError,
 } from "./command.ts";
@@ -21,6 +22,9 @@ const commands: { readonly [name: string]: () => Promise<Command> } = {
   tools: async () => (await import("./tools.ts")).tools,
   call: async () => (await import("./call.ts")).call,
   task: async () => (await import("./task.ts")).task,
+  resources: async () => (await import("./resources.ts")).resources,
+  prompts: async () => (await import("./prompts.ts")).prompts,
+  skills: async () => (await import("./skills.ts")).skills,
   login: async () => (await import("./login.ts")).login,
   logout: async () => (await import("./logout.ts")).logout,
   logins: async () => (await import("./logins.ts")).logins,
@@ -50,7 +54,7 @@ async function main(args: readonly string[]): Promise<number> {
   if (word === "complete") return (await import("./complete.ts")).complete(rest, commands);
   const info = parseInfoFlag(args);
   if (info === "version") return say(`${readVersion()}\n`);
-  if (info === "help") return say(await describeFirst(args));
+  if (info === "help") return say((await describeOperand(word, rest)) ?? (await describeFirst(args)));
   if (word === "help") return say(await describeTopic(rest[0]));
   const command = await loadCommand(word);
   const seen = hideEnvironment();
@@ -65,6 +69,25 @@ async function loadCommand(word: string): Promise<Command> {
   if (load === undefined)
     throw new UsageError(word.startsWith("-") ? unknownFlag(word) : unknownCommand(word));
   return load();
+}
+
+/** The help for what a command line names, such as a tool; undefined where it names nothing or cannot be understood. */
+async function describeOperand(word: string, rest: readonly string[]): Promise<string | undefined> {
+  const command = Object.hasOwn(commands, word) ? await loadCommand(word) : undefined;
+  if (command?.describe === undefined) return undefined;
+  let parsed: Parsed;
+  try {
+    parsed = parseCommandLine(rest, command);
+  } catch {
+    return undefined;
+  }
+  try {
+    return await command.describe(parsed);
+  } catch (error) {
+    // People who ask for help get some, also where a server cannot be asked.
+    await note(toComplaint(error).text);
+    return undefined;
+  }
 }
 
 /** The help of the first command that is named, wherever that is; else of the whole program. */

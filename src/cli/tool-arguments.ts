@@ -6,6 +6,27 @@ import { type ValueType, describeType, parseValue, toValueType } from "./value-t
 
 type Values = { readonly [name: string]: unknown };
 
+/** One argument of a tool. */
+interface ToolArgument {
+  readonly name: string;
+  /** As one would write it in a manual. */
+  readonly type: string;
+  readonly isRequired: boolean;
+  readonly schema: Values;
+}
+
+/** The arguments of a tool, those that it needs first. */
+export function argumentsOf(tool: Tool): readonly ToolArgument[] {
+  const required = requiredOf(tool);
+  const all = Object.entries(propertiesOf(tool)).map(([name, schema]) => ({
+    name,
+    type: describeType(typeOf(tool, name)),
+    isRequired: required.includes(name),
+    schema: isRecord(schema) ? schema : {},
+  }));
+  return all.toSorted((one, other) => Number(other.isRequired) - Number(one.isRequired));
+}
+
 /** A tool's arguments the way they are typed, what may be left out in brackets: `city=string [days=integer]`. */
 export function synopsisOf(tool: Tool): string {
   return toSynopsis(tool, (name) => `${name}=${describeType(typeOf(tool, name))}`);
