@@ -16,8 +16,8 @@ import type { BackWay, FrontWay } from "./cells.ts";
 
 /** A gateway in front of one server, the fixture `compatibility-server.mjs`. Disposing it ends both. */
 export interface Bench extends AsyncDisposable {
-  /** Connects a client of a revision; by the proxy, if it says so. */
-  connect(revision: Revision, way?: "straight" | "proxy"): Promise<Client>;
+  /** Connects a client of a revision; by the proxy, or as one that shows pages, if it says so. */
+  connect(revision: Revision, way?: "straight" | "proxy" | "host"): Promise<Client>;
   /** Stands before a gateway over HTTP, for those who ask for it. */
   readonly proxy: CuttingProxy | undefined;
   /** Has the server do something, in however many processes it runs. */
@@ -53,6 +53,7 @@ export async function startBench(front: FrontWay, back: BackWay, era: EraName): 
         revision,
         handlers,
         eras: createEraCache(),
+        views: way === "host",
         // What HTTP was in that revision.
         ...(front === "HTTP" && revision === "2024-11-05" ? { transport: "sse" } : {}),
       }),

@@ -21,15 +21,20 @@ export const features = {
   sample: "the same for the client's model",
   roots: "the same for the folders the user works in",
   completion: "values for a prompt's argument are suggested",
+  view: "a host reads the page that a tool names, with what the page asks for",
+  "app call": "a page calls a tool of its server by that server's own name for it",
+  skill: "a skill is listed, loaded and read, and each file is as it was listed",
   resume: "a connection is cut in the middle of a call, and the client comes back for the rest",
 } as const;
 export type Feature = keyof typeof features;
 
 /** Why a client has no such feature. */
-export type Absence = "noElicitation" | "noProgressText" | "noStreamToResume" | "noResumption";
+export type Absence = "noElicitation" | "noMeta" | "noProgressText" | "noStreamToResume" | "noResumption";
 
 export const absences: { readonly [Kind in Absence]: string } = {
   noElicitation: "Elicitation came with 2025-06-18.",
+  noMeta:
+    "Tools name their pages in `_meta`, which came with 2025-06-18; older clients get the text of the result.",
   noProgressText: "Pieces of a result travel as the text of progress, which came with 2025-03-26.",
   noStreamToResume:
     "Resumption is about the event streams of Streamable HTTP; a pipe, and HTTP+SSE of 2024-11-05, end with what they carry.",
@@ -73,6 +78,9 @@ export function absenceOf(feature: Feature, { front }: Table, { revision }: Row)
   switch (feature) {
     case "elicit":
       return revision < "2025-06-18" ? "noElicitation" : undefined;
+    case "view":
+    case "app call":
+      return revision < "2025-06-18" ? "noMeta" : undefined;
     case "stream":
       return revision < "2025-03-26" ? "noProgressText" : undefined;
     case "resume":

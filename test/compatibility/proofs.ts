@@ -1,7 +1,7 @@
 import type { ExpectStatic } from "vitest";
 import type { Client } from "../../src/client/client.ts";
 import type { Revision } from "../../src/mcp/revision.ts";
-import type { ToolResult } from "../../src/mcp/types.ts";
+import type { Tool, ToolResult } from "../../src/mcp/types.ts";
 import { type CallEvent, createCallContext } from "../../src/tools/context.ts";
 import type { Change } from "../../src/tools/provider.ts";
 import type { Bench } from "./bench.ts";
@@ -107,6 +107,32 @@ export const proofs: { readonly [Kind in Feature]: Proof } = {
     expect(values).toEqual(["tuesday", "thursday"]);
   },
 
+  view: async ({ bench, revision, expect }) => {
+    await using client = await bench.connect(revision, "host");
+    expect(await client.readView(await findTool(client, "up__show"))).toEqual({
+      uri: "ui://show/page.html",
+      html: "<p>shown</p>",
+      csp: { connectDomains: ["https://a.test"] },
+    });
+  },
+
+  // By the origin that the gateway tells, and as a host does that passes the name of the page on as it is.
+  "app call": async ({ bench, revision, nonce, expect }) => {
+    await using client = await bench.connect(revision, "host");
+    const show = await findTool(client, "up__show");
+    expect(textOf(await client.callFromApp(show, "zone", { nonce }))).toBe(`zone ${nonce}`);
+    expect(textOf(await client.callTool("zone", { nonce }))).toBe(`zone ${nonce}`);
+  },
+
+  skill: async ({ client, expect }) => {
+    const uris: string[] = [];
+    for await (const { uri } of client.skills.list()) uris.push(uri);
+    expect(uris).toEqual(["skill://up/refunds/SKILL.md"]);
+    const skill = await client.skills.load("skill://up/refunds/SKILL.md");
+    expect(skill.isVerified).toBe(true);
+    expect(await skill.read("examples/late.md")).toContain("a week late");
+  },
+
   resume: async ({ bench, revision, nonce, expect }) => {
     const { proxy } = bench;
     const cutsBefore = proxy?.cuts ?? 0;
@@ -128,6 +154,12 @@ async function expectAnswer(
 ): Promise<void> {
   expect(textOf(await client.callTool(tool, { nonce }))).toContain(answer);
   expect(bench.count("run", nonce)).toBe(1);
+}
+
+async function findTool(client: Client, name: string): Promise<Tool> {
+  const tool = (await client.listTools()).find((each) => each.name === name);
+  if (tool === undefined) throw new Error(`${name} is not listed`);
+  return tool;
 }
 
 function createEar(): { readonly events: readonly CallEvent[]; onEvent(event: CallEvent): void } {

@@ -54,7 +54,7 @@ export function createUpstreamFacets(options: UpstreamFacetsOptions): {
       return answer;
     });
   /** Of the line for everyone: those of another line are for its callers alone. */
-  let lastSkills: readonly Skill[] = [];
+  let lastSkills: readonly Skill[] | undefined;
   const list = async ({ client, pooled }: Lease, context: CallContext): Promise<readonly Skill[]> => {
     const listed = await client.skills.listSkills(context);
     if (pooled === pool.everyone) lastSkills = listed;
@@ -77,12 +77,13 @@ export function createUpstreamFacets(options: UpstreamFacetsOptions): {
       }
     },
     skills: {
-      // A server that is not up has the skills that it listed last: nothing is started to find out.
+      // A server whose skills were never listed is waited for. One that is down has the skills that it listed last.
       listSkills: async (context) => {
-        if (pool.everyone.client === undefined) return lastSkills;
+        if (pool.everyone.client === undefined && lastSkills !== undefined) return lastSkills;
         const listed = ask(context, (lease) => list(lease, context)).catch(() => undefined);
         const found = await waitFor(listed, { ms: maxSkillListMs, clock });
         context.signal.throwIfAborted();
+        lastSkills ??= [];
         return found === undefined || found === timedOut ? lastSkills : found;
       },
       getSkill: (uri, context) => ask(context, ({ client }) => client.skills.getSkill(uri, context)),
