@@ -1,0 +1,252 @@
+// The admin page in a real browser, served by `junctor serve` with a real server behind it.
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { createServer, type Server } from "node:http";
+import { createRequire } from "node:module";
+import type { AddressInfo } from "node:net";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import type { Browser, BrowserContextOptions, Page } from "playwright-core";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { type CliGateway, startCliGateway } from "../gateway/support/cli-gateway.ts";
+import { hasChromium, openBrowser } from "./support/browser.ts";
+
+/** Where screenshots go: `npm run page:shots` sets it. */
+const shots = process.env["PAGE_SHOTS"];
+const views = ["servers", "tools", "calls", "charts", "parked", "callers", "problems", "log"];
+const axeSource = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
+
+describe.skipIf(!hasChromium)("the admin page", () => {
+  let folder: string;
+  let gateway: CliGateway;
+  let browser: Browser;
+  let address: string;
+
+  beforeAll(async () => {
+    folder = mkdtempSync(join(tmpdir(), "junctor-page-"));
+    const config = {
+      mcpServers: { demo: { command: process.execPath, args: ["test/fixtures/page-server.mjs"] } },
+      junctor: {
+        keys: { ada: { env: "ADA_KEY" }, bob: { env: "BOB_KEY", allow: ["demo__add"] } },
+        admin: { port: 0 },
+      },
+    };
+    const file = join(folder, "mcp.json");
+    writeFileSync(file, JSON.stringify(config));
+    process.env["ADA_KEY"] = "key-of-ada-for-tests";
+    process.env["BOB_KEY"] = "key-of-bob-for-tests";
+    gateway = startCliGateway(file, "--port", "0");
+    await gateway.port;
+    await expect.poll(gateway.output).toMatch(/#key=\S+/);
+    address = /http:\/\/127\.0\.0\.1:\d+\/#key=\S+/.exec(gateway.output())?.[0] ?? "";
+    browser = await openBrowser();
+  });
+
+  afterAll(async () => {
+    await browser?.close();
+    await gateway?.[Symbol.asyncDispose]();
+    rmSync(folder, { recursive: true, force: true });
+  });
+
+  /** A fresh tab on the page. What goes wrong in it fails the test that uses it. */
+  async function openPage(options: BrowserContextOptions = {}): Promise<{ page: Page; faults: string[] }> {
+    const context = await browser.newContext({ viewport: { width: 1280, height: 900 }, ...options });
+    const page = await context.newPage();
+    const faults: string[] = [];
+    page.on("pageerror", (error) => faults.push(error.message));
+    page.on("console", (message) => void (message.type() === "error" && faults.push(message.text())));
+    page.on("dialog", (dialog) => {
+      faults.push(`a dialog: ${dialog.message()}`);
+      void dialog.dismiss();
+    });
+    await page.goto(address);
+    await page.getByRole("heading", { name: "demo" }).waitFor();
+    return { page, faults };
+  }
+
+  const goTo = async (page: Page, view: string): Promise<void> => {
+    await page.evaluate(`location.hash = ${JSON.stringify(`#/${view}`)}`);
+    await page.locator("main h1").waitFor();
+  };
+
+  /** Opens a tool as a caller, in the view of tools. */
+  const openTool = async (page: Page, name: string, caller = "ada"): Promise<void> => {
+    await goTo(page, `tools/${encodeURIComponent(`tool:demo__${name}`)}?as=${caller}`);
+    await page.getByRole("heading", { name: `demo__${name}` }).waitFor();
+  };
+
+  test("the key leaves the address bar, and a page without it asks for it", async () => {
+    const { page, faults } = await openPage();
+    expect(page.url()).not.toContain("key=");
+    const other = await (await browser.newContext()).newPage();
+    await other.goto(address.replace(/#.*/, ""));
+    await other.getByLabel("Admin key").fill("wrong");
+    await other.getByRole("button", { name: "Open" }).click();
+    await other.getByText("does not know this key").waitFor();
+    expect(faults).toEqual([]);
+  });
+
+  test("a tool is called from a form made of its schema", async () => {
+    const { page, faults } = await openPage();
+    await openTool(page, "add");
+    await page.getByLabel("a (required)").fill("2");
+    await page.getByLabel("b (required)").fill("3");
+    await page.getByLabel("how").selectOption("loud");
+    await page.getByRole("button", { name: "Call", exact: true }).click();
+    await page.locator(".result pre").first().waitFor();
+    expect(await page.locator(".result pre").first().textContent()).toBe("5!");
+    expect(faults).toEqual([]);
+  });
+
+  test("a tool that asks is answered in the page, and its call is seen to park and end", async () => {
+    const { page, faults } = await openPage();
+    await openTool(page, "greet");
+    await page.getByRole("button", { name: "Call", exact: true }).click();
+    const form = page.getByRole("form", { name: "The tool asks" });
+    await form.getByText("Who are you?").waitFor();
+    await form.getByLabel("Your name").fill("Grace");
+    await form.getByRole("button", { name: "Answer" }).click();
+    await page.getByText("Hello Grace").first().waitFor();
+    await goTo(page, "calls");
+    const row = page.getByRole("row").filter({ hasText: "demo__greet" }).first();
+    await row.getByText("ok").waitFor();
+    await row.getByRole("link").click();
+    await page.getByRole("heading", { name: "Life" }).waitFor();
+    await page.getByText("asked").first().waitFor();
+    await page.getByText("Grace").first().waitFor();
+    expect(faults).toEqual([]);
+  });
+
+  test("progress and images are shown", async () => {
+    const { page, faults } = await openPage();
+    await openTool(page, "count");
+    await page.getByRole("button", { name: "Call", exact: true }).click();
+    await page.getByText("number 3").waitFor();
+    await page.getByText("counted").first().waitFor();
+    await openTool(page, "draw");
+    await page.getByRole("button", { name: "Call", exact: true }).click();
+    const width = (): Promise<number> =>
+      page.evaluate<number>(`document.querySelector(".result img").naturalWidth`);
+    await page.locator(".result img").waitFor();
+    await expect.poll(width).toBe(1);
+    expect(faults).toEqual([]);
+  });
+
+  test("a server that dies is seen to go down and to come back", async () => {
+    const { page } = await openPage();
+    await openTool(page, "die");
+    await page.getByRole("button", { name: "Call", exact: true }).click();
+    await page.getByRole("alert").waitFor();
+    await goTo(page, "calls");
+    await page.getByRole("row").filter({ hasText: "demo__die" }).getByText("failed").first().waitFor();
+    await goTo(page, "servers");
+    const card = page.getByRole("article", { name: "demo" });
+    await card.getByText("up", { exact: true }).waitFor();
+    await card.getByText("Details").click();
+    await card.getByText(/Started again/).waitFor();
+  });
+
+  test("texts of a server are shown as text", async () => {
+    const { page, faults } = await openPage();
+    await openTool(page, "lure");
+    await page.getByText("<script>").first().waitFor();
+    await page.getByRole("button", { name: "Call", exact: true }).click();
+    await page.locator(".result pre").first().waitFor();
+    await goTo(page, "calls");
+    await page.getByRole("row").filter({ hasText: "demo__lure" }).first().waitFor();
+    expect(await page.locator("img[src=x], main script").count()).toBe(0);
+    expect(faults).toEqual([]);
+  });
+
+  test("a caller's view has what this caller may use, and nothing more", async () => {
+    const { page, faults } = await openPage();
+    await goTo(page, "tools?as=bob");
+    await page.getByRole("link", { name: /demo__add/ }).waitFor();
+    expect(await page.locator(".list li").count()).toBe(1);
+    expect(faults).toEqual([]);
+  });
+
+  test("a page of another origin can neither read nor act", async () => {
+    const foreign = await serveEmptyPage();
+    try {
+      const page = await (await browser.newContext()).newPage();
+      const { port } = foreign.address() as AddressInfo;
+      await page.goto(`http://127.0.0.1:${port}/`);
+      const [, base = "", key = ""] = /^(.*)\/#key=(.*)$/.exec(address) ?? [];
+      const outcomes = await page.evaluate(
+        async ({ base, key }) => {
+          const attempt = (path: string, init: RequestInit): Promise<string> =>
+            fetch(`${base}${path}`, init).then(
+              async (answer) => `${answer.type} ${await answer.text()}`,
+              () => "refused",
+            );
+          return Promise.all([
+            attempt("/api/status", { headers: { authorization: `Bearer ${key}` } }),
+            attempt("/api/status", {}),
+            attempt("/metrics", {}),
+            attempt("/metrics", { mode: "no-cors" }),
+            attempt("/api/servers/demo/stop", { method: "POST", mode: "no-cors", body: "{}" }),
+          ]);
+        },
+        { base, key },
+      );
+      expect(outcomes.map((text) => text.replace("opaque ", ""))).toEqual(
+        outcomes.map((text) => (text === "refused" ? "refused" : "")),
+      );
+      const { page: own } = await openPage();
+      await own.getByRole("article", { name: "demo" }).getByText("up", { exact: true }).waitFor();
+      const framed = await page.evaluate<number>(`new Promise((resolve) => {
+        const frame = document.createElement("iframe");
+        frame.src = ${JSON.stringify(base)};
+        frame.addEventListener("load", () => resolve(frame.contentWindow.length));
+        document.body.append(frame);
+      })`);
+      expect(framed).toBe(0);
+      expect(page.frames().at(-1)?.url() ?? "").not.toContain(base);
+    } finally {
+      foreign.close();
+    }
+  });
+
+  test.each([
+    ["light", { colorScheme: "light", viewport: { width: 1280, height: 900 } }],
+    ["dark", { colorScheme: "dark", viewport: { width: 1280, height: 900 } }],
+    ["phone", { colorScheme: "light", viewport: { width: 390, height: 844 }, isMobile: true }],
+  ] as const)("every view is accessible, %s", async (name, options) => {
+    // The page's policy would keep axe out of it.
+    const { page } = await openPage({ ...options, bypassCSP: true });
+    for (const view of [...views, "tools/tool%3Ademo__add?as=ada"]) {
+      await goTo(page, view);
+      await page.waitForLoadState("networkidle").catch(() => {});
+      await page.evaluate(axeSource);
+      const found = await page.evaluate(async () => {
+        const { axe } = globalThis as unknown as {
+          axe: { run(): Promise<{ violations: readonly AxeViolation[] }> };
+        };
+        return (await axe.run()).violations.map(
+          ({ id, nodes }) => `${id}: ${nodes.map(({ html }) => html).join(" ")}`,
+        );
+      });
+      expect(found, `${name} ${view}`).toEqual([]);
+      const shown = view.replace(/\W.*/, (rest) => (rest === "" ? "" : "-try"));
+      if (shots !== undefined) await page.screenshot({ path: join(shots, `page-${name}-${shown}.png`) });
+      const isWide = await page.evaluate<boolean>(
+        "document.documentElement.scrollWidth > document.documentElement.clientWidth",
+      );
+      expect(isWide, `${name} ${view} scrolls sideways`).toBe(false);
+    }
+  });
+});
+
+interface AxeViolation {
+  readonly id: string;
+  readonly nodes: readonly { readonly html: string }[];
+}
+
+async function serveEmptyPage(): Promise<Server> {
+  const server = createServer((_, response) => {
+    response.setHeader("content-type", "text/html");
+    response.end("<!doctype html><title>x</title><body></body>");
+  });
+  await new Promise<void>((resolve) => void server.listen(0, "127.0.0.1", resolve));
+  return server;
+}
