@@ -124,7 +124,8 @@ export class EventHub implements Disposable {
     this.#gathered = new Gathered();
     if (calls.size > 0) {
       const date = this.#source.clock.date();
-      const shown = Array.from(calls.values(), (call) => callView(call, date));
+      const kept = [...calls.values()].filter((call) => call.isDropped !== true);
+      const shown = kept.map((call) => callView(call, date));
       this.#tell("calls", { calls: shown, skipped: skippedCalls });
     }
     if (lines.length > 0) this.#tell("log", { lines, skipped: skippedLines });

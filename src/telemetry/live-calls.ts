@@ -41,6 +41,8 @@ export interface CallRecord {
   bytesIn: number;
   bytesOut: number;
   traceId: string | undefined;
+  /** Whether its request turned out to belong to another call. */
+  isDropped?: boolean;
   /** JSON text, where it is recorded. */
   args: string | undefined;
   result: string | undefined;
@@ -104,6 +106,7 @@ export class LiveCalls {
 
   /** Forgets a record whose request turned out to belong to another call. */
   drop(call: CallRecord): void {
+    call.isDropped = true;
     this.underway.delete(call.id);
   }
 

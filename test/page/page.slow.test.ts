@@ -6,7 +6,7 @@ import type { AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { Browser, BrowserContextOptions, Page } from "playwright-core";
-import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
 import { type CliGateway, startCliGateway } from "../gateway/support/cli-gateway.ts";
 import { hasChromium, openBrowser } from "./support/browser.ts";
 
@@ -36,7 +36,7 @@ describe.skipIf(!hasChromium)("the admin page", () => {
     process.env["BOB_KEY"] = "key-of-bob-for-tests";
     gateway = startCliGateway(file, "--port", "0");
     await gateway.port;
-    await expect.poll(gateway.output).toMatch(/#key=\S+/);
+    await vi.waitUntil(() => gateway.output().includes("#key="), { timeout: 90_000 });
     address = /http:\/\/127\.0\.0\.1:\d+\/#key=\S+/.exec(gateway.output())?.[0] ?? "";
     browser = await openBrowser();
   });
@@ -216,7 +216,7 @@ describe.skipIf(!hasChromium)("the admin page", () => {
     const { page } = await openPage({ ...options, bypassCSP: true });
     for (const view of [...views, "tools/tool%3Ademo__add?as=ada"]) {
       await goTo(page, view);
-      await page.waitForLoadState("networkidle").catch(() => {});
+      await page.getByText("Loading…").waitFor({ state: "detached" });
       await page.evaluate(axeSource);
       const found = await page.evaluate(async () => {
         const { axe } = globalThis as unknown as {
