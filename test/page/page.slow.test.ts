@@ -51,6 +51,7 @@ describe.skipIf(!hasChromium)("the admin page", () => {
   async function openPage(options: BrowserContextOptions = {}): Promise<{ page: Page; faults: string[] }> {
     const context = await browser.newContext({ viewport: { width: 1280, height: 900 }, ...options });
     const page = await context.newPage();
+    page.setDefaultTimeout(90_000); // On a busy machine everything takes longer.
     const faults: string[] = [];
     page.on("pageerror", (error) => faults.push(error.message));
     page.on("console", (message) => void (message.type() === "error" && faults.push(message.text())));
