@@ -118,6 +118,9 @@ function privateMb(pid) {
 
 const median = (values) => values.toSorted((a, b) => a - b)[Math.floor(values.length / 2)];
 
+/** On a busy machine the median is mostly time in which others had the processor. */
+const fastest = (values) => values.toSorted((a, b) => a - b)[Math.floor(values.length / 10)];
+
 async function untilNone() {
   while (processes().length > 0) await new Promise((resolve) => setTimeout(resolve, 100));
 }
@@ -191,12 +194,14 @@ try {
   for (const name of Object.keys(ways)) {
     rows[name]["first answer ms"] = Math.round(median(started[name]));
     rows[name]["call ms (median)"] = Math.round(median(called[name]) * 1000) / 1000;
+    rows[name]["(fastest tenth)"] = Math.round(fastest(called[name]) * 1000) / 1000;
   }
   console.log(`${clients} clients, ${servers} servers, Node ${process.version}`);
   console.table(rows);
   const [one, each] = Object.values(rows);
   console.log(
-    `A front adds ${(one["call ms (median)"] - each["call ms (median)"]).toFixed(3)} ms to a call; left behind: ${processes().length} processes`,
+    `A front adds ${(one["call ms (median)"] - each["call ms (median)"]).toFixed(3)} ms to a call (median), ` +
+      `${(one["(fastest tenth)"] - each["(fastest tenth)"]).toFixed(3)} ms to the fastest tenth; left behind: ${processes().length} processes`,
   );
 } finally {
   rmSync(home, { recursive: true, force: true });

@@ -17,7 +17,7 @@ import { cacheFolder, stateFolder } from "../gateway/user-files.ts";
 import { createSeal } from "../mcp/seal.ts";
 import { suggest } from "../options/nearest.ts";
 import { toChildEnv } from "../transports/child-env.ts";
-import { type Command, configFlags, UsageError } from "./command.ts";
+import { type Command, configFlags, refuseOperands, UsageError } from "./command.ts";
 import { checkPlaces } from "./config-place.ts";
 import { restartDaemon, showDaemon, showLog, stopDaemon } from "./daemon-control.ts";
 import { FollowedScopes } from "./followed-scopes.ts";
@@ -65,6 +65,17 @@ export const daemon: Command = {
     const isTrusted = parsed.has("unsafe-config");
     await serveFronts({ file, text, place, log, config, idleMs, isTrusted });
     return 0;
+  },
+};
+
+/** `junctor stop` */
+export const stop: Command = {
+  name: "stop",
+  summary: "End the daemon when its calls are done; a client that needs it starts the next.",
+  flags: { config: { value: "FILE", help: "the config it serves (default ~/.junctor/junctor.json)" } },
+  run: async (parsed) => {
+    refuseOperands("stop", parsed);
+    return stopDaemon(openRunPlace(resolve(parsed.valueOf("config") ?? userConfig())));
   },
 };
 

@@ -1,5 +1,6 @@
 import type { Socket } from "node:net";
 import type { Clock } from "../async/clock.ts";
+import { forgetStart } from "../front/find-daemon.ts";
 import { greetFront, type GreetedFront, type Introduction } from "../front/hello.ts";
 import type { RunPlace } from "../front/run-folder.ts";
 import type { GatewayLog } from "../gateway/log.ts";
@@ -140,6 +141,7 @@ export async function runDaemon(options: DaemonOptions): Promise<void> {
     isClaimed();
   });
   void options.stopped.then(() => end("a signal asked for it", "stop"));
+  forgetStart(place);
   restLater();
   log.info({ socket: place.socket, config: options.file, build: options.build }, "the daemon listens");
   const { why, word } = await ended;

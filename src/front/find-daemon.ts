@@ -1,4 +1,6 @@
+import { rmSync, statSync, writeFileSync } from "node:fs";
 import { connect, type Socket } from "node:net";
+import { join } from "node:path";
 import { type DaemonFacts, greetDaemon, HelloError, type Introduction } from "./hello.ts";
 import type { RunPlace } from "./run-folder.ts";
 
@@ -31,13 +33,14 @@ const pauseMs = 15;
  * Rejects with the reason when none could be had in time.
  */
 export async function findDaemon(options: FindOptions): Promise<FoundDaemon> {
-  const { introduction, start, patienceMs = 5000 } = options;
+  const { place, introduction, start, patienceMs = 5000 } = options;
   const until = performance.now() + patienceMs;
   let started: StartedDaemon | undefined;
   let exit: number | null | undefined;
   let last: unknown = new Error("no daemon answered");
   const startOnce = (): void => {
-    if (started !== undefined) return;
+    if (started !== undefined || isStarting(place)) return;
+    noteStart(place);
     started = start();
     void started.ended.then((code) => {
       exit = code;
@@ -62,6 +65,34 @@ export async function findDaemon(options: FindOptions): Promise<FoundDaemon> {
     await new Promise((resolve) => setTimeout(resolve, pauseMs));
   }
   throw last;
+}
+
+/** A daemon that is not there so long after its start is not waited for. */
+const startMs = 1500;
+
+const startNote = ({ folder, hash }: RunPlace): string => join(folder, `starting-${hash}`);
+
+/**
+ * Whether another front has just started a daemon. All clients lose it at the same time, and a daemon for each of them would only
+ * hold up the one that stays. This is a hint and no lock: one that is left behind is too old a moment later.
+ */
+function isStarting(place: RunPlace): boolean {
+  const noted = statSync(startNote(place), { throwIfNoEntry: false })?.mtimeMs ?? 0;
+  const age = performance.timeOrigin + performance.now() - noted;
+  return age >= 0 && age < startMs;
+}
+
+function noteStart(place: RunPlace): void {
+  try {
+    writeFileSync(startNote(place), "", { mode: 0o600 });
+  } catch {
+    // The folder was removed; the daemon makes it again.
+  }
+}
+
+/** The daemon listens: the next one that is lost is started again at once. */
+export function forgetStart(place: RunPlace): void {
+  rmSync(startNote(place), { force: true });
 }
 
 /** Joins the daemon at the socket. Rejects when there is none, or with a `HelloError`. */

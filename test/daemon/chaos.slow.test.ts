@@ -60,6 +60,7 @@ test.runIf(process.platform === "linux")(
       "edit the config": () => home.write(config({ deny: [`x${keys}__*`] })),
     };
     const slowest = new Map<string, number>();
+    const late: string[] = [];
     for (let round = 0; round < rounds; round++) {
       const order = Object.keys(actions);
       const name = order[Math.floor(random() * order.length)] ?? "";
@@ -69,7 +70,7 @@ test.runIf(process.platform === "linux")(
       await Promise.all(fronts.map((front) => untilServed(() => callOnce(front))));
       const took = performance.now() - begun;
       slowest.set(name, Math.max(slowest.get(name) ?? 0, took));
-      if (isTimed) expect(took, `${name}, round ${round}`).toBeLessThan(3000);
+      if (took > 3000) late.push(`${name}, round ${round}: ${Math.round(took)} ms`);
       await Promise.all(underway);
     }
     const noted = readFileSync(journal, "utf8").split("\n").filter(Boolean);
@@ -79,20 +80,23 @@ test.runIf(process.platform === "linux")(
     expect(fates.filter(({ key, end }) => end === "ok" && !made.has(key))).toEqual([]);
     expect(fates.filter(({ key, end }) => end === "not_sent" && made.has(key))).toEqual([]);
     expect(fates.filter(({ end }) => end === "other")).toEqual([]);
-    if (isTimed) report(slowest, fates);
+    if (isTimed) report(slowest, fates, late);
     await Promise.all(fronts.map((front) => front.leave()));
     await expect.poll(() => home.processes()).toEqual([]);
+    // Only the command is held to it: a test must pass while something else keeps every core busy.
+    if (isTimed) expect(late).toEqual([]);
   },
 );
 
-function report(slowest: ReadonlyMap<string, number>, fates: readonly Fate[]): void {
+function report(slowest: ReadonlyMap<string, number>, fates: readonly Fate[], late: readonly string[]): void {
   const count = (end: Fate["end"]): number => fates.filter((fate) => fate.end === end).length;
   const lines = Array.from(
     slowest,
     ([name, ms]) => `  ${name}: all clients served again after ${Math.round(ms)} ms at most`,
   );
   const ends = `${fates.length} calls: ${count("ok")} done, ${count("unknown")} outcome unknown, ${count("not_sent")} not sent, ${count("left")} whose client was killed`;
-  process.stdout.write(`seed ${seed}, ${rounds} rounds\n${lines.join("\n")}\n  ${ends}\n`);
+  const missed = `  later than 3 s: ${late.join("; ") || "none"}`;
+  process.stdout.write(`seed ${seed}, ${rounds} rounds\n${lines.join("\n")}\n  ${ends}\n${missed}\n`);
 }
 
 async function openClient(home: DaemonHome): Promise<TestFront> {
