@@ -78,7 +78,7 @@ function write(rows) {
   const earlier = existsSync(file) ? JSON.parse(readFileSync(file, "utf8")) : { rows: {} };
   const all = mergeResults(earlier, rows, names);
   writeFileSync(file, `${JSON.stringify(all, undefined, 2)}\n`);
-  writeFileSync(resolve(values.out, "reliability.md"), renderPage(all));
+  writeFileSync(resolve(values.out, "reliability.md"), renderPage(all, names));
 }
 
 function environment() {

@@ -18,7 +18,7 @@ const row = {
   node: "20",
   machine: "one",
 };
-const render = renderPage as (results: object) => string;
+const render = renderPage as (results: object, names: readonly string[]) => string;
 const merge = mergeResults as (earlier: object, rows: object, names: readonly string[]) => object;
 
 test("every row of the scorecard is a file, and every file a row", () => {
@@ -32,17 +32,24 @@ test("figures of a run replace earlier ones of the same row only, in the order o
 });
 
 test("a bound that is not met is named at the top of the page", () => {
-  expect(render({ rows: { kills: row } })).toContain("**1 of 1 bounds are met.**");
+  expect(render({ rows: { kills: row } }, ["kills"])).toContain("**1 of 1 bounds are met.**");
   const broken = { ...line, figure: "2 orphans | left", isMet: false };
-  const page = render({ rows: { kills: { ...row, lines: [line, broken] } } });
+  const page = render({ rows: { kills: { ...row, lines: [line, broken] } } }, ["kills"]);
   expect(page).toContain("**1 of 2 bounds are met.** Not met:");
   expect(page).toContain("- kills: 2 orphans | left");
   expect(page).toContain("| kills | 3 kills | 0 orphans | 2 orphans \\| left | **not met** |");
+});
+
+test("a row without figures is named at the top of the page", () => {
+  expect(render({ rows: { kills: row } }, ["kills"])).not.toContain("Rows without figures");
+  expect(render({ rows: { kills: row } }, ["kills", "soak"])).toContain(
+    "Rows without figures of a full run: soak.",
+  );
 });
 
 test("the page says what its figures say", () => {
   const file = join(root, "docs/reliability.json");
   if (!existsSync(file)) return;
   const results = JSON.parse(readFileSync(file, "utf8")) as object;
-  expect(readFileSync(join(root, "docs/reliability.md"), "utf8")).toBe(render(results));
+  expect(readFileSync(join(root, "docs/reliability.md"), "utf8")).toBe(render(results, names));
 });

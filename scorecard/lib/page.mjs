@@ -6,11 +6,12 @@ export function mergeResults(earlier, rows, names) {
   return { rows: Object.fromEntries(names.flatMap((name) => (all[name] ? [[name, all[name]]] : []))) };
 }
 
-/** The page as Markdown. */
-export function renderPage({ rows }) {
+/** The page as Markdown. `names` are all rows; those without figures are named. */
+export function renderPage({ rows }, names) {
   const all = Object.values(rows);
   const lines = all.flatMap((row) => row.lines);
   const red = lines.filter(({ isMet }) => !isMet);
+  const missing = names.filter((name) => !(name in rows));
   return [
     "# Reliability",
     "",
@@ -23,6 +24,7 @@ export function renderPage({ rows }) {
     `**${lines.length - red.length} of ${lines.length} bounds are met.**${red.length === 0 ? "" : " Not met:"}`,
     ...red.map(({ what, figure }) => `\n- ${what}: ${figure}`),
     "",
+    ...(missing.length === 0 ? [] : [`Rows without figures of a full run: ${missing.join(", ")}.`, ""]),
     ...Object.entries(rows).flatMap(([name, row]) => renderRow(name, row)),
   ].join("\n");
 }
