@@ -54,6 +54,10 @@ export const errorCatalogue: Catalogue = {
       meaning: "All callers together hold as much as there is, or memory is short. Nothing was done.",
       advice: "Try again after `data.retryAfterMs`, or elsewhere.",
     },
+    "rpc.insufficient_scope": {
+      meaning: "The token of the caller lacks scopes for what it wants to do. Nothing was done.",
+      advice: "Ask for a token with all of `data.scopes`; the header `WWW-Authenticate` says where.",
+    },
     "rpc.not_initialized": {
       meaning: "A legacy client asked for something before `initialize`.",
       advice: "Send `initialize` first, then `notifications/initialized`.",
@@ -136,6 +140,12 @@ export const errorCatalogue: Catalogue = {
       advice: "Try again later.",
     },
   },
+  ScopeError: {
+    "provider.insufficient_scope": {
+      meaning: "The token of a caller lacks scopes for what the caller wants to do. Nothing was done.",
+      advice: "`scopes` lists all that are needed; a client can ask its user for a token with them.",
+    },
+  },
   ConnectError: {
     "client.connect": {
       meaning: "A server could not be reached, did not start, or does not speak MCP.",
@@ -209,6 +219,13 @@ export const errorCatalogue: Catalogue = {
     "audit.file": {
       meaning: "Audit records cannot be written.",
       advice: "Name a file in a folder this user may write to; make room on a disk that is full.",
+    },
+  },
+  TlsError: {
+    "listen.tls": {
+      meaning:
+        "The certificate, the key or the authority of `tls` cannot be read, or they do not fit together.",
+      advice: "Correct what the message names: each file is PEM, and the key is that of the certificate.",
     },
   },
   BindError: {

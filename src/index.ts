@@ -22,9 +22,11 @@ export { NotFoundError } from "./errors/not-found-error.ts";
 export { RpcError, type RpcErrorCode } from "./errors/rpc-error.ts";
 export { SchemaError, type SchemaErrorCode } from "./errors/schema-error.ts";
 export { SealError } from "./errors/seal-error.ts";
+export { ScopeError } from "./errors/scope-error.ts";
 export { SessionExpiredError } from "./errors/session-expired-error.ts";
 export { SkillError, type SkillErrorCode } from "./errors/skill-error.ts";
 export { TimeoutError, type TimeoutKind } from "./errors/timeout-error.ts";
+export { TlsError } from "./errors/tls-error.ts";
 export { ToolError, type ToolErrorCode, type ToolErrorOptions } from "./errors/tool-error.ts";
 export { UpstreamError, type UpstreamReason } from "./errors/upstream-error.ts";
 export { UriTemplateError } from "./errors/uri-template-error.ts";
@@ -34,6 +36,18 @@ export { RawJson } from "./json/raw.ts";
 export type { Channel } from "./jsonrpc/channel.ts";
 export type { Message, Notification, Request, Response } from "./jsonrpc/message.ts";
 export { Peer, type PeerOptions } from "./jsonrpc/peer.ts";
+
+export {
+  anybody,
+  type Authenticate,
+  type Authenticated,
+  type AuthRefusal,
+  type AuthRequest,
+  type ClientCertificate,
+} from "./auth/authenticate.ts";
+export { acceptTokens, type AcceptTokensOptions } from "./auth/in/accept-tokens.ts";
+export type { IntrospectionOptions, IssuerOptions } from "./auth/in/issuer.ts";
+export type { RefusedToken } from "./auth/in/tokens.ts";
 
 export type { Caller } from "./mcp/caller.ts";
 export type { LegacyRevision, ModernRevision, Revision } from "./mcp/revision.ts";
@@ -215,14 +229,10 @@ export {
   type StoredEvent,
 } from "./transports/http/legacy/event-store.ts";
 export { type FetchHandler, type FetchOptions, toFetchHandler } from "./transports/http/server/fetch.ts";
-export {
-  anybody,
-  type Authenticate,
-  type Authenticated,
-  type HttpOptions,
-} from "./transports/http/server/handler.ts";
+export type { HttpOptions } from "./transports/http/server/handler.ts";
 export type { Mounts } from "./transports/http/server/mounts.ts";
 export { type HttpListener, listenHttp, type ListenHttpOptions } from "./transports/http/server/node.ts";
+export type { TlsOptions } from "./transports/http/server/tls.ts";
 export { connectInMemory, createMemoryPair } from "./transports/memory.ts";
 export { serveChannel, type ServeOptions } from "./transports/serve-channel.ts";
 export { serveStdio, serveStream, type ServeStreamOptions } from "./transports/stream.ts";

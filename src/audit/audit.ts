@@ -14,9 +14,17 @@ export interface AuditRecord {
   /** The `traceparent` the call came with, which ties it to what others wrote down about it. */
   readonly trace: string | undefined;
   readonly caller: string | undefined;
+  /** The issuer that vouched for the caller, and the OAuth client that acts for it. */
+  readonly issuer?: string | undefined;
+  readonly clientId?: string | undefined;
+  /** What was decided about the call, and the rule of the config that decided. */
+  readonly decision?: "allow" | "deny" | "step_up" | "connect" | undefined;
+  readonly rule?: string | undefined;
+  /** Whose credential the server saw: one for all callers, or the caller's own. */
+  readonly credential?: "shared" | "own" | undefined;
   readonly server: string;
-  /** What was called; a tool when left out. */
-  readonly kind?: Exclude<CallKind, "tool"> | undefined;
+  /** What was called; a tool when left out. An `event` is no call: `tool` names it. */
+  readonly kind?: Exclude<CallKind, "tool"> | "event" | undefined;
   /** The name it was called by; of a resource, its URI. */
   readonly tool: string;
   /** What its server calls it, where that is known. */
@@ -32,6 +40,9 @@ export interface AuditRecord {
    * `input_required`, `refused` when the tool was not called at all, or the code of the error.
    */
   readonly outcome: string;
+  /** Of an event: why it happened, and the first 8 hex digits of the token's hash. */
+  readonly reason?: string | undefined;
+  readonly token?: string | undefined;
   /** The code of the error a call failed with or was refused by. */
   readonly code: string | undefined;
   /** Of a call that failed: whether it was sent, and answered. */

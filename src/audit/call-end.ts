@@ -1,5 +1,6 @@
 import type { Delivery } from "../errors/delivery.ts";
 import { NotFoundError } from "../errors/not-found-error.ts";
+import { ScopeError } from "../errors/scope-error.ts";
 import { TimeoutError } from "../errors/timeout-error.ts";
 import { ToolError } from "../errors/tool-error.ts";
 import { ValidationError } from "../errors/validation-error.ts";
@@ -34,7 +35,9 @@ function refused(code: string): Pick<AuditRecord, "outcome" | "code" | "delivery
 /** Errors that say by themselves that nothing was called: no such tool for this caller, or arguments we would not send. */
 function isRefusal(error: unknown): boolean {
   return (
-    error instanceof NotFoundError || (error instanceof ValidationError && error.subject === "arguments")
+    error instanceof NotFoundError ||
+    error instanceof ScopeError ||
+    (error instanceof ValidationError && error.subject === "arguments")
   );
 }
 

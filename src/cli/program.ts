@@ -29,6 +29,7 @@ const commands: { readonly [name: string]: () => Promise<Command> } = {
   logout: async () => (await import("./logout.ts")).logout,
   logins: async () => (await import("./logins.ts")).logins,
   check: async () => (await import("./check.ts")).check,
+  why: async () => (await import("./why.ts")).why,
   reload: async () => (await import("./reload.ts")).reload,
   trust: async () => (await import("./trust.ts")).trust,
   audit: async () => (await import("./audit.ts")).audit,

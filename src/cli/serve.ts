@@ -3,12 +3,14 @@ import { createKeptLog } from "../admin/kept-log.ts";
 import { systemClock } from "../async/clock.ts";
 import { createDeferred } from "../async/deferred.ts";
 import { BindError } from "../errors/bind-error.ts";
+import { isOpen } from "../gateway/access.ts";
 import type { GatewayConfig } from "../gateway/config/config.ts";
 import { parseConfigValue } from "../gateway/config/parse-config.ts";
 import { type RunningGateway, startGateway } from "../gateway/gateway.ts";
 import type { GatewayLog } from "../gateway/log.ts";
 import { cacheFolder } from "../gateway/user-files.ts";
 import { type Seal, createSeal } from "../mcp/seal.ts";
+import { defined } from "../options/defined.ts";
 import { type HttpListener, listenHttp } from "../transports/http/server/node.ts";
 import { isLoopback } from "../transports/loopback.ts";
 import { serveStdio } from "../transports/stream.ts";
@@ -140,13 +142,13 @@ function reloadChoiceOf(parsed: Parsed): ReloadChoice {
 }
 
 /** Others may reach an address that is not this machine's own, so they must be known. */
-function assertKeys(host: string, { keys }: GatewayConfig, parsed: Parsed): void {
+function assertKeys(host: string, config: GatewayConfig, parsed: Parsed): void {
   if (parsed.has("stdio") || isLoopback(host)) return;
   if (parsed.has("tcp")) throw new BindError(host, "there are no keys on a TCP port");
-  if (keys.length > 0) return;
+  if (!isOpen(config)) return;
   throw new BindError(
     host,
-    'the config has no keys: write "junctor": { "keys": { "NAME": { "env": "VARIABLE" } } }',
+    'the config has neither keys nor issuers: write "junctor": { "keys": { "NAME": { "env": "VARIABLE" } } }',
   );
 }
 
@@ -216,7 +218,7 @@ async function serveOnHttp(serving: ServedGateway, { port, host, seal, log }: Ht
   void gateway.ready.then(() => {
     isReady = true;
   });
-  const { allowedHosts, allowedOrigins, corsOrigins, publicUrl } = http;
+  const { allowedHosts, allowedOrigins, corsOrigins, ...rest } = http;
   const listening = listenHttp(gateway.server, {
     port,
     host,
@@ -224,7 +226,7 @@ async function serveOnHttp(serving: ServedGateway, { port, host, seal, log }: Ht
     allowedHosts,
     allowedOrigins,
     corsOrigins,
-    ...(publicUrl === undefined ? {} : { publicUrl }),
+    ...defined({ publicUrl: rest.publicUrl, tls: rest.tls }),
     perCaller,
     authenticate: gateway.admit,
     mounts: gateway.mounts,

@@ -12,6 +12,8 @@ export const rpcCodes = {
   "rpc.too_many": -32603,
   /** All callers together hold as much as there is; see `data`. */
   "rpc.overloaded": -32603,
+  /** The caller's token lacks scopes; see `data`. */
+  "rpc.insufficient_scope": -32003,
   "rpc.not_initialized": -32002,
   "rpc.resource_not_found": -32002,
   "rpc.header_mismatch": -32020,

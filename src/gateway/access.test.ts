@@ -1,9 +1,11 @@
 import { createHash } from "node:crypto";
 import { describe, expect, test } from "vitest";
 import { createCatalogOf, createSource, toListed, toTools } from "../../test/support/fake-source.ts";
+import { systemClock } from "../async/clock.ts";
 import { createCallContext } from "../tools/context.ts";
 import { type Access, createAccess, type Unnamed } from "./access.ts";
 import type { GatewayConfig, KeyConfig } from "./config/config.ts";
+import { silentLog } from "./log.ts";
 
 const source = createSource("github", { tools: toTools("search", "delete") });
 const servers = [source, createSource("files", { tools: toTools("read") })];
@@ -21,6 +23,8 @@ function make(config: Partial<GatewayConfig> = {}, unnamed: Unnamed = "refused")
   const whole = {
     keys: [],
     profiles: [],
+    issuers: [],
+    http: {},
     allow: [],
     deny: [],
     separator: "__",
@@ -28,7 +32,13 @@ function make(config: Partial<GatewayConfig> = {}, unnamed: Unnamed = "refused")
     disabled: [],
     ...config,
   };
-  return createAccess(whole as unknown as GatewayConfig, { catalog, unnamed, servers: () => servers });
+  return createAccess(whole as unknown as GatewayConfig, {
+    catalog,
+    unnamed,
+    clock: systemClock,
+    log: silentLog,
+    servers: () => servers,
+  });
 }
 
 const toolsOf = (access: Access, caller?: string): readonly string[] =>

@@ -1,8 +1,8 @@
-import { createHash } from "node:crypto";
-import type { Caller } from "../mcp/caller.ts";
+import { anybody, type Authenticate } from "../auth/authenticate.ts";
+import type { Tokens } from "../auth/in/tokens.ts";
 import { toDeclared } from "../mcp/extension.ts";
 import { toRelayable } from "../mcp/revision.ts";
-import type { AuditLogOptions, OwnerOf } from "../middleware/audit-log.ts";
+import type { AuditLogOptions, DescribeCall, OwnerOf } from "../middleware/audit-log.ts";
 import { createGlobs } from "../middleware/glob.ts";
 import { readResultName } from "../surface/results/with-budget.ts";
 import { surfaceNames } from "../surface/search/search-surface.ts";
@@ -11,15 +11,22 @@ import type { ReservedFor } from "../tools/compose/claims.ts";
 import type { Naming } from "../tools/compose/namespace.ts";
 import { everything, type Policy, type View } from "../tools/compose/view.ts";
 import type { Hearer } from "../tools/provider.ts";
-import type { Authenticate } from "../transports/http/server/handler.ts";
 import type { GatewayConfig } from "./config/config.ts";
 import type { GatewayServer } from "./gateway-server.ts";
+import { createProof, type ProofParts } from "./proof.ts";
+import type { CallerRules } from "./rules.ts";
 import { createReservations, createServerNames, isNamedFor, toToolName } from "./server-names.ts";
 
 /** The callers of a gateway: which keys they present, and what they may see and use. */
 export interface Access {
-  /** Finds a caller by its key; undefined when there are no keys, and every caller may come in. */
+  /** Finds a caller by its key or token; undefined when the config has neither, and every caller may come in. */
   readonly authenticate: Authenticate | undefined;
+  /** The same, always there: it lets anybody in while the config has neither. */
+  readonly admit: Authenticate;
+  /** The rules about callers, if the config has some. */
+  readonly rules: CallerRules | undefined;
+  /** The judge of tokens; undefined without issuers. */
+  readonly tokens: Tokens | undefined;
   readonly viewFor: (caller: Hearer) => View;
   /** The same at a mount, which narrows it. */
   readonly viewAt: (mount: string) => (caller: Hearer) => View;
@@ -31,29 +38,39 @@ export interface Access {
   readonly ownerOf: OwnerOf;
   /** Whether a call changes nothing, as far as its server says. */
   readonly isReadOnly: NonNullable<AuditLogOptions["isReadOnly"]>;
+  /** The caller of a call and the decision about it, for its record; nothing where there is no more to say than a name. */
+  readonly describe: DescribeCall;
   /** Which names are kept for one server. */
   readonly reservedFor: ReservedFor;
-  /** Takes another config. Gives the callers whose keys are gone; undefined for those without a name. */
-  apply(config: GatewayConfig): readonly (string | undefined)[];
+  /** Takes another config. Gives the callers whose keys or issuers are gone; undefined for those without a name. */
+  apply(config: GatewayConfig, compiled: CallerRules | undefined): readonly (string | undefined)[];
 }
 
 /** What callers without a name may do though there are keys. The person who starts us on stdio may be trusted. */
 export type Unnamed = "refused" | "trusted";
 
-interface AccessOptions {
+interface AccessOptions extends ProofParts {
   readonly catalog: Catalog;
   readonly unnamed: Unnamed;
   readonly servers: () => readonly GatewayServer[];
+  /** The rules of the config, compiled. */
+  readonly rules?: CallerRules | undefined;
 }
 
+/** Stands for all callers with a token or a certificate. */
+const signedIn = Symbol("signed in");
+
 /** By the names of callers. A caller that is not there may use nothing. */
-type Policies = ReadonlyMap<string | undefined, Policy>;
+type Policies = ReadonlyMap<CallerName, Policy>;
+type CallerName = string | undefined | typeof signedIn;
 
 /** The part of a config that access follows. */
 interface Rules {
   readonly config: GatewayConfig;
-  /** Callers by the hashes of their keys. */
-  readonly callers: ReadonlyMap<string, Caller>;
+  /** Whether callers need no proof. */
+  readonly isOpen: boolean;
+  /** What the names of callers with a token or a certificate begin with. */
+  readonly prefixes: readonly string[];
   readonly policies: Policies;
   /** By the names of mounts. */
   readonly mounted: ReadonlyMap<string, Policies>;
@@ -61,7 +78,12 @@ interface Rules {
 }
 
 /** The access a config gives. A caller whose key is gone may use nothing. */
-export function createAccess(first: GatewayConfig, { catalog, unnamed, servers }: AccessOptions): Access {
+export function createAccess(first: GatewayConfig, options: AccessOptions): Access {
+  const { catalog, unnamed, servers } = options;
+  let byCaller = options.rules;
+  const viewBy = (caller: Hearer, policy: Policy = nothing): View =>
+    catalog.viewFor(caller, byCaller === undefined ? policy : byCaller.narrow(policy, caller.identity));
+  const proof = createProof(first, options);
   let rules = toRules(first, unnamed);
   /** The server whose tool a rule of the config takes away that would have this name. */
   const withheldBy = (tool: string): ReturnType<OwnerOf> => {
@@ -86,17 +108,21 @@ export function createAccess(first: GatewayConfig, { catalog, unnamed, servers }
     return named === undefined ? undefined : { server: named.name };
   };
   return {
-    // A digest is looked up, never compared piece by piece, so how long it takes tells nothing of a key.
     get authenticate(): Authenticate | undefined {
-      if (rules.callers.size === 0) return undefined;
-      return (header) => rules.callers.get(digestOf(bearerOf(header("authorization"))));
+      return rules.isOpen ? undefined : proof.authenticate;
     },
-    viewFor: (caller) => {
-      const { callers, policies } = rules;
-      const policy = policies.get(callers.size === 0 ? undefined : caller.caller) ?? nothing;
-      return catalog.viewFor(caller, policy);
+    admit: Object.assign(
+      (...request: Parameters<Authenticate>) => (rules.isOpen ? anybody : proof.authenticate(...request)),
+      { ...proof.authenticate },
+    ),
+    get tokens() {
+      return proof.tokens;
     },
-    viewAt: (mount) => (caller) => catalog.viewFor(caller, policyAt(rules, mount, caller.caller) ?? nothing),
+    viewFor: (caller) => viewBy(caller, policyIn(rules.policies, rules, caller.caller)),
+    viewAt: (mount) => (caller) => viewBy(caller, policyAt(rules, mount, caller.caller)),
+    get rules() {
+      return byCaller;
+    },
     mayUse: (mount, caller) => policyAt(rules, mount, caller) !== undefined,
     boundTo: (caller) => rules.config.keys.find(({ name }) => name === caller)?.profiles,
     ownerOf: (name, context, kind = "tool") => {
@@ -111,57 +137,84 @@ export function createAccess(first: GatewayConfig, { catalog, unnamed, servers }
       const claim = catalog.viewFor(context, everything).toolClaims.get(name);
       return claim === undefined ? ownReadTools.has(name) : claim.item.annotations?.readOnlyHint === true;
     },
+    describe: (call, { caller, identity }, ownName) => {
+      if (identity?.issuer === undefined && byCaller === undefined) return {};
+      const decided = byCaller?.decide(identity, call.name, ownName);
+      const isDenied = policyIn(rules.policies, rules, caller)?.(call.name, ownName) !== true;
+      const { issuer, clientId } = identity ?? {};
+      return {
+        issuer,
+        clientId,
+        decision: isDenied ? "deny" : (decided?.kind ?? "allow"),
+        rule: decided?.rule,
+      };
+    },
     get reservedFor() {
       return rules.reservedFor;
     },
-    apply: (config) => {
-      const { callers: before, config: last } = rules;
+    apply: (config, compiled) => {
+      byCaller = compiled;
+      const { config: last } = rules;
       rules = toRules(config, unnamed);
-      const { callers } = rules;
-      // Without keys every caller came in.
-      if (before.size === 0 && callers.size > 0) return [undefined];
-      const isGone = ([hash, { name }]: readonly [string, Caller]): boolean =>
-        callers.get(hash)?.name !== name || losesMounts(name, last, config);
-      return [...before].filter(isGone).map(([, { name }]) => name);
+      const bound = config.keys.map(({ name }) => name).filter((name) => losesMounts(name, last, config));
+      return [...new Set([...proof.apply(config), ...bound])];
     },
   };
 }
 
 function toRules(config: GatewayConfig, unnamed: Unnamed): Rules {
-  const { keys } = config;
+  const { keys, issuers } = config;
   const general = createGlobs(orAll(config.allow), config.deny);
-  const all = new Map<string | undefined, Policy>(
+  const all = new Map<CallerName, Policy>(
     keys.map(({ name, allow, deny }) => [name, both(general, createGlobs(orAll(allow), deny))]),
   );
-  if (keys.length === 0 || unnamed === "trusted") all.set(undefined, general);
-  const bound = new Map(
+  if (isOpen(config) || unnamed === "trusted") all.set(undefined, general);
+  const prefixes = [...issuers.map(({ name }) => `${name}:`), ...(hasCertificates(config) ? ["cert:"] : [])];
+  if (prefixes.length > 0) all.set(signedIn, general);
+  const bound = new Map<CallerName, readonly string[]>(
     keys.flatMap(({ name, profiles }) => (profiles === undefined ? [] : [[name, profiles]])),
   );
-  const policies = new Map([...all].filter(([caller]) => caller === undefined || !bound.has(caller)));
+  const policies = new Map([...all].filter(([caller]) => !bound.has(caller)));
   const mounted = new Map(
     config.profiles.map(({ name: mount, allow, deny }) => {
       const own = createGlobs(orAll(allow), deny);
-      const mine = [...all].filter(
-        ([caller]) => caller === undefined || bound.get(caller)?.includes(mount) !== false,
-      );
-      return [mount, new Map(mine.map(([caller, policy]) => [caller, both(policy, own)]))];
+      const mine = [...all].filter(([caller]) => bound.get(caller)?.includes(mount) !== false);
+      return [
+        mount,
+        new Map<CallerName, Policy>(mine.map(([caller, policy]) => [caller, both(policy, own)])),
+      ];
     }),
   );
-  const callers = new Map(keys.map(({ sha256, name }) => [sha256, { name }]));
   const reservedFor = createReservations([...config.servers, ...config.disabled], toNaming(config));
-  return { config, callers, policies, mounted, reservedFor };
+  return { config, isOpen: isOpen(config), prefixes, policies, mounted, reservedFor };
 }
 
 function both(one: Policy, other: Policy): Policy {
   return (name, ownName) => one(name, ownName) && other(name, ownName);
 }
 
-function policyAt(
-  { callers, mounted }: Rules,
-  mount: string,
+function policyAt(rules: Rules, mount: string, caller: string | undefined): Policy | undefined {
+  const policies = rules.mounted.get(mount);
+  return policies && policyIn(policies, rules, caller);
+}
+
+function policyIn(
+  policies: Policies,
+  { isOpen: isFree, prefixes }: Rules,
   caller: string | undefined,
 ): Policy | undefined {
-  return mounted.get(mount)?.get(callers.size === 0 ? undefined : caller);
+  const own = policies.get(isFree ? undefined : caller);
+  if (own !== undefined || caller === undefined) return own;
+  return prefixes.some((prefix) => caller.startsWith(prefix)) ? policies.get(signedIn) : undefined;
+}
+
+/** Whether callers need no proof. */
+export function isOpen(config: GatewayConfig): boolean {
+  return config.keys.length === 0 && config.issuers.length === 0 && !hasCertificates(config);
+}
+
+function hasCertificates({ http }: GatewayConfig): boolean {
+  return http.tls?.clientCa !== undefined;
 }
 
 /** Whether a caller may no longer use a mount, or what is outside of them, after an edit of the config. */
@@ -219,11 +272,3 @@ const orAll = (allow: readonly string[]): readonly string[] | undefined =>
   allow.length === 0 ? undefined : allow;
 
 const nothing: Policy = () => false;
-
-function bearerOf(header: string | undefined): string {
-  return /^Bearer +([^ ]+) *$/i.exec(header ?? "")?.[1] ?? "";
-}
-
-function digestOf(key: string): string {
-  return key === "" ? "" : createHash("sha256").update(key).digest("hex");
-}

@@ -1,5 +1,5 @@
 import * as fc from "fast-check";
-import { expect, test } from "vitest";
+import { describe, expect, test } from "vitest";
 import { runs } from "../../test/support/runs.ts";
 import { createGlobs, type NameTest } from "../middleware/glob.ts";
 import { toAgreedPart } from "./agreed-part.ts";
@@ -201,6 +201,37 @@ test.each(harmless)("%s is used at once", (_what, changes) => {
 test("keys that are brought in are used at once: without them every caller is let in", () => {
   const next = parse({ mcpServers, junctor: { keys: junctor.keys } });
   expect(toAgreedPart(next, parse({ mcpServers }))).toEqual({ config: next, waiting: [] });
+});
+
+describe("issuers of tokens", () => {
+  const http = { publicUrl: "https://mcp.example.com/mcp" };
+  const corp = { issuer: "https://id.example.com", scopes: ["a"] };
+  const other = { issuer: "https://other.example.com" };
+  const withCorp = parse({ mcpServers, junctor: { http, issuers: { corp } } });
+  const editIssuers = (issuers: object, more: object = {}): readonly [waiting: unknown, names: unknown] => {
+    const next = parse({ mcpServers, junctor: { http, issuers, ...more } });
+    const { config, waiting } = toAgreedPart(next, withCorp, env);
+    return [waiting, [...config.issuers, ...config.keys].map(({ name }) => name)];
+  };
+
+  test.each([
+    ["a new one", { corp, other }],
+    ["another one", { other }],
+    ["none", {}],
+    ["fewer scopes", { corp: { issuer: corp.issuer } }],
+    ["another audience", { corp: { ...corp, audience: "api://x" } }],
+    ["other keys", { corp: { ...corp, jwksUri: "https://evil.example.com" } }],
+  ])("%s waits", (_, issuers) => {
+    expect(editIssuers(issuers)).toEqual([["junctor.issuers"], ["corp"]]);
+  });
+
+  test("one that wants more scopes is used at once", () => {
+    expect(editIssuers({ corp: { ...corp, scopes: ["a", "b"] } })).toEqual([[], ["corp"]]);
+  });
+
+  test("the first key beside them waits: it is another way in", () => {
+    expect(editIssuers({ corp }, { keys: { ada: { env: "ADA" } } })).toEqual([["junctor.keys"], ["corp"]]);
+  });
 });
 
 test("a new server is shown as disabled, with what to do", () => {

@@ -1,6 +1,7 @@
 import { isDeepStrictEqual } from "node:util";
 import { createGlob } from "../middleware/glob.ts";
 import { describeCommand } from "../transports/child-command.ts";
+import { narrowIssuers, narrowRules } from "./agreed-access.ts";
 import type {
   CallLimits,
   DisabledServer,
@@ -41,7 +42,7 @@ export function toAgreedPart(
       disabled.push({ name, prefix, tools: {}, audit, reason: waits });
     }
   }
-  const rest = narrow(ofGateway, next, agreed, { path: "junctor", waiting });
+  const rest = narrow(ofGateway, withoutNewWay(next, agreed, waiting), agreed, { path: "junctor", waiting });
   const given = new Set(Object.values(env));
   const hidden = joinSecrets(
     agreed.secrets,
@@ -110,6 +111,8 @@ const ofServer: Narrowing<ServerConfig> = {
 const ofKey: Narrowing<KeyConfig> = {
   name: asWritten,
   sha256: asAgreed,
+  groups: asAgreed,
+  scopes: asAgreed,
   allow: narrowAllow,
   deny: narrowDeny,
   profiles: (next, agreed) => {
@@ -138,6 +141,8 @@ const ofGateway: Narrowing<GatewayConfig> = {
   separator: asAgreed,
   keys: narrowKeys,
   profiles: narrowProfiles,
+  issuers: narrowIssuers,
+  rules: narrowRules,
   allow: narrowAllow,
   deny: narrowDeny,
   middleware: asAgreed,
@@ -215,6 +220,13 @@ function narrowTools(next: ServerConfig["tools"], agreed: ServerConfig["tools"])
   for (const [name, { hide }] of Object.entries(next))
     if (hide === true) rules.set(name, { ...rules.get(name), hide });
   return Object.fromEntries(rules);
+}
+
+/** Where callers come with tokens only, the first key is a new way in. */
+function withoutNewWay(next: GatewayConfig, agreed: GatewayConfig, waiting: string[]): GatewayConfig {
+  if (agreed.keys.length > 0 || agreed.issuers.length === 0 || next.keys.length === 0) return next;
+  waiting.push("junctor.keys");
+  return { ...next, keys: [] };
 }
 
 /** Keys may go. A key that is new, and taking away all of them, would let callers in. */

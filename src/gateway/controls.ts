@@ -1,9 +1,9 @@
 import { andThen, type Awaitable } from "../async/awaitable.ts";
 import type { Clock } from "../async/clock.ts";
+import type { Authenticated } from "../auth/authenticate.ts";
 import { anyone, type Catalog } from "../tools/compose/catalog.ts";
 import { type Collision, describeCollision } from "../tools/compose/claims.ts";
 import { everything, type View } from "../tools/compose/view.ts";
-import type { Authenticated } from "../transports/http/server/handler.ts";
 import { type Access, toNaming } from "./access.ts";
 import type { ParkedFacts, Parking } from "./bridge/parking.ts";
 import type { GatewayConfig, ServerConfig } from "./config/config.ts";
@@ -129,6 +129,7 @@ export function withoutBarred(
 ): Awaitable<Authenticated> {
   return andThen(known, (sender) => {
     if (sender === undefined || typeof sender === "symbol") return sender;
+    if (typeof sender === "object" && "refused" in sender) return sender;
     return isRevoked(typeof sender === "string" ? sender : sender.name) ? undefined : sender;
   });
 }

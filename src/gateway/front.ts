@@ -1,5 +1,6 @@
 import type { Clock } from "../async/clock.ts";
 import { NotFoundError } from "../errors/not-found-error.ts";
+import type { Caller } from "../mcp/caller.ts";
 import type { Seal } from "../mcp/seal.ts";
 import type { Observer, Server } from "../mcp/server.ts";
 import type { Implementation } from "../mcp/types.ts";
@@ -11,7 +12,7 @@ import { createComposition } from "../tools/compose/composition.ts";
 import type { View } from "../tools/compose/view.ts";
 import { createGuarded, type Middleware } from "../tools/middleware.ts";
 import type { Hearer, Provider } from "../tools/provider.ts";
-import { toNaming } from "./access.ts";
+import { isOpen, toNaming } from "./access.ts";
 import { abandonedCall, notParked } from "./bridge/abandoned.ts";
 import { isParkedState } from "./bridge/parking.ts";
 import type { GatewayConfig } from "./config/config.ts";
@@ -90,21 +91,21 @@ export function createFront(parts: FrontParts, options: FrontOptions): Front {
     // Each key may see something else, so no list is for a cache that serves others.
     get cacheHints() {
       const { ttlMs, cacheScope } = composition.cacheHints ?? { ttlMs: 0, cacheScope: "private" };
-      return { ttlMs, cacheScope: parts.config().keys.length > 0 ? "private" : cacheScope };
+      return { ttlMs, cacheScope: isOpen(parts.config()) ? cacheScope : "private" };
     },
     listMeta: (items) => notes.get(items),
     extensionsFor: (caller) => offeredExtensions(fleet.servers, viewFor({ ...anyone, caller })),
   };
   const guarded = createGuarded(base, parts.chain().middlewares);
   const provider = wrap(guarded.provider);
-  const ofServers = (caller: string | undefined): string | undefined => {
-    const view = viewFor({ ...anyone, caller });
+  const ofServers = (caller: string | undefined, identity?: Caller): string | undefined => {
+    const view = viewFor({ ...anyone, caller, identity });
     const naming = toNaming(parts.config());
     const known = [...fleet.upstreams.values()].filter(({ config }) => isKnownIn(view, config, naming));
     return parts.chain().redactText(joinInstructions(known, parts.pins()));
   };
-  const instructions = (caller: string | undefined): string | undefined =>
-    options.instructions?.() ?? ofServers(caller);
+  const instructions = (caller: string | undefined, identity?: Caller): string | undefined =>
+    options.instructions?.() ?? ofServers(caller, identity);
   const server = createServer(
     provider,
     { ...parts.info, instructions },

@@ -1,4 +1,5 @@
 import { systemClock } from "../async/clock.ts";
+import { anybody, type Authenticate } from "../auth/authenticate.ts";
 import { createMemoryStore } from "../auth/out/credential.ts";
 import { ClosedError } from "../errors/closed-error.ts";
 import { ConfigError } from "../errors/config-error.ts";
@@ -11,9 +12,8 @@ import { createChangeSource } from "../tools/changes.ts";
 import { anyone, Catalog } from "../tools/compose/catalog.ts";
 import { type Collision, describeCollision } from "../tools/compose/claims.ts";
 import type { Provider } from "../tools/provider.ts";
-import { anybody, type Authenticate } from "../transports/http/server/handler.ts";
 import type { Mounts } from "../transports/http/server/mounts.ts";
-import { createAccess, createCallerKinds, toNaming } from "./access.ts";
+import { createAccess, createCallerKinds, isOpen, toNaming } from "./access.ts";
 import { Parking } from "./bridge/parking.ts";
 import { sourceOfFiles } from "./config/config-file.ts";
 import type { ConfigIssue, GatewayConfig } from "./config/config.ts";
@@ -29,6 +29,7 @@ import { silentLog } from "./log.ts";
 import { createMiddlewareChain } from "./middleware-chain.ts";
 import { GatewayMounts } from "./mounts.ts";
 import { RuleWatch } from "./rule-watch.ts";
+import { compileRules } from "./rules.ts";
 import { createHide, createSafeLog, isStrongSecret, joinSecrets } from "./safe-log.ts";
 import { logDisabled, type ServerStatus } from "./status.ts";
 import { findUnmatchedRules } from "./unmatched-rules.ts";
@@ -42,7 +43,7 @@ export interface Gateway extends AsyncDisposable {
   readonly server: Server;
   /** The same as a provider, to compose or to wrap. */
   readonly provider: Provider;
-  /** Tells callers by their keys, for `listenHttp`; undefined when the config has no keys. */
+  /** Tells callers by their keys and tokens, for `listenHttp`; undefined when the config has neither keys nor issuers. */
   readonly authenticate: Authenticate | undefined;
   /** The profiles of the config, for `listenHttp`. */
   readonly mounts: Mounts;
@@ -84,7 +85,7 @@ function parse(
 
 /** A gateway whose config was parsed before; it can be given such another. */
 export interface RunningGateway extends Gateway {
-  /** Like `authenticate`, but always there: it follows the config, and lets anybody in while that has no keys. */
+  /** Like `authenticate`, but always there: it follows the config, and lets anybody in while callers need no proof. */
   readonly admit: Authenticate;
   /** Takes another config. With `keepsModules`, which no person agreed to, modules and the lock stay as they are. */
   apply(config: GatewayConfig, keepsModules?: boolean): Promise<void>;
@@ -122,9 +123,18 @@ export async function startGateway(
       log.warn({ name, owner, others }, describeCollision(collision));
     },
   });
-  const access = createAccess(first, { catalog, unnamed, servers: () => fleet.servers });
-  const { ownerOf, isReadOnly } = access;
-  const parts = { file, clock, log, ownerOf, isReadOnly, hide };
+  const compiled = await compileRules(first, file);
+  const access = createAccess(first, {
+    catalog,
+    unnamed,
+    servers: () => fleet.servers,
+    clock,
+    log,
+    rules: compiled,
+    onRefused: (refused) => chain.recordRefusal(refused),
+  });
+  const { ownerOf, isReadOnly, describe } = access;
+  const parts = { file, clock, log, ownerOf, isReadOnly, describe, hide };
   let chain = await createMiddlewareChain(config, parts);
   logDisabled(log, first.disabled, []);
   const unmatched = (): readonly ConfigIssue[] => findUnmatchedRules(config, fleet.servers);
@@ -187,8 +197,11 @@ export async function startGateway(
   };
 
   let closing: Promise<void> | undefined;
-  const apply = async (next: GatewayConfig, keepsModules = false): Promise<void> => {
+  const apply = async (given: GatewayConfig, keepsModules = false): Promise<void> => {
+    // Read at the start only: an edit must not choose for whom tokens are, or whether certificates are asked for.
+    const next = { ...given, http: first.http };
     // Whatever can fail comes before anything is changed.
+    const nextRules = await compileRules(next, file);
     const nextPins = keepsModules ? pins : openPins(next.lock, { log, toJson, isExempt });
     const nextChain = await createMiddlewareChain(next, { ...parts, earlier: chain, keepsModules });
     if (closing !== undefined) {
@@ -202,7 +215,7 @@ export async function startGateway(
     config = { ...next, secrets: joinSecrets(next.secrets, config.secrets) };
     if (!keepsModules) agreedSecrets = joinSecrets(next.secrets, agreedSecrets);
     chain = nextChain;
-    for (const caller of access.apply(next)) {
+    for (const caller of access.apply(next, nextRules)) {
       revoke(caller);
       void parking.leaveCaller(caller);
     }
@@ -234,14 +247,15 @@ export async function startGateway(
     mounts,
     serverAt: (name) => mounts.serverAt(name),
     get authenticate() {
-      return access.authenticate === undefined
-        ? undefined
-        : (header: Parameters<Authenticate>[0]) => access.authenticate?.(header);
+      return access.authenticate;
     },
-    admit: (header) =>
-      access.authenticate === undefined
-        ? anybody
-        : withoutBarred(access.authenticate(header), controls.isRevoked),
+    admit: Object.assign(
+      (...request: Parameters<Authenticate>) =>
+        access.authenticate === undefined
+          ? anybody
+          : withoutBarred(access.authenticate(...request), controls.isRevoked),
+      { ...access.admit },
+    ),
     ready,
     status: controls.status,
     measure: async (name, timeoutMs) => fleet.upstreams.get(name)?.measure(timeoutMs),
@@ -250,7 +264,7 @@ export async function startGateway(
     collisions: () => catalog.snapshotFor(anyone).collisions,
     update: async (given) => {
       const next = parse(given, options);
-      if ((next.keys.length === 0) !== (config.keys.length === 0)) throw keysInOrOut(file);
+      if (isOpen(next) !== isOpen(config)) throw proofInOrOut(file);
       await apply(next);
       await fleet.untilRetired();
     },
@@ -263,8 +277,8 @@ export async function startGateway(
 /** Others have lists already, which must not wait long for a server that an edit of the config added. */
 const addedListMs = 2000;
 
-/** The listener was told once, at its start, whether callers have keys. */
-function keysInOrOut(file: string): ConfigError {
+/** The listener was told once, at its start, whether callers must prove who they are. */
+function proofInOrOut(file: string): ConfigError {
   const message = "cannot be brought in or taken away while the gateway runs: make another gateway";
-  return new ConfigError(file, [{ path: "junctor.keys", message }]);
+  return new ConfigError(file, [{ path: "junctor.keys, junctor.issuers", message }]);
 }

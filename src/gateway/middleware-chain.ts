@@ -1,6 +1,10 @@
-import type { Clock } from "../async/clock.ts";
+import { randomUUID } from "node:crypto";
+import { recover } from "../async/awaitable.ts";
+import { type Clock, dateOf } from "../async/clock.ts";
 import { openSharedAuditFile, type SharedAuditFile } from "../audit/audit-file.ts";
-import { auditLog, type AuditLogOptions, type OwnerOf } from "../middleware/audit-log.ts";
+import type { AuditRecord } from "../audit/audit.ts";
+import type { RefusedToken } from "../auth/in/tokens.ts";
+import { auditLog, type AuditLogOptions, type DescribeCall, type OwnerOf } from "../middleware/audit-log.ts";
 import { createRateLimit, type RateLimit } from "../middleware/rate-limit.ts";
 import { redact, type RedactOptions } from "../middleware/redact.ts";
 import { createScrubber } from "../middleware/scrub.ts";
@@ -22,6 +26,8 @@ export interface MiddlewareChain extends AsyncDisposable {
   /** The user's middlewares by the paths of their modules. */
   readonly own: ReadonlyMap<string, Middleware>;
   readonly auditFile: SharedAuditFile | undefined;
+  /** Records a token that was refused, where there is an audit. */
+  recordRefusal(refused: RefusedToken): void;
   /** What servers say outside of calls and lists, redacted; undefined if it cannot be searched in time. */
   readonly redactText: (text: string | undefined) => string | undefined;
 }
@@ -33,6 +39,7 @@ interface MiddlewareChainOptions {
   readonly log: GatewayLog;
   readonly ownerOf: OwnerOf;
   readonly isReadOnly: NonNullable<AuditLogOptions["isReadOnly"]>;
+  readonly describe?: DescribeCall;
   /** Takes the secrets of the config out of JSON text. */
   readonly hide: (json: string) => string;
   /** The chain of the config before an edit. */
@@ -74,6 +81,11 @@ export async function createMiddlewareChain(
     rateLimit: rate,
     own: new Map(own),
     auditFile,
+    recordRefusal: (refused) => {
+      const failed = (error: unknown): void =>
+        log.error({ error: String(error) }, "a refused token could not be recorded");
+      void recover<void>(() => auditFile?.sink(toRefusalRecord(refused, clock)), failed);
+    },
     redactText: createRedactText(patterns),
     [Symbol.asyncDispose]: async () => auditFile?.[Symbol.asyncDispose](),
   };
@@ -94,14 +106,39 @@ function createRedactText(patterns: RedactOptions["patterns"]): MiddlewareChain[
 
 type Limits = GatewayConfig["limits"];
 
+/** The record of a token that was refused. It has no caller: nothing that the token says is true. */
+function toRefusalRecord({ reason, token }: RefusedToken, clock: Clock): AuditRecord {
+  return {
+    time: dateOf(clock.now(), clock),
+    call: randomUUID(),
+    trace: undefined,
+    caller: undefined,
+    decision: "deny",
+    server: "gateway",
+    kind: "event",
+    tool: "token.refused",
+    era: undefined,
+    revision: undefined,
+    argumentsDigest: "",
+    outcome: "refused",
+    reason,
+    token,
+    code: "token.refused",
+    delivery: "not_sent",
+    bytesSent: 0,
+    bytesReceived: 0,
+    durationMs: 0,
+  };
+}
+
 /** Opens the audit file, or goes on with that of the config before: its chain of records must not have two ends. */
 async function openAudit(
   { file, maxBytes, keep, keepDays }: NonNullable<GatewayConfig["audit"]>,
-  { keys }: GatewayConfig,
+  { keys, issuers }: GatewayConfig,
   earlier: SharedAuditFile | undefined,
 ): Promise<SharedAuditFile> {
-  // Without keys there is one caller, who may have the whole space.
-  const days = keepDays ?? (keys.length === 0 ? 0 : undefined);
+  // Where callers have no names there is one caller, who may have the whole space.
+  const days = keepDays ?? (keys.length === 0 && issuers.length === 0 ? 0 : undefined);
   const options = { path: file, ...defined({ maxBytes, keep, keepDays: days }) };
   return earlier?.path === file ? earlier.retain(options) : openSharedAuditFile(options);
 }
@@ -111,7 +148,7 @@ function createAudited(
   { sink, ready }: SharedAuditFile,
   { audit, servers, disabled }: GatewayConfig,
   patterns: RedactOptions["patterns"],
-  { clock, log, ownerOf, isReadOnly, hide }: MiddlewareChainOptions,
+  { clock, log, ownerOf, isReadOnly, describe, hide }: MiddlewareChainOptions,
 ): Middleware {
   const scrub = createScrubber({ patterns });
   const onFailure = audit?.onFailure ?? "closed";
@@ -123,6 +160,7 @@ function createAudited(
     ready,
     onFailure,
     isReadOnly,
+    ...(describe === undefined ? {} : { describe }),
     server: "gateway",
     clock,
     ownerOf,

@@ -21,8 +21,17 @@ export interface AuditLogOptions extends Omit<AuditOptions, "sink"> {
   readonly isReadOnly?: (call: ToolCall, context: CallContext) => boolean;
   /** Of which servers the arguments are recorded, with `redact`; of all when left out. */
   readonly recordsArguments?: (server: string) => boolean;
+  /** More about the caller of a call and the decision about it. */
+  readonly describe?: DescribeCall;
   readonly clock?: Clock;
 }
+
+/** Says more about the caller of a call and the decision about it, for its record. */
+export type DescribeCall = (
+  call: ToolCall,
+  context: CallContext,
+  ownName: string | undefined,
+) => Pick<AuditRecord, "issuer" | "clientId" | "decision" | "rule" | "credential">;
 
 /** The owner of a thing, and what it calls the thing as far as that is known; undefined where the owner is not known. */
 export type OwnerOf = (
@@ -53,7 +62,7 @@ interface Begun {
  */
 export function auditLog(options: AuditLogOptions): Middleware {
   const { record, server = "local", ownerOf, recordsArguments, clock = systemClock, ...rest } = options;
-  const { isReadOnly, ...settings } = rest;
+  const { isReadOnly, describe, ...settings } = rest;
   const audit = createAudit({ ...settings, sink: record }, clock);
   const isClosed = options.onFailure === "closed";
   const started = new WeakMap<ToolCall, Begun>();
@@ -68,6 +77,7 @@ export function auditLog(options: AuditLogOptions): Middleware {
       call: begun.id,
       trace: toTrace(context.meta?.at("traceparent")?.value),
       caller: context.caller === undefined ? undefined : bounded(context.caller),
+      ...describe?.(call, context, begun.owner?.ownName),
       server: bounded(owner),
       ...(kind === "tool" ? {} : { kind }),
       tool: bounded(name),

@@ -4,6 +4,7 @@ import type { CallerLimits } from "../async/shares.ts";
 import { RpcError, rpcCodes } from "../errors/rpc-error.ts";
 import { RawJson } from "../json/raw.ts";
 import type { Request } from "../jsonrpc/message.ts";
+import type { Caller } from "../mcp/caller.ts";
 import { extensionIds, type Extensions } from "../mcp/extension.ts";
 import { modernRevisions } from "../mcp/revision.ts";
 import { createSeal, type Seal } from "../mcp/seal.ts";
@@ -21,7 +22,7 @@ import { toRpcError, type UnknownTool } from "./to-rpc-error.ts";
 /** Who the server says it is. */
 export interface ServerInfo extends Implementation {
   /** How to use this server, for the model. */
-  readonly instructions?: string | ((caller: string | undefined) => string | undefined);
+  readonly instructions?: string | ((caller: string | undefined, identity?: Caller) => string | undefined);
 }
 
 export interface ServerOptions {
@@ -98,11 +99,12 @@ export function createServer(provider: Provider, info: ServerInfo, options: Serv
     const handshake = parseInitialize(params);
     wire.beginSession?.(handshake);
     const offered = withOffered(capabilities, provider, wire);
-    return toInitializeResult(handshake.revision, offered, serverInfo, instructions(wire.caller));
+    const text = instructions(wire.caller, wire.identity);
+    return toInitializeResult(handshake.revision, offered, serverInfo, text);
   };
 
   const discover: Method = ({ wire }) => {
-    const text = instructions(wire.caller);
+    const text = instructions(wire.caller, wire.identity);
     const result = {
       supportedVersions: modernRevisions,
       capabilities: withOffered(capabilities, provider, wire),

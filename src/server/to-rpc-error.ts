@@ -1,5 +1,6 @@
 import { NotFoundError } from "../errors/not-found-error.ts";
 import { RpcError } from "../errors/rpc-error.ts";
+import { ScopeError } from "../errors/scope-error.ts";
 import { ToolError } from "../errors/tool-error.ts";
 import { UpstreamError } from "../errors/upstream-error.ts";
 import type { Era } from "../mcp/era.ts";
@@ -32,6 +33,11 @@ function toKnown(
 ): RpcError {
   if (thrown instanceof RpcError) return thrown;
   if (thrown instanceof NotFoundError) return toNotFound(thrown, era, unknownTool);
+  if (thrown instanceof ScopeError) {
+    const { code, delivery, scopes } = thrown;
+    const data = { code, delivery, scopes };
+    return new RpcError("rpc.insufficient_scope", thrown.message, { cause: thrown, data });
+  }
   if (thrown instanceof ToolError) return new RpcError("rpc.internal", thrown.message, { cause: thrown });
   if (thrown instanceof UpstreamError) {
     const { code, server, delivery } = thrown;

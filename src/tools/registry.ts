@@ -1,6 +1,7 @@
 import { andThen, type Awaitable, recover, settled } from "../async/awaitable.ts";
 import { NotFoundError } from "../errors/not-found-error.ts";
 import { RpcError } from "../errors/rpc-error.ts";
+import { ScopeError } from "../errors/scope-error.ts";
 import { ToolError } from "../errors/tool-error.ts";
 import { RawJson } from "../json/raw.ts";
 import { parseText } from "../json/value.ts";
@@ -173,7 +174,7 @@ export function createRegistry(options: RegistryOptions = {}): Registry {
     work: () => Awaitable<ToolOutcome>,
   ): Awaitable<ToolOutcome> =>
     recover(work, (error: unknown): ToolOutcome => {
-      if (error instanceof RpcError || context.signal.aborted) throw error;
+      if (error instanceof RpcError || error instanceof ScopeError || context.signal.aborted) throw error;
       if (!(error instanceof ToolError)) onError(error, name);
       return complete(failure(toFailureText(error, name)));
     });

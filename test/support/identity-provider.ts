@@ -47,6 +47,10 @@ export interface IdentityProviderOptions {
   readonly registers?: boolean;
   /** The scopes of every server. */
   readonly scopes?: string;
+  /** The form of access tokens; `opaque`. */
+  readonly tokens?: "opaque" | "jwt";
+  /** The claim `groups` of every token. */
+  readonly groups?: readonly string[];
   readonly port?: number;
   /** Called before an answer of the token endpoint leaves. */
   readonly beforeTokenAnswer?: (grant: string) => Promise<void>;
@@ -94,7 +98,8 @@ export async function startIdentityProvider(
         getResourceServerInfo: (_: unknown, resource: string) => ({
           scope: scopes,
           audience: resource,
-          accessTokenFormat: "opaque",
+          accessTokenFormat: options.tokens ?? "opaque",
+          ...(options.tokens === "jwt" ? { jwt: { sign: { alg: "RS256" } } } : {}),
           accessTokenTTL: accessSeconds,
         }),
         useGrantedResource: () => true,
@@ -107,6 +112,7 @@ export async function startIdentityProvider(
     issueRefreshToken: () => true,
     interactions: { url: (_: unknown, { uid }: { uid: string }) => `/interaction/${uid}` },
     findAccount: (_: unknown, id: string) => ({ accountId: id, claims: () => ({ sub: id }) }),
+    extraTokenClaims: () => (options.groups === undefined ? undefined : { groups: options.groups }),
     cookies: { keys: ["a key for tests"] },
   });
   console.warn = warn;

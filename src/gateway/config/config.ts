@@ -1,6 +1,8 @@
 import type { CallerLimits } from "../../async/shares.ts";
+import type { IssuerOptions } from "../../auth/in/issuer.ts";
 import type { ConfigIssue } from "../../errors/config-error.ts";
 import type { Separator } from "../../tools/compose/namespace.ts";
+import type { TlsOptions } from "../../transports/http/server/tls.ts";
 
 export type { ConfigIssue } from "../../errors/config-error.ts";
 
@@ -131,6 +133,9 @@ export interface KeyConfig {
   readonly name: string;
   /** Of the key, in lower-case hex. */
   readonly sha256: string;
+  /** What rules know of its caller. */
+  readonly groups?: readonly string[];
+  readonly scopes?: readonly string[];
   /** Globs on public tool names; none means all. */
   readonly allow: readonly string[];
   readonly deny: readonly string[];
@@ -170,6 +175,24 @@ export interface AdminConfig {
   readonly sha256?: string;
 }
 
+/** A rule about who may use what. */
+export interface AccessRule {
+  readonly kind: "allow" | "deny" | "scope";
+  /** Globs on public names. */
+  readonly names: readonly string[];
+  /** Of a `scope` rule: the scopes that a token needs. */
+  readonly scopes: readonly string[];
+  /** A condition (CEL) over the caller: the rule applies only when it holds. */
+  readonly when?: string;
+  /** The opposite. */
+  readonly unless?: string;
+}
+
+/** An issuer of access tokens that callers may present. */
+export interface IssuerConfig extends IssuerOptions {
+  readonly name: string;
+}
+
 /** How often, and for how long, tools may be called. */
 export interface CallLimits {
   readonly callsPerMinute?: number;
@@ -195,6 +218,10 @@ export interface GatewayConfig {
   readonly separator: Separator;
   readonly keys: readonly KeyConfig[];
   readonly profiles: readonly ProfileConfig[];
+  /** Rules about who may use what; of several that fit, a `deny` wins. */
+  readonly rules: readonly AccessRule[];
+  /** Issuers whose access tokens callers may present beside keys. */
+  readonly issuers: readonly IssuerConfig[];
   /** Globs on public tool names, for all callers; none means all. */
   readonly allow: readonly string[];
   readonly deny: readonly string[];
@@ -224,6 +251,8 @@ export interface GatewayConfig {
     readonly corsOrigins: readonly string[];
     /** The URL that clients know the endpoint by; its host and its origin are served. */
     readonly publicUrl?: string;
+    /** Files for TLS, by their paths. With `clientCa`, callers may prove who they are by a certificate. */
+    readonly tls?: TlsOptions;
   };
   /** The admin API. `false` switches it off; undefined when the config does not say. Read at the start only. */
   readonly admin: AdminConfig | false | undefined;

@@ -6,7 +6,9 @@ import {
   readFitting,
   readList,
   readNumber,
+  readObject,
   readObjectOrEmpty,
+  readPath,
   readText,
   refuseUnknownKeys,
 } from "./value-readers.ts";
@@ -19,7 +21,15 @@ const originExample = '"https://app.example.com"';
 /** Where the gateway listens, and for whom. */
 export function readHttpSettings(given: ConfigValue): GatewayConfig["http"] {
   const object = readObjectOrEmpty(given, '"http": { "port": 7780 }');
-  refuseUnknownKeys(object, ["host", "port", "allowedHosts", "allowedOrigins", "corsOrigins", "publicUrl"]);
+  refuseUnknownKeys(object, [
+    "host",
+    "port",
+    "allowedHosts",
+    "allowedOrigins",
+    "corsOrigins",
+    "publicUrl",
+    "tls",
+  ]);
   return defined({
     host: readHost(object.get("host")),
     port: readNumber(object.get("port"), { min: 0, max: 65_535, example: 7780 }),
@@ -31,7 +41,20 @@ export function readHttpSettings(given: ConfigValue): GatewayConfig["http"] {
     ),
     corsOrigins: readList(object.get("corsOrigins"), `"corsOrigins": [${originExample}]`, readOrigin),
     publicUrl: readPublicUrl(object.get("publicUrl")),
+    tls: readTls(object.get("tls")),
   });
+}
+
+function readTls(given: ConfigValue): GatewayConfig["http"]["tls"] {
+  const example = '{ "cert": "server.pem", "key": "server.key" }';
+  const object = readObject(given, `"tls": ${example}`);
+  if (object === undefined) return undefined;
+  const isAllKnown = refuseUnknownKeys(object, ["cert", "key", "clientCa"]);
+  const [cert, key] = [readPath(object.get("cert")), readPath(object.get("key"))];
+  const clientCa = readPath(object.get("clientCa"));
+  if (isAllKnown && (!object.has("cert") || !object.has("key")))
+    return refuse(given, `needs a certificate and its key: write ${example}`);
+  return cert === undefined || key === undefined ? undefined : { cert, key, ...defined({ clientCa }) };
 }
 
 /** An address to bind: a name, or one of IPv4 or IPv6. */

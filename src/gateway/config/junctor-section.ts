@@ -4,9 +4,11 @@ import { defined } from "../../options/defined.ts";
 import { type ConfigObject, type ConfigValue, refuse, toObject } from "./config-value.ts";
 import type { CallLimits, GatewayConfig } from "./config.ts";
 import { readHttpSettings } from "./http-settings.ts";
+import { readIssuers } from "./issuer-settings.ts";
 import { readKeys } from "./key-settings.ts";
 import { readProfiles } from "./profile-settings.ts";
 import { readRedaction } from "./redaction.ts";
+import { readRules } from "./rule-settings.ts";
 import { defaultKeys, settingKeys } from "./server-settings.ts";
 import { readAccessLog, readAdmin } from "./telemetry-settings.ts";
 import {
@@ -18,7 +20,7 @@ import {
   readObjectOrEmpty,
   readList,
   readNumber,
-  readText,
+  readPath,
   readTexts,
   refuseUnknownKeys,
   timeRange,
@@ -28,7 +30,7 @@ import {
 type GatewaySettings = Omit<GatewayConfig, "servers" | "disabled" | "secrets" | "warnings">;
 
 const keys: readonly string[] =
-  "servers defaults separator keys profiles allow deny middleware audit limits perCaller redact http admin accessLog log daemon firstListMs maxStarts remember lock".split(
+  "servers defaults separator keys issuers rules profiles allow deny middleware audit limits perCaller redact http admin accessLog log daemon firstListMs maxStarts remember lock".split(
     " ",
   );
 const levels = ["trace", "debug", "info", "warn", "error", "silent"] as const;
@@ -52,9 +54,17 @@ function adviseOn(key: string): string {
 /** Reads the section, but for its `servers` and their `defaults`. */
 export function readGatewaySettings(section: ConfigObject): GatewaySettings {
   refuseUnknownKeys(section, keys, ofServers);
+  const http = readHttpSettings(section.get("http"));
+  const issuers = readIssuers(section.get("issuers"), http.publicUrl);
   return {
     separator: readChoice(section.get("separator"), ["__", "_", "-", ".", "/"]) ?? "__",
-    keys: readKeys(section.get("keys")),
+    keys: readKeys(
+      section.get("keys"),
+      // What the names of callers with a token or a certificate begin with.
+      [...issuers.map(({ name }) => name), "cert"],
+    ),
+    issuers,
+    rules: readRules(section.get("rules")),
     profiles: readProfiles(section.get("profiles")),
     allow: readAllowed(section.get("allow"), '"allow": ["github__*"]'),
     deny: readTexts(section.get("deny"), '"deny": ["github__delete_*"]'),
@@ -63,7 +73,7 @@ export function readGatewaySettings(section: ConfigObject): GatewaySettings {
     limits: readLimits(section.get("limits")),
     perCaller: readCallerLimits(section.get("perCaller")),
     redact: readList(section.get("redact"), '"redact": ["/sk-[a-z0-9]+/i"]', readRedaction),
-    http: readHttpSettings(section.get("http")),
+    http,
     admin: readAdmin(section.get("admin")),
     accessLog: readAccessLog(section.get("accessLog")),
     log: { level: readLevel(section.get("log")) ?? "info" },
@@ -75,13 +85,6 @@ export function readGatewaySettings(section: ConfigObject): GatewaySettings {
     lock: readLockSettings(section.get("lock")),
     remembersLists: readFlag(section.get("remember")) ?? true,
   };
-}
-
-/** A path, resolved against the folder of the config. */
-function readPath(given: ConfigValue): string | undefined {
-  const file = readText(given, '"./file"');
-  const { folder } = given.findings.source;
-  return file === undefined || folder === undefined ? file : resolve(folder, file);
 }
 
 function readAudit(given: ConfigValue): GatewayConfig["audit"] {

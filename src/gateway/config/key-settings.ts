@@ -2,6 +2,7 @@ import { createHash } from "node:crypto";
 import { defined } from "../../options/defined.ts";
 import { type ConfigObject, type ConfigValue, refuse } from "./config-value.ts";
 import type { KeyConfig } from "./config.ts";
+import { readScopes } from "./issuer-settings.ts";
 import {
   type KeyHints,
   readAllowed,
@@ -19,13 +20,16 @@ const advice = `a key has at least ${minLength} characters, such as "openssl ran
 const inFile = `a key is not written into a file: write ${keyExample}, or its "sha256"`;
 const hints: KeyHints = { key: inFile, value: inFile, token: inFile, secret: inFile, apiKey: inFile };
 
-/** The keys that clients may present, from `junctor.keys`. Keys themselves are not kept. */
-export function readKeys(given: ConfigValue): readonly KeyConfig[] {
+/** The keys that clients may present, from `junctor.keys`. Keys themselves are not kept. `issuers` are what names of other callers begin with. */
+export function readKeys(given: ConfigValue, issuers: readonly string[]): readonly KeyConfig[] {
   const object = readObject(given, `"keys": { "alice": ${keyExample} }`);
   const owners = new Map<string, string>();
   return (object?.entries() ?? []).flatMap(([name, at]) => {
     const key = readKey(name, at);
     if (key === undefined) return [];
+    const issuer = issuers.find((each) => name.startsWith(`${each}:`));
+    if (issuer !== undefined)
+      refuse(at, `could be the name of a caller with a token or a certificate (${issuer}:): choose another`);
     const owner = owners.get(key.sha256);
     if (owner !== undefined) refuse(at, `is the same key as ${owner}: give each its own`);
     owners.set(key.sha256, name);
@@ -36,14 +40,22 @@ export function readKeys(given: ConfigValue): readonly KeyConfig[] {
 function readKey(name: string, given: ConfigValue): KeyConfig | undefined {
   const object = readObject(given, keyExample);
   if (object === undefined) return undefined;
-  const isAllKnown = refuseUnknownKeys(object, ["env", "sha256", "allow", "deny", "profiles"], hints);
+  const isAllKnown = refuseUnknownKeys(
+    object,
+    ["env", "sha256", "allow", "deny", "groups", "scopes", "profiles"],
+    hints,
+  );
   // A key that is missing because it is misspelt has been reported.
   if (!isAllKnown && !object.has("env") && !object.has("sha256")) return undefined;
   const sha256 = readHash(object);
   const allow = readAllowed(object.get("allow"), '"allow": ["github__*"]');
   const deny = readTexts(object.get("deny"), '"deny": ["github__delete_*"]');
-  const profiles = readBound(object.get("profiles"));
-  return sha256 === undefined ? undefined : { name, sha256, allow, deny, ...defined({ profiles }) };
+  const more = defined({
+    profiles: readBound(object.get("profiles")),
+    groups: object.has("groups") ? readTexts(object.get("groups"), '"groups": ["eng"]') : undefined,
+    scopes: object.has("scopes") ? readScopes(object.get("scopes"), '"scopes": ["mcp:write"]') : undefined,
+  });
+  return sha256 === undefined ? undefined : { name, sha256, allow, deny, ...more };
 }
 
 /** The profiles a key is bound to. Written empty, it is read by some as none and by others as all. */

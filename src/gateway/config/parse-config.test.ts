@@ -192,6 +192,8 @@ test("what is left out is filled in", () => {
     separator: "__",
     keys: [],
     profiles: [],
+    issuers: [],
+    rules: [],
     allow: [],
     deny: [],
     middleware: [],
@@ -288,7 +290,13 @@ test("everything that may be said is taken", () => {
   const sha256 = createHash("sha256").update(key).digest("hex");
   const config = fromValue({
     mcpServers: { a },
-    junctor: { ...junctor, keys, profiles, remember: false, servers: { a: server } },
+    junctor: {
+      ...junctor,
+      keys,
+      profiles,
+      remember: false,
+      servers: { a: server },
+    },
   });
   expect(config).toEqual({
     ...junctor,
@@ -300,6 +308,8 @@ test("everything that may be said is taken", () => {
       { name: "al", sha256, allow: ["a.*"], deny: [], profiles: ["review"] },
       { name: "bo", sha256: "ab".repeat(32), allow: [], deny: ["*"] },
     ],
+    issuers: [],
+    rules: [],
     secrets: [key, "shown to one"],
     warnings: [],
   });

@@ -1,3 +1,4 @@
+import { resolve } from "node:path";
 import { nearest } from "../../options/nearest.ts";
 import { type ConfigObject, type ConfigValue, joinPath, refuse, toObject } from "./config-value.ts";
 
@@ -46,6 +47,13 @@ export function readAnyText(given: ConfigValue, example: string): string | undef
 export function readText(given: ConfigValue, example: string): string | undefined {
   const text = readAnyText(given, example);
   return text?.trim() === "" ? refuse(given, `is empty: write ${example}`) : text;
+}
+
+/** A path, resolved against the folder of the config. */
+export function readPath(given: ConfigValue): string | undefined {
+  const file = readText(given, '"./file"');
+  const { folder } = given.findings.source;
+  return file === undefined || folder === undefined ? file : resolve(folder, file);
 }
 
 /** A text that fits a pattern; `problem` says what is wrong with another. */

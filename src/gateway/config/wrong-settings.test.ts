@@ -28,11 +28,11 @@ describe("the junctor section", () => {
   test.each([
     [
       section('{ "seperator": "_" }'),
-      "junctor.seperator: is not known here: did you mean separator? (There may be servers, defaults, separator, keys, profiles, allow, deny, middleware, audit, limits, perCaller, redact, http, admin, accessLog, log, daemon, firstListMs, maxStarts, remember, lock.)",
+      "junctor.seperator: is not known here: did you mean separator? (There may be servers, defaults, separator, keys, issuers, rules, profiles, allow, deny, middleware, audit, limits, perCaller, redact, http, admin, accessLog, log, daemon, firstListMs, maxStarts, remember, lock.)",
     ],
     [
       section('{ "colour": 1 }'),
-      "junctor.colour: is not known here: write one of servers, defaults, separator, keys, profiles, allow, deny, middleware, audit, limits, perCaller, redact, http, admin, accessLog, log, daemon, firstListMs, maxStarts, remember, lock",
+      "junctor.colour: is not known here: write one of servers, defaults, separator, keys, issuers, rules, profiles, allow, deny, middleware, audit, limits, perCaller, redact, http, admin, accessLog, log, daemon, firstListMs, maxStarts, remember, lock",
     ],
     [
       section('{ "admin": true }'),
@@ -241,7 +241,11 @@ describe("the junctor section", () => {
     ],
     [
       section('{ "http": { "prot": 1 } }'),
-      "junctor.http.prot: is not known here: did you mean port? (There may be host, port, allowedHosts, allowedOrigins, corsOrigins, publicUrl.)",
+      "junctor.http.prot: is not known here: did you mean port? (There may be host, port, allowedHosts, allowedOrigins, corsOrigins, publicUrl, tls.)",
+    ],
+    [
+      section('{ "http": { "tls": { "cert": "a.pem" } } }'),
+      'junctor.http.tls: needs a certificate and its key: write { "cert": "server.pem", "key": "server.key" }',
     ],
     [
       section('{ "http": { "publicUrl": "mcp.example.com" } }'),
@@ -426,7 +430,7 @@ describe("a key", () => {
     ],
     [
       section('{ "keys": { "al": { "evn": "KEY" } } }'),
-      "junctor.keys.al.evn: is not known here: did you mean env? (There may be env, sha256, allow, deny, profiles.)",
+      "junctor.keys.al.evn: is not known here: did you mean env? (There may be env, sha256, allow, deny, groups, scopes, profiles.)",
     ],
     [
       section('{ "keys": { "al": { "env": "KEY", "sha256": "00" } } }'),

@@ -34,6 +34,9 @@ interface Current {
   readonly viewsOfHosts: Map<Policy, View>;
 }
 
+/** Most views of one edition that are kept. */
+const maxViews = 1024;
+
 /** Kinds of callers that are kept; beyond that the oldest edition is made anew when it is needed. */
 const maxEditions = 1024;
 
@@ -181,6 +184,11 @@ export class Catalog {
     this.outdated();
   }
 
+  /** Between a member's name and a URI, where a policy judges a resource. */
+  get separator(): string {
+    return this.#options.separator();
+  }
+
   memberNamed(name: string): Member | undefined {
     return this.#byName.get(name);
   }
@@ -205,6 +213,7 @@ export class Catalog {
     const known = showsViews ? viewsOfHosts : views;
     let view = known.get(policy);
     if (view === undefined) {
+      if (known.size >= maxViews) known.clear();
       const separator = this.#options.separator();
       known.set(policy, (view = createView(snapshot, policy, { separator, showsViews })));
     }

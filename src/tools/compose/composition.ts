@@ -11,7 +11,7 @@ import { composeSkills } from "./composed-skills.ts";
 import { composeTasks, toComposed } from "./composed-tasks.ts";
 import type { Member } from "./member.ts";
 import { renamed } from "./renamed-results.ts";
-import type { ResourceOwner, View } from "./view.ts";
+import { assertScopes, assertUriScopes, type ResourceOwner, type View } from "./view.ts";
 
 interface CompositionOptions {
   readonly catalog: Catalog;
@@ -44,7 +44,7 @@ export function createComposition(options: CompositionOptions): Provider {
     triesAll,
     onWaiting = () => {},
     onList = () => {},
-    toMissing = missing,
+    toMissing = (what, id) => new NotFoundError(what, id),
   } = options;
 
   const memberOf = (owner: Owner | undefined): Member | undefined =>
@@ -112,6 +112,8 @@ export function createComposition(options: CompositionOptions): Provider {
     const go = (owner: Owner | undefined): Awaitable<T> | undefined => {
       const member = memberOf(owner);
       if (owner === undefined || member === undefined) return undefined;
+      const { allows } = viewFor(context);
+      if (allows.lackingFor !== undefined) assertScopes(allows, name, owner.ownName);
       context.observation?.found(owner.server, owner.ownName);
       const made = work(member.provider, owner.ownName, owner);
       const done = owner.uris === undefined || made === undefined ? made : renamed(made, owner.uris);
@@ -150,9 +152,10 @@ export function createComposition(options: CompositionOptions): Provider {
     const view = await viewThatKnows(uri, context);
     const found: ResourceOwner | undefined = view.templateOwner(uri) ?? view.resourceOwner(uri);
     const owner = memberOf(found);
-    const ownUri = found?.ownUri ?? uri;
-    const uris = found?.uris;
+    const { ownUri = uri, uris } = found ?? {};
     const likely = new Set(view.likelyOwners(uri));
+    const asked = owner === undefined ? likely : [owner.name];
+    assertUriScopes(view.allows, asked, [uri, ownUri], catalog.separator);
     const others = catalog.members.filter(({ name }) => triesAll || likely.has(name));
     let failure: Error | undefined;
     let notFound: Error | undefined;
@@ -274,10 +277,6 @@ function toPublicChange(change: Change, catalog: Catalog): Change {
 }
 
 const things = { tools: "tool", prompts: "prompt" } as const;
-
-function missing(what: Missing, id: string): Error {
-  return new NotFoundError(what, id);
-}
 
 /** An owner's answer. Where it no longer has the thing, the error names it as the caller did. */
 function underPublicName<T>(

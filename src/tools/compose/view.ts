@@ -1,3 +1,4 @@
+import { ScopeError } from "../../errors/scope-error.ts";
 import { UriTemplateError } from "../../errors/uri-template-error.ts";
 import { isAppOnly, isVisibleTo, viewUriOf, withViewUri } from "../../mcp/app.ts";
 import type { Prompt, Resource, ResourceTemplate, Tool } from "../../mcp/types.ts";
@@ -66,7 +67,30 @@ interface ViewOptions {
  * Whether a caller may use something: a tool or prompt by its name, a resource by `server__uri`; `ownName` is what its server
  * calls it, as far as that is known.
  */
-export type Policy = (name: string, ownName?: string) => boolean;
+export interface Policy {
+  (name: string, ownName?: string): boolean;
+  /** All scopes that a caller needs for something that it may use, if its token lacks one of them. */
+  readonly lackingFor?: (name: string, ownName?: string) => readonly string[] | undefined;
+}
+
+/** Throws a `ScopeError` when the token of a caller lacks a scope for something that the caller may use. */
+export function assertScopes({ lackingFor }: Policy, name: string, ownName: string): void {
+  const scopes = lackingFor?.(name, ownName);
+  if (scopes !== undefined) throw new ScopeError(scopes);
+}
+
+/** The same for resources, in every spelling that a server could read their URIs in. */
+export function assertUriScopes(
+  policy: Policy,
+  servers: Iterable<string>,
+  uris: readonly string[],
+  separator: string,
+): void {
+  if (policy.lackingFor === undefined) return;
+  for (const server of servers)
+    for (const spelling of uris.flatMap((uri) => spellingsOf(uri)))
+      assertScopes(policy, `${server}${separator}${spelling}`, spelling);
+}
 
 /** Leaves everything. */
 export const everything: Policy = () => true;

@@ -9,7 +9,7 @@ import { parseMessage } from "../../../jsonrpc/parse.ts";
 import type { Server } from "../../../mcp/server.ts";
 import { messageShape } from "../../../mcp/shape.ts";
 import { serveChannel } from "../../serve-channel.ts";
-import { type Endpoint, refuseGreedy, refuseNew } from "../server/endpoint.ts";
+import { atExpiry, type Endpoint, refuseGreedy, refuseNew } from "../server/endpoint.ts";
 import { type Admission, type Admitted, ownerOf } from "../server/guard.ts";
 import { type FrameSink, refuse, sendError, sseHeaders, toData, toFrame } from "../server/reply.ts";
 
@@ -73,6 +73,7 @@ export function createHttpSse(endpoint: Endpoint, messagesPath: string, maxConve
         },
       };
       const number = endpoint.admissions.add(admitted);
+      const stop = atExpiry(identity, endpoint.clock, () => admitted.revoke?.());
       try {
         await sink.write(`event: endpoint\ndata: ${messagesPath}?sessionId=${id}\n\n`);
         await serveChannel(server, toChannel(inbox, sink, draining), {
@@ -83,6 +84,7 @@ export function createHttpSse(endpoint: Endpoint, messagesPath: string, maxConve
           ...(caller === undefined ? {} : { caller }),
         });
       } finally {
+        stop();
         endpoint.admissions.delete(number);
         shares.give(owner);
         conversations.delete(id);

@@ -11,9 +11,17 @@ import type { LegacyEra } from "../../../mcp/era.ts";
 import { isAtLeast } from "../../../mcp/revision.ts";
 import type { WireContext } from "../../../mcp/server.ts";
 import { sessionHeader } from "../../../mcp/session.ts";
+import { scopeHeaders } from "../server/admit.ts";
 import type { Endpoint } from "../server/endpoint.ts";
-import type { Admitted } from "../server/guard.ts";
-import { type Accepted, type Reply, sendJson, sseHeaders, toData, toErrorResponse } from "../server/reply.ts";
+import type { Admission, Admitted } from "../server/guard.ts";
+import {
+  type Accepted,
+  type HttpHeaders,
+  sendJson,
+  sseHeaders,
+  toData,
+  toErrorResponse,
+} from "../server/reply.ts";
 import { ResumableStream } from "./resumable-stream.ts";
 import type { LiveSession } from "./session-table.ts";
 
@@ -37,7 +45,7 @@ export function runLegacyCall(request: Request, out: CallStream): Awaitable<Resp
     return { kind: "result", id, result };
   } catch (error) {
     call.end();
-    return toFailure(error, request, out.endpoint);
+    return toFailure(error, request, out);
   }
 }
 
@@ -46,8 +54,9 @@ function underway(
   request: Request,
   call: LegacyCall,
   result: Promise<RawJson>,
-  { live, endpoint }: CallStream,
+  out: CallStream,
 ): Promise<Response | undefined> {
+  const { live, endpoint } = out;
   const { id } = request;
   live.running.set(id, call.cancellation);
   const number = endpoint.admissions.add(call);
@@ -62,7 +71,7 @@ function underway(
     };
     result.then(
       (value) => end({ kind: "result", id, result: value }),
-      (error: unknown) => end(toFailure(error, request, endpoint)),
+      (error: unknown) => end(toFailure(error, request, out)),
     );
     // The client that gives a call up does not wait for a handler that ignores its signal.
     call.onAborted((reason) => {
@@ -77,8 +86,12 @@ function toLost({ message, code, delivery }: ClosedError): RpcError {
   return new RpcError("rpc.internal", message, { data: { code, delivery } });
 }
 
-function toFailure(error: unknown, { id, method }: Request, endpoint: Endpoint): Response {
-  if (error instanceof RpcError) return toErrorResponse(error, id);
+function toFailure(error: unknown, { id, method }: Request, out: CallStream): Response {
+  const { endpoint } = out;
+  if (error instanceof RpcError) {
+    out.noteRefusal(error);
+    return toErrorResponse(error, id);
+  }
   endpoint.onWarning(`Serving ${method} failed`, error);
   return toErrorResponse(new RpcError("rpc.internal", "Internal error"), id);
 }
@@ -170,14 +183,15 @@ class LegacyCall implements WireContext, Admitted {
 export class CallStream {
   readonly live: LiveSession;
   readonly endpoint: Endpoint;
-  readonly #reply: Reply;
+  readonly #admission: Admission;
   readonly #accepted: Accepted;
   #stream: ResumableStream | undefined;
+  #refusal: HttpHeaders | undefined;
 
-  constructor(live: LiveSession, accepted: Accepted, reply: Reply, endpoint: Endpoint) {
+  constructor(live: LiveSession, accepted: Accepted, admission: Admission, endpoint: Endpoint) {
     this.live = live;
     this.endpoint = endpoint;
-    this.#reply = reply;
+    this.#admission = admission;
     this.#accepted = accepted;
   }
 
@@ -196,15 +210,24 @@ export class CallStream {
     if (this.#accepted.sse) return this.#open().close("released");
   }
 
+  /** A request failed. The answer to one whose caller lacks scopes says where to get them. */
+  noteRefusal(error: RpcError): void {
+    this.#refusal ??= scopeHeaders(error, this.#admission.http.path, this.endpoint);
+  }
+
   /** Answers: on the stream if there is one, else as JSON. */
   finish(responses: Response | readonly Response[]): Awaitable<void> {
-    if (this.#stream !== undefined || !this.#accepted.json) return this.#end(responses);
-    sendJson(this.#reply, 200, encodeMessage(responses));
+    if (this.#stream !== undefined || (!this.#accepted.json && this.#refusal === undefined))
+      return this.#end(responses);
+    const { reply } = this.#admission;
+    const json = encodeMessage(responses);
+    if (this.#refusal === undefined) sendJson(reply, 200, json);
+    else sendJson(reply, 403, json, this.#refusal);
   }
 
   /** Ends the POST without an answer: its requests were cancelled. */
   async abandon(): Promise<void> {
-    if (this.#stream === undefined) this.#reply.send(202, {});
+    if (this.#stream === undefined) this.#admission.reply.send(202, {});
     else await this.#stream.close("ended");
   }
 
@@ -227,7 +250,10 @@ export class CallStream {
     this.#stream = stream;
     keep(stream, this.live, this.endpoint);
     const canLeave = isAtLeast(this.live.session.handshake.revision, "2025-11-25");
-    const sink = this.endpoint.openSink(this.#reply, { ...sseHeaders, [sessionHeader]: this.live.token });
+    const sink = this.endpoint.openSink(this.#admission.reply, {
+      ...sseHeaders,
+      [sessionHeader]: this.live.token,
+    });
     const failed = (error: unknown): void => this.endpoint.onWarning("A stream cannot be resumed", error);
     // Whatever is sent next waits for its turn behind this.
     void recover(() => stream.open(sink, canLeave ? retryMs : undefined), failed);

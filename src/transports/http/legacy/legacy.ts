@@ -9,7 +9,7 @@ import { toId } from "../../../jsonrpc/parse.ts";
 import { isLegalBatch } from "../../../mcp/era.ts";
 import { isLegacyRevision } from "../../../mcp/revision.ts";
 import { type Handshake, sessionHeader } from "../../../mcp/session.ts";
-import { type Endpoint, refuseGreedy } from "../server/endpoint.ts";
+import { atExpiry, type Endpoint, refuseGreedy } from "../server/endpoint.ts";
 import { type Admission, type Admitted, ownerOf } from "../server/guard.ts";
 import {
   type FrameSink,
@@ -163,7 +163,10 @@ class StandingStream implements Admitted {
 
   open(reply: Reply, live: LiveSession, endpoint: Endpoint): FrameSink {
     const number = endpoint.admissions.add(this);
+    // Its session goes on, and the client may come back with another token.
+    const stop = atExpiry(live.session.identity, endpoint.clock, () => this.#sink?.end());
     this.#sink = endpoint.openSink(reply, streamHeaders(live), () => {
+      stop();
       endpoint.admissions.delete(number);
       live.usedAt = endpoint.clock.now(); // It has as long to come back as if it had just been here.
     });

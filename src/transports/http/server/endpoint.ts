@@ -1,7 +1,9 @@
 import type { Clock } from "../../../async/clock.ts";
 import { Numbered } from "../../../async/numbered.ts";
+import type { Authenticate } from "../../../auth/authenticate.ts";
 import { RpcError } from "../../../errors/rpc-error.ts";
 import { encodeMessage, type RequestId } from "../../../jsonrpc/message.ts";
+import type { Caller } from "../../../mcp/caller.ts";
 import type { Server } from "../../../mcp/server.ts";
 import type { Implementation } from "../../../mcp/types.ts";
 import type { EventStore } from "../legacy/event-store.ts";
@@ -44,6 +46,8 @@ export interface Endpoint {
   openSink(reply: Reply, headers: HttpHeaders, onClosed?: () => void): FrameSink;
   /** Ends a stream and drops what is stored of it. */
   forget(stream: ResumableStream): void;
+  /** The challenge for a caller that lacks scopes, where callers come with tokens. */
+  readonly challengeFor: Authenticate["challengeFor"];
   readonly onWarning: OnWarning;
   /** Tells of a caller that was refused because it holds too much, now and then. */
   onRefused(owner: string | undefined, error: RpcError): void;
@@ -116,6 +120,21 @@ export function refuseGreedy(
   endpoint.onRefused(ownerOf(admission), error);
   admission.reply.refused?.(toStatus(error), error.code);
   sendJson(admission.reply, toStatus(error), encodeMessage(toErrorResponse(error, id)));
+}
+
+/** Calls back when a caller must prove anew who it is, unless the returned function is called first. */
+export function atExpiry(caller: Caller | undefined, clock: Clock, end: () => void): () => void {
+  const { expiresAt } = caller ?? {};
+  if (expiresAt === undefined) return () => {};
+  let stop = (): void => {};
+  // A timer may be too short for a day far off, and the wall clock may be set meanwhile.
+  const look = (): void => {
+    const leftMs = expiresAt - clock.date();
+    if (leftMs <= 0) end();
+    else stop = clock.timer(leftMs, look);
+  };
+  stop = clock.timer(Math.max(0, expiresAt - clock.date()), look);
+  return () => stop();
 }
 
 /** Told of failures that no request can be answered with: clients that were cut, faults of our own. */

@@ -1,5 +1,6 @@
 import { Numbered } from "../../../async/numbered.ts";
 import { type CallerLimits, Shares } from "../../../async/shares.ts";
+import type { Authenticated } from "../../../auth/authenticate.ts";
 import type { RpcError } from "../../../errors/rpc-error.ts";
 import type { Caller } from "../../../mcp/caller.ts";
 import { isLoopback } from "../../loopback.ts";
@@ -109,6 +110,13 @@ export interface Admission {
   readonly identity: Caller | undefined;
   /** {@link Revocations.turn} when the caller was authenticated. */
   readonly since: number;
+}
+
+/** The caller that an `authenticate` of any program found, if it has a name. */
+export function toCaller(known: Authenticated): Caller | undefined {
+  if (typeof known === "string") return { name: known };
+  const isCaller = typeof known === "object" && known !== null && "name" in known;
+  return isCaller && typeof known.name === "string" ? known : undefined;
 }
 
 /** Whose share a request counts towards: its caller's, or that of its address where callers have no names. */

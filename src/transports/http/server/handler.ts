@@ -2,7 +2,8 @@ import { andThen, type Awaitable, recover, settled } from "../../../async/awaita
 import { type Clock, systemClock } from "../../../async/clock.ts";
 import { Repeats } from "../../../async/repeats.ts";
 import type { CallerLimits } from "../../../async/shares.ts";
-import type { Caller } from "../../../mcp/caller.ts";
+import { anybody, type Authenticate } from "../../../auth/authenticate.ts";
+import type { RawJson } from "../../../json/raw.ts";
 import { createSeal, type Seal } from "../../../mcp/seal.ts";
 import type { Server } from "../../../mcp/server.ts";
 import { keys, type KeysOf } from "../../../options/known-keys.ts";
@@ -10,6 +11,7 @@ import { createMemoryEventStore, type EventStore } from "../legacy/event-store.t
 import { createHttpSse, type HttpSse } from "../legacy/http-sse.ts";
 import { announce, serveDelete, serveGet } from "../legacy/legacy.ts";
 import { SessionTable } from "../legacy/session-table.ts";
+import { refuseCaller, sendDocument } from "./admit.ts";
 import {
   createKeepAlive,
   type Endpoint,
@@ -26,6 +28,7 @@ import {
   corsHeaders,
   createGuard,
   isPreflight,
+  toCaller,
   withHeaders,
 } from "./guard.ts";
 import { createHealthRoutes, healthPaths } from "./health-routes.ts";
@@ -33,15 +36,6 @@ import type { Shortage } from "./memory-watch.ts";
 import { boundElsewhere, MountedEndpoints, type Mounts, noMounts } from "./mounts.ts";
 import { servePost, type WantedBody, wantJson } from "./post.ts";
 import { type HttpRequest, refuse, refuseKey, type Reply } from "./reply.ts";
-
-/** The sender of a request: a caller, or its name alone; undefined refuses it with 401, {@link anybody} lets it in without a name. */
-export type Authenticated = Caller | string | typeof anybody | undefined;
-
-/** Says who sent a request. */
-export type Authenticate = (header: HttpRequest["header"]) => Awaitable<Authenticated>;
-
-/** A caller that needs no name. */
-export const anybody: unique symbol = Symbol("anybody");
 
 export interface HttpOptions extends GuardOptions {
   /** The path of the endpoint; `/mcp`. */
@@ -133,11 +127,17 @@ export function createHttpHandler(server: Server, options: HttpOptions = {}): Ht
     return mountRoutes.find(([base]) => mounts !== noMounts && at.startsWith(base))?.[1];
   };
 
+  const documentAt = (at: string): RawJson | undefined =>
+    authenticate?.documentAt?.(at, (endpointPath) => routeOf(endpointPath) !== undefined);
   const serve = (http: HttpRequest, reply: Reply): Routed => {
     const refusal = guard(http);
-    if (refusal !== undefined) return refuse(reply, 403, refusal);
+    if (refusal !== undefined)
+      return sendDocument(http, reply, documentAt) ? undefined : refuse(reply, 403, refusal);
     const route = routeOf(http.path);
-    if (route === undefined) return refuse(reply, 404, `Nothing is at ${http.path}; the endpoint is ${path}`);
+    if (route === undefined) {
+      const text = `Nothing is at ${http.path}; the endpoint is ${path}`;
+      return sendDocument(http, reply, documentAt) ? undefined : refuse(reply, 404, text);
+    }
     if (isPreflight(http, corsOrigins)) return reply.send(204, {});
     const method = Object.hasOwn(route, http.method) ? route[http.method] : undefined;
     if (method === undefined) {
@@ -147,9 +147,9 @@ export function createHttpHandler(server: Server, options: HttpOptions = {}): Ht
     const since = admissions.revocations.turn;
     if (authenticate === undefined || healthPaths.includes(http.path))
       return method({ http, reply, caller: undefined, identity: undefined, since });
-    return andThen(settled(authenticate(http.header)), (known) => {
-      if (!isKnown(known)) return refuseKey(reply);
+    return andThen(settled(authenticate(http.header, http)), (known) => {
       const identity = toCaller(known);
+      if (identity === undefined && known !== anybody) return refuseCaller(reply, known);
       const caller = identity?.name;
       reply.caller = caller;
       if (!admissions.revocations.holds(caller, since)) return refuseKey(reply);
@@ -192,17 +192,6 @@ export function createHttpHandler(server: Server, options: HttpOptions = {}): Ht
       keepAlive.stop();
     },
   };
-}
-
-/** Whether an `authenticate` of any program has let the sender in. An object without a name has not. */
-function isKnown(known: Authenticated): known is Exclude<Authenticated, undefined> {
-  if (typeof known === "object") return typeof known?.name === "string";
-  return typeof known === "string" || known === anybody;
-}
-
-function toCaller(known: Exclude<Authenticated, undefined>): Caller | undefined {
-  if (known === anybody) return undefined;
-  return typeof known === "string" ? { name: known } : known;
 }
 
 type Mutable<T> = { -readonly [Key in keyof T]: T[Key] };
@@ -256,6 +245,7 @@ function createEndpoint(
       return sink;
     },
     forget,
+    challengeFor: options.authenticate?.challengeFor,
     onWarning,
     onRefused: (owner, error) => {
       const times = refusals.note(`${owner} ${error.code}`);

@@ -14,11 +14,13 @@ import type { Caller } from "../../../mcp/caller.ts";
 import type { HeaderLookup, ModernEra } from "../../../mcp/era.ts";
 import type { WireContext } from "../../../mcp/server.ts";
 import { givenUp } from "../../serve-channel.ts";
-import { type Endpoint, refuseGreedy } from "./endpoint.ts";
+import { scopeHeaders } from "./admit.ts";
+import { atExpiry, type Endpoint, refuseGreedy } from "./endpoint.ts";
 import { type Admission, type Admitted, ownerOf } from "./guard.ts";
 import {
   type Accepted,
   type FrameSink,
+  type HttpHeaders,
   refuse,
   sendJson,
   sseHeaders,
@@ -90,7 +92,9 @@ export class ModernCall implements WireContext, Admitted {
         if (!(error instanceof RpcError)) throw error;
         const status = toStatus(error);
         if (status >= 429) this.#endpoint.onRefused(this.owner, error);
-        return this.#answer(toErrorResponse(error, id), status);
+        const { path } = this.#admission.http;
+        const headers = status === 403 ? scopeHeaders(error, path, this.#endpoint) : undefined;
+        return this.#answer(toErrorResponse(error, id), status, headers);
       },
     );
     // A call that was answered at once can be neither hung up on nor revoked.
@@ -101,6 +105,7 @@ export class ModernCall implements WireContext, Admitted {
         this.cancellation.abort(new DOMException("The client hung up", "AbortError"));
       });
       if (this.#state !== "over") number = admissions.add(this);
+      if (this.isStream && number !== undefined) this.#endAtExpiry(answered);
     }
     return answered;
   }
@@ -108,6 +113,12 @@ export class ModernCall implements WireContext, Admitted {
   notify(method: string, params: RawJson): Awaitable<void> {
     if (this.#accepted.sse && !this.cancellation.isAborted)
       return this.#write({ kind: "notification", method, params });
+  }
+
+  /** Ends a stream with its result when the caller's token expires. */
+  #endAtExpiry(answered: Promise<void>): void {
+    const stop = atExpiry(this.identity, this.#endpoint.clock, () => this.revoke());
+    answered.then(stop, stop);
   }
 
   /** The caller's key was revoked. The client is still there, so the call ends with an answer. */
@@ -127,11 +138,11 @@ export class ModernCall implements WireContext, Admitted {
     this.#sink?.cut(reason);
   }
 
-  #answer(response: Response, status: number): Awaitable<void> {
+  #answer(response: Response, status: number, headers?: HttpHeaders): Awaitable<void> {
     if (this.#state === "over") return;
     if (this.#sink === undefined && (this.#accepted.json || status !== 200)) {
       this.#state = "over";
-      return sendJson(this.#admission.reply, status, encodeMessage(response));
+      return sendJson(this.#admission.reply, status, encodeMessage(response), headers);
     }
     const written = this.#write(response);
     this.#state = "over";

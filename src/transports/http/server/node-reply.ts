@@ -1,8 +1,10 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { createDeferred } from "../../../async/deferred.ts";
+import type { ClientCertificate } from "../../../auth/authenticate.ts";
 import type { WrittenJson } from "../../../json/raw.ts";
 import type { HeaderLookup } from "../../../mcp/era.ts";
 import type { Body, FrameSink, HttpHeaders, HttpRequest, Reply, SinkLimits } from "./reply.ts";
+import { certificateOf } from "./tls.ts";
 import type { UnreadAnswer } from "./unread.ts";
 
 /** A request of `node:http`. */
@@ -42,6 +44,10 @@ export class NodeRequest implements HttpRequest {
 
   get remoteAddress(): string | undefined {
     return this.#incoming.socket.remoteAddress;
+  }
+
+  get certificate(): ClientCertificate | undefined {
+    return certificateOf(this.#incoming.socket);
   }
 }
 

@@ -19,12 +19,15 @@ import { createHttpHandler, type HttpHandler, httpOptionKeys, type HttpOptions }
 import { watchMemory } from "./memory-watch.ts";
 import { NodeReply, NodeRequest, readNodeBody } from "./node-reply.ts";
 import { sendError, type SinkLimits } from "./reply.ts";
+import { createTlsListener, followTlsFiles, type TlsOptions } from "./tls.ts";
 import { Unread } from "./unread.ts";
 
 export interface ListenHttpOptions extends HttpOptions {
   readonly port?: number;
   /** Beyond loopback, `authenticate` must be given. */
   readonly host?: string;
+  /** Files for TLS; without them the endpoint speaks plain HTTP. Authenticators see client certificates as `request.certificate`. */
+  readonly tls?: TlsOptions;
   /** Most bytes that wait for one reader that is behind; 1 MiB. */
   readonly maxBufferBytes?: number;
   /** Most bytes that wait for all readers; 256 MiB. */
@@ -50,7 +53,7 @@ export interface ListenHttpOptions extends HttpOptions {
 const optionKeys: KeysOf<ListenHttpOptions> = {
   ...httpOptionKeys,
   ...keys(
-    "port maxBufferBytes maxUnreadBytes stallMs headersTimeoutMs requestTimeoutMs maxConnections maxMemoryBytes graceMs onRefused",
+    "port tls maxBufferBytes maxUnreadBytes stallMs headersTimeoutMs requestTimeoutMs maxConnections maxMemoryBytes graceMs onRefused",
   ),
 };
 
@@ -118,6 +121,8 @@ export async function listenHttp(server: Server, options: ListenHttpOptions = {}
     listener.once("error", reject);
     listener.listen({ port, host, backlog: maxUnaccepted }, resolve);
   });
+  const { tls } = options;
+  const stopTls = tls === undefined ? undefined : followTlsFiles(listener, tls, onWarning);
   const { unread } = limits;
   const memory = watchMemory({
     maxBytes: options.maxMemoryBytes,
@@ -140,6 +145,7 @@ export async function listenHttp(server: Server, options: ListenHttpOptions = {}
       await waitFor(untilIdle(activity), { ms: leftMs() });
     handler.close();
     memory.stop();
+    stopTls?.();
     // The answers have yet to reach their readers.
     const sent = untilSent(activity, () => true);
     await waitFor(sent, { ms: Math.max(leftMs(), 500) });
@@ -155,7 +161,7 @@ export async function listenHttp(server: Server, options: ListenHttpOptions = {}
   return {
     host,
     port: bound.port,
-    url: `http://${name}:${bound.port}${path}`,
+    url: `${tls === undefined ? "http" : "https"}://${name}:${bound.port}${path}`,
     inspect: () => handler.inspect(),
     drain: () => handler.drain(),
     close,
@@ -275,14 +281,16 @@ function createListener(options: ListenerOptions): NodeServer {
   };
 
   const { headersTimeoutMs = 10_000, requestTimeoutMs = 30_000, maxConnections = 16_384 } = options;
-  const listener = createNodeServer({
+  const settings = {
     headersTimeout: headersTimeoutMs,
     requestTimeout: requestTimeoutMs,
     keepAliveTimeout: 65_000,
     // Node looks for late clients every 30 s unless told; a limit of 10 s would be one of 40.
     connectionsCheckingInterval: Math.min(headersTimeoutMs, requestTimeoutMs, 1000),
     noDelay: true,
-  });
+  };
+  const { tls } = options;
+  const listener = tls === undefined ? createNodeServer(settings) : createTlsListener(settings, tls);
   const shares = new Shares<string | undefined>({ what: "connections", total: maxConnections });
   listener.on("connection", (socket) => {
     const { remoteAddress } = socket;

@@ -122,7 +122,7 @@ function serveSingle(
   if (live === undefined) return serveInitialize(message, admission, endpoint);
   if (message.method === "initialize")
     return refuse(reply, 400, "This session is initialized already", message);
-  return serveLegacyRequest(message, new CallStream(live, accepted, reply, endpoint));
+  return serveLegacyRequest(message, new CallStream(live, accepted, admission, endpoint));
 }
 
 /** Serves what only legacy sessions send: batches, and answers to our questions. */
@@ -139,7 +139,7 @@ async function serveOther(
   if (incoming.kind === "batch") {
     const isNew = incoming.items.some((item) => item.kind === "request");
     if (isNew && refuseNew(admission, endpoint)) return;
-    return serveBatch(incoming, reply, new CallStream(live, accepted, reply, endpoint));
+    return serveBatch(incoming, reply, new CallStream(live, accepted, admission, endpoint));
   }
   live.asks.answered(incoming);
   reply.send(202, {});

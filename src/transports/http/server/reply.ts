@@ -1,7 +1,9 @@
 import type { Awaitable } from "../../../async/awaitable.ts";
+import type { ClientCertificate } from "../../../auth/authenticate.ts";
 import { ClosedError } from "../../../errors/closed-error.ts";
 import { NotFoundError } from "../../../errors/not-found-error.ts";
 import { RpcError } from "../../../errors/rpc-error.ts";
+import { ScopeError } from "../../../errors/scope-error.ts";
 import { toOneLine } from "../../../json/one-line.ts";
 import type { RawJson, WrittenJson } from "../../../json/raw.ts";
 import {
@@ -27,6 +29,8 @@ export interface HttpRequest {
   readonly localPort: number | undefined;
   /** The address the request came from, where the runtime knows it. */
   readonly remoteAddress?: string | undefined;
+  /** The certificate that the client proved to own, where the runtime asks for one. */
+  readonly certificate?: ClientCertificate | undefined;
 }
 
 /** A body that came whole, or why there is none. */
@@ -177,6 +181,9 @@ export function toStatus(error: RpcError): number {
     case "rpc.method_not_found":
       // A dialect answers an unknown *tool* with this code too; the method was served then.
       return error.cause instanceof NotFoundError ? 200 : 404;
+    case "rpc.insufficient_scope":
+      // Only one of our own is about the token that came; one of another server is not.
+      return error.cause instanceof ScopeError ? 403 : 200;
     case "rpc.too_many":
       return 429;
     case "rpc.overloaded":

@@ -1,0 +1,64 @@
+import { type Clock, systemClock } from "../../async/clock.ts";
+import { Repeats } from "../../async/repeats.ts";
+import { assertKnownKeys, keys, type KeysOf } from "../../options/known-keys.ts";
+import type { Authenticate } from "../authenticate.ts";
+import { parseBearer } from "./bearer.ts";
+import type { IssuerOptions } from "./issuer.ts";
+import { digestOf, type RefusedToken, Tokens } from "./tokens.ts";
+
+export interface AcceptTokensOptions {
+  /** The URL that clients know the endpoint by. Tokens must be made for it, unless the issuer has an `audience`. */
+  readonly publicUrl: string;
+  /** By name: the subject `1` of the issuer `corp` becomes the caller `corp:1`. */
+  readonly issuers: { readonly [alias: string]: IssuerOptions };
+  /** The path of the endpoint at the listener; `/mcp`. */
+  readonly path?: string;
+  /** Instead of the global one. */
+  readonly fetch?: (url: string, init: RequestInit) => Promise<Response>;
+  readonly clock?: Clock;
+  /** Told of each token that is refused. */
+  readonly onRefused?: (refused: RefusedToken) => void;
+  /** Told, now and then, of an issuer that cannot be asked; written to the standard error stream by default. */
+  readonly onWarning?: (text: string) => void;
+}
+
+const optionKeys: KeysOf<AcceptTokensOptions> = keys(
+  "publicUrl issuers path fetch clock onRefused onWarning",
+);
+
+/**
+ * Makes an endpoint an OAuth resource server: callers come in with access tokens of the issuers, others are told where to get
+ * one. For the options `authenticate` and `publicUrl` of `listenHttp` and its like. A tool finds its caller in `context.identity`.
+ *
+ * @example
+ * const publicUrl = "https://mcp.example.com/mcp";
+ * const issuers = { corp: { issuer: "https://id.example.com/realms/corp", scopes: ["mcp:use"] } };
+ * await listenHttp(server, { publicUrl, authenticate: acceptTokens({ publicUrl, issuers }) });
+ */
+export function acceptTokens(options: AcceptTokensOptions): Authenticate {
+  assertKnownKeys("acceptTokens", options, optionKeys);
+  const { path = "/mcp", fetch = globalThis.fetch, clock = systemClock, onRefused = () => {} } = options;
+  const { onWarning = (text) => console.error(text) } = options;
+  const repeats = new Repeats({ clock });
+  const tokens = new Tokens({
+    ...options,
+    path,
+    fetch,
+    clock,
+    onRefused,
+    onTrouble: (alias, error) => {
+      const text = `The issuer ${alias} cannot be asked: ${error instanceof Error ? error.message : String(error)}`;
+      if (repeats.note(text) !== undefined) onWarning(text);
+    },
+  });
+  const authenticate: Authenticate = (header, request = { path }) => {
+    const token = parseBearer(header("authorization"));
+    if (token === undefined) return tokens.answers.challenge(request.path);
+    if (token === "malformed") return tokens.answers.malformed(request.path);
+    return tokens.check(token.bearer, digestOf(token.bearer), request.path);
+  };
+  return Object.assign(authenticate, {
+    documentAt: tokens.resources.documentAt,
+    challengeFor: tokens.answers.challengeFor,
+  });
+}

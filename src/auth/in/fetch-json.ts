@@ -1,0 +1,68 @@
+/** An issuer gave no usable answer. The message names the address and never what was sent. */
+export class IssuerUnavailable extends Error {
+  override readonly name = "IssuerUnavailable";
+}
+
+/** The part of `fetch` that is used here. */
+export type FetchLike = (url: string, init: RequestInit) => Promise<Response>;
+
+interface JsonRequest {
+  readonly fetch: FetchLike;
+  readonly method?: "GET" | "POST";
+  readonly headers?: { readonly [name: string]: string };
+  readonly body?: string;
+}
+
+/** How long an issuer may take for its whole answer. */
+const timeoutMs = 5000;
+/** Most bytes of an answer. */
+const maxBytes = 256 * 1024;
+
+/**
+ * Gets an object of an issuer that the config names. Redirects are not followed: the issuer must answer for itself. Rejects with
+ * `IssuerUnavailable`.
+ */
+export async function fetchJson(
+  url: string,
+  request: JsonRequest,
+): Promise<{ readonly [member: string]: unknown }> {
+  const { fetch, method = "GET", headers = {}, body } = request;
+  try {
+    const response = await fetch(url, {
+      method,
+      headers: { accept: "application/json", ...headers },
+      redirect: "error",
+      signal: AbortSignal.timeout(timeoutMs),
+      ...(body === undefined ? {} : { body }),
+    });
+    if (response.status !== 200) {
+      await response.body?.cancel();
+      throw new IssuerUnavailable(`${url} answered with HTTP ${response.status}`);
+    }
+    const value: unknown = JSON.parse(await readText(response, url));
+    if (typeof value === "object" && value !== null && !Array.isArray(value))
+      return value as { readonly [member: string]: unknown };
+    throw new IssuerUnavailable(`${url} answered with no JSON object`);
+  } catch (error) {
+    if (error instanceof IssuerUnavailable) throw error;
+    if (error instanceof SyntaxError) throw new IssuerUnavailable(`${url} answered with no JSON`);
+    throw new IssuerUnavailable(`${url} cannot be reached: ${describe(error)}`, { cause: error });
+  }
+}
+
+async function readText(response: Response, url: string): Promise<string> {
+  const chunks: Uint8Array[] = [];
+  let length = 0;
+  for await (const chunk of response.body ?? []) {
+    const bytes = chunk as Uint8Array;
+    length += bytes.length;
+    if (length > maxBytes) throw new IssuerUnavailable(`${url} answered with more than ${maxBytes} bytes`);
+    chunks.push(bytes);
+  }
+  return new TextDecoder().decode(Buffer.concat(chunks));
+}
+
+function describe(error: unknown): string {
+  if (!(error instanceof Error)) return String(error);
+  return error.cause instanceof Error ? error.cause.message : error.message;
+}

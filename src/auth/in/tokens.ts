@@ -1,0 +1,133 @@
+import { hash } from "node:crypto";
+import type { Awaitable } from "../../async/awaitable.ts";
+import type { Clock } from "../../async/clock.ts";
+import type { Caller } from "../../mcp/caller.ts";
+import type { AuthRefusal } from "../authenticate.ts";
+import { createTokenAnswers, type TokenAnswers } from "./answers.ts";
+import { BadToken } from "./claims.ts";
+import { type FetchLike, IssuerUnavailable } from "./fetch-json.ts";
+import { Issuer, type IssuerOptions, type Vouched } from "./issuer.ts";
+import { createResources, type ProtectedResource, type Resources } from "./resource.ts";
+import { Verdicts } from "./verdicts.ts";
+
+/** A token that was not accepted, for the log and the audit. */
+export interface RefusedToken {
+  readonly reason: string;
+  /** The first 8 hex digits of the token's SHA-256: enough to find it again, and of no use to others. */
+  readonly token: string;
+}
+
+interface TokensOptions {
+  readonly publicUrl: string;
+  /** The path of the endpoint at the listener. */
+  readonly path: string;
+  /** By the names that callers get: `corp` makes the caller `corp:SUBJECT`. */
+  readonly issuers: { readonly [alias: string]: IssuerOptions };
+  readonly fetch: FetchLike;
+  readonly clock: Clock;
+  readonly onRefused: (refused: RefusedToken) => void;
+  /** Told of an issuer that cannot be asked. */
+  readonly onTrouble: (alias: string, error: unknown) => void;
+}
+
+/** The digest under which a key or a token is known. */
+export function digestOf(secret: string): string {
+  return hash("sha256", secret, "hex");
+}
+
+/** Judges tokens: who sent them, and whether they were made for the resource that they are sent to. */
+export class Tokens {
+  readonly resources: Resources;
+  readonly issuers: readonly Issuer[];
+  readonly answers: TokenAnswers;
+  readonly #options: TokensOptions;
+  readonly #verdicts: Verdicts;
+  readonly #underway = new Map<string, Promise<Caller | AuthRefusal>>();
+
+  constructor(options: TokensOptions) {
+    const { publicUrl, path, fetch, clock, onTrouble } = options;
+    this.#options = options;
+    this.#verdicts = new Verdicts(clock);
+    this.issuers = Object.entries(options.issuers).map(
+      ([alias, issuer]) =>
+        new Issuer(alias, issuer, { fetch, clock, onTrouble: (error) => onTrouble(alias, error) }),
+    );
+    const scopes = [...new Set(this.issuers.flatMap(({ options: { scopes = [] } }) => scopes))];
+    const issuers = this.issuers.map(({ options: { issuer } }) => issuer);
+    this.resources = createResources({ publicUrl, path, issuers, scopes });
+    this.answers = createTokenAnswers(this.resources, scopes);
+  }
+
+  /** Finds the caller of a token; at once where the token is known. */
+  check(token: string, digest: string, path: string): Awaitable<Caller | AuthRefusal> {
+    const resource = this.resources.at(path);
+    const key = resource === this.resources.main ? digest : `${digest} ${resource.url}`;
+    const known = this.#verdicts.get(key);
+    if (known !== undefined) return known.caller ?? this.answers.invalid(known.reason, resource);
+    const underway = this.#underway.get(key);
+    if (underway !== undefined) return underway;
+    const judged = this.#judge(token, key, resource).finally(() => this.#underway.delete(key));
+    this.#underway.set(key, judged);
+    return judged;
+  }
+
+  async #judge(token: string, key: string, resource: ProtectedResource): Promise<Caller | AuthRefusal> {
+    try {
+      const { caller, keepMs, issuer } = await this.#ask(token, resource.url);
+      const { scopes: needed = [] } = issuer.options;
+      const missing = needed.filter((scope) => caller.scopes?.includes(scope) !== true);
+      if (missing.length > 0) {
+        this.#options.onRefused({ reason: `it lacks ${missing.join(" ")}`, token: key.slice(0, 8) });
+        return this.answers.insufficient(needed, resource);
+      }
+      this.#verdicts.accept(key, caller, keepMs);
+      return caller;
+    } catch (error) {
+      if (error instanceof BadToken) {
+        if (error.isLasting) this.#verdicts.refuse(key, error.message);
+        this.#options.onRefused({ reason: error.message, token: key.slice(0, 8) });
+        return this.answers.invalid(error.message, resource);
+      }
+      if (error instanceof IssuerUnavailable)
+        return {
+          refused: 503,
+          text: "The token cannot be checked now, because its issuer does not answer; try again",
+        };
+      throw error;
+    }
+  }
+
+  async #ask(token: string, resource: string): Promise<Vouched & { readonly issuer: Issuer }> {
+    const named = await issuerOf(token);
+    if (named !== undefined) {
+      const issuer = this.issuers.find(({ options }) => options.issuer === named);
+      if (issuer === undefined) throw new BadToken("the token is of another issuer (iss)");
+      return { ...(await this.#told(issuer, issuer.verify(token, resource))), issuer };
+    }
+    for (const issuer of this.issuers) {
+      const vouched = await this.#told(issuer, issuer.introspect(token, resource));
+      if (vouched !== undefined) return { ...vouched, issuer };
+    }
+    throw new BadToken("the token is not known, or it expired");
+  }
+
+  async #told<T>(issuer: Issuer, asked: Promise<T>): Promise<T> {
+    try {
+      return await asked;
+    } catch (error) {
+      if (error instanceof IssuerUnavailable) this.#options.onTrouble(issuer.alias, error);
+      throw error;
+    }
+  }
+}
+
+/** The issuer that a JWT names, whether or not that is true; undefined for a token that is no JWT. */
+async function issuerOf(token: string): Promise<string | undefined> {
+  if (token.split(".", 4).length !== 3) return undefined;
+  const { decodeJwt } = await import("jose");
+  try {
+    return String(decodeJwt(token).iss);
+  } catch {
+    return undefined;
+  }
+}

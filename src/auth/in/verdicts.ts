@@ -1,0 +1,48 @@
+import type { Clock } from "../../async/clock.ts";
+import type { Caller } from "../../mcp/caller.ts";
+
+/** What was found out about a token. */
+interface TokenVerdict {
+  /** Undefined: the token was refused. */
+  readonly caller: Caller | undefined;
+  readonly reason: string;
+  readonly until: number;
+}
+
+const maxGood = 10_000;
+/** Few: strangers fill this part, and must not push out what is known of callers. */
+const maxBad = 1000;
+const keepBadMs = 30_000;
+
+/** What was found out about tokens, by their hashes, for as long as it is good. Looking at a signature costs a hundred times as much. */
+export class Verdicts {
+  readonly #clock: Clock;
+  readonly #good = new Map<string, TokenVerdict>();
+  readonly #bad = new Map<string, TokenVerdict>();
+
+  constructor(clock: Clock) {
+    this.#clock = clock;
+  }
+
+  /** The verdict on a token, if there is one. */
+  get(hash: string): TokenVerdict | undefined {
+    const verdict = this.#good.get(hash) ?? this.#bad.get(hash);
+    return verdict !== undefined && this.#clock.now() < verdict.until ? verdict : undefined;
+  }
+
+  accept(hash: string, caller: Caller, keepMs: number): void {
+    keep(this.#good, hash, { caller, reason: "", until: this.#clock.now() + keepMs }, maxGood);
+  }
+
+  refuse(hash: string, reason: string): void {
+    keep(this.#bad, hash, { caller: undefined, reason, until: this.#clock.now() + keepBadMs }, maxBad);
+  }
+}
+
+/** The newest are kept. */
+function keep(verdicts: Map<string, TokenVerdict>, hash: string, verdict: TokenVerdict, max: number): void {
+  verdicts.delete(hash);
+  verdicts.set(hash, verdict);
+  const [oldest] = verdicts.keys();
+  if (verdicts.size > max && oldest !== undefined) verdicts.delete(oldest);
+}
