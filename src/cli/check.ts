@@ -1,4 +1,5 @@
 import { waitFor } from "../async/clock.ts";
+import type { IssuerHealth } from "../auth/in/probe.ts";
 import { examineLogin } from "../auth/out/login.ts";
 import { failureCodeOf } from "../errors/failure-code.ts";
 import type { ConfigIssue, GatewayConfig } from "../gateway/config/config.ts";
@@ -29,6 +30,8 @@ interface CheckedServer extends ServerStatus {
 interface Report {
   readonly file: string;
   readonly servers: readonly CheckedServer[];
+  /** The issuers of tokens, and why tokens of one will be refused. */
+  readonly issuers?: readonly IssuerHealth[];
   /** Names that several servers claim. */
   readonly collisions: readonly Collision[];
   /** What is odd in the config, and rules of it that match nothing. */
@@ -42,7 +45,7 @@ export const check: Command = {
     "Check a config: start or reach every server, and say what each speaks, offers, and what is wrong.",
   flags: {
     ...configFlags,
-    json: { help: "the same as one JSON object: file, servers, collisions, warnings" },
+    json: { help: "the same as one JSON object: file, servers, issuers, collisions, warnings" },
     timeout: {
       value: "SECONDS",
       help: "how long servers may take to start and list their tools (default 5m, each while it makes progress)",
@@ -77,7 +80,8 @@ export const check: Command = {
     const report = await examine(found, gateway, measureMs);
     if (parsed.has("json")) await print(`${JSON.stringify(report, undefined, 2)}\n`);
     else await show(report, report.warnings.slice(config.warnings.length));
-    return report.servers.every(({ trouble }) => trouble === undefined) ? 0 : 1;
+    const areIssuersFine = report.issuers?.every(({ reason }) => reason === undefined) ?? true;
+    return areIssuersFine && report.servers.every(({ trouble }) => trouble === undefined) ? 0 : 1;
   },
 };
 
@@ -94,7 +98,9 @@ async function examine(
   );
   const hide = createHide(() => config.secrets);
   const warnings = [...config.warnings, ...gateway.unmatchedRules()];
-  return { file, ...hideInData({ servers, collisions: gateway.collisions(), warnings }, hide) };
+  const issuers = await gateway.probeIssuers();
+  const more = issuers.length === 0 ? {} : { issuers };
+  return { file, ...hideInData({ servers, ...more, collisions: gateway.collisions(), warnings }, hide) };
 }
 
 /** A server that wants a sign-in may want something else first, which is found without signing in. */
@@ -129,13 +135,20 @@ function toChecked(
 }
 
 /** What is odd in the config was told when it was read; `unmatched` is the rest. */
-async function show({ file, servers, collisions }: Report, unmatched: readonly ConfigIssue[]): Promise<void> {
+async function show(
+  { file, servers, issuers = [], collisions }: Report,
+  unmatched: readonly ConfigIssue[],
+): Promise<void> {
   const head = ["server", "state", "era", "revision", "tools", "start", "latency", "it says it is"];
   await print(`${toRows([head, ...servers.map(toRow)]).join("\n")}\n`);
   for (const server of servers)
     if (server.trouble !== undefined || server.stray !== undefined)
       await print(`\n${toSafeText(describeTrouble(server))}\n`);
   for (const server of servers) await print(toSafeText(describeFaults(server)));
+  for (const { name, issuer, reason } of issuers)
+    await print(
+      toSafeText(`\nissuer ${name}: ${reason === undefined ? `ok, ${issuer}` : `WRONG: ${reason}`}\n`),
+    );
   for (const collision of collisions) await print(toSafeText(`\n${describeCollision(collision)}.\n`));
   for (const { path, message } of unmatched) await print(toSafeText(`\nwarning: ${path}: ${message}\n`));
   const fine = servers.filter(({ trouble }) => trouble === undefined).length;

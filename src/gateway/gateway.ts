@@ -1,5 +1,6 @@
 import { systemClock } from "../async/clock.ts";
 import { anybody, type Authenticate } from "../auth/authenticate.ts";
+import { type IssuerHealth, probeIssuers } from "../auth/in/probe.ts";
 import { createMemoryStore } from "../auth/out/credential.ts";
 import { ClosedError } from "../errors/closed-error.ts";
 import { ConfigError } from "../errors/config-error.ts";
@@ -19,6 +20,7 @@ import { sourceOfFiles } from "./config/config-file.ts";
 import type { ConfigIssue, GatewayConfig } from "./config/config.ts";
 import { parseConfigValue } from "./config/parse-config.ts";
 import { createControls, type GatewayControls, withoutBarred } from "./controls.ts";
+import { findDeadRules } from "./dead-rules.ts";
 import { Fleet } from "./fleet.ts";
 import { createFront, type FrontParts } from "./front.ts";
 import { type GatewayOptions, gatewayOptionKeys, type StartOptions } from "./gateway-options.ts";
@@ -93,6 +95,8 @@ export interface RunningGateway extends Gateway {
   serverAt(name: string): Server | undefined;
   /** Rules of the config that match nothing, as far as the servers they may be about are listed. */
   unmatchedRules(): readonly ConfigIssue[];
+  /** Asks each issuer of tokens for its metadata and keys; the reason is undefined for one that is fine. */
+  probeIssuers(): Promise<readonly IssuerHealth[]>;
   /** What every server lists now, as a lock would have it. */
   definitions(): readonly ListedDefinitions[];
   readonly controls: GatewayControls;
@@ -137,7 +141,10 @@ export async function startGateway(
   const parts = { file, clock, log, ownerOf, isReadOnly, describe, hide };
   let chain = await createMiddlewareChain(config, parts);
   logDisabled(log, first.disabled, []);
-  const unmatched = (): readonly ConfigIssue[] => findUnmatchedRules(config, fleet.servers);
+  const unmatched = (): readonly ConfigIssue[] => [
+    ...findDeadRules(config, access.rules),
+    ...findUnmatchedRules(config, fleet.servers),
+  ];
   const rules = new RuleWatch(unmatched, log);
   const onListed = (): void => rules.look();
   const remembers = folder !== undefined && first.remembersLists;
@@ -260,6 +267,7 @@ export async function startGateway(
     status: controls.status,
     measure: async (name, timeoutMs) => fleet.upstreams.get(name)?.measure(timeoutMs),
     unmatchedRules: unmatched,
+    probeIssuers: () => probeIssuers(access.tokens),
     definitions: () => readDefinitions(fleet.upstreams.values(), toJson),
     collisions: () => catalog.snapshotFor(anyone).collisions,
     update: async (given) => {

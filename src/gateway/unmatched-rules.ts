@@ -10,7 +10,7 @@ import { toPublicName, toToolName } from "./server-names.ts";
 type RuleSource = Pick<GatewayServer, "config" | "isSettled" | "listedFor">;
 
 type RuleConfig = Pick<GatewayConfig, "separator" | "allow" | "deny" | "keys" | "limits"> &
-  Partial<Pick<GatewayConfig, "profiles">>;
+  Partial<Pick<GatewayConfig, "profiles" | "rules">>;
 
 /**
  * Rules of a config that match nothing any server lists: most are misspelt, and a `deny` that is misspelt denies nothing.
@@ -21,12 +21,17 @@ export function findUnmatchedRules(
   sources: readonly RuleSource[],
 ): readonly ConfigIssue[] {
   const naming = { ...defaultNaming, separator: config.separator };
-  const { allow, deny, keys, limits, profiles = [] } = config;
+  const { allow, deny, keys, limits, profiles = [], rules = [] } = config;
   const general: readonly RuleList[] = [
     { path: "junctor.allow", globs: allow },
     { path: "junctor.deny", globs: deny, denies: true },
     ...keys.flatMap((key) => rulesAt(joinPath("junctor.keys", key.name), key)),
     ...profiles.flatMap((profile) => rulesAt(joinPath("junctor.profiles", profile.name), profile)),
+    ...rules.map(({ kind, names }, index) => ({
+      path: `junctor.rules[${index}]`,
+      globs: names,
+      denies: kind !== "allow",
+    })),
     { path: "junctor.limits.tools", globs: Object.keys(limits.tools ?? {}) },
   ];
   return [
