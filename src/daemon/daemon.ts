@@ -50,6 +50,8 @@ interface DaemonFront extends Pick<Introduction, "client" | "profile" | "workspa
 const drainMs = 30_000;
 /** How often a client that ended its requests is looked for: one that was killed looks the same. */
 const knockMs = 1000;
+/** How long the other side may take to read an answer to a control request, or why it is refused. */
+const lastWordsMs = 5000;
 /** Programs that have not proved themselves yet. */
 const maxStrangers = 64;
 
@@ -127,7 +129,11 @@ export async function runDaemon(options: DaemonOptions): Promise<void> {
     }
     void serve(socket)
       .catch((error: unknown) => log.warn({ error: String(error) }, "a client could not be served"))
-      .finally(() => void socket.destroy());
+      // The last words leave first, unless the other side does not take them.
+      .finally(() => {
+        socket.setTimeout(lastWordsMs, () => socket.destroy());
+        socket.destroySoon();
+      });
   };
 
   const claim = await claimSocket({
