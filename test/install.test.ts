@@ -107,7 +107,7 @@ describe("servers of our config", () => {
     const text = '{\n  // mine\n  "mcpServers": {\n    "x": { "command": "y" } // last\n  }\n}\n';
     writeFileSync(file, text);
     const added = await run("add", "a", "--env", "K=v", "--", command, ...args);
-    expect(added).toMatchObject({ code: 0, stderr: "a works: 5 tools\n" });
+    expect(added).toMatchObject({ code: 0, stderr: "a works: 6 tools\n" });
     expect(readFileSync(file, "utf8")).toContain('    "x": { "command": "y" } // last\n');
     await run("disable", "a");
     expect(readFileSync(file, "utf8")).toContain('"disabled": true');

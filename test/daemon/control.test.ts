@@ -12,7 +12,7 @@ test.runIf(process.platform === "linux")(
     await front.call("a__pid");
     const status = await home.junctor("daemon", "status");
     expect(status.stdout).toContain(`zed, process ${front.process.pid}`);
-    expect(status.stdout).toContain("a: up, 5 tools");
+    expect(status.stdout).toContain("a: up, 6 tools");
     const [first] = home.daemons();
     expect(await home.junctor("daemon", "restart")).toMatchObject({ code: 0 });
     await expect.poll(() => home.daemons()).not.toContain(first);

@@ -35,9 +35,21 @@ test.runIf(process.platform === "linux")(
       expect(content).toMatchObject([{ text: "Echo: sdk" }]);
     }
     if (packages !== undefined) {
-      const inspected = await runProgram(home, join(packages, ".bin", "mcp-inspector"), [
-        ...["--cli", process.execPath, bin, "attach", "--method", "tools/call"],
-        ...["--tool-name", "everything1__echo", "--tool-arg", "message=inspector"],
+      const asked = [
+        "--method",
+        "tools/call",
+        "--tool-name",
+        "everything1__echo",
+        "--tool-arg",
+        "message=inspector",
+      ];
+      const inspector = join(packages, ".bin", "mcp-inspector");
+      const inspected = await runProgram(home, inspector, [
+        "--cli",
+        process.execPath,
+        bin,
+        "attach",
+        ...asked,
       ]);
       expect(inspected).toContain("Echo: inspector");
       const file = join(home.folder, "mcporter.json");
