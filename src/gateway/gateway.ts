@@ -1,6 +1,7 @@
 import { systemClock } from "../async/clock.ts";
 import { anybody, type Authenticate } from "../auth/authenticate.ts";
 import { type IssuerHealth, probeIssuers } from "../auth/in/probe.ts";
+import type { CredentialEvent } from "../auth/out/authorizer.ts";
 import { createMemoryStore } from "../auth/out/credential.ts";
 import { ClosedError } from "../errors/closed-error.ts";
 import { ConfigError } from "../errors/config-error.ts";
@@ -21,6 +22,7 @@ import type { ConfigIssue, GatewayConfig } from "./config/config.ts";
 import { parseConfigValue } from "./config/parse-config.ts";
 import { createControls, type GatewayControls, withoutBarred } from "./controls.ts";
 import { findDeadRules } from "./dead-rules.ts";
+import { recordCredential } from "./credentials/credential-audit.ts";
 import { Fleet } from "./fleet.ts";
 import { createFront, type FrontParts } from "./front.ts";
 import { type GatewayOptions, gatewayOptionKeys, type StartOptions } from "./gateway-options.ts";
@@ -159,7 +161,10 @@ export async function startGateway(
   const { shared: others } = options;
   const logins = options.logins ?? { store: options.credentials ?? createMemoryStore() };
   const shared = { catalog, parking, kinds, log, hide, clock, logins, pins: () => pins, shared: others };
-  const told = { onChange: changes.report, onListed, onServer: options.onServer };
+  const onCredential = (server: string, event: CredentialEvent): void => {
+    if (chain.auditFile !== undefined) recordCredential(chain.auditFile.sink, server, event, clock);
+  };
+  const told = { onChange: changes.report, onListed, onServer: options.onServer, onCredential };
   const fleet = new Fleet({ ...shared, ...told, local, memory, maxStarts });
 
   const have = (): Promise<void> => fleet.have(config.servers, toNaming(config), firstListMs);

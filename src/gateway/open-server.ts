@@ -26,12 +26,14 @@ interface OpenServerOptions {
   readonly words: ServerWords;
   /** The credentials of servers that want OAuth. */
   readonly logins: Logins;
+  /** Told of what becomes of them. */
+  readonly onCredential?: ((server: string, event: CredentialEvent) => void) | undefined;
 }
 
 /** Opens a way to a server as its config says. Its output and its warnings go to the log, under its name. */
 export function createOpenServer(
   config: ServerConfig,
-  { log, clock = systemClock, guardian, words, logins }: OpenServerOptions,
+  { log, clock = systemClock, guardian, words, logins, onCredential }: OpenServerOptions,
 ): (options: ConnectOptions) => Promise<Client> {
   const { name, launch, sandbox, oauth } = config;
   // Shared by all lines of the server: a dead one breaks the streams of all, again and again.
@@ -53,7 +55,10 @@ export function createOpenServer(
     const { url, headers, transport } = launch;
     const server = new URL(url);
     const advice = `junctor login ${name}`;
-    const onEvent = (event: CredentialEvent): void => logCredential(log, name, event);
+    const onEvent = (event: CredentialEvent): void => {
+      logCredential(log, name, event);
+      onCredential?.(name, event);
+    };
     const authorization = mayWantOAuth(launch)
       ? {
           authorization: createServerAuthorizer({

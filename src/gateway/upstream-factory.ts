@@ -1,5 +1,6 @@
 import { availableParallelism } from "node:os";
 import type { Clock } from "../async/clock.ts";
+import type { CredentialEvent } from "../auth/out/authorizer.ts";
 import { createMemoryTasks, type MemoryTasks } from "../tools/tasks/memory-tasks.ts";
 import { createGuardian } from "../transports/guardian.ts";
 import type { Parking } from "./bridge/parking.ts";
@@ -26,6 +27,8 @@ export interface UpstreamFactoryOptions {
   readonly pins: () => Pins | undefined;
   /** The credentials of servers that want OAuth. */
   readonly logins: Logins;
+  /** Told of what becomes of them. */
+  readonly onCredential?: ((server: string, event: CredentialEvent) => void) | undefined;
   /** How many processes start at the same time; by the cores of this machine. */
   readonly maxStarts?: number | undefined;
 }
@@ -54,10 +57,17 @@ export class UpstreamFactory {
   }
 
   create({ config, firstListMs, predecessor, onChange }: NewUpstream): Upstream {
-    const { parking, clock, hide, log, memory, pins, logins } = this.#options;
+    const { parking, clock, hide, log, memory, pins, logins, onCredential } = this.#options;
     const words = new ServerWords();
     this.#words.set(config.name, words);
-    const open = createOpenServer(config, { log, clock, guardian: this.#guardian, words, logins });
+    const open = createOpenServer(config, {
+      log,
+      clock,
+      guardian: this.#guardian,
+      words,
+      logins,
+      onCredential,
+    });
     const upstream: Upstream = new Upstream({
       config,
       firstListMs,

@@ -1,0 +1,35 @@
+import { randomUUID } from "node:crypto";
+import { type Clock, dateOf } from "../../async/clock.ts";
+import type { AuditSink } from "../../audit/audit.ts";
+import type { CredentialEvent } from "../../auth/out/authorizer.ts";
+
+/** Records what became of a credential, beside the records of calls. A record that cannot be written changes nothing else. */
+export function recordCredential(
+  sink: AuditSink,
+  server: string,
+  { kind, issuer, clientId, reason }: CredentialEvent,
+  clock: Clock,
+): void {
+  const record = {
+    time: dateOf(clock.now(), clock),
+    call: randomUUID(),
+    trace: undefined,
+    caller: undefined,
+    issuer,
+    clientId,
+    server,
+    kind: "event",
+    tool: `credential.${kind}`,
+    era: undefined,
+    revision: undefined,
+    argumentsDigest: "",
+    outcome: kind === "refresh_failed" ? "refused" : "ok",
+    code: undefined,
+    delivery: undefined,
+    reason,
+    bytesSent: 0,
+    bytesReceived: 0,
+    durationMs: 0,
+  } as const;
+  void Promise.resolve(sink(record)).catch(() => {}); // The records of calls tell that none can be written.
+}
