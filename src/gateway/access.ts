@@ -6,7 +6,7 @@ import type { AuditLogOptions, DescribeCall, OwnerOf } from "../middleware/audit
 import { createGlobs } from "../middleware/glob.ts";
 import { readResultName } from "../surface/results/with-budget.ts";
 import { surfaceNames } from "../surface/search/search-surface.ts";
-import type { Catalog } from "../tools/compose/catalog.ts";
+import { anyone, type Catalog } from "../tools/compose/catalog.ts";
 import type { ReservedFor } from "../tools/compose/claims.ts";
 import type { Naming } from "../tools/compose/namespace.ts";
 import { everything, type Policy, type View } from "../tools/compose/view.ts";
@@ -84,7 +84,13 @@ export function createAccess(first: GatewayConfig, options: AccessOptions): Acce
   const viewBy = (caller: Hearer, policy: Policy = nothing): View =>
     catalog.viewFor(caller, byCaller === undefined ? policy : byCaller.narrow(policy, caller.identity));
   const proof = createProof(first, options);
-  let rules = toRules(first, unnamed);
+  /** Whether a public name, or a `server__uri`, is of one server. */
+  const isOf: OfServer = (server, separator) => (name) => {
+    const { toolClaims, promptClaims } = catalog.viewFor(anyone, everything);
+    const owner = toolClaims.get(name) ?? promptClaims.get(name);
+    return owner === undefined ? name.startsWith(`${server}${separator}`) : owner.server === server;
+  };
+  let rules = toRules(first, unnamed, isOf);
   /** The server whose tool a rule of the config takes away that would have this name. */
   const withheldBy = (tool: string): ReturnType<OwnerOf> => {
     const naming = toNaming(rules.config);
@@ -155,14 +161,16 @@ export function createAccess(first: GatewayConfig, options: AccessOptions): Acce
     apply: (config, compiled) => {
       byCaller = compiled;
       const { config: last } = rules;
-      rules = toRules(config, unnamed);
+      rules = toRules(config, unnamed, isOf);
       const bound = config.keys.map(({ name }) => name).filter((name) => losesMounts(name, last, config));
       return [...new Set([...proof.apply(config), ...bound])];
     },
   };
 }
 
-function toRules(config: GatewayConfig, unnamed: Unnamed): Rules {
+type OfServer = (server: string, separator: string) => Policy;
+
+function toRules(config: GatewayConfig, unnamed: Unnamed, isOf: OfServer): Rules {
   const { keys, issuers } = config;
   const general = createGlobs(orAll(config.allow), config.deny);
   const all = new Map<CallerName, Policy>(
@@ -175,9 +183,12 @@ function toRules(config: GatewayConfig, unnamed: Unnamed): Rules {
     keys.flatMap(({ name, profiles }) => (profiles === undefined ? [] : [[name, profiles]])),
   );
   const policies = new Map([...all].filter(([caller]) => !bound.has(caller)));
+  const mounts = [
+    ...config.profiles.map(({ name, allow, deny }) => [name, createGlobs(orAll(allow), deny)] as const),
+    ...config.servers.map(({ name }) => [name, isOf(name, config.separator)] as const),
+  ];
   const mounted = new Map(
-    config.profiles.map(({ name: mount, allow, deny }) => {
-      const own = createGlobs(orAll(allow), deny);
+    mounts.map(([mount, own]) => {
       const mine = [...all].filter(([caller]) => bound.get(caller)?.includes(mount) !== false);
       return [
         mount,

@@ -1,18 +1,25 @@
 import type { Server } from "../mcp/server.ts";
 import { KeptResults } from "../surface/results/kept-results.ts";
+import { anyone } from "../tools/compose/catalog.ts";
+import type { UriNames } from "../tools/compose/claims.ts";
 import type { Middleware } from "../tools/middleware.ts";
+import type { Provider } from "../tools/provider.ts";
 import type { Mounts } from "../transports/http/server/mounts.ts";
 import type { Access } from "./access.ts";
 import type { GatewayConfig, ProfileConfig } from "./config/config.ts";
 import { createFront, type Front, type FrontParts } from "./front.ts";
+import { withOwnNames } from "./own-names.ts";
 import { createProfileStack, type ProfileStack } from "./profile-stack.ts";
 
-/** The profiles of a gateway, each a front of its own over the same servers. */
+/** The profiles and the single servers of a gateway, each a front of its own. A server is there under its own names. */
 export class GatewayMounts implements Mounts {
   readonly #parts: FrontParts & { readonly kept: KeptResults };
   readonly #access: Access;
   readonly #fronts = new Map<string, ProfileFront>();
   #profiles: ReadonlyMap<string, ProfileConfig> = new Map();
+  /** Servers that were asked for alone; most never are. */
+  readonly #alone = new Map<string, Front>();
+  #servers: ReadonlySet<string> = new Set();
   readonly #onGone = new Set<(name: string) => void>();
 
   constructor(parts: FrontParts, access: Access) {
@@ -22,13 +29,15 @@ export class GatewayMounts implements Mounts {
   }
 
   /** Has the mounts of this config from now on. Those that stay keep their sessions; those that are gone end them. */
-  have({ profiles }: GatewayConfig): void {
-    const before = this.#profiles;
+  have({ profiles, servers }: GatewayConfig): void {
+    const before = [...this.#profiles.keys(), ...this.#alone.keys()];
     this.#profiles = new Map(profiles.map((profile) => [profile.name, profile]));
-    for (const name of before.keys()) {
-      if (this.#profiles.has(name)) continue;
-      this.#fronts.get(name)?.server.drain();
+    this.#servers = new Set(servers.map(({ name }) => name));
+    for (const name of before) {
+      if (this.#profiles.has(name) || this.#servers.has(name)) continue;
+      (this.#fronts.get(name) ?? this.#alone.get(name))?.server.drain();
       this.#fronts.delete(name);
+      this.#alone.delete(name);
       for (const tell of this.#onGone) tell(name);
     }
     const profileNamed = (name: string): ProfileConfig | undefined => this.#profiles.get(name);
@@ -46,7 +55,12 @@ export class GatewayMounts implements Mounts {
 
   /** The server of a mount, for callers that may use it and for those that may not. */
   serverAt(name: string): Server | undefined {
-    return this.#fronts.get(name)?.server;
+    const profile = this.#fronts.get(name);
+    if (profile !== undefined || !this.#servers.has(name)) return profile?.server;
+    let alone = this.#alone.get(name);
+    if (alone === undefined)
+      this.#alone.set(name, (alone = createServerFront(this.#parts, this.#access, name)));
+    return alone.server;
   }
 
   boundTo(caller: string): readonly string[] | undefined {
@@ -61,13 +75,20 @@ export class GatewayMounts implements Mounts {
 
   /** Replaces the middleware of every mount. */
   replace(middlewares: readonly Middleware[]): void {
-    for (const front of this.#fronts.values()) front.replace(middlewares);
+    for (const front of [...this.#fronts.values(), ...this.#alone.values()]) front.replace(middlewares);
   }
 
   /** Ends what would never end by itself, at every mount. */
   drain(): void {
-    for (const { server } of this.#fronts.values()) server.drain();
+    for (const { server } of [...this.#fronts.values(), ...this.#alone.values()]) server.drain();
   }
+}
+
+function createServerFront(parts: FrontParts, access: Access, name: string): Front {
+  const viewFor = access.viewAt(name);
+  const uris = (): UriNames | undefined => parts.catalog.snapshotFor(anyone).uris.get(name);
+  const wrap = (provider: Provider): Provider => withOwnNames(provider, { viewFor, uris });
+  return createFront(parts, { viewFor, mount: name, wrap });
 }
 
 /** A profile's front, with the part that follows the config. */

@@ -10,7 +10,7 @@ import type { UriNames } from "./claims.ts";
 type Rename = UriNames["toPublic"];
 
 /** A result of an owner, or that of a task, with the URIs that callers know. */
-export function renamed<T>(made: Awaitable<T>, uris: UriNames): Awaitable<T> {
+export function renamed<T>(made: Awaitable<T>, uris: Pick<UriNames, "toPublic">): Awaitable<T> {
   return andThen(made, (ended) => {
     const { kind, status, result } = ended as { kind?: unknown; status?: unknown; result?: unknown };
     const isComplete = (kind === "complete" || status === "completed") && result instanceof RawJson;
@@ -22,7 +22,7 @@ export function renamed<T>(made: Awaitable<T>, uris: UriNames): Awaitable<T> {
  * A result with the URIs that callers know: of contents that were read, of links and embedded resources, and of the view that a result
  * names. All other bytes stay as they were; a result without such a URI is the same object.
  */
-function renameResult(result: RawJson, { toPublic }: UriNames): RawJson {
+function renameResult(result: RawJson, { toPublic }: Pick<UriNames, "toPublic">): RawJson {
   // A letter of a scheme may be written as an escape.
   if (result.kind !== "object" || !/(?:ui|skill):|\\u00/i.test(result.text)) return result;
   return edit(result, {
