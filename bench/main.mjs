@@ -16,6 +16,7 @@ import { runGrowth } from "./sections/growth.mjs";
 import { runServers } from "./sections/servers.mjs";
 import { runStartup } from "./sections/startup.mjs";
 import { runStdio } from "./sections/stdio.mjs";
+import { runTelemetry } from "./sections/telemetry.mjs";
 
 /** @typedef {import("./lib/run.mjs").Plans} Plans */
 
@@ -47,6 +48,7 @@ const runners = {
   stdio: runStdio,
   startup: runStartup,
   growth: runGrowth,
+  telemetry: runTelemetry,
 };
 
 try {

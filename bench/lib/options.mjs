@@ -7,6 +7,7 @@ export const sections = /** @type {const} */ ([
   "stdio",
   "startup",
   "growth",
+  "telemetry",
 ]);
 /** @typedef {typeof sections[number]} Section */
 /** A quick run is of these, unless others are asked for. */
@@ -43,8 +44,8 @@ export function parseOptions(args) {
     },
   });
   if (values.help) return undefined;
-  // How cost grows does not fit into a minute.
-  const byDefault = values.quick ? sections.filter((name) => name !== "growth") : sections;
+  // Systems are compared without it; and how cost grows does not fit into a minute.
+  const byDefault = sections.filter((name) => name !== "telemetry" && (name !== "growth" || !values.quick));
   const only = values.only?.split(",") ?? [...byDefault];
   const unknown = only.find((name) => !sections.some((section) => section === name));
   if (unknown !== undefined)

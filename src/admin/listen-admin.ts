@@ -22,6 +22,8 @@ interface AdminOptions {
   readonly socket?: string | undefined;
   /** The folder of the page. Without an `index.html` in it there is no page. */
   readonly pageFolder: string;
+  /** The address of the page, with its key if that is known. It is told on the socket only. */
+  readonly toPage?: (url: string) => string | undefined;
   readonly onWarning: (text: string, error?: unknown) => void;
 }
 
@@ -87,7 +89,10 @@ export async function listenAdmin(options: AdminOptions): Promise<AdminListener>
   }
   if (socket !== undefined) {
     // Only the user of the gateway can open it, so no key is asked for, and no browser can reach it.
-    const server = createServer(limits, (incoming, response) => void answer(incoming, response, () => {}));
+    const pageUrl = (): string | undefined =>
+      page === undefined || url === undefined ? undefined : options.toPage?.(url);
+    const own = createAnswer({ ...parts, pageUrl }, page, onWarning);
+    const server = createServer(limits, (incoming, response) => void own(incoming, response, () => {}));
     try {
       await listenSocket(server, socket);
       servers.push(server);

@@ -26,7 +26,7 @@ function takeDelays(): readonly (readonly [string, number])[] {
   const toSeconds = (ns: number): number => Math.max(0, ns / 1e9 - resolutionMs / 1000);
   const read = all.count === 0 ? [0, 0, 0] : [all.percentile(50), all.percentile(99), all.max];
   all.reset();
-  return ["0.5", "0.99", "1"].map((quantile, index) => [quantile, toSeconds(read[index] ?? 0)] as const);
+  return ["p50", "p99", "max"].map((stat, index) => [stat, toSeconds(read[index] ?? 0)] as const);
 }
 
 /** The gauges of the gateway and of its process. */
@@ -83,7 +83,7 @@ export function gatewayMetrics(source: AdminSource): readonly Metric[] {
       name: "junctor_event_loop_delay_seconds",
       help: "How late timers of the process were since the last scrape.",
       type: "gauge",
-      samples: takeDelays().map(([quantile, value]) => ({ labels: { quantile }, value })),
+      samples: takeDelays().map(([stat, value]) => ({ labels: { stat }, value })),
     },
     gauge("process_resident_memory_bytes", "Memory of the process.", rss),
     gauge("process_heap_bytes", "Memory of the process that JavaScript uses.", heapUsed),

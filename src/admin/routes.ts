@@ -35,6 +35,8 @@ export interface AdminParts {
   readonly tries: Tries;
   /** Where the API is, as the status tells it. */
   readonly adminUrl: () => string | undefined;
+  /** The address of the page, for readers that may know its key. */
+  readonly pageUrl?: () => string | undefined;
   /** Headers of every answer. */
   readonly headers: { readonly [name: string]: string };
 }
@@ -132,9 +134,9 @@ export const routes: { readonly [route: string]: AdminRoute } = {
 };
 
 /** `problems` is counted here, so that a page that shows a number need not read them all. */
-function describeStatus({ source, adminUrl }: AdminParts): object {
+function describeStatus({ source, adminUrl, pageUrl }: AdminParts): object {
   const { problems } = problemsView(source) as { readonly problems: readonly object[] };
-  return { ...statusView(source), adminUrl: adminUrl(), problems: problems.length };
+  return { ...statusView(source), adminUrl: adminUrl(), pageUrl: pageUrl?.(), problems: problems.length };
 }
 
 async function restart(request: AdminRequest, source: AdminSource): Promise<AdminAnswer> {

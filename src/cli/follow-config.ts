@@ -108,7 +108,10 @@ export function createReload(options: FollowOptions): Reload {
       for (const { path, message } of config.warnings.slice(0, maxShown)) log.warn({ file, path }, message);
       const held = toHeld(config);
       if (!isDeepStrictEqual(held, lastHeld))
-        log.warn({ file }, "http, admin, accessLog and log of the config hold from the next start on");
+        log.warn(
+          { file },
+          "http, admin, traces, accessLog and log of the config hold from the next start on",
+        );
       await gateway.apply(config, !isWhole);
       lastHeld = held;
       applied = JSON.stringify(used);
@@ -158,8 +161,8 @@ export function createReload(options: FollowOptions): Reload {
 }
 
 /** The part of a config that is read at the start only. */
-function toHeld({ http, admin, accessLog, log }: GatewayConfig): object {
-  return { http, admin, accessLog, log };
+function toHeld({ http, admin, traces, accessLog, log }: GatewayConfig): object {
+  return { http, admin, traces, accessLog, log };
 }
 
 /** A tool may edit the config again and again, and must not fill the log. */

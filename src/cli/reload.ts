@@ -68,7 +68,7 @@ async function fail(text: string): Promise<boolean> {
   return false;
 }
 
-function toRealPath(file: string): string {
+export function toRealPath(file: string): string {
   try {
     return realpathSync(file);
   } catch {

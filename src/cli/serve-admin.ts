@@ -1,5 +1,4 @@
 import { createHash, randomBytes } from "node:crypto";
-import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import type { AdminSource, EditedConfig } from "../admin/admin-source.ts";
 import type { KeptLog } from "../admin/kept-log.ts";
@@ -9,13 +8,16 @@ import type { GatewayConfig } from "../gateway/config/config.ts";
 import type { OnServer } from "../gateway/fleet.ts";
 import type { RunningGateway } from "../gateway/gateway.ts";
 import type { ServerStatus } from "../gateway/status.ts";
-import { stateFolder } from "../gateway/user-files.ts";
 import { createAccessFile } from "../telemetry/access-file.ts";
 import { AccessLog } from "../telemetry/access-log.ts";
+import { createOtlpExporter, type OtlpExporter } from "../telemetry/otlp-exporter.ts";
+import type { Tracer } from "../telemetry/telemetry-parts.ts";
 import { createTelemetry, type Telemetry } from "../telemetry/telemetry.ts";
 import type { HttpListener, ListenHttpOptions } from "../transports/http/server/node.ts";
+import { adminSocket } from "./admin-client.ts";
 import { describeError } from "./print.ts";
 import { adviseOn } from "./server-trouble.ts";
+import { readTraceSettings, type TraceSettings } from "./trace-settings.ts";
 import { readVersion } from "./version.ts";
 
 interface ObservedOptions {
@@ -73,23 +75,24 @@ const reasons: { readonly [status: number]: string } = {
 const usualPort = 7781;
 const pageFolder = fileURLToPath(new URL("../page", import.meta.url));
 
-/** The socket of a gateway of this user, for `junctor status` and its like. */
-function adminSocket(pid: number): string {
-  return join(stateFolder(), "gateways", `${pid}.admin.sock`);
-}
-
 /** Begins to observe: before the gateway starts, so that nothing is missed. */
 export function observe({ config, transport, log, file }: ObservedOptions): Observed {
   const isShown = config.admin !== false;
   const accessLog = openAccessLog(config.accessLog, log);
+  const spans = openSpans(readTraceSettings(config.traces, process.env), log);
   const starts = new Map<string, number>();
   let admin: AdminListener | undefined;
   let gateway: RunningGateway | undefined;
   const records = (server: string): boolean =>
     gateway?.controls.servers().find(({ name }) => name === server)?.config.record === true;
   const telemetry =
-    isShown || accessLog !== undefined
+    isShown || accessLog !== undefined || spans !== undefined
       ? createTelemetry({
+          tracer: spans && {
+            ...spans,
+            toDate: (reading) => systemClock.date() - (performance.now() - reading),
+            peerOf: (server) => toPeer(gateway, server),
+          },
           transport,
           isShown,
           accessLog,
@@ -140,6 +143,7 @@ export function observe({ config, transport, log, file }: ObservedOptions): Obse
         tcp: toAddress(config, transport, key),
         socket: process.platform === "win32" ? undefined : adminSocket(process.pid),
         pageFolder,
+        toPage: (url) => toPageUrl(url, key),
         onWarning: (text, error) =>
           log.warn(error === undefined ? {} : { error: describeError(error) }, text),
       });
@@ -149,6 +153,7 @@ export function observe({ config, transport, log, file }: ObservedOptions): Obse
     [Symbol.asyncDispose]: async () => {
       telemetry?.[Symbol.dispose]();
       accessLog?.[Symbol.dispose]();
+      await spans?.sink[Symbol.asyncDispose]();
       await admin?.[Symbol.asyncDispose]();
     },
   };
@@ -194,4 +199,26 @@ function openAccessLog(wanted: GatewayConfig["accessLog"], log: KeptLog): Access
 function adviseOnStatus({ controls }: RunningGateway, status: ServerStatus): string | undefined {
   const server = controls.servers().find(({ name }) => name === status.name);
   return server && adviseOn({ ...status, launch: server.config.launch });
+}
+
+type Spans = Pick<Tracer, "sampler"> & { readonly sink: OtlpExporter };
+
+function openSpans(settings: TraceSettings | undefined, log: KeptLog): Spans | undefined {
+  if (settings === undefined) return undefined;
+  const { sampler, ...where } = settings;
+  const onFailed = (reason: string): void => log.warn({ reason }, "spans cannot be sent, and are dropped");
+  return {
+    sampler,
+    sink: createOtlpExporter({ ...where, version: readVersion(), clock: systemClock, onFailed }),
+  };
+}
+
+/** How a server behind the gateway is reached, for its spans. */
+function toPeer(gateway: RunningGateway | undefined, server: string): ReturnType<Tracer["peerOf"]> {
+  const facts = gateway?.controls.servers().find(({ name }) => name === server);
+  const revision = facts?.health.kind === "up" ? facts.health.agreement.mode.revision : undefined;
+  if (facts?.config.launch.kind !== "http") return { transport: "stdio", revision };
+  const { hostname, port, protocol } = new URL(facts.config.launch.url);
+  const usual = protocol === "https:" ? 443 : 80;
+  return { transport: "http", address: hostname, port: port === "" ? usual : Number(port), revision };
 }

@@ -157,6 +157,7 @@ const ofGateway: Narrowing<GatewayConfig> = {
   http: asWritten,
   daemon: asWritten,
   admin: asWritten,
+  traces: asWritten,
   accessLog: asWritten,
   perCaller: asWritten,
   log: asWritten,

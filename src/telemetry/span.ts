@@ -1,10 +1,10 @@
 import type { RpcError } from "../errors/rpc-error.ts";
 import { randomId, type TraceContext } from "./trace-context.ts";
 
-type AttributeValue = string | number | boolean;
+export type AttributeValue = string | number | boolean;
 
 /** A span that has ended. Times are milliseconds since the epoch, with fractions. */
-interface EndedSpan {
+export interface EndedSpan {
   readonly context: TraceContext;
   readonly parentSpanId: string | undefined;
   readonly name: string;

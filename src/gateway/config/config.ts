@@ -193,6 +193,17 @@ export interface IssuerConfig extends IssuerOptions {
   readonly name: string;
 }
 
+/** Where spans go, and of which requests. */
+export interface TracesConfig {
+  /** The whole address of a collector that takes OTLP/JSON over HTTP. */
+  readonly endpoint?: string;
+  readonly headers: { readonly [name: string]: string };
+  /** Of a hundred requests whose callers do not trace, how many are traced; 100. */
+  readonly percent?: number;
+  /** `service.name` of the spans; `junctor`. */
+  readonly service?: string;
+}
+
 /** How often, and for how long, tools may be called. */
 export interface CallLimits {
   readonly callsPerMinute?: number;
@@ -256,6 +267,8 @@ export interface GatewayConfig {
   };
   /** The admin API. `false` switches it off; undefined when the config does not say. Read at the start only. */
   readonly admin: AdminConfig | false | undefined;
+  /** Undefined when the config says nothing of traces. Read at the start only. */
+  readonly traces: TracesConfig | undefined;
   /** Where one line for each request goes; undefined for none. Read at the start only. */
   readonly accessLog:
     | { readonly file: string; readonly maxBytes?: number; readonly keep?: number }

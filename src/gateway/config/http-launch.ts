@@ -39,7 +39,7 @@ function findUrlProblem(text: string): string | undefined {
   return 'has a name or password in it, which is not sent: write "headers": { "Authorization": "Bearer ${TOKEN}" }';
 }
 
-function readHeaders(given: ConfigValue): { readonly [name: string]: string } {
+export function readHeaders(given: ConfigValue): { readonly [name: string]: string } {
   const object = readObject(given, '"headers": { "Authorization": "Bearer ${TOKEN}" }');
   const headers: [string, string][] = [];
   const seen = new Set<string>();

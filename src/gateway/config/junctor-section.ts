@@ -10,7 +10,7 @@ import { readProfiles } from "./profile-settings.ts";
 import { readRedaction } from "./redaction.ts";
 import { readRules } from "./rule-settings.ts";
 import { defaultKeys, settingKeys } from "./server-settings.ts";
-import { readAccessLog, readAdmin } from "./telemetry-settings.ts";
+import { readAccessLog, readAdmin, readTraces } from "./telemetry-settings.ts";
 import {
   type KeyHints,
   readAllowed,
@@ -30,7 +30,7 @@ import {
 type GatewaySettings = Omit<GatewayConfig, "servers" | "disabled" | "secrets" | "warnings">;
 
 const keys: readonly string[] =
-  "servers defaults separator keys issuers rules profiles allow deny middleware audit limits perCaller redact http admin accessLog log daemon firstListMs maxStarts remember lock".split(
+  "servers defaults separator keys issuers rules profiles allow deny middleware audit limits perCaller redact http admin traces accessLog log daemon firstListMs maxStarts remember lock".split(
     " ",
   );
 const levels = ["trace", "debug", "info", "warn", "error", "silent"] as const;
@@ -75,6 +75,7 @@ export function readGatewaySettings(section: ConfigObject): GatewaySettings {
     redact: readList(section.get("redact"), '"redact": ["/sk-[a-z0-9]+/i"]', readRedaction),
     http,
     admin: readAdmin(section.get("admin")),
+    traces: readTraces(section.get("traces")),
     accessLog: readAccessLog(section.get("accessLog")),
     log: { level: readLevel(section.get("log")) ?? "info" },
     daemon: readDaemonSettings(section.get("daemon")),

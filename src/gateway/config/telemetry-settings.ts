@@ -2,11 +2,20 @@ import { resolve } from "node:path";
 import { defined } from "../../options/defined.ts";
 import { type ConfigValue, toObject } from "./config-value.ts";
 import type { AdminConfig, GatewayConfig } from "./config.ts";
+import { readHeaders } from "./http-launch.ts";
 import { readHost, readServedHost, servedExample } from "./http-settings.ts";
 import { keyExample, readHash } from "./key-settings.ts";
-import { readList, readNumber, readObject, readText, refuseUnknownKeys } from "./value-readers.ts";
+import {
+  readFitting,
+  readList,
+  readNumber,
+  readObject,
+  readText,
+  refuseUnknownKeys,
+} from "./value-readers.ts";
 
 const adminExample = '"admin": { "port": 7781 }, or false for none';
+const endpointExample = '"http://127.0.0.1:4318/v1/traces"';
 const accessExample = '"access.jsonl", or "stderr", or { "file": "access.jsonl", "keep": 5 }';
 
 /** Where the admin API listens; `false` for nowhere. */
@@ -47,6 +56,20 @@ export function readAccessLog(given: ConfigValue): GatewayConfig["accessLog"] {
       keep: readNumber(object.get("keep"), { min: 0, max: 1000, example: 5 }),
     }),
   };
+}
+
+/** Where spans go; undefined when the config says nothing of it. */
+export function readTraces(given: ConfigValue): GatewayConfig["traces"] {
+  const object = readObject(given, `"traces": { "endpoint": ${endpointExample} }`);
+  if (object === undefined) return undefined;
+  refuseUnknownKeys(object, ["endpoint", "headers", "percent", "service"]);
+  const problem = `is not an http or https address: write ${endpointExample}`;
+  return defined({
+    endpoint: readFitting(object.get("endpoint"), endpointExample, /^https?:\/\/[^\s/]+/i, problem),
+    headers: object.has("headers") ? readHeaders(object.get("headers")) : {},
+    percent: readNumber(object.get("percent"), { min: 0, max: 100, example: 5 }),
+    service: readText(object.get("service"), '"junctor"'),
+  });
 }
 
 function toPath({ findings }: ConfigValue, file: string): string {

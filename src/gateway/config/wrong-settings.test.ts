@@ -28,27 +28,11 @@ describe("the junctor section", () => {
   test.each([
     [
       section('{ "seperator": "_" }'),
-      "junctor.seperator: is not known here: did you mean separator? (There may be servers, defaults, separator, keys, issuers, rules, profiles, allow, deny, middleware, audit, limits, perCaller, redact, http, admin, accessLog, log, daemon, firstListMs, maxStarts, remember, lock.)",
+      "junctor.seperator: is not known here: did you mean separator? (There may be servers, defaults, separator, keys, issuers, rules, profiles, allow, deny, middleware, audit, limits, perCaller, redact, http, admin, traces, accessLog, log, daemon, firstListMs, maxStarts, remember, lock.)",
     ],
     [
       section('{ "colour": 1 }'),
-      "junctor.colour: is not known here: write one of servers, defaults, separator, keys, issuers, rules, profiles, allow, deny, middleware, audit, limits, perCaller, redact, http, admin, accessLog, log, daemon, firstListMs, maxStarts, remember, lock",
-    ],
-    [
-      section('{ "admin": true }'),
-      'junctor.admin: must be an object, not a boolean: write "admin": { "port": 7781 }, or false for none',
-    ],
-    [
-      section('{ "admin": { "key": "abc" } }'),
-      'junctor.admin.key: must be an object, not a string: write { "env": "NAME_OF_A_VARIABLE" }',
-    ],
-    [
-      section('{ "admin": { "key": { "value": "abc" } } }'),
-      "junctor.admin.key.value: is not known here: write one of env, sha256",
-    ],
-    [
-      section('{ "accessLog": 1 }'),
-      'junctor.accessLog: must be an object, not a number: write "access.jsonl", or "stderr", or { "file": "access.jsonl", "keep": 5 }',
+      "junctor.colour: is not known here: write one of servers, defaults, separator, keys, issuers, rules, profiles, allow, deny, middleware, audit, limits, perCaller, redact, http, admin, traces, accessLog, log, daemon, firstListMs, maxStarts, remember, lock",
     ],
     [
       section('{ "tools": {} }'),

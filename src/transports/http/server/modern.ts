@@ -56,7 +56,7 @@ export class ModernCall implements WireContext, Admitted {
     const { header } = admission.http;
     this.era = era;
     // Only the headers that mirror the body: a tool must not learn the caller's key.
-    this.headers = (name) => (name.startsWith("mcp-") ? header(name) : undefined);
+    this.headers = (name) => (name.startsWith("mcp-") || name === "traceparent" ? header(name) : undefined);
     this.caller = admission.caller;
     this.identity = admission.identity;
     this.#admission = admission;

@@ -46,7 +46,7 @@ export interface ListenHttpOptions extends HttpOptions {
   readonly maxMemoryBytes?: number;
   /** How long calls in flight may take when the listener is disposed. */
   readonly graceMs?: number;
-  /** Told of requests that were refused before they were served: the status, the code of the error, and the caller if it is known. */
+  /** Told of requests that were refused before they were served. */
   readonly onRefused?: SinkLimits["onRefused"];
 }
 
@@ -66,7 +66,6 @@ export interface HttpListener extends AsyncDisposable {
   readonly port: number;
   /** Where clients connect. */
   readonly url: string;
-  /** What callers have open. */
   inspect(): HttpLoad;
   /** From now on no call begins, and `/ready` and `/health` say 503; those that run go on. */
   drain(): void;
@@ -123,12 +122,11 @@ export async function listenHttp(server: Server, options: ListenHttpOptions = {}
   });
   const { tls } = options;
   const stopTls = tls === undefined ? undefined : followTlsFiles(listener, tls, onWarning);
-  const { unread } = limits;
   const memory = watchMemory({
     maxBytes: options.maxMemoryBytes,
     onLook: (shortage) => {
       handler.shed(shortage);
-      if (shortage > 0) unread?.shrink(unread.bytes / 2);
+      if (shortage > 0) limits.unread?.shrink(limits.unread.bytes / 2);
     },
   });
   handler.onMany(memory.look);
@@ -157,11 +155,10 @@ export async function listenHttp(server: Server, options: ListenHttpOptions = {}
   let stopped: Promise<void> | undefined;
   const close = (): Promise<void> => (stopped ??= stop());
   const bound = listener.address() as AddressInfo;
-  const name = host.includes(":") ? `[${host}]` : host;
   return {
     host,
     port: bound.port,
-    url: `${tls === undefined ? "http" : "https"}://${name}:${bound.port}${path}`,
+    url: `${tls === undefined ? "http" : "https"}://${host.includes(":") ? `[${host}]` : host}:${bound.port}${path}`,
     inspect: () => handler.inspect(),
     drain: () => handler.drain(),
     close,

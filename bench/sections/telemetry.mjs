@@ -1,0 +1,134 @@
+// What it costs a gateway to be seen: everything off, everything on with a page open, and traces. In one run, in turns.
+
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { createServer } from "node:http";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { hold } from "../lib/contest.mjs";
+import { freePort } from "../lib/free-port.mjs";
+import { median, ratios } from "../lib/statistics.mjs";
+import { openHttpSubject } from "../lib/subjects.mjs";
+
+/** @typedef {import("../lib/run.mjs").Run} Run */
+/** @typedef {import("../lib/contest.mjs").Subject} Subject */
+
+const main = fileURLToPath(new URL("../../dist/cli/main.js", import.meta.url));
+const echoFile = fileURLToPath(new URL("../systems/upstreams/echo-stdio.mjs", import.meta.url));
+const exceptCommand = "upstreams/echo-stdio.mjs";
+const key = "0123456789abcdef0123456789abcdef";
+
+/** Most that each may cost more than a gateway with everything off. */
+const goals = { "everything on, page open": 1.05, "1 % traced": 1.03 };
+
+/** @param {Run} run */
+export async function runTelemetry(run) {
+  const folder = mkdtempSync(join(tmpdir(), "junctor-bench-telemetry-"));
+  const sink = createServer((incoming, response) => {
+    incoming.resume();
+    incoming.on("end", () => response.end("{}"));
+  });
+  await new Promise((resolve) => sink.listen(0, "127.0.0.1", () => resolve(undefined)));
+  const { port: sinkPort } = /** @type {import("node:net").AddressInfo} */ (sink.address());
+  const endpoint = `http://127.0.0.1:${sinkPort}/v1/traces`;
+  /** @type {Record<string, (adminPort: number) => object>} */
+  const ways = {
+    "everything off": () => ({ admin: false }),
+    "everything off, again": () => ({ admin: false }),
+    "everything on, page open": (port) => ({
+      admin: { port, key: { env: "BENCH_KEY" } },
+      accessLog: { file: join(folder, "access.jsonl"), maxBytes: 16 * 1024 * 1024, keep: 1 },
+    }),
+    "1 % traced": () => ({ admin: false, traces: { endpoint, percent: 1 } }),
+    "all traced": () => ({ admin: false, traces: { endpoint, percent: 100 } }),
+  };
+  try {
+    for (const era of /** @type {const} */ (["modern", "legacy"])) {
+      const entries = Object.entries(ways).map(([name, toSettings]) => ({
+        name,
+        open: () => openObserved(run, { folder, era, toSettings }),
+      }));
+      // Differences of a few percent need more rounds than ratios between programs do.
+      const { plan, onStep } = run.contest();
+      const rounds = run.isQuick ? 15 : 41;
+      const contest = await hold({
+        section: "telemetry",
+        name: `small call, 1 stdio upstream, ${era}`,
+        entries,
+        plan: { ...plan, rounds },
+        onStep,
+      });
+      run.report(contest);
+      run.print(toVerdict(contest));
+    }
+  } finally {
+    sink.closeAllConnections();
+    sink.close();
+    rmSync(folder, { recursive: true, force: true });
+  }
+}
+
+/**
+ * @param {Run} run
+ * @param {{ folder: string, era: import("../load/envelope.mjs").Era, toSettings: (adminPort: number) => object }} options
+ * @returns {Promise<Subject>}
+ */
+async function openObserved(run, { folder, era, toSettings }) {
+  const adminPort = await freePort();
+  const settings = toSettings(adminPort);
+  const file = join(folder, `${adminPort}.json`);
+  const mcpServers = { u0: { command: process.execPath, args: [echoFile] } };
+  writeFileSync(file, JSON.stringify({ mcpServers, junctor: settings }));
+  const subject = await openHttpSubject(
+    run.load,
+    (port) => ({
+      args: [main, "serve", "--config", file, "--port", String(port)],
+      env: { BENCH_KEY: key },
+      exceptCommand,
+    }),
+    { era, scenario: "small", connections: 32 },
+  );
+  if (!("accessLog" in settings)) return subject;
+  const page = new AbortController();
+  const response = await fetch(`http://127.0.0.1:${adminPort}/api/events`, {
+    headers: { authorization: `Bearer ${key}` },
+    signal: page.signal,
+  });
+  if (response.status !== 200) throw new Error(`the page cannot be opened: ${response.status}`);
+  void readAll(response);
+  return {
+    ...subject,
+    close: async () => {
+      page.abort();
+      await subject.close();
+    },
+  };
+}
+
+/** @param {Response} response */
+async function readAll(response) {
+  try {
+    for await (const _ of response.body ?? []);
+  } catch {
+    // It was closed.
+  }
+}
+
+/** @param {import("../lib/contest.mjs").Contest} contest */
+function toVerdict({ standings }) {
+  const cpuOf = (/** @type {string} */ name) =>
+    standings.find((each) => each.name === name)?.figures.map(({ cpu }) => cpu) ?? [];
+  const off = cpuOf("everything off");
+  return standings
+    .slice(1)
+    .map(({ name }) => {
+      const ratio = median(ratios(cpuOf(name), off));
+      const goal = /** @type {Record<string, number>} */ (goals)[name];
+      const verdict =
+        goal === undefined
+          ? ""
+          : ` (goal: at most ${((goal - 1) * 100).toFixed(0)} %) ${ratio <= goal ? "met" : "MISSED"}`;
+      return `${name}: ${((ratio - 1) * 100).toFixed(1)} % more CPU than off${verdict}`;
+    })
+    .join("\n");
+}

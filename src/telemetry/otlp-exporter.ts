@@ -1,0 +1,157 @@
+import { type Clock, sleep } from "../async/clock.ts";
+import type { AttributeValue, EndedSpan, SpanSink } from "./span.ts";
+
+interface OtlpOptions {
+  /** The whole address, which ends with `/v1/traces` at most collectors. */
+  readonly endpoint: string;
+  readonly headers: { readonly [name: string]: string };
+  /** What the spans are about: `service.name` and the like. */
+  readonly resource: { readonly [name: string]: AttributeValue };
+  readonly version: string;
+  readonly clock: Clock;
+  /** Told once that spans cannot be sent, until some can be again. */
+  readonly onFailed: (reason: string) => void;
+}
+
+/** Sends spans to a collector. Disposing it sends those that wait. */
+export interface OtlpExporter extends SpanSink, AsyncDisposable {
+  /** Spans that were sent, and those that were dropped. */
+  readonly counts: { readonly sent: number; readonly dropped: number };
+}
+
+const maxWaiting = 2048;
+const maxBatch = 512;
+const batchMs = 5000;
+const timeoutMs = 10_000;
+const maxTries = 4;
+/** Statuses after which the same spans may be sent again (OTLP/HTTP, retryable response codes). */
+const retried = new Set([429, 502, 503, 504]);
+
+/**
+ * Writes spans as OTLP/JSON over HTTP, many at a time. Spans that do not fit while the collector is away are dropped and counted:
+ * tracing must neither hold up calls nor fill the memory.
+ */
+export function createOtlpExporter(options: OtlpOptions): OtlpExporter {
+  const { clock } = options;
+  const counts = { sent: 0, dropped: 0 };
+  let waiting: EndedSpan[] = [];
+  let sending: Promise<void> | undefined;
+  let stopTimer: (() => void) | undefined;
+  let isFailing = false;
+
+  const send = async (spans: readonly EndedSpan[]): Promise<void> => {
+    const body = JSON.stringify(toTraces(spans, options));
+    const reason = await post(body, options);
+    if (reason === undefined) counts.sent += spans.length;
+    else counts.dropped += spans.length;
+    if (reason !== undefined && !isFailing) options.onFailed(reason);
+    isFailing = reason !== undefined;
+  };
+  const drain = async (): Promise<void> => {
+    while (waiting.length > 0) {
+      const spans = waiting.slice(0, maxBatch);
+      waiting = waiting.slice(maxBatch);
+      await send(spans);
+    }
+  };
+  const flush = (): Promise<void> => {
+    stopTimer?.();
+    stopTimer = undefined;
+    sending ??= drain().finally(() => {
+      sending = undefined;
+    });
+    return sending;
+  };
+  return {
+    counts,
+    add: (span) => {
+      if (waiting.length >= maxWaiting) {
+        counts.dropped++;
+        return;
+      }
+      waiting.push(span);
+      if (waiting.length >= maxBatch) void flush();
+      else stopTimer ??= clock.timer(batchMs, () => void flush());
+    },
+    [Symbol.asyncDispose]: async () => {
+      await flush();
+      await flush();
+    },
+  };
+}
+
+/** Resolves with what is wrong; undefined when the collector took it. */
+async function post(body: string, { endpoint, headers, clock }: OtlpOptions): Promise<string | undefined> {
+  let reason = "";
+  for (let tries = 0; tries < maxTries; tries++) {
+    if (tries > 0) await sleep(250 * 2 ** tries, clock);
+    try {
+      const response = await fetch(endpoint, {
+        method: "POST",
+        headers: { ...headers, "content-type": "application/json" },
+        body,
+        redirect: "error",
+        signal: AbortSignal.timeout(timeoutMs),
+      });
+      await response.arrayBuffer();
+      if (response.ok) return undefined;
+      reason = `the collector answered with status ${response.status}`;
+      if (!retried.has(response.status)) return reason;
+    } catch (error) {
+      const { cause } = error as Error;
+      const code = cause instanceof Error ? (cause as NodeJS.ErrnoException).code : undefined;
+      reason = `the collector cannot be reached (${code ?? (error as Error).name})`;
+    }
+  }
+  return reason;
+}
+
+const kinds = { server: 2, client: 3 } as const;
+
+/** The body of an export request, by the JSON form of opentelemetry-proto. */
+function toTraces(spans: readonly EndedSpan[], { resource, version }: OtlpOptions): object {
+  return {
+    resourceSpans: [
+      {
+        resource: { attributes: toAttributes(resource) },
+        scopeSpans: [{ scope: { name: "junctor", version }, spans: spans.map(toSpan) }],
+      },
+    ],
+  };
+}
+
+function toSpan(span: EndedSpan): object {
+  const { context, parentSpanId, name, kind, startMs, endMs, attributes, links, isError } = span;
+  return {
+    traceId: context.traceId,
+    spanId: context.spanId,
+    ...(parentSpanId === undefined ? {} : { parentSpanId }),
+    flags: 1,
+    name,
+    kind: kinds[kind],
+    startTimeUnixNano: toNanos(startMs),
+    endTimeUnixNano: toNanos(endMs),
+    attributes: toAttributes(attributes),
+    links: links.map(({ traceId, spanId }) => ({ traceId, spanId })),
+    status: isError ? { code: 2 } : {},
+  };
+}
+
+/** A number of nanoseconds since the epoch does not fit into a double: microseconds do. */
+function toNanos(ms: number): string {
+  return `${Math.round(ms * 1000)}000`;
+}
+
+function toAttributes(attributes: {
+  readonly [name: string]: AttributeValue | undefined;
+}): readonly object[] {
+  return Object.entries(attributes).flatMap(([key, value]) =>
+    value === undefined ? [] : [{ key, value: toValue(value) }],
+  );
+}
+
+function toValue(value: AttributeValue): object {
+  if (typeof value === "string") return { stringValue: value };
+  if (typeof value === "boolean") return { boolValue: value };
+  return Number.isInteger(value) ? { intValue: String(value) } : { doubleValue: value };
+}
