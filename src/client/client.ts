@@ -10,7 +10,7 @@ import type { Implementation, Prompt, Resource, ResourceTemplate, Tool, ToolResu
 import { packageVersion } from "../options/version.ts";
 import type { CallContext } from "../tools/context.ts";
 import type { ListFault } from "../tools/fit/list-fault.ts";
-import type { Change, Provider, ToolCall, ToolOutcome } from "../tools/provider.ts";
+import type { Change, Outcome, Provider, ToolCall, ToolOutcome } from "../tools/provider.ts";
 import { type Apps, createApps } from "./apps.ts";
 import { AskRouter } from "./ask-router.ts";
 import { createRecorded } from "./call-record.ts";
@@ -23,6 +23,7 @@ import { createForwarder, toCallTool } from "./forward.ts";
 import { answerRequest, capabilitiesOf } from "./handlers.ts";
 import { type PlainRequest, createLists } from "./lists.ts";
 import { type OpenLink, negotiate } from "./negotiate.ts";
+import { createOldTasks, hasOldTasks } from "./old-tasks.ts";
 import { Visits, answerBy, createOnBehalf, toSpec } from "./on-behalf.ts";
 import { type ClientSkills, createSkills } from "./skills.ts";
 import { type StreamedCall, streamCall } from "./stream-call.ts";
@@ -56,6 +57,8 @@ export interface Client extends Provider, Reads, Apps, AsyncDisposable {
    * if (started.kind === "task") await save(started.task.ref);
    */
   startTool(name: string, args?: object, options?: CallOptions): Promise<StartedCall>;
+  /** For gateways: calls a tool of a 2025-11-25 server as a task of that revision. There only if the server takes such calls. */
+  readonly callOldTask?: ((call: ToolCall, context: CallContext) => Promise<Outcome>) | undefined;
   /** A task by its `ref`, also one that another client started. */
   task(ref: string): ClientTask;
   /** Whether there is at least one tool. */
@@ -123,7 +126,7 @@ export async function createClient(ways: ClientWays, options: ClientOptions = {}
       asked: (request, asking) =>
         router === undefined
           ? answerRequest(request, handlers, asking).finally(deadlines.hold())
-          : answerBy((ask, by) => router.ask(ask, by), request, asking),
+          : (oldTasks.answer(request, asking) ?? answerBy((ask, by) => router.ask(ask, by), request, asking)),
     };
     const open: OpenLink = async () => {
       options.onOpen?.();
@@ -198,6 +201,7 @@ export async function createClient(ways: ClientWays, options: ClientOptions = {}
     },
   });
   const onBehalf = createOnBehalf({ deadlines, conversations, router, visits, opened: relays?.opened });
+  const oldTasks = createOldTasks({ send, deadlines, clock });
   const tasks = createTasks({ send, deadlines, handlers, clock });
   const calls = createToolCalls({
     tasks,
@@ -257,6 +261,7 @@ export async function createClient(ways: ClientWays, options: ClientOptions = {}
     listTools: (context) => (context === undefined ? lists.tools.get() : waitFor(lists.tools.get(), context)),
     callTool: toCallTool(call, calls.forward),
     startTool: (name, args = {}, given = {}) => calls.start(name, args, given),
+    callOldTask: relays !== undefined && hasOldTasks(agreement) ? oldTasks.call : undefined,
     task: (ref) => tasks.task(ref),
     streamTool: (name, args, given) => streamCall((observed) => call(name, args, observed), given),
     get cacheHints() {

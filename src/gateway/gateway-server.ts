@@ -1,5 +1,6 @@
 import { declaredExtension, type Extensions, extensionIds } from "../mcp/extension.ts";
 import { newestModernRevision } from "../mcp/revision.ts";
+import type { Tool } from "../mcp/types.ts";
 import { anyone } from "../tools/compose/catalog.ts";
 import type { Member } from "../tools/compose/member.ts";
 import type { Naming } from "../tools/compose/namespace.ts";
@@ -7,6 +8,7 @@ import { createPolledLists } from "../tools/compose/polled-lists.ts";
 import type { View } from "../tools/compose/view.ts";
 import { createCallContext } from "../tools/context.ts";
 import type { CallContext } from "../tools/context.ts";
+import { withMembers } from "../tools/definition.ts";
 import type { ListPart } from "../tools/fit/list-fault.ts";
 import type { Hearer, Provider } from "../tools/provider.ts";
 import type { ServerConfig } from "./config/config.ts";
@@ -45,7 +47,9 @@ export function toMember(server: GatewayServer, naming: Naming, pins?: Pins): Me
     },
     listsFor: (caller) => {
       const listed = server.listedFor(caller);
-      return pins === undefined ? listed : pins.admit(config.name, listed);
+      const admitted = pins === undefined ? listed : pins.admit(config.name, listed);
+      const tools = withoutTaskSupport(admitted.tools);
+      return tools === admitted.tools ? admitted : { ...admitted, tools };
     },
     looked: (context, part) => server.looked(context, part),
     untilListed: (context, part) =>
@@ -53,6 +57,20 @@ export function toMember(server: GatewayServer, naming: Naming, pins?: Pins): Me
     // Without a prefix, any name might have been its own.
     unavailable: () => (server.isListed || config.prefix === false ? undefined : server.unavailable()),
   };
+}
+
+const plainTools = new WeakMap<readonly Tool[], readonly Tool[]>();
+
+/** Tools as they are listed: the gateway calls those of 2025-11-25 that need a task as one, so callers need not. */
+function withoutTaskSupport(tools: readonly Tool[]): readonly Tool[] {
+  let plain = plainTools.get(tools);
+  if (plain === undefined) {
+    const isAny = tools.some((tool) => "execution" in tool);
+    const strip = (tool: Tool): Tool =>
+      "execution" in tool ? withMembers(tool, { execution: undefined }) : tool;
+    plainTools.set(tools, (plain = isAny ? Object.freeze(tools.map(strip)) : tools));
+  }
+  return plain;
 }
 
 /**

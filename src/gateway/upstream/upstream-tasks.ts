@@ -41,7 +41,7 @@ interface UpstreamTasks extends TaskProvider {
 }
 
 /** The same for one that the gateway hosts. */
-function toHosted(task: TaskState): TaskState {
+export function toHosted(task: TaskState): TaskState {
   return { ...task, ref: prefixes.hosted + task.ref };
 }
 

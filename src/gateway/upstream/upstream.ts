@@ -15,6 +15,8 @@ import type { ServerConfig } from "../config/config.ts";
 import type { LineStatus } from "../status.ts";
 import { Audiences } from "./audience.ts";
 import { describeHealth, type Health, measureAnswer } from "./health.ts";
+import { knowsTasks } from "./held-task.ts";
+import { hostTask, taskSupportOf } from "./hosted-task.ts";
 import type { Listed } from "./known-lists.ts";
 import { createLineFactory } from "./line-factory.ts";
 import type { Line } from "./line.ts";
@@ -27,7 +29,7 @@ import { TaskLines } from "./task-lines.ts";
 import { type Hide, isDoubtful, toUpstreamError } from "./to-upstream-error.ts";
 import { createUpstreamFacets } from "./upstream-facets.ts";
 import { UpstreamLists } from "./upstream-lists.ts";
-import { createUpstreamTasks } from "./upstream-tasks.ts";
+import { createUpstreamTasks, toHosted } from "./upstream-tasks.ts";
 
 /** Something about a server behind the gateway changed, on one of its lines. */
 export type UpstreamChange = { readonly pooled: PooledLine } & (
@@ -78,6 +80,7 @@ export class Upstream implements Provider, AsyncDisposable {
   readonly #requests: Requests;
   readonly #habits: AskHabits;
   readonly #taskLines: TaskLines;
+  readonly #hosted: MemoryTasks;
   #isClosed = false;
   #stopIdle: (() => void) | undefined;
 
@@ -161,6 +164,7 @@ export class Upstream implements Provider, AsyncDisposable {
     this.tasks = tasks;
     this.#taskLines = taskLines;
     this.skills = facets.skills;
+    this.#hosted = hosted;
   }
 
   get name(): string {
@@ -241,9 +245,24 @@ export class Upstream implements Provider, AsyncDisposable {
   }
 
   callTool(call: ToolCall, context: CallContext): Awaitable<ToolOutcome> {
-    return this.#requests.make(call.resumption, context, (client, served, resumption) =>
-      client.callTool(resumption === call.resumption ? call : { ...call, resumption }, served),
-    );
+    const declares = context.capabilities.extensions !== undefined && knowsTasks(context);
+    if (declares && this.pool.find(context)?.client?.callOldTask !== undefined) {
+      const isTask = taskSupportOf(this.listedFor(context).tools, call.name) !== undefined;
+      if (isTask) return { kind: "task", task: toHosted(hostTask(this.#hosted, context, this.#make(call))) };
+    }
+    return this.#make(call)(context);
+  }
+
+  /** Makes a call. A tool that a 2025-11-25 server runs as a task only is called as one, and waited for. */
+  #make(call: ToolCall): (context: CallContext) => Promise<ToolOutcome> | ToolOutcome {
+    return (context) =>
+      this.#requests.make(call.resumption, context, (client, served, resumption) => {
+        const made = resumption === call.resumption ? call : { ...call, resumption };
+        if (client.callOldTask === undefined) return client.callTool(made, served);
+        const support = taskSupportOf(this.listedFor(context).tools, call.name);
+        const isTask = support === "required" || (support === "optional" && knowsTasks(served));
+        return isTask ? client.callOldTask(made, served) : client.callTool(made, served);
+      });
   }
 
   /** How long it takes to answer a request that gives it no work; undefined when it does not within `timeoutMs`. */
