@@ -52,6 +52,7 @@ export async function startBench(front: FrontWay, back: BackWay, era: EraName): 
       connect(gateway.target(revision, way === "proxy"), {
         revision,
         handlers,
+        tasks: revision === "2026-07-28",
         eras: createEraCache(),
         views: way === "host",
         // What HTTP was in that revision.

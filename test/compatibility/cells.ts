@@ -24,6 +24,8 @@ export const features = {
   view: "a host reads the page that a tool names, with what the page asks for",
   "app call": "a page calls a tool of its server by that server's own name for it",
   skill: "a skill is listed, loaded and read, and each file is as it was listed",
+  task: "a tool that runs as a task only is called, and its result comes; a modern client gets the task",
+  "task that asks": "such a tool asks the user, gets the answer, and ran once",
   resume: "a connection is cut in the middle of a call, and the client comes back for the rest",
 } as const;
 export type Feature = keyof typeof features;
@@ -77,6 +79,7 @@ export const tables: readonly Table[] = pairs.map(([front, back]) => ({
 export function absenceOf(feature: Feature, { front }: Table, { revision }: Row): Absence | undefined {
   switch (feature) {
     case "elicit":
+    case "task that asks":
       return revision < "2025-06-18" ? "noElicitation" : undefined;
     case "view":
     case "app call":

@@ -133,6 +133,15 @@ export const proofs: { readonly [Kind in Feature]: Proof } = {
     expect(await skill.read("examples/late.md")).toContain("a week late");
   },
 
+  task: async ({ bench, client, revision, nonce, expect }) => {
+    const started = await client.startTool("up__work", { nonce });
+    expect(started.kind).toBe(revision === "2026-07-28" ? "task" : "complete");
+    const result = started.kind === "task" ? await started.task.result() : started.result;
+    expect(textOf(result)).toBe(`worked ${nonce}`);
+    expect(bench.count("run", nonce)).toBe(1);
+  },
+  "task that asks": (subject) => expectAnswer(subject, "up__survey", `Ada ${subject.nonce}`),
+
   resume: async ({ bench, revision, nonce, expect }) => {
     const { proxy } = bench;
     const cutsBefore = proxy?.cuts ?? 0;
