@@ -53,6 +53,8 @@ export async function startBench(front: FrontWay, back: BackWay, era: EraName): 
         revision,
         handlers,
         tasks: revision === "2026-07-28",
+        // A gateway that is started on a busy machine is silent for a while.
+        probeTimeoutMs: 30_000,
         eras: createEraCache(),
         views: way === "host",
         // What HTTP was in that revision.
