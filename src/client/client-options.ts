@@ -20,6 +20,8 @@ interface RelayOptions {
   readonly extensions?: Extensions;
   /** The ids of extensions that the config opened for the server, beside those that always pass. */
   readonly opened?: readonly string[];
+  /** Types of results of tools that pass beside those of the protocol. */
+  readonly resultTypes?: readonly string[];
   /** The name of the server, for messages to callers. */
   readonly server: string;
   /** Which requests of the server ask something; share one between the clients of a server. */

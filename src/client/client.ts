@@ -206,7 +206,13 @@ export async function createClient(ways: ClientWays, options: ClientOptions = {}
   const calls = createToolCalls({
     tasks,
     declaresTasks: options.tasks === true,
-    forwarder: createForwarder({ conversations, onBehalf, lists, isHttp: ways.isHttp }),
+    forwarder: createForwarder({
+      conversations,
+      onBehalf,
+      lists,
+      isHttp: ways.isHttp,
+      resultTypes: relays?.resultTypes,
+    }),
     check: createToolCheck(onWarning),
     handlers,
     recorded:

@@ -1,6 +1,7 @@
 import type { Clock } from "../async/clock.ts";
 import { RpcError } from "../errors/rpc-error.ts";
 import { RawJson } from "../json/raw.ts";
+import { editMembers } from "../json/splice.ts";
 import { declaredExtension, extensionIds } from "../mcp/extension.ts";
 import type {
   ClientCapabilities,
@@ -54,6 +55,11 @@ export function createFacets(
   const hasTasks =
     mode.kind === "modern" && declaredExtension(capabilities, extensionIds.tasks) !== undefined;
   return defined({
+    methods: {
+      has: () => true,
+      serve: (method: string, params: RawJson, context: CallContext) =>
+        onBehalf(context, method, (spec) => send(method, withoutMeta(params), spec)),
+    },
     tasks: hasTasks ? createTaskFacet({ send, onBehalf }) : undefined,
     resources: resources && {
       listResources: () => lists.resources.get(),
@@ -80,6 +86,11 @@ export function createFacets(
       },
     },
   });
+}
+
+/** Each hop writes its own `_meta`. */
+function withoutMeta(params: RawJson): RawJson {
+  return params.has("_meta") ? editMembers(params, { _meta: undefined }) : params;
 }
 
 /** What may stop a read. */

@@ -22,6 +22,8 @@ interface ForwarderOptions {
   readonly onBehalf: OnBehalf;
   readonly lists: Lists;
   readonly isHttp: boolean;
+  /** Types of results that pass as they are, beside those of the protocol. */
+  readonly resultTypes?: readonly string[] | undefined;
 }
 
 /** Sends calls of tools to the server, one round at a time. */
@@ -41,7 +43,8 @@ export interface Forwarder {
   findTool(name: string, stop: Cancellation): Awaitable<Tool | undefined>;
 }
 
-export function createForwarder({ conversations, onBehalf, lists, isHttp }: ForwarderOptions): Forwarder {
+export function createForwarder(options: ForwarderOptions): Forwarder {
+  const { conversations, onBehalf, lists, isHttp, resultTypes = [] } = options;
   const { send } = conversations;
   const isMirroring = (): boolean => isHttp && conversations.agreement?.mode.kind === "modern";
 
@@ -80,11 +83,23 @@ export function createForwarder({ conversations, onBehalf, lists, isHttp }: Forw
     forward: (call, context) =>
       onBehalf(context, call.name, (spec) => {
         const tool = isMirroring() ? findTool(call.name, spec.stop) : undefined;
-        const read: (result: RawJson) => ToolOutcome = declaresTasks(spec) ? toOwnOutcome : toRoundOutcome;
+        const known: (result: RawJson) => ToolOutcome = declaresTasks(spec) ? toOwnOutcome : toRoundOutcome;
+        const read = resultTypes.length === 0 ? known : orOpened(resultTypes, known);
         return isPromise(tool)
           ? tool.then((found) => round(call, found, spec, read))
           : round(call, tool, spec, read);
       }),
+  };
+}
+
+/** Takes results of types that the config opened as they are. */
+function orOpened(
+  types: readonly string[],
+  read: (result: RawJson) => ToolOutcome,
+): (result: RawJson) => ToolOutcome {
+  return (result) => {
+    const type = result.at("resultType")?.value;
+    return typeof type === "string" && types.includes(type) ? { kind: "complete", result } : read(result);
   };
 }
 

@@ -13,6 +13,7 @@ import { everything, type Policy, type View } from "../tools/compose/view.ts";
 import type { Hearer } from "../tools/provider.ts";
 import type { GatewayConfig } from "./config/config.ts";
 import type { GatewayServer } from "./gateway-server.ts";
+import { opensMethod } from "./opened-methods.ts";
 import { createProof, type ProofParts } from "./proof.ts";
 import type { CallerRules } from "./rules.ts";
 import { createReservations, createServerNames, isNamedFor, toToolName } from "./server-names.ts";
@@ -133,13 +134,17 @@ export function createAccess(first: GatewayConfig, options: AccessOptions): Acce
     boundTo: (caller) => rules.config.keys.find(({ name }) => name === caller)?.profiles,
     ownerOf: (name, context, kind = "tool") => {
       const view = catalog.viewFor(context, everything);
+      if (kind === "method") {
+        const owner = servers().find(({ config }) => opensMethod(config, name));
+        return owner && { server: owner.config.name };
+      }
       if (kind === "tool" || kind === "task")
         return view.toolClaims.get(name) ?? withheldBy(name) ?? namedOwner(name);
       const owner = view.promptClaims.get(name) ?? view.templateOwner(name) ?? view.resourceOwner(name);
       return owner ?? namedOwner(name);
     },
     isReadOnly: ({ kind = "tool", name }, context) => {
-      if (kind !== "tool") return true;
+      if (kind !== "tool" && kind !== "method") return true;
       const claim = catalog.viewFor(context, everything).toolClaims.get(name);
       return claim === undefined ? ownReadTools.has(name) : claim.item.annotations?.readOnlyHint === true;
     },

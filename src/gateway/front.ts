@@ -23,6 +23,7 @@ import type { Pins } from "./lock/pins.ts";
 import { createWaitingLog } from "./log-health.ts";
 import type { GatewayLog } from "./log.ts";
 import type { MiddlewareChain } from "./middleware-chain.ts";
+import { createOpenedMethods } from "./opened-methods.ts";
 import { hideInData } from "./safe-log.ts";
 
 /** The parts of a gateway that all of its fronts share. What an edit of the config replaces is looked up each time. */
@@ -94,6 +95,7 @@ export function createFront(parts: FrontParts, options: FrontOptions): Front {
       return { ttlMs, cacheScope: isOpen(parts.config()) ? cacheScope : "private" };
     },
     listMeta: (items) => notes.get(items),
+    methods: createOpenedMethods({ servers: () => fleet.servers, viewFor }),
     extensionsFor: (caller) => offeredExtensions(fleet.servers, viewFor({ ...anyone, caller })),
   };
   const guarded = createGuarded(base, parts.chain().middlewares);

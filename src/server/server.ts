@@ -1,4 +1,4 @@
-import { type Awaitable, tryThen } from "../async/awaitable.ts";
+import { andThen, type Awaitable, settled, tryThen } from "../async/awaitable.ts";
 import { systemClock, type Clock } from "../async/clock.ts";
 import type { CallerLimits } from "../async/shares.ts";
 import { RpcError, rpcCodes } from "../errors/rpc-error.ts";
@@ -12,10 +12,18 @@ import type { Observer, Server, WireContext } from "../mcp/server.ts";
 import { parseInitialize, toInitializeResult } from "../mcp/session.ts";
 import { type Implementation, isLogLevel, type ServerCapabilities } from "../mcp/types.ts";
 import { assertKnownKeys, keys, type KeysOf } from "../options/known-keys.ts";
-import type { Provider } from "../tools/provider.ts";
+import type { MethodProvider, Provider } from "../tools/provider.ts";
 import { createListenLimits, type ListenLimits } from "./listen-limits.ts";
 import { createMethods } from "./methods.ts";
-import { type Method, type MethodTable, createContext, createFinish, stringParam } from "./served.ts";
+import {
+  createContext,
+  createFinish,
+  empty,
+  type Finish,
+  type Method,
+  type MethodTable,
+  stringParam,
+} from "./served.ts";
 import { createSubscriptions } from "./subscriptions.ts";
 import { toRpcError, type UnknownTool } from "./to-rpc-error.ts";
 
@@ -115,6 +123,7 @@ export function createServer(provider: Provider, info: ServerInfo, options: Serv
 
   const listen: Method = async (served) => finish(await subscriptions.listen(served), served.wire.era);
 
+  const other = provider.methods && serveOther(provider.methods, finish);
   const table = toTable({
     modern: { "server/discover": discover, "subscriptions/listen": listen, ...methods.modern },
     legacy: {
@@ -130,7 +139,7 @@ export function createServer(provider: Provider, info: ServerInfo, options: Serv
     serves,
     parseErrorCode: options.malformedJson ?? rpcCodes["rpc.parse"],
     handle: (request: Request, wire: WireContext) => {
-      const method = table[wire.era.kind].get(request.method);
+      const method = table[wire.era.kind].get(request.method) ?? other;
       const observation = observer?.began(request, wire);
       const fail = (error: unknown): never => {
         const told = toRpcError(error, wire.era, unknownTool, (detail) => {
@@ -156,6 +165,15 @@ export function createServer(provider: Provider, info: ServerInfo, options: Serv
     },
     attach: subscriptions.attach,
     drain: subscriptions.drain,
+  };
+}
+
+/** Serves methods that the protocol does not have. */
+function serveOther(methods: MethodProvider, finish: Finish): Method {
+  return ({ request: { method, params = empty }, wire, context }) => {
+    if (!methods.has(method, context))
+      throw new RpcError("rpc.method_not_found", `Method not found: ${method}`);
+    return andThen(settled(methods.serve(method, params, context)), (result) => finish(result, wire.era));
   };
 }
 

@@ -39,7 +39,7 @@ export interface FilteredLists {
 
 /** What an error says that a call is of. */
 export function thingOf(call: ToolCall): "tool" | "prompt" | "resource" {
-  if (call.kind === undefined || call.kind === "task") return "tool";
+  if (call.kind === undefined || call.kind === "task" || call.kind === "method") return "tool";
   if (call.kind !== "completion") return call.kind;
   return refOf(call).type === "ref/prompt" ? "prompt" : "resource";
 }
@@ -99,6 +99,8 @@ export function createFilteredLists(provider: Provider, filters: readonly ListFi
         case "tool":
         case "task":
           return andThen(tools.list(context), (left) => keysOf(left).has(call.name));
+        case "method":
+          return true;
         case "prompt":
           return isListed(prompts, call.name, context);
         case "resource":

@@ -6,7 +6,7 @@ import { joinMembers } from "../json/join.ts";
 import { RawJson } from "../json/raw.ts";
 import { failure } from "./content.ts";
 import { type CallContext, type CallEvent, nothing, withContext } from "./context.ts";
-import type { Answers, Provider, TaskRequest, ToolCall, ToolOutcome } from "./provider.ts";
+import type { Answers, MethodProvider, Provider, TaskRequest, ToolCall, ToolOutcome } from "./provider.ts";
 import type { TaskProvider, TaskState } from "./task.ts";
 
 /** Serves a request about a task, at the end of the chain. */
@@ -121,6 +121,24 @@ export function followTasks({ tasks }: Provider, current: () => Provider): TaskP
       ? {}
       : { watch: (ref, context, listener) => now().watch?.(ref, context, listener) ?? (() => {}) }),
   };
+}
+
+/** The other methods of a provider with hooks around them: each request is a call of the kind `method`. */
+export function guardMethods({ methods }: Provider, run: RunTask): MethodProvider | undefined {
+  return (
+    methods && {
+      has: (method, context) => methods.has(method, context),
+      serve: async (method, params, context) => {
+        const call: ToolCall = { kind: "method", name: method, arguments: params };
+        const outcome = await run(call, context, async (made, mapped) => ({
+          kind: "complete",
+          result: await methods.serve(made.name, made.arguments, mapped),
+        }));
+        if (outcome.kind === "complete") return outcome.result;
+        throw new TypeError("A middleware answered for a method");
+      },
+    }
+  );
 }
 
 /** A state as the end of a call, so that hooks need not know tasks to see results. */

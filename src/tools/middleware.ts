@@ -2,11 +2,12 @@ import { type Awaitable, andThen, isPromise, recover, settled } from "../async/a
 import { fromSignal } from "../async/cancellation.ts";
 import { type Clock, systemClock, waitFor } from "../async/clock.ts";
 import { NotFoundError } from "../errors/not-found-error.ts";
+import { RawJson } from "../json/raw.ts";
 import type { CallContext } from "./context.ts";
 import { createFilteredLists, type ListedItem, thingOf } from "./filtered-lists.ts";
 import type { ListPart } from "./fit/list-fault.ts";
 import { callFacet, facetsOf, followFacets, guardFacets } from "./guarded-facets.ts";
-import { followTasks, guardTasks, type ServeTask } from "./guarded-tasks.ts";
+import { followTasks, guardMethods, guardTasks, type ServeTask } from "./guarded-tasks.ts";
 import type { Provider, ToolCall, ToolOutcome } from "./provider.ts";
 import {
   addTerms,
@@ -139,6 +140,7 @@ export function withMiddleware(
     ...othersOf(provider),
     ...(chain.length === 0 ? facetsOf(provider) : guardFacets(provider, { run, judge, lists, filters })),
     tasks: chain.length === 0 ? provider.tasks : guardTasks(provider, run),
+    methods: chain.length === 0 ? provider.methods : guardMethods(provider, run),
     // A filter may show each caller another list, so one caller's is not for a cache that serves others.
     get cacheHints() {
       const { cacheHints } = provider;
@@ -185,6 +187,11 @@ export function createGuarded(base: Provider, middlewares: readonly Middleware[]
     provider: {
       ...base,
       tasks: followTasks(base, () => guarded),
+      methods: base.methods && {
+        has: (method, context) => guarded.methods?.has(method, context) === true,
+        serve: (method, params, context) =>
+          guarded.methods?.serve(method, params, context) ?? RawJson.fromText("{}"),
+      },
       get cacheHints() {
         return guarded.cacheHints;
       },

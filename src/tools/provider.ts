@@ -30,7 +30,7 @@ export interface Resumption {
 }
 
 /** What a call is of. */
-export type CallKind = "tool" | "resource" | "prompt" | "completion" | "task";
+export type CallKind = "tool" | "resource" | "prompt" | "completion" | "task" | "method";
 
 /** A request about a task: a look at it, answers to its questions, or the wish that it ends. */
 export interface TaskRequest {
@@ -42,9 +42,9 @@ export interface TaskRequest {
 export interface ToolCall {
   /** A tool when left out. */
   readonly kind?: CallKind | undefined;
-  /** Of a resource, its URI; of a completion, what it completes; of a task, its tool. */
+  /** Of a resource, its URI; of a completion, what it completes; of a task, its tool; of a method, the method. */
   readonly name: string;
-  /** An object, as the bytes that came. Of a completion, the params of its request; of a task, the answers by key. */
+  /** An object, as the bytes that came. Of a completion, the params of its request; of a task, the answers by key; of a method, its params. */
   readonly arguments: RawJson;
   /** Of a task, what is wanted of it. */
   readonly task?: TaskRequest | undefined;
@@ -141,6 +141,13 @@ export interface SkillProvider {
   readDirectory?(uri: string, context: CallContext): Promise<readonly Resource[]>;
 }
 
+/** Methods that the protocol does not have. */
+export interface MethodProvider {
+  has(method: string, context: CallContext): boolean;
+  /** Params and result stay the bytes that came. Rejects with an `RpcError` for a method it does not have. */
+  serve(method: string, params: RawJson, context: CallContext): Awaitable<RawJson>;
+}
+
 /** Completion of prompt arguments and template variables while a user types. */
 export interface CompletionProvider {
   complete(request: CompletionRequest, context: CallContext): Promise<CompletionResult>;
@@ -176,6 +183,7 @@ export interface Provider {
   readonly completion?: CompletionProvider;
   readonly tasks?: TaskProvider | undefined;
   readonly skills?: SkillProvider | undefined;
+  readonly methods?: MethodProvider | undefined;
   /** The extensions that it offers to a caller beside those of its facets; asked when a caller gets to know the server. */
   extensionsFor?(caller: string | undefined): Extensions;
   /** Calls the listener on every change until the returned function is called. */

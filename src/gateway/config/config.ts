@@ -46,7 +46,12 @@ export interface SandboxConfig {
 }
 
 /** An extension that the gateway does not know and passes on for one server. */
-export interface OpenedExtension {}
+export interface OpenedExtension {
+  /** Globs on the methods that callers may use. */
+  readonly methods: readonly string[];
+  /** Types of results of tools, beside those of the protocol. */
+  readonly resultTypes: readonly string[];
+}
 
 /** How access to a server that wants OAuth is obtained; each part has a default. */
 export interface OAuthConfig {

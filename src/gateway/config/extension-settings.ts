@@ -1,9 +1,13 @@
 import { type ConfigValue, refuse } from "./config-value.ts";
 import type { OpenedExtension } from "./config.ts";
-import { readObject, readObjectOrEmpty, refuseUnknownKeys } from "./value-readers.ts";
+import { readList, readObject, readObjectOrEmpty, readText, refuseUnknownKeys } from "./value-readers.ts";
 
 /** Prefixes of the protocol: the gateway knows these extensions, or they concern one hop only (2026-07-28, `_meta`). */
 const official = /^(?:[^./]+\.)?(?:modelcontextprotocol|mcp)(?:\.[^/]*)?\//i;
+
+/** Methods of others begin with a domain, those of the protocol do not. */
+const vendor = /^[a-z0-9-]+(?:\.[a-z0-9-]+)+\/./i;
+const coreTypes: readonly string[] = ["complete", "input_required", "task"];
 
 const example = '"extensions": { "com.example/maps": {} }';
 const maxIdLength = 256;
@@ -22,6 +26,27 @@ export function readExtensions(given: ConfigValue): { readonly [id: string]: Ope
 }
 
 function readOpened(given: ConfigValue): OpenedExtension {
-  refuseUnknownKeys(readObjectOrEmpty(given, "{}"), []);
-  return {};
+  const object = readObjectOrEmpty(given, '{ "methods": ["com.example/*"] }');
+  refuseUnknownKeys(object, ["methods", "resultTypes"]);
+  const read = (key: string, example: string, isFit: (text: string) => boolean, problem: string): string[] =>
+    object.has(key)
+      ? readList(object.get(key), example, (item) => {
+          const text = readText(item, example);
+          return text === undefined || isFit(text) ? text : refuse(item, problem);
+        }).slice()
+      : [];
+  return {
+    methods: read(
+      "methods",
+      '["com.example/*"]',
+      (method) => vendor.test(method) && !official.test(method),
+      "cannot be opened: write a method that begins with a domain of its own, such as com.example/*",
+    ),
+    resultTypes: read(
+      "resultTypes",
+      '["com.example/chart"]',
+      (type) => !coreTypes.includes(type),
+      "is a type of the protocol itself: leave it out",
+    ),
+  };
 }

@@ -237,7 +237,7 @@ test("everything that may be said is taken", () => {
     audit: { arguments: false },
     tasks: "relay",
     record: true,
-    extensions: { "com.example/maps": {} },
+    extensions: { "com.example/maps": { methods: ["com.example/*"], resultTypes: ["com.example/chart"] } },
     oauth: {
       clientId: "id",
       clientSecret: "shown to one",

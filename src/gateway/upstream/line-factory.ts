@@ -53,6 +53,7 @@ export function createLineFactory(options: LineFactoryOptions): CreateLine {
   const common = isProcess ? new StartGate({ clock, maxStarts: maxShortLives }) : undefined;
   const slots = isProcess ? options.slots : undefined;
   const opened = Object.keys(config.extensions);
+  const resultTypes = Object.values(config.extensions).flatMap((extension) => extension.resultTypes);
   return ({ declares: { capabilities }, extensions: { extensions }, era }, own) =>
     new Line({
       ...own,
@@ -69,7 +70,7 @@ export function createLineFactory(options: LineFactoryOptions): CreateLine {
         const giveBack = await slots?.take({ isUrgent, signal, processorMs: () => progress?.().processorMs });
         try {
           return await connect({
-            relays: { capabilities, extensions, opened, server: config.name, habits, onWaiting },
+            relays: { capabilities, extensions, opened, resultTypes, server: config.name, habits, onWaiting },
             ...(era === "legacy" ? { era } : {}),
             reconnects: false,
             validate: false,

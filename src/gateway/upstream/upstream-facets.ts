@@ -24,7 +24,9 @@ interface UpstreamFacetsOptions extends Pick<
 
 /** The resources, prompts, completion and skills of a server behind the gateway, and the way to its tasks. */
 export function createUpstreamFacets(options: UpstreamFacetsOptions): {
-  readonly [Facet in "resources" | "prompts" | "completion" | "skills"]: NonNullable<Provider[Facet]>;
+  readonly [Facet in "resources" | "prompts" | "completion" | "skills" | "methods"]: NonNullable<
+    Provider[Facet]
+  >;
 } & { readonly useTask: UseTask } {
   const { server, clock, pool, lists, requests, toFailure, onEnded, taskLines } = options;
 
@@ -62,6 +64,17 @@ export function createUpstreamFacets(options: UpstreamFacetsOptions): {
   };
 
   return {
+    methods: {
+      has: () => true,
+      serve: async (method, params, context) => {
+        const outcome = await requests.make(undefined, context, async (client, served) => {
+          if (client.methods === undefined) throw lacks(server, method);
+          return { kind: "complete", result: await client.methods.serve(method, params, served) };
+        });
+        if (outcome.kind === "complete") return outcome.result;
+        throw lacks(server, method);
+      },
+    },
     useTask: async (ref, context, use) => {
       const kept = taskLines.find(ref);
       if (kept?.client === undefined)

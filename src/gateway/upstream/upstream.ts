@@ -73,6 +73,7 @@ export class Upstream implements Provider, AsyncDisposable {
   readonly completion: NonNullable<Provider["completion"]>;
   readonly tasks: TaskProvider;
   readonly skills: NonNullable<Provider["skills"]>;
+  readonly methods: NonNullable<Provider["methods"]>;
   readonly pool: Pool;
   readonly #options: UpstreamOptions;
   readonly #clock: Clock;
@@ -164,6 +165,7 @@ export class Upstream implements Provider, AsyncDisposable {
     this.tasks = tasks;
     this.#taskLines = taskLines;
     this.skills = facets.skills;
+    this.methods = facets.methods;
     this.#hosted = hosted;
   }
 
