@@ -143,6 +143,7 @@ export type {
   CompletionRequest,
   Hearer,
   InputRequired,
+  MethodProvider,
   Outcome,
   PromptProvider,
   PromptRequest,
@@ -152,6 +153,7 @@ export type {
   ResourceRequest,
   Resumption,
   SkillProvider,
+  TaskRequest,
   ToolCall,
   ToolOutcome,
 } from "./tools/provider.ts";
