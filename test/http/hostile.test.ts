@@ -2,11 +2,8 @@ import { connect, type Socket } from "node:net";
 import { afterEach, describe, expect, test } from "vitest";
 import { createServer } from "../../src/server/server.ts";
 import { createRegistry } from "../../src/tools/registry.ts";
-import {
-  type HttpListener,
-  listenHttp,
-  type ListenHttpOptions,
-} from "../../src/transports/http/server/node.ts";
+import type { ListenHttpOptions } from "../../src/transports/http/server/listen-options.ts";
+import { type HttpListener, listenHttp } from "../../src/transports/http/server/node.ts";
 
 const info = { name: "test", version: "1.0.0" };
 const meta = {

@@ -3,7 +3,7 @@ import type { Authenticate } from "../../src/auth/authenticate.ts";
 import { acceptTokens } from "../../src/auth/in/accept-tokens.ts";
 import { ScopeError } from "../../src/errors/scope-error.ts";
 import { createVirtualClock } from "../../src/testing/virtual-clock.ts";
-import type { ListenHttpOptions } from "../../src/transports/http/server/node.ts";
+import type { ListenHttpOptions } from "../../src/transports/http/server/listen-options.ts";
 import { listen } from "../support/http-tools.ts";
 import {
   connectLegacy,

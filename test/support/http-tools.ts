@@ -6,11 +6,8 @@ import { text } from "../../src/tools/content.ts";
 import { createPromptRegistry } from "../../src/tools/prompts.ts";
 import { createRegistry, type Registry } from "../../src/tools/registry.ts";
 import { createResourceRegistry, type ResourceRegistry } from "../../src/tools/resources.ts";
-import {
-  type HttpListener,
-  listenHttp,
-  type ListenHttpOptions,
-} from "../../src/transports/http/server/node.ts";
+import type { ListenHttpOptions } from "../../src/transports/http/server/listen-options.ts";
+import { type HttpListener, listenHttp } from "../../src/transports/http/server/node.ts";
 import { createSteps, type Steps } from "./steps.ts";
 
 /** A server with a tool for everything HTTP has to carry, driven by the test that started it. */

@@ -1,11 +1,8 @@
 import type { GatewayOptions } from "../../../src/gateway/gateway-options.ts";
 import { createGateway, type Gateway } from "../../../src/gateway/gateway.ts";
 import type { GatewayLog } from "../../../src/gateway/log.ts";
-import {
-  type HttpListener,
-  listenHttp,
-  type ListenHttpOptions,
-} from "../../../src/transports/http/server/node.ts";
+import type { ListenHttpOptions } from "../../../src/transports/http/server/listen-options.ts";
+import { type HttpListener, listenHttp } from "../../../src/transports/http/server/node.ts";
 
 /** Something the gateway logged. */
 export interface LogLine {

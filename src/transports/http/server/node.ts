@@ -12,50 +12,16 @@ import { Shares } from "../../../async/shares.ts";
 import { BindError } from "../../../errors/bind-error.ts";
 import { RpcError } from "../../../errors/rpc-error.ts";
 import type { Server } from "../../../mcp/server.ts";
-import { assertKnownKeys, keys, type KeysOf } from "../../../options/known-keys.ts";
+import { assertKnownKeys } from "../../../options/known-keys.ts";
 import { isLoopback } from "../../loopback.ts";
 import { type HttpLoad, type OnWarning, writeWarning } from "./endpoint.ts";
-import { createHttpHandler, type HttpHandler, httpOptionKeys, type HttpOptions } from "./handler.ts";
+import { createHttpHandler, type HttpHandler } from "./handler.ts";
+import { listenHttpOptionKeys, type ListenHttpOptions } from "./listen-options.ts";
 import { watchMemory } from "./memory-watch.ts";
 import { NodeReply, NodeRequest, readNodeBody } from "./node-reply.ts";
 import { sendError, type SinkLimits } from "./reply.ts";
-import { createTlsListener, followTlsFiles, type TlsOptions } from "./tls.ts";
+import { createTlsListener, followTlsFiles } from "./tls.ts";
 import { Unread } from "./unread.ts";
-
-export interface ListenHttpOptions extends HttpOptions {
-  readonly port?: number;
-  /** Beyond loopback, `authenticate` must be given. */
-  readonly host?: string;
-  /** Files for TLS; without them the endpoint speaks plain HTTP. Authenticators see client certificates as `request.certificate`. */
-  readonly tls?: TlsOptions;
-  /** Most bytes that wait for one reader that is behind; 1 MiB. */
-  readonly maxBufferBytes?: number;
-  /** Most bytes that wait for all readers; 256 MiB. */
-  readonly maxUnreadBytes?: number;
-  /** How long a reader may take nothing; 60 s. */
-  readonly stallMs?: number;
-  /** How long a client may take to send its headers. */
-  readonly headersTimeoutMs?: number;
-  /** How long a client may take to send its whole request. */
-  readonly requestTimeoutMs?: number;
-  readonly maxConnections?: number;
-  /**
-   * How much memory this process may have, in bytes. Above 80 % of it, or of V8's limit for the heap, callers with many calls
-   * are refused with 503 and streams are cut; above 90 % every call is refused. The limit of the container, if there is one.
-   */
-  readonly maxMemoryBytes?: number;
-  /** How long calls in flight may take when the listener is disposed. */
-  readonly graceMs?: number;
-  /** Told of requests that were refused before they were served. */
-  readonly onRefused?: SinkLimits["onRefused"];
-}
-
-const optionKeys: KeysOf<ListenHttpOptions> = {
-  ...httpOptionKeys,
-  ...keys(
-    "port tls maxBufferBytes maxUnreadBytes stallMs headersTimeoutMs requestTimeoutMs maxConnections maxMemoryBytes graceMs onRefused",
-  ),
-};
 
 /**
  * An HTTP endpoint that is up. Disposing it refuses new calls and says so on `/health`, lets those in flight finish, ends
@@ -81,7 +47,7 @@ export interface HttpListener extends AsyncDisposable {
  * console.error(`listening on ${listener.url}`);
  */
 export async function listenHttp(server: Server, options: ListenHttpOptions = {}): Promise<HttpListener> {
-  assertKnownKeys("listenHttp", options, optionKeys);
+  assertKnownKeys("listenHttp", options, listenHttpOptionKeys);
   const {
     host = "127.0.0.1",
     port = 7780,
