@@ -8,8 +8,9 @@ import { once } from "node:events";
 import { createServer } from "node:http";
 import { createGateway, createRegistry, toFetchHandler } from "../dist/index.js";
 
-const rounds = 15;
-const callsPerTurn = 3000;
+const rounds = 150;
+const callsPerTurn = 200;
+const warmUps = 30;
 const goalUs = 5;
 
 const { privateKey, publicKey } = generateKeyPairSync("ec", { namedCurve: "P-256" });
@@ -23,14 +24,15 @@ const issuer = createServer((request, response) => {
 await once(issuer, "listening");
 const issuerUrl = `http://127.0.0.1:${issuer.address().port}`;
 const publicUrl = "http://127.0.0.1:7780/mcp";
-const key = randomBytes(24).toString("hex");
-
 const toPart = (value) => Buffer.from(JSON.stringify(value)).toString("base64url");
 const now = Math.floor(Date.now() / 1000);
 const claims = { iss: issuerUrl, sub: "alice", aud: publicUrl, exp: now + 3600, groups: ["eng"], scope: "a" };
 const signed = `${toPart({ alg: "ES256", kid: "one", typ: "at+jwt" })}.${toPart(claims)}`;
 const signature = sign("sha256", Buffer.from(signed), { key: privateKey, dsaEncoding: "ieee-p1363" });
 const token = `${signed}.${signature.toString("base64url")}`;
+
+// As long as the token: a longer header costs whoever makes the request, which is this process too.
+const key = randomBytes(token.length).toString("hex").slice(0, token.length);
 
 const rules = [
   { allow: ["*"], when: "'eng' in caller.groups || caller.name == 'ada'" },
@@ -82,32 +84,36 @@ async function createWay(credential, more = {}) {
 
 const ways = {
   "with a key": await createWay(key),
+  "with a key, once more": await createWay(key),
   "with a token": await createWay(token),
   "with a token and rules": await createWay(token, { rules }),
 };
+// Short turns that follow each other see the same machine; the order changes, so that no kind is always first.
 const samples = Object.fromEntries(Object.keys(ways).map((name) => [name, []]));
-for (let round = -2; round < rounds; round++) {
-  for (const [name, { call }] of Object.entries(ways)) {
+for (let round = -warmUps; round < rounds; round++) {
+  const names = Object.keys(ways);
+  for (let turn = 0; turn < names.length; turn++) {
+    const name = names[(turn + round + warmUps) % names.length];
     const before = process.cpuUsage();
-    for (let count = 0; count < callsPerTurn; count++) await call();
+    for (let count = 0; count < callsPerTurn; count++) await ways[name].call();
     const { user, system } = process.cpuUsage(before);
-    // The first turns warm up.
     if (round >= 0) samples[name].push((user + system) / callsPerTurn);
   }
 }
 const median = (values) => values.toSorted((a, b) => a - b)[Math.floor(values.length / 2)];
-const base = median(samples["with a key"]);
+const base = samples["with a key"];
 console.log(`CPU of a call, Node ${process.version}; medians of ${rounds} turns of ${callsPerTurn} calls`);
+let most = 0;
 for (const [name, values] of Object.entries(samples)) {
-  const value = median(values);
+  const added = median(values.map((value, round) => value - base[round]));
+  most = Math.max(most, added);
   console.log(
-    `  ${name.padEnd(24)}${value.toFixed(1)} µs  (${(value - base).toFixed(1)} µs more than with a key)`,
+    `  ${name.padEnd(24)}${median(values).toFixed(1)} µs  (${added.toFixed(1)} µs more than with a key)`,
   );
 }
-const added = Math.max(...Object.values(samples).map((values) => median(values) - base));
 console.log(
-  added <= goalUs ? `goal met: at most ${goalUs} µs more` : `GOAL MISSED: ${added.toFixed(1)} µs more`,
+  most <= goalUs ? `goal met: at most ${goalUs} µs more` : `GOAL MISSED: ${most.toFixed(1)} µs more`,
 );
-process.exitCode = added <= goalUs ? 0 : 1;
+process.exitCode = most <= goalUs ? 0 : 1;
 await Promise.all(Object.values(ways).map(({ end }) => end()));
 issuer.close();
