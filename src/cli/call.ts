@@ -8,7 +8,7 @@ import { followTask, showResult, toTaskCommand } from "./follow-task.ts";
 import { watchInterrupt } from "./interrupt.ts";
 import { note, print } from "./print.ts";
 import { createQuestions } from "./questions.ts";
-import { parseDestination, targetFlags } from "./target.ts";
+import { parseDestination, profileFlag, targetFlags } from "./target.ts";
 import { toSafeLine } from "./terminal-text.ts";
 import { parseArgumentsJson, parseAssignments } from "./tool-arguments.ts";
 import { describeTool } from "./tool-help.ts";
@@ -28,6 +28,7 @@ export const call: Command = {
     json: { help: "the whole result, as JSON" },
     detach: { help: "if the call becomes a task, print how to come back to it and do not wait" },
     server: { value: "URL|NAME", help: "the server (default http://127.0.0.1:7780/mcp), or one of --config" },
+    ...profileFlag,
     ...targetFlags,
   },
   examples: [

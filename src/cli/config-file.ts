@@ -1,8 +1,9 @@
 import { existsSync } from "node:fs";
 import { parseConfigFile, readConfigText } from "../gateway/config/config-file.ts";
 import type { GatewayConfig } from "../gateway/config/config.ts";
+import { suggest } from "../options/nearest.ts";
 import { assertAgreed } from "./agreements.ts";
-import type { Parsed } from "./command.ts";
+import { type Parsed, UsageError } from "./command.ts";
 import { checkPlaces, findExposed } from "./config-place.ts";
 import { note } from "./print.ts";
 
@@ -49,4 +50,21 @@ async function toConfigFile(file: string, text: string, isTrusted: boolean): Pro
   for (const { path, message } of odd)
     await note(`junctor: warning: ${[file, path, message].filter(Boolean).join(": ")}\n`);
   return { file, config, isTrusted };
+}
+
+/** Refuses a profile that the config does not have. */
+export function assertProfile(
+  { profiles }: GatewayConfig,
+  name: string,
+  server: string | undefined,
+  file: string | undefined,
+): void {
+  if (server !== undefined)
+    throw new UsageError("--profile is for all servers of a config: leave out the server");
+  const names = profiles.map((profile) => profile.name);
+  if (names.includes(name)) return;
+  const list = names.length === 0 ? "it has none" : `there are ${names.join(", ")}`;
+  throw new UsageError(
+    `${file ?? "the config"} has no profile ${JSON.stringify(name)}; ${suggest(name, names, list)}`,
+  );
 }

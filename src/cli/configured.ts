@@ -7,7 +7,7 @@ import { isNamedFor } from "../gateway/server-names.ts";
 import { nearest, suggest } from "../options/nearest.ts";
 import { type Naming, defaultNaming, prefixOf } from "../tools/compose/namespace.ts";
 import { type Parsed, UsageError } from "./command.ts";
-import { readConfigFile } from "./config-file.ts";
+import { assertProfile, readConfigFile } from "./config-file.ts";
 import type { CommandDeadline, Destination } from "./destination.ts";
 import { openLogins } from "./logins-store.ts";
 import { toPatient } from "./patience.ts";
@@ -28,8 +28,12 @@ export async function openConfigured(
   deadline: CommandDeadline | undefined,
 ): Promise<Destination> {
   const { file, config } = await readConfigFile(parsed);
+  const profile = parsed.valueOf("profile");
+  if (profile !== undefined) assertProfile(config, profile, server, file);
   if (server !== undefined) return toDestination(findServer(config, server, file), config, deadline);
-  const wanted = tool === undefined ? config.servers : findOwners(config, tool, file);
+  // The names of a profile's tools do not tell their servers.
+  const isAll = tool === undefined || profile !== undefined;
+  const wanted = isAll ? config.servers : findOwners(config, tool, file);
   const { servers, firstListMs } = toPatient(wanted, deadline?.timeoutMs);
   const gateway = await startGateway(
     { ...config, servers },
@@ -42,13 +46,13 @@ export async function openConfigured(
   );
   await gateway.ready;
   try {
-    await tellTrouble(gateway, config, tool !== undefined);
+    await tellTrouble(gateway, config, !isAll);
   } catch (error) {
     await gateway.close();
     throw error;
   }
   return {
-    target: { server: gateway.server },
+    target: { server: (profile === undefined ? undefined : gateway.serverAt(profile)) ?? gateway.server },
     headers: {},
     // Who lists everything has waited long enough, and is shown what there is: that takes no time.
     deadline: tool === undefined ? undefined : deadline,

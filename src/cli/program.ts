@@ -21,6 +21,7 @@ const commands: { readonly [name: string]: () => Promise<Command> } = {
   daemon: async () => (await import("./daemon.ts")).daemon,
   tools: async () => (await import("./tools.ts")).tools,
   call: async () => (await import("./call.ts")).call,
+  cost: async () => (await import("./cost.ts")).cost,
   task: async () => (await import("./task.ts")).task,
   resources: async () => (await import("./resources.ts")).resources,
   prompts: async () => (await import("./prompts.ts")).prompts,

@@ -10,13 +10,14 @@ import { type RunningGateway, startGateway } from "../gateway/gateway.ts";
 import type { GatewayLog } from "../gateway/log.ts";
 import { cacheFolder } from "../gateway/user-files.ts";
 import { type Seal, createSeal } from "../mcp/seal.ts";
+import type { Server } from "../mcp/server.ts";
 import { defined } from "../options/defined.ts";
 import { type HttpListener, listenHttp } from "../transports/http/server/node.ts";
 import { isLoopback } from "../transports/loopback.ts";
 import { serveStdio } from "../transports/stream.ts";
 import { listenTcp } from "../transports/tcp.ts";
 import { type Command, type Parsed, UsageError, configFlags, parsePort, refuseOperands } from "./command.ts";
-import { type ConfigFile, findConfigFile } from "./config-file.ts";
+import { assertProfile, type ConfigFile, findConfigFile } from "./config-file.ts";
 import { createDemoRegistry } from "./demo.ts";
 import { type FollowedConfig, followConfig, type ReloadChoice, reloadChoices } from "./follow-config.ts";
 import { describeGateway, describeHttp, describePage, describeServers, describeTcp } from "./greeting.ts";
@@ -40,6 +41,7 @@ export const serve: Command = {
     port: { value: "PORT", help: "the HTTP port (default 7780; 0 picks a free one)" },
     stdio: { help: "on standard input and output instead, for a client that starts us" },
     tcp: { value: "PORT", help: "on a TCP port instead, one JSON message a line" },
+    profile: { value: "NAME", help: "a profile of the config alone, without /mcp/NAME paths" },
     reload: { value: "HOW", help: "edits of the config: safe ones at once (safe), all (trust), none (off)" },
     "log-level": { value: "LEVEL", help: "trace, debug, info, warn, error or silent (default info)" },
   },
@@ -55,6 +57,8 @@ export const serve: Command = {
     const config = opened?.config ?? noConfig;
     const host = parsed.valueOf("host") ?? config.http.host ?? "127.0.0.1";
     assertKeys(host, config, parsed);
+    const profile = parsed.valueOf("profile");
+    if (profile !== undefined) assertProfile(config, profile, undefined, file);
     const tcp = parsed.valueOf("tcp");
     const port =
       tcp === undefined
@@ -99,7 +103,8 @@ export const serve: Command = {
       observed.show({ gateway, edits: followed, http, drain, stop: asked.resolve });
     const { onRefused } = observed;
     const start = claimed.resolve;
-    const serving: ServedGateway = { gateway, opened, choice, start, stopped, onRefused, show };
+    const server = (profile === undefined ? undefined : gateway.serverAt(profile)) ?? gateway.server;
+    const serving: ServedGateway = { gateway, server, opened, choice, start, stopped, onRefused, show };
     const bound = parsed.has("stdio") ? "127.0.0.1" : host;
     using following =
       opened === undefined ? undefined : followConfig({ ...opened, choice, gateway, host: bound, log });
@@ -155,6 +160,8 @@ function assertKeys(host: string, config: GatewayConfig, parsed: Parsed): void {
 /** A gateway whose servers are not started yet. */
 interface ServedGateway {
   readonly gateway: RunningGateway;
+  /** Its server, or that of one of its profiles. */
+  readonly server: Server;
   /** Undefined for the demo. */
   readonly opened: ConfigFile | undefined;
   readonly choice: ReloadChoice;
@@ -171,8 +178,7 @@ interface ServedGateway {
 const startAndReadMs = 10 * 60_000;
 
 async function serveOnStdio(serving: ServedGateway): Promise<number> {
-  const { gateway, opened, start, stopped } = serving;
-  const { server } = gateway;
+  const { server, opened, start, stopped } = serving;
   start();
   void serving.show(undefined, () => server.drain());
   const stopping = new AbortController();
@@ -195,7 +201,7 @@ interface Address {
 }
 
 async function serveOnTcp(serving: ServedGateway, { port, host }: Address): Promise<number> {
-  const { server } = serving.gateway;
+  const { server } = serving;
   const listening = listenTcp(server, { port, host, stopMs: 10_000, graceMs: 10_000 });
   await using listener = await withAdvice("tcp", listening);
   const url = `tcp://${listener.host}:${listener.port}`;
@@ -212,14 +218,14 @@ interface HttpParts extends Address {
 }
 
 async function serveOnHttp(serving: ServedGateway, { port, host, seal, log }: HttpParts): Promise<number> {
-  const { gateway, opened } = serving;
+  const { gateway, server, opened } = serving;
   const { http, perCaller } = opened?.config ?? noConfig;
   let isReady = false;
   void gateway.ready.then(() => {
     isReady = true;
   });
   const { allowedHosts, allowedOrigins, corsOrigins, ...rest } = http;
-  const listening = listenHttp(gateway.server, {
+  const listening = listenHttp(server, {
     port,
     host,
     seal,
@@ -229,7 +235,7 @@ async function serveOnHttp(serving: ServedGateway, { port, host, seal, log }: Ht
     ...defined({ publicUrl: rest.publicUrl, tls: rest.tls }),
     perCaller,
     authenticate: gateway.admit,
-    mounts: gateway.mounts,
+    ...(server === gateway.server ? { mounts: gateway.mounts } : {}),
     isReady: () => isReady,
     onRefused: serving.onRefused,
     onWarning: (text, error) => log.warn(error === undefined ? {} : { error: describeError(error) }, text),

@@ -5,6 +5,11 @@ import { type CommandDeadline, type Destination, startDeadline } from "./destina
 /** Where `npm start` and `junctor serve` listen. */
 const defaultUrl = "http://127.0.0.1:7780/mcp";
 
+/** For commands that may use one profile of a gateway. */
+export const profileFlag: Flags = {
+  profile: { value: "NAME", help: "a profile of --config, or of the gateway at the URL" },
+};
+
 /** The flags of every command that talks to a server. */
 export const targetFlags: Flags = {
   ...configFlags,
@@ -53,16 +58,30 @@ export function parseTarget(parsed: Parsed, named: string | undefined): Destinat
   if (command === undefined) {
     if (parsed.has("env"))
       throw new UsageError("--env is for servers that are started here: put their command after --");
-    const target = parseUrl(named ?? defaultUrl);
+    const target = withProfilePath(parseUrl(named ?? defaultUrl), parsed.valueOf("profile"));
     const isOAuth = /^https?:/i.test(target) && !Object.hasOwn(headers, "authorization");
     return { target, ...(isOAuth ? { login: { name: target, url: target } } : {}), ...rest };
   }
+  if (parsed.has("profile"))
+    throw new UsageError("--profile is for gateways: name a config with --config, or a URL");
   const [program, ...args] = command;
   if (program === undefined)
     throw new UsageError("after -- comes the command of a server, such as -- node server.mjs");
   if (parsed.has("header"))
     throw new UsageError("--header is for HTTP servers; a server that is started here takes --env");
   return { target: { command: program, args, env }, ...rest };
+}
+
+/** The URL of a profile: its name is the last part of the path. */
+function withProfilePath(text: string, profile: string | undefined): string {
+  if (profile === undefined) return text;
+  const url = new URL(text);
+  if (url.protocol === "tcp:")
+    throw new UsageError(
+      "--profile needs http:// or https://; a TCP port serves the profile it was started with",
+    );
+  url.pathname = `${url.pathname.replace(/\/$/, "")}/${encodeURIComponent(profile)}`;
+  return url.href;
 }
 
 function parseUrl(text: string): string {

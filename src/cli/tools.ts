@@ -2,7 +2,7 @@ import type { Tool } from "../mcp/types.ts";
 import { type Command, UsageError } from "./command.ts";
 import { watchInterrupt } from "./interrupt.ts";
 import { note, print } from "./print.ts";
-import { parseDestination, targetFlags } from "./target.ts";
+import { parseDestination, profileFlag, targetFlags } from "./target.ts";
 import { clipLine, toSafeLine } from "./terminal-text.ts";
 import { namesOf, synopsisOf } from "./tool-arguments.ts";
 import { withClient } from "./with-client.ts";
@@ -16,6 +16,7 @@ export const tools: Command = {
   flags: {
     json: { help: "the whole definitions, as JSON" },
     server: { value: "URL", help: "the same as the operand (default http://127.0.0.1:7780/mcp)" },
+    ...profileFlag,
     ...targetFlags,
   },
   examples: [

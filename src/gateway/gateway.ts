@@ -257,7 +257,10 @@ export async function startGateway(
     server,
     provider: front.provider,
     mounts,
-    serverAt: (name) => mounts.serverAt(name),
+    serverAt: (name) => {
+      const mounted = mounts.serverAt(name);
+      return mounted && { ...mounted, onRevoked: (tell) => server.onRevoked?.(tell) ?? (() => {}) };
+    },
     get authenticate() {
       return access.authenticate;
     },

@@ -1,5 +1,6 @@
 import { expect, test } from "vitest";
 import { parseEnvFile } from "./env-file.ts";
+import { parseConfigValue } from "./parse-config.ts";
 
 function parse(text: string): { readonly [name: string]: string } {
   return parseEnvFile(text, (line, why) => {
@@ -50,4 +51,11 @@ test("lines that are wrong are told by their number and left out", () => {
 
 test("the last of two values counts, as in a shell", () => {
   expect(parse("A=1\nA=2")).toEqual({ A: "2" });
+});
+
+test("an envFile is an issue where nothing can be read", () => {
+  const mcpServers = { a: { command: "a", envFile: ".env" } };
+  expect(() => parseConfigValue({ mcpServers }, { file: "config", env: {} })).toThrow(
+    "config: mcpServers.a.envFile: cannot be read here: write its variables into env",
+  );
 });

@@ -273,41 +273,23 @@ test("everything that may be said is taken", () => {
     maxStarts: 64,
     lock: { mode: "warn", file: "pins.lock", skip: ["resources"] },
   };
-  const profiles = {
-    review: {
-      allow: ["a.x*"],
-      deny: ["a.xy"],
-      instructions: "Look, and do not touch.",
-      rename: { "a.xz": "z" },
-      pin: ["z"],
-      tools: "auto",
-      budget: 5000,
-      maxResultTokens: { "a.*": 2000 },
-    },
-  };
   const keys = {
-    al: { env: "KEY", allow: ["a.*"], profiles: ["review"] },
+    al: { env: "KEY", allow: ["a.*"] },
     bo: { sha256: "AB".repeat(32), deny: ["*"] },
   };
   const sha256 = createHash("sha256").update(key).digest("hex");
   const config = fromValue({
     mcpServers: { a },
-    junctor: {
-      ...junctor,
-      keys,
-      profiles,
-      remember: false,
-      servers: { a: server },
-    },
+    junctor: { ...junctor, keys, remember: false, servers: { a: server } },
   });
   expect(config).toEqual({
     ...junctor,
     remembersLists: false,
     servers: [{ name: "a", launch: command("a"), onlyTools: undefined, withoutTools: [], ...server }],
     disabled: [],
-    profiles: [{ name: "review", ...profiles.review }],
+    profiles: [],
     keys: [
-      { name: "al", sha256, allow: ["a.*"], deny: [], profiles: ["review"] },
+      { name: "al", sha256, allow: ["a.*"], deny: [] },
       { name: "bo", sha256: "ab".repeat(32), allow: [], deny: ["*"] },
     ],
     issuers: [],
@@ -445,11 +427,5 @@ test("one mistake in a server does not hide another", () => {
         "mcpServers.three.args[3]",
       ].map((path) => ({ path, message: expect.any(String) as string })),
     }),
-  );
-});
-
-test("an envFile is an issue where nothing can be read", () => {
-  expect(() => fromValue({ mcpServers: { a: { ...a, envFile: ".env" } } })).toThrow(
-    "config: mcpServers.a.envFile: cannot be read here: write its variables into env",
   );
 });

@@ -1,6 +1,5 @@
 import { ToolError } from "../../errors/tool-error.ts";
 import { RawJson } from "../../json/raw.ts";
-import type { Tool } from "../../mcp/types.ts";
 import { nearest } from "../../options/nearest.ts";
 import { definitionOf } from "../../tools/definition.ts";
 import type { ToolOutcome } from "../../tools/provider.ts";
@@ -11,20 +10,14 @@ import type { IndexedList } from "./tool-index.ts";
 /** Characters of one answer of a search: less than 1,000 tokens, also of names that are many tokens each. */
 const maxAnswer = 3000;
 
-/** A caller's list and its index. */
-export interface Searched {
-  readonly tools: readonly Tool[];
-  readonly index: IndexedList;
-}
-
 /** Answers `search_tools`: signatures of the best, then names of the next; without a query, the servers. */
-export function answerSearch({ tools, index }: Searched, args: unknown): ToolOutcome {
+export function answerSearch(index: IndexedList, args: unknown): ToolOutcome {
   const { query, server, limit } = readSearch(args, index);
   if (query === undefined) return text(describeServers(index, server));
   const best = server === undefined ? index.best(query, shownInAll) : index.bestOf(server, query, shownInAll);
   if (best.length === 0)
     return text("No tool fits. Try other words, or leave out the query to see the servers.");
-  const byName = new Map(tools.map((tool) => [tool.name, tool]));
+  const { byName } = index;
   const lines: string[] = [];
   let left = maxAnswer;
   for (const name of best.slice(0, limit)) {
@@ -44,11 +37,11 @@ export function answerSearch({ tools, index }: Searched, args: unknown): ToolOut
 }
 
 /** Answers `describe_tools`: each definition as the list has it. */
-export function answerDescribe({ tools, index }: Searched, args: unknown): ToolOutcome {
+export function answerDescribe(index: IndexedList, args: unknown): ToolOutcome {
   const { names } = readObject(args);
   if (!Array.isArray(names) || names.length === 0 || names.length > maxDescribed || !names.every(isText))
     throw refused(`"names" must be an array of 1 to ${maxDescribed} names of tools`);
-  const byName = new Map(tools.map((tool) => [tool.name, tool]));
+  const { byName } = index;
   const content = (names as readonly string[]).map((name) => {
     const tool = byName.get(name);
     return { type: "text", text: tool === undefined ? unknownTool(name, index) : definitionOf(tool).text };

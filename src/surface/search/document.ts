@@ -15,7 +15,7 @@ const [server, name, title, description, parameterNames, parameterTexts] = [0, 1
 /** In parameters a term counts twice at most: lists of columns repeat themselves. */
 const maxRepeats = 2;
 /** Characters of one field that are looked at. */
-const maxCharacters = 20_000;
+const maxCharacters = 10_000;
 const maxParameters = 500;
 const maxDepth = 4;
 
@@ -32,8 +32,8 @@ export interface Document {
 
 /** Reads a definition for the index. `ownName` is the name without the prefix of its server. */
 export function toDocument(tool: Tool, ownName: string, serverName: string): Document {
-  const parameters = { names: "", texts: "" };
-  collectParameters(tool.inputSchema, parameters, { left: maxParameters, depth: 0 });
+  const parameters: ParameterTexts = { names: "", texts: "", left: maxParameters };
+  collectParameters(tool.inputSchema, parameters);
   const texts: string[] = [];
   texts[server] = serverName;
   texts[name] = ownName;
@@ -58,27 +58,24 @@ export function toDocument(tool: Tool, ownName: string, serverName: string): Doc
 interface ParameterTexts {
   names: string;
   texts: string;
+  /** Parameters that may still be read. */
+  left: number;
 }
 
 /** Names and descriptions of the parameters of a schema, also of those within objects and lists. */
-function collectParameters(
-  schema: unknown,
-  into: ParameterTexts,
-  at: { left: number; readonly depth: number },
-): void {
-  if (!isObject(schema) || at.depth > maxDepth) return;
+function collectParameters(schema: unknown, into: ParameterTexts, depth = 0): void {
+  if (!isObject(schema) || depth > maxDepth) return;
   const { properties, items } = schema;
-  const inner = { left: at.left, depth: at.depth + 1 };
   if (isObject(properties)) {
     for (const [key, value] of Object.entries(properties)) {
-      if (inner.left-- <= 0 || into.texts.length > maxCharacters) return;
+      if (into.left-- <= 0 || into.texts.length > maxCharacters) return;
       into.names += ` ${key}`;
       if (isObject(value) && typeof value["description"] === "string")
         into.texts += ` ${value["description"]}`;
-      collectParameters(value, into, inner);
+      collectParameters(value, into, depth + 1);
     }
   }
-  collectParameters(items, into, inner);
+  collectParameters(items, into, depth + 1);
 }
 
 function isObject(value: unknown): value is { readonly [key: string]: unknown } {

@@ -5,15 +5,13 @@ const weights = fields.map(({ weight }) => weight);
 /** Saturation: how soon it stops to matter that a tool says a term again. */
 const k1 = 1.2;
 
-/** The documents of one server, by term and by name. */
+/** The documents of one server, by term. */
 export class Postings {
   readonly documents: readonly Document[];
   /** Terms of each field of all documents together. */
   readonly lengths: readonly number[];
   /** By term: for each document that has it, and each of its fields that does, the document, the field and the count. */
   readonly #byTerm = new Map<string, number[]>();
-  /** By name and own name, as written and in lower case. */
-  readonly #byName = new Map<string, number[]>();
   /** For the averages of the last query: what a count in a field of a document is divided by, as a factor. */
   #norms: { readonly averages: readonly number[]; readonly factors: Float64Array } | undefined;
 
@@ -27,11 +25,10 @@ export class Postings {
   /** Makes the postings of some documents, document by document, so that the work can be spread. */
   static *make(documents: readonly Document[]): Generator<void, Postings> {
     const made = new Postings(documents);
-    for (const [number, { name, ownName, counts }] of documents.entries()) {
-      for (const key of new Set([name, ownName, name.toLowerCase(), ownName.toLowerCase()]))
-        listAt(made.#byName, key).push(number);
+    for (const [number, { counts }] of documents.entries()) {
       for (const [term, of] of counts) {
-        const list = listAt(made.#byTerm, term);
+        let list = made.#byTerm.get(term);
+        if (list === undefined) made.#byTerm.set(term, (list = []));
         for (const [field, count] of of.entries()) if (count > 0) list.push(number, field, count);
       }
       yield;
@@ -45,11 +42,6 @@ export class Postings {
     let count = 0;
     for (let at = 0; at < list.length; at += 3) if (list[at] !== list[at - 3]) count++;
     return count;
-  }
-
-  /** The documents with this name or own name. */
-  named(name: string): readonly number[] {
-    return this.#byName.get(name) ?? [];
   }
 
   /** Adds what a term is worth to the score of each document that has it. */
@@ -80,10 +72,4 @@ export class Postings {
     this.#norms = { averages, factors };
     return factors;
   }
-}
-
-function listAt(map: Map<string, number[]>, key: string): number[] {
-  let list = map.get(key);
-  if (list === undefined) map.set(key, (list = []));
-  return list;
 }

@@ -19,12 +19,13 @@ export interface Ranking {
   best(query: string, most: number): readonly string[];
 }
 
-/** Ranks the tools of several servers together. */
-export function createRanking(servers: readonly Postings[]): Ranking {
+/** Makes the ranking of several servers' tools, server by server, so that the work can be spread. */
+export function* makeRanking(servers: readonly Postings[]): Generator<void, Ranking> {
   const total = servers.reduce((sum, { documents }) => sum + documents.length, 0);
   const averages = fields.map(
     (_, field) => servers.reduce((sum, { lengths }) => sum + (lengths[field] ?? 0), 0) / Math.max(1, total),
   );
+  const byName = yield* indexNames(servers);
   /** The servers that have a term, and what it is worth. The same terms are asked for again and again. */
   const known = new Map<string, { readonly servers: readonly number[]; readonly worth: number }>();
   const lookUp = (term: string): { readonly servers: readonly number[]; readonly worth: number } => {
@@ -54,10 +55,11 @@ export function createRanking(servers: readonly Postings[]): Ranking {
         for (const index of holders)
           servers[index]?.addScores(term, weight * worth, averages, scoresOf(index));
       }
-      for (const name of namesIn(asked)) {
-        for (const [index, server] of servers.entries())
-          for (const number of server.named(name)) addBonus(server, number, name, scoresOf(index));
-      }
+      for (const name of namesIn(asked))
+        for (const [index, number] of byName.get(name) ?? []) {
+          const server = servers[index];
+          if (server !== undefined) addBonus(server, number, name, scoresOf(index));
+        }
       const top = new Top(most);
       for (const [index, of] of scores) {
         for (let number = 0; number < of.length; number++) {
@@ -78,6 +80,24 @@ function weighTerms(query: string): readonly (readonly [term: string, weight: nu
     ...[...own].map((term) => [term, 1] as const),
     ...[...others].slice(0, maxTerms).map((term) => [term, synonymWeight] as const),
   ];
+}
+
+/** Where each name and own name is, as written and in lower case. */
+function* indexNames(
+  servers: readonly Postings[],
+): Generator<void, ReadonlyMap<string, readonly (readonly [server: number, document: number])[]>> {
+  const byName = new Map<string, (readonly [number, number])[]>();
+  for (const [index, { documents }] of servers.entries()) {
+    for (const [number, { name, ownName }] of documents.entries()) {
+      for (const key of new Set([name, ownName, name.toLowerCase(), ownName.toLowerCase()])) {
+        const places = byName.get(key);
+        if (places === undefined) byName.set(key, [[index, number]]);
+        else places.push([index, number]);
+      }
+    }
+    yield;
+  }
+  return byName;
 }
 
 function addBonus({ documents }: Postings, number: number, asked: string, scores: Float64Array): void {

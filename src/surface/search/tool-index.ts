@@ -1,13 +1,14 @@
 import type { Tool } from "../../mcp/types.ts";
 import { type Document, toDocument } from "./document.ts";
 import { Postings } from "./postings.ts";
-import { createRanking, type Ranking } from "./ranking.ts";
+import { makeRanking, type Ranking } from "./ranking.ts";
 
 /** The server of a tool, and the server's name for it. */
 export type ServerOf = (tool: Tool) => { readonly server: string; readonly ownName: string };
 
 /** A list of tools, ready to be searched. */
 export interface IndexedList extends Ranking {
+  readonly byName: ReadonlyMap<string, Tool>;
   /** The names of the tools of each server. */
   readonly servers: ReadonlyMap<string, readonly string[]>;
   /** The best of one server. */
@@ -15,7 +16,7 @@ export interface IndexedList extends Ranking {
 }
 
 /** How long the work of an index may hold the event loop. One document more may be read after that. */
-const sliceMs = 5;
+const sliceMs = 4;
 /** Lists of tools whose postings are kept: callers that see different tools have lists of their own. */
 const maxLists = 64;
 
@@ -73,13 +74,18 @@ export class ToolIndex {
       postings.set(server, kept ?? (yield* Postings.make(documents)));
     }
     this.#keep(postings);
-    const ranking = createRanking([...postings.values()]);
+    yield;
+    const ranking = yield* makeRanking([...postings.values()]);
+    yield;
+    const byName = new Map(tools.map((tool) => [tool.name, tool]));
+    yield;
     return {
       ...ranking,
+      byName,
       servers: new Map([...byServer].map(([server, list]) => [server, list.map(({ name }) => name)])),
       bestOf: (server, query, most) => {
         const own = postings.get(server);
-        return own === undefined ? [] : createRanking([own]).best(query, most);
+        return own === undefined ? [] : atOnce(makeRanking([own])).best(query, most);
       },
     };
   }
@@ -118,6 +124,14 @@ const maxServers = 1024;
 
 function isSame(one: readonly Document[], other: readonly Document[]): boolean {
   return one.length === other.length && one.every((each, index) => each === other[index]);
+}
+
+/** Runs work that yields to its end. */
+function atOnce<T>(work: Generator<void, T>): T {
+  for (;;) {
+    const step = work.next();
+    if (step.done === true) return step.value;
+  }
 }
 
 /** Runs work that yields, in slices between which other work is done. */

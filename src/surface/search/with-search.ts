@@ -13,10 +13,10 @@ import { definitionOf, withMembers } from "../../tools/definition.ts";
 import type { Hearer, Provider, ToolCall, ToolOutcome } from "../../tools/provider.ts";
 import { delegateTo } from "../delegate.ts";
 import { estimateTokens } from "../estimate.ts";
-import { answerDescribe, answerSearch, refused, type Searched, unknownTool } from "./answers.ts";
+import { answerDescribe, answerSearch, refused, unknownTool } from "./answers.ts";
 import { createSurface, surfaceNames } from "./search-surface.ts";
 import { parametersOf } from "./signature.ts";
-import { type ServerOf, ToolIndex } from "./tool-index.ts";
+import { type IndexedList, type ServerOf, ToolIndex } from "./tool-index.ts";
 
 export interface SearchOptions {
   /**
@@ -67,10 +67,8 @@ export function withSearch(provider: Provider, options: SearchOptions = {}): Pro
 
   const isSearched = (tools: readonly Tool[], context: CallContext): boolean =>
     mode === "search" || (!deferring.test(context.clientInfo?.name ?? "") && sizeOf(tools) > budget);
-  const search = async (context: CallContext): Promise<Searched> => {
-    const tools = await provider.listTools(context);
-    return { tools, index: await index.of(tools) };
-  };
+  const search = async (context: CallContext): Promise<IndexedList> =>
+    index.of(await provider.listTools(context));
   const surfaceFor = (tools: readonly Tool[], context: CallContext): readonly Tool[] => {
     const servers = options.serversFor?.(context) ?? [...new Set(tools.map((tool) => serverOf(tool).server))];
     return surfaces.of(tools, servers, hasReadTool());
@@ -85,8 +83,8 @@ export function withSearch(provider: Provider, options: SearchOptions = {}): Pro
   });
 
   const assertReads = async (name: string, context: CallContext): Promise<void> => {
-    const { tools, index: indexed } = await search(context);
-    const tool = tools.find((each) => each.name === name);
+    const indexed = await search(context);
+    const tool = indexed.byName.get(name);
     if (tool === undefined) throw refused(unknownTool(name, indexed));
     if (tool.annotations?.readOnlyHint !== true || !trustsHints(serverOf(tool).server))
       throw refused(`${name} is not known to only read. Call it by ${surfaceNames.call}.`);
@@ -99,7 +97,7 @@ export function withSearch(provider: Provider, options: SearchOptions = {}): Pro
   /** What a model is told that named no tool, or gave arguments that were refused. */
   const explain = async (error: unknown, name: string, context: CallContext): Promise<unknown> => {
     const isUnknown = error instanceof NotFoundError && error.what === "tool" && error.id === name;
-    if (isUnknown) return refused(unknownTool(name, (await search(context)).index));
+    if (isUnknown) return refused(unknownTool(name, await search(context)));
     const isRefused =
       (error instanceof RpcError && error.rpcCode === -32602) ||
       (error instanceof ToolError && error.code === "tool.invalid_arguments");
