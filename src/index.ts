@@ -52,6 +52,7 @@ export type { RefusedToken } from "./auth/in/tokens.ts";
 export type { Caller } from "./mcp/caller.ts";
 export type { LegacyRevision, ModernRevision, Revision } from "./mcp/revision.ts";
 export { createSeal, type Seal, type SealOptions } from "./mcp/seal.ts";
+export type { ServerCard } from "./mcp/server-card.ts";
 export type { FrontMatter, Skill, SkillFile } from "./mcp/skill.ts";
 export type { Observation, SentObservation } from "./mcp/observation.ts";
 export type { Observer, Server, WireContext } from "./mcp/server.ts";

@@ -204,6 +204,7 @@ const publicNames: Readonly<Record<string, readonly string[]>> = {
     "ServeStreamOptions",
     "Server",
     "ServerCapabilities",
+    "ServerCard",
     "ServerInfo",
     "ServerOf",
     "ServerOptions",

@@ -232,7 +232,7 @@ async function serveOnHttp(serving: ServedGateway, { port, host, seal, log }: Ht
     allowedHosts,
     allowedOrigins,
     corsOrigins,
-    ...defined({ publicUrl: rest.publicUrl, tls: rest.tls }),
+    ...defined({ publicUrl: rest.publicUrl, tls: rest.tls, serverCard: rest.serverCard }),
     perCaller,
     authenticate: gateway.admit,
     ...(server === gateway.server ? { mounts: gateway.mounts } : {}),

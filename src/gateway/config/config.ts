@@ -1,6 +1,7 @@
 import type { CallerLimits } from "../../async/shares.ts";
 import type { IssuerOptions } from "../../auth/in/issuer.ts";
 import type { ConfigIssue } from "../../errors/config-error.ts";
+import type { ServerCard } from "../../mcp/server-card.ts";
 import type { Separator } from "../../tools/compose/namespace.ts";
 import type { TlsOptions } from "../../transports/http/server/tls.ts";
 
@@ -269,6 +270,8 @@ export interface GatewayConfig {
     readonly publicUrl?: string;
     /** Files for TLS, by their paths. With `clientCa`, callers may prove who they are by a certificate. */
     readonly tls?: TlsOptions;
+    /** Served to everyone, if there is one; a draft of the protocol. */
+    readonly serverCard?: ServerCard;
   };
   /** The admin API. `false` switches it off; undefined when the config does not say. Read at the start only. */
   readonly admin: AdminConfig | false | undefined;

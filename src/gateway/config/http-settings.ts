@@ -1,3 +1,4 @@
+import { isCardName, type ServerCard } from "../../mcp/server-card.ts";
 import { defined } from "../../options/defined.ts";
 import { isLoopback } from "../../transports/loopback.ts";
 import { type ConfigValue, refuse } from "./config-value.ts";
@@ -29,7 +30,12 @@ export function readHttpSettings(given: ConfigValue): GatewayConfig["http"] {
     "corsOrigins",
     "publicUrl",
     "tls",
+    "serverCard",
   ]);
+  const publicUrl = readPublicUrl(object.get("publicUrl"));
+  const serverCard = readServerCard(object.get("serverCard"));
+  if (serverCard !== undefined && publicUrl === undefined)
+    refuse(object.get("serverCard"), `needs "publicUrl" beside it: a card says where the endpoint is`);
   return defined({
     host: readHost(object.get("host")),
     port: readNumber(object.get("port"), { min: 0, max: 65_535, example: 7780 }),
@@ -40,7 +46,8 @@ export function readHttpSettings(given: ConfigValue): GatewayConfig["http"] {
       readOrigin,
     ),
     corsOrigins: readList(object.get("corsOrigins"), `"corsOrigins": [${originExample}]`, readOrigin),
-    publicUrl: readPublicUrl(object.get("publicUrl")),
+    publicUrl,
+    serverCard,
     tls: readTls(object.get("tls")),
   });
 }
@@ -55,6 +62,22 @@ function readTls(given: ConfigValue): GatewayConfig["http"]["tls"] {
   if (isAllKnown && (!object.has("cert") || !object.has("key")))
     return refuse(given, `needs a certificate and its key: write ${example}`);
   return cert === undefined || key === undefined ? undefined : { cert, key, ...defined({ clientCa }) };
+}
+
+const cardExample = '{ "name": "com.example/gateway", "description": "Tools of Example" }';
+
+/** What the gateway says of itself to everyone (SEP-2127, a draft). */
+function readServerCard(given: ConfigValue): ServerCard | undefined {
+  const object = readObject(given, `"serverCard": ${cardExample}`);
+  if (object === undefined) return undefined;
+  refuseUnknownKeys(object, ["name", "title", "description", "version"]);
+  const name = readText(object.get("name"), '"com.example/gateway"') ?? "";
+  if (!isCardName(name)) refuse(object.get("name"), 'is not the name of a card: write "com.example/gateway"');
+  const description = readText(object.get("description"), '"Tools of Example"');
+  if (description === undefined) refuse(given, `needs a description: write ${cardExample}`);
+  const title = readText(object.get("title"), '"Example"');
+  const version = readText(object.get("version"), '"1.0.0"');
+  return defined({ name, title, description: description ?? "", version });
 }
 
 /** An address to bind: a name, or one of IPv4 or IPv6. */

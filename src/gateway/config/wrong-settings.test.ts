@@ -225,7 +225,7 @@ describe("the junctor section", () => {
     ],
     [
       section('{ "http": { "prot": 1 } }'),
-      "junctor.http.prot: is not known here: did you mean port? (There may be host, port, allowedHosts, allowedOrigins, corsOrigins, publicUrl, tls.)",
+      "junctor.http.prot: is not known here: did you mean port? (There may be host, port, allowedHosts, allowedOrigins, corsOrigins, publicUrl, tls, serverCard.)",
     ],
     [
       section('{ "http": { "tls": { "cert": "a.pem" } } }'),

@@ -15,6 +15,7 @@ import {
   type Reply,
   sendError,
 } from "./reply.ts";
+import { withServerCard } from "./server-card.ts";
 import { createWebSink, type WebSink, type WebSinkOptions } from "./web-sink.ts";
 
 /** A function from a web-standard request to its response. The caller that made it closes it. */
@@ -44,7 +45,7 @@ export interface FetchOptions extends HttpOptions {
  * app.all("/mcp", (c) => handler(c.req.raw)); // Hono
  */
 export function toFetchHandler(server: Server, options: FetchOptions = {}): FetchHandler {
-  const handler = createHttpHandler(server, options);
+  const handler = withServerCard(createHttpHandler(server, options), server, options);
   const { onWarning = writeWarning, clock = systemClock } = options;
   const limits: WebSinkOptions = {
     maxBufferBytes: options.maxBufferBytes ?? 1024 * 1024,

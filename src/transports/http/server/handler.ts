@@ -5,6 +5,7 @@ import type { CallerLimits } from "../../../async/shares.ts";
 import { anybody, type Authenticate } from "../../../auth/authenticate.ts";
 import type { RawJson } from "../../../json/raw.ts";
 import { createSeal, type Seal } from "../../../mcp/seal.ts";
+import type { ServerCard } from "../../../mcp/server-card.ts";
 import type { Server } from "../../../mcp/server.ts";
 import { keys, type KeysOf } from "../../../options/known-keys.ts";
 import { createMemoryEventStore, type EventStore } from "../legacy/event-store.ts";
@@ -58,6 +59,8 @@ export interface HttpOptions extends GuardOptions {
   readonly keepAliveMs?: number;
   readonly maxBodyBytes?: number;
   readonly clock?: Clock;
+  /** A draft: served to everyone at `PATH/server-card` and in `/.well-known/ai-catalog.json`. Needs `publicUrl`. */
+  readonly serverCard?: ServerCard;
   /** By default written to the standard error stream. */
   readonly onWarning?: OnWarning;
   /** Whether the server can be used, for `GET /ready`; it says 503 until then. */
@@ -65,11 +68,9 @@ export interface HttpOptions extends GuardOptions {
 }
 
 export const httpOptionKeys: KeysOf<HttpOptions> = {
+  ...keys("host allowedHosts allowedOrigins publicUrl path mounts responses authenticate corsOrigins seal"),
   ...keys(
-    "host allowedHosts allowedOrigins publicUrl path mounts responses authenticate corsOrigins seal sessionTtlMs",
-  ),
-  ...keys(
-    "sessionIdleMs maxSessions perCaller events retryMs keepAliveMs maxBodyBytes clock onWarning isReady",
+    "sessionTtlMs sessionIdleMs maxSessions perCaller events retryMs keepAliveMs maxBodyBytes clock serverCard onWarning isReady",
   ),
 };
 

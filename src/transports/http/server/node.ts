@@ -20,6 +20,7 @@ import { listenHttpOptionKeys, type ListenHttpOptions } from "./listen-options.t
 import { watchMemory } from "./memory-watch.ts";
 import { NodeReply, NodeRequest, readNodeBody } from "./node-reply.ts";
 import { sendError, type SinkLimits } from "./reply.ts";
+import { withServerCard } from "./server-card.ts";
 import { createTlsListener, followTlsFiles } from "./tls.ts";
 import { Unread } from "./unread.ts";
 
@@ -57,7 +58,10 @@ export async function listenHttp(server: Server, options: ListenHttpOptions = {}
   } = options;
   if (!isLoopback(host) && options.authenticate === undefined)
     throw new BindError(host, "no authentication is set up");
-  const handler = createHttpHandler(server, { ...options, host });
+  const handler = withServerCard(createHttpHandler(server, { ...options, host }), server, {
+    ...options,
+    host,
+  });
   const cuts = new Repeats({ clock: systemClock });
   const limits: SinkLimits = {
     maxBufferBytes: options.maxBufferBytes ?? 1024 * 1024,
