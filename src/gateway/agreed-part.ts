@@ -2,14 +2,8 @@ import { isDeepStrictEqual } from "node:util";
 import { createGlob } from "../middleware/glob.ts";
 import { describeCommand } from "../transports/child-command.ts";
 import { narrowIssuers, narrowRules } from "./agreed-access.ts";
-import type {
-  CallLimits,
-  DisabledServer,
-  GatewayConfig,
-  KeyConfig,
-  ProfileConfig,
-  ServerConfig,
-} from "./config/config.ts";
+import type { CallLimits, DisabledServer, GatewayConfig, KeyConfig, ServerConfig } from "./config/config.ts";
+import type { ProfileConfig } from "./config/profile-config.ts";
 import { createHide, hideInData, joinSecrets } from "./safe-log.ts";
 
 /** What may be used of an edited config before a person agrees to the edit. */

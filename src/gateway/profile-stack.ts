@@ -12,7 +12,8 @@ import { followTasks } from "../tools/guarded-tasks.ts";
 import { withMiddleware } from "../tools/middleware.ts";
 import type { Change, Hearer, Provider } from "../tools/provider.ts";
 import { toNaming } from "./access.ts";
-import type { GatewayConfig, ProfileConfig } from "./config/config.ts";
+import type { GatewayConfig } from "./config/config.ts";
+import type { ProfileConfig } from "./config/profile-config.ts";
 import { isKnownIn } from "./list-notes.ts";
 import type { MiddlewareChain } from "./middleware-chain.ts";
 

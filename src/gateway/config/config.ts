@@ -4,6 +4,7 @@ import type { ConfigIssue } from "../../errors/config-error.ts";
 import type { ServerCard } from "../../mcp/server-card.ts";
 import type { Separator } from "../../tools/compose/namespace.ts";
 import type { TlsOptions } from "../../transports/http/server/tls.ts";
+import type { ProfileConfig } from "./profile-config.ts";
 
 export type { ConfigIssue } from "../../errors/config-error.ts";
 
@@ -147,26 +148,6 @@ export interface KeyConfig {
   readonly deny: readonly string[];
   /** The profiles it may use, and nothing outside of them; undefined: all, and the gateway without a profile. */
   readonly profiles?: readonly string[] | undefined;
-}
-
-/** A part of what the gateway offers, served at a path of its own. */
-export interface ProfileConfig {
-  readonly name: string;
-  /** Globs on public names, within what a caller may use anyway; none means all of that. */
-  readonly allow: readonly string[];
-  readonly deny: readonly string[];
-  /** For the model, in place of what the servers say. */
-  readonly instructions: string | undefined;
-  /** New names of tools, by public names. */
-  readonly rename: { readonly [name: string]: string };
-  /** Names of tools, as the profile has them, that are always listed. */
-  readonly pin: readonly string[];
-  /** How tools are shown: all of them (the default), by a search, or whichever fits. */
-  readonly tools: "all" | "search" | "auto";
-  /** Tokens of definitions up to which `auto` shows all; 10,000. */
-  readonly budget: number;
-  /** About how many tokens a result may be, of all tools or by glob on public names, the first that fits. Undefined: any number. */
-  readonly maxResultTokens: number | { readonly [glob: string]: number } | undefined;
 }
 
 /** Where the admin API listens, and its key. */

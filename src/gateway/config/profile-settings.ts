@@ -1,7 +1,8 @@
 import { readResultName } from "../../surface/results/with-budget.ts";
 import { surfaceNames } from "../../surface/search/search-surface.ts";
 import { type ConfigValue, joinPath, refuse, toObject, warn } from "./config-value.ts";
-import type { GatewayConfig, ProfileConfig } from "./config.ts";
+import type { GatewayConfig } from "./config.ts";
+import type { ProfileConfig } from "./profile-config.ts";
 import {
   readAllowed,
   readChoice,
