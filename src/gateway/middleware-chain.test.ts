@@ -29,6 +29,7 @@ const toConfig = (config: Partial<GatewayConfig>): GatewayConfig =>
     redact: [],
     servers: [],
     keys: [],
+    issuers: [],
     disabled: [],
     ...config,
   }) as unknown as GatewayConfig;

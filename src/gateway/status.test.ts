@@ -86,7 +86,7 @@ test("one that is down says why, what it wrote, when it is tried again, and what
 
 test.each([
   [{ kind: "starting", since: 0 } as const, "it is still starting, since 2 s"],
-  [{ kind: "stopped" } as const, "it was removed, or the gateway is shutting down"],
+  [{ kind: "stopped" } as const, "it was stopped or removed, or the gateway is shutting down"],
 ])("%j is trouble", (health, trouble) => {
   const source = createSource("a");
   source.health = health;

@@ -136,7 +136,8 @@ test("a server that ends says what to do, by what it wrote", async () => {
 
 test("a URL that is no MCP endpoint says what to do, by how it answers", async () => {
   const web = createHttpServer((request, response) => {
-    const status = Number(request.url?.slice(1));
+    // Nothing else is there: no metadata of an authorization server either.
+    const status = Number(/^\/(\d+)$/.exec(request.url ?? "")?.[1] ?? 404);
     response.writeHead(status, { "content-type": "text/html" }).end("<!doctype html><title>Hi</title>");
   });
   web.listen(0, "127.0.0.1");

@@ -246,7 +246,7 @@ describe("an update", () => {
       mcpServers: { one },
       junctor: { keys: { alice: { sha256: sha256("alice") } } },
     });
-    await expect(update).rejects.toThrow("junctor.keys: cannot be brought in");
+    await expect(update).rejects.toThrow("junctor.keys, junctor.issuers: cannot be brought in");
     expect(textOf(await client.call("one__echo", { text: "hi" }))).toBe("hi");
   });
 

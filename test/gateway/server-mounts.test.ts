@@ -81,7 +81,7 @@ describe.each(["2026-07-28", "2025-06-18"] as const)(
     });
 
     test("is nowhere under another name", async () => {
-      await expect(connect(`${front.url}/three`, { revision })).rejects.toThrow("404");
+      await expect(connect(`${front.url}/three`, { revision })).rejects.toThrow("Nothing is at /mcp/three");
     });
   },
 );

@@ -205,14 +205,15 @@ describe("authentication", () => {
     keys[header("authorization") ?? ""];
   const as = (key: string): { readonly authorization: string } => ({ authorization: `Bearer ${key}` });
 
-  test("refuses every route but the one for health, and names no id", async () => {
+  test("refuses every route but those for health, and names no id", async () => {
     await using at = await listen({ authenticate });
     const { routes } = createHttpHandler(at.server);
     for (const [path, methods] of Object.entries(routes)) {
       for (const method of methods) {
         const reply = await exchange(at.port, { method, path, headers: toPairs(as("wrong")) });
-        expect([path, reply.status]).toEqual([path, path === "/health" ? 200 : 401]);
-        if (path !== "/health") expect(reply.headers["www-authenticate"]).toBe("Bearer");
+        const isOpen = ["/health", "/live", "/ready"].includes(path);
+        expect([path, reply.status]).toEqual([path, isOpen ? 200 : 401]);
+        if (!isOpen) expect(reply.headers["www-authenticate"]).toBe("Bearer");
       }
     }
   });

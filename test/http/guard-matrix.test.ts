@@ -129,7 +129,7 @@ function isRefusal(reply: RawReply, about: string, method: string): boolean {
 }
 
 test("the matrix covers the routes of the router", () => {
-  expect(paths).toEqual(["/mcp", "/health", "/sse", "/messages", "/", "/nowhere"]);
+  expect(paths).toEqual(["/mcp", "/health", "/live", "/ready", "/sse", "/messages", "/", "/nowhere"]);
   expect(Object.keys({ ...hosts, ...origins }).length).toBeGreaterThanOrEqual(40);
 });
 

@@ -86,7 +86,9 @@ describe("disposing", () => {
     await made.line[Symbol.asyncDispose]();
     expect(await settle(waiting)).toMatchObject({
       code: "upstream.unavailable",
-      message: expect.stringContaining("it was removed, or the gateway is shutting down") as string,
+      message: expect.stringContaining(
+        "it was stopped or removed, or the gateway is shutting down",
+      ) as string,
     });
     expect(made.alive).toBe(0);
     expect(made.healths).toEqual(["starting", "stopped"]);
