@@ -1,4 +1,5 @@
 import type { IncomingHttpHeaders } from "node:http";
+import { isPromise } from "../../../async/awaitable.ts";
 import type { Cancellation } from "../../../async/cancellation.ts";
 import type { Authorizer } from "../../../auth/out/authorizer.ts";
 import { parseChallenge } from "../../../auth/out/challenge.ts";
@@ -14,30 +15,51 @@ const maxRetries = 2;
 /** Sends a request once, with these headers besides its own. */
 type SendOnce = (headers: readonly string[], sink: ReplySink) => Promise<void>;
 
+/** One request that is sent with a token. */
+interface AuthorizedRequest {
+  readonly authorizer: Authorizer;
+  readonly send: SendOnce;
+  readonly sink: ReplySink;
+  readonly stop: Cancellation | undefined;
+}
+
 /**
  * Sends a request with the token of an authorizer, and again with another token when the server refuses it: nothing was done then. The
- * sink sees the last answer only. Rejects with an `AuthorizationError` when a person must sign in.
+ * sink sees the last answer only. Rejects with an `AuthorizationError` when a person must sign in. Most requests are answered at the
+ * first try, with a token that is known or with none, so that way has no `async` function on it.
  */
-export async function sendAuthorized(
-  authorizer: Authorizer,
-  send: SendOnce,
-  sink: ReplySink,
-  stop: Cancellation | undefined,
+export function sendAuthorized(request: AuthorizedRequest, retries = 0): Promise<void> {
+  const token = request.authorizer.token();
+  return isPromise(token)
+    ? token.then((given) => sendWith(given, request, retries))
+    : sendWith(token, request, retries);
+}
+
+function sendWith(token: string | undefined, request: AuthorizedRequest, retries: number): Promise<void> {
+  const reply = new RefusableReply(request.sink);
+  const headers = token === undefined ? noHeaders : ["authorization", `Bearer ${token}`];
+  return request
+    .send(headers, reply)
+    .then(() =>
+      reply.refusal === undefined ? undefined : sendAgain(token, reply.refusal, request, retries),
+    );
+}
+
+const noHeaders: readonly string[] = [];
+
+async function sendAgain(
+  token: string | undefined,
+  refusal: WholeReply,
+  request: AuthorizedRequest,
+  retries: number,
 ): Promise<void> {
-  for (let retries = 0; ; retries++) {
-    const token = await authorizer.token();
-    const reply = new RefusableReply(sink);
-    await send(token === undefined ? [] : ["authorization", `Bearer ${token}`], reply);
-    const { refusal } = reply;
-    if (refusal === undefined) return;
-    const challenge = parseChallenge(refusal.status, refusal.headers["www-authenticate"]);
-    const isOver = challenge === undefined || retries === maxRetries;
-    const refused = { token, isRetry: retries > 0, signal: stop?.signal };
-    if (!isOver && (await authorizer.refused(challenge, refused))) continue;
-    sink.head(refusal.status, refusal.headers);
-    await sink.chunk(refusal.body);
-    return;
-  }
+  const { authorizer, sink, stop } = request;
+  const challenge = parseChallenge(refusal.status, refusal.headers["www-authenticate"]);
+  const isOver = challenge === undefined || retries === maxRetries;
+  const refused = { token, isRetry: retries > 0, signal: stop?.signal };
+  if (!isOver && (await authorizer.refused(challenge, refused))) return sendAuthorized(request, retries + 1);
+  sink.head(refusal.status, refusal.headers);
+  await sink.chunk(refusal.body);
 }
 
 /** Keeps a refusal from the sink, which may yet get a better answer. */

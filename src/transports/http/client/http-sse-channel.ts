@@ -55,7 +55,7 @@ export async function connectHttpSse(url: URL, options: HttpSseOptions): Promise
     if (authorizer === undefined) return exchange(dispatcher, request, sink, { clock });
     const once = (token: readonly string[], reply: ReplySink): Promise<void> =>
       exchange(dispatcher, { ...request, headers: [...request.headers, ...token] }, reply, { clock });
-    return sendAuthorized(authorizer, once, sink, request.stop);
+    return sendAuthorized({ authorizer, send: once, sink, stop: request.stop });
   };
 
   const stop = clock.timer(timeoutMs, () =>

@@ -121,8 +121,8 @@ export function createHttpWay(
       if (authorizer === undefined) return sendOnce(sink, request);
       const { headers = [], stop } = request;
       const send = (token: HeaderPairs, reply: ReplySink): Promise<void> =>
-        sendOnce(reply, { ...request, headers: [...headers, ...token] });
-      return sendAuthorized(authorizer, send, sink, stop);
+        sendOnce(reply, token.length === 0 ? request : { ...request, headers: [...headers, ...token] });
+      return sendAuthorized({ authorizer, send, sink, stop });
     },
     close,
     [Symbol.asyncDispose]: async () => {
