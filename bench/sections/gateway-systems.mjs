@@ -126,7 +126,8 @@ function configOf(upstreams) {
         ? { type: "http", url: `${upstreams.url}u${index}` }
         : { command: process.execPath, args: [echoFile] };
   }
-  writeFileSync(file, JSON.stringify({ mcpServers }));
+  // As the others: without an admin API. The section "telemetry" has the cost of that.
+  writeFileSync(file, JSON.stringify({ mcpServers, junctor: { admin: false } }));
   return file;
 }
 

@@ -98,9 +98,17 @@ export class Requests {
     if (resumption !== undefined && isParkedState(state)) return parking.resume(state, resumption, context);
     const pooled = isOne ? pool.everyone : pool.find(context);
     const client = pooled?.client;
-    if (pooled === pool.everyone && client !== undefined && !this.#mayPark(pooled, context))
-      return this.#attempt({ client, pooled, resumption, context, work });
-    return this.#makeLater(resumption, context, work);
+    if (pooled === undefined || client === undefined || this.#mayPark(pooled, context))
+      return this.#makeLater(resumption, context, work);
+    const attempt = { client, pooled, resumption, context, work };
+    if (pooled === pool.everyone) return this.#attempt(attempt);
+    const { owner, declares } = pooled.audience;
+    // A line that callers share on which nothing can be asked needs no lease: it is only kept open meanwhile.
+    if (owner !== undefined || declares.key !== "" || pooled.isEnding)
+      return this.#makeLater(resumption, context, work);
+    const release = pool.keep(pooled);
+    if (context.session !== undefined) pooled.sessions.add(context.session);
+    return this.#attempt(attempt).finally(release);
   }
 
   /** Of resources and prompts there are no tasks. */

@@ -195,8 +195,7 @@ export function createHttpLink(url: URL, options: HttpLinkOptions): Link {
         throw error;
       } finally {
         stop.offAbort(onAbort);
-        const reason = new DOMException("The request is over", "AbortError");
-        for (const withdrawal of asked ?? []) withdrawal.abort(reason);
+        if (asked !== undefined) withdraw(asked);
       }
     },
     notify,
@@ -213,6 +212,12 @@ export function createHttpLink(url: URL, options: HttpLinkOptions): Link {
 }
 
 const noHeaders: HeaderPairs = [];
+
+/** Ends questions whose request is over. */
+function withdraw(asked: Iterable<AbortController>): void {
+  const reason = new DOMException("The request is over", "AbortError");
+  for (const withdrawal of asked) withdrawal.abort(reason);
+}
 
 function toRpcError(error: unknown): RpcError {
   return error instanceof RpcError ? error : new RpcError("rpc.internal", "Internal error", { cause: error });
