@@ -22,7 +22,7 @@ function inUse(): number {
 
 async function run(scale: Scale): Promise<readonly Line[]> {
   const isFull = scale === "full";
-  const calls = isFull ? 10_000 : 300;
+  const calls = isFull ? 10_000 : 1_000;
   // Long enough to park all of them before the first is given up.
   const ttlMs = isFull ? 120_000 : 5000;
   const log = join(makeFolder(), "events.log");
