@@ -25,6 +25,7 @@ const belowGateway = [
   "client",
   "auth",
   "transports",
+  "cluster",
 ];
 const layers: Readonly<Record<string, readonly string[]>> = {
   errors: [],
@@ -44,6 +45,7 @@ const layers: Readonly<Record<string, readonly string[]>> = {
   telemetry: [...belowTools, "schema", "tools", "audit"],
   server: [...belowTools, "schema", "tools"],
   client: [...belowTools, "schema", "tools", "skills", "audit", "auth", "transports"],
+  cluster: [...belowTools, "schema", "tools", "skills", "audit", "server", "client", "auth", "transports"],
   gateway: belowGateway,
   front: [],
   admin: [...belowGateway, "gateway", "telemetry"],

@@ -1,0 +1,42 @@
+/** Where the trunk of a replica listens: a Unix socket or named pipe on one machine, TLS with a shared key between machines. */
+export type TrunkAddress =
+  | { readonly kind: "socket"; readonly path: string }
+  | { readonly kind: "tls"; readonly host: string; readonly port: number };
+
+/** A replica that is alive, as far as is known. */
+export interface Replica {
+  /** 12 hexadecimal digits, random, made at its start and never used again. */
+  readonly id: string;
+  readonly address: TrunkAddress;
+  readonly version: string;
+  /** It takes no new calls, and stays for those that belong to it. */
+  readonly isDraining: boolean;
+}
+
+/** A lease that this replica holds. It is renewed until it is given back. */
+export interface HeldLease {
+  release(): Promise<void>;
+}
+
+/**
+ * One process as a member of a gateway that runs in several. It is registered for 10 s at a time and renews that, and all its
+ * leases, every 3 s. After 7 s without a renewal, by its own monotonic clock, it counts itself out: it owns nothing any more.
+ */
+export interface Membership extends AsyncDisposable {
+  readonly id: string;
+  /** Whether this replica counts itself in. */
+  readonly isIn: boolean;
+  /** The other replicas, as they were at the last renewal. */
+  readonly others: readonly Replica[];
+  /** A replica by id. Asks the store when it is not known here. Undefined when it is not alive. Rejects when that cannot be told. */
+  find(id: string): Promise<Replica | undefined>;
+  /**
+   * Takes a lease, or says who has it. `onLost` is called once if it is lost before it is given back: another replica has it, or
+   * may have it soon because this one is out.
+   */
+  hold(key: string, onLost: () => void): Promise<HeldLease | { readonly holder: string }>;
+  /** Calls back when this replica is out (false) and when it is in again (true). */
+  onIn(listener: (isIn: boolean) => void): () => void;
+  /** Tells the others, at the next renewal which is made at once, that this replica takes no new calls. */
+  drain(): Promise<void>;
+}
