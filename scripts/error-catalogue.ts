@@ -320,6 +320,36 @@ export const errorCatalogue: Catalogue = {
       advice: "Keep the data on the server and put its key into the state.",
     },
   },
+  StoreError: {
+    "store.unreachable": {
+      meaning:
+        "The engine with the facts that replicas share cannot be reached. Whether the operation was done is unknown.",
+      advice: "See that Valkey or Redis runs where `junctor.store` says; the store connects again by itself.",
+    },
+    "store.refused": {
+      meaning:
+        "The engine refused an operation: a wrong password, missing rights, no memory left, or a copy that is read only.",
+      advice: "The message has the engine's own words; correct its settings or `junctor.store`.",
+    },
+    "store.starting": {
+      meaning:
+        "The engine started a moment ago and may have forgotten who owns what, so nothing is given to a new owner yet.",
+      advice: "Try again; after 11 seconds the owners of before are known, or have given up.",
+    },
+    "store.full": {
+      meaning: "The store holds as many facts as it may, or has as many operations underway.",
+      advice:
+        "Look for what fills it: sessions that are deleted by the hundred thousand, or an engine that hangs.",
+    },
+    "store.invalid": {
+      meaning: "A key, a value, a time or a limit is not one that a store takes.",
+      advice: "The message says what was given and what is allowed.",
+    },
+    "store.client_missing": {
+      meaning: "A store was named, and the package `@redis/client` is not installed.",
+      advice: "Run `npm install @redis/client@6`.",
+    },
+  },
   UpstreamError: {
     "upstream.unavailable": {
       meaning: "A server behind the gateway is down or still starting. The call was not sent.",

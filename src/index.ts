@@ -25,6 +25,7 @@ export { SealError } from "./errors/seal-error.ts";
 export { ScopeError } from "./errors/scope-error.ts";
 export { SessionExpiredError } from "./errors/session-expired-error.ts";
 export { SkillError, type SkillErrorCode } from "./errors/skill-error.ts";
+export { StoreError } from "./errors/store-error.ts";
 export { TimeoutError, type TimeoutKind } from "./errors/timeout-error.ts";
 export { TlsError } from "./errors/tls-error.ts";
 export { ToolError, type ToolErrorCode, type ToolErrorOptions } from "./errors/tool-error.ts";

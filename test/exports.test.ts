@@ -217,6 +217,7 @@ const publicNames: Readonly<Record<string, readonly string[]>> = {
     "SkillProvider",
     "SkillSource",
     "StartedCall",
+    "StoreError",
     "StoredEvent",
     "StreamedCall",
     "StructuredResult",

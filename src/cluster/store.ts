@@ -5,9 +5,15 @@
  * Every operation rejects with a `StoreError` when the engine cannot be reached. Keys and values are short texts.
  */
 export interface ClusterStore extends AsyncDisposable {
-  /** Takes a lease unless another holder has it. Resolves with its holder now, which may be this one. */
+  /**
+   * Takes a lease unless another holder has it. Resolves with its holder now, which may be this one. An engine that was started
+   * less than `ttlMs` ago may have lost the leases of others, and refuses: `store.starting`.
+   */
   claim(key: string, holder: string, ttlMs: number): Promise<string>;
-  /** Prolongs leases and values that this holder has. Says of each, in order, whether it still has it. */
+  /**
+   * Prolongs leases that this holder has, at most 1,000, and takes those again that no other has: an engine that was restarted
+   * may have lost them. Says of each, in order, whether it has it.
+   */
   renew(keys: readonly string[], holder: string, ttlMs: number): Promise<readonly boolean[]>;
   /** Gives a lease back, if this holder has it. */
   release(key: string, holder: string): Promise<void>;
