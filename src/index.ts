@@ -233,7 +233,7 @@ export {
   type StoredEvent,
 } from "./transports/http/legacy/event-store.ts";
 export { type FetchHandler, type FetchOptions, toFetchHandler } from "./transports/http/server/fetch.ts";
-export type { HttpOptions } from "./transports/http/server/handler.ts";
+export type { HttpOptions } from "./transports/http/server/http-options.ts";
 export type { Mounts } from "./transports/http/server/mounts.ts";
 export type { ListenHttpOptions } from "./transports/http/server/listen-options.ts";
 export { type HttpListener, listenHttp } from "./transports/http/server/node.ts";

@@ -9,6 +9,7 @@ import { parseMessage } from "../../../jsonrpc/parse.ts";
 import type { Server } from "../../../mcp/server.ts";
 import { messageShape } from "../../../mcp/shape.ts";
 import { serveChannel } from "../../serve-channel.ts";
+import { toAddressed } from "../server/elsewhere.ts";
 import { atExpiry, type Endpoint, refuseGreedy, refuseNew } from "../server/endpoint.ts";
 import { type Admission, type Admitted, ownerOf } from "../server/guard.ts";
 import { type FrameSink, refuse, sendError, sseHeaders, toData, toFrame } from "../server/reply.ts";
@@ -44,7 +45,12 @@ const maxQueuedAnswers = 16 * 1024 * 1024;
 const farewell: readonly Incoming[] = [];
 
 /** Each open stream is a channel of its own, served like any other; it ends when the client leaves. */
-export function createHttpSse(endpoint: Endpoint, messagesPath: string, maxConversations: number): HttpSse {
+export function createHttpSse(
+  endpoint: Endpoint,
+  messagesPath: string,
+  maxConversations: number,
+  address?: string,
+): HttpSse {
   const conversations = new Map<string, SseConversation>();
   const shares = new Shares<string | undefined>({ what: "open streams", total: maxConversations });
   let isDrained = false;
@@ -56,7 +62,7 @@ export function createHttpSse(endpoint: Endpoint, messagesPath: string, maxConve
       const refusal = shares.refusal(owner) ?? endpoint.admissions.refusal({ owner, isStream: true });
       if (refusal !== undefined) return refuseGreedy(admission, refusal, endpoint);
       shares.add(owner);
-      const id = randomBytes(24).toString("base64url");
+      const id = toAddressed(randomBytes(24).toString("base64url"), address);
       const inbox = new BoundedQueue<readonly Incoming[]>(maxWaiting);
       conversations.set(id, { caller, server, inbox, waiting: 0 });
       reply.onHangUp(() => inbox.close());

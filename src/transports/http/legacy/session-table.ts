@@ -9,6 +9,7 @@ import { Outbound } from "../../../jsonrpc/outbound.ts";
 import type { Seal } from "../../../mcp/seal.ts";
 import { createSession, type Handshake, type Session } from "../../../mcp/session.ts";
 import type { Implementation } from "../../../mcp/types.ts";
+import { addressOf, type Elsewhere, toAddressed } from "../server/elsewhere.ts";
 import type { ResumableStream } from "./resumable-stream.ts";
 
 /** The state of one legacy session in this process. It can be dropped and made anew from the session id. */
@@ -50,6 +51,8 @@ export interface SessionTableOptions {
   readonly maxPerOwner?: number | undefined;
   /** Deleted ids remembered; beyond that the oldest is forgotten, and good again until it expires. 100,000 by default. */
   readonly maxDeleted?: number;
+  /** The other processes of the same gateway, if there are any. */
+  readonly elsewhere?: Pick<Elsewhere, "address" | "ended"> | undefined;
   /** Called when a session comes to life, also again. */
   readonly onLive: (live: LiveSession) => void;
   /** Drops what is stored of a stream. */
@@ -93,7 +96,9 @@ export class SessionTable {
   ): LiveSession {
     const nonce = randomBytes(16).toString("base64url");
     const slim = { ...handshake, clientInfo: toSlim(handshake.clientInfo) };
-    const token = this.#options.seal.seal({ ...slim, nonce }, toBinding(caller, mount), this.#options.ttlMs);
+    const { seal, ttlMs, elsewhere } = this.#options;
+    const binding = toBinding({ caller, mount, address: elsewhere?.address });
+    const token = toAddressed(seal.seal({ ...slim, nonce }, binding, ttlMs), elsewhere?.address);
     if (token.length > maxTokenLength) {
       throw new RpcError(
         "rpc.invalid_params",
@@ -124,7 +129,10 @@ export class SessionTable {
     this.#sweep(now);
     if (live !== undefined) return live;
     if (token.length > maxTokenLength || this.#deleted.has(endOf(token))) return "unknown";
-    const opened = this.#options.seal.open(token, toBinding(caller, mount));
+    // It may have begun in another process, whose address its id has. The seal holds the two together.
+    const address = addressOf(token);
+    const sealed = address === undefined ? token : token.slice(address.length + 1);
+    const opened = this.#options.seal.open(sealed, toBinding({ caller, mount, address }));
     if (!opened.ok) return "unknown";
     const { nonce: _, ...handshake } = opened.payload as Sealed;
     return this.#enliven(token, handshake, { caller, owner, mount });
@@ -136,6 +144,7 @@ export class SessionTable {
     const { maxDeleted = 100_000 } = this.#options;
     const [oldest] = this.#deleted.keys();
     if (this.#deleted.size > maxDeleted && oldest !== undefined) this.#deleted.delete(oldest);
+    this.#options.elsewhere?.ended(live.token);
     this.#drop(live, "the session was deleted");
   }
 
@@ -247,6 +256,14 @@ function isIdle(live: LiveSession): boolean {
   return live.running.size === 0 && live.standalone?.isConnected !== true;
 }
 
-function toBinding(caller: string | undefined, mount: string | undefined): string {
-  return JSON.stringify(["session", caller ?? null, ...(mount === undefined ? [] : [mount])]);
+interface SessionBinding {
+  readonly caller: string | undefined;
+  readonly mount: string | undefined;
+  readonly address: string | undefined;
+}
+
+/** What a session id is good for: this caller, this mount, and a home that the client cannot choose. */
+function toBinding({ caller, mount, address }: SessionBinding): string {
+  const home = address === undefined ? [] : [{ address }];
+  return JSON.stringify(["session", caller ?? null, ...(mount === undefined ? [] : [mount]), ...home]);
 }

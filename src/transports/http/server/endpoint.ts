@@ -98,7 +98,8 @@ function toFacts(live: LiveSession, now: number): SessionFacts {
 
 /** Refuses a request that would begin something, while the endpoint stops or memory is short; false when it may begin. */
 export function refuseNew(admission: Admission, endpoint: Endpoint, id?: RequestId): boolean {
-  if (endpoint.isDraining) {
+  // Those of a session that lives here have nowhere else to go, and come from another process until the end.
+  if (endpoint.isDraining && admission.piped === undefined) {
     refuseStopping(admission.reply, id);
     return true;
   }

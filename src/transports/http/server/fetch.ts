@@ -5,7 +5,8 @@ import { RpcError } from "../../../errors/rpc-error.ts";
 import type { WrittenJson } from "../../../json/raw.ts";
 import type { Server } from "../../../mcp/server.ts";
 import { writeWarning } from "./endpoint.ts";
-import { createHttpHandler, type HttpOptions } from "./handler.ts";
+import { createHttpHandler } from "./handler.ts";
+import type { HttpOptions } from "./http-options.ts";
 import {
   type Body,
   type FrameSink,

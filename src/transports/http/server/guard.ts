@@ -110,6 +110,8 @@ export interface Admission {
   readonly identity: Caller | undefined;
   /** {@link Revocations.turn} when the caller was authenticated. */
   readonly since: number;
+  /** Set when another process of the same gateway let it in: the address it came from. */
+  readonly piped?: { readonly from: string | undefined };
 }
 
 /** The caller that an `authenticate` of any program found, if it has a name. */
@@ -120,8 +122,8 @@ export function toCaller(known: Authenticated): Caller | undefined {
 }
 
 /** Whose share a request counts towards: its caller's, or that of its address where callers have no names. */
-export function ownerOf({ caller, http }: Admission): string | undefined {
-  return caller ?? http.remoteAddress;
+export function ownerOf({ caller, http, piped }: Admission): string | undefined {
+  return caller ?? (piped === undefined ? http.remoteAddress : piped.from);
 }
 
 /** Work that goes on for a caller, and ends when the caller's key is revoked. */

@@ -1,14 +1,11 @@
-import { andThen, type Awaitable, recover, settled } from "../../../async/awaitable.ts";
-import { type Clock, systemClock } from "../../../async/clock.ts";
+import { andThen, recover, settled } from "../../../async/awaitable.ts";
+import { systemClock } from "../../../async/clock.ts";
 import { Repeats } from "../../../async/repeats.ts";
-import type { CallerLimits } from "../../../async/shares.ts";
-import { anybody, type Authenticate } from "../../../auth/authenticate.ts";
+import { anybody } from "../../../auth/authenticate.ts";
 import type { RawJson } from "../../../json/raw.ts";
-import { createSeal, type Seal } from "../../../mcp/seal.ts";
-import type { ServerCard } from "../../../mcp/server-card.ts";
+import { createSeal } from "../../../mcp/seal.ts";
 import type { Server } from "../../../mcp/server.ts";
-import { keys, type KeysOf } from "../../../options/known-keys.ts";
-import { createMemoryEventStore, type EventStore } from "../legacy/event-store.ts";
+import { createMemoryEventStore } from "../legacy/event-store.ts";
 import { createHttpSse, type HttpSse } from "../legacy/http-sse.ts";
 import { announce, serveDelete, serveGet } from "../legacy/legacy.ts";
 import { SessionTable } from "../legacy/session-table.ts";
@@ -18,64 +15,24 @@ import {
   type Endpoint,
   toLoad,
   type KeepAlive,
-  type OnWarning,
-  type Responses,
   writeWarning,
 } from "./endpoint.ts";
 import {
   type Admission,
   Admissions,
-  type GuardOptions,
   corsHeaders,
   createGuard,
   isPreflight,
   toCaller,
   withHeaders,
 } from "./guard.ts";
+import type { PipedFrom } from "./elsewhere.ts";
 import { createHealthRoutes, healthPaths } from "./health-routes.ts";
+import type { HttpOptions } from "./http-options.ts";
 import type { Shortage } from "./memory-watch.ts";
-import { boundElsewhere, MountedEndpoints, type Mounts, noMounts } from "./mounts.ts";
-import { servePost, type WantedBody, wantJson } from "./post.ts";
+import { boundElsewhere, MountedEndpoints, noMounts } from "./mounts.ts";
+import { type Routed, servePost, wantJson } from "./post.ts";
 import { type HttpRequest, refuse, refuseKey, type Reply } from "./reply.ts";
-
-export interface HttpOptions extends GuardOptions {
-  /** The path of the endpoint; `/mcp`. */
-  readonly path?: string;
-  /** Further servers below that path. */
-  readonly mounts?: Mounts;
-  readonly responses?: Responses;
-  readonly authenticate?: Authenticate;
-  /** Origins whose pages may read our answers; they are allowed as `Origin` too. None by default. */
-  readonly corsOrigins?: readonly string[];
-  /** Seals session ids. Share its secret to share sessions with other processes, or with the next one. */
-  readonly seal?: Seal;
-  readonly sessionTtlMs?: number;
-  readonly sessionIdleMs?: number;
-  readonly maxSessions?: number;
-  /** Most that one caller may hold; see {@link CallerLimits}. */
-  readonly perCaller?: CallerLimits;
-  readonly events?: EventStore;
-  readonly retryMs?: number;
-  readonly keepAliveMs?: number;
-  readonly maxBodyBytes?: number;
-  readonly clock?: Clock;
-  /** A draft: served to everyone at `PATH/server-card` and in `/.well-known/ai-catalog.json`. Needs `publicUrl`. */
-  readonly serverCard?: ServerCard;
-  /** By default written to the standard error stream. */
-  readonly onWarning?: OnWarning;
-  /** Whether the server can be used, for `GET /ready`; it says 503 until then. */
-  readonly isReady?: () => boolean;
-}
-
-export const httpOptionKeys: KeysOf<HttpOptions> = {
-  ...keys("host allowedHosts allowedOrigins publicUrl path mounts responses authenticate corsOrigins seal"),
-  ...keys(
-    "sessionTtlMs sessionIdleMs maxSessions perCaller events retryMs keepAliveMs maxBodyBytes clock serverCard onWarning isReady",
-  ),
-};
-
-/** The rest of the work for a request: none, when it was answered, or to read its body. */
-type Routed = Awaitable<WantedBody | void>;
 
 /** An endpoint that any HTTP server can be put in front of. */
 export interface HttpHandler {
@@ -83,6 +40,8 @@ export interface HttpHandler {
   readonly routes: { readonly [path: string]: readonly string[] };
   /** Answers one request, or lets it in and wants its body. */
   handle(http: HttpRequest, reply: Reply): Routed;
+  /** The same for a request that another process of the same gateway let in. */
+  admit(http: HttpRequest, reply: Reply, from: PipedFrom): Routed;
   /** From now on `GET /health` says that we are leaving, and no call begins; those that run may finish. */
   drain(): void;
   /** Sheds work while memory is short: refuses calls, and cuts streams of the caller with most. */
@@ -100,7 +59,7 @@ type Routes = { readonly [path: string]: { readonly [method: string]: Route } };
 
 /** The endpoint for a server: every revision on one path, and the two routes of 2024-11-05 beside it. */
 export function createHttpHandler(server: Server, options: HttpOptions = {}): HttpHandler {
-  const { path = "/mcp", authenticate, corsOrigins = [], mounts = noMounts } = options;
+  const { path = "/mcp", authenticate, corsOrigins = [], mounts = noMounts, elsewhere } = options;
   const guard = createGuard({
     ...options,
     allowedOrigins: [...(options.allowedOrigins ?? []), ...corsOrigins],
@@ -109,7 +68,7 @@ export function createHttpHandler(server: Server, options: HttpOptions = {}): Ht
   const endpoint = createEndpoint(server, options, keepAlive, (name) => mounted.serverAt(name));
   const mounted = new MountedEndpoints(endpoint, mounts, (gone) => httpSse.close(gone));
   const { admissions, sessions } = endpoint;
-  const httpSse = createHttpSse(endpoint, "/messages", 1000);
+  const httpSse = createHttpSse(endpoint, "/messages", 1000, elsewhere?.address);
   const routes: Routes = {
     [path]: endpointMethods(server.serves, () => endpoint),
     ...createHealthRoutes(endpoint, options.isReady),
@@ -126,6 +85,11 @@ export function createHttpHandler(server: Server, options: HttpOptions = {}): Ht
   const routeOf = (at: string): Routes[string] | undefined => {
     if (Object.hasOwn(routes, at)) return routes[at];
     return mountRoutes.find(([base]) => mounts !== noMounts && at.startsWith(base))?.[1];
+  };
+
+  const enter = (method: Route, admission: Admission): Routed => {
+    if (elsewhere?.isAbout(admission.http) !== true) return method(admission);
+    return elsewhere.pass(admission, () => method(admission), endpoint.maxBodyBytes);
   };
 
   const documentAt = (at: string): RawJson | undefined =>
@@ -147,7 +111,7 @@ export function createHttpHandler(server: Server, options: HttpOptions = {}): Ht
     }
     const since = admissions.revocations.turn;
     if (authenticate === undefined || healthPaths.includes(http.path))
-      return method({ http, reply, caller: undefined, identity: undefined, since });
+      return enter(method, { http, reply, caller: undefined, identity: undefined, since });
     return andThen(settled(authenticate(http.header, http)), (known) => {
       const identity = toCaller(known);
       if (identity === undefined && known !== anybody) return refuseCaller(reply, known);
@@ -157,8 +121,16 @@ export function createHttpHandler(server: Server, options: HttpOptions = {}): Ht
       const bound = caller === undefined ? undefined : mounts.boundTo?.(caller);
       if (bound !== undefined && (http.path === path || http.path === "/sse"))
         return refuse(reply, 403, boundElsewhere(bound, http.path));
-      return method({ http, reply, caller, identity, since });
+      return enter(method, { http, reply, caller, identity, since });
     });
+  };
+  const admit: HttpHandler["admit"] = (http, reply, { identity, address: from }) => {
+    const caller = identity?.name;
+    const method = routeOf(http.path)?.[http.method];
+    if (method === undefined) return refuse(reply, 404, `Nothing is at ${http.path}`);
+    reply.caller = caller;
+    const since = admissions.revocations.turn;
+    return method({ http, reply, caller, identity, since, piped: { from } });
   };
   const stopHearing = server.onRevoked?.((caller) => {
     admissions.revoke(caller);
@@ -176,6 +148,7 @@ export function createHttpHandler(server: Server, options: HttpOptions = {}): Ht
       mounted.drain();
       httpSse.drain();
     },
+    admit,
     shed: (shortage) => {
       endpoint.shortage = shortage;
       if (shortage > 0) admissions.cutStreams("memory is short");
@@ -215,6 +188,7 @@ function createEndpoint(
     idleMs: options.sessionIdleMs ?? 5 * 60_000,
     maxLive: options.maxSessions ?? 16_384,
     maxPerOwner: options.perCaller?.sessions,
+    elsewhere: options.elsewhere,
     onLive: (live) => {
       live.detach = serverAt(live.mount).attach(
         live.session,

@@ -1,5 +1,5 @@
 import { keys, type KeysOf } from "../../../options/known-keys.ts";
-import { httpOptionKeys, type HttpOptions } from "./handler.ts";
+import { httpOptionKeys, type HttpOptions } from "./http-options.ts";
 import type { SinkLimits } from "./reply.ts";
 import type { TlsOptions } from "./tls.ts";
 

@@ -14,6 +14,7 @@ import { RpcError } from "../../../errors/rpc-error.ts";
 import type { Server } from "../../../mcp/server.ts";
 import { assertKnownKeys } from "../../../options/known-keys.ts";
 import { isLoopback } from "../../loopback.ts";
+import type { PipedFrom } from "./elsewhere.ts";
 import { type HttpLoad, type OnWarning, writeWarning } from "./endpoint.ts";
 import { createHttpHandler, type HttpHandler } from "./handler.ts";
 import { listenHttpOptionKeys, type ListenHttpOptions } from "./listen-options.ts";
@@ -36,6 +37,8 @@ export interface HttpListener extends AsyncDisposable {
   inspect(): HttpLoad;
   /** From now on no call begins, and `/ready` and `/health` say 503; those that run go on. */
   drain(): void;
+  /** Serves a request that another process of the same gateway let in and passed on. */
+  pipe(incoming: IncomingMessage, response: ServerResponse, from: PipedFrom): void;
   /** The same as disposing it, for those whose JavaScript has no `await using`. */
   close(): Promise<void>;
 }
@@ -85,7 +88,7 @@ export async function listenHttp(server: Server, options: ListenHttpOptions = {}
     onIdle: undefined,
     newest: new Map(),
   };
-  const listener = createListener({ ...options, handler, limits, activity, onWarning });
+  const { listener, pipe } = createListener({ ...options, handler, limits, activity, onWarning });
   await new Promise<void>((resolve, reject) => {
     listener.once("error", reject);
     listener.listen({ port, host, backlog: maxUnaccepted }, resolve);
@@ -131,6 +134,7 @@ export async function listenHttp(server: Server, options: ListenHttpOptions = {}
     url: `${tls === undefined ? "http" : "https"}://${host.includes(":") ? `[${host}]` : host}:${bound.port}${path}`,
     inspect: () => handler.inspect(),
     drain: () => handler.drain(),
+    pipe,
     close,
     [Symbol.asyncDispose]: close,
   };
@@ -193,14 +197,22 @@ interface ListenerOptions extends ListenHttpOptions {
   readonly onWarning: OnWarning;
 }
 
-function createListener(options: ListenerOptions): NodeServer {
+function createListener(options: ListenerOptions): {
+  readonly listener: NodeServer;
+  readonly pipe: HttpListener["pipe"];
+} {
   const { handler, limits, activity, onWarning } = options;
   const done = (): void => {
     if (--activity.running === 0) activity.onIdle?.();
   };
 
   /** `onRead` is called before the body is read, for a client that waits for leave to send it. */
-  const serve = (incoming: IncomingMessage, response: ServerResponse, onRead?: () => void): void => {
+  const serve = (
+    incoming: IncomingMessage,
+    response: ServerResponse,
+    onRead?: () => void,
+    from?: PipedFrom,
+  ): void => {
     const http = new NodeRequest(incoming);
     const reply = new NodeReply(response, limits);
     if (activity.isStopping) response.shouldKeepAlive = false;
@@ -223,7 +235,7 @@ function createListener(options: ListenerOptions): NodeServer {
       }
     };
     run(() =>
-      andThen(handler.handle(http, reply), (wanted) => {
+      andThen(from ? handler.admit(http, reply, from) : handler.handle(http, reply), (wanted) => {
         if (wanted === undefined) return;
         if (Number(incoming.headers["content-length"] ?? 0) <= wanted.maxBytes) onRead?.();
         readNodeBody(incoming, wanted.maxBytes, (body) => run(() => wanted.take(body)));
@@ -274,5 +286,5 @@ function createListener(options: ListenerOptions): NodeServer {
   listener.maxConnections = maxConnections;
   // Their size is limited; beyond a number, Node would drop some silently, and among them an Origin.
   listener.maxHeadersCount = 0;
-  return listener;
+  return { listener, pipe: (incoming, response, from) => serve(incoming, response, undefined, from) };
 }

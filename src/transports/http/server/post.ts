@@ -36,6 +36,9 @@ export interface WantedBody {
   take(body: Body): Awaitable<void>;
 }
 
+/** The rest of the work for a request: none, when it was answered, or to read its body. */
+export type Routed = Awaitable<WantedBody | void>;
+
 /** Serves the body of a request that was let in. */
 type ServeBody = (body: Uint8Array, admission: Admission, endpoint: Endpoint) => Awaitable<void>;
 

@@ -3,7 +3,8 @@ import { legacyRevisions, modernRevisions } from "../../../mcp/revision.ts";
 import { cardType, toCardPages } from "../../../mcp/server-card.ts";
 import type { Server } from "../../../mcp/server.ts";
 import { createGuard } from "./guard.ts";
-import type { HttpHandler, HttpOptions } from "./handler.ts";
+import type { HttpHandler } from "./handler.ts";
+import type { HttpOptions } from "./http-options.ts";
 import { type HttpRequest, refuse, type Reply } from "./reply.ts";
 
 const catalogPath = "/.well-known/ai-catalog.json";

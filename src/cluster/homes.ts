@@ -1,0 +1,133 @@
+import { RpcError } from "../errors/rpc-error.ts";
+import { sessionHeader } from "../mcp/session.ts";
+import { sessionNotFound } from "../transports/http/legacy/legacy.ts";
+import { addressOf, type Elsewhere } from "../transports/http/server/elsewhere.ts";
+import type { Admission } from "../transports/http/server/guard.ts";
+import type { Routed } from "../transports/http/server/post.ts";
+import { type HttpRequest, refuse, sendError } from "../transports/http/server/reply.ts";
+import type { HeldLease, Membership, Replica } from "./membership.ts";
+import { pipeTo } from "./pipe.ts";
+import type { ClusterStore } from "./store.ts";
+import type { Trunk } from "./trunk.ts";
+
+interface HomesOptions {
+  readonly membership: Membership;
+  readonly store: ClusterStore;
+  readonly trunk: Trunk;
+  readonly onWarning: (text: string) => void;
+  /** How long ids of sessions are good. */
+  readonly sessionTtlMs?: number;
+}
+
+/** Most sessions of dead replicas that this one adopts; the lease of the oldest is given back beyond that. */
+const maxAdopted = 16_384;
+
+/** Where a request is to be answered. */
+type Place = "here" | "ended" | "unknown" | Replica;
+
+/**
+ * Finds where legacy sessions live. An id names the replica where its session began: its home. When that replica is dead, the one
+ * that gets the next request adopts the session by taking its lease; the sealed id has all it needs.
+ */
+export class Homes implements Elsewhere {
+  readonly #options: HomesOptions;
+  /** The sessions that this replica adopted, by the ends of their ids, oldest first. */
+  readonly #adopted = new Map<string, HeldLease>();
+  /** Those that it is about to adopt. */
+  readonly #adopting = new Map<string, Promise<Place>>();
+
+  constructor(options: HomesOptions) {
+    this.#options = options;
+  }
+
+  get address(): string {
+    return this.#options.membership.id;
+  }
+
+  isAbout(http: HttpRequest): boolean {
+    const token = tokenOf(http);
+    const home = token === undefined ? undefined : addressOf(token);
+    return token !== undefined && home !== undefined && home !== this.address && !this.#adopted.has(endOf(token));
+  }
+
+  pass(admission: Admission, serve: () => Routed, maxBytes: number): Routed {
+    const { http, reply } = admission;
+    if (http.method !== "POST") return this.#pass(admission, serve, undefined);
+    return {
+      maxBytes,
+      take: (body) => {
+        if (body === "aborted") return;
+        if (body === "too_large") return refuse(reply, 413, `The body is larger than ${maxBytes} bytes`);
+        return this.#pass(admission, serve, body);
+      },
+    };
+  }
+
+  ended(token: string): void {
+    const { store, onWarning, sessionTtlMs = 24 * 3_600_000 } = this.#options;
+    const end = endOf(token);
+    store
+      .write(`gone:${end}`, "1", sessionTtlMs)
+      .catch(() => onWarning("A session that ended may be adopted by another replica: the store cannot be reached"));
+    void this.#adopted.get(end)?.release();
+    this.#adopted.delete(end);
+  }
+
+  async #pass(admission: Admission, serve: () => Routed, body: Uint8Array | undefined): Promise<void> {
+    const token = tokenOf(admission.http) ?? "";
+    const home = addressOf(token) ?? "";
+    try {
+      const place = await this.#find(home, endOf(token));
+      if (place === "here") return await serveHere(serve, body);
+      if (place === "ended") return sendError(admission.reply, 404, sessionNotFound());
+      if (place !== "unknown") return await pipeTo(place, this.#options.trunk, admission, body);
+    } catch {
+      // The home is alive by its lease and cannot be reached now, or the store cannot be: the client may try again.
+    }
+    const text = "The replica that has this session cannot be reached; nothing was sent, try again";
+    const data = { code: "rpc.overloaded", delivery: "not_sent", retryAfterMs: 1000 };
+    sendError(admission.reply, 503, new RpcError("rpc.overloaded", text, { data }), {
+      headers: { "retry-after": "1" },
+    });
+  }
+
+  /** Where a session lives now. Rejects when that cannot be told. */
+  async #find(home: string, session: string): Promise<Place> {
+    const alive = await this.#options.membership.find(home);
+    if (alive !== undefined) return alive;
+    const known = this.#adopting.get(session);
+    if (known !== undefined) return known;
+    const adopting = this.#adopt(session);
+    this.#adopting.set(session, adopting);
+    return adopting.finally(() => this.#adopting.delete(session));
+  }
+
+  /** Takes over a session whose home is dead, unless another replica has done so or it was deleted. */
+  async #adopt(session: string): Promise<Place> {
+    const { membership, store } = this.#options;
+    if ((await store.read(`gone:${session}`)) !== undefined) return "ended";
+    const lease = await membership.hold(`home:${session}`, () => this.#adopted.delete(session));
+    if (!("release" in lease)) return (await membership.find(lease.holder)) ?? "unknown";
+    this.#adopted.set(session, lease);
+    const [oldest] = this.#adopted;
+    if (this.#adopted.size > maxAdopted && oldest !== undefined) {
+      this.#adopted.delete(oldest[0]);
+      void oldest[1].release();
+    }
+    return "here";
+  }
+}
+
+function tokenOf(http: HttpRequest): string | undefined {
+  return http.path === "/messages" ? (http.query.get("sessionId") ?? undefined) : http.header(sessionHeader);
+}
+
+/** As good as the whole id: it holds the tag of the seal, or is random. */
+function endOf(token: string): string {
+  return token.slice(-32);
+}
+
+async function serveHere(serve: () => Routed, body: Uint8Array | undefined): Promise<void> {
+  const wanted = await serve();
+  if (wanted !== undefined && body !== undefined) await wanted.take(body);
+}

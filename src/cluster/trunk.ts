@@ -1,0 +1,218 @@
+import {
+  Agent,
+  type ClientRequest,
+  createServer,
+  type IncomingMessage,
+  request,
+  type RequestOptions,
+  type Server as NodeServer,
+  type ServerResponse,
+} from "node:http";
+import { createServer as createTlsServer } from "node:https";
+import { type AddressInfo, connect as connectSocket, type Socket } from "node:net";
+import type { Duplex } from "node:stream";
+import type { Server } from "../mcp/server.ts";
+import type { PipedFrom } from "../transports/http/server/elsewhere.ts";
+import { serveStream } from "../transports/stream.ts";
+import { fromCallerHeader } from "./caller-header.ts";
+import type { Replica, TrunkAddress } from "./membership.ts";
+import { connectWithKey, toTlsSettings, type TrunkKey } from "./trunk-key.ts";
+
+/** Where a trunk is to listen. `advertise` is the host that other replicas reach it by. */
+export type TrunkListen =
+  | { readonly kind: "socket"; readonly path: string }
+  | { readonly kind: "tls"; readonly host: string; readonly port: number; readonly advertise?: string };
+
+/** What this replica does for others. */
+export interface TrunkWork {
+  /** Serves a request of a client that another replica let in. */
+  readonly pipe: (incoming: IncomingMessage, response: ServerResponse, from: PipedFrom) => void;
+  /** A server of this replica, for lines to it; undefined when there is none of that name. */
+  readonly serverNamed: (name: string) => Server | undefined;
+}
+
+/** The ways between this replica and the others. Disposing it ends all of them. */
+export interface Trunk extends AsyncDisposable {
+  readonly address: TrunkAddress;
+  /** Begins to do work for others. Until then they are told to come back. */
+  serve(work: Partial<TrunkWork>): void;
+  /** Begins an HTTP request to another replica. Rejects when the replica cannot be reached: nothing was sent then. */
+  request(replica: Replica, options: RequestOptions): Promise<ClientRequest>;
+  /** Opens a line to a server of another replica. */
+  openLine(replica: Replica, server: string, signal: AbortSignal): Promise<Duplex>;
+}
+
+interface TrunkOptions {
+  readonly listen: TrunkListen;
+  /** Needed for TLS; a Unix socket is guarded by its folder. */
+  readonly keys: readonly TrunkKey[];
+  readonly onWarning: (text: string) => void;
+}
+
+export const lineProtocol = "junctor-line/1";
+
+/** Most requests and lines to one other replica at the same time. */
+const maxForwards = 1024;
+
+/** How long another replica may take to accept a connection. */
+const connectMs = 3000;
+
+/** How long the calls of a line go on when the line broke: their caller may come back by another replica. */
+const lingerMs = 60_000;
+
+/** Listens for the other replicas of the gateway. Nothing else can connect: see {@link TrunkKey}. */
+export async function listenTrunk({ listen, keys, onWarning }: TrunkOptions): Promise<Trunk> {
+  let work: Partial<TrunkWork> = {};
+  const listener = listen.kind === "tls" ? createTlsServer(toTlsSettings(keys)) : createServer();
+  listener.keepAliveTimeout = 65_000;
+  // Bodies come as fast as their clients send them, and answers may take as long as a call may.
+  listener.requestTimeout = 0;
+  listener.on("request", (incoming, response) => {
+    const from = fromCallerHeader(incoming.headers);
+    if (from === undefined || work.pipe === undefined) response.writeHead(503).end();
+    else work.pipe(incoming, response, from);
+  });
+  listener.on("upgrade", (incoming: IncomingMessage, socket: Duplex, head: Buffer) => {
+    const server = incoming.headers.upgrade === lineProtocol ? serverAt(incoming.url, work) : undefined;
+    if (server === undefined) return void socket.end("HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n");
+    socket.write(`HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: ${lineProtocol}\r\n\r\n`);
+    if (head.length > 0) socket.unshift(head);
+    serveStream(server, socket, socket, { lingerMs, stopMs: lingerMs, maxInFlight: 4096 }).catch(
+      (error: unknown) => onWarning(`A line of another replica broke: ${String(error)}`),
+    );
+  });
+  listener.on("tlsClientError", (error) =>
+    onWarning(`A program without the secret tried to reach the trunk: ${String((error as NodeJS.ErrnoException).code)}`),
+  );
+  await listenAt(listener, listen);
+  const sockets = new Set<Socket>();
+  listener.on("connection", (socket: Socket) => {
+    sockets.add(socket);
+    socket.once("close", () => sockets.delete(socket));
+  });
+  const agent = createTrunkAgent(keys);
+  const ask = async (replica: Replica, options: RequestOptions): Promise<ClientRequest> => {
+    const asked = request({ ...toDestination(replica.address), ...options, agent });
+    await untilConnected(asked);
+    return asked;
+  };
+  return {
+    address: toAddress(listen, listener),
+    serve: (more) => {
+      work = { ...work, ...more };
+    },
+    request: ask,
+    openLine: async (replica, server, signal) => {
+      const path = `/line/${encodeURIComponent(server)}`;
+      const headers = { connection: "Upgrade", upgrade: lineProtocol };
+      const asked = await ask(replica, { path, headers, signal });
+      return untilUpgraded(asked, server);
+    },
+    [Symbol.asyncDispose]: async () => {
+      agent.destroy();
+      const closed = new Promise<void>((resolve) => listener.close(() => resolve()));
+      for (const socket of sockets) socket.destroy();
+      await closed;
+    },
+  };
+}
+
+function serverAt(url: string | undefined, { serverNamed }: Partial<TrunkWork>): Server | undefined {
+  const name = /^\/line\/([^/?]+)$/.exec(url ?? "")?.[1];
+  try {
+    return name === undefined ? undefined : serverNamed?.(decodeURIComponent(name));
+  } catch {
+    return undefined; // No text.
+  }
+}
+
+function listenAt(listener: NodeServer, listen: TrunkListen): Promise<void> {
+  return new Promise((resolve, reject) => {
+    listener.once("error", reject);
+    if (listen.kind === "socket") listener.listen(listen.path, resolve);
+    else listener.listen(listen.port, listen.host, resolve);
+  });
+}
+
+function toAddress(listen: TrunkListen, listener: NodeServer): TrunkAddress {
+  if (listen.kind === "socket") return listen;
+  const { port } = listener.address() as AddressInfo;
+  return { kind: "tls", host: listen.advertise ?? listen.host, port };
+}
+
+function toDestination(address: TrunkAddress): RequestOptions {
+  // Node takes the host into the name under which it keeps connections.
+  return address.kind === "socket"
+    ? { host: "trunk", socketPath: address.path }
+    : { host: address.host, port: address.port };
+}
+
+/** Makes and keeps connections to other replicas. With several keys, each is tried until the other side has it. */
+function createTrunkAgent(keys: readonly TrunkKey[]): Agent {
+  const agent = new Agent({ keepAlive: true, maxSockets: maxForwards, timeout: 0 });
+  const connect = async ({ socketPath, host, port }: RequestOptions): Promise<Socket> => {
+    if (typeof socketPath === "string") return connected(connectSocket(socketPath), "connect");
+    let refusal: unknown = new Error("there is no secret to prove who we are");
+    for (const key of keys) {
+      try {
+        return await connected(connectWithKey(String(host), Number(port), key), "secureConnect");
+      } catch (error) {
+        refusal = error;
+        // Only a key that the other side does not have is a reason to try another one.
+        if ((error as NodeJS.ErrnoException).code !== "EPROTO") break;
+      }
+    }
+    throw refusal;
+  };
+  agent.createConnection = ((options: RequestOptions, done: (error: Error | null, socket?: Socket) => void) => {
+    connect(options).then(
+      (socket) => done(null, socket),
+      (error: Error) => done(error),
+    );
+  }) as typeof agent.createConnection;
+  return agent;
+}
+
+function connected(socket: Socket, event: "connect" | "secureConnect"): Promise<Socket> {
+  socket.setNoDelay(true);
+  return new Promise((resolve, reject) => {
+    const fail = (error: Error): void => {
+      socket.destroy();
+      reject(error);
+    };
+    socket.setTimeout(connectMs, () => fail(new Error(`no answer within ${connectMs / 1000} s`)));
+    socket.once("error", fail);
+    socket.once(event, () => {
+      socket.setTimeout(0);
+      socket.off("error", fail);
+      resolve(socket);
+    });
+  });
+}
+
+/** Waits until a request has a connection: before that, nothing of it can have been sent. */
+function untilConnected(asked: ClientRequest): Promise<void> {
+  return new Promise((resolve, reject) => {
+    asked.once("error", reject);
+    asked.once("socket", () => {
+      asked.off("error", reject);
+      resolve();
+    });
+    asked.flushHeaders();
+  });
+}
+
+function untilUpgraded(asked: ClientRequest, server: string): Promise<Duplex> {
+  return new Promise((resolve, reject) => {
+    asked.once("upgrade", (_answer, socket, head) => {
+      if (head.length > 0) socket.unshift(head);
+      resolve(socket);
+    });
+    asked.once("response", (answer) => {
+      answer.resume();
+      reject(new Error(`the other replica has no server ${server} (status ${answer.statusCode})`));
+    });
+    asked.once("error", reject);
+    asked.end();
+  });
+}

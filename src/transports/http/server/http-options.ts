@@ -1,0 +1,49 @@
+import type { Clock } from "../../../async/clock.ts";
+import type { CallerLimits } from "../../../async/shares.ts";
+import type { Authenticate } from "../../../auth/authenticate.ts";
+import type { Seal } from "../../../mcp/seal.ts";
+import type { ServerCard } from "../../../mcp/server-card.ts";
+import { keys, type KeysOf } from "../../../options/known-keys.ts";
+import type { EventStore } from "../legacy/event-store.ts";
+import type { Elsewhere } from "./elsewhere.ts";
+import type { OnWarning, Responses } from "./endpoint.ts";
+import type { GuardOptions } from "./guard.ts";
+import type { Mounts } from "./mounts.ts";
+
+export interface HttpOptions extends GuardOptions {
+  /** The path of the endpoint; `/mcp`. */
+  readonly path?: string;
+  /** Further servers below that path. */
+  readonly mounts?: Mounts;
+  readonly responses?: Responses;
+  readonly authenticate?: Authenticate;
+  /** Origins whose pages may read our answers; they are allowed as `Origin` too. None by default. */
+  readonly corsOrigins?: readonly string[];
+  /** Seals session ids. Share its secret to share sessions with other processes, or with the next one. */
+  readonly seal?: Seal;
+  readonly sessionTtlMs?: number;
+  readonly sessionIdleMs?: number;
+  readonly maxSessions?: number;
+  /** Most that one caller may hold; see {@link CallerLimits}. */
+  readonly perCaller?: CallerLimits;
+  readonly events?: EventStore;
+  readonly retryMs?: number;
+  readonly keepAliveMs?: number;
+  readonly maxBodyBytes?: number;
+  readonly clock?: Clock;
+  /** A draft: served to everyone at `PATH/server-card` and in `/.well-known/ai-catalog.json`. Needs `publicUrl`. */
+  readonly serverCard?: ServerCard;
+  /** By default written to the standard error stream. */
+  readonly onWarning?: OnWarning;
+  /** Whether the server can be used, for `GET /ready`; it says 503 until then. */
+  readonly isReady?: () => boolean;
+  /** Reaches the sessions of other processes of the same gateway; see {@link Elsewhere}. */
+  readonly elsewhere?: Elsewhere | undefined;
+}
+
+export const httpOptionKeys: KeysOf<HttpOptions> = {
+  ...keys("host allowedHosts allowedOrigins publicUrl path mounts responses authenticate corsOrigins seal"),
+  ...keys(
+    "sessionTtlMs sessionIdleMs maxSessions perCaller events retryMs keepAliveMs maxBodyBytes clock serverCard onWarning isReady elsewhere",
+  ),
+};
