@@ -216,7 +216,8 @@ export type { ClientSkills, LoadedSkill } from "./client/skills.ts";
 export type { CallPart, StreamedCall } from "./client/stream-call.ts";
 
 export type { Collision } from "./tools/compose/claims.ts";
-export { createGateway, type Gateway } from "./gateway/gateway.ts";
+export { createGateway } from "./gateway/gateway.ts";
+export type { Gateway } from "./gateway/running-gateway.ts";
 export type { GatewayOptions } from "./gateway/gateway-options.ts";
 export type { GatewayLog } from "./gateway/log.ts";
 export type { Unapproved } from "./gateway/lock/pins.ts";

@@ -1,5 +1,5 @@
 import type { Clock } from "../async/clock.ts";
-import type { RunningGateway } from "../gateway/gateway.ts";
+import type { RunningGateway } from "../gateway/running-gateway.ts";
 import type { ServerStatus } from "../gateway/status.ts";
 import type { Telemetry } from "../telemetry/telemetry.ts";
 import type { HttpListener } from "../transports/http/server/node.ts";

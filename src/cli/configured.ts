@@ -1,6 +1,7 @@
 import type { GatewayConfig, ServerConfig } from "../gateway/config/config.ts";
 import { mayWantOAuth } from "../gateway/credentials/server-authorizer.ts";
-import { type RunningGateway, startGateway } from "../gateway/gateway.ts";
+import { startGateway } from "../gateway/gateway.ts";
+import type { RunningGateway } from "../gateway/running-gateway.ts";
 import { createHide, hideInData } from "../gateway/safe-log.ts";
 import { toTarget } from "../gateway/sandbox.ts";
 import { isNamedFor } from "../gateway/server-names.ts";

@@ -6,7 +6,7 @@ import { type AdminListener, listenAdmin } from "../admin/listen-admin.ts";
 import { systemClock } from "../async/clock.ts";
 import type { GatewayConfig } from "../gateway/config/config.ts";
 import type { OnServer } from "../gateway/fleet.ts";
-import type { RunningGateway } from "../gateway/gateway.ts";
+import type { RunningGateway } from "../gateway/running-gateway.ts";
 import type { ServerStatus } from "../gateway/status.ts";
 import { createAccessFile } from "../telemetry/access-file.ts";
 import { AccessLog } from "../telemetry/access-log.ts";

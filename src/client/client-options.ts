@@ -26,6 +26,8 @@ interface RelayOptions {
   readonly server: string;
   /** Which requests of the server ask something; share one between the clients of a server. */
   readonly habits?: AskHabits;
+  /** Whether the server is told who the caller of each request is. For another replica of the same gateway only. */
+  readonly tellsCaller?: boolean;
   /** Told when a call begins to wait because another one may ask; the returned function is called when it waits no longer. */
   readonly onWaiting?: () => () => void;
 }

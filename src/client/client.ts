@@ -200,7 +200,7 @@ export async function createClient(ways: ClientWays, options: ClientOptions = {}
       return true;
     },
   });
-  const onBehalf = createOnBehalf({ deadlines, conversations, router, visits, opened: relays?.opened });
+  const onBehalf = createOnBehalf({ deadlines, conversations, router, visits, ...relays });
   const oldTasks = createOldTasks({ send, deadlines, clock });
   const tasks = createTasks({ send, deadlines, handlers, clock });
   const calls = createToolCalls({

@@ -5,7 +5,7 @@ import { ToolError } from "../errors/tool-error.ts";
 import { RawJson } from "../json/raw.ts";
 import type { Notification, Request } from "../jsonrpc/message.ts";
 import { type Declared, declaredExtension, extensionIds, toDeclared, withTasks } from "../mcp/extension.ts";
-import { carriedMeta } from "../mcp/meta.ts";
+import { callerKey, carriedMeta } from "../mcp/meta.ts";
 import {
   lacking,
   missingCapability,
@@ -38,14 +38,15 @@ interface OnBehalfOptions {
   readonly visits: Visits;
   /** The ids of extensions that pass to the server beside those that always do. */
   readonly opened?: readonly string[] | undefined;
+  readonly tellsCaller?: boolean | undefined;
 }
 
 export function createOnBehalf(options: OnBehalfOptions): OnBehalf {
-  const { deadlines, conversations, router, visits, opened } = options;
+  const { deadlines, conversations, router, visits } = options;
   const make: OnBehalf = (context, about, work) => {
     const stop = context.cancellation ?? fromSignal(context.signal);
     return deadlines.run({ stop }, (deadline) => {
-      const spec = toSpecFor(context, deadline, opened);
+      const spec = toSpecFor(context, deadline, options);
       // A modern server asks in its results.
       if (router === undefined || conversations.agreement?.mode.kind !== "legacy") return work(spec);
       deadline.onEnd = context.ask === undefined ? router.enterQuietly(about) : undefined;
@@ -105,12 +106,12 @@ function toDeclaredFor(context: CallContext, opened: readonly string[] | undefin
 function toSpecFor(
   context: CallContext,
   deadline: Deadline,
-  opened: readonly string[] | undefined,
+  { opened, tellsCaller }: Pick<OnBehalfOptions, "opened" | "tellsCaller">,
 ): RequestSpec {
   const { logLevel, wantsProgress } = context;
   const { stop, onSent } = toSpec(deadline);
   const capabilities = toDeclaredFor(context, opened);
-  const meta = carriedMeta(context.meta);
+  const meta = tellsCaller === true ? metaWithCaller(context) : carriedMeta(context.meta);
   if (!wantsProgress && logLevel === undefined) return { stop, onSent, capabilities, meta };
   // Who cannot be told any more has left, and their signal says so.
   const onEvent = (event: CallEvent): void => {
@@ -118,6 +119,13 @@ function toSpecFor(
     context.emit(event).catch(() => {});
   };
   return { stop, onSent, capabilities, meta, onEvent, wantsProgress, logLevel };
+}
+
+function metaWithCaller({ meta, caller, identity }: CallContext): string | undefined {
+  const carried = carriedMeta(meta);
+  if (caller === undefined) return carried;
+  const told = `${JSON.stringify(callerKey)}:${JSON.stringify(identity ?? { name: caller })}`;
+  return carried === undefined ? told : `${carried},${told}`;
 }
 
 /** Makes a request in the middle of which its caller may be asked something. */

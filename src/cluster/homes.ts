@@ -47,7 +47,9 @@ export class Homes implements Elsewhere {
   isAbout(http: HttpRequest): boolean {
     const token = tokenOf(http);
     const home = token === undefined ? undefined : addressOf(token);
-    return token !== undefined && home !== undefined && home !== this.address && !this.#adopted.has(endOf(token));
+    return (
+      token !== undefined && home !== undefined && home !== this.address && !this.#adopted.has(endOf(token))
+    );
   }
 
   pass(admission: Admission, serve: () => Routed, maxBytes: number): Routed {
@@ -68,7 +70,9 @@ export class Homes implements Elsewhere {
     const end = endOf(token);
     store
       .write(`gone:${end}`, "1", sessionTtlMs)
-      .catch(() => onWarning("A session that ended may be adopted by another replica: the store cannot be reached"));
+      .catch(() =>
+        onWarning("A session that ended may be adopted by another replica: the store cannot be reached"),
+      );
     void this.#adopted.get(end)?.release();
     this.#adopted.delete(end);
   }

@@ -82,7 +82,9 @@ function toHeaders({ http, identity, piped }: Admission, body: Uint8Array | unde
 }
 
 function toReplyHeaders(headers: IncomingHttpHeaders): HttpHeaders {
-  const entries = Object.entries(headers).filter(([name, value]) => typeof value === "string" && !ownHeaders.has(name));
+  const entries = Object.entries(headers).filter(
+    ([name, value]) => typeof value === "string" && !ownHeaders.has(name),
+  );
   return Object.fromEntries(entries) as HttpHeaders;
 }
 
@@ -126,7 +128,8 @@ function tellLost(reply: Reply, id: RequestId | undefined): void {
 }
 
 function lostError(): RpcError {
-  const text = "The replica that has this session was lost before it answered; the request may have been carried out";
+  const text =
+    "The replica that has this session was lost before it answered; the request may have been carried out";
   const { code, delivery } = new ClosedError("outcome_unknown", text);
   return new RpcError("rpc.internal", text, { data: { code, delivery } });
 }

@@ -36,6 +36,8 @@ export function connectWithKey(host: string, port: number, key: TrunkKey): TLSSo
     pskCallback: () => ({ psk: key.bytes, identity: key.name }),
     // With the key agreed on there is no certificate. A server that shows one does not have the key, whoever signed it.
     checkServerIdentity: (_host, certificate) =>
-      Object.keys(certificate ?? {}).length === 0 ? undefined : new Error("a certificate in place of the key"),
+      Object.keys(certificate ?? {}).length === 0
+        ? undefined
+        : new Error("a certificate in place of the key"),
   });
 }

@@ -75,14 +75,18 @@ export async function listenTrunk({ listen, keys, onWarning }: TrunkOptions): Pr
   listener.on("upgrade", (incoming: IncomingMessage, socket: Duplex, head: Buffer) => {
     const server = incoming.headers.upgrade === lineProtocol ? serverAt(incoming.url, work) : undefined;
     if (server === undefined) return void socket.end("HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n");
-    socket.write(`HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: ${lineProtocol}\r\n\r\n`);
+    socket.write(
+      `HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: ${lineProtocol}\r\n\r\n`,
+    );
     if (head.length > 0) socket.unshift(head);
     serveStream(server, socket, socket, { lingerMs, stopMs: lingerMs, maxInFlight: 4096 }).catch(
       (error: unknown) => onWarning(`A line of another replica broke: ${String(error)}`),
     );
   });
   listener.on("tlsClientError", (error) =>
-    onWarning(`A program without the secret tried to reach the trunk: ${String((error as NodeJS.ErrnoException).code)}`),
+    onWarning(
+      `A program without the secret tried to reach the trunk: ${String((error as NodeJS.ErrnoException).code)}`,
+    ),
   );
   await listenAt(listener, listen);
   const sockets = new Set<Socket>();
@@ -164,7 +168,10 @@ function createTrunkAgent(keys: readonly TrunkKey[]): Agent {
     }
     throw refusal;
   };
-  agent.createConnection = ((options: RequestOptions, done: (error: Error | null, socket?: Socket) => void) => {
+  agent.createConnection = ((
+    options: RequestOptions,
+    done: (error: Error | null, socket?: Socket) => void,
+  ) => {
     connect(options).then(
       (socket) => done(null, socket),
       (error: Error) => done(error),

@@ -1,6 +1,6 @@
 import type { Clock } from "../async/clock.ts";
 import type { GatewayConfig } from "../gateway/config/config.ts";
-import type { RunningGateway } from "../gateway/gateway.ts";
+import type { RunningGateway } from "../gateway/running-gateway.ts";
 import { type FrontPlace, parseForFront, variablesOf } from "./projects.ts";
 
 /** A gateway for the fronts to which the config means the same. */

@@ -1,5 +1,6 @@
 import type { Clock } from "../async/clock.ts";
 import type { CredentialStore } from "../auth/out/credential.ts";
+import type { Cluster } from "../cluster/cluster.ts";
 import type { Seal } from "../mcp/seal.ts";
 import type { Observer } from "../mcp/server.ts";
 import type { Implementation } from "../mcp/types.ts";
@@ -50,6 +51,8 @@ export interface StartOptions extends GatewayOptions {
   readonly logins?: Logins;
   /** Told of each change of a server. */
   readonly onServer?: OnServer;
+  /** The other processes that serve the same config. */
+  readonly cluster?: Cluster | undefined;
 }
 
 /** The keys of the options, to refuse those that are misspelt. */

@@ -1,6 +1,6 @@
 import { systemClock } from "../async/clock.ts";
 import { anybody, type Authenticate } from "../auth/authenticate.ts";
-import { type IssuerHealth, probeIssuers } from "../auth/in/probe.ts";
+import { probeIssuers } from "../auth/in/probe.ts";
 import type { CredentialEvent } from "../auth/out/authorizer.ts";
 import { createMemoryStore } from "../auth/out/credential.ts";
 import { ClosedError } from "../errors/closed-error.ts";
@@ -12,60 +12,31 @@ import { packageVersion } from "../options/version.ts";
 import { createListenLimits } from "../server/listen-limits.ts";
 import { createChangeSource } from "../tools/changes.ts";
 import { anyone, Catalog } from "../tools/compose/catalog.ts";
-import { type Collision, describeCollision } from "../tools/compose/claims.ts";
-import type { Provider } from "../tools/provider.ts";
-import type { Mounts } from "../transports/http/server/mounts.ts";
+import { describeCollision } from "../tools/compose/claims.ts";
 import { createAccess, createCallerKinds, isOpen, toNaming } from "./access.ts";
 import { Parking } from "./bridge/parking.ts";
 import { sourceOfFiles } from "./config/config-file.ts";
 import type { ConfigIssue, GatewayConfig } from "./config/config.ts";
 import { parseConfigValue } from "./config/parse-config.ts";
-import { createControls, type GatewayControls, withoutBarred } from "./controls.ts";
+import { createControls, withoutBarred } from "./controls.ts";
 import { recordCredential } from "./credentials/credential-audit.ts";
 import { findDeadRules } from "./dead-rules.ts";
 import { Fleet } from "./fleet.ts";
 import { createFront, type FrontParts } from "./front.ts";
 import { type GatewayOptions, gatewayOptionKeys, type StartOptions } from "./gateway-options.ts";
+import { joinReplicas } from "./line-servers.ts";
 import { openListMemory } from "./list-memory.ts";
-import { type ListedDefinitions, readDefinitions } from "./lock/definitions.ts";
+import { readDefinitions } from "./lock/definitions.ts";
 import { createPinnedJson, openPins } from "./lock/pins.ts";
 import { silentLog } from "./log.ts";
 import { createMiddlewareChain } from "./middleware-chain.ts";
 import { GatewayMounts } from "./mounts.ts";
 import { RuleWatch } from "./rule-watch.ts";
 import { compileRules } from "./rules.ts";
+import type { Gateway, RunningGateway } from "./running-gateway.ts";
 import { createHide, createSafeLog, isStrongSecret, joinSecrets } from "./safe-log.ts";
-import { logDisabled, type ServerStatus } from "./status.ts";
+import { logDisabled } from "./status.ts";
 import { findUnmatchedRules } from "./unmatched-rules.ts";
-
-/**
- * Servers behind one endpoint. Disposing it gives up parked calls, ends every server and, with it, every process it
- * started.
- */
-export interface Gateway extends AsyncDisposable {
-  /** For `listenHttp`, `serveStdio` and the like. */
-  readonly server: Server;
-  /** The same as a provider, to compose or to wrap. */
-  readonly provider: Provider;
-  /** Tells callers by their keys and tokens, for `listenHttp`; undefined when the config has neither keys nor issuers. */
-  readonly authenticate: Authenticate | undefined;
-  /** The profiles of the config, for `listenHttp`. */
-  readonly mounts: Mounts;
-  /** Settles when every server that starts with the gateway is listed or has failed once, at the latest after `firstListMs`. */
-  readonly ready: Promise<void>;
-  /** How every server is. */
-  status(): readonly ServerStatus[];
-  /**
-   * How long a server takes to answer a request that gives it no work; undefined when it cannot be asked now, or does not
-   * answer within `timeoutMs` (5 s).
-   */
-  measure(server: string, timeoutMs?: number): Promise<number | undefined>;
-  /** Names that several servers claim, and who has them. */
-  collisions(): readonly Collision[];
-  /** Takes another config: only servers that are new, gone or changed are touched. Rejects, and changes nothing, if it is wrong. */
-  update(config: object): Promise<void>;
-  close(): Promise<void>;
-}
 
 /**
  * Puts any number of MCP servers behind one. The config is what stands in the file: `mcpServers` or `servers`, and an
@@ -87,23 +58,6 @@ function parse(
   return parseConfigValue(config, { env, folder, file, ...sourceOfFiles });
 }
 
-/** A gateway whose config was parsed before; it can be given such another. */
-export interface RunningGateway extends Gateway {
-  /** Like `authenticate`, but always there: it follows the config, and lets anybody in while callers need no proof. */
-  readonly admit: Authenticate;
-  /** Takes another config. With `keepsModules`, which no person agreed to, modules and the lock stay as they are. */
-  apply(config: GatewayConfig, keepsModules?: boolean): Promise<void>;
-  /** The server of one profile, for a listener that serves it alone; undefined where the config has none of that name. */
-  serverAt(name: string): Server | undefined;
-  /** Rules of the config that match nothing, as far as the servers they may be about are listed. */
-  unmatchedRules(): readonly ConfigIssue[];
-  /** Asks each issuer of tokens for its metadata and keys; the reason is undefined for one that is fine. */
-  probeIssuers(): Promise<readonly IssuerHealth[]>;
-  /** What every server lists now, as a lock would have it. */
-  definitions(): readonly ListedDefinitions[];
-  readonly controls: GatewayControls;
-}
-
 /** Starts a gateway from a config that was read and checked. */
 export async function startGateway(
   first: GatewayConfig,
@@ -111,13 +65,13 @@ export async function startGateway(
 ): Promise<RunningGateway> {
   const { clock = systemClock, file = "config", memoryFolder: folder } = options;
   const { startsWhen, firstListMs = first.firstListMs } = options;
-  const { local = {}, unnamed = "refused", seal = createSeal({ now: () => clock.now() }) } = options;
+  const { cluster, local = {}, unnamed = "refused", seal = createSeal({ now: () => clock.now() }) } = options;
   let config = first;
   const hide = createHide(() => config.secrets);
   const log = createSafeLog(options.log ?? silentLog, hide);
   const { perCaller, maxStarts } = first;
-  const parked = { clock, maxParkedPerCaller: perCaller.parked, ...options.parking };
-  const parking = options.shared?.parking ?? new Parking(parked);
+  const parked = { clock, maxParkedPerCaller: perCaller.parked, at: cluster?.membership.id };
+  const parking = options.shared?.parking ?? new Parking({ ...parked, ...options.parking });
   const changes = createChangeSource();
   const kinds = createCallerKinds();
   const catalog = new Catalog({
@@ -158,14 +112,23 @@ export async function startGateway(
   const isExempt = (server: string): boolean => Object.hasOwn(local, server);
   let pins = openPins(first.lock, { log, toJson, isExempt });
   const memory = remembers ? openListMemory({ folder, hide: hideStrong, log, clock }) : undefined;
-  const { shared: others } = options;
   const logins = options.logins ?? { store: options.credentials ?? createMemoryStore() };
-  const shared = { catalog, parking, kinds, log, hide, clock, logins, pins: () => pins, shared: others };
+  const shared = {
+    catalog,
+    parking,
+    kinds,
+    log,
+    hide,
+    clock,
+    logins,
+    pins: () => pins,
+    shared: options.shared,
+  };
   const onCredential = (server: string, event: CredentialEvent): void => {
     if (chain.auditFile !== undefined) recordCredential(chain.auditFile.sink, server, event, clock);
   };
   const told = { onChange: changes.report, onListed, onServer: options.onServer, onCredential };
-  const fleet = new Fleet({ ...shared, ...told, local, memory, maxStarts });
+  const fleet = new Fleet({ ...shared, ...told, local, memory, maxStarts, cluster });
 
   const have = (): Promise<void> => fleet.have(config.servers, toNaming(config), firstListMs);
   let isReady = false;
@@ -189,6 +152,7 @@ export async function startGateway(
     chain: () => chain,
     observer: options.observer,
   };
+  const leave = cluster && joinReplicas(cluster, { fleet, changes, parking, info: frontParts.info, log });
   const front = createFront(frontParts, { viewFor: access.viewFor });
   const mounts = new GatewayMounts(frontParts, access);
   const revoked = new Set<(caller: string | undefined) => void>();
@@ -244,6 +208,7 @@ export async function startGateway(
     await Promise.all([had, lastChain[Symbol.asyncDispose]()]);
   };
   const stop = async (): Promise<void> => {
+    leave?.();
     if (options.shared === undefined) await parking.close();
     await fleet[Symbol.asyncDispose]();
     await chain[Symbol.asyncDispose]();

@@ -1,6 +1,7 @@
 import { availableParallelism } from "node:os";
 import type { Clock } from "../async/clock.ts";
 import type { CredentialEvent } from "../auth/out/authorizer.ts";
+import type { Cluster } from "../cluster/cluster.ts";
 import { createMemoryTasks, type MemoryTasks } from "../tools/tasks/memory-tasks.ts";
 import { createGuardian } from "../transports/guardian.ts";
 import type { Parking } from "./bridge/parking.ts";
@@ -29,6 +30,8 @@ export interface UpstreamFactoryOptions {
   readonly logins: Logins;
   /** Told of what becomes of them. */
   readonly onCredential?: ((server: string, event: CredentialEvent) => void) | undefined;
+  /** The other processes of the gateway, if there are any. */
+  readonly cluster?: Cluster | undefined;
   /** How many processes start at the same time; by the cores of this machine. */
   readonly maxStarts?: number | undefined;
 }
@@ -57,10 +60,10 @@ export class UpstreamFactory {
   }
 
   create({ config, firstListMs, predecessor, onChange }: NewUpstream): Upstream {
-    const { parking, clock, hide, log, memory, pins, logins, onCredential } = this.#options;
+    const { parking, clock, hide, log, memory, pins, logins, onCredential, cluster } = this.#options;
     const words = new ServerWords();
     this.#words.set(config.name, words);
-    const open = createOpenServer(config, {
+    const openHere = createOpenServer(config, {
       log,
       clock,
       guardian: this.#guardian,
@@ -68,6 +71,8 @@ export class UpstreamFactory {
       logins,
       onCredential,
     });
+    const isPlaced = cluster !== undefined && isOneInAll(config);
+    const open = isPlaced ? cluster.placement.place(config.name, openHere) : openHere;
     const upstream: Upstream = new Upstream({
       config,
       firstListMs,
@@ -79,6 +84,7 @@ export class UpstreamFactory {
       clock,
       hide,
       predecessor,
+      clientAt: cluster?.clientAt,
       onChange: (change) => onChange(upstream, change),
     });
     return upstream;
@@ -93,4 +99,9 @@ export class UpstreamFactory {
   forget(name: string): void {
     this.#words.delete(name);
   }
+}
+
+/** Whether a server is one process for all replicas of the gateway. */
+function isOneInAll({ launch, sharing, instances }: ServerConfig): boolean {
+  return launch.kind === "command" && sharing === "shared" && instances === 1;
 }

@@ -13,6 +13,9 @@ export const metaKeys = {
   subscriptionId: "io.modelcontextprotocol/subscriptionId",
 } as const;
 
+/** The member by which one replica of a gateway tells another who the caller of a request is. */
+export const callerKey = "junctor/caller";
+
 /** What `_meta` says about this hop only: the protocol's own members. */
 const ownPrefix = "io.modelcontextprotocol/";
 
@@ -27,7 +30,7 @@ export function carriedMeta(meta: RawJson | undefined): string | undefined {
   forEachMember(bytes, 0, (keyStart, keyEnd, start, end) => {
     if (isOwn(bytes, keyStart + 1, keyEnd - 1)) return;
     const key = decodeKey(bytes, keyStart, keyEnd);
-    if (key === "progressToken" || key.startsWith(ownPrefix)) return;
+    if (key === "progressToken" || key === callerKey || key.startsWith(ownPrefix)) return;
     carried ??= new Map();
     carried.set(key, RawJson.fromChecked(bytes.subarray(start, end)));
   });

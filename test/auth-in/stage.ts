@@ -2,7 +2,8 @@ import { once } from "node:events";
 import { createServer } from "node:net";
 import type { AddressInfo } from "node:net";
 import { onTestFinished } from "vitest";
-import { createGateway, type Gateway } from "../../src/gateway/gateway.ts";
+import { createGateway } from "../../src/gateway/gateway.ts";
+import type { Gateway } from "../../src/gateway/running-gateway.ts";
 import { createRegistry } from "../../src/tools/registry.ts";
 import { listenHttp } from "../../src/transports/http/server/node.ts";
 import {

@@ -3,7 +3,8 @@ import { once } from "node:events";
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import { type AddressInfo, createServer as createTcpServer, type Server } from "node:net";
 import { expect, onTestFinished, test } from "vitest";
-import { createGateway, type Gateway } from "../../src/gateway/gateway.ts";
+import { createGateway } from "../../src/gateway/gateway.ts";
+import type { Gateway } from "../../src/gateway/running-gateway.ts";
 import { RawJson } from "../../src/json/raw.ts";
 import { createCallContext } from "../../src/tools/context.ts";
 

@@ -1,7 +1,8 @@
 // A server over HTTP that was away for a while. The sockets are real; the time is a test's, as far as it is waited for.
 import { setTimeout as wait } from "node:timers/promises";
 import { expect, test } from "vitest";
-import { createGateway, type Gateway } from "../../src/gateway/gateway.ts";
+import { createGateway } from "../../src/gateway/gateway.ts";
+import type { Gateway } from "../../src/gateway/running-gateway.ts";
 import { RawJson } from "../../src/json/raw.ts";
 import { createServer } from "../../src/server/server.ts";
 import { createVirtualClock } from "../../src/testing/virtual-clock.ts";

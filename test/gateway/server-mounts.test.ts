@@ -1,7 +1,8 @@
 // One server of a gateway at a path of its own, under its own names.
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { connect } from "../../src/client/connect.ts";
-import { createGateway, type Gateway } from "../../src/gateway/gateway.ts";
+import { createGateway } from "../../src/gateway/gateway.ts";
+import type { Gateway } from "../../src/gateway/running-gateway.ts";
 import { createServer } from "../../src/server/server.ts";
 import { defineView } from "../../src/tools/app-view.ts";
 import { createPromptRegistry } from "../../src/tools/prompts.ts";

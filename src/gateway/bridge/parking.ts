@@ -19,13 +19,19 @@ export interface ParkingOptions {
   /** Most calls parked at once, in all and for one caller. */
   readonly maxParked?: number;
   readonly maxParkedPerCaller?: number | undefined;
+  /** The address of this process, where it is one of several; see `ParkedState.at`. */
+  readonly at?: string | undefined;
 }
+
+type Settings = Required<Omit<ParkingOptions, "at">> & Pick<ParkingOptions, "at">;
 
 /** What a parked call leaves with its caller, inside the seal. */
 export interface ParkedState {
   readonly parked: string;
   /** Where the call was made. */
   readonly server: string;
+  /** The process that it waits in, where there are several. */
+  readonly at?: string | undefined;
 }
 
 /** A parked call, for the people who run the gateway. */
@@ -62,11 +68,11 @@ export function isParkedState(state: unknown): state is ParkedState {
 
 /** The parked calls by id. It holds their limits, and gives up each call whose time is over. */
 class ParkedCalls {
-  readonly #options: Required<ParkingOptions>;
+  readonly #options: Settings;
   readonly #byId = new Map<string, Parked>();
   readonly #shares: Shares<string | undefined>;
 
-  constructor(options: Required<ParkingOptions>) {
+  constructor(options: Settings) {
     this.#options = options;
     const { maxParked: total, maxParkedPerCaller: each } = options;
     this.#shares = new Shares({ what: "parked calls", total, each });
@@ -135,7 +141,7 @@ class ParkedCalls {
 
 /** The calls that wait for answers of callers that have left. A call that was given up is never made again. */
 export class Parking {
-  readonly #options: Required<ParkingOptions>;
+  readonly #options: Settings;
   readonly #calls: ParkedCalls;
   /** How many calls wait for the parked calls of a server, and how long the callers of those may take meanwhile. */
   readonly #wanted = new Map<string, { count: number; readonly ms: number }>();
@@ -185,6 +191,11 @@ export class Parking {
       const keptMs = flow.isOver ? this.#options.keepMs : this.#ttlMs(flow.server);
       if (!flow.isAwaited) this.#calls.keep(parked, keptMs);
     }
+  }
+
+  /** Whether a parked call waits in another process. */
+  isElsewhere({ at }: ParkedState): boolean {
+    return at !== undefined && at !== this.#options.at;
   }
 
   /** The calls that have not ended, oldest first. */
@@ -242,7 +253,7 @@ export class Parking {
     }
     parked.leftAt = this.#options.clock.now();
     this.#calls.keep(parked, this.#ttlMs(flow.server));
-    return { parked: id, server: flow.server };
+    return { parked: id, server: flow.server, ...defined({ at: this.#options.at }) };
   }
 
   #ttlMs(server: string): number {

@@ -3,6 +3,8 @@ import { waitFor } from "../../async/clock.ts";
 import { createDeferred } from "../../async/deferred.ts";
 import { Shares } from "../../async/shares.ts";
 import type { Client } from "../../client/client.ts";
+import type { Cluster } from "../../cluster/cluster.ts";
+import { fromLineState, toLineState } from "../../cluster/line-server.ts";
 import { RpcError } from "../../errors/rpc-error.ts";
 import { UpstreamError } from "../../errors/upstream-error.ts";
 import { toRelayable } from "../../mcp/revision.ts";
@@ -15,8 +17,9 @@ import type {
   ToolOutcome,
 } from "../../tools/provider.ts";
 import type { TaskState } from "../../tools/task.ts";
+import { abandonedCall } from "../bridge/abandoned.ts";
 import { toCallerError, toVisits } from "../bridge/caller-error.ts";
-import { isParkedState, type Parking } from "../bridge/parking.ts";
+import { isParkedState, type ParkedState, type Parking } from "../bridge/parking.ts";
 import { isHeldState, unwrapState, wrapState } from "../bridge/wrapped-state.ts";
 import {
   createHeldTasks,
@@ -46,6 +49,8 @@ export interface RequestsOptions extends HeldTasksOptions {
   readonly onTask: (task: TaskState, pooled: PooledLine) => TaskState;
   /** What the caller is told of a failure on a line. */
   readonly toFailure: (error: unknown, line: Line) => unknown;
+  /** A client of the same server in another process of the gateway; see `Cluster.clientAt`. */
+  readonly clientAt?: Cluster["clientAt"] | undefined;
   /** Told when a request has ended. */
   readonly onEnded: () => void;
 }
@@ -95,7 +100,10 @@ export class Requests {
   make(resumption: Resumption | undefined, context: CallContext, work: Work): Awaitable<ToolOutcome> {
     const { parking, pool, isOne } = this.#options;
     const state = resumption?.state;
-    if (resumption !== undefined && isParkedState(state)) return parking.resume(state, resumption, context);
+    if (resumption !== undefined && isParkedState(state)) {
+      if (!parking.isElsewhere(state)) return parking.resume(state, resumption, context);
+      return this.#resumeElsewhere({ ...resumption, state }, context, work);
+    }
     const pooled = isOne ? pool.everyone : pool.find(context);
     const client = pooled?.client;
     if (pooled === undefined || client === undefined || this.#mayPark(pooled, context))
@@ -156,6 +164,24 @@ export class Requests {
   #mayPark(pooled: PooledLine | undefined, { ask, capabilities, revision }: CallContext): boolean {
     if (ask !== undefined || toRelayable(capabilities, revision).key === "") return false;
     return pooled?.era !== "modern";
+  }
+
+  /** Goes on with a call that is parked in another process of the same gateway. */
+  async #resumeElsewhere(
+    { state, ...answers }: Resumption & { readonly state: ParkedState },
+    context: CallContext,
+    work: Work,
+  ): Promise<ToolOutcome> {
+    const { server, clientAt, toFailure, pool } = this.#options;
+    try {
+      const client = await clientAt?.(state.at ?? "", server);
+      if (client === undefined) throw abandonedCall(server, "the replica that it waited in is gone");
+      const outcome = await work(client, context, { ...answers, state: toLineState(state) });
+      if (outcome.kind !== "input_required") return outcome;
+      return { ...outcome, state: fromLineState(outcome.state), keepsAnswers: false };
+    } catch (error) {
+      throw toFailure(toCallerError(error, context, server), pool.everyone.line);
+    }
   }
 
   #attempt(attempt: Attempt): Promise<ToolOutcome> {

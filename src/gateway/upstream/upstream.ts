@@ -23,7 +23,7 @@ import type { Line } from "./line.ts";
 import type { ListKind } from "./list-keeper.ts";
 import { Pool } from "./pool.ts";
 import type { PooledLine } from "./pooled-line.ts";
-import { Requests } from "./requests.ts";
+import { Requests, type RequestsOptions } from "./requests.ts";
 import type { StartSlots } from "./start-slots.ts";
 import { TaskLines } from "./task-lines.ts";
 import { type Hide, isDoubtful, toUpstreamError } from "./to-upstream-error.ts";
@@ -57,6 +57,8 @@ interface UpstreamOptions {
   /** Takes the secrets of the config out of messages to callers. */
   readonly hide?: Hide;
   readonly onChange: (change: UpstreamChange) => void;
+  /** Reaches the same server in other processes of the gateway. */
+  readonly clientAt?: RequestsOptions["clientAt"];
 }
 
 /**
@@ -121,11 +123,11 @@ export class Upstream implements Provider, AsyncDisposable {
     };
     const told = { toFailure, onEnded: () => this.#restLater() };
     const taskLines = new TaskLines({ pool, clock });
+    const common = { server, clock, pool };
     const requests = new Requests({
-      server,
-      clock,
-      pool,
+      ...common,
       parking,
+      clientAt: options.clientAt,
       isOne: audiences.isOne,
       isHttp: config.launch.kind === "http",
       holdsTasks: () => this.config.tasks === "hold",
@@ -138,16 +140,7 @@ export class Upstream implements Provider, AsyncDisposable {
       ...told,
     });
     const watchesForAll = config.sharing === "shared";
-    const facets = createUpstreamFacets({
-      server,
-      clock,
-      pool,
-      lists,
-      requests,
-      watchesForAll,
-      taskLines,
-      ...told,
-    });
+    const facets = createUpstreamFacets({ ...common, lists, requests, watchesForAll, taskLines, ...told });
     const tasks = createUpstreamTasks({
       server,
       clock,

@@ -3,7 +3,8 @@ import { createKeptLog, type KeptLog } from "../../../src/admin/kept-log.ts";
 import { systemClock } from "../../../src/async/clock.ts";
 import { observe } from "../../../src/cli/serve-admin.ts";
 import { parseConfigValue } from "../../../src/gateway/config/parse-config.ts";
-import { type RunningGateway, startGateway } from "../../../src/gateway/gateway.ts";
+import { startGateway } from "../../../src/gateway/gateway.ts";
+import type { RunningGateway } from "../../../src/gateway/running-gateway.ts";
 import type { Provider } from "../../../src/tools/provider.ts";
 import { listenHttp } from "../../../src/transports/http/server/node.ts";
 

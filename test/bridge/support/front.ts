@@ -5,7 +5,8 @@ import { connect } from "../../../src/client/connect.ts";
 import { createEraCache } from "../../../src/client/era-cache.ts";
 import type { AskHandlers } from "../../../src/client/handlers.ts";
 import type { GatewayOptions } from "../../../src/gateway/gateway-options.ts";
-import { createGateway, type Gateway } from "../../../src/gateway/gateway.ts";
+import { createGateway } from "../../../src/gateway/gateway.ts";
+import type { Gateway } from "../../../src/gateway/running-gateway.ts";
 import { type HttpListener, listenHttp } from "../../../src/transports/http/server/node.ts";
 import { createFolder, type EraName, fixture, type Way } from "./upstream.ts";
 

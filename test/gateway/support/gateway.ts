@@ -1,6 +1,7 @@
 import type { GatewayOptions } from "../../../src/gateway/gateway-options.ts";
-import { createGateway, type Gateway } from "../../../src/gateway/gateway.ts";
+import { createGateway } from "../../../src/gateway/gateway.ts";
 import type { GatewayLog } from "../../../src/gateway/log.ts";
+import type { Gateway } from "../../../src/gateway/running-gateway.ts";
 import type { ListenHttpOptions } from "../../../src/transports/http/server/listen-options.ts";
 import { type HttpListener, listenHttp } from "../../../src/transports/http/server/node.ts";
 

@@ -10,13 +10,8 @@ import { createHttpSse, type HttpSse } from "../legacy/http-sse.ts";
 import { announce, serveDelete, serveGet } from "../legacy/legacy.ts";
 import { SessionTable } from "../legacy/session-table.ts";
 import { refuseCaller, sendDocument } from "./admit.ts";
-import {
-  createKeepAlive,
-  type Endpoint,
-  toLoad,
-  type KeepAlive,
-  writeWarning,
-} from "./endpoint.ts";
+import type { PipedFrom } from "./elsewhere.ts";
+import { createKeepAlive, type Endpoint, toLoad, type KeepAlive, writeWarning } from "./endpoint.ts";
 import {
   type Admission,
   Admissions,
@@ -26,7 +21,6 @@ import {
   toCaller,
   withHeaders,
 } from "./guard.ts";
-import type { PipedFrom } from "./elsewhere.ts";
 import { createHealthRoutes, healthPaths } from "./health-routes.ts";
 import type { HttpOptions } from "./http-options.ts";
 import type { Shortage } from "./memory-watch.ts";

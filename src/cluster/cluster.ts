@@ -1,0 +1,73 @@
+import { type Clock, systemClock } from "../async/clock.ts";
+import type { Client } from "../client/client.ts";
+import { packageVersion } from "../options/version.ts";
+import { Homes } from "./homes.ts";
+import { joinCluster, type Membership } from "./membership.ts";
+import { Placement } from "./placement.ts";
+import type { ClusterStore } from "./store.ts";
+import { toTrunkKeys } from "./trunk-key.ts";
+import { listenTrunk, type Trunk, type TrunkListen } from "./trunk.ts";
+
+interface ClusterOptions {
+  readonly store: ClusterStore;
+  readonly listen: TrunkListen;
+  /** The secrets that all replicas have; the first is used, all are accepted. */
+  readonly secrets: readonly string[];
+  readonly clock?: Clock;
+  readonly onWarning: (text: string) => void;
+}
+
+/** This process among the replicas of one gateway. Disposing it leaves them, and closes the store. */
+export interface Cluster extends AsyncDisposable {
+  readonly store: ClusterStore;
+  readonly membership: Membership;
+  readonly trunk: Trunk;
+  readonly homes: Homes;
+  readonly placement: Placement;
+  /** A client of a server at another replica; undefined when that replica is gone. Kept for the next that needs it. */
+  clientAt(replica: string, server: string): Promise<Client | undefined>;
+}
+
+/** Joins the replicas that share a store. */
+export async function openCluster(options: ClusterOptions): Promise<Cluster> {
+  const { store, listen, secrets, onWarning, clock = systemClock } = options;
+  const trunk = await listenTrunk({ listen, keys: toTrunkKeys(secrets), onWarning });
+  const { address } = trunk;
+  const membership = await joinCluster({ store, address, clock, version: packageVersion, onWarning });
+  const placement = new Placement({ membership, trunk });
+  const clients = new Map<string, Promise<Client>>();
+  return {
+    store,
+    membership,
+    trunk,
+    homes: new Homes({ membership, store, trunk, onWarning }),
+    placement,
+    clientAt: async (id, server) => {
+      const replica = await membership.find(id);
+      if (replica === undefined) return undefined;
+      const key = `${id} ${server}`;
+      const forget = (): void => void clients.delete(key);
+      const known = clients.get(key);
+      if (known !== undefined) return known;
+      const relays = { capabilities: {}, server };
+      const opening = placement.openLine(replica, server, {
+        relays,
+        reconnects: false,
+        validate: false,
+        onLost: forget,
+      });
+      clients.set(key, opening);
+      opening.catch(forget);
+      return opening;
+    },
+    [Symbol.asyncDispose]: async () => {
+      await membership[Symbol.asyncDispose]();
+      await trunk[Symbol.asyncDispose]();
+      const open = await Promise.allSettled(clients.values());
+      await Promise.all(
+        open.map((client) => (client.status === "fulfilled" ? client.value.close() : undefined)),
+      );
+      await store[Symbol.asyncDispose]();
+    },
+  };
+}

@@ -1,0 +1,56 @@
+import type { Authenticate } from "../auth/authenticate.ts";
+import type { IssuerHealth } from "../auth/in/probe.ts";
+import type { Server } from "../mcp/server.ts";
+import type { Collision } from "../tools/compose/claims.ts";
+import type { Provider } from "../tools/provider.ts";
+import type { Mounts } from "../transports/http/server/mounts.ts";
+import type { ConfigIssue, GatewayConfig } from "./config/config.ts";
+import type { GatewayControls } from "./controls.ts";
+import type { ListedDefinitions } from "./lock/definitions.ts";
+import type { ServerStatus } from "./status.ts";
+
+/**
+ * Servers behind one endpoint. Disposing it gives up parked calls, ends every server and, with it, every process it
+ * started.
+ */
+export interface Gateway extends AsyncDisposable {
+  /** For `listenHttp`, `serveStdio` and the like. */
+  readonly server: Server;
+  /** The same as a provider, to compose or to wrap. */
+  readonly provider: Provider;
+  /** Tells callers by their keys and tokens, for `listenHttp`; undefined when the config has neither keys nor issuers. */
+  readonly authenticate: Authenticate | undefined;
+  /** The profiles of the config, for `listenHttp`. */
+  readonly mounts: Mounts;
+  /** Settles when every server that starts with the gateway is listed or has failed once, at the latest after `firstListMs`. */
+  readonly ready: Promise<void>;
+  /** How every server is. */
+  status(): readonly ServerStatus[];
+  /**
+   * How long a server takes to answer a request that gives it no work; undefined when it cannot be asked now, or does not
+   * answer within `timeoutMs` (5 s).
+   */
+  measure(server: string, timeoutMs?: number): Promise<number | undefined>;
+  /** Names that several servers claim, and who has them. */
+  collisions(): readonly Collision[];
+  /** Takes another config: only servers that are new, gone or changed are touched. Rejects, and changes nothing, if it is wrong. */
+  update(config: object): Promise<void>;
+  close(): Promise<void>;
+}
+
+/** A gateway whose config was parsed before; it can be given such another. */
+export interface RunningGateway extends Gateway {
+  /** Like `authenticate`, but always there: it follows the config, and lets anybody in while callers need no proof. */
+  readonly admit: Authenticate;
+  /** Takes another config. With `keepsModules`, which no person agreed to, modules and the lock stay as they are. */
+  apply(config: GatewayConfig, keepsModules?: boolean): Promise<void>;
+  /** The server of one profile, for a listener that serves it alone; undefined where the config has none of that name. */
+  serverAt(name: string): Server | undefined;
+  /** Rules of the config that match nothing, as far as the servers they may be about are listed. */
+  unmatchedRules(): readonly ConfigIssue[];
+  /** Asks each issuer of tokens for its metadata and keys; the reason is undefined for one that is fine. */
+  probeIssuers(): Promise<readonly IssuerHealth[]>;
+  /** What every server lists now, as a lock would have it. */
+  definitions(): readonly ListedDefinitions[];
+  readonly controls: GatewayControls;
+}
