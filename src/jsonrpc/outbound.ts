@@ -39,6 +39,11 @@ export class Outbound {
     this.#ids = ids;
   }
 
+  /** How many requests wait for an answer. */
+  get size(): number {
+    return this.#counted.size + this.#named.size;
+  }
+
   /** Sends a request and resolves with its result. Rejects with `RpcError`, `ClosedError` or the signal's reason. */
   request(method: string, params: RawJson | undefined, options: RequestOptions = {}): Promise<RawJson> {
     const { via = this.#channel } = options;

@@ -63,6 +63,8 @@ interface SessionFacts {
   readonly calls: number;
   readonly streams: number;
   readonly subscriptions: number;
+  /** Questions to its client that are not answered. */
+  readonly questions: number;
 }
 
 /** What callers of an endpoint have open. */
@@ -93,6 +95,7 @@ function toFacts(live: LiveSession, now: number): SessionFacts {
     calls: live.running.size,
     streams: (live.standalone?.isConnected === true ? 1 : 0) + live.streams.size,
     subscriptions: live.session.subscriptions.size,
+    questions: live.asks.size,
   };
 }
 
