@@ -2,6 +2,7 @@ import { join, resolve } from "node:path";
 import { createKeptLog } from "../admin/kept-log.ts";
 import { systemClock } from "../async/clock.ts";
 import { createDeferred } from "../async/deferred.ts";
+import type { Cluster } from "../cluster/cluster.ts";
 import { BindError } from "../errors/bind-error.ts";
 import { isOpen } from "../gateway/access.ts";
 import type { GatewayConfig } from "../gateway/config/config.ts";
@@ -25,10 +26,12 @@ import { describeGateway, describeHttp, describePage, describeServers, describeT
 import { untilSignal } from "./interrupt.ts";
 import { createLog } from "./log.ts";
 import { openLogins } from "./logins-store.ts";
+import { withAdvice } from "./port-error.ts";
 import { describeError } from "./print.ts";
 import { listenForReload } from "./reload-socket.ts";
 import { readSecrets } from "./secrets.ts";
 import { type Observed, observe } from "./serve-admin.ts";
+import { drainReplica, openReplica } from "./serve-cluster.ts";
 import { readVersion } from "./version.ts";
 
 /** `junctor serve` */
@@ -68,7 +71,9 @@ export const serve: Command = {
     const log = createKeptLog(createLog(levelOf(parsed, opened)), systemClock);
     const served = file === undefined ? "demo" : resolve(file);
     const onWarning = (text: string): void => log.warn({}, text);
-    const seal = createSeal({ secrets: readSecrets({ env: process.env, served, onWarning }) });
+    const secrets = readSecrets({ env: process.env, served, onWarning });
+    const seal = createSeal({ secrets });
+    await using cluster = await openReplica({ config, secrets, onWarning });
     const info = { name: "junctor-demo", title: "Junctor demo", version: readVersion() };
     const local = file === undefined ? { local: { demo: createDemoRegistry() }, info } : {};
     const named = file === undefined ? {} : { file };
@@ -94,6 +99,7 @@ export const serve: Command = {
       unnamed,
       log,
       seal,
+      cluster,
       startsWhen,
       logins: openLogins(),
       observer: observed.telemetry?.observer,
@@ -105,7 +111,17 @@ export const serve: Command = {
     const { onRefused } = observed;
     const start = claimed.resolve;
     const server = (profile === undefined ? undefined : gateway.serverAt(profile)) ?? gateway.server;
-    const serving: ServedGateway = { gateway, server, opened, choice, start, stopped, onRefused, show };
+    const serving: ServedGateway = {
+      gateway,
+      server,
+      opened,
+      choice,
+      start,
+      stopped,
+      onRefused,
+      show,
+      cluster,
+    };
     const bound = parsed.has("stdio") ? "127.0.0.1" : host;
     using following =
       opened === undefined ? undefined : followConfig({ ...opened, choice, gateway, host: bound, log });
@@ -171,6 +187,8 @@ interface ServedGateway {
   /** Resolves when the process is asked to stop. */
   readonly stopped: Promise<void>;
   readonly onRefused: Observed["onRefused"];
+  /** The other processes that serve the same, if there are any. */
+  readonly cluster: Cluster | undefined;
   /** Opens the admin API. */
   show(http: HttpListener | undefined, drain: () => void): ReturnType<Observed["show"]>;
 }
@@ -219,7 +237,7 @@ interface HttpParts extends Address {
 }
 
 async function serveOnHttp(serving: ServedGateway, { port, host, seal, log }: HttpParts): Promise<number> {
-  const { gateway, server, opened } = serving;
+  const { gateway, server, opened, cluster } = serving;
   const { http, perCaller } = opened?.config ?? noConfig;
   let isReady = false;
   void gateway.ready.then(() => {
@@ -238,14 +256,17 @@ async function serveOnHttp(serving: ServedGateway, { port, host, seal, log }: Ht
     authenticate: gateway.admit,
     ...(server === gateway.server ? { mounts: gateway.mounts } : {}),
     isReady: () => isReady,
+    elsewhere: cluster?.homes,
     onRefused: serving.onRefused,
     onWarning: (text, error) => log.warn(error === undefined ? {} : { error: describeError(error) }, text),
   });
   await using listener = await withAdvice("port", listening);
+  cluster?.trunk.serve({ pipe: listener.pipe });
   const admin = await serving.show(listener, listener.drain);
   await greet(serving, listener.url, describeHttp(listener.url));
   if (admin?.page !== undefined) process.stdout.write(describePage(admin.page));
   await serving.stopped;
+  if (cluster !== undefined) await drainReplica(cluster, { gateway, listener });
   return 0;
 }
 
@@ -264,33 +285,6 @@ async function greet(serving: ServedGateway, url: string, demo: string): Promise
   process.stdout.write(describeGateway(url, greeting));
   const isStopped = await Promise.race([gateway.ready.then(() => false), stopped.then(() => true)]);
   if (!isStopped) process.stdout.write(describeServers(gateway.status()));
-}
-
-/** Only here is it known which flag the port came from. */
-async function withAdvice<T>(flag: "tcp" | "port", listening: Promise<T>): Promise<T> {
-  try {
-    return await listening;
-  } catch (error) {
-    if (isPortTrouble(error)) throw new PortError(flag, error);
-    throw error;
-  }
-}
-
-function isPortTrouble(error: unknown): error is Error {
-  return (
-    error instanceof Error && "code" in error && (error.code === "EADDRINUSE" || error.code === "EACCES")
-  );
-}
-
-/** A port is taken, or only for those with more rights. */
-class PortError extends Error {
-  override readonly name = "PortError";
-  readonly code = "cli.port";
-
-  /** `flag` is the one that chooses another. */
-  constructor(flag: string, cause: Error) {
-    super(`${cause.message}; choose another port with --${flag} PORT`, { cause });
-  }
 }
 
 /** What holds when there is no config. */
