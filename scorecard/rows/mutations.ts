@@ -1,6 +1,6 @@
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
-import { createRandom } from "../../test/bridge/support/random.ts";
+import { createRandom } from "../../test/support/random.ts";
 import {
   initializeOf,
   legacyCall,

@@ -1,4 +1,4 @@
-import { createRandom } from "../../test/bridge/support/random.ts";
+import { createRandom } from "../../test/support/random.ts";
 
 /** Decisions that are the same for the same seed. */
 export interface Chance {

@@ -15,12 +15,18 @@ export interface Replica {
 
 /** A lease that this replica holds. It is renewed until it is given back. */
 export interface HeldLease {
+  /** Whether this replica still has it, by the clock. Read it before each thing that is done because of the lease. */
+  readonly isHeld: boolean;
+  /** Gives it back. When the store cannot be reached, the lease ends by itself within 10 s. */
   release(): Promise<void>;
 }
 
 /**
  * One process as a member of a gateway that runs in several. It is registered for 10 s at a time and renews that, and all its
  * leases, every 3 s. After 7 s without a renewal, by its own monotonic clock, it counts itself out: it owns nothing any more.
+ *
+ * A process may be stopped at any point and go on much later. So read `isIn`, or `isHeld` of a lease, before each thing that is
+ * done because of a lease: it compares the clock, and if the time is over, every `onLost` has run when it is false.
  */
 export interface Membership extends AsyncDisposable {
   readonly id: string;
@@ -32,7 +38,9 @@ export interface Membership extends AsyncDisposable {
   find(id: string): Promise<Replica | undefined>;
   /**
    * Takes a lease, or says who has it. `onLost` is called once if it is lost before it is given back: another replica has it, or
-   * may have it soon because this one is out.
+   * may have it soon because this one is out. A lease that this process holds already has this replica as its holder.
+   *
+   * @throws StoreError when the store cannot be reached, when this replica is out, or when the engine has just started
    */
   hold(key: string, onLost: () => void): Promise<HeldLease | { readonly holder: string }>;
   /** Calls back when this replica is out (false) and when it is in again (true). */

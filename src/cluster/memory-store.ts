@@ -35,9 +35,7 @@ export function createMemoryClusterStore(options: MemoryClusterStoreOptions = {}
     claim: (key, holder, ttlMs) =>
       run(() => {
         assertLease(key, holder, ttlMs);
-        const current = values.get(key);
-        if (current === undefined) values.set(key, holder, ttlMs);
-        return current ?? holder;
+        return prolong(key, holder, ttlMs) ? holder : (values.get(key) ?? holder);
       }),
     renew: (keys, holder, ttlMs) =>
       run(() => {

@@ -10,7 +10,7 @@ export const storeBounds = {
   /** Keys of one `renew`. */
   renewed: 1000,
   /** A lease, value or registration lives for a week at most. */
-  ttlMs: 7 * 24 * 3_600_000,
+  ttlMs: 604_800_000,
 } as const;
 
 export function assertKey(key: string, what = "The key"): void {

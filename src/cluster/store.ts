@@ -6,7 +6,7 @@
  */
 export interface ClusterStore extends AsyncDisposable {
   /**
-   * Takes a lease unless another holder has it. Resolves with its holder now, which may be this one. An engine that was started
+   * Takes a lease unless another holder has it; prolongs it if this one has it. Resolves with its holder now. An engine that was started
    * less than `ttlMs` ago may have lost the leases of others, and refuses: `store.starting`.
    */
   claim(key: string, holder: string, ttlMs: number): Promise<string>;

@@ -42,6 +42,16 @@ export function describeStore(name: string, open: () => Promise<OpenStores>): vo
       expect(await b.claim("own:kept", "B", 10_000)).toBe("A");
     });
 
+    test("prolongs a lease that its holder claims again", async () => {
+      await using stores = await open();
+      const { a, b } = stores;
+      await a.claim("own:short", "A", 40);
+      await a.claim("own:long", "A", 40);
+      expect(await a.claim("own:long", "A", 60_000)).toBe("A");
+      await until(async () => (await b.read("own:short")) === undefined, stores);
+      expect(await b.claim("own:long", "B", 10_000)).toBe("A");
+    });
+
     test("renews many leases, takes again what was lost, and leaves alone what another has", async () => {
       await using stores = await open();
       const { a, b } = stores;
