@@ -81,7 +81,8 @@ interface Exchange {
  * a socket of its own, which stays open as long as the client.
  */
 export class HttpWire implements Disposable {
-  readonly port: number;
+  /** Where the next request goes. A session may go on at another replica of its gateway. */
+  port: number;
   readonly revision: Revision;
   sessionId: string | undefined;
   /** Where every request goes. */
