@@ -100,7 +100,8 @@ function describeServer({ name, status, tools, revision, trouble }: ServerStatus
 }
 
 /** The same for the demo over TCP. */
-export function describeTcp(host: string, port: number): string {
+export function describeTcp({ hostname, port }: URL): string {
+  const host = hostname.replaceAll(/[[\]]/g, "");
   const client = '"capabilities":{},"clientInfo":{"name":"me","version":"1"}';
   const hello = `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25",${client}}}`;
   const call =
