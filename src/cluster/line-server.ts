@@ -3,7 +3,7 @@ import type { Seal } from "../mcp/seal.ts";
 import type { Server } from "../mcp/server.ts";
 import type { Implementation } from "../mcp/types.ts";
 import { createServer } from "../server/server.ts";
-import type { Provider } from "../tools/provider.ts";
+import type { InputRequired, Provider, Resumption } from "../tools/provider.ts";
 import { isCaller } from "./caller-header.ts";
 
 /**
@@ -39,12 +39,26 @@ const plainSeal: Seal = {
   },
 };
 
-/** The state of a parked call as the line server of its home takes it. */
-export function toLineState(state: unknown): string {
-  return JSON.stringify({ answers: [], state });
+/** Marks clients whose other side is a line server. */
+const lineMark = Symbol("line");
+
+export function markLine<Client extends object>(client: Client): Client {
+  return Object.defineProperty(client, lineMark, { value: true });
 }
 
-/** The state of a parked call in an answer of the line server of its home. */
-export function fromLineState(token: unknown): unknown {
-  return typeof token === "string" ? (JSON.parse(token) as { readonly state?: unknown }).state : undefined;
+/** Whether the server of a client is another replica. The states of its questions are those of this gateway. */
+export function isLine(client: object): boolean {
+  return lineMark in client;
+}
+
+/** A round of a request for a line server. A state is the same whichever replica made it. */
+export function toLineRound(resumption: Resumption): Resumption {
+  return { ...resumption, state: JSON.stringify({ answers: [], state: resumption.state }) };
+}
+
+/** Questions of a line server, with the state as it is inside every replica. */
+export function fromLineRound(outcome: InputRequired): InputRequired {
+  const { state } =
+    typeof outcome.state === "string" ? (JSON.parse(outcome.state) as { state?: unknown }) : {};
+  return { ...outcome, state, keepsAnswers: false };
 }

@@ -3,6 +3,7 @@ import type { Client } from "../client/client.ts";
 import { connect, type ConnectOptions } from "../client/connect.ts";
 import { ClosedError } from "../errors/closed-error.ts";
 import { ConnectError } from "../errors/connect-error.ts";
+import { markLine } from "./line-server.ts";
 import type { HeldLease, Membership, Replica } from "./membership.ts";
 import type { Trunk } from "./trunk.ts";
 
@@ -55,10 +56,8 @@ export class Placement {
     const stream = await this.#options.trunk.openLine(replica, server, signal).catch((error: unknown) => {
       throw new ConnectError(server, "the replica that runs it cannot be reached", { cause: error });
     });
-    return connect(
-      { readable: stream, writable: stream },
-      { ...others, ...(relays === undefined ? {} : { relays: { ...relays, tellsCaller: true } }) },
-    );
+    const told = relays === undefined ? {} : { relays: { ...relays, tellsCaller: true } };
+    return markLine(await connect({ readable: stream, writable: stream }, { ...others, ...told }));
   }
 
   /** Starts a server here, and gives its lease back when its process has ended. */

@@ -4,7 +4,7 @@ import { createDeferred } from "../../async/deferred.ts";
 import { Shares } from "../../async/shares.ts";
 import type { Client } from "../../client/client.ts";
 import type { Cluster } from "../../cluster/cluster.ts";
-import { fromLineState, toLineState } from "../../cluster/line-server.ts";
+import { fromLineRound, isLine, toLineRound } from "../../cluster/line-server.ts";
 import { RpcError } from "../../errors/rpc-error.ts";
 import { UpstreamError } from "../../errors/upstream-error.ts";
 import { toRelayable } from "../../mcp/revision.ts";
@@ -168,17 +168,16 @@ export class Requests {
 
   /** Goes on with a call that is parked in another process of the same gateway. */
   async #resumeElsewhere(
-    { state, ...answers }: Resumption & { readonly state: ParkedState },
+    resumption: Resumption & { readonly state: ParkedState },
     context: CallContext,
     work: Work,
   ): Promise<ToolOutcome> {
     const { server, clientAt, toFailure, pool } = this.#options;
     try {
-      const client = await clientAt?.(state.at ?? "", server);
+      const client = await clientAt?.(resumption.state.at ?? "", server);
       if (client === undefined) throw abandonedCall(server, "the replica that it waited in is gone");
-      const outcome = await work(client, context, { ...answers, state: toLineState(state) });
-      if (outcome.kind !== "input_required") return outcome;
-      return { ...outcome, state: fromLineState(outcome.state), keepsAnswers: false };
+      const outcome = await work(client, context, toLineRound(resumption));
+      return outcome.kind === "input_required" ? fromLineRound(outcome) : outcome;
     } catch (error) {
       throw toFailure(toCallerError(error, context, server), pool.everyone.line);
     }
@@ -189,7 +188,7 @@ export class Requests {
     const { client, resumption, context, work, pooled } = attempt;
     const holder = context.caller ?? context.session;
     if (this.#underway.refusal(holder) !== undefined) return Promise.reject(tooBusy(server));
-    const unwrapped = resumption === undefined ? undefined : unwrapState(resumption, server);
+    const unwrapped = resumption === undefined ? undefined : unwrap(resumption, client, server);
     this.#underway.add(holder);
     const sent = context.observation?.sent(pooled.era);
     const served = sent?.meta === undefined ? context : withContext(context, { meta: sent.meta });
@@ -241,13 +240,19 @@ export class Requests {
   }
 }
 
+/** A resumption as the server of a client takes it. */
+function unwrap(resumption: Resumption, client: Client, server: string): Resumption | undefined {
+  return isLine(client) ? toLineRound(resumption) : unwrapState(resumption, server);
+}
+
 /** An outcome that is not the end, as it leaves the gateway. */
 function passOn(
   outcome: Exclude<ToolOutcome, { readonly kind: "complete" }>,
-  { pooled }: Attempt,
+  { client, pooled }: Attempt,
   { server, onTask }: RequestsOptions,
 ): ToolOutcome {
-  if (outcome.kind === "input_required") return wrapState(outcome, server);
+  if (outcome.kind === "input_required")
+    return isLine(client) ? fromLineRound(outcome) : wrapState(outcome, server);
   return { kind: "task", task: onTask(outcome.task, pooled) };
 }
 
