@@ -10,7 +10,7 @@ import { root } from "./setup.mjs";
 
 const source = join(root, "src");
 const entries = ["index.ts", "testing/index.ts", "cli/main.ts"];
-const { dependencies } = JSON.parse(readFileSync(join(root, "package.json"), "utf8"));
+const { dependencies, peerDependencies } = JSON.parse(readFileSync(join(root, "package.json"), "utf8"));
 
 await build({
   cwd: root,
@@ -18,7 +18,10 @@ await build({
   platform: "node",
   tsconfig: join(root, "tsconfig.build.json"),
   transform: { target: "es2023" },
-  external: [/^node:/, ...Object.keys(dependencies).map((name) => new RegExp(`^${name}(/|$)`))],
+  external: [
+    /^node:/,
+    ...Object.keys({ ...dependencies, ...peerDependencies }).map((name) => new RegExp(`^${name}(/|$)`)),
+  ],
   onLog: (level, { message }) => {
     if (level === "warn") throw new Error(message);
   },

@@ -213,6 +213,7 @@ function layerOf(file: string): string {
 function runtimeDependencies(): ReadonlySet<string> {
   const manifest = JSON.parse(readFileSync(join(root, "package.json"), "utf8")) as {
     dependencies: Record<string, string>;
+    peerDependencies: Record<string, string>;
   };
-  return new Set(Object.keys(manifest.dependencies));
+  return new Set(Object.keys({ ...manifest.dependencies, ...manifest.peerDependencies }));
 }

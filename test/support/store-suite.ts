@@ -47,7 +47,7 @@ export function describeStore(name: string, open: () => Promise<OpenStores>): vo
       const { a, b } = stores;
       await a.claim("own:short", "A", 40);
       await a.claim("own:long", "A", 40);
-      expect(await a.claim("own:long", "A", 60_000)).toBe("A");
+      expect(await a.claim("own:long", "A", 10_000)).toBe("A");
       await until(async () => (await b.read("own:short")) === undefined, stores);
       expect(await b.claim("own:long", "B", 10_000)).toBe("A");
     });
@@ -89,7 +89,7 @@ export function describeStore(name: string, open: () => Promise<OpenStores>): vo
       await using stores = await open();
       const { a, b } = stores;
       await a.register("aaaaaaaaaaaa", '{"one":1}', 60_000);
-      await a.register("cccccccccccc", "{}", 40);
+      await a.register("cccccccccccc", "{}", 60_000);
       expect(await b.register("bbbbbbbbbbbb", "{}", 60_000)).toEqual(
         new Map([
           ["aaaaaaaaaaaa", '{"one":1}'],
@@ -97,6 +97,7 @@ export function describeStore(name: string, open: () => Promise<OpenStores>): vo
           ["cccccccccccc", "{}"],
         ]),
       );
+      await a.register("cccccccccccc", "{}", 40);
       const seen = async (): Promise<string[]> => [
         ...(await a.register("aaaaaaaaaaaa", "new", 60_000)).keys(),
       ];

@@ -13,7 +13,11 @@ export interface Engine extends AsyncDisposable {
   commands(): Promise<ReadonlyMap<string, number>>;
 }
 
-export async function startEngine(port: number, folder: string): Promise<Engine> {
+export async function startEngine(
+  port: number,
+  folder: string,
+  more: readonly string[] = [],
+): Promise<Engine> {
   const args = [
     ["--port", String(port)],
     ["--bind", "127.0.0.1"],
@@ -23,8 +27,8 @@ export async function startEngine(port: number, folder: string): Promise<Engine>
   ];
   let program: Program;
   const start = async (): Promise<void> => {
-    program = startProgram("redis-server", args.flat());
-    await until("Redis answers", async () => (await askEngine(port, "PING")) === "PONG", program);
+    program = startProgram("redis-server", [...args.flat(), ...more]);
+    await until("Redis answers", async () => (await askEngine(port, "PING")) !== undefined, program);
   };
   await start();
   return {
@@ -56,7 +60,7 @@ async function askEngine(port: number, command: string): Promise<string | undefi
 
 function isWhole(text: string): boolean {
   const length = /^\$(\d+)\r\n/.exec(text);
-  if (length === null) return text.startsWith("+") && text.endsWith("\r\n");
+  if (length === null) return /^[+-]/.test(text) && text.endsWith("\r\n");
   return text.length >= length[0].length + Number(length[1]) + 2;
 }
 

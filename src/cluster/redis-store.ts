@@ -1,0 +1,179 @@
+import { type Clock, systemClock } from "../async/clock.ts";
+import { StoreError } from "../errors/store-error.ts";
+import { type EngineClient, RedisConnection } from "./redis-connection.ts";
+import {
+  claimScript,
+  type EngineScript,
+  registerScript,
+  releaseScript,
+  renewScript,
+  runScript,
+  takeScript,
+} from "./redis-scripts.ts";
+import { parseStoreUrl } from "./redis-url.ts";
+import { assertKey, assertKeys, assertLimit, assertTtl, assertValue, storeBounds } from "./store-bounds.ts";
+import type { ClusterStore } from "./store.ts";
+
+export interface RedisStoreOptions {
+  /** `redis://…`, `rediss://…` or `unix://…`; see {@link parseStoreUrl}. */
+  readonly url: string;
+  /** The start of all keys and channels, so that several gateways can share an engine. `junctor:` by default. */
+  readonly prefix?: string;
+  readonly clock?: Clock;
+  readonly onWarning?: (text: string, error?: unknown) => void;
+}
+
+/** How long an operation may take before the engine counts as gone. */
+const operationMs = 5_000;
+
+/**
+ * Keeps the facts of replicas in Valkey or Redis, over two connections: one for commands, one for news. A lost connection is
+ * opened again; until then operations reject. The engine must not evict keys (`noeviction`).
+ *
+ * @throws StoreError when the URL is wrong, `@redis/client` is missing, or the engine cannot be reached for 10 s
+ */
+export async function connectRedisStore(options: RedisStoreOptions): Promise<ClusterStore> {
+  const { url, prefix = "junctor:", clock = systemClock, onWarning } = options;
+  const address = parseStoreUrl(url);
+  const createClient = await loadClient();
+  const listeners = new Set<(news: string) => void>();
+  const hear = (news: string): void => {
+    if (news.length > storeBounds.value) return;
+    for (const listener of listeners) {
+      try {
+        listener(news);
+      } catch (error) {
+        onWarning?.("news from another replica could not be used", error);
+      }
+    }
+  };
+  const age = new EngineAge(clock);
+  const shared = { address, createClient, clock, operationMs };
+  const commands = new RedisConnection({ ...shared, prepare: (client) => age.learn(client) });
+  const news = new RedisConnection({
+    ...shared,
+    prepare: async (client) => void (await client.subscribe(`${prefix}news`, hear)),
+  });
+  try {
+    await commands.open();
+    await news.open();
+  } catch (error) {
+    await commands[Symbol.asyncDispose]();
+    throw error;
+  }
+  const store = createOperations(commands, prefix, age);
+  return {
+    ...store,
+    onNews: (listener) => {
+      listeners.add(listener);
+      return () => void listeners.delete(listener);
+    },
+    [Symbol.asyncDispose]: async () => {
+      listeners.clear();
+      await Promise.all([commands[Symbol.asyncDispose](), news[Symbol.asyncDispose]()]);
+    },
+  };
+}
+
+function createOperations(
+  connection: RedisConnection,
+  prefix: string,
+  age: EngineAge,
+): Omit<ClusterStore, "onNews" | typeof Symbol.asyncDispose> {
+  const run = (script: EngineScript, keys: readonly string[], args: readonly unknown[]): Promise<unknown> =>
+    runScript(
+      connection,
+      script,
+      keys.map((key) => prefix + key),
+      args.map(String),
+    );
+  return {
+    claim: async (key, holder, ttlMs) => {
+      assertKey(key);
+      assertKey(holder, "The holder");
+      assertTtl(ttlMs);
+      age.assertOlder(ttlMs);
+      return String(await run(claimScript, [key], [holder, ttlMs]));
+    },
+    renew: async (keys, holder, ttlMs) => {
+      assertKeys(keys);
+      assertKey(holder, "The holder");
+      assertTtl(ttlMs);
+      if (keys.length === 0) return [];
+      const kept = (await run(renewScript, keys, [holder, ttlMs])) as readonly unknown[];
+      return kept.map((one) => one === 1);
+    },
+    release: async (key, holder) => void (await run(releaseScript, [key], [holder])),
+    read: async (key) => ((await connection.send(["GET", prefix + key])) as string | null) ?? undefined,
+    write: async (key, value, ttlMs) => {
+      assertKey(key);
+      assertValue(value);
+      assertTtl(ttlMs);
+      await connection.send(["SET", prefix + key, value, "PX", String(ttlMs)]);
+    },
+    register: async (id, facts, ttlMs) => {
+      assertKey(id, "The id of the replica");
+      assertValue(facts, "The facts of the replica");
+      assertTtl(ttlMs);
+      const start = `${prefix}replica:`;
+      const found = (await run(registerScript, ["replicas"], [id, facts, ttlMs, start])) as readonly string[];
+      const replicas = new Map<string, string>();
+      for (let at = 0; at + 1 < found.length; at += 2) replicas.set(found[at] ?? "", found[at + 1] ?? "");
+      return replicas;
+    },
+    unregister: async (id) => void (await connection.send(["DEL", `${prefix}replica:${id}`])),
+    take: async (limit, count) => {
+      assertLimit(limit, count);
+      const { key, everyMs, burst } = limit;
+      const [given, waitMs] = (await run(takeScript, [key], [everyMs, burst, count])) as readonly number[];
+      return { count: given ?? 0, waitMs: waitMs ?? 0 };
+    },
+    publish: async (news) => {
+      assertValue(news, "News");
+      await connection.send(["PUBLISH", `${prefix}news`, news]);
+    },
+  };
+}
+
+/**
+ * How long the engine has been running. One that was restarted has lost leases, or has those of an old copy. Their holders count
+ * themselves in until they notice, so nobody else may have them before that.
+ */
+class EngineAge {
+  readonly #clock: Clock;
+  /** The latest moment at which it can have been started. */
+  #startedAt = Infinity;
+
+  constructor(clock: Clock) {
+    this.#clock = clock;
+  }
+
+  async learn(client: EngineClient): Promise<void> {
+    const asked = this.#clock.now();
+    const info = String(await client.sendCommand(["INFO", "server"]));
+    const seconds = Number(/^uptime_in_seconds:(\d+)/mu.exec(info)?.[1] ?? 0);
+    // The engine counts whole seconds of its wall clock.
+    this.#startedAt = asked - Math.max(0, seconds - 1) * 1000;
+  }
+
+  assertOlder(ms: number): void {
+    const leftMs = this.#startedAt + ms - this.#clock.now();
+    if (leftMs <= 0) return;
+    const seconds = Math.ceil(leftMs / 1000);
+    throw new StoreError(
+      "store.starting",
+      `The store was started a moment ago and gives leases again in ${seconds} s`,
+    );
+  }
+}
+
+async function loadClient(): Promise<(options: object) => EngineClient> {
+  try {
+    const { createClient } = await import("@redis/client");
+    return createClient;
+  } catch (error) {
+    const text =
+      "A store is named, and the package that speaks to it is missing: npm install @redis/client@6";
+    throw new StoreError("store.client_missing", text, { cause: error });
+  }
+}

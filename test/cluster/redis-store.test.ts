@@ -1,0 +1,176 @@
+import { spawnSync } from "node:child_process";
+import { randomBytes } from "node:crypto";
+import { tmpdir } from "node:os";
+import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
+import { joinCluster } from "../../src/cluster/join-cluster.ts";
+import { connectRedisStore } from "../../src/cluster/redis-store.ts";
+import type { ClusterStore } from "../../src/cluster/store.ts";
+import { describeStore } from "../support/store-suite.ts";
+import { TcpProxy } from "../support/tcp-proxy.ts";
+import { type Engine, startEngine } from "./support/engine.ts";
+import { freePorts } from "./support/program.ts";
+
+const hasRedis = spawnSync("redis-server", ["--version"]).status === 0;
+if (!hasRedis) console.warn("redis-server is not installed: the tests of the store in Redis are skipped");
+
+const password = "p%40ss:w0rd-that-must-not-leak";
+const plainPassword = "p@ss:w0rd-that-must-not-leak";
+
+describe.skipIf(!hasRedis)("with a real engine", () => {
+  let engine: Engine;
+  beforeAll(async () => {
+    engine = await start();
+    await using store = await connectRedisStore({ url: engine.url });
+    await untilLeases(store);
+  });
+  afterAll(() => engine[Symbol.asyncDispose]());
+
+  describeStore("Redis", async () => {
+    const prefix = `${randomBytes(6).toString("hex")}:`;
+    const [a, b] = await Promise.all([
+      connectRedisStore({ url: engine.url, prefix }),
+      connectRedisStore({ url: engine.url, prefix }),
+    ]);
+    return {
+      a,
+      b,
+      pass: (ms) => new Promise((resolve) => setTimeout(resolve, ms)),
+      [Symbol.asyncDispose]: async () => {
+        await a[Symbol.asyncDispose]();
+        await b[Symbol.asyncDispose]();
+      },
+    };
+  });
+
+  test("gateways with different prefixes and databases do not see each other's facts", async () => {
+    await using one = await connectRedisStore({ url: engine.url, prefix: "one:" });
+    await using two = await connectRedisStore({ url: engine.url, prefix: "two:" });
+    await using three = await connectRedisStore({ url: `${engine.url}/3`, prefix: "one:" });
+    await one.write("k", "v", 10_000);
+    await one.register("aaaaaaaaaaaa", "{}", 10_000);
+    expect(await two.read("k")).toBeUndefined();
+    expect(await three.read("k")).toBeUndefined();
+    expect([...(await two.register("bbbbbbbbbbbb", "{}", 10_000)).keys()]).toEqual(["bbbbbbbbbbbb"]);
+  });
+
+  test("a connection that is cut is opened again, and news is heard again", async () => {
+    await using proxy = await TcpProxy.to(Number(new URL(engine.url).port));
+    await using store = await connectRedisStore({ url: `redis://127.0.0.1:${proxy.port}`, prefix: "cut:" });
+    const heard: string[] = [];
+    store.onNews((news) => heard.push(news));
+    proxy.isDropping = true;
+    proxy.cut();
+    await expect.poll(() => outcome(store.read("k"))).toBe("store.unreachable");
+    proxy.isDropping = false;
+    await expect.poll(() => outcome(store.read("k"))).toBe("done");
+    await expect
+      .poll(async () => {
+        await store.publish("again").catch(() => {});
+        return heard.length;
+      })
+      .toBeGreaterThan(0);
+  });
+
+  test("scripts are sent again to an engine that forgot them", async () => {
+    await using store = await connectRedisStore({ url: engine.url, prefix: "scripts:" });
+    await store.claim("k", "A", 10_000);
+    await run(engine.url, ["SCRIPT", "FLUSH"]);
+    expect(await store.claim("k", "B", 10_000)).toBe("A");
+  });
+
+  test("no more than 1,024 operations wait, and a stopped engine fails them all within 5 s", async () => {
+    await using own = await start();
+    await using store = await connectRedisStore({ url: own.url });
+    own.signal("SIGSTOP");
+    const outcomes = await Promise.all(Array.from({ length: 1100 }, () => outcome(store.read("k"))));
+    own.signal("SIGCONT");
+    expect(outcomes.filter((code) => code === "store.full")).toHaveLength(1100 - 1024);
+    expect(outcomes.filter((code) => code === "store.unreachable")).toHaveLength(1024);
+    await expect.poll(() => outcome(store.read("k"))).toBe("done");
+  });
+
+  // The last one: the engine is young afterwards.
+  test("an engine that is killed and started again gives a lease to no other, and its holder keeps it", async () => {
+    await using storeA = await connectRedisStore({ url: engine.url });
+    await using storeB = await connectRedisStore({ url: engine.url });
+    const address = { kind: "socket", path: "-" } as const;
+    await using a = await joinCluster({ store: storeA, address, version: "1" });
+    await using b = await joinCluster({ store: storeB, address, version: "1" });
+    let lost = 0;
+    const lease = await a.hold("own:files", () => lost++);
+    expect(lease).toMatchObject({ isHeld: true });
+    await engine.kill();
+    await expect.poll(() => outcome(storeA.read("k"))).toBe("store.unreachable");
+    await engine.start();
+    // Asked all the time, the engine never gives it to the other.
+    const asks = new Map<string, number>();
+    await expect
+      .poll(async () => {
+        const held = await b
+          .hold("own:files", () => {})
+          .catch((error: unknown) => ({ holder: codeOf(error) }));
+        const answer = "release" in held ? "taken" : held.holder;
+        asks.set(answer, (asks.get(answer) ?? 0) + 1);
+        return answer;
+      })
+      .toBe(a.id);
+    expect(asks.has("taken")).toBe(false);
+    expect(asks.has("store.starting")).toBe(true);
+    expect([lost, a.isIn, b.isIn]).toEqual([0, true, true]);
+    expect(await b.find(a.id)).toMatchObject({ id: a.id });
+  });
+});
+
+describe.skipIf(!hasRedis)("an engine with a password", () => {
+  test("is used with the one of the URL, which no error repeats", async () => {
+    await using engine = await start("--requirepass", plainPassword);
+    const url = engine.url.replace("//", `//:${password}@`);
+    await using store = await connectRedisStore({ url });
+    await store.write("k", "v", 10_000);
+    expect(await store.read("k")).toBe("v");
+    for (const other of [url.replace("w0rd", "wrong"), engine.url]) {
+      const error: unknown = await connectRedisStore({ url: other }).catch((thrown: unknown) => thrown);
+      expect(error).toMatchObject({ name: "StoreError", code: "store.refused" });
+      expect(JSON.stringify(error) + String(error) + String((error as Error).stack)).not.toMatch(
+        /leak|p@ss|p%40/u,
+      );
+    }
+    await engine.kill();
+    await expect.poll(() => outcome(store.read("k"))).toBe("store.unreachable");
+    await expect(store.read("k")).rejects.not.toThrow(/leak/u);
+  });
+
+  test("an engine that repeats what it was sent in its refusal leaks no password", async () => {
+    await using engine = await start("--rename-command", "AUTH", "");
+    const url = engine.url.replace("//", `//:${password}@`);
+    const error: unknown = await connectRedisStore({ url }).catch((thrown: unknown) => thrown);
+    expect(error).toMatchObject({ code: "store.refused" });
+    expect(String((error as Error).stack)).not.toMatch(/leak|p@ss/u);
+  });
+});
+
+async function start(...options: readonly string[]): Promise<Engine> {
+  const [port = 0] = await freePorts(1);
+  return startEngine(port, tmpdir(), options);
+}
+
+async function untilLeases(store: ClusterStore): Promise<void> {
+  const claim = async (): Promise<void> =>
+    expect(await outcome(store.claim("probe", "test", 10_000))).toBe("done");
+  await vi.waitFor(claim, { timeout: 90_000, interval: 100 });
+}
+
+function codeOf(error: unknown): string {
+  return String((error as { code?: unknown }).code);
+}
+
+function outcome(operation: Promise<unknown>): Promise<string> {
+  return operation.then(() => "done", codeOf);
+}
+
+async function run(url: string, command: readonly string[]): Promise<void> {
+  const { createClient } = await import("@redis/client");
+  const client = await createClient({ url }).connect();
+  await client.sendCommand([...command]);
+  client.destroy();
+}
