@@ -37,6 +37,7 @@ export async function openCluster(options: ClusterOptions): Promise<Cluster> {
   const membership = await joinCluster({ store, address, clock, version: packageVersion, onWarning });
   const placement = new Placement({ membership, trunk });
   const clients = new Map<string, Promise<Client>>();
+  const stopLooking = lookForGone(membership, trunk, clock);
   return {
     store,
     membership,
@@ -62,6 +63,7 @@ export async function openCluster(options: ClusterOptions): Promise<Cluster> {
       return opening;
     },
     [Symbol.asyncDispose]: async () => {
+      stopLooking();
       await membership[Symbol.asyncDispose]();
       await trunk[Symbol.asyncDispose]();
       const open = await Promise.allSettled(clients.values());
@@ -70,5 +72,27 @@ export async function openCluster(options: ClusterOptions): Promise<Cluster> {
       );
       await store[Symbol.asyncDispose]();
     },
+  };
+}
+
+const lookMs = 1000;
+
+/** Ends the connections to replicas that are gone, from time to time. Nothing is known while the store cannot be reached. */
+function lookForGone(membership: Membership, trunk: Trunk, clock: Clock): () => void {
+  let stop = (): void => {};
+  let isStopped = false;
+  const look = (): void => {
+    if (isStopped) return;
+    stop = clock.timer(lookMs, () => {
+      void trunk
+        .cutGone(async (id) => (await membership.find(id)) === undefined)
+        .catch(() => {})
+        .then(look);
+    });
+  };
+  look();
+  return () => {
+    isStopped = true;
+    stop();
   };
 }

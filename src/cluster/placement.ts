@@ -1,4 +1,5 @@
 import { waitFor } from "../async/clock.ts";
+import { createDeferred } from "../async/deferred.ts";
 import type { Client } from "../client/client.ts";
 import { connect, type ConnectOptions } from "../client/connect.ts";
 import { ClosedError } from "../errors/closed-error.ts";
@@ -23,8 +24,8 @@ const maxLooks = 3;
  */
 export class Placement {
   readonly #options: PlacementOptions;
-  /** Ends of processes whose leases were not given back yet, by lease. */
-  readonly #ending = new Map<string, Promise<void>>();
+  /** The servers that run here, by lease: each settles when its process has ended. */
+  readonly #running = new Map<string, Promise<void>>();
 
   constructor(options: PlacementOptions) {
     this.#options = options;
@@ -32,18 +33,22 @@ export class Placement {
 
   /** Opens a server wherever it runs. `open` starts it here. */
   place(server: string, open: Open): Open {
+    const { membership } = this.#options;
     const key = `own:${server}`;
     return async (options) => {
-      const { membership } = this.#options;
       for (let look = 1; ; look++) {
-        // Another start waits for the end of the last process: there must not be two.
-        await waitFor(this.#ending.get(key) ?? Promise.resolve(), { signal: options.signal });
-        const lost = new AbortController();
-        const lease = await membership.hold(key, () => lost.abort());
-        if ("release" in lease) return this.#start(key, { lease, lost: lost.signal }, open, options);
-        const owner = await membership.find(lease.holder);
-        if (owner !== undefined) return this.openLine(owner, server, options);
-        if (look === maxLooks)
+        const owned = new OwnedServer(membership, key);
+        const holder = await owned.take();
+        if (holder === undefined) return this.#start(owned, open, options);
+        // The process that this one takes the place of has not ended yet. There must not be two.
+        const before = holder === membership.id ? this.#running.get(key) : undefined;
+        if (before !== undefined) {
+          await waitFor(before, { signal: options.signal });
+          continue;
+        }
+        const owner = await membership.find(holder);
+        if (owner !== undefined && holder !== membership.id) return this.openLine(owner, server, options);
+        if (look >= maxLooks)
           throw new ConnectError(server, "the replica that runs it is gone, and its lease is still good");
       }
     };
@@ -61,36 +66,86 @@ export class Placement {
   }
 
   /** Starts a server here, and gives its lease back when its process has ended. */
-  async #start(
-    key: string,
-    { lease, lost }: { readonly lease: HeldLease; readonly lost: AbortSignal },
-    open: Open,
-    options: ConnectOptions,
-  ): Promise<Client> {
-    let client: Client;
-    try {
-      client = await open(options);
-    } catch (error) {
-      await lease.release();
-      throw error;
-    }
+  async #start(owned: OwnedServer, open: Open, options: ConnectOptions): Promise<Client> {
+    const { key } = owned;
+    const over = createDeferred<void>();
+    this.#running.set(key, over.promise);
     const end = async (): Promise<void> => {
-      await client[Symbol.asyncDispose]();
-      this.#ending.delete(key);
-      await lease.release();
+      await owned.leave();
+      if (this.#running.get(key) === over.promise) this.#running.delete(key);
+      over.resolve();
     };
+    const client = await open(options).catch(async (error: unknown) => {
+      await end();
+      throw error;
+    });
     let ended: Promise<void> | undefined;
-    const close = (): Promise<void> => {
-      if (ended === undefined) this.#ending.set(key, (ended = end()));
-      return ended;
-    };
-    const lose = (): void => {
+    const close = (): Promise<void> => (ended ??= client.close().finally(end));
+    owned.onTaken = () => {
       options.onLost?.(new ClosedError("outcome_unknown", "another replica runs the server now"));
       void close();
     };
-    if (lost.aborted) lose();
-    else lost.addEventListener("abort", lose, { once: true });
+    const callTool = (...call: Parameters<Client["callTool"]>): ReturnType<Client["callTool"]> => {
+      owned.assertHeld();
+      return client.callTool(...call);
+    };
     // Everything else is the client's own, its getters included.
-    return Object.setPrototypeOf({ close, [Symbol.asyncDispose]: close }, client) as Client;
+    return Object.setPrototypeOf({ callTool, close, [Symbol.asyncDispose]: close }, client) as Client;
+  }
+}
+
+/**
+ * The lease of a server that runs here. While this replica is cut off from the store, the process stays and is not used: another
+ * replica may run the server. When the store is back and none does, the process is used again.
+ */
+class OwnedServer {
+  readonly key: string;
+  readonly #membership: Membership;
+  #lease: HeldLease | undefined;
+  #isLeft = false;
+  #stopWaiting: () => void = () => {};
+  /** Called when another replica has the server. */
+  onTaken: () => void = () => {};
+
+  constructor(membership: Membership, key: string) {
+    this.#membership = membership;
+    this.key = key;
+  }
+
+  /** Takes the lease. Resolves with the replica that has it, if another one does. */
+  async take(): Promise<string | undefined> {
+    const lease = await this.#membership.hold(this.key, () => this.#lost());
+    if (!("release" in lease)) return lease.holder;
+    if (this.#isLeft) await lease.release();
+    else this.#lease = lease;
+    return undefined;
+  }
+
+  /** Throws, before anything is sent, unless this replica has the lease at this moment. */
+  assertHeld(): void {
+    if (this.#membership.isIn && this.#lease !== undefined) return;
+    throw new ClosedError("not_sent", "this replica is cut off from the others");
+  }
+
+  async leave(): Promise<void> {
+    this.#isLeft = true;
+    this.#stopWaiting();
+    await this.#lease?.release();
+  }
+
+  #lost(): void {
+    this.#lease = undefined;
+    if (this.#isLeft) return;
+    if (this.#membership.isIn) return this.onTaken();
+    this.#stopWaiting = this.#membership.onIn((isIn) => {
+      if (!isIn) return;
+      this.#stopWaiting();
+      this.take().then(
+        (holder) => {
+          if (holder !== undefined) this.onTaken();
+        },
+        () => this.#lost(),
+      );
+    });
   }
 }

@@ -38,6 +38,8 @@ export interface Trunk extends AsyncDisposable {
   serve(work: Partial<TrunkWork>): void;
   /** Begins an HTTP request to another replica. Rejects when the replica cannot be reached: nothing was sent then. */
   request(replica: Replica, options: RequestOptions): Promise<ClientRequest>;
+  /** Ends all connections to replicas that are gone: those of a stopped process would never end. */
+  cutGone(isGone: (id: string) => Promise<boolean>): Promise<void>;
   /** Opens a line to a server of another replica. */
   openLine(replica: Replica, server: string, signal: AbortSignal): Promise<Duplex>;
 }
@@ -95,9 +97,10 @@ export async function listenTrunk({ listen, keys, onWarning }: TrunkOptions): Pr
     socket.once("close", () => sockets.delete(socket));
   });
   const agent = createTrunkAgent(keys);
+  const open = new Map<string, Set<Socket>>();
   const ask = async (replica: Replica, options: RequestOptions): Promise<ClientRequest> => {
     const asked = request({ ...toDestination(replica.address), ...options, agent });
-    await untilConnected(asked);
+    remember(open, replica.id, await untilConnected(asked));
     return asked;
   };
   return {
@@ -111,6 +114,11 @@ export async function listenTrunk({ listen, keys, onWarning }: TrunkOptions): Pr
       const headers = { connection: "Upgrade", upgrade: lineProtocol };
       const asked = await ask(replica, { path, headers, signal });
       return untilUpgraded(asked, server);
+    },
+    cutGone: async (isGone) => {
+      for (const [id, toReplica] of open)
+        if (await isGone(id))
+          for (const socket of toReplica) socket.destroy(new Error("the replica is gone"));
     },
     [Symbol.asyncDispose]: async () => {
       agent.destroy();
@@ -197,13 +205,24 @@ function connected(socket: Socket, event: "connect" | "secureConnect"): Promise<
   });
 }
 
+/** Keeps a connection among those to a replica until it is closed. One that is used again is known already. */
+function remember(open: Map<string, Set<Socket>>, id: string, socket: Socket): void {
+  const known = open.get(id) ?? new Set();
+  if (known.has(socket)) return;
+  open.set(id, known.add(socket));
+  socket.once("close", () => {
+    known.delete(socket);
+    if (known.size === 0) open.delete(id);
+  });
+}
+
 /** Waits until a request has a connection: before that, nothing of it can have been sent. */
-function untilConnected(asked: ClientRequest): Promise<void> {
+function untilConnected(asked: ClientRequest): Promise<Socket> {
   return new Promise((resolve, reject) => {
     asked.once("error", reject);
-    asked.once("socket", () => {
+    asked.once("socket", (socket: Socket) => {
       asked.off("error", reject);
-      resolve();
+      resolve(socket);
     });
     asked.flushHeaders();
   });

@@ -152,7 +152,7 @@ export async function startGateway(
     chain: () => chain,
     observer: options.observer,
   };
-  const leave = cluster && joinReplicas(cluster, { fleet, changes, parking, info: frontParts.info, log });
+  if (cluster !== undefined) joinReplicas(cluster, { fleet, changes, info: frontParts.info, log });
   const front = createFront(frontParts, { viewFor: access.viewFor });
   const mounts = new GatewayMounts(frontParts, access);
   const revoked = new Set<(caller: string | undefined) => void>();
@@ -208,7 +208,6 @@ export async function startGateway(
     await Promise.all([had, lastChain[Symbol.asyncDispose]()]);
   };
   const stop = async (): Promise<void> => {
-    leave?.();
     if (options.shared === undefined) await parking.close();
     await fleet[Symbol.asyncDispose]();
     await chain[Symbol.asyncDispose]();

@@ -4,7 +4,6 @@ import type { Server } from "../mcp/server.ts";
 import type { Implementation } from "../mcp/types.ts";
 import type { ChangeSource } from "../tools/changes.ts";
 import type { Provider } from "../tools/provider.ts";
-import type { Parking } from "./bridge/parking.ts";
 import type { Fleet } from "./fleet.ts";
 import type { GatewayLog } from "./log.ts";
 import type { Upstream } from "./upstream/upstream.ts";
@@ -12,16 +11,12 @@ import type { Upstream } from "./upstream/upstream.ts";
 interface JoinedParts {
   readonly fleet: Fleet;
   readonly changes: ChangeSource;
-  readonly parking: Parking;
   readonly info: Implementation;
   readonly log: GatewayLog;
 }
 
-/** Makes the servers of a gateway known to its other replicas. Returns what undoes it. */
-export function joinReplicas(
-  cluster: Cluster,
-  { fleet, changes, parking, info, log }: JoinedParts,
-): () => void {
+/** Makes the servers of a gateway known to its other replicas. */
+export function joinReplicas(cluster: Cluster, { fleet, changes, info, log }: JoinedParts): void {
   const servers = new WeakMap<Upstream, Server>();
   const onError = (error: unknown, method: string): void =>
     log.error({ method, error: String(error) }, "serving another replica failed");
@@ -34,12 +29,6 @@ export function joinReplicas(
         servers.set(upstream, (server = createLineServer(toLineProvider(upstream, changes), info, onError)));
       return server;
     },
-  });
-  // Its leases are over. Another replica may own its servers now, and tells callers that their parked calls are gone.
-  return cluster.membership.onIn((isIn) => {
-    if (isIn) return;
-    log.warn({}, "this replica lost its place among the others: its parked calls are given up");
-    void parking.close();
   });
 }
 

@@ -7,8 +7,8 @@ import { randomInt } from "node:crypto";
 import { expect, test } from "vitest";
 import type { Client } from "../../src/client/client.ts";
 import { patientClock } from "../support/patient-clock.ts";
-import { startHttpFront } from "./support/front.ts";
 import { createRandom } from "../support/random.ts";
+import { startHttpFront } from "./support/front.ts";
 import { startUpstream } from "./support/upstream.ts";
 
 const callers = 50;

@@ -1,0 +1,61 @@
+import { request } from "node:http";
+import { connect as connectTls } from "node:tls";
+import { expect, test } from "vitest";
+import type { Replica } from "./membership.ts";
+import { toTrunkKeys } from "./trunk-key.ts";
+import { listenTrunk, type Trunk } from "./trunk.ts";
+
+const listen = { kind: "tls", host: "127.0.0.1", port: 0 } as const;
+const secrets = { own: "s".repeat(40), other: "t".repeat(40) };
+
+function openTrunk(...given: readonly string[]): Promise<Trunk> {
+  return listenTrunk({ listen, keys: toTrunkKeys(given), onWarning: () => {} });
+}
+
+function toReplica({ address }: Trunk): Replica {
+  return { id: "0123456789ab", address, version: "1", isDraining: false };
+}
+
+async function ask(from: Trunk, to: Trunk): Promise<number> {
+  const asked = await from.request(toReplica(to), { path: "/" });
+  return new Promise((resolve, reject) => {
+    asked.once("response", (answer) => {
+      answer.resume();
+      resolve(answer.statusCode ?? 0);
+    });
+    asked.once("error", reject);
+    asked.end();
+  });
+}
+
+test("a replica with the same secret is let in, with another it is not", async () => {
+  await using one = await openTrunk(secrets.own);
+  await using two = await openTrunk(secrets.own);
+  await using foreign = await openTrunk(secrets.other);
+  await expect(ask(two, one)).resolves.toBe(503);
+  await expect(ask(foreign, one)).rejects.toThrow();
+  await expect(ask(one, foreign)).rejects.toThrow();
+});
+
+test("while secrets are rotated, a new replica and an old one reach each other", async () => {
+  await using old = await openTrunk(secrets.own);
+  await using renewed = await openTrunk(secrets.other, secrets.own);
+  await expect(ask(renewed, old)).resolves.toBe(503);
+  await expect(ask(old, renewed)).resolves.toBe(503);
+});
+
+test("programs without the secret reach nothing", async () => {
+  await using trunk = await openTrunk(secrets.own);
+  const { port } = trunk.address as { port: number };
+  const plain = new Promise((resolve, reject) => {
+    request({ host: "127.0.0.1", port, path: "/" }, resolve).on("error", reject).end();
+  });
+  await expect(plain).rejects.toThrow();
+  const withoutKey = new Promise((resolve, reject) => {
+    connectTls({ host: "127.0.0.1", port, rejectUnauthorized: false }, () => resolve("let in")).on(
+      "error",
+      reject,
+    );
+  });
+  await expect(withoutKey).rejects.toThrow();
+});

@@ -1,0 +1,116 @@
+import { expect, test } from "vitest";
+import { connect } from "../../src/client/connect.ts";
+import { createEraCache } from "../../src/client/era-cache.ts";
+import { fixture, startUpstream } from "../bridge/support/upstream.ts";
+import { startReplicas, type TestReplica } from "./support/replicas.ts";
+
+const counting = { command: process.execPath, args: [fixture("bridge-counting.mjs")] };
+const headers = {
+  "content-type": "application/json",
+  accept: "application/json, text/event-stream",
+};
+
+/** Begins a legacy session at a replica and gives its id. */
+async function beginSession({ url }: TestReplica): Promise<string> {
+  const clientInfo = { name: "test", version: "1" };
+  const params = { protocolVersion: "2025-11-25", capabilities: { elicitation: { form: {} } }, clientInfo };
+  const body = JSON.stringify({ jsonrpc: "2.0", id: 1, method: "initialize", params });
+  const answer = await fetch(url, { method: "POST", headers, body });
+  await answer.text();
+  const session = answer.headers.get("mcp-session-id") ?? "";
+  await send({ url }, session, { method: "notifications/initialized" });
+  return session;
+}
+
+function send(
+  { url }: Pick<TestReplica, "url">,
+  session: string,
+  message: object,
+  more: { readonly signal?: AbortSignal } = {},
+): Promise<Response> {
+  const body = JSON.stringify({ jsonrpc: "2.0", ...message });
+  return fetch(url, { method: "POST", headers: { ...headers, "mcp-session-id": session }, body, ...more });
+}
+
+/** Reads the events of a stream until one has an answer or a question. */
+async function* readEvents(
+  answer: Response,
+): AsyncGenerator<{ id: unknown; method?: string; result?: unknown }> {
+  let text = "";
+  for await (const piece of (answer.body as ReadableStream<Uint8Array>).pipeThrough(
+    new TextDecoderStream(),
+  )) {
+    text += piece;
+    for (let end = text.indexOf("\n\n"); end !== -1; end = text.indexOf("\n\n")) {
+      const data = /^data: (.+)$/m.exec(text.slice(0, end))?.[1];
+      text = text.slice(end + 2);
+      if (data !== undefined) yield JSON.parse(data);
+    }
+  }
+}
+
+test("a question of a legacy call is answered by a replica that did not ask it", async () => {
+  await using upstream = await startUpstream("legacy", "http");
+  await using stage = await startReplicas(3, { mcpServers: { asking: upstream.entry } });
+  const [one, two, three] = stage.replicas as [TestReplica, TestReplica, TestReplica];
+  const session = await beginSession(one);
+  const params = { name: "asking__ask", arguments: { nonce: "n", rounds: [["form"]] } };
+  const call = await send(two, session, { id: 7, method: "tools/call", params });
+  const events = readEvents(call);
+  const question = (await events.next()).value;
+  expect(question?.method).toBe("elicitation/create");
+  const result = { action: "accept", content: { nonce: "n" } };
+  const taken = await send(three, session, { id: question?.id, result });
+  expect(taken.status).toBe(202);
+  const last = (await events.next()).value;
+  expect(last).toMatchObject({ id: 7, result: { content: [{ type: "text" }] } });
+  expect(upstream.count("answered")).toBe(1);
+});
+
+test("a session has one stream of announcements, and one end, at whichever replica", async () => {
+  await using stage = await startReplicas(3, { mcpServers: { counting } });
+  const [one, two, three] = stage.replicas as [TestReplica, TestReplica, TestReplica];
+  const session = await beginSession(one);
+  const listening = { headers: { accept: "text/event-stream", "mcp-session-id": session } };
+  const stream = await fetch(two.url, listening);
+  expect(stream.status).toBe(200);
+  const second = await fetch(three.url, listening);
+  expect(second.status).toBe(409);
+  const ended = await fetch(three.url, { ...listening, method: "DELETE" });
+  expect(ended.status).toBe(200);
+  for (const replica of stage.replicas)
+    expect((await send(replica, session, { id: 2, method: "ping" })).status).toBe(404);
+  await stream.body?.cancel();
+});
+
+test("a session whose home is gone is adopted by one replica, unless it was deleted", async () => {
+  await using stage = await startReplicas(3, { mcpServers: { counting } });
+  const [one, two, three] = stage.replicas as [TestReplica, TestReplica, TestReplica];
+  const session = await beginSession(one);
+  const deleted = await beginSession(one);
+  await fetch(one.url, { method: "DELETE", headers: { "mcp-session-id": deleted } });
+  await one[Symbol.asyncDispose]();
+  const answers = await Promise.all(
+    [two, three, two, three].map((replica, id) => send(replica, session, { id, method: "ping" })),
+  );
+  expect(answers.map(({ status }) => status)).toEqual([200, 200, 200, 200]);
+  const live = [two, three].map(({ listener }) => listener.inspect().sessions.length);
+  expect(live.toSorted((a, b) => a - b)).toEqual([0, 1]);
+  expect((await send(two, deleted, { id: 9, method: "ping" })).status).toBe(404);
+});
+
+test("another replica runs a server whose owner is gone", async () => {
+  await using stage = await startReplicas(2, { mcpServers: { counting } });
+  const [one, two] = stage.replicas as [TestReplica, TestReplica];
+  const handlers = { elicit: () => ({ action: "accept" as const, content: {} }) };
+  const call = async (): Promise<number> => {
+    const client = await connect(two.url, { handlers, eras: createEraCache() });
+    const { content } = await client.callTool("counting__visit", { kind: "form", who: "ada" });
+    await client.close();
+    return (JSON.parse((content[0] as { text: string }).text) as { pid: number }).pid;
+  };
+  const before = await call();
+  expect(await call()).toBe(before);
+  await one[Symbol.asyncDispose]();
+  await expect.poll(() => call().catch(() => before)).not.toBe(before);
+});
