@@ -1,3 +1,4 @@
+import type { ClientRequest } from "node:http";
 import { RpcError } from "../errors/rpc-error.ts";
 import { sessionHeader } from "../mcp/session.ts";
 import { sessionNotFound } from "../transports/http/legacy/legacy.ts";
@@ -6,7 +7,7 @@ import type { Admission } from "../transports/http/server/guard.ts";
 import type { Routed } from "../transports/http/server/post.ts";
 import { type HttpRequest, refuse, sendError } from "../transports/http/server/reply.ts";
 import type { HeldLease, Membership, Replica } from "./membership.ts";
-import { pipeTo } from "./pipe.ts";
+import { openPipe, usePipe } from "./pipe.ts";
 import type { ClusterStore } from "./store.ts";
 import type { Trunk } from "./trunk.ts";
 
@@ -80,14 +81,21 @@ export class Homes implements Elsewhere {
   async #pass(admission: Admission, serve: () => Routed, body: Uint8Array | undefined): Promise<void> {
     const token = tokenOf(admission.http) ?? "";
     const home = addressOf(token) ?? "";
-    try {
-      const place = await this.#find(home, endOf(token));
-      if (place === "here") return await serveHere(serve, body);
-      if (place === "ended") return sendError(admission.reply, 404, sessionNotFound());
-      if (place !== "unknown") return await pipeTo(place, this.#options.trunk, admission, body);
-    } catch {
-      // The home is alive by its lease and cannot be reached now, or the store cannot be: the client may try again.
+    const { membership, trunk } = this.#options;
+    let way: Exclude<Place, Replica> | ClientRequest = "unknown";
+    // A home that cannot be reached may have died since the last look at the store.
+    for (const look of [membership.find, membership.findAnew]) {
+      try {
+        const place = await this.#find(endOf(token), await look.call(membership, home));
+        way = typeof place === "string" ? place : await openPipe(place, trunk, admission, body);
+        if (way !== "unknown") break;
+      } catch {
+        // The home is alive by its lease and cannot be reached now, or the store cannot be: the client may try again.
+      }
     }
+    if (way === "here") return serveHere(serve, body);
+    if (way === "ended") return sendError(admission.reply, 404, sessionNotFound());
+    if (way !== "unknown") return usePipe(way, admission, body);
     const text = "The replica that has this session cannot be reached; nothing was sent, try again";
     const data = { code: "rpc.overloaded", delivery: "not_sent", retryAfterMs: 1000 };
     sendError(admission.reply, 503, new RpcError("rpc.overloaded", text, { data }), {
@@ -96,9 +104,8 @@ export class Homes implements Elsewhere {
   }
 
   /** Where a session lives now. Rejects when that cannot be told. */
-  async #find(home: string, session: string): Promise<Place> {
-    const alive = await this.#options.membership.find(home);
-    if (alive !== undefined) return alive;
+  async #find(session: string, home: Replica | undefined): Promise<Place> {
+    if (home !== undefined) return home;
     const known = this.#adopting.get(session);
     if (known !== undefined) return known;
     const adopting = this.#adopt(session);
@@ -111,7 +118,7 @@ export class Homes implements Elsewhere {
     const { membership, store } = this.#options;
     if ((await store.read(`gone:${session}`)) !== undefined) return "ended";
     const lease = await membership.hold(`home:${session}`, () => this.#adopted.delete(session));
-    if (!("release" in lease)) return (await membership.find(lease.holder)) ?? "unknown";
+    if (!("release" in lease)) return (await membership.findAnew(lease.holder)) ?? "unknown";
     this.#adopted.set(session, lease);
     const [oldest] = this.#adopted;
     if (this.#adopted.size > maxAdopted && oldest !== undefined) {

@@ -101,6 +101,10 @@ class Member implements Membership {
     if (others.has(id)) return others.get(id);
     if (!/^[0-9a-f]{12}$/u.test(id)) return undefined;
     if (id === this.id) return this.#self();
+    return this.findAnew(id);
+  }
+
+  async findAnew(id: string): Promise<Replica | undefined> {
     await this.#renewed();
     return this.#state.others.get(id);
   }

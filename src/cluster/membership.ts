@@ -36,6 +36,8 @@ export interface Membership extends AsyncDisposable {
   readonly others: readonly Replica[];
   /** A replica by id. Asks the store when it is not known here. Undefined when it is not alive. Rejects when that cannot be told. */
   find(id: string): Promise<Replica | undefined>;
+  /** The same, as the store has it at this moment: for a replica that could not be reached. */
+  findAnew(id: string): Promise<Replica | undefined>;
   /**
    * Takes a lease, or says who has it. `onLost` is called once if it is lost before it is given back: another replica has it, or
    * may have it soon because this one is out. A lease that this process holds already has this replica as its holder.

@@ -35,23 +35,28 @@ const ownHeaders = new Set(["connection", "content-length", "date", "keep-alive"
 /** Most bytes of an answer that is no stream. */
 const maxAnswerBytes = 64 * 1024 * 1024;
 
-/**
- * Has a request answered by another replica. Rejects when that replica cannot be reached: nothing was sent then. Once it was sent, the
- * client gets its answer, or is told that the outcome is unknown.
- */
-export async function pipeTo(
+/** Opens the way of a request to another replica. Rejects when that cannot be reached: nothing was sent then. */
+export function openPipe(
   replica: Replica,
   trunk: Trunk,
   admission: Admission,
   body: Uint8Array | undefined,
-): Promise<void> {
-  const { http, reply } = admission;
+): Promise<ClientRequest> {
+  const { http } = admission;
   const query = http.query.toString();
-  const asked = await trunk.request(replica, {
+  return trunk.request(replica, {
     method: http.method,
     path: query === "" ? http.path : `${http.path}?${query}`,
     headers: toHeaders(admission, body),
   });
+}
+
+/** Has a request answered over an open pipe. The client gets the answer, or is told that the outcome is unknown. */
+export async function usePipe(
+  asked: ClientRequest,
+  { reply }: Admission,
+  body: Uint8Array | undefined,
+): Promise<void> {
   reply.onHangUp(() => asked.destroy());
   await new Promise<void>((resolve) => {
     const lost = (): void => {

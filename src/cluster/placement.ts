@@ -46,7 +46,7 @@ export class Placement {
           await waitFor(before, { signal: options.signal });
           continue;
         }
-        const owner = await membership.find(holder);
+        const owner = look === 1 ? await membership.find(holder) : await membership.findAnew(holder);
         if (owner !== undefined && holder !== membership.id) return this.openLine(owner, server, options);
         if (look >= maxLooks)
           throw new ConnectError(server, "the replica that runs it is gone, and its lease is still good");

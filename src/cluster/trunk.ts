@@ -171,7 +171,7 @@ function createTrunkAgent(keys: readonly TrunkKey[]): Agent {
       } catch (error) {
         refusal = error;
         // Only a key that the other side does not have is a reason to try another one.
-        if ((error as NodeJS.ErrnoException).code !== "EPROTO") break;
+        if (!/^(?:EPROTO$|ERR_SSL_)/.test((error as NodeJS.ErrnoException).code ?? "")) break;
       }
     }
     throw refusal;
