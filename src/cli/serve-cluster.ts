@@ -3,11 +3,14 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { sleep, systemClock } from "../async/clock.ts";
 import { type Cluster, openCluster } from "../cluster/cluster.ts";
+import { connectRedisStore } from "../cluster/redis-store.ts";
 import type { ClusterStore } from "../cluster/store.ts";
 import type { TrunkListen } from "../cluster/trunk.ts";
 import type { GatewayConfig } from "../gateway/config/config.ts";
 import type { RunningGateway } from "../gateway/running-gateway.ts";
 import type { HttpListener } from "../transports/http/server/node.ts";
+import { UsageError } from "./command.ts";
+import { givenSecrets } from "./secrets.ts";
 
 interface ReplicaOptions {
   readonly config: GatewayConfig;
@@ -15,35 +18,64 @@ interface ReplicaOptions {
   readonly secrets: readonly string[];
   /** The facts that the workers of one machine share; instead of the store that the config names. */
   readonly store?: ClusterStore | undefined;
+  readonly env?: NodeJS.ProcessEnv;
   readonly onWarning: (text: string) => void;
 }
 
 /** Joins the other processes that serve the same config; undefined where there are none. Disposing it leaves them. */
-export async function openReplica({
-  config,
-  store,
-  ...options
-}: ReplicaOptions): Promise<Cluster | undefined> {
+export async function openReplica(options: ReplicaOptions): Promise<Cluster | undefined> {
+  const { env = process.env, secrets, onWarning } = options;
+  const url = env["JUNCTOR_STORE"];
+  const isShared = url !== undefined && url !== "";
+  if (isShared && givenSecrets(env).length === 0)
+    throw new UsageError(
+      "replicas that share a store need the same JUNCTOR_SECRET: openssl rand -hex 32 makes one",
+    );
+  const store = isShared ? await connectRedisStore({ url, onWarning }) : options.store;
   if (store === undefined) return undefined;
-  const trunk: TrunkListen | undefined = undefined;
-  if (trunk !== undefined) return openCluster({ ...options, store, listen: trunk });
-  // Any user of the machine may open a named pipe.
-  if (process.platform === "win32")
-    return openCluster({ ...options, store, listen: { kind: "tls", host: "127.0.0.1", port: 0 } });
-  // Made with mode 0700: only this user can enter it.
-  const folder = mkdtempSync(join(tmpdir(), "junctor-"));
-  const remove = (): void => rmSync(folder, { recursive: true, force: true });
-  process.once("exit", remove);
-  const listen: TrunkListen = { kind: "socket", path: join(folder, "trunk") };
-  const cluster = await openCluster({ ...options, store, listen });
+  const place = openTrunkPlace(env["JUNCTOR_TRUNK"], isShared);
+  const cluster = await openCluster({ store, secrets, onWarning, listen: place.listen });
   return {
     ...cluster,
     [Symbol.asyncDispose]: async () => {
       await cluster[Symbol.asyncDispose]();
+      place[Symbol.dispose]();
+    },
+  };
+}
+
+/** Where the trunk of this process listens. Disposing it removes the folder of its socket. */
+interface TrunkPlace extends Disposable {
+  readonly listen: TrunkListen;
+}
+
+/** Replicas with a store may be on several machines. Workers are on this one, where a socket is enough. */
+function openTrunkPlace(given: string | undefined, isShared: boolean): TrunkPlace {
+  if (given !== undefined && given !== "")
+    return { listen: { kind: "tls", ...parseHostPort(given) }, [Symbol.dispose]: () => {} };
+  // Any user of the machine may open a named pipe.
+  if (isShared || process.platform === "win32")
+    return { listen: { kind: "tls", host: "127.0.0.1", port: 0 }, [Symbol.dispose]: () => {} };
+  // Made with mode 0700: only this user can enter it.
+  const folder = mkdtempSync(join(tmpdir(), "junctor-"));
+  const remove = (): void => rmSync(folder, { recursive: true, force: true });
+  process.once("exit", remove);
+  return {
+    listen: { kind: "socket", path: join(folder, "trunk") },
+    [Symbol.dispose]: () => {
       remove();
       process.off("exit", remove);
     },
   };
+}
+
+/** Reads `HOST:PORT`, with brackets around an IPv6 address. */
+function parseHostPort(text: string): { readonly host: string; readonly port: number } {
+  const [, bracketed, plain, port] = /^(?:\[([^\]]+)\]|([^:]+)):(\d{1,5})$/.exec(text) ?? [];
+  const host = bracketed ?? plain;
+  if (host === undefined || Number(port) > 65_535)
+    throw new UsageError(`JUNCTOR_TRUNK needs HOST:PORT, such as 10.0.0.5:7790, not ${JSON.stringify(text)}`);
+  return { host, port: Number(port) };
 }
 
 interface Drained {
