@@ -110,7 +110,7 @@ export function createReload(options: FollowOptions): Reload {
       if (!isDeepStrictEqual(held, lastHeld))
         log.warn(
           { file },
-          "http, admin, traces, accessLog and log of the config hold from the next start on",
+          "http, admin, traces, accessLog, log, store, trunk and drainMs of the config hold from the next start on",
         );
       await gateway.apply(config, !isWhole);
       lastHeld = held;
@@ -161,8 +161,8 @@ export function createReload(options: FollowOptions): Reload {
 }
 
 /** The part of a config that is read at the start only. */
-function toHeld({ http, admin, traces, accessLog, log }: GatewayConfig): object {
-  return { http, admin, traces, accessLog, log };
+function toHeld({ http, admin, traces, accessLog, log, store, trunk, drainMs }: GatewayConfig): object {
+  return { http, admin, traces, accessLog, log, store, trunk, drainMs };
 }
 
 /** A tool may edit the config again and again, and must not fill the log. */

@@ -78,6 +78,8 @@ const ofServer: Narrowing<ServerConfig> = {
   sharing: asAgreed,
   era: asWritten,
   instances: Math.min,
+  // A server with state of its own must not run twice.
+  placement: asAgreed,
   workspace: asAgreed,
   // Rules for all callers and keys go by names, and a name may contain a variable.
   prefix: asAgreed,
@@ -157,6 +159,9 @@ const ofGateway: Narrowing<GatewayConfig> = {
   log: asWritten,
   firstListMs: asWritten,
   maxStarts: asWritten,
+  store: asWritten,
+  trunk: asWritten,
+  drainMs: asWritten,
   lock: asAgreed,
   remembersLists: asWritten,
   secrets: asWritten,
@@ -269,8 +274,9 @@ function isWithin(
 
 /** Whether the one has each limit of the other, and no higher. */
 function isLower(one: CallLimits, other: CallLimits): boolean {
-  const keys = Object.keys(other) as (keyof CallLimits)[];
-  return keys.every((key) => (one[key] ?? Infinity) <= (other[key] ?? Infinity));
+  const keys = ["callsPerMinute", "callTimeoutMs"] as const;
+  const isAsStrict = other.strict !== true || one.strict === true;
+  return isAsStrict && keys.every((key) => (one[key] ?? Infinity) <= (other[key] ?? Infinity));
 }
 
 const isIn =

@@ -5,6 +5,7 @@ import type { Cluster } from "../cluster/cluster.ts";
 import { createMemoryTasks, type MemoryTasks } from "../tools/tasks/memory-tasks.ts";
 import { createGuardian } from "../transports/guardian.ts";
 import type { Parking } from "./bridge/parking.ts";
+import { placementOf } from "./config/cluster-settings.ts";
 import type { ServerConfig } from "./config/config.ts";
 import type { Logins } from "./credentials/server-authorizer.ts";
 import type { ListMemory } from "./list-memory.ts";
@@ -102,6 +103,6 @@ export class UpstreamFactory {
 }
 
 /** Whether a server is one process for all replicas of the gateway. */
-function isOneInAll({ launch, sharing, instances }: ServerConfig): boolean {
-  return launch.kind === "command" && sharing === "shared" && instances === 1;
+function isOneInAll(config: ServerConfig): boolean {
+  return placementOf(config) === "single" && config.sharing === "shared" && config.instances === 1;
 }

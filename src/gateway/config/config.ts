@@ -85,6 +85,8 @@ export interface ServerConfig {
   readonly era: "modern" | "legacy";
   /** How many processes callers are spread over where they share; 1. */
   readonly instances: number;
+  /** How often it runs where the gateway has several replicas; by its kind when undefined, see `placementOf`. */
+  readonly placement: "single" | "each" | undefined;
   /** Whether each project has a process of its own in the daemon: as the launch looks (the default), always, or never. */
   readonly workspace: "auto" | "each" | "shared";
   /** What its names begin with: its own name, made fit, unless said otherwise. `false`: nothing. */
@@ -194,7 +196,18 @@ export interface TracesConfig {
 /** How often, and for how long, tools may be called. */
 export interface CallLimits {
   readonly callsPerMinute?: number;
+  /** Whether replicas ask the store for each call, instead of taking some calls ahead; no. */
+  readonly strict?: boolean;
   readonly callTimeoutMs?: number;
+}
+
+/** Where the trunk of a replica listens. */
+export interface TrunkConfig {
+  readonly host: string;
+  /** 0 for any that is free. */
+  readonly port: number;
+  /** The host that other replicas reach it by, if it is not `host`. */
+  readonly advertise?: string;
 }
 
 /** Whether definitions must be the ones that a person approved. */
@@ -272,6 +285,12 @@ export interface GatewayConfig {
   readonly firstListMs: number;
   /** How many servers start at the same time; undefined when the config does not say. */
   readonly maxStarts: number | undefined;
+  /** The URL of the engine that replicas share; undefined when this is the only process. Read at the start only. */
+  readonly store: string | undefined;
+  /** Where other replicas reach this one. Read at the start only. */
+  readonly trunk: TrunkConfig | undefined;
+  /** How long a replica that is leaving waits for calls that are parked; 10 min. Read at the start only. */
+  readonly drainMs: number;
   /** Undefined when definitions need no approval, the default. */
   readonly lock: LockConfig | undefined;
   /** Whether the lists of servers are remembered on disk; true. */

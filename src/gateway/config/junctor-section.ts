@@ -1,6 +1,7 @@
 import { resolve } from "node:path";
 import type { CallerLimits } from "../../async/shares.ts";
 import { defined } from "../../options/defined.ts";
+import { readStore, readTrunk } from "./cluster-settings.ts";
 import { type ConfigObject, type ConfigValue, refuse, toObject } from "./config-value.ts";
 import type { CallLimits, GatewayConfig } from "./config.ts";
 import { readHttpSettings } from "./http-settings.ts";
@@ -30,12 +31,14 @@ import {
 type GatewaySettings = Omit<GatewayConfig, "servers" | "disabled" | "secrets" | "warnings">;
 
 const keys: readonly string[] =
-  "servers defaults separator keys issuers rules profiles allow deny middleware audit limits perCaller redact http admin traces accessLog log daemon firstListMs maxStarts remember lock".split(
+  "servers defaults separator keys issuers rules profiles allow deny middleware audit limits perCaller redact http admin traces accessLog log daemon firstListMs maxStarts remember lock store trunk drainMs".split(
     " ",
   );
 const levels = ["trace", "debug", "info", "warn", "error", "silent"] as const;
 /** A cold `npx` takes seconds; many clients list once and never again. */
 const usualFirstListMs = 20_000;
+/** As long as a question to a caller is good for. */
+const usualDrainMs = 600_000;
 const lockModes = ["off", "warn", "enforce"] as const;
 const lockExample = '"enforce", or { "mode": "enforce", "skip": ["resources"] }';
 const auditExample = '"audit.jsonl", or { "file": "audit.jsonl", "keep": 5 }';
@@ -84,6 +87,10 @@ export function readGatewaySettings(section: ConfigObject): GatewaySettings {
       usualFirstListMs,
     maxStarts: readNumber(section.get("maxStarts"), { min: 1, max: 64, example: 4 }),
     lock: readLockSettings(section.get("lock")),
+    store: readStore(section.get("store")),
+    trunk: readTrunk(section.get("trunk")),
+    drainMs:
+      readNumber(section.get("drainMs"), { min: 0, max: 86_400_000, example: usualDrainMs }) ?? usualDrainMs,
     remembersLists: readFlag(section.get("remember")) ?? true,
   };
 }
@@ -136,7 +143,7 @@ function readLockSettings(given: ConfigValue): GatewayConfig["lock"] {
 
 function readLimits(given: ConfigValue): GatewayConfig["limits"] {
   const object = readObjectOrEmpty(given, '"limits": { "callsPerMinute": 60 }');
-  refuseUnknownKeys(object, ["callsPerMinute", "callTimeoutMs", "tools"]);
+  refuseUnknownKeys(object, ["callsPerMinute", "callTimeoutMs", "strict", "tools"]);
   const tools = readObject(object.get("tools"), '"tools": { "github__*": { "callsPerMinute": 60 } }');
   const entries = (tools?.entries() ?? []).map(([glob, at]) => [glob, readToolLimits(at)] as const);
   return {
@@ -147,7 +154,7 @@ function readLimits(given: ConfigValue): GatewayConfig["limits"] {
 
 function readToolLimits(given: ConfigValue): CallLimits {
   const object = readObjectOrEmpty(given, '{ "callsPerMinute": 60 }');
-  refuseUnknownKeys(object, ["callsPerMinute", "callTimeoutMs"]);
+  refuseUnknownKeys(object, ["callsPerMinute", "callTimeoutMs", "strict"]);
   return readCallLimits(object);
 }
 
@@ -155,6 +162,7 @@ function readCallLimits(object: ConfigObject): CallLimits {
   return defined({
     callsPerMinute: readNumber(object.get("callsPerMinute"), { min: 1, max: 1_000_000, example: 60 }),
     callTimeoutMs: readNumber(object.get("callTimeoutMs"), timeRange(60_000)),
+    strict: readFlag(object.get("strict")),
   });
 }
 

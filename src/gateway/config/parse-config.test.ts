@@ -1,6 +1,7 @@
 import { createHash } from "node:crypto";
 import { describe, expect, test } from "vitest";
 import { ConfigError } from "../../errors/config-error.ts";
+import { placementOf } from "./cluster-settings.ts";
 import type { GatewayConfig, ServerLaunch } from "./config.ts";
 import { parseConfig, parseConfigValue } from "./parse-config.ts";
 
@@ -166,6 +167,7 @@ test("what is left out is filled in", () => {
         sharing: "shared",
         era: "modern",
         instances: 1,
+        placement: undefined,
         workspace: "auto",
         prefix: "a",
         startTimeoutMs: 30_000,
@@ -209,6 +211,9 @@ test("what is left out is filled in", () => {
     daemon: { idleMs: 900_000 },
     firstListMs: 20_000,
     maxStarts: undefined,
+    store: undefined,
+    trunk: undefined,
+    drainMs: 600_000,
     remembersLists: true,
     secrets: [],
     warnings: [],
@@ -221,6 +226,7 @@ test("everything that may be said is taken", () => {
     sharing: "perSession",
     era: "modern",
     instances: 1,
+    placement: "each",
     workspace: "auto",
     prefix: false,
     startTimeoutMs: 1,
@@ -253,7 +259,7 @@ test("everything that may be said is taken", () => {
     deny: ["a.z"],
     middleware: ["./m.mjs"],
     audit: { file: "audit.jsonl", maxBytes: 2048, keep: 0, keepDays: 7, onFailure: "open", arguments: true },
-    limits: { callsPerMinute: 60, tools: { "a.*": { callTimeoutMs: 1000 } } },
+    limits: { callsPerMinute: 60, strict: true, tools: { "a.*": { callTimeoutMs: 1000, strict: false } } },
     perCaller: { calls: 1, streams: 2, sessions: 3, subscriptions: 4, parked: 5, unreadBytes: 4096 },
     redact: ["email", "/sk-\\w+/gi"],
     http: {
@@ -272,6 +278,9 @@ test("everything that may be said is taken", () => {
     firstListMs: 0,
     maxStarts: 64,
     lock: { mode: "warn", file: "pins.lock", skip: ["resources"] },
+    store: "rediss://:guess-me-not@cache.example.com:6380/1",
+    trunk: { host: "0.0.0.0", port: 7790, advertise: "10.0.0.5" },
+    drainMs: 1000,
   };
   const keys = {
     al: { env: "KEY", allow: ["a.*"] },
@@ -294,9 +303,33 @@ test("everything that may be said is taken", () => {
     ],
     issuers: [],
     rules: [],
-    secrets: [key, "shown to one"],
+    secrets: [junctor.store, key, "guess-me-not", "shown to one"].toSorted((a, b) => b.length - a.length),
     warnings: [],
   });
+});
+
+test("a server runs once in all replicas when it is a process that callers share, else in each", () => {
+  const place = (entry: object, settings: object = {}, defaults: object = {}): readonly string[] =>
+    fromValue({ mcpServers: { a: entry }, junctor: { servers: { a: settings }, defaults } }).servers.map(
+      placementOf,
+    );
+  const http = { url: "https://example.com/mcp" };
+  expect(place(a)).toEqual(["single"]);
+  expect(place(a, { sharing: "exclusive" })).toEqual(["single"]);
+  expect(place(a, { sharing: "perSession" })).toEqual(["each"]);
+  expect(place(a, { sharing: "perSession" }, { placement: "single" })).toEqual(["each"]);
+  expect(place(a, { placement: "each" })).toEqual(["each"]);
+  expect(place(http)).toEqual(["each"]);
+  expect(place(http, { placement: "single" })).toEqual(["single"]);
+});
+
+test("the URL of a store may come from the environment, and is not shown", () => {
+  const config = parseConfigValue(
+    { mcpServers: {}, junctor: { store: "${STORE}" } },
+    { file: "f", env: { STORE: "redis://ada:lovelace@cache" } },
+  );
+  expect(config.store).toBe("redis://ada:lovelace@cache");
+  expect(config.secrets).toEqual(["redis://ada:lovelace@cache", "lovelace"]);
 });
 
 test("a lock is beside the config unless the config says where", () => {

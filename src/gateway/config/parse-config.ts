@@ -1,6 +1,7 @@
 import { ConfigError } from "../../errors/config-error.ts";
 import { nearest } from "../../options/nearest.ts";
 import type { Separator } from "../../tools/compose/namespace.ts";
+import { checkPlacement } from "./cluster-settings.ts";
 import { type ConfigObject, type ConfigValue, refuse, toObject, warn } from "./config-value.ts";
 import type { DisabledServer, GatewayConfig, ServerConfig } from "./config.ts";
 import type { ConfigSource } from "./expand.ts";
@@ -85,6 +86,7 @@ function readServers(
     const given = object.get(name);
     // Read for every server: what is wrong with the settings of one that is off is said together with the rest.
     const { prefix: own, sandbox: wanted, ...settings } = readServerSettings(given, defaults);
+    checkPlacement(given, launch, settings.sharing);
     if (typeof own === "string" && !isPrefix(own, separator)) {
       const rule = own === "" ? "write false for none" : describePrefixRule(separator);
       object.findings.issue(`${given.path}.prefix`, `cannot be a prefix: ${rule}`);

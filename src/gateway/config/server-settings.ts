@@ -40,6 +40,7 @@ const settings: {
   sharing: [(given) => readChoice(given, ["shared", "perSession", "exclusive"]), "shared"],
   era: [(given) => readChoice(given, ["modern", "legacy"]), "modern"],
   instances: [(given) => readNumber(given, { min: 1, max: 64, example: 2 }), 1],
+  placement: [(given) => readChoice(given, ["single", "each"]), undefined],
   workspace: [(given) => readChoice(given, ["auto", "each", "shared"]), "auto"],
   prefix: [
     (given) => (given.value === false ? false : readAnyText(given, '"gh", or false for none')),

@@ -28,11 +28,11 @@ describe("the junctor section", () => {
   test.each([
     [
       section('{ "seperator": "_" }'),
-      "junctor.seperator: is not known here: did you mean separator? (There may be servers, defaults, separator, keys, issuers, rules, profiles, allow, deny, middleware, audit, limits, perCaller, redact, http, admin, traces, accessLog, log, daemon, firstListMs, maxStarts, remember, lock.)",
+      "junctor.seperator: is not known here: did you mean separator? (There may be servers, defaults, separator, keys, issuers, rules, profiles, allow, deny, middleware, audit, limits, perCaller, redact, http, admin, traces, accessLog, log, daemon, firstListMs, maxStarts, remember, lock, store, trunk, drainMs.)",
     ],
     [
       section('{ "colour": 1 }'),
-      "junctor.colour: is not known here: write one of servers, defaults, separator, keys, issuers, rules, profiles, allow, deny, middleware, audit, limits, perCaller, redact, http, admin, traces, accessLog, log, daemon, firstListMs, maxStarts, remember, lock",
+      "junctor.colour: is not known here: write one of servers, defaults, separator, keys, issuers, rules, profiles, allow, deny, middleware, audit, limits, perCaller, redact, http, admin, traces, accessLog, log, daemon, firstListMs, maxStarts, remember, lock, store, trunk, drainMs",
     ],
     [
       section('{ "tools": {} }'),
@@ -48,7 +48,7 @@ describe("the junctor section", () => {
     ],
     [
       section('{ "defaults": { "strat": "lazy" } }'),
-      "junctor.defaults.strat: is not known here: did you mean start? (There may be start, sharing, era, instances, workspace, startTimeoutMs, maxStartMs, timeoutMs, maxTotalMs, answerWithinMs, maxConnections, idleStopMs, allow, deny, trustHints, audit, record, sandbox, tasks.)",
+      "junctor.defaults.strat: is not known here: did you mean start? (There may be start, sharing, era, instances, placement, workspace, startTimeoutMs, maxStartMs, timeoutMs, maxTotalMs, answerWithinMs, maxConnections, idleStopMs, allow, deny, trustHints, audit, record, sandbox, tasks.)",
     ],
     [
       section('{ "defaults": { "timeoutMs": 0 } }'),
@@ -61,6 +61,26 @@ describe("the junctor section", () => {
     [
       section('{ "firstListMs": 600001 }'),
       "junctor.firstListMs: must be a whole number from 0 to 600000: write 20000",
+    ],
+    [
+      section('{ "drainMs": -1 }'),
+      "junctor.drainMs: must be a whole number from 0 to 86400000: write 600000",
+    ],
+    [
+      section('{ "store": "http://:geheim@cache" }'),
+      "junctor.store: cannot be used: The URL of the store must be a URL such as redis://host:6379, rediss://user:password@host:6380/0 or unix:///run/redis.sock",
+    ],
+    [
+      section('{ "store": 1 }'),
+      'junctor.store: must be a string, not a number: write "redis://cache.example.com:6379"',
+    ],
+    [
+      section('{ "trunk": { "port": 7790 } }'),
+      'junctor.trunk: needs host and port: write "trunk": { "host": "10.0.0.5", "port": 7790 }',
+    ],
+    [
+      section('{ "trunk": { "host": "0.0.0.0", "port": 7790 } }'),
+      'junctor.trunk: listens on all addresses: write "advertise" too, the one that other replicas use',
     ],
     [section('{ "maxStarts": 0 }'), "junctor.maxStarts: must be a whole number from 1 to 64: write 4"],
     [
@@ -169,7 +189,7 @@ describe("the junctor section", () => {
     ],
     [
       section('{ "limits": { "tools": { "x__*": { "calls": 5 } } } }'),
-      'junctor.limits.tools["x__*"].calls: is not known here: write one of callsPerMinute, callTimeoutMs',
+      'junctor.limits.tools["x__*"].calls: is not known here: write one of callsPerMinute, callTimeoutMs, strict',
     ],
     [
       section('{ "redact": ["/(/"] }'),
@@ -294,11 +314,11 @@ describe("a server's settings", () => {
     [settings("[]"), 'junctor.servers.x: must be an object, not an array: write { "start": "lazy" }'],
     [
       settings('{ "strat": "lazy" }'),
-      "junctor.servers.x.strat: is not known here: did you mean start? (There may be start, sharing, era, instances, workspace, prefix, startTimeoutMs, maxStartMs, timeoutMs, maxTotalMs, answerWithinMs, maxConnections, idleStopMs, allow, deny, tools, trustHints, audit, record, sandbox, tasks, extensions, oauth.)",
+      "junctor.servers.x.strat: is not known here: did you mean start? (There may be start, sharing, era, instances, placement, workspace, prefix, startTimeoutMs, maxStartMs, timeoutMs, maxTotalMs, answerWithinMs, maxConnections, idleStopMs, allow, deny, tools, trustHints, audit, record, sandbox, tasks, extensions, oauth.)",
     ],
     [
       settings('{ "command": "a" }'),
-      "junctor.servers.x.command: is not known here: write one of start, sharing, era, instances, workspace, prefix, startTimeoutMs, maxStartMs, timeoutMs, maxTotalMs, answerWithinMs, maxConnections, idleStopMs, allow, deny, tools, trustHints, audit, record, sandbox, tasks, extensions, oauth",
+      "junctor.servers.x.command: is not known here: write one of start, sharing, era, instances, placement, workspace, prefix, startTimeoutMs, maxStartMs, timeoutMs, maxTotalMs, answerWithinMs, maxConnections, idleStopMs, allow, deny, tools, trustHints, audit, record, sandbox, tasks, extensions, oauth",
     ],
     [
       settings('{ "oauth": { "grant": "client_credentials", "clientId": "x" } }'),
@@ -319,6 +339,10 @@ describe("a server's settings", () => {
     [
       settings('{ "start": "lasy" }'),
       'junctor.servers.x.start: must be one of "eager", "lazy": did you mean "lazy"?',
+    ],
+    [
+      settings('{ "sharing": "perSession", "placement": "single" }'),
+      'junctor.servers.x.placement: cannot be "single" while "sharing" is "perSession": a process of one session runs where its session is. Write "each", or leave it out',
     ],
     [
       settings('{ "sharing": "private" }'),
