@@ -28,6 +28,8 @@ export interface AdminSource {
   readonly version: string;
   /** The file of the config; undefined for the demo. */
   readonly file: string | undefined;
+  /** Which of several workers this process is. */
+  readonly worker?: { readonly number: number; readonly count: number; readonly primary: number } | undefined;
   readonly hasKeys: () => boolean;
   /** The listener of callers, while there is one. */
   readonly http: () => Pick<HttpListener, "url" | "inspect" | "drain"> | undefined;

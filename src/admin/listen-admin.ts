@@ -284,7 +284,8 @@ async function listening(
 ): Promise<void> {
   await new Promise<void>((resolve, reject) => {
     server.once("error", reject);
-    server.listen(where, () => {
+    // Exclusive: the workers of a cluster would share it.
+    server.listen({ ...where, exclusive: true }, () => {
       server.off("error", reject);
       resolve();
     });

@@ -14,7 +14,7 @@ import { ServerTrouble, findVariable } from "./server-trouble.ts";
 import { toSafeText } from "./terminal-text.ts";
 
 /** What a command that failed says, and with what code it ends. */
-interface Complaint {
+export interface Complaint {
   readonly text: string;
   readonly exitCode: number;
 }

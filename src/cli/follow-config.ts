@@ -88,18 +88,9 @@ export function createReload(options: FollowOptions): Reload {
   let lastWaiting = "";
   let isWrong = false;
 
-  const split = (next: ConfigSnapshot): ReturnType<typeof toAgreedPart> => {
-    const { config, waiting } = toAgreedPart(next.config, agreed.config);
-    const isNewModule = next.modules.join() !== agreed.modules.join();
-    const modules =
-      isNewModule && !waiting.includes("junctor.middleware") ? ["junctor.middleware (files)"] : [];
-    const isNewLock = next.lock !== agreed.lock && !waiting.includes("junctor.lock");
-    const files = [...modules, ...(isNewLock ? ["junctor.lock (file)"] : [])];
-    return { config, waiting: [...waiting, ...files].map(showUnseen) };
-  };
   const apply = async (next: ConfigSnapshot, isWhole: boolean): Promise<void> => {
     checkPlaces(file, next.config, isTrusted);
-    const { config, waiting } = isWhole ? { config: next.config, waiting: [] } : split(next);
+    const { config, waiting } = isWhole ? { config: next.config, waiting: [] } : split(next, agreed);
     if (!isLoopback(host) && config.keys.length === 0)
       throw new BindError(host, "the new config has no keys");
     const { modules, lock } = isWhole ? next : agreed;
@@ -143,10 +134,7 @@ export function createReload(options: FollowOptions): Reload {
         refuse(error);
       }
     },
-    inspect: () => {
-      const next = readSnapshot();
-      return { waiting: split(next).waiting, version: versionOf(next) };
-    },
+    inspect: () => inspectEdit(readSnapshot(), agreed),
     agree: async (version) => {
       try {
         const next = readSnapshot();
@@ -185,14 +173,30 @@ function describe(waiting: readonly string[]): string {
   );
 }
 
+/** What of a config, as it is now, waits for a person who agreed to another. */
+export function inspectEdit(next: ConfigSnapshot, agreed: ConfigSnapshot): WaitingEdit {
+  return { waiting: split(next, agreed).waiting, version: versionOf(next) };
+}
+
+function split(next: ConfigSnapshot, agreed: ConfigSnapshot): ReturnType<typeof toAgreedPart> {
+  const { config, waiting } = toAgreedPart(next.config, agreed.config);
+  const isNewModule = next.modules.join() !== agreed.modules.join();
+  const modules =
+    isNewModule && !waiting.includes("junctor.middleware") ? ["junctor.middleware (files)"] : [];
+  const isNewLock = next.lock !== agreed.lock && !waiting.includes("junctor.lock");
+  const files = [...modules, ...(isNewLock ? ["junctor.lock (file)"] : [])];
+  return { config, waiting: [...waiting, ...files].map(showUnseen) };
+}
+
 /** What a config says, and the state of the modules and the lock it names. */
-interface ConfigSnapshot {
+export interface ConfigSnapshot {
   readonly config: GatewayConfig;
   readonly modules: readonly string[];
   readonly lock: string;
 }
 
-function toSnapshot(config: GatewayConfig): ConfigSnapshot {
+/** The config with the state its files have now. */
+export function toSnapshot(config: GatewayConfig): ConfigSnapshot {
   const lock = config.lock === undefined ? "" : stampOf(config.lock.file);
   return { config, modules: config.middleware.map(stampOf), lock };
 }

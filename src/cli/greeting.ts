@@ -2,10 +2,11 @@ import type { ServerStatus } from "../gateway/status.ts";
 import { metaKeys } from "../mcp/meta.ts";
 import { newestModernRevision } from "../mcp/revision.ts";
 import type { ReloadChoice } from "./follow-config.ts";
+import type { ServePlan } from "./serve-plan.ts";
 import { toRows } from "./terminal-text.ts";
 
 /** What a person sees when the demo is up over HTTP: the URL, something to try, something to paste. */
-export function describeHttp(url: string): string {
+function describeHttp(url: string): string {
   const meta = `"progressToken":1,"${metaKeys.protocolVersion}":"${newestModernRevision}","${metaKeys.clientCapabilities}":{}`;
   const params = `{"name":"countdown","arguments":{"from":5},"_meta":{${meta}}}`;
   const call = `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":${params}}`;
@@ -44,10 +45,14 @@ interface GatewayGreeting {
   readonly file: string;
   /** Which edits of the config are picked up. */
   readonly choice: ReloadChoice;
+  /** How many processes serve it, if they are several. */
+  readonly workers?: number | undefined;
 }
 
 /** What a person sees as soon as a gateway listens: the URL, and something to paste. */
-export function describeGateway(url: string, { count, key, file, choice }: GatewayGreeting): string {
+function describeGateway(url: string, greeting: GatewayGreeting): string {
+  const { count, key, file, choice, workers } = greeting;
+  const many = workers === undefined ? "" : ` with ${workers} workers`;
   const headers =
     key === undefined ? {} : { headers: { Authorization: `Bearer KEY-OF-${key.toUpperCase()}` } };
   const snippet = JSON.stringify(
@@ -58,7 +63,7 @@ export function describeGateway(url: string, { count, key, file, choice }: Gatew
   const isTcp = url.startsWith("tcp:");
   const isEverywhere = /\/\/(0\.0\.0\.0|\[::\])[:/]/.test(url);
   return [
-    `Junctor listens on ${url} and starts ${count === 1 ? "1 server" : `${count} servers`} of ${file}.`,
+    `Junctor listens on ${url}${many} and starts ${count === 1 ? "1 server" : `${count} servers`} of ${file}.`,
     "",
     ...(isTcp
       ? []
@@ -100,7 +105,7 @@ function describeServer({ name, status, tools, revision, trouble }: ServerStatus
 }
 
 /** The same for the demo over TCP. */
-export function describeTcp({ hostname, port }: URL): string {
+function describeTcp({ hostname, port }: URL): string {
   const host = hostname.replaceAll(/[[\]]/g, "");
   const client = '"capabilities":{},"clientInfo":{"name":"me","version":"1"}';
   const hello = `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25",${client}}}`;
@@ -115,6 +120,32 @@ export function describeTcp({ hostname, port }: URL): string {
     "Ctrl-C stops it.",
     "",
   ].join("\n");
+}
+
+/** Where a person sees what each worker does, in their order. */
+export function describePages(urls: readonly string[]): string {
+  const lines = urls.map((url, index) => `  worker ${index + 1}: ${url}\n`);
+  return lines.length === 0 ? "" : `See what they do:\n\n${lines.join("")}\n`;
+}
+
+/** What a person sees as soon as something listens. */
+export function describeListening(
+  { opened, transport, choice }: Pick<ServePlan, "opened" | "transport" | "choice">,
+  url: string,
+  workers?: number,
+): string {
+  if (opened === undefined) {
+    const many = workers === undefined ? "" : `${workers} workers serve it.\n\n`;
+    return `${transport === "tcp" ? describeTcp(new URL(url)) : describeHttp(url)}${many}`;
+  }
+  const { servers, keys } = opened.config;
+  return describeGateway(url, {
+    count: servers.length,
+    key: keys[0]?.name,
+    file: opened.file,
+    choice,
+    workers,
+  });
 }
 
 /** Where a person sees what the gateway does. */

@@ -4,11 +4,11 @@ import { pino } from "pino";
 import type { LeveledLog } from "../admin/kept-log.ts";
 import { toSafeLine } from "./terminal-text.ts";
 
-/** A log on standard error: JSON lines, or text for a person at a terminal. */
-export function createLog(level: string): LeveledLog {
+/** A log on standard error: JSON lines, or text for a person at a terminal. `facts` stand in each line. */
+export function createLog(level: string, facts: { readonly worker: number } | null = null): LeveledLog {
   const { stderr } = process;
   const write = (line: string): void => void stderr.write(stderr.isTTY ? toPretty(line) : line);
-  return pino({ level, base: null, timestamp: pino.stdTimeFunctions.isoTime }, { write });
+  return pino({ level, base: facts, timestamp: pino.stdTimeFunctions.isoTime }, { write });
 }
 
 /** Largest log file; then it becomes `FILE.1`, and what was that is removed. */

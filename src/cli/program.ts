@@ -52,6 +52,7 @@ const commands: { readonly [name: string]: () => Promise<Command> } = {
 
 /** Commands for our own processes; the help does not name them. */
 const innerCommands: typeof commands = {
+  "serve-worker": async () => (await import("./serve-worker.ts")).serveWorker,
   "renew-login": async () => (await import("./renew-login.ts")).renewLogin,
 };
 

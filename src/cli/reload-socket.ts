@@ -1,9 +1,12 @@
 import { chmodSync, mkdirSync, readdirSync, rmSync } from "node:fs";
 import { connect, createServer, type Server, type Socket } from "node:net";
 import { dirname, join, resolve } from "node:path";
+import type { GatewayLog } from "../gateway/log.ts";
+import type { RunningGateway } from "../gateway/running-gateway.ts";
 import { stateFolder } from "../gateway/user-files.ts";
-import type { FollowedConfig, WaitingEdit } from "./follow-config.ts";
+import { followConfig, type FollowedConfig, type WaitingEdit } from "./follow-config.ts";
 import { describeError } from "./print.ts";
+import type { ServePlan } from "./serve-plan.ts";
 
 /** A gateway of this user that runs, and what of its config waits. */
 export interface WaitingGateway extends WaitingEdit {
@@ -51,6 +54,26 @@ export async function listenForReload(
     onWarning(`"junctor reload" cannot reach this gateway: ${path}: ${describeError(error)}`);
     return undefined;
   }
+}
+
+/**
+ * Has a gateway take edits of its config, by itself and by `junctor reload`, until what it resolves with is disposed. Undefined without a
+ * config.
+ */
+export async function followPlan(
+  { opened, choice, transport, host, served }: ServePlan,
+  gateway: Pick<RunningGateway, "apply">,
+  log: GatewayLog,
+): Promise<FollowedConfig | undefined> {
+  if (opened === undefined) return undefined;
+  const bound = transport === "stdio" ? "127.0.0.1" : host;
+  const following = followConfig({ ...opened, choice, gateway, host: bound, log });
+  const reached = await listenForReload(served, following, (text) => log.warn({}, text));
+  const stop = (): void => {
+    reached?.[Symbol.dispose]();
+    following[Symbol.dispose]();
+  };
+  return { ...following, [Symbol.dispose]: stop };
 }
 
 async function listen(server: Server, path: string): Promise<void> {

@@ -27,6 +27,21 @@ interface ObservedOptions {
   readonly log: KeptLog;
   /** The file of the config; undefined for the demo. */
   readonly file: string | undefined;
+  readonly worker?: WorkerPlace | undefined;
+}
+
+/** One of several workers. */
+export interface WorkerPlace {
+  /** From 1 on. */
+  readonly number: number;
+  /** How many there are. */
+  readonly count: number;
+  /** The process number of the primary. */
+  readonly primary: number;
+  /** The key of the admin API in this run, where the config names none; the same for all workers. */
+  readonly adminKey: string;
+  /** Open until the worker and all its children are gone. */
+  readonly heldFd: number;
 }
 
 /** What `junctor serve` observes of its gateway, and shows of it. Disposing it closes the admin API. */
@@ -58,6 +73,10 @@ interface ShownAdmin {
   readonly page: string | undefined;
 }
 
+export function newAdminKey(): string {
+  return randomBytes(24).toString("base64url");
+}
+
 /** Why a request was refused, by its HTTP status. */
 const reasons: { readonly [status: number]: string } = {
   400: "bad_request",
@@ -77,7 +96,7 @@ const usualPort = 7781;
 const pageFolder = fileURLToPath(new URL("../page", import.meta.url));
 
 /** Begins to observe: before the gateway starts, so that nothing is missed. */
-export function observe({ config, transport, log, file }: ObservedOptions): Observed {
+export function observe({ config, transport, log, file, worker }: ObservedOptions): Observed {
   const isShown = config.admin !== false;
   const accessLog = openAccessLog(config.accessLog, log);
   const spans = openSpans(readTraceSettings(config.traces, process.env), log);
@@ -117,7 +136,7 @@ export function observe({ config, transport, log, file }: ObservedOptions): Obse
         isReady = true;
       });
       const isOwnKey = typeof config.admin === "object" && config.admin.sha256 !== undefined;
-      const key = isOwnKey ? undefined : randomBytes(24).toString("base64url");
+      const key = isOwnKey ? undefined : (worker?.adminKey ?? newAdminKey());
       const source: AdminSource = {
         gateway: parts.gateway,
         telemetry,
@@ -125,6 +144,7 @@ export function observe({ config, transport, log, file }: ObservedOptions): Obse
         clock: systemClock,
         version: readVersion(),
         file,
+        worker,
         hasKeys: () => parts.gateway.controls.callers().length > 0,
         http: () => parts.http,
         edits: parts.edits,
@@ -141,7 +161,7 @@ export function observe({ config, transport, log, file }: ObservedOptions): Obse
       };
       const opened = await listenAdmin({
         source,
-        tcp: toAddress(config, transport, key),
+        tcp: toAddress(config, transport, { key, number: worker?.number }),
         socket: process.platform === "win32" ? undefined : adminSocket(process.pid),
         pageFolder,
         toPage: (url) => toPageUrl(url, key),
@@ -166,13 +186,14 @@ type AdminTcp = NonNullable<Parameters<typeof listenAdmin>[0]["tcp"]>;
 function toAddress(
   { admin }: GatewayConfig,
   transport: ObservedOptions["transport"],
-  key = "",
+  { key = "", number = 1 }: { readonly key: string | undefined; readonly number: number | undefined },
 ): AdminTcp | undefined {
   if (admin === false || (admin === undefined && transport !== "http")) return undefined;
   const { host = "127.0.0.1", port, allowedHosts = [], sha256 } = admin ?? {};
   return {
     host,
-    port: port ?? usualPort,
+    // Each worker has a port of its own, from the first on.
+    port: port === 0 ? 0 : (port ?? usualPort) + number - 1,
     isFlexible: port === undefined,
     keyHash: sha256 ?? createHash("sha256").update(key).digest("hex"),
     isOwnKey: sha256 !== undefined,

@@ -10,6 +10,7 @@ import { cacheFolder } from "../gateway/user-files.ts";
 import { type Seal, createSeal } from "../mcp/seal.ts";
 import type { Server } from "../mcp/server.ts";
 import { defined } from "../options/defined.ts";
+import { constrainedBytes } from "../transports/http/server/memory-watch.ts";
 import { type HttpListener, listenHttp } from "../transports/http/server/node.ts";
 import { serveStdio } from "../transports/stream.ts";
 import { listenTcp } from "../transports/tcp.ts";
@@ -17,7 +18,7 @@ import { createDemoRegistry } from "./demo.ts";
 import { openLogins } from "./logins-store.ts";
 import { withAdvice } from "./port-error.ts";
 import { describeError } from "./print.ts";
-import { type Observed, observe } from "./serve-admin.ts";
+import { type Observed, observe, type WorkerPlace } from "./serve-admin.ts";
 import { drainReplica, openReplica } from "./serve-cluster.ts";
 import type { ServePlan } from "./serve-plan.ts";
 import { readVersion } from "./version.ts";
@@ -31,17 +32,14 @@ export interface Surroundings {
   readonly store?: ClusterStore;
   /** Resolves when the process is asked to stop. */
   readonly stopped: Promise<void>;
+  /** Its number and what only workers have; undefined for a process that serves alone. */
+  readonly worker?: WorkerPlace;
   /** Stops everything, because the admin API was asked to. */
   readonly stop: () => void;
   /** Has the gateway take edits of the config, until what it resolves with is disposed. Undefined without a config. */
-  readonly follow: (gateway: RunningGateway) => Promise<FollowedEdits | undefined>;
+  readonly follow: (gateway: RunningGateway) => Promise<(EditedConfig & Disposable) | undefined>;
   /** Tells where it listens, and resolves when there is nothing more to tell. */
   readonly greet: (listening: ServedListener) => Promise<void>;
-}
-
-/** Edits of a config, as the admin API shows and takes them. */
-export interface FollowedEdits extends Disposable {
-  readonly edits: EditedConfig;
 }
 
 /** A gateway that listens. */
@@ -55,7 +53,7 @@ export interface ServedListener {
 /** Serves a gateway until it is asked to stop. Resolves with the exit code. */
 export async function serveGateway(plan: ServePlan, surroundings: Surroundings): Promise<number> {
   const { opened, config, transport, profile } = plan;
-  const { log, stopped, stop, secrets, store } = surroundings;
+  const { log, stopped, stop, secrets, store, worker } = surroundings;
   const file = opened?.file;
   const seal = createSeal({ secrets });
   const onWarning = (text: string): void => log.warn({}, text);
@@ -69,7 +67,7 @@ export async function serveGateway(plan: ServePlan, surroundings: Surroundings):
   process.on("unhandledRejection", (reason) =>
     log.error({ error: describeError(reason) }, "something failed unheard"),
   );
-  await using observed = observe({ config, transport, log, file });
+  await using observed = observe({ config, transport, log, file, worker });
   const claimed = createDeferred<void>();
   await using gateway = await startGateway(config, {
     ...local,
@@ -83,12 +81,13 @@ export async function serveGateway(plan: ServePlan, surroundings: Surroundings):
     observer: observed.telemetry?.observer,
     onServer: observed.onServer,
     memoryFolder: join(cacheFolder(), "lists"),
+    heldFd: worker?.heldFd,
   });
   using following = await surroundings.follow(gateway);
   const { onRefused } = observed;
   const server = (profile === undefined ? undefined : gateway.serverAt(profile)) ?? gateway.server;
   const show: ServedGateway["show"] = (http, drain) =>
-    observed.show({ gateway, edits: following?.edits, http, drain, stop });
+    observed.show({ gateway, edits: following, http, drain, stop });
   const greet: ServedGateway["greet"] = (url, page) => {
     claimed.resolve();
     return surroundings.greet({ url, page, gateway });
@@ -101,6 +100,7 @@ export async function serveGateway(plan: ServePlan, surroundings: Surroundings):
     seal,
     log,
     stopped,
+    worker,
     onRefused,
     show,
     greet,
@@ -121,6 +121,7 @@ interface ServedGateway {
   readonly log: KeptLog;
   /** Resolves when the process is asked to stop. */
   readonly stopped: Promise<void>;
+  readonly worker: WorkerPlace | undefined;
   readonly onRefused: Observed["onRefused"];
   /** Opens the admin API. */
   show(http: HttpListener | undefined, drain: () => void): ReturnType<Observed["show"]>;
@@ -165,6 +166,12 @@ async function serveOnTcp(serving: ServedGateway): Promise<number> {
   return 0;
 }
 
+/** Workers share the memory of the container that they run in. */
+function toShareOfMemory(worker: WorkerPlace | undefined): { readonly maxMemoryBytes?: number } {
+  const bytes = constrainedBytes();
+  return worker === undefined || bytes === undefined ? {} : { maxMemoryBytes: bytes / worker.count };
+}
+
 async function serveOnHttp(serving: ServedGateway): Promise<number> {
   const { gateway, server, cluster, seal, log, plan } = serving;
   const { http, perCaller } = plan.config;
@@ -182,6 +189,7 @@ async function serveOnHttp(serving: ServedGateway): Promise<number> {
     corsOrigins,
     ...defined({ publicUrl: rest.publicUrl, tls: rest.tls, serverCard: rest.serverCard }),
     perCaller,
+    ...toShareOfMemory(serving.worker),
     authenticate: gateway.admit,
     ...(server === gateway.server ? { mounts: gateway.mounts } : {}),
     isReady: () => isReady,

@@ -141,8 +141,9 @@ function serverAt(url: string | undefined, { serverNamed }: Partial<TrunkWork>):
 function listenAt(listener: NodeServer, listen: TrunkListen): Promise<void> {
   return new Promise((resolve, reject) => {
     listener.once("error", reject);
-    if (listen.kind === "socket") listener.listen(listen.path, resolve);
-    else listener.listen(listen.port, listen.host, resolve);
+    const { kind: _, ...where } = listen;
+    // Exclusive: the workers of `node:cluster` would share it.
+    listener.listen({ ...where, exclusive: true }, resolve);
   });
 }
 

@@ -53,6 +53,8 @@ export interface StartOptions extends GatewayOptions {
   readonly onServer?: OnServer;
   /** The other processes that serve the same config. */
   readonly cluster?: Cluster | undefined;
+  /** A file descriptor that is kept open until no child is left, also when this process is killed. */
+  readonly heldFd?: number | undefined;
 }
 
 /** The keys of the options, to refuse those that are misspelt. */

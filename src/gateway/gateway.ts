@@ -128,7 +128,7 @@ export async function startGateway(
     if (chain.auditFile !== undefined) recordCredential(chain.auditFile.sink, server, event, clock);
   };
   const told = { onChange: changes.report, onListed, onServer: options.onServer, onCredential };
-  const fleet = new Fleet({ ...shared, ...told, local, memory, maxStarts, cluster });
+  const fleet = new Fleet({ ...shared, ...told, local, memory, maxStarts, cluster, heldFd: options.heldFd });
 
   const have = (): Promise<void> => fleet.have(config.servers, toNaming(config), firstListMs);
   let isReady = false;

@@ -35,6 +35,8 @@ export interface UpstreamFactoryOptions {
   readonly cluster?: Cluster | undefined;
   /** How many processes start at the same time; by the cores of this machine. */
   readonly maxStarts?: number | undefined;
+  /** Open until no child is left; see `GuardianOptions`. */
+  readonly heldFd?: number | undefined;
 }
 
 interface NewUpstream {
@@ -53,9 +55,9 @@ export class UpstreamFactory {
   readonly #words = new Map<string, ServerWords>();
 
   constructor(options: UpstreamFactoryOptions) {
-    const { clock, log, maxStarts = Math.max(4, 2 * availableParallelism()) } = options;
+    const { clock, log, heldFd, maxStarts = Math.max(4, 2 * availableParallelism()) } = options;
     this.#options = options;
-    this.#guardian = createGuardian({ clock, onWarning: (text) => log.warn({}, text) });
+    this.#guardian = createGuardian({ clock, heldFd, onWarning: (text) => log.warn({}, text) });
     this.#slots = new StartSlots({ clock, maxStarts });
     this.#hosted = createMemoryTasks({ clock });
   }

@@ -9,6 +9,8 @@ export interface GuardianOptions {
   /** Told once when the helper process cannot be started; children are then started without it. */
   readonly onWarning?: (text: string) => void;
   readonly clock?: Clock;
+  /** A file descriptor that the helper process keeps open: the reader of its other end sees when no child is left. */
+  readonly heldFd?: number | undefined;
 }
 
 /**
@@ -58,6 +60,7 @@ function createPosixGuardian({
   shell = "/bin/sh",
   onWarning,
   clock = systemClock,
+  heldFd,
 }: GuardianOptions): Guardian {
   /** The lines that tell the helper of each child, by its mark. They are told again to the next helper. */
   const wards = new Map<string, string>();
@@ -72,7 +75,7 @@ function createPosixGuardian({
   };
   const startAgain = (): void => {
     const startedAt = clock.now();
-    const started = startHelper(shell, failed);
+    const started = startHelper(shell, heldFd, failed);
     helper = started;
     // A helper that was killed is started again, at once if there is a child: it must not be unguarded.
     started?.once("exit", () => {
@@ -121,11 +124,15 @@ function createPosixGuardian({
 }
 
 /** Starts the helper, which does not keep us alive. Nothing of ours but the end of its input concerns it. */
-function startHelper(shell: string, onFailed: (error: unknown) => void): ChildProcess | undefined {
+function startHelper(
+  shell: string,
+  heldFd: number | undefined,
+  onFailed: (error: unknown) => void,
+): ChildProcess | undefined {
   try {
     // The last argument is what the shell calls itself, for people who look at a list of processes.
     const helper = spawn(shell, ["-c", script, "junctor-guardian"], {
-      stdio: ["pipe", "ignore", "ignore"],
+      stdio: ["pipe", "ignore", "ignore", ...(heldFd === undefined ? [] : [heldFd])],
       cwd: "/",
       // Bash takes a socket as its input for a remote login and runs ~/.bashrc, but not at the second level (SHLVL).
       env: { PATH: process.env["PATH"] ?? "/usr/bin:/bin", SHLVL: "1" },
@@ -133,7 +140,7 @@ function startHelper(shell: string, onFailed: (error: unknown) => void): ChildPr
     });
     helper.on("error", onFailed);
     if (helper.pid === undefined) return undefined;
-    helper.stdin.on("error", () => {}); // It is gone; its exit says so too.
+    helper.stdin?.on("error", () => {}); // It is gone; its exit says so too.
     helper.unref();
     if (helper.stdin instanceof Socket) helper.stdin.unref();
     return helper;

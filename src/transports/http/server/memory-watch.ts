@@ -74,7 +74,7 @@ function oldGenerationBytes(): number {
 }
 
 /** The limit of the container this process runs in, if there is one. */
-function constrainedBytes(): number | undefined {
+export function constrainedBytes(): number | undefined {
   const bytes = process.constrainedMemory?.() ?? 0;
   return bytes > 0 && bytes < totalmem() ? bytes : undefined;
 }

@@ -1,0 +1,77 @@
+import { Buffer } from "node:buffer";
+import { deserialize, serialize } from "node:v8";
+
+/** One end of the channel between the primary and a worker: a child process, or `process` itself. */
+interface IpcPort {
+  send?(message: object, callback: (error: Error | null) => void): boolean;
+  on(event: "message", listener: (message: unknown) => void): unknown;
+  once(event: "disconnect", listener: () => void): unknown;
+}
+
+/** A conversation of our own on such a channel. Other messages on it are left alone. */
+export interface IpcLine<Sent> {
+  /** Sends a message that nobody answers. It is lost when the other side is gone. */
+  tell(message: Sent): void;
+  /** Resolves with the answer of the other side. Rejects when that fails, or is gone. */
+  ask(message: Sent): Promise<unknown>;
+}
+
+/** The form on the wire. The content is packed, because JSON would lose `undefined`, `Infinity` and the like. */
+interface Frame {
+  readonly junctor: "tell" | "ask" | "answer" | "failure";
+  readonly id: number;
+  readonly content: string;
+}
+
+/** Opens the conversation. `answer` takes each message of the other side; the result is the answer to one that asks. */
+export function openIpcLine<Sent, Taken>(port: IpcPort, answer: (message: Taken) => unknown): IpcLine<Sent> {
+  const waiting = new Map<number, { resolve(value: unknown): void; reject(error: Error): void }>();
+  let lastId = 0;
+  const send = (junctor: Frame["junctor"], id: number, content: unknown): void => {
+    const onSent = (error: Error | null): void => {
+      if (error !== null) fail(id, error);
+    };
+    const frame: Frame = { junctor, id, content: serialize(content).toString("base64") };
+    port.send?.(frame, onSent);
+  };
+  const fail = (id: number, error: Error): void => {
+    waiting.get(id)?.reject(error);
+    waiting.delete(id);
+  };
+  const settle = ({ junctor, id, content }: Frame): void => {
+    const value: unknown = deserialize(Buffer.from(content, "base64"));
+    if (junctor === "failure") return fail(id, new Error(String(value)));
+    waiting.get(id)?.resolve(value);
+    waiting.delete(id);
+  };
+  const take = async ({ junctor, id, content }: Frame): Promise<void> => {
+    try {
+      const value = await answer(deserialize(Buffer.from(content, "base64")) as Taken);
+      if (junctor === "ask") send("answer", id, value);
+    } catch (error) {
+      if (junctor === "ask") send("failure", id, error instanceof Error ? error.message : String(error));
+    }
+  };
+  port.on("message", (message) => {
+    if (!isFrame(message)) return;
+    if (message.junctor === "answer" || message.junctor === "failure") settle(message);
+    else void take(message);
+  });
+  port.once("disconnect", () => {
+    for (const id of [...waiting.keys()]) fail(id, new Error("the other process is gone"));
+  });
+  return {
+    tell: (message) => send("tell", 0, message),
+    ask: (message) =>
+      new Promise((resolve, reject) => {
+        const id = ++lastId;
+        waiting.set(id, { resolve, reject });
+        send("ask", id, message);
+      }),
+  };
+}
+
+/** Both processes are ours, and of one version. */
+function isFrame(message: unknown): message is Frame {
+  return typeof message === "object" && message !== null && "junctor" in message && "content" in message;
+}
