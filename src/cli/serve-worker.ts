@@ -1,6 +1,8 @@
 import { createKeptLog } from "../admin/kept-log.ts";
 import { systemClock } from "../async/clock.ts";
 import { createDeferred } from "../async/deferred.ts";
+import { type IpcLine, openIpcLine } from "../cluster/ipc-line.ts";
+import { createIpcStore } from "../cluster/ipc-store.ts";
 import { parseConfigFile, readConfigText } from "../gateway/config/config-file.ts";
 import type { GatewayConfig } from "../gateway/config/config.ts";
 import type { RunningGateway } from "../gateway/running-gateway.ts";
@@ -8,7 +10,6 @@ import { type Command, UsageError } from "./command.ts";
 import { toComplaint } from "./complaint.ts";
 import { type ConfigSnapshot, inspectEdit, toSnapshot } from "./follow-config.ts";
 import { untilSignal } from "./interrupt.ts";
-import { type IpcLine, openIpcLine } from "./ipc-line.ts";
 import { createLog } from "./log.ts";
 import { describeError } from "./print.ts";
 import { serveGateway, type Surroundings } from "./serve-gateway.ts";
@@ -31,7 +32,7 @@ export const serveWorker: Command = {
       throw new UsageError("workers are started by: junctor serve --workers NUMBER");
     const stopping = createDeferred<void>();
     const applying = createDeferred<(edit: WorkerEdit) => Promise<string | undefined>>();
-    const primary = openIpcLine<WorkerMessage, PrimaryMessage>(process, async (message) => {
+    const primary = openIpcLine<WorkerMessage, PrimaryMessage>(process, "worker", async (message) => {
       if (message.kind === "apply") return (await applying.promise)(message.edit);
       return stopping.resolve();
     });
@@ -96,6 +97,7 @@ function serveAsWorker(begin: WorkerBegin, { primary, stopped, useApply }: Worke
     {
       log: createKeptLog(createLog(plan.level, { worker: number }), systemClock),
       secrets,
+      store: createIpcStore(process),
       stopped,
       worker: { ...place, heldFd },
       stop: () => primary.tell({ kind: "stop" }),

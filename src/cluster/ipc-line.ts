@@ -2,7 +2,7 @@ import { Buffer } from "node:buffer";
 import { deserialize, serialize } from "node:v8";
 
 /** One end of the channel between the primary and a worker: a child process, or `process` itself. */
-interface IpcPort {
+export interface IpcPort {
   send?(message: object, callback: (error: Error | null) => void): boolean;
   on(event: "message", listener: (message: unknown) => void): unknown;
   once(event: "disconnect", listener: () => void): unknown;
@@ -18,43 +18,52 @@ export interface IpcLine<Sent> {
 
 /** The form on the wire. The content is packed, because JSON would lose `undefined`, `Infinity` and the like. */
 interface Frame {
-  readonly junctor: "tell" | "ask" | "answer" | "failure";
+  /** The name of the conversation. */
+  readonly junctor: string;
+  readonly kind: "tell" | "ask" | "answer" | "failure";
   readonly id: number;
   readonly content: string;
 }
 
-/** Opens the conversation. `answer` takes each message of the other side; the result is the answer to one that asks. */
-export function openIpcLine<Sent, Taken>(port: IpcPort, answer: (message: Taken) => unknown): IpcLine<Sent> {
+/**
+ * Opens the conversation of this name. `answer` takes each message of the other side; its result is the answer to one that asks, and
+ * an error that it throws reaches the other side with its message and `code`.
+ */
+export function openIpcLine<Sent, Taken>(
+  port: IpcPort,
+  name: string,
+  answer: (message: Taken) => unknown,
+): IpcLine<Sent> {
   const waiting = new Map<number, { resolve(value: unknown): void; reject(error: Error): void }>();
   let lastId = 0;
-  const send = (junctor: Frame["junctor"], id: number, content: unknown): void => {
+  const send = (kind: Frame["kind"], id: number, content: unknown): void => {
     const onSent = (error: Error | null): void => {
       if (error !== null) fail(id, error);
     };
-    const frame: Frame = { junctor, id, content: serialize(content).toString("base64") };
+    const frame: Frame = { junctor: name, kind, id, content: serialize(content).toString("base64") };
     port.send?.(frame, onSent);
   };
   const fail = (id: number, error: Error): void => {
     waiting.get(id)?.reject(error);
     waiting.delete(id);
   };
-  const settle = ({ junctor, id, content }: Frame): void => {
+  const settle = ({ kind, id, content }: Frame): void => {
     const value: unknown = deserialize(Buffer.from(content, "base64"));
-    if (junctor === "failure") return fail(id, new Error(String(value)));
+    if (kind === "failure") return fail(id, toError(value as Failure));
     waiting.get(id)?.resolve(value);
     waiting.delete(id);
   };
-  const take = async ({ junctor, id, content }: Frame): Promise<void> => {
+  const take = async ({ kind, id, content }: Frame): Promise<void> => {
     try {
       const value = await answer(deserialize(Buffer.from(content, "base64")) as Taken);
-      if (junctor === "ask") send("answer", id, value);
+      if (kind === "ask") send("answer", id, value);
     } catch (error) {
-      if (junctor === "ask") send("failure", id, error instanceof Error ? error.message : String(error));
+      if (kind === "ask") send("failure", id, toFailure(error));
     }
   };
   port.on("message", (message) => {
-    if (!isFrame(message)) return;
-    if (message.junctor === "answer" || message.junctor === "failure") settle(message);
+    if (!isFrame(message) || message.junctor !== name) return;
+    if (message.kind === "answer" || message.kind === "failure") settle(message);
     else void take(message);
   });
   port.once("disconnect", () => {
@@ -69,6 +78,21 @@ export function openIpcLine<Sent, Taken>(port: IpcPort, answer: (message: Taken)
         send("ask", id, message);
       }),
   };
+}
+
+interface Failure {
+  readonly message: string;
+  readonly code: string | undefined;
+}
+
+function toFailure(error: unknown): Failure {
+  if (!(error instanceof Error)) return { message: String(error), code: undefined };
+  const { message, code } = error as NodeJS.ErrnoException;
+  return { message, code };
+}
+
+function toError({ message, code }: Failure): Error {
+  return Object.assign(new Error(message), { code });
 }
 
 /** Both processes are ours, and of one version. */
