@@ -25,6 +25,8 @@ export interface Cluster extends AsyncDisposable {
   readonly trunk: Trunk;
   readonly homes: Homes;
   readonly placement: Placement;
+  /** The tokens of limits that all replicas share. */
+  readonly tokens: { readonly take: ClusterStore["take"]; replicas(): number };
   /** A client of a server at another replica; undefined when that replica is gone. Kept for the next that needs it. */
   clientAt(replica: string, server: string): Promise<Client | undefined>;
 }
@@ -44,6 +46,7 @@ export async function openCluster(options: ClusterOptions): Promise<Cluster> {
     trunk,
     homes: new Homes({ membership, store, trunk, onWarning }),
     placement,
+    tokens: { take: store.take, replicas: () => membership.others.length + 1 },
     clientAt: async (id, server) => {
       const replica = await membership.find(id);
       if (replica === undefined) return undefined;

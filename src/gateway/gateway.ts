@@ -94,7 +94,7 @@ export async function startGateway(
     onRefused: (refused) => chain.recordRefusal(refused),
   });
   const { ownerOf, isReadOnly, describe } = access;
-  const parts = { file, clock, log, ownerOf, isReadOnly, describe, hide };
+  const parts = { file, clock, log, ownerOf, isReadOnly, describe, hide, tokens: cluster?.tokens };
   let chain = await createMiddlewareChain(config, parts);
   logDisabled(log, first.disabled, []);
   const unmatched = (): readonly ConfigIssue[] => [

@@ -8,6 +8,7 @@ import { auditLog, type AuditLogOptions, type DescribeCall, type OwnerOf } from 
 import { createRateLimit, type RateLimit } from "../middleware/rate-limit.ts";
 import { redact, type RedactOptions } from "../middleware/redact.ts";
 import { createScrubber } from "../middleware/scrub.ts";
+import { createSharedRateLimit, type SharedRate, type TokenSource } from "../middleware/shared-rate-limit.ts";
 import { limitTime } from "../middleware/time-limit.ts";
 import { defined } from "../options/defined.ts";
 import { ExhaustedError } from "../schema/time-box.ts";
@@ -42,6 +43,8 @@ interface MiddlewareChainOptions {
   readonly describe?: DescribeCall;
   /** Takes the secrets of the config out of JSON text. */
   readonly hide: (json: string) => string;
+  /** Gives out the tokens of limits that several replicas share. */
+  readonly tokens?: TokenSource | undefined;
   /** The chain of the config before an edit. */
   readonly earlier?: MiddlewareChain;
   /** Whether modules that the earlier chain loaded are not loaded again though they changed. */
@@ -67,7 +70,11 @@ export async function createMiddlewareChain(
   const own = await Promise.all(config.middleware.map(load));
   const auditFile = audit === undefined ? undefined : await openAudit(audit, config, earlier?.auditFile);
   const patterns = config.redact.map(toRedaction);
-  const rate = rateLimit(limits, clock, earlier?.rateLimit);
+  const { tokens } = options;
+  const rate =
+    tokens === undefined
+      ? rateLimit(limits, clock, earlier?.rateLimit)
+      : sharedRateLimit(limits, clock, tokens);
   const middlewares = [
     ...(log.isLevelEnabled?.("debug") === false ? [] : [logCalls({ log, clock, ownerOf })]),
     ...(auditFile === undefined ? [] : [createAudited(auditFile, config, patterns, options)]),
@@ -190,6 +197,20 @@ function rateLimit(
   if (callsPerMinute === undefined && own.length === 0) return undefined;
   const rate = callsPerMinute ?? Number.MAX_SAFE_INTEGER;
   return createRateLimit({ callsPerMinute: rate, tools: Object.fromEntries(own), clock }, earlier);
+}
+
+function sharedRateLimit(
+  { tools = {}, ...general }: Limits,
+  clock: Clock,
+  source: TokenSource,
+): RateLimit | undefined {
+  const all = [[undefined, general] as const, ...Object.entries(tools)];
+  const rates = all.flatMap(([glob, { callsPerMinute, strict = general.strict ?? false }]) => {
+    const rate: SharedRate | undefined =
+      callsPerMinute === undefined ? undefined : { callsPerMinute, strict };
+    return rate === undefined ? [] : [[glob, rate] as const];
+  });
+  return rates.length === 0 ? undefined : createSharedRateLimit({ rates, source, clock });
 }
 
 function timeLimit({ callTimeoutMs, tools = {} }: Limits): readonly Middleware[] {

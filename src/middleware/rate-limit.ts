@@ -47,7 +47,7 @@ export function createRateLimit(options: LimitRateOptions, earlier?: RateLimit):
   ];
   const callers = new Map<string | undefined, readonly Bucket[]>();
   for (const [caller, buckets] of earlier?.callers ?? []) {
-    const kept = (rule: Rule): Bucket => {
+    const kept = (rule: RateRule): Bucket => {
       const now = clock.now();
       return new Bucket(rule, now, buckets.find((bucket) => bucket.rule.key === rule.key)?.tokensAt(now));
     };
@@ -75,7 +75,8 @@ export function createRateLimit(options: LimitRateOptions, earlier?: RateLimit):
   return { middleware, callers };
 }
 
-interface Rule {
+/** One limit on the calls of each caller. */
+export interface RateRule {
   /** Which tools it is about; not how many calls, so that an edit of the number gives no caller a full burst. */
   readonly key: string;
   readonly fits: NameTest;
@@ -85,7 +86,8 @@ interface Rule {
   readonly words: string;
 }
 
-function toRule(glob: string, { callsPerMinute, burst }: Rate, what = ""): Rule {
+/** @throws RangeError for a rate or burst that cannot be */
+export function toRule(glob: string, { callsPerMinute, burst }: Rate, what = ""): RateRule {
   if (!(callsPerMinute > 0)) throw new RangeError(`callsPerMinute must be above 0, not ${callsPerMinute}`);
   if (burst !== undefined && !(burst >= 1)) throw new RangeError(`burst must be 1 or more, not ${burst}`);
   return {
@@ -99,20 +101,24 @@ function toRule(glob: string, { callsPerMinute, burst }: Rate, what = ""): Rule 
 
 function assertRoom(bucket: Bucket, now: number): void {
   const waitMs = bucket.waitMs(now);
-  if (waitMs === 0) return;
+  if (waitMs > 0) throw toRefusal(bucket.rule, waitMs);
+}
+
+/** Tells the model when to try again. */
+export function toRefusal({ words }: RateRule, waitMs: number): ToolError {
   const seconds = Math.ceil(waitMs / 1000);
-  throw new ToolError(`No more than ${bucket.rule.words} are allowed. Try again in ${seconds} s.`, {
+  return new ToolError(`No more than ${words} are allowed. Try again in ${seconds} s.`, {
     code: "tool.rate_limited",
   });
 }
 
 /** What one caller may still call under one rule. It fills by the time that went by, so nothing has to run. */
-class Bucket {
-  readonly rule: Rule;
+export class Bucket {
+  readonly rule: RateRule;
   #tokens: number;
   #filledAt: number;
 
-  constructor(rule: Rule, now: number, tokens: number = Infinity) {
+  constructor(rule: RateRule, now: number, tokens: number = Infinity) {
     this.rule = rule;
     this.#tokens = Math.min(rule.burst, tokens);
     this.#filledAt = now;
