@@ -70,9 +70,8 @@ export async function openCluster(options: ClusterOptions): Promise<Cluster> {
       await membership[Symbol.asyncDispose]();
       await trunk[Symbol.asyncDispose]();
       const open = await Promise.allSettled(clients.values());
-      await Promise.all(
-        open.map((client) => (client.status === "fulfilled" ? client.value.close() : undefined)),
-      );
+      const opened = open.filter((client) => client.status === "fulfilled");
+      await Promise.all(opened.map((client) => client.value.close()));
       await store[Symbol.asyncDispose]();
     },
   };

@@ -80,14 +80,14 @@ export class Placement {
       throw error;
     });
     let ended: Promise<void> | undefined;
-    const close = (): Promise<void> => (ended ??= client.close().finally(end));
+    const close = (): Promise<void> => (ended ??= client.close().then(end, end));
     owned.onTaken = () => {
       options.onLost?.(new ClosedError("outcome_unknown", "another replica runs the server now"));
       void close();
     };
     const callTool = (...call: Parameters<Client["callTool"]>): ReturnType<Client["callTool"]> => {
-      owned.assertHeld();
-      return client.callTool(...call);
+      const refusal = owned.refusal();
+      return refusal === undefined ? client.callTool(...call) : Promise.reject(refusal);
     };
     // Everything else is the client's own, its getters included.
     return Object.setPrototypeOf({ callTool, close, [Symbol.asyncDispose]: close }, client) as Client;
@@ -121,10 +121,10 @@ class OwnedServer {
     return undefined;
   }
 
-  /** Throws, before anything is sent, unless this replica has the lease at this moment. */
-  assertHeld(): void {
-    if (this.#membership.isIn && this.#lease !== undefined) return;
-    throw new ClosedError("not_sent", "this replica is cut off from the others");
+  /** Why nothing may be sent at this moment; undefined while this replica has the lease. */
+  refusal(): ClosedError | undefined {
+    if (this.#membership.isIn && this.#lease !== undefined) return undefined;
+    return new ClosedError("not_sent", "this replica is cut off from the others");
   }
 
   async leave(): Promise<void> {

@@ -33,8 +33,8 @@ test("a replica with the same secret is let in, with another it is not", async (
   await using two = await openTrunk(secrets.own);
   await using foreign = await openTrunk(secrets.other);
   await expect(ask(two, one)).resolves.toBe(503);
-  await expect(ask(foreign, one)).rejects.toThrow();
-  await expect(ask(one, foreign)).rejects.toThrow();
+  await expect(ask(foreign, one)).rejects.toThrow(/SSL|EPROTO/);
+  await expect(ask(one, foreign)).rejects.toThrow(/SSL|EPROTO/);
 });
 
 test("while secrets are rotated, a new replica and an old one reach each other", async () => {
@@ -50,12 +50,12 @@ test("programs without the secret reach nothing", async () => {
   const plain = new Promise((resolve, reject) => {
     request({ host: "127.0.0.1", port, path: "/" }, resolve).on("error", reject).end();
   });
-  await expect(plain).rejects.toThrow();
+  await expect(plain).rejects.toThrow(/hang up|reset/i);
   const withoutKey = new Promise((resolve, reject) => {
     connectTls({ host: "127.0.0.1", port, rejectUnauthorized: false }, () => resolve("let in")).on(
       "error",
       reject,
     );
   });
-  await expect(withoutKey).rejects.toThrow();
+  await expect(withoutKey).rejects.toThrow(/handshake|reset/i);
 });

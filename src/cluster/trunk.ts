@@ -24,7 +24,7 @@ export type TrunkListen =
   | { readonly kind: "tls"; readonly host: string; readonly port: number; readonly advertise?: string };
 
 /** What this replica does for others. */
-export interface TrunkWork {
+interface TrunkWork {
   /** Serves a request of a client that another replica let in. */
   readonly pipe: (incoming: IncomingMessage, response: ServerResponse, from: PipedFrom) => void;
   /** A server of this replica, for lines to it; undefined when there is none of that name. */
@@ -51,7 +51,7 @@ interface TrunkOptions {
   readonly onWarning: (text: string) => void;
 }
 
-export const lineProtocol = "junctor-line/1";
+const lineProtocol = "junctor-line/1";
 
 /** Most requests and lines to one other replica at the same time. */
 const maxForwards = 1024;
@@ -183,7 +183,7 @@ function createTrunkAgent(keys: readonly TrunkKey[]): Agent {
   ) => {
     connect(options).then(
       (socket) => done(null, socket),
-      (error: Error) => done(error),
+      (error: unknown) => done(error as Error),
     );
   }) as typeof agent.createConnection;
   return agent;

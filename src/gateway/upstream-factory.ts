@@ -87,7 +87,7 @@ export class UpstreamFactory {
       clock,
       hide,
       predecessor,
-      clientAt: cluster?.clientAt,
+      elsewhere: cluster && { here: cluster.membership.id, clientAt: cluster.clientAt },
       onChange: (change) => onChange(upstream, change),
     });
     return upstream;

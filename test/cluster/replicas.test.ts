@@ -1,14 +1,15 @@
 import { expect, test } from "vitest";
 import { connect } from "../../src/client/connect.ts";
 import { createEraCache } from "../../src/client/era-cache.ts";
+import type { AskParams } from "../../src/mcp/question.ts";
 import { fixture, startUpstream } from "../bridge/support/upstream.ts";
 import { startReplicas } from "./support/replicas.ts";
 
 const counting = { command: process.execPath, args: [fixture("bridge-counting.mjs")] };
 const handlers = {
-  elicit: ({ message }: { readonly message: string }) => ({
+  elicit: ({ message }: AskParams) => ({
     action: "accept" as const,
-    content: { name: "Ada", nonce: message.split(" ").at(-1) ?? "" },
+    content: { name: "Ada", nonce: String(message).split(" ").at(-1) ?? "" },
   }),
 };
 
@@ -20,7 +21,7 @@ for (const kind of ["socket", "tls"])
       const seen: { count: number; pid: number; answer: { content: unknown } }[] = [];
       for (let call = 0; call < 6; call++) {
         const { content } = await client.callTool("counting__visit", { kind: "form", who: "ada" });
-        seen.push(JSON.parse((content[0] as { text: string }).text));
+        seen.push(JSON.parse((content[0] as { text: string }).text) as (typeof seen)[0]);
       }
       expect(seen.map(({ count }) => count)).toEqual([1, 2, 3, 4, 5, 6]);
       expect(new Set(seen.map(({ pid }) => pid)).size).toBe(1);

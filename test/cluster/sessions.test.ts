@@ -32,10 +32,14 @@ function send(
   return fetch(url, { method: "POST", headers: { ...headers, "mcp-session-id": session }, body, ...more });
 }
 
+interface WireMessage {
+  readonly id: unknown;
+  readonly method?: string;
+  readonly result?: unknown;
+}
+
 /** Reads the events of a stream until one has an answer or a question. */
-async function* readEvents(
-  answer: Response,
-): AsyncGenerator<{ id: unknown; method?: string; result?: unknown }> {
+async function* readEvents(answer: Response): AsyncGenerator<WireMessage, undefined> {
   let text = "";
   for await (const piece of (answer.body as ReadableStream<Uint8Array>).pipeThrough(
     new TextDecoderStream(),
@@ -44,7 +48,7 @@ async function* readEvents(
     for (let end = text.indexOf("\n\n"); end !== -1; end = text.indexOf("\n\n")) {
       const data = /^data: (.+)$/m.exec(text.slice(0, end))?.[1];
       text = text.slice(end + 2);
-      if (data !== undefined) yield JSON.parse(data);
+      if (data !== undefined) yield JSON.parse(data) as WireMessage;
     }
   }
 }

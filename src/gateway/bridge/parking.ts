@@ -193,11 +193,6 @@ export class Parking {
     }
   }
 
-  /** Whether a parked call waits in another process. */
-  isElsewhere({ at }: ParkedState): boolean {
-    return at !== undefined && at !== this.#options.at;
-  }
-
   /** The calls that have not ended, oldest first. */
   list(): readonly ParkedFacts[] {
     const now = this.#options.clock.now();

@@ -19,7 +19,7 @@ import type {
 import type { TaskState } from "../../tools/task.ts";
 import { abandonedCall } from "../bridge/abandoned.ts";
 import { toCallerError, toVisits } from "../bridge/caller-error.ts";
-import { isParkedState, type ParkedState, type Parking } from "../bridge/parking.ts";
+import { isParkedState, type Parking } from "../bridge/parking.ts";
 import { isHeldState, unwrapState, wrapState } from "../bridge/wrapped-state.ts";
 import {
   createHeldTasks,
@@ -49,6 +49,8 @@ export interface RequestsOptions extends HeldTasksOptions {
   readonly onTask: (task: TaskState, pooled: PooledLine) => TaskState;
   /** What the caller is told of a failure on a line. */
   readonly toFailure: (error: unknown, line: Line) => unknown;
+  /** The address of this process, where the gateway has several. */
+  readonly here?: string | undefined;
   /** A client of the same server in another process of the gateway; see `Cluster.clientAt`. */
   readonly clientAt?: Cluster["clientAt"] | undefined;
   /** Told when a request has ended. */
@@ -98,11 +100,14 @@ export class Requests {
 
   /** Makes one request for a caller. Most take the short way: the line for everyone is up, and nothing can be asked on it. */
   make(resumption: Resumption | undefined, context: CallContext, work: Work): Awaitable<ToolOutcome> {
-    const { parking, pool, isOne } = this.#options;
+    const { parking, pool, isOne, here } = this.#options;
     const state = resumption?.state;
     if (resumption !== undefined && isParkedState(state)) {
-      if (!parking.isElsewhere(state)) return parking.resume(state, resumption, context);
-      return this.#resumeElsewhere({ ...resumption, state }, context, work);
+      const { at } = state;
+      if (at === undefined || at === here) return parking.resume(state, resumption, context);
+      return resumeElsewhere(this.#options, at, context, (client) =>
+        work(client, context, toLineRound(resumption)),
+      );
     }
     const pooled = isOne ? pool.everyone : pool.find(context);
     const client = pooled?.client;
@@ -166,23 +171,6 @@ export class Requests {
     return pooled?.era !== "modern";
   }
 
-  /** Goes on with a call that is parked in another process of the same gateway. */
-  async #resumeElsewhere(
-    resumption: Resumption & { readonly state: ParkedState },
-    context: CallContext,
-    work: Work,
-  ): Promise<ToolOutcome> {
-    const { server, clientAt, toFailure, pool } = this.#options;
-    try {
-      const client = await clientAt?.(resumption.state.at ?? "", server);
-      if (client === undefined) throw abandonedCall(server, "the replica that it waited in is gone");
-      const outcome = await work(client, context, toLineRound(resumption));
-      return outcome.kind === "input_required" ? fromLineRound(outcome) : outcome;
-    } catch (error) {
-      throw toFailure(toCallerError(error, context, server), pool.everyone.line);
-    }
-  }
-
   #attempt(attempt: Attempt): Promise<ToolOutcome> {
     const { server } = this.#options;
     const { client, resumption, context, work, pooled } = attempt;
@@ -237,6 +225,23 @@ export class Requests {
     this.#underway.give(holder);
     if (this.#underway.held === 0) this.#onIdle?.();
     this.#options.onEnded();
+  }
+}
+
+/** Goes on with a call that is parked in another process of the same gateway. */
+async function resumeElsewhere(
+  { server, clientAt, toFailure, pool }: RequestsOptions,
+  at: string,
+  context: CallContext,
+  work: (client: Client) => Promise<ToolOutcome>,
+): Promise<ToolOutcome> {
+  try {
+    const client = await clientAt?.(at, server);
+    if (client === undefined) throw abandonedCall(server, "the replica that it waited in is gone");
+    const outcome = await work(client);
+    return outcome.kind === "input_required" ? fromLineRound(outcome) : outcome;
+  } catch (error) {
+    throw toFailure(toCallerError(error, context, server), pool.everyone.line);
   }
 }
 

@@ -58,7 +58,7 @@ interface UpstreamOptions {
   readonly hide?: Hide;
   readonly onChange: (change: UpstreamChange) => void;
   /** Reaches the same server in other processes of the gateway. */
-  readonly clientAt?: RequestsOptions["clientAt"];
+  readonly elsewhere?: Pick<RequestsOptions, "here" | "clientAt"> | undefined;
 }
 
 /**
@@ -127,7 +127,7 @@ export class Upstream implements Provider, AsyncDisposable {
     const requests = new Requests({
       ...common,
       parking,
-      clientAt: options.clientAt,
+      ...options.elsewhere,
       isOne: audiences.isOne,
       isHttp: config.launch.kind === "http",
       holdsTasks: () => this.config.tasks === "hold",

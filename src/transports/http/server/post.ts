@@ -31,7 +31,7 @@ import {
 } from "./reply.ts";
 
 /** A request that was let in and is served when its body is there: the listener reads that, and calls `take` once. */
-export interface WantedBody {
+interface WantedBody {
   readonly maxBytes: number;
   take(body: Body): Awaitable<void>;
 }
