@@ -11,7 +11,7 @@ type Environment = { readonly [name: string]: string | undefined };
 export interface ReplicaSettings {
   /** The URL of the engine that replicas share. It may have a password in it. */
   readonly store: string | undefined;
-  /** Undefined: a Unix socket, which reaches replicas on the same machine. */
+  /** Undefined: on this machine only. */
   readonly trunk: TrunkConfig | undefined;
 }
 

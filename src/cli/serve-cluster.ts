@@ -6,11 +6,10 @@ import { type Cluster, openCluster } from "../cluster/cluster.ts";
 import { connectRedisStore } from "../cluster/redis-store.ts";
 import type { ClusterStore } from "../cluster/store.ts";
 import type { TrunkListen } from "../cluster/trunk.ts";
-import type { GatewayConfig } from "../gateway/config/config.ts";
+import type { GatewayConfig, TrunkConfig } from "../gateway/config/config.ts";
 import type { RunningGateway } from "../gateway/running-gateway.ts";
 import type { HttpListener } from "../transports/http/server/node.ts";
-import { UsageError } from "./command.ts";
-import { givenSecrets } from "./secrets.ts";
+import { assertClusterSecret, readReplicaSettings } from "./replica-settings.ts";
 
 interface ReplicaOptions {
   readonly config: GatewayConfig;
@@ -24,16 +23,13 @@ interface ReplicaOptions {
 
 /** Joins the other processes that serve the same config; undefined where there are none. Disposing it leaves them. */
 export async function openReplica(options: ReplicaOptions): Promise<Cluster | undefined> {
-  const { env = process.env, secrets, onWarning } = options;
-  const url = env["JUNCTOR_STORE"];
-  const isShared = url !== undefined && url !== "";
-  if (isShared && givenSecrets(env).length === 0)
-    throw new UsageError(
-      "replicas that share a store need the same JUNCTOR_SECRET: openssl rand -hex 32 makes one",
-    );
-  const store = isShared ? await connectRedisStore({ url, onWarning }) : options.store;
+  const { config, env = process.env, secrets, onWarning } = options;
+  const settings = readReplicaSettings(config, env);
+  assertClusterSecret(settings, env);
+  const { store: url, trunk } = settings;
+  const store = url === undefined ? options.store : await connectRedisStore({ url, onWarning });
   if (store === undefined) return undefined;
-  const place = openTrunkPlace(env["JUNCTOR_TRUNK"], isShared);
+  const place = openTrunkPlace(trunk, url !== undefined);
   const cluster = await openCluster({ store, secrets, onWarning, listen: place.listen });
   return {
     ...cluster,
@@ -50,9 +46,8 @@ interface TrunkPlace extends Disposable {
 }
 
 /** Replicas with a store may be on several machines. Workers are on this one, where a socket is enough. */
-function openTrunkPlace(given: string | undefined, isShared: boolean): TrunkPlace {
-  if (given !== undefined && given !== "")
-    return { listen: { kind: "tls", ...parseHostPort(given) }, [Symbol.dispose]: () => {} };
+function openTrunkPlace(given: TrunkConfig | undefined, isShared: boolean): TrunkPlace {
+  if (given !== undefined) return { listen: { kind: "tls", ...given }, [Symbol.dispose]: () => {} };
   // Any user of the machine may open a named pipe.
   if (isShared || process.platform === "win32")
     return { listen: { kind: "tls", host: "127.0.0.1", port: 0 }, [Symbol.dispose]: () => {} };
@@ -69,19 +64,11 @@ function openTrunkPlace(given: string | undefined, isShared: boolean): TrunkPlac
   };
 }
 
-/** Reads `HOST:PORT`, with brackets around an IPv6 address. */
-function parseHostPort(text: string): { readonly host: string; readonly port: number } {
-  const [, bracketed, plain, port] = /^(?:\[([^\]]+)\]|([^:]+)):(\d{1,5})$/.exec(text) ?? [];
-  const host = bracketed ?? plain;
-  if (host === undefined || Number(port) > 65_535)
-    throw new UsageError(`JUNCTOR_TRUNK needs HOST:PORT, such as 10.0.0.5:7790, not ${JSON.stringify(text)}`);
-  return { host, port: Number(port) };
-}
-
 interface Drained {
   readonly gateway: RunningGateway;
   readonly listener: HttpListener;
-  readonly drainMs?: number;
+  /** How long callers that are away have to come back. */
+  readonly drainMs: number;
 }
 
 /** How often it is looked whether a call still waits. */
@@ -92,7 +79,7 @@ const lookMs = 100;
  * is new, and pass on what belongs to this one.
  */
 export async function drainReplica({ membership }: Cluster, drained: Drained): Promise<void> {
-  const { gateway, listener, drainMs = 10 * 60_000 } = drained;
+  const { gateway, listener, drainMs } = drained;
   listener.drain();
   await membership.drain().catch(() => {}); // The others notice when a connection to us fails.
   const until = systemClock.now() + drainMs;

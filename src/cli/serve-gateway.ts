@@ -202,6 +202,6 @@ async function serveOnHttp(serving: ServedGateway): Promise<number> {
   const admin = await serving.show(listener, listener.drain);
   await serving.greet(listener.url, admin?.page);
   await serving.stopped;
-  if (cluster !== undefined) await drainReplica(cluster, { gateway, listener });
+  if (cluster !== undefined) await drainReplica(cluster, { gateway, listener, drainMs: plan.config.drainMs });
   return 0;
 }
