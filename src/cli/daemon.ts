@@ -63,7 +63,7 @@ export const daemon: Command = {
     );
     const idleMs = parsed.has("keep") ? undefined : config.daemon.idleMs;
     const isTrusted = parsed.has("unsafe-config");
-    await serveFronts({ file, text, place, log, config, idleMs, isTrusted });
+    await serveFronts({ file, text, log, config, idleMs, isTrusted });
     return 0;
   },
 };
@@ -114,7 +114,6 @@ function readLog(place: Pick<RunPlace, "hash">): readonly string[] {
 interface ServedConfig {
   readonly file: string;
   readonly text: string;
-  readonly place: RunPlace;
   readonly log: GatewayLog;
   readonly config: GatewayConfig;
   readonly idleMs: number | undefined;
@@ -122,7 +121,7 @@ interface ServedConfig {
 }
 
 async function serveFronts(served: ServedConfig): Promise<void> {
-  const { file, text, place, log, config, idleMs, isTrusted } = served;
+  const { file, text, log, config, idleMs, isTrusted } = served;
   const clock = systemClock;
   const onWarning = (warning: string): void => log.warn({}, warning);
   const seal = createSeal({ secrets: readSecrets({ env: process.env, served: file, onWarning }) });
@@ -169,7 +168,7 @@ async function serveFronts(served: ServedConfig): Promise<void> {
   using _asked = await listenForReload(file, followed, onWarning);
   const stopped = untilSignal(() => undefined);
   await runDaemon({
-    place,
+    openPlace: () => openRunPlace(file),
     file,
     build: readVersion(),
     scopes,
