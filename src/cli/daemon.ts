@@ -1,4 +1,3 @@
-import { readFileSync } from "node:fs";
 import { homedir } from "node:os";
 import { join, resolve } from "node:path";
 import { systemClock } from "../async/clock.ts";
@@ -13,13 +12,14 @@ import type { GatewayConfig } from "../gateway/config/config.ts";
 import { startGateway } from "../gateway/gateway.ts";
 import type { GatewayLog } from "../gateway/log.ts";
 import { SharedUpstreams } from "../gateway/shared-upstreams.ts";
-import { cacheFolder, stateFolder } from "../gateway/user-files.ts";
+import { cacheFolder } from "../gateway/user-files.ts";
 import { createSeal } from "../mcp/seal.ts";
 import { suggest } from "../options/nearest.ts";
 import { toChildEnv } from "../transports/child-env.ts";
-import { type Command, configFlags, refuseOperands, UsageError } from "./command.ts";
+import { type Command, configFlags, UsageError } from "./command.ts";
 import { checkPlaces } from "./config-place.ts";
-import { restartDaemon, showDaemon, showLog, stopDaemon } from "./daemon-control.ts";
+import { restartDaemon, showDaemon, stopDaemon } from "./daemon-control.ts";
+import { daemonLogOf, showDaemonLog } from "./daemon-log.ts";
 import { FollowedScopes } from "./followed-scopes.ts";
 import { untilSignal } from "./interrupt.ts";
 import { createFileLog } from "./log.ts";
@@ -57,7 +57,7 @@ export const daemon: Command = {
     if (!parsed.has("take-over") && (await isServed(place))) return 0;
     const config = parseForNobody(file, text);
     checkPlaces(file, config, parsed.has("unsafe-config"));
-    const log = createFileLog(config.log.level, logFileOf(place));
+    const log = createFileLog(config.log.level, daemonLogOf(place));
     process.on("unhandledRejection", (reason) =>
       log.error({ error: describeError(reason) }, "something failed unheard"),
     );
@@ -68,46 +68,22 @@ export const daemon: Command = {
   },
 };
 
-/** `junctor stop` */
-export const stop: Command = {
-  name: "stop",
-  summary: "End the daemon when its calls are done; a client that needs it starts the next.",
-  flags: { config: { value: "FILE", help: "the config it serves (default ~/.junctor/junctor.json)" } },
-  run: async (parsed) => {
-    refuseOperands("stop", parsed);
-    return stopDaemon(openRunPlace(resolve(parsed.valueOf("config") ?? userConfig())));
-  },
-};
-
 const acts = ["status", "logs", "stop", "restart"];
 
-function control(act: string, file: string, isJson: boolean): Promise<number> {
+async function control(act: string, file: string, isJson: boolean): Promise<number> {
   const place = openRunPlace(file);
   switch (act) {
     case "status":
       return showDaemon(place, file, isJson);
     case "logs":
-      return showLog(readLog(place), isJson);
+      await showDaemonLog(place, { level: "debug", isJson });
+      return 0;
     case "stop":
       return stopDaemon(place);
     case "restart":
       return restartDaemon(place, file);
     default:
       throw new UsageError(`daemon ${act} is not known; ${suggest(act, acts, `write ${acts.join(", ")}`)}`);
-  }
-}
-
-/** The file that the daemon of a config logs to. */
-function logFileOf({ hash }: Pick<RunPlace, "hash">): string {
-  return join(stateFolder(), "daemon", `${hash}.log`);
-}
-
-/** The last lines of a daemon's log; none when it has none. */
-function readLog(place: Pick<RunPlace, "hash">): readonly string[] {
-  try {
-    return readFileSync(logFileOf(place), "utf8").split("\n").filter(Boolean);
-  } catch {
-    return [];
   }
 }
 
