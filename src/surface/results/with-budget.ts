@@ -13,7 +13,7 @@ import { delegateTo, mappedLists } from "../delegate.ts";
 import { toCharacters } from "../estimate.ts";
 import { cutResult, resultScheme } from "./cut.ts";
 import { type KeptResult, KeptResults } from "./kept-results.ts";
-import { matchLines, readLines } from "./lines.ts";
+import { matchLines, type ReadLines, readLines } from "./lines.ts";
 
 export interface BudgetOptions {
   /** About how many tokens a result may be: of all tools, or of each by its name. Undefined: as many as it is. */
@@ -68,7 +68,11 @@ export function withBudget(provider: Provider, options: BudgetOptions): Provider
   const ownerOf = ({ caller }: CallContext): string =>
     JSON.stringify([caller ?? null, options.profile ?? null]);
   const open = (id: string, context: CallContext): KeptResult | undefined => kept.open(id, ownerOf(context));
-  const own = wrap(createReader(open, toCharacters(capOf(readResultName) ?? usualTokens)));
+  const read = <T extends object>(context: CallContext, work: () => T): T =>
+    readFor(kept, ownerOf(context), work);
+  const own = wrap(
+    createReader({ open, read, maxBytes: toCharacters(capOf(readResultName) ?? usualTokens) }),
+  );
   const lists = mappedLists<Tool>((tools) => [
     ...tools.filter(({ name }) => name !== readResultName).map(withoutOutput),
     readResult,
@@ -137,18 +141,23 @@ function withCappedTasks(
   };
 }
 
+interface ReaderOptions {
+  readonly open: (id: string, context: CallContext) => KeptResult | undefined;
+  /** Runs a reading within the time that its caller has. */
+  readonly read: <T extends object>(context: CallContext, work: () => T) => T;
+  readonly maxBytes: number;
+}
+
 /** Reads kept results: as a tool, and as resources that no list has. */
-function createReader(
-  open: (id: string, context: CallContext) => KeptResult | undefined,
-  maxBytes: number,
-): Provider {
+function createReader({ open, read, maxBytes }: ReaderOptions): Provider {
   return {
     listTools: () => [readResult],
     callTool: ({ arguments: args }, context) => {
       const { id, from, lines, match } = readArguments(args.value);
       const result = open(id, context);
       if (result === undefined) throw gone();
-      return text(readPart(result, { from, lines, match, maxBytes }));
+      const part = { from, lines, match, maxBytes };
+      return text(readPart(result, part, (work) => read(context, work)));
     },
     resources: {
       listResources: () => Promise.resolve([]),
@@ -177,9 +186,10 @@ interface WantedPart {
 function readPart(
   { bytes, mimeType, isCut }: KeptResult,
   { from, lines, match, maxBytes }: WantedPart,
+  run: (work: () => ReadLines) => ReadLines,
 ): string {
   if (mimeType !== undefined) return `This is ${mimeType} of ${bytes.length} bytes. Open it as a resource.`;
-  const read = search(() =>
+  const read = run(() =>
     match === undefined
       ? readLines(bytes, from, lines, maxBytes)
       : matchLines(bytes, match, { from, maxBytes }),
@@ -190,13 +200,15 @@ function readPart(
   return `${read.text === "" ? `[There is ${what}.]` : read.text}\n${rest}`;
 }
 
-function search<T>(work: () => T): T {
+/** Reads within the time of an owner, so that one that reads without end, or by a bad pattern, does not hold up others. */
+function readFor<T extends object>(kept: KeptResults, owner: string, work: () => T): T {
   try {
-    return work();
+    const read = kept.reading.run(owner, work);
+    if (typeof read === "object") return read;
+    throw refused(`Your last readings took too long. Try again in ${Math.ceil(read / 1000)} s.`);
   } catch (error) {
-    if (error instanceof ExhaustedError)
-      throw refused("The pattern took too long. Use plain text, or a simpler one.");
-    throw error;
+    if (!(error instanceof ExhaustedError)) throw error;
+    throw refused("It took too long. Use plain text, a simpler pattern, or other lines.");
   }
 }
 

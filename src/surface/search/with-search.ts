@@ -231,8 +231,9 @@ function withSignature(
   text: string | undefined,
 ): ToolOutcome {
   if (text === undefined) return outcome;
-  const { content, ...rest } = outcome.result.value as ToolResult;
-  const told: ToolResult = { ...rest, content: [...content, { type: "text", text }] };
+  const { content, ...rest } = outcome.result.value as Partial<ToolResult>;
+  const given = Array.isArray(content) ? content : [];
+  const told: ToolResult = { ...rest, content: [...given, { type: "text", text }] };
   return { ...outcome, result: RawJson.fromValue(told) };
 }
 
