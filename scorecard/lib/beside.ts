@@ -5,7 +5,7 @@ import { createRegistry } from "../../src/tools/registry.ts";
 import { startTestGateway, type TestGateway } from "../../test/gateway/support/gateway.ts";
 import { Callers } from "../../test/gateway/support/load.ts";
 import { fixture, hostile } from "./gateway.ts";
-import { createRunningClock, runningMs } from "./running-clock.ts";
+import { createRunningClock, startMeasure } from "./running-clock.ts";
 
 /** An entry of `mcpServers`. */
 export type Entry = { readonly command: string; readonly args: readonly string[] } | { readonly url: string };
@@ -27,7 +27,7 @@ export async function startHostile(
 
 /** What calls of good servers cost in one slice of time. */
 interface Slice {
-  /** 99 of 100 calls took no longer than this, without waits for a processor. */
+  /** For 99 of 100 calls the main thread ran no longer than this. */
   readonly p99Ms: number;
   /** Half of the calls took no longer than this. */
   readonly wallMs: number;
@@ -62,8 +62,8 @@ export interface BesideOptions {
 
 /**
  * Measures a good server alone and beside a hostile one, in slices that take turns. Clients and gateway
- * are this process. The time for which it waits for a processor is not counted, neither of the calls nor by the clock of the
- * gateway: so a busy machine gives the figures of an idle one.
+ * are this process. A call takes as long as its main thread runs from the beginning of the call to its end, and the clock of the gateway
+ * stands still while this process waits for a processor: so a busy machine gives the figures of an idle one.
  */
 export async function measureBeside(entry: Entry, options: BesideOptions): Promise<Beside> {
   const { rounds, callsPerSlice, isCalled } = options;
@@ -116,9 +116,9 @@ async function measure({ listener }: TestGateway, calls: number): Promise<Slice>
     const callers = call % 2 === 0 ? modern : legacy;
     if (call % 20 < 2 && (await callers.call("child__work", { nonce: "n" })).kind !== "result") failures++;
     const startedAt = performance.now();
-    const before = runningMs();
+    const measured = startMeasure();
     if ((await callers.call("near__work", {})).kind !== "result") failures++;
-    ownMs.push(runningMs() - before);
+    ownMs.push(measured());
     wallMs.push(performance.now() - startedAt);
   }
   const share = Math.min(1, sum(ownMs) / sum(wallMs));

@@ -1,9 +1,18 @@
 import { openSync, readSync } from "node:fs";
 import { type Clock, systemClock } from "../../src/async/clock.ts";
 
-/** The time of {@link createRunningClock}, as exact as can be. */
-export function runningMs(): number {
-  return performance.now() - readStarvedMs();
+/**
+ * Measures how long the main thread runs from now until the returned function is called, at most: no longer than all threads of
+ * this process together, and no longer than the time that went by without the waits for a processor. (The kernel
+ * counts the time of one thread in ticks of milliseconds.)
+ */
+export function startMeasure(): () => number {
+  const beforeMs = performance.now() - readStarvedMs();
+  const before = process.cpuUsage();
+  return () => {
+    const { user, system } = process.cpuUsage(before);
+    return Math.min((user + system) / 1000, performance.now() - readStarvedMs() - beforeMs);
+  };
 }
 
 /**

@@ -65,8 +65,8 @@ export const row: Row = {
   how:
     "A server sends without pause, over stdio and over HTTP (on the stream of its session), and is called ten times a second. Good servers " +
     "beside it (one in the process of the gateway, one child) are called by clients of both eras, in slices with and without the hostile one that " +
-    "take turns. Clients and gateway are one process; a call takes the time from its beginning to its end without the time for which that " +
-    "process waited for a processor, and the clock of the gateway stands still meanwhile: so a busy machine gives the figures of an idle one.",
+    "take turns. Clients and gateway are one process; a call takes as long as its main thread runs from the beginning of the call to " +
+    "its end, and the clock of the gateway stands still while the process waits for a processor: so a busy machine gives the figures of an idle one.",
   limitMinutes: 90,
   isInShort: true,
   run,

@@ -6,7 +6,7 @@ import { ToolError } from "../../errors/tool-error.ts";
 import { RawJson } from "../../json/raw.ts";
 import { scan } from "../../json/scan.ts";
 import { defineShape } from "../../json/shape.ts";
-import type { Tool, ToolResult } from "../../mcp/types.ts";
+import type { Content, Tool, ToolResult } from "../../mcp/types.ts";
 import { assertKnownKeys, keys, type KeysOf } from "../../options/known-keys.ts";
 import type { CallContext } from "../../tools/context.ts";
 import { definitionOf, withMembers } from "../../tools/definition.ts";
@@ -232,7 +232,7 @@ function withSignature(
 ): ToolOutcome {
   if (text === undefined) return outcome;
   const { content, ...rest } = outcome.result.value as Partial<ToolResult>;
-  const given = Array.isArray(content) ? content : [];
+  const given: readonly Content[] = Array.isArray(content) ? content : [];
   const told: ToolResult = { ...rest, content: [...given, { type: "text", text }] };
   return { ...outcome, result: RawJson.fromValue(told) };
 }
