@@ -173,6 +173,9 @@ function parseForNobody(file: string, text: string): GatewayConfig {
   return parseConfigFile(file, text, env, homedir());
 }
 
+/** What the daemon itself needs, and its servers do not get: the secret of sessions, and the way to the keychain. */
+const ownVariables = new Set(["JUNCTOR_SECRET", "DBUS_SESSION_BUS_ADDRESS"]);
+
 /**
  * Keeps what programs need to run, and nothing else: the daemon serves clients with other environments than that of the client
  * which happened to start it.
@@ -180,5 +183,5 @@ function parseForNobody(file: string, text: string): GatewayConfig {
 function dropEnvironment(): void {
   const kept = toChildEnv(process.env, {}, process.platform);
   for (const name of Object.keys(process.env))
-    if (!Object.hasOwn(kept, name) && name !== "JUNCTOR_SECRET") delete process.env[name];
+    if (!Object.hasOwn(kept, name) && !ownVariables.has(name)) delete process.env[name];
 }
