@@ -85,7 +85,7 @@ interface Ran {
 function run({ command, missing }: KeychainProgram, args: readonly string[], input: string): Ran {
   const options = { input, encoding: "utf8", timeout: patienceMs, maxBuffer: maxBytes } as const;
   const { status, stdout, stderr, error } = spawnSync(command, args, options);
-  const code = error?.code;
+  const code: unknown = error !== undefined && "code" in error ? error.code : undefined;
   const failed = (problem: string): Ran => ({ said: "", problem, isEmpty: false });
   if (code === "ENOENT") return failed(missing);
   if (code === "ETIMEDOUT") return failed(`${command} did not answer within ${patienceMs / 1000} s`);
