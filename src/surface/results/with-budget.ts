@@ -11,13 +11,17 @@ import type { Outcome, Provider, ResourceProvider, ToolOutcome } from "../../too
 import type { TaskProvider, TaskState } from "../../tools/task.ts";
 import { delegateTo, mappedLists } from "../delegate.ts";
 import { toCharacters } from "../estimate.ts";
+import { type ResultCaps, toCapOf } from "./caps.ts";
 import { cutResult, resultScheme } from "./cut.ts";
 import { type KeptResult, KeptResults } from "./kept-results.ts";
 import { matchLines, type ReadLines, readLines } from "./lines.ts";
 
 export interface BudgetOptions {
-  /** About how many tokens a result may be: of all tools, or of each by its name. Undefined: as many as it is. */
-  readonly maxResultTokens: number | ((tool: string) => number | undefined);
+  /**
+   * About how many tokens a result may be: of all tools; by glob on their names, `{ "github__*": 4000 }`, the first that fits; or of
+   * each by its name. Undefined, and no glob that fits: as many as it is.
+   */
+  readonly maxResultTokens: ResultCaps;
   /** Where long results are kept; by default a place of this provider's own. */
   readonly kept?: KeptResults;
   /** Part of whom a result is kept for, beside the caller. */
@@ -63,8 +67,8 @@ const readResult: Tool = {
  */
 export function withBudget(provider: Provider, options: BudgetOptions): Provider {
   assertKnownKeys("withBudget", options, optionKeys);
-  const { maxResultTokens: cap, kept = new KeptResults(), own: wrap = (tools: Provider) => tools } = options;
-  const capOf = typeof cap === "function" ? cap : () => cap;
+  const { kept = new KeptResults(), own: wrap = (tools: Provider) => tools } = options;
+  const capOf = toCapOf(options.maxResultTokens);
   const ownerOf = ({ caller }: CallContext): string =>
     JSON.stringify([caller ?? null, options.profile ?? null]);
   const open = (id: string, context: CallContext): KeptResult | undefined => kept.open(id, ownerOf(context));
