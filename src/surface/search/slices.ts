@@ -1,3 +1,5 @@
+import { cpuMsSince, cpuTime } from "../../async/cpu-time.ts";
+
 /** Work that can be left off and taken up again. It yields how much was done since the last time, about one unit a character or a term. */
 export type SlicedWork<T> = Generator<number, T>;
 
@@ -12,7 +14,7 @@ const maxCpuMs = 4;
  */
 export async function inSlices<T>(work: SlicedWork<T>): Promise<T> {
   for (;;) {
-    const begun = process.cpuUsage();
+    const begun = cpuTime();
     let units = 0;
     let isOver = false;
     while (!isOver) {
@@ -23,10 +25,4 @@ export async function inSlices<T>(work: SlicedWork<T>): Promise<T> {
     }
     await new Promise<void>((resolve) => setImmediate(resolve));
   }
-}
-
-/** Of all threads, so it is never less than what this one took. */
-function cpuMsSince(begun: NodeJS.CpuUsage): number {
-  const { user, system } = process.cpuUsage(begun);
-  return (user + system) / 1000;
 }
