@@ -3,6 +3,9 @@
 //   npm run bench:search                          definitions of servers from npm, started by npx, and queries of our own
 //   npm run bench:search -- --dataset FOLDER      tools.json and queries.json of a folder
 //
+// search-more-queries.json has 86 queries more, for tools that were drawn by chance from 98 servers. They were written before any of them was
+// tried. Weights were chosen with one half at hand ("tuning") and not the other ("held out"). Those whose tools are there are tried too.
+//
 // tools.json: { SERVER: { "tools": [definitions] } }. queries.json: [{ "query", "kind", "expected": ["SERVER__TOOL"] }].
 // Exit code 1 when recall or cost miss their goals.
 
@@ -13,7 +16,8 @@ import { connect, createGateway, createServer, withSearch } from "../dist/index.
 
 /**
  * @typedef {import("../dist/index.js").Tool} Tool
- * @typedef {{ query: string, kind: string, expected: string[] }} Query
+ * @typedef {{ query: string, kind: string, expected: string[], part?: string }} Query
+ * @typedef {{ query: string, rank: number | undefined }} Rank
  * @typedef {{ servers: Record<string, Tool[]>, queries: Query[] }} Dataset
  */
 
@@ -39,14 +43,24 @@ const client = await connect({ server });
 
 const listed = await client.listTools();
 const listTokens = tokensOf(JSON.stringify(listed));
-const { heldMs, idleMs, indexMs } = await buildIndex();
-const { ranks, shownTokens } = await searchAll();
+const { heldMs, indexMs } = await buildIndex();
+const { ranks, shownTokens } = await searchAll(queries);
+const more = knownOf(readQueries("search-more-queries.json"), servers);
 const exact = await countExact();
 const searchMs = await timeSearches();
+const within = (/** @type {number} */ most, /** @type {Rank[]} */ of = ranks) =>
+  (100 * of.filter(({ rank }) => rank !== undefined && rank < most).length) / of.length;
+/** @type {[what: string, value: string][]} */
+const moreRows = [];
+for (const part of ["tuning", "held out"]) {
+  const own = more.filter((query) => query.part === part);
+  if (own.length === 0) continue;
+  const { ranks: theirs } = await searchAll(own);
+  const [five, all] = [within(5, theirs), within(40, theirs)].map((share) => share.toFixed(1));
+  moreRows.push([`${own.length} queries more, ${part}: @5, @40`, `${five} %, ${all} %`]);
+}
 await client.close();
 
-const within = (/** @type {number} */ most) =>
-  (100 * ranks.filter(({ rank }) => rank !== undefined && rank < most).length) / ranks.length;
 /** @type {[what: string, value: string, goal?: string, isMet?: boolean][]} */
 const rows = [
   ["tools, servers", `${tools.length}, ${Object.keys(servers).length}`],
@@ -60,6 +74,7 @@ const rows = [
     `at least ${goals.recall40} %`,
     within(40) >= goals.recall40,
   ],
+  ...moreRows,
   ["exact names at rank 1", `${exact} of ${tools.length}`, "all", exact === tools.length],
   ["tools/list", `${listTokens} tokens`, `at most ${goals.listTokens}`, listTokens <= goals.listTokens],
   [
@@ -69,12 +84,12 @@ const rows = [
     shownTokens <= goals.searchTokens,
   ],
   ["index, CPU", `${indexMs.toFixed(0)} ms`],
-  // On a busy machine the loop waits for others, also with nothing to do.
+  // By the clock on the wall a busy machine holds it for longer, also with nothing to do.
   [
-    "longest turn of the event loop meanwhile",
+    "longest hold of the event loop, CPU",
     `${heldMs.toFixed(1)} ms`,
-    `at most ${goals.holdMs} ms, or ${idleMs.toFixed(1)} ms as with nothing to do`,
-    heldMs <= Math.max(goals.holdMs, 2 * idleMs),
+    `at most ${goals.holdMs} ms`,
+    heldMs <= goals.holdMs,
   ],
   ["one search, CPU", `${searchMs.toFixed(2)} ms`, `below ${goals.searchMs} ms`, searchMs < goals.searchMs],
 ];
@@ -87,36 +102,30 @@ for (const { query, rank } of ranks)
 process.exit(rows.every(([, , , isMet = true]) => isMet) ? 0 : 1);
 
 /**
- * The first search of a provider waits for the index; meanwhile turns of the event loop are timed. The best of several: on a busy machine
- * others take turns too.
+ * The first search of a provider waits for the index; meanwhile the turns of the event loop are measured, in CPU time of its thread. The
+ * worst of several rounds, of which the first is without compiled code.
  */
 async function buildIndex() {
-  /** @type {{ heldMs: number, idleMs: number, indexMs: number }[]} */
-  const all = [];
+  let heldMs = 0;
+  let indexMs = Infinity;
   for (let round = 0; round < 5; round++) {
-    const before = process.cpuUsage();
     const fresh = createSearch();
     const call = { name: "search_tools", arguments: toRaw({ query: "anything" }) };
-    const begun = performance.now();
-    const heldMs = await longestTurn(fresh.callTool(call, context));
-    const tookMs = performance.now() - begun;
-    const idleMs = await longestTurn(new Promise((resolve) => setTimeout(resolve, tookMs)));
-    all.push({ heldMs, idleMs, indexMs: process.cpuUsage(before).user / 1000 });
+    const before = process.cpuUsage();
+    heldMs = Math.max(heldMs, await longestTurn(fresh.callTool(call, context)));
+    indexMs = Math.min(indexMs, process.cpuUsage(before).user / 1000);
   }
-  const least = (/** @type {"heldMs" | "idleMs" | "indexMs"} */ key) =>
-    Math.min(...all.map((each) => each[key]));
-  return { heldMs: least("heldMs"), idleMs: least("idleMs"), indexMs: least("indexMs") };
+  return { heldMs, indexMs };
 }
 
-/** How long a turn of the event loop took at most while something was done. @param {unknown} work */
+/** How much CPU time a turn of the event loop took at most while something was done. @param {unknown} work */
 async function longestTurn(work) {
   let longest = 0;
   let isDone = false;
-  let last = performance.now();
+  let last = cpuMs();
   const turn = () => {
-    const now = performance.now();
-    longest = Math.max(longest, now - last);
-    last = now;
+    longest = Math.max(longest, cpuMs() - last);
+    last = cpuMs();
     if (!isDone) setImmediate(turn);
   };
   setImmediate(turn);
@@ -125,11 +134,20 @@ async function longestTurn(work) {
   return longest;
 }
 
-async function searchAll() {
-  /** @type {{ query: string, rank: number | undefined }[]} */
+/** CPU time of the thread of the event loop. Only Linux tells it apart from other threads, which compile and collect garbage. */
+function cpuMs() {
+  if (process.platform === "linux")
+    return Number(readFileSync("/proc/self/schedstat", "latin1").split(" ", 1)[0]) / 1e6;
+  const { user, system } = process.cpuUsage();
+  return (user + system) / 1000;
+}
+
+/** @param {Query[]} asked */
+async function searchAll(asked) {
+  /** @type {Rank[]} */
   const ranks = [];
   let shownTokens = 0;
-  for (const { query, expected } of queries) {
+  for (const { query, expected } of asked) {
     const names = await search(query);
     const rank = names.findIndex((name) => expected.includes(name));
     ranks.push({ query, rank: rank === -1 ? undefined : rank });
@@ -222,15 +240,22 @@ async function collect() {
     }
     await own.close();
     await gateway.close();
-    const all = /** @type {Query[]} */ (
-      JSON.parse(readFileSync(new URL("search-queries.json", import.meta.url), "utf8"))
-    );
-    const names = new Set(
-      Object.entries(servers).flatMap(([name, list]) => list.map((tool) => `${name}__${tool.name}`)),
-    );
     // A server that could not be started here is not asked for.
-    return { servers, queries: all.filter(({ expected }) => expected.some((name) => names.has(name))) };
+    return { servers, queries: knownOf(readQueries("search-queries.json"), servers) };
   } finally {
     rmSync(folder, { recursive: true, force: true });
   }
+}
+
+/** Queries of our own. @param {string} name @returns {Query[]} */
+function readQueries(name) {
+  return /** @type {Query[]} */ (JSON.parse(readFileSync(new URL(name, import.meta.url), "utf8")));
+}
+
+/** The queries for which there is a tool. @param {Query[]} all @param {Dataset["servers"]} servers */
+function knownOf(all, servers) {
+  const names = new Set(
+    Object.entries(servers).flatMap(([name, list]) => list.map((tool) => `${name}__${tool.name}`)),
+  );
+  return all.filter(({ expected }) => expected.some((name) => names.has(name)));
 }

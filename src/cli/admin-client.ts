@@ -3,7 +3,6 @@ import { type IncomingMessage, request } from "node:http";
 import { join } from "node:path";
 import { stateFolder } from "../gateway/user-files.ts";
 import { UsageError } from "./command.ts";
-import { toRealPath } from "./reload.ts";
 
 /** A gateway of this user that runs, and the socket of its admin API. */
 interface AdminTarget {
@@ -37,33 +36,8 @@ export function adminSocket(pid: number): string {
   return join(socketFolder(), `${pid}.admin.sock`);
 }
 
-/** The gateway that is meant: the only one, or the one with this config or process. Throws a `UsageError` when that is not one. */
-export async function chooseAdmin(config: string | undefined, pid: string | undefined): Promise<AdminTarget> {
-  if (process.platform === "win32")
-    throw new UsageError(
-      "this does not work on Windows; use the admin API on its port, see docs/admin-api.md",
-    );
-  const running = await findAdmins();
-  const wanted = config === undefined ? undefined : toRealPath(config);
-  const chosen = running.filter(
-    ({ status }) =>
-      (wanted === undefined || (status.config !== undefined && toRealPath(status.config) === wanted)) &&
-      (pid === undefined || status.pid === Number(pid)),
-  );
-  const [first] = chosen;
-  if (first === undefined)
-    throw new UsageError(
-      `no gateway of yours runs${config === undefined && pid === undefined ? "" : " with that"}; junctor serve starts one`,
-    );
-  if (chosen.length > 1)
-    throw new UsageError(
-      `several gateways run; write --pid with one of ${chosen.map(({ status }) => `${status.pid} (${status.config ?? "demo"})`).join(", ")}`,
-    );
-  return first;
-}
-
 /** The gateways of this user that answer. Sockets that ended gateways left behind are removed. */
-async function findAdmins(): Promise<readonly AdminTarget[]> {
+export async function findAdmins(): Promise<readonly AdminTarget[]> {
   const found = await Promise.all(
     listSockets().map(async (socket) => {
       try {

@@ -9,7 +9,7 @@ import { fileURLToPath } from "node:url";
 import { findDaemon, type StartedDaemon } from "../front/find-daemon.ts";
 import { runFront } from "../front/front.ts";
 import type { Introduction } from "../front/hello.ts";
-import { openRunPlace, userConfig } from "../front/run-folder.ts";
+import { openRunPlace, type RunPlace, userConfig } from "../front/run-folder.ts";
 import type { Command, Flags } from "./command.ts";
 import { readVersion } from "./version.ts";
 
@@ -73,8 +73,8 @@ async function serveAttached(given: ReadonlyMap<string, string>): Promise<number
   const open = async (attempt: number): Promise<Duplex> => {
     try {
       if (attempt >= maxAttempts) throw new Error(`${attempt} daemons ended at once`);
-      const place = openRunPlace(config);
-      return (await findDaemon({ place, introduction, env: process.env, start })).socket;
+      const openPlace = (): RunPlace => openRunPlace(config);
+      return (await findDaemon({ openPlace, introduction, env: process.env, start })).socket;
     } catch (error) {
       return serveHere(error);
     }
@@ -121,5 +121,5 @@ function startDaemon(config: string, isTrusted: boolean): StartedDaemon {
   const child = spawn(process.execPath, words, { detached: true, stdio: "ignore", cwd: homedir() });
   child.unref();
   const ended = Promise.race([once(child, "exit"), once(child, "error").then(() => [1])]);
-  return { ended: ended.then(([code]) => code as number | null) };
+  return { pid: child.pid, ended: ended.then(([code]) => code as number | null) };
 }

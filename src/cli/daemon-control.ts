@@ -6,7 +6,6 @@ import { askDaemon } from "../front/find-daemon.ts";
 import type { ControlRequest } from "../front/hello.ts";
 import type { RunPlace } from "../front/run-folder.ts";
 import { UsageError } from "./command.ts";
-import { toReadable } from "./log.ts";
 import { print } from "./print.ts";
 import { toSafeLine, toSafeText } from "./terminal-text.ts";
 import { readVersion } from "./version.ts";
@@ -20,15 +19,22 @@ async function ask(place: RunPlace, control: ControlRequest): Promise<unknown> {
   }
 }
 
+/** What the daemon at a place says of itself; undefined when none runs. */
+export async function askStatus(place: RunPlace): Promise<DaemonStatus | undefined> {
+  return (await ask(place, "status")) as DaemonStatus | undefined;
+}
+
 /** Tells how the daemon of a config is, with its clients and servers. */
 export async function showDaemon(place: RunPlace, config: string, isJson: boolean): Promise<number> {
-  const status = (await ask(place, "status")) as DaemonStatus | undefined;
+  const status = await askStatus(place);
   if (isJson) await print(`${JSON.stringify(status ?? null)}\n`);
-  else await print(status === undefined ? `no daemon runs for ${toSafeLine(config)}\n` : describe(status));
+  else
+    await print(status === undefined ? `no daemon runs for ${toSafeLine(config)}\n` : describeDaemon(status));
   return status === undefined ? 3 : 0;
 }
 
-function describe({ pid, build, config, fronts, gateways }: DaemonStatus): string {
+/** A daemon with its clients and servers, for a person. */
+export function describeDaemon({ pid, build, config, fronts, gateways }: DaemonStatus): string {
   const clients = fronts.map(
     ({ client = "a client", pid: front, profile, workspace }) =>
       `  ${[client, `process ${front}`, profile && `profile ${profile}`, workspace && `in ${workspace}`].filter(Boolean).join(", ")}`,
@@ -49,7 +55,9 @@ function describe({ pid, build, config, fronts, gateways }: DaemonStatus): strin
 export async function stopDaemon(place: RunPlace): Promise<number> {
   const stopped = (await ask(place, "stop")) as { readonly pid: number } | undefined;
   await print(
-    stopped === undefined ? "no daemon runs\n" : `process ${stopped.pid} ends when its calls are done\n`,
+    stopped === undefined
+      ? "no daemon runs\n"
+      : `the daemon (process ${stopped.pid}) ends when its calls are done\n`,
   );
   return 0;
 }
@@ -63,17 +71,10 @@ export async function restartDaemon(place: RunPlace, config: string): Promise<nu
   for (let attempt = 0; attempt < 100; attempt++) {
     const now = (await ask(place, "probe")) as { readonly pid: number } | undefined;
     if (now !== undefined && now.pid !== before?.pid) {
-      await print(`process ${now.pid} serves from now on\n`);
+      await print(`the next daemon (process ${now.pid}) serves from now on\n`);
       return 0;
     }
     await new Promise((resolve) => setTimeout(resolve, 100));
   }
-  throw new UsageError("no new daemon answered within 10 s: junctor daemon logs tells why");
-}
-
-/** Prints the last lines of a log. */
-export async function showLog(lines: readonly string[], isJson: boolean): Promise<number> {
-  const last = lines.slice(-200);
-  await print(last.map((line) => (isJson ? `${line}\n` : toReadable(line))).join(""));
-  return 0;
+  throw new UsageError("no new daemon answered within 10 s: junctor logs tells why");
 }

@@ -1,4 +1,3 @@
-import { readFileSync } from "node:fs";
 import { homedir } from "node:os";
 import { join, resolve } from "node:path";
 import { systemClock } from "../async/clock.ts";
@@ -13,13 +12,14 @@ import type { GatewayConfig } from "../gateway/config/config.ts";
 import { startGateway } from "../gateway/gateway.ts";
 import type { GatewayLog } from "../gateway/log.ts";
 import { SharedUpstreams } from "../gateway/shared-upstreams.ts";
-import { cacheFolder, stateFolder } from "../gateway/user-files.ts";
+import { cacheFolder } from "../gateway/user-files.ts";
 import { createSeal } from "../mcp/seal.ts";
 import { suggest } from "../options/nearest.ts";
 import { toChildEnv } from "../transports/child-env.ts";
-import { type Command, configFlags, refuseOperands, UsageError } from "./command.ts";
+import { type Command, configFlags, UsageError } from "./command.ts";
 import { checkPlaces } from "./config-place.ts";
-import { restartDaemon, showDaemon, showLog, stopDaemon } from "./daemon-control.ts";
+import { restartDaemon, showDaemon, stopDaemon } from "./daemon-control.ts";
+import { daemonLogOf, showDaemonLog } from "./daemon-log.ts";
 import { FollowedScopes } from "./followed-scopes.ts";
 import { untilSignal } from "./interrupt.ts";
 import { createFileLog } from "./log.ts";
@@ -57,37 +57,27 @@ export const daemon: Command = {
     if (!parsed.has("take-over") && (await isServed(place))) return 0;
     const config = parseForNobody(file, text);
     checkPlaces(file, config, parsed.has("unsafe-config"));
-    const log = createFileLog(config.log.level, logFileOf(place));
+    const log = createFileLog(config.log.level, daemonLogOf(place));
     process.on("unhandledRejection", (reason) =>
       log.error({ error: describeError(reason) }, "something failed unheard"),
     );
     const idleMs = parsed.has("keep") ? undefined : config.daemon.idleMs;
     const isTrusted = parsed.has("unsafe-config");
-    await serveFronts({ file, text, place, log, config, idleMs, isTrusted });
+    await serveFronts({ file, text, log, config, idleMs, isTrusted });
     return 0;
-  },
-};
-
-/** `junctor stop` */
-export const stop: Command = {
-  name: "stop",
-  summary: "End the daemon when its calls are done; a client that needs it starts the next.",
-  flags: { config: { value: "FILE", help: "the config it serves (default ~/.junctor/junctor.json)" } },
-  run: async (parsed) => {
-    refuseOperands("stop", parsed);
-    return stopDaemon(openRunPlace(resolve(parsed.valueOf("config") ?? userConfig())));
   },
 };
 
 const acts = ["status", "logs", "stop", "restart"];
 
-function control(act: string, file: string, isJson: boolean): Promise<number> {
+async function control(act: string, file: string, isJson: boolean): Promise<number> {
   const place = openRunPlace(file);
   switch (act) {
     case "status":
       return showDaemon(place, file, isJson);
     case "logs":
-      return showLog(readLog(place), isJson);
+      await showDaemonLog(place, { level: "debug", isJson });
+      return 0;
     case "stop":
       return stopDaemon(place);
     case "restart":
@@ -97,24 +87,9 @@ function control(act: string, file: string, isJson: boolean): Promise<number> {
   }
 }
 
-/** The file that the daemon of a config logs to. */
-function logFileOf({ hash }: Pick<RunPlace, "hash">): string {
-  return join(stateFolder(), "daemon", `${hash}.log`);
-}
-
-/** The last lines of a daemon's log; none when it has none. */
-function readLog(place: Pick<RunPlace, "hash">): readonly string[] {
-  try {
-    return readFileSync(logFileOf(place), "utf8").split("\n").filter(Boolean);
-  } catch {
-    return [];
-  }
-}
-
 interface ServedConfig {
   readonly file: string;
   readonly text: string;
-  readonly place: RunPlace;
   readonly log: GatewayLog;
   readonly config: GatewayConfig;
   readonly idleMs: number | undefined;
@@ -122,7 +97,7 @@ interface ServedConfig {
 }
 
 async function serveFronts(served: ServedConfig): Promise<void> {
-  const { file, text, place, log, config, idleMs, isTrusted } = served;
+  const { file, text, log, config, idleMs, isTrusted } = served;
   const clock = systemClock;
   const onWarning = (warning: string): void => log.warn({}, warning);
   const seal = createSeal({ secrets: readSecrets({ env: process.env, served: file, onWarning }) });
@@ -169,7 +144,7 @@ async function serveFronts(served: ServedConfig): Promise<void> {
   using _asked = await listenForReload(file, followed, onWarning);
   const stopped = untilSignal(() => undefined);
   await runDaemon({
-    place,
+    openPlace: () => openRunPlace(file),
     file,
     build: readVersion(),
     scopes,
@@ -198,6 +173,9 @@ function parseForNobody(file: string, text: string): GatewayConfig {
   return parseConfigFile(file, text, env, homedir());
 }
 
+/** What the daemon itself needs, and its servers do not get: the secret of sessions, and the way to the keychain. */
+const ownVariables = new Set(["JUNCTOR_SECRET", "DBUS_SESSION_BUS_ADDRESS"]);
+
 /**
  * Keeps what programs need to run, and nothing else: the daemon serves clients with other environments than that of the client
  * which happened to start it.
@@ -205,5 +183,5 @@ function parseForNobody(file: string, text: string): GatewayConfig {
 function dropEnvironment(): void {
   const kept = toChildEnv(process.env, {}, process.platform);
   for (const name of Object.keys(process.env))
-    if (!Object.hasOwn(kept, name) && name !== "JUNCTOR_SECRET") delete process.env[name];
+    if (!Object.hasOwn(kept, name) && !ownVariables.has(name)) delete process.env[name];
 }

@@ -42,7 +42,7 @@ export const importServers: Command = {
       else await note(`${toSafeLine(name)} is left out: ${taken.why}\n`);
     }
     const config = configOf(parsed);
-    const moved = parsed.has("secrets") ? moveSecrets(entries) : { entries, write: () => {} };
+    const moved = moveSecrets(parsed, entries, false);
     const edit = addServers(config, client.id, moved.entries);
     const added = [...edit.names].filter(([, own]) => !edit.file.text.includes(JSON.stringify(own)));
     for (const [name, own] of edit.names)

@@ -51,6 +51,13 @@ const levels: { readonly [level: number]: string } = {
   60: "fatal",
 };
 
+/** Whether a line of a log is as important as a level; a line that is no line of ours is. */
+export function isAtLeast(line: string, level: string): boolean {
+  const least = Number(Object.entries(levels).find(([, name]) => name === level)?.[0] ?? 0);
+  const [, given] = /^\{"level":(\d+)/.exec(line) ?? [];
+  return given === undefined || Number(given) >= least;
+}
+
 /** `12:00:00 warn  github is down  reason="it ended"` */
 function toPretty(line: string): string {
   const { level, time, msg, ...facts } = JSON.parse(line) as { readonly [key: string]: unknown };

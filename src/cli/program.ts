@@ -46,7 +46,7 @@ const commands: { readonly [name: string]: () => Promise<Command> } = {
   remove: async () => (await import("./server-entries.ts")).remove,
   enable: async () => (await import("./server-entries.ts")).enable,
   disable: async () => (await import("./server-entries.ts")).disable,
-  stop: async () => (await import("./daemon.ts")).stop,
+  stop: async () => (await import("./stop.ts")).stop,
   completion: async () => (await import("./completion.ts")).completion,
 };
 

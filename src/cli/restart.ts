@@ -1,34 +1,57 @@
 import { guardVariable } from "../transports/guardian.ts";
-import { askAdmin, chooseAdmin } from "./admin-client.ts";
+import { askAdmin } from "./admin-client.ts";
 import { type Command, UsageError } from "./command.ts";
+import { restartDaemon } from "./daemon-control.ts";
 import { note, print } from "./print.ts";
+import { findRunning, isDaemon, nothingRuns, onlyOne, type Running } from "./running.ts";
 import { gatewayFlags } from "./status.ts";
 import { toSafeLine } from "./terminal-text.ts";
 
 /** `junctor restart` */
 export const restart: Command = {
   name: "restart",
-  summary: "Have a running gateway start one of its servers anew.",
-  operands: "NAME",
+  summary: "Start the daemon anew, or one server of a running gateway.",
+  operands: "[NAME]",
   flags: gatewayFlags,
-  examples: ["junctor restart github"],
+  examples: [
+    "junctor restart                               the daemon; its clients go on at the next",
+    "junctor restart github                        one server of a gateway that junctor serve started",
+  ],
   run: async (parsed) => {
     const [name, more] = parsed.operands;
-    if (name === undefined || more !== undefined)
-      throw new UsageError("restart needs the name of one server; junctor status lists them");
+    if (more !== undefined)
+      throw new UsageError("restart takes the name of one server; junctor status lists them");
     // A server that may run commands could run this one.
     if (process.env[guardVariable] !== undefined)
       throw new UsageError(
         "a server of a gateway cannot restart others; run this from a terminal of your own",
       );
-    const { socket } = await chooseAdmin(parsed.valueOf("config"), parsed.valueOf("pid"));
-    const path = `/api/servers/${encodeURIComponent(name)}/restart`;
-    const { status, trouble } = (await askAdmin(socket, "POST", path, {})) as {
-      readonly status: string;
-      readonly trouble?: string;
-    };
-    if (status === "up") await print(`${toSafeLine(name)} is up\n`);
-    else await note(`junctor: ${toSafeLine(`${name} is ${status}: ${trouble ?? ""}`)}\n`);
-    return status === "up" ? 0 : 1;
+    const wanted = { config: parsed.valueOf("config"), pid: parsed.valueOf("pid") };
+    const found = await findRunning(wanted);
+    if (found.length === 0) throw nothingRuns(wanted);
+    return name === undefined ? restartOne(found) : restartServer(name, found);
   },
 };
+
+async function restartOne(found: readonly Running[]): Promise<number> {
+  const daemon = onlyOne(found.filter(isDaemon));
+  if (daemon === undefined)
+    throw new UsageError("no daemon runs; for a gateway of junctor serve, write the name of one server");
+  return restartDaemon(daemon.place, daemon.status.config);
+}
+
+async function restartServer(name: string, found: readonly Running[]): Promise<number> {
+  const gateway = onlyOne(found.filter((running) => running.kind === "gateway"));
+  if (gateway === undefined)
+    throw new UsageError(
+      "only a daemon runs, and clients share its servers: junctor restart, without a name, starts the daemon and all of them anew",
+    );
+  const path = `/api/servers/${encodeURIComponent(name)}/restart`;
+  const { status, trouble } = (await askAdmin(gateway.socket, "POST", path, {})) as {
+    readonly status: string;
+    readonly trouble?: string;
+  };
+  if (status === "up") await print(`${toSafeLine(name)} is up\n`);
+  else await note(`junctor: ${toSafeLine(`${name} is ${status}: ${trouble ?? ""}`)}\n`);
+  return status === "up" ? 0 : 1;
+}

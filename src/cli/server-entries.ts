@@ -45,9 +45,9 @@ export const add: Command = {
       );
     const entry = toEntry(parsed, url);
     if (!parsed.has("no-check") && !(await works(name, entry))) return 3;
-    const moved = parsed.has("secrets") ? moveSecrets(new Map([[name, entry]])) : undefined;
-    moved?.write();
-    await edit(config, new Map([[name, moved?.entries.get(name) ?? entry]]), []);
+    const moved = moveSecrets(parsed, new Map([[name, entry]]), true);
+    moved.write();
+    await edit(config, moved.entries, []);
     await print(`${toSafeLine(name)} is in ${toSafeLine(config)}\n`);
     return 0;
   },

@@ -1,12 +1,14 @@
-import { type AdminStatus, askAdmin, chooseAdmin } from "./admin-client.ts";
+import { type AdminStatus, askAdmin } from "./admin-client.ts";
 import { type Command, refuseOperands } from "./command.ts";
+import { describeDaemon } from "./daemon-control.ts";
 import { print } from "./print.ts";
+import { findRunning, nothingRuns, type Running } from "./running.ts";
 import { toRows, toSafeLine } from "./terminal-text.ts";
 
-/** Flags that say which gateway is meant. */
+/** Flags that say which gateway or daemon is meant. */
 export const gatewayFlags: Command["flags"] = {
-  config: { value: "FILE", help: "the gateway that was started with this config" },
-  pid: { value: "PID", help: "the gateway with this process number" },
+  config: { value: "FILE", help: "the gateway or daemon that was started with this config" },
+  pid: { value: "PID", help: "the gateway or daemon with this process number" },
 };
 
 /** A server, as `GET /api/servers` has it. */
@@ -24,24 +26,44 @@ interface ShownServer {
 /** `junctor status` */
 export const status: Command = {
   name: "status",
-  summary: "Show how a running gateway and its servers are.",
-  flags: { ...gatewayFlags, json: { help: "as JSON" } },
+  summary: "Show how the daemon and running gateways are, with their servers.",
+  flags: { ...gatewayFlags, json: { help: "as JSON, one line each" } },
   examples: ["junctor status", "junctor status --config .mcp.json --json"],
   run: async (parsed) => {
     refuseOperands("status", parsed);
-    const { socket, status: gateway } = await chooseAdmin(parsed.valueOf("config"), parsed.valueOf("pid"));
-    const { servers } = (await askAdmin(socket, "GET", "/api/servers")) as {
-      readonly servers: readonly ShownServer[];
-    };
-    if (parsed.has("json")) await print(`${JSON.stringify({ ...gateway, servers })}\n`);
-    else await print(describe(gateway, servers));
-    return servers.some((server) => server.status === "down") ? 1 : 0;
+    const wanted = { config: parsed.valueOf("config"), pid: parsed.valueOf("pid") };
+    const found = await findRunning(wanted);
+    if (found.length === 0) throw nothingRuns(wanted);
+    const shown = await Promise.all(found.map((running) => look(running)));
+    if (parsed.has("json")) await print(shown.map(({ json }) => `${JSON.stringify(json)}\n`).join(""));
+    else await print(shown.map(({ text }) => text).join("\n"));
+    return shown.some(({ isDown }) => isDown) ? 1 : 0;
   },
 };
 
+interface Look {
+  readonly text: string;
+  readonly json: object;
+  readonly isDown: boolean;
+}
+
+async function look(running: Running): Promise<Look> {
+  const { kind, status: facts } = running;
+  const isDown = (server: { readonly status: string }): boolean => server.status === "down";
+  if (running.kind === "daemon") {
+    const all = running.status.gateways.flatMap(({ servers }) => servers);
+    return { text: describeDaemon(running.status), json: { kind, ...facts }, isDown: all.some(isDown) };
+  }
+  const { servers } = (await askAdmin(running.socket, "GET", "/api/servers")) as {
+    readonly servers: readonly ShownServer[];
+  };
+  const text = describe(running.status, servers);
+  return { text, json: { kind, ...facts, servers }, isDown: servers.some(isDown) };
+}
+
 function describe(gateway: AdminStatus, servers: readonly ShownServer[]): string {
   const { pid, version, state, uptimeMs, url, config, calls, sessions, parked, problems, pageUrl } = gateway;
-  const head = `Junctor ${version}, process ${pid}, is ${state} since ${toDuration(uptimeMs)}${url === undefined ? "" : `, on ${url}`}.`;
+  const head = `The gateway of junctor serve (process ${pid}, junctor ${version}) is ${state} since ${toDuration(uptimeMs)}${url === undefined ? "" : `, on ${url}`}.`;
   const counts = `${calls.underway} calls underway, ${calls.total} answered, ${calls.failed} failed; ${sessions} sessions, ${parked} parked calls.`;
   const rows = toRows(servers.map(toRow)).map((row) => `  ${row}`);
   const lines = [

@@ -5,7 +5,8 @@ import type { Clock } from "../async/clock.ts";
 import type { RunPlace } from "../front/run-folder.ts";
 
 interface ClaimOptions {
-  readonly place: RunPlace;
+  /** Where fronts look; called before each claim, because the folder may have been removed. */
+  readonly openPlace: () => RunPlace;
   readonly clock: Clock;
   readonly onSocket: (socket: Socket) => void;
   /** Another daemon has the socket now. */
@@ -31,7 +32,8 @@ const maxFronts = 512;
  * move its socket stays, and the others hear it. A socket that was removed is made again. On Windows the first listener has the pipe.
  */
 export async function claimSocket(options: ClaimOptions): Promise<SocketClaim> {
-  const { place, clock, onSocket, onReplaced } = options;
+  const { openPlace, clock, onSocket, onReplaced } = options;
+  let place = openPlace();
   const servers: Server[] = [];
   let claims = 0;
   let ours: number | undefined;
@@ -39,6 +41,7 @@ export async function claimSocket(options: ClaimOptions): Promise<SocketClaim> {
   let stopTimer: (() => void) | undefined;
 
   const claim = async (): Promise<void> => {
+    place = openPlace();
     const server = createServer({ allowHalfOpen: true, pauseOnConnect: false }, onSocket);
     server.maxConnections = maxFronts;
     servers.push(server);

@@ -11,7 +11,8 @@ import { claimSocket } from "./claim.ts";
 import type { Scope, Scopes } from "./scopes.ts";
 
 interface DaemonOptions {
-  readonly place: RunPlace;
+  /** Where fronts look for the daemon. Makes the folder and the key again when they were removed. */
+  readonly openPlace: () => RunPlace;
   /** The absolute path of the config. */
   readonly file: string;
   readonly build: string;
@@ -57,7 +58,8 @@ const maxStrangers = 64;
 
 /** Serves fronts until there is no use for it: idle for too long, replaced by another daemon, or told to stop. */
 export async function runDaemon(options: DaemonOptions): Promise<void> {
-  const { place, log, clock, scopes, idleMs } = options;
+  const { log, clock, scopes, idleMs } = options;
+  let place = options.openPlace();
   const startedAt = clock.date();
   const fronts = new Map<Socket, DaemonFront>();
   let strangers = 0;
@@ -137,7 +139,7 @@ export async function runDaemon(options: DaemonOptions): Promise<void> {
   };
 
   const claim = await claimSocket({
-    place,
+    openPlace: () => (place = options.openPlace()),
     clock,
     onSocket,
     onReplaced: () => end("another daemon took its place", "drain"),

@@ -1,4 +1,4 @@
-import { rmSync, statSync, writeFileSync } from "node:fs";
+import { readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { connect, type Socket } from "node:net";
 import { join } from "node:path";
 import { type DaemonFacts, greetDaemon, HelloError, type Introduction } from "./hello.ts";
@@ -6,12 +6,14 @@ import type { RunPlace } from "./run-folder.ts";
 
 /** A daemon that was started. It may find that another was faster, and end. */
 export interface StartedDaemon {
-  /** Resolves with the exit code when it ends. */
+  readonly pid: number | undefined;
+  /** Resolves with the exit code when it ends, or null when a signal ended it. */
   readonly ended: Promise<number | null>;
 }
 
 interface FindOptions {
-  readonly place: RunPlace;
+  /** Where the daemon is found now: the folder and its key may be removed and made again at any time. */
+  readonly openPlace: () => RunPlace;
   readonly introduction: Introduction;
   readonly env: { readonly [name: string]: string | undefined };
   /** Starts a daemon in a process of its own. */
@@ -33,31 +35,38 @@ const pauseMs = 15;
  * Rejects with the reason when none could be had in time.
  */
 export async function findDaemon(options: FindOptions): Promise<FoundDaemon> {
-  const { place, introduction, start, patienceMs = 5000 } = options;
+  const { openPlace, introduction, start, patienceMs = 5000 } = options;
   const until = performance.now() + patienceMs;
-  let started: StartedDaemon | undefined;
+  let starts = 0;
+  let isOurs = false;
   let exit: number | null | undefined;
   let last: unknown = new Error("no daemon answered");
-  const startOnce = (): void => {
-    if (started !== undefined || isStarting(place)) return;
-    noteStart(place);
-    started = start();
+  const startOnce = (place: RunPlace): void => {
+    if (isOurs || starts >= maxStarts || isStarting(place)) return;
+    starts++;
+    isOurs = true;
+    noteStart(place, "");
+    const started = start();
+    if (started.pid !== undefined) noteStart(place, String(started.pid));
     void started.ended.then((code) => {
-      exit = code;
+      // One that was killed says nothing about the next.
+      if (code === null) isOurs = false;
+      else exit = code;
     });
   };
   while (performance.now() < until) {
+    const place = openPlace();
     try {
-      const found = await joinDaemon(options);
+      const found = await joinDaemon(place, options);
       const isOlder = compareBuilds(found.daemon.build, introduction.build) < 0;
       // One that was started for the upgrade and ended left us with the old one.
       if (!isOlder || exit !== undefined) return found;
       found.socket.destroy();
-      startOnce();
+      startOnce(place);
     } catch (error) {
       last = error;
       if (error instanceof HelloError && error.reason === "refused") throw error;
-      startOnce();
+      startOnce(place);
       // One that ended well found another; one that failed would fail again.
       if (exit !== undefined && exit !== 0)
         throw new Error(`the daemon ended with code ${exit}`, { cause: error });
@@ -66,6 +75,9 @@ export async function findDaemon(options: FindOptions): Promise<FoundDaemon> {
   }
   throw last;
 }
+
+/** Daemons that are killed while they start are started again so often. */
+const maxStarts = 3;
 
 /** A daemon that is not there so long after its start is not waited for. */
 const startMs = 1500;
@@ -77,14 +89,25 @@ const startNote = ({ folder, hash }: RunPlace): string => join(folder, `starting
  * hold up the one that stays. This is a hint and no lock: one that is left behind is too old a moment later.
  */
 function isStarting(place: RunPlace): boolean {
-  const noted = statSync(startNote(place), { throwIfNoEntry: false })?.mtimeMs ?? 0;
+  const file = startNote(place);
+  const noted = statSync(file, { throwIfNoEntry: false })?.mtimeMs ?? 0;
   const age = performance.timeOrigin + performance.now() - noted;
-  return age >= 0 && age < startMs;
+  return age >= 0 && age < startMs && isAlive(file);
 }
 
-function noteStart(place: RunPlace): void {
+/** Whether the process that is noted runs; one that is not noted yet may. */
+function isAlive(file: string): boolean {
   try {
-    writeFileSync(startNote(place), "", { mode: 0o600 });
+    const pid = Number(readFileSync(file, "utf8"));
+    return pid === 0 || process.kill(pid, 0);
+  } catch {
+    return false;
+  }
+}
+
+function noteStart(place: RunPlace, pid: string): void {
+  try {
+    writeFileSync(startNote(place), pid, { mode: 0o600 });
   } catch {
     // The folder was removed; the daemon makes it again.
   }
@@ -96,11 +119,10 @@ export function forgetStart(place: RunPlace): void {
 }
 
 /** Joins the daemon at the socket. Rejects when there is none, or with a `HelloError`. */
-async function joinDaemon({
-  place,
-  introduction,
-  env,
-}: Pick<FindOptions, "place" | "introduction" | "env">): Promise<FoundDaemon> {
+async function joinDaemon(
+  place: RunPlace,
+  { introduction, env }: Pick<FindOptions, "introduction" | "env">,
+): Promise<FoundDaemon> {
   const socket = await reach(place.socket);
   try {
     const { daemon } = await greetDaemon(socket, { key: place.key, introduction, env });

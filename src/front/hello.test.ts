@@ -46,7 +46,7 @@ describe("a hello", () => {
     const [front, daemon] = duplexPair();
     void greetFront(daemon, { key, build: "9.0.0", versions: { newest: 9, oldest: 8 } }).catch(() => {});
     const greeted = greetDaemon(front, { key, introduction, env: {} });
-    await expect(greeted).rejects.toThrow('run "junctor daemon restart"');
+    await expect(greeted).rejects.toThrow('run "junctor restart"');
   });
 });
 

@@ -136,7 +136,7 @@ export async function greetFront(
   };
   const version = pickVersion(versions, { newest: Number(first.junctor), oldest: Number(first.oldest) });
   if (version === undefined) {
-    const text = `the daemon (junctor ${build}) speaks versions ${versions.oldest} to ${versions.newest}, and the front ${String(first.oldest)} to ${String(first.junctor)}: run "junctor daemon restart"`;
+    const text = `the daemon (junctor ${build}) speaks versions ${versions.oldest} to ${versions.newest}, and the front ${String(first.oldest)} to ${String(first.junctor)}: run "junctor restart"`;
     write(stream, { refused: text });
     throw new HelloError("version", text);
   }

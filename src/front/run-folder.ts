@@ -5,6 +5,7 @@ import {
   linkSync,
   lstatSync,
   mkdirSync,
+  readdirSync,
   readFileSync,
   realpathSync,
   rmSync,
@@ -43,14 +44,23 @@ const maxFolderBytes = 70;
 export function openRunPlace(config: string, env: NodeJS.ProcessEnv = process.env): RunPlace {
   const hash = createHash("sha256").update(toRealPath(config)).digest("hex").slice(0, 12);
   const folder = runFolder(env);
-  mkdirSync(folder, { recursive: true, mode: 0o700 });
-  if (process.getuid !== undefined) assertOurs(folder, process.getuid());
-  const key = readKey(join(folder, "key"));
+  const key = openKey(folder);
   const socket =
     process.platform === "win32"
       ? `\\\\.\\pipe\\junctor-${hashOfUser()}-${hash}`
       : join(folder, `d-${hash}.sock`);
   return { folder, socket, hash, key };
+}
+
+/** The places at which daemons of this user may listen, whatever their configs. Makes nothing. */
+export function listRunPlaces(env: NodeJS.ProcessEnv = process.env): readonly RunPlace[] {
+  const folder = runFolder(env);
+  const key = readIfKey(join(folder, "key"));
+  if (key === undefined || process.platform === "win32") return [];
+  return readdirSync(folder).flatMap((name) => {
+    const [, hash] = /^d-([0-9a-f]{12})\.sock$/.exec(name) ?? [];
+    return hash === undefined ? [] : [{ folder, socket: join(folder, name), hash, key }];
+  });
 }
 
 /** `$XDG_RUNTIME_DIR/junctor`, which the system removes when the user logs out, or `~/.junctor/run`. */
@@ -61,6 +71,19 @@ function runFolder(env: NodeJS.ProcessEnv = process.env): string {
   if (Buffer.byteLength(folder) > maxFolderBytes)
     throw new Error(`${folder} is too long for a socket: set XDG_RUNTIME_DIR to a shorter folder`);
   return folder;
+}
+
+/** Makes the folder and its key, if they are missing. A folder that is removed meanwhile is made again, within reason. */
+function openKey(folder: string): Buffer {
+  for (let attempt = 0; ; attempt++) {
+    try {
+      mkdirSync(folder, { recursive: true, mode: 0o700 });
+      if (process.getuid !== undefined) assertOurs(folder, process.getuid());
+      return readKey(join(folder, "key"));
+    } catch (error) {
+      if ((error as NodeJS.ErrnoException).code !== "ENOENT" || attempt > 2) throw error;
+    }
+  }
 }
 
 function assertOurs(folder: string, user: number): void {

@@ -94,6 +94,7 @@ const ofServer: Narrowing<ServerConfig> = {
   deny: narrowDeny,
   tools: narrowTools,
   trustHints: (next, agreed) => next && agreed,
+  maxResultTokens: asWritten,
   audit: asAgreed,
   record: asAgreed,
   extensions: asAgreed,

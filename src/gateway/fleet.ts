@@ -187,6 +187,7 @@ function runsTheSame(one: ServerConfig | undefined, other: ServerConfig): boolea
 /** Configs are plain data, written in the same order each time. */
 function toRun(server: ServerConfig): object {
   const inLists = { prefix: undefined, allow: undefined, deny: undefined, tools: undefined };
-  const elsewhere = { audit: undefined, record: undefined, tasks: undefined, trustHints: undefined };
+  const ofResults = { trustHints: undefined, maxResultTokens: undefined };
+  const elsewhere = { ...ofResults, audit: undefined, record: undefined, tasks: undefined };
   return { ...server, ...inLists, ...elsewhere, onlyTools: undefined, withoutTools: undefined };
 }

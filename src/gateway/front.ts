@@ -6,6 +6,7 @@ import type { Observer, Server } from "../mcp/server.ts";
 import type { Implementation } from "../mcp/types.ts";
 import type { ListenLimits } from "../server/listen-limits.ts";
 import { createServer } from "../server/server.ts";
+import type { KeptResults } from "../surface/results/kept-results.ts";
 import type { ChangeSource } from "../tools/changes.ts";
 import { anyone, type Catalog } from "../tools/compose/catalog.ts";
 import { createComposition } from "../tools/compose/composition.ts";
@@ -24,6 +25,7 @@ import { createWaitingLog } from "./log-health.ts";
 import type { GatewayLog } from "./log.ts";
 import type { MiddlewareChain } from "./middleware-chain.ts";
 import { createOpenedMethods } from "./opened-methods.ts";
+import { withServerCaps } from "./result-caps.ts";
 import { hideInData } from "./safe-log.ts";
 
 /** The parts of a gateway that all of its fronts share. What an edit of the config replaces is looked up each time. */
@@ -41,6 +43,8 @@ export interface FrontParts {
   pins(): Pins | undefined;
   chain(): MiddlewareChain;
   readonly observer: Observer | undefined;
+  /** The rest of long results, for all fronts. */
+  readonly kept: KeptResults;
 }
 
 /** How one front differs from the others. */
@@ -49,7 +53,9 @@ interface FrontOptions {
   readonly viewFor: (caller: Hearer) => View;
   /** The name of a mount: what is sealed here opens nowhere else. */
   readonly mount?: string;
-  /** Puts more around the provider, outside of the middleware. */
+  /** Puts around the middleware what follows the config as it does; by default caps of servers. */
+  readonly around?: (provider: Provider) => Provider;
+  /** Puts more around the provider, outside of all that. */
   readonly wrap?: (provider: Provider) => Provider;
   /** Text in place of the servers' own instructions, where there is one. */
   readonly instructions?: () => string | undefined;
@@ -98,7 +104,8 @@ export function createFront(parts: FrontParts, options: FrontOptions): Front {
     methods: createOpenedMethods({ servers: () => fleet.servers, viewFor }),
     extensionsFor: (caller) => offeredExtensions(fleet.servers, viewFor({ ...anyone, caller })),
   };
-  const guarded = createGuarded(base, parts.chain().middlewares);
+  const { around = (inner) => withServerCaps(inner, parts, mount) } = options;
+  const guarded = createGuarded(base, parts.chain().middlewares, around);
   const provider = wrap(guarded.provider);
   const ofServers = (caller: string | undefined, identity?: Caller): string | undefined => {
     const view = viewFor({ ...anyone, caller, identity });

@@ -10,6 +10,7 @@ import type { Server } from "../mcp/server.ts";
 import { assertKnownKeys } from "../options/known-keys.ts";
 import { packageVersion } from "../options/version.ts";
 import { createListenLimits } from "../server/listen-limits.ts";
+import { KeptResults } from "../surface/results/kept-results.ts";
 import { createChangeSource } from "../tools/changes.ts";
 import { anyone, Catalog } from "../tools/compose/catalog.ts";
 import { describeCollision } from "../tools/compose/claims.ts";
@@ -102,7 +103,6 @@ export async function startGateway(
     ...findUnmatchedRules(config, fleet.servers),
   ];
   const rules = new RuleWatch(unmatched, log);
-  const onListed = (): void => rules.look();
   const remembers = folder !== undefined && first.remembersLists;
   // An edit that no person agreed to must not choose which texts of a definition count as the same.
   let agreedSecrets = first.secrets;
@@ -112,6 +112,7 @@ export async function startGateway(
   const isExempt = (server: string): boolean => Object.hasOwn(local, server);
   let pins = openPins(first.lock, { log, toJson, isExempt });
   const memory = remembers ? openListMemory({ folder, hide: hideStrong, log, clock }) : undefined;
+  const { onServer, heldFd } = options;
   const logins = options.logins ?? { store: options.credentials ?? createMemoryStore() };
   const shared = {
     catalog,
@@ -127,8 +128,8 @@ export async function startGateway(
   const onCredential = (server: string, event: CredentialEvent): void => {
     if (chain.auditFile !== undefined) recordCredential(chain.auditFile.sink, server, event, clock);
   };
-  const told = { onChange: changes.report, onListed, onServer: options.onServer, onCredential };
-  const fleet = new Fleet({ ...shared, ...told, local, memory, maxStarts, cluster, heldFd: options.heldFd });
+  const told = { onChange: changes.report, onListed: () => rules.look(), onServer, onCredential };
+  const fleet = new Fleet({ ...shared, ...told, local, memory, maxStarts, cluster, heldFd });
 
   const have = (): Promise<void> => fleet.have(config.servers, toNaming(config), firstListMs);
   let isReady = false;
@@ -151,6 +152,7 @@ export async function startGateway(
     pins: () => pins,
     chain: () => chain,
     observer: options.observer,
+    kept: new KeptResults({ clock }),
   };
   if (cluster !== undefined) joinReplicas(cluster, { fleet, changes, info: frontParts.info, log });
   const front = createFront(frontParts, { viewFor: access.viewFor });
@@ -213,8 +215,7 @@ export async function startGateway(
     await chain[Symbol.asyncDispose]();
   };
   const close = (): Promise<void> => (closing ??= stop());
-  const redactText = (text: string): string | undefined => chain.redactText(text);
-  const shown = { ...shared, config: () => config, redactText };
+  const shown = { ...shared, config: () => config, redactText: (text: string) => chain.redactText(text) };
   const controls = createControls({ ...shown, fleet, access, revoke });
   return {
     controls,

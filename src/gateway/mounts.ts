@@ -1,5 +1,4 @@
 import type { Server } from "../mcp/server.ts";
-import { KeptResults } from "../surface/results/kept-results.ts";
 import { anyone } from "../tools/compose/catalog.ts";
 import type { UriNames } from "../tools/compose/claims.ts";
 import type { Middleware } from "../tools/middleware.ts";
@@ -14,7 +13,7 @@ import { createProfileStack, type ProfileStack } from "./profile-stack.ts";
 
 /** The profiles and the single servers of a gateway, each a front of its own. A server is there under its own names. */
 export class GatewayMounts implements Mounts {
-  readonly #parts: FrontParts & { readonly kept: KeptResults };
+  readonly #parts: FrontParts;
   readonly #access: Access;
   readonly #fronts = new Map<string, ProfileFront>();
   #profiles: ReadonlyMap<string, ProfileConfig> = new Map();
@@ -24,7 +23,7 @@ export class GatewayMounts implements Mounts {
   readonly #onGone = new Set<(name: string) => void>();
 
   constructor(parts: FrontParts, access: Access) {
-    this.#parts = { ...parts, kept: new KeptResults({ clock: parts.clock }) };
+    this.#parts = parts;
     this.#access = access;
     this.have(parts.config());
   }
@@ -98,7 +97,7 @@ interface ProfileFront extends Front {
 }
 
 function createProfileFront(
-  parts: FrontParts & { readonly kept: KeptResults },
+  parts: FrontParts,
   access: Access,
   profileNamed: (name: string) => ProfileConfig | undefined,
   profile: ProfileConfig,
@@ -110,6 +109,8 @@ function createProfileFront(
     viewFor,
     mount: name,
     instructions: () => profileNamed(name)?.instructions,
+    // The profile's own caps count before those of servers.
+    around: (provider) => provider,
     wrap: (provider) => {
       stack = createProfileStack(provider, profile, { ...parts, viewFor });
       return stack.provider;

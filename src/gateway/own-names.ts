@@ -3,6 +3,7 @@ import { NotFoundError } from "../errors/not-found-error.ts";
 import { originKey, viewUriOf, withViewUri } from "../mcp/app.ts";
 import type { Skill } from "../mcp/skill.ts";
 import type { Tool } from "../mcp/types.ts";
+import { readResultName } from "../surface/results/with-budget.ts";
 import type { UriNames } from "../tools/compose/claims.ts";
 import { renamed } from "../tools/compose/renamed-results.ts";
 import type { View } from "../tools/compose/view.ts";
@@ -33,6 +34,8 @@ export function withOwnNames(provider: Provider, { viewFor, uris }: OwnNames): P
 
   const publicNameOf = (part: "toolClaims" | "promptClaims", own: string, context: CallContext): string => {
     for (const [name, claim] of viewFor(context)[part]) if (claim.ownName === own) return name;
+    // Not the server's: it reads on in a result that was cut.
+    if (part === "toolClaims" && own === readResultName) return own;
     throw new NotFoundError(part === "toolClaims" ? "tool" : "prompt", own);
   };
   const toOwnTool = (tool: Tool, context: CallContext): Tool => {

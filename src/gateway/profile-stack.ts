@@ -1,6 +1,5 @@
 import type { Tool } from "../mcp/types.ts";
-import { createGlob } from "../middleware/glob.ts";
-import type { KeptResults } from "../surface/results/kept-results.ts";
+import type { CapOf } from "../surface/results/caps.ts";
 import { readResultName, withBudget } from "../surface/results/with-budget.ts";
 import type { ServerOf } from "../surface/search/tool-index.ts";
 import { withSearch } from "../surface/search/with-search.ts";
@@ -12,18 +11,13 @@ import { followTasks } from "../tools/guarded-tasks.ts";
 import { withMiddleware } from "../tools/middleware.ts";
 import type { Change, Hearer, Provider } from "../tools/provider.ts";
 import { toNaming } from "./access.ts";
-import type { GatewayConfig } from "./config/config.ts";
 import type { ProfileConfig } from "./config/profile-config.ts";
 import { isKnownIn } from "./list-notes.ts";
-import type { MiddlewareChain } from "./middleware-chain.ts";
+import { type CapParts, createCaps } from "./result-caps.ts";
 
-/** The parts of a gateway that a profile's provider is made with. What an edit of the config replaces is looked up each time. */
-interface ProfileParts {
-  readonly catalog: Catalog;
-  readonly kept: KeptResults;
+/** The parts of a gateway that a profile's provider is made with. */
+interface ProfileParts extends CapParts {
   readonly viewFor: (caller: Hearer) => View;
-  config(): GatewayConfig;
-  chain(): MiddlewareChain;
 }
 
 /** The provider of a profile. */
@@ -68,7 +62,9 @@ function build(base: Provider, profile: ProfileConfig, parts: ProfileParts): Pro
   const { name, rename, pin, tools, budget } = profile;
   const own = (provider: Provider): Provider => withMiddleware(provider, parts.chain().middlewares);
   const named = withProfile(base, { rename, pin });
-  const capOf = createCap(profile);
+  const byPublicName = createCaps(parts, profile.maxResultTokens);
+  const oldNames = new Map(Object.entries(rename).map(([old, name]) => [name, old]));
+  const capOf: CapOf | undefined = byPublicName && ((tool) => byPublicName(oldNames.get(tool) ?? tool));
   const capped =
     capOf === undefined
       ? named
@@ -91,18 +87,6 @@ function build(base: Provider, profile: ProfileConfig, parts: ProfileParts): Pro
     hasReadTool: () => parts.config().servers.some(({ trustHints }) => trustHints),
     own,
   });
-}
-
-/** The cap of each tool by its name; undefined where no tool has one. The first glob that fits counts. */
-function createCap({
-  maxResultTokens,
-  rename,
-}: ProfileConfig): ((tool: string) => number | undefined) | undefined {
-  if (maxResultTokens === undefined) return undefined;
-  if (typeof maxResultTokens === "number") return () => maxResultTokens;
-  const caps = Object.entries(maxResultTokens).map(([glob, cap]) => [createGlob(glob), cap] as const);
-  const oldNames = new Map(Object.entries(rename).map(([old, name]) => [name, old]));
-  return (tool) => caps.find(([fits]) => fits(oldNames.get(tool) ?? tool))?.[1];
 }
 
 /** Finds the server of a tool by the catalog. */

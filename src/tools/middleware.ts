@@ -180,9 +180,13 @@ interface Guarded {
   replace(middlewares: readonly Middleware[]): void;
 }
 
-/** Like {@link withMiddleware}, with middleware that may be replaced. */
-export function createGuarded(base: Provider, middlewares: readonly Middleware[]): Guarded {
-  let guarded = withMiddleware(base, middlewares);
+/** Like {@link withMiddleware}, with middleware that may be replaced. Whatever `around` puts around it is made anew with it. */
+export function createGuarded(
+  base: Provider,
+  middlewares: readonly Middleware[],
+  around: (provider: Provider) => Provider = (provider) => provider,
+): Guarded {
+  let guarded = around(withMiddleware(base, middlewares));
   return {
     provider: {
       ...base,
@@ -206,7 +210,7 @@ export function createGuarded(base: Provider, middlewares: readonly Middleware[]
       ...followFacets(base, () => guarded),
     },
     replace: (next) => {
-      guarded = withMiddleware(base, next);
+      guarded = around(withMiddleware(base, next));
     },
   };
 }

@@ -35,6 +35,6 @@ test("a running gateway is shown, its log is read, and one of its servers is sta
   const { servers } = JSON.parse(run("status", "--json", "--config", config).stdout) as Shown;
   expect(servers.find(({ name }) => name === "store")).toMatchObject({ status: "up", restarts: 1 });
   expect(run("restart", "nobody").stderr).toContain("there are store, dead");
-  expect(run("restart").stderr).toContain("the name of one server");
+  expect(run("restart").stderr).toContain("write the name of one server");
   expect(run("status", "--pid", "1").status).toBe(2);
 });

@@ -128,6 +128,24 @@ describe("a server over HTTP that floods", () => {
     expect(posts).toBeLessThanOrEqual(16);
   });
 
+  test("us with requests is answered one request a turn, so that other work goes on between them", async () => {
+    const { link, asked } = await open((request, response) => {
+      if (request.method === "GET") stream(response).write(ping.repeat(40));
+      else response.writeHead(202).end();
+    });
+    let last = 0;
+    let most = 0;
+    const look = (): void => {
+      most = Math.max(most, asked() - last);
+      last = asked();
+      if (last < 40) setImmediate(look);
+    };
+    look();
+    void link.listen?.(() => {});
+    await expect.poll(asked).toBe(40);
+    expect(most).toBeLessThanOrEqual(2);
+  });
+
   test("after its answer loses the socket", async () => {
     const { call, sockets } = await open((_, response) => {
       stream(response).write(answer);

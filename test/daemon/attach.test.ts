@@ -1,4 +1,4 @@
-import { readFileSync, writeFileSync, mkdirSync, rmSync } from "node:fs";
+import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
 import { createDaemonHome, notedServers } from "../support/daemon-home.ts";
@@ -166,6 +166,23 @@ describe.runIf(linux)("junctor attach", () => {
     await next.shake();
     expect(await next.call("a__note", { key: "again" })).toBe("again");
     await expect.poll(() => home.daemons().length).toBe(1);
+  });
+
+  test("a daemon whose folder was removed makes it again, with a key, and is found there", async () => {
+    await using home = createDaemonHome({ mcpServers: notedServers(["a"]) });
+    const front = home.attach();
+    await front.shake();
+    const pid = await front.call("a__pid");
+    const run = join(home.folder, ".junctor", "run");
+    rmSync(run, { recursive: true, force: true });
+    // Only the daemon makes it again: no front looks for one.
+    await expect
+      .poll(() => existsSync(run) && readdirSync(run).some((name) => name.startsWith("d-")))
+      .toBe(true);
+    const next = home.attach();
+    await next.shake();
+    expect(await next.call("a__pid")).toBe(pid);
+    expect(home.daemons()).toHaveLength(1);
   });
 });
 

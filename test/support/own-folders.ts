@@ -7,5 +7,6 @@ import { afterAll } from "vitest";
 const folder = mkdtempSync(join(tmpdir(), "junctor-test-"));
 process.env["XDG_CACHE_HOME"] = join(folder, "cache");
 process.env["XDG_STATE_HOME"] = join(folder, "state");
+process.env["XDG_RUNTIME_DIR"] = join(folder, "run");
 
 afterAll(() => rmSync(folder, { recursive: true, force: true }));

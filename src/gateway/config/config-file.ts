@@ -2,6 +2,7 @@ import { Buffer } from "node:buffer";
 import { closeSync, constants, fstatSync, openSync, readSync } from "node:fs";
 import { dirname, resolve } from "node:path";
 import { ConfigError } from "../../errors/config-error.ts";
+import { readKeychain } from "../keychain.ts";
 import { findSandboxProblem } from "../sandbox.ts";
 import type { GatewayConfig } from "./config.ts";
 import type { ConfigSource } from "./expand.ts";
@@ -34,8 +35,9 @@ export function parseConfigFile(
 }
 
 /** What a config on this machine is read with. */
-export const sourceOfFiles: Pick<ConfigSource, "readText" | "findSandboxProblem"> = {
+export const sourceOfFiles: Pick<ConfigSource, "readText" | "readSecret" | "findSandboxProblem"> = {
   readText: (path) => readSmallFile(path),
+  readSecret: readKeychain,
   findSandboxProblem,
 };
 

@@ -113,6 +113,8 @@ export interface ServerConfig {
   readonly tools: { readonly [ownName: string]: ToolRule };
   /** Whether tools that say they only read may be called by `call_read_tool` of a search; false. */
   readonly trustHints: boolean;
+  /** About how many tokens a result may be, of all its tools or by glob on its own names, the first that fits. Undefined: any number. */
+  readonly maxResultTokens: number | { readonly [glob: string]: number } | undefined;
   /** Whether the audit has the arguments of its calls; as the audit's own setting says when left out. */
   readonly audit: { readonly arguments?: boolean };
   /** Extensions that the gateway does not know and passes on for this server, by their ids; none. */

@@ -120,3 +120,24 @@ test("an escaped text comes out as it was", () => {
     { numRuns: runs(500) },
   );
 });
+
+describe("a secret of the keychain", () => {
+  const readSecret = (name: string) => (name === "a/KEY" ? { text: "${A}" } : { problem: "it is gone" });
+
+  test("is filled in as it is, and is a value to hide", () => {
+    expect(expand("Bearer ${keychain:a/KEY}", { ...source, readSecret })).toEqual({
+      text: "Bearer ${A}",
+      values: ["${A}"],
+      faults: [],
+    });
+  });
+
+  test("that cannot be had is a fault that names it", () => {
+    const message = "${keychain:b} has no value: it is gone";
+    expect(expand("${keychain:b}", { ...source, readSecret }).faults).toEqual([
+      { kind: "unknown", name: "keychain:b", message },
+    ]);
+    expect(expand("${keychain:b}", source).faults).toHaveLength(1);
+    expect(expand("${keychain:}", { ...source, readSecret }).faults[0]?.kind).toBe("malformed");
+  });
+});

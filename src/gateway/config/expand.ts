@@ -1,4 +1,5 @@
 import { basename, dirname, sep } from "node:path";
+import type { KeychainSecret } from "../keychain.ts";
 import type { SandboxConfig } from "./config.ts";
 
 /** Where a config comes from, and what its variables and relative paths mean. */
@@ -12,9 +13,14 @@ export interface ConfigSource {
   readonly workspace?: string | false | undefined;
   /** Reads the text of an `envFile`. Without it, an `envFile` is an issue. */
   readonly readText?: (file: string) => string;
+  /** The secret that `${keychain:NAME}` stands for. Without it, such a reference is an issue. */
+  readonly readSecret?: (name: string) => KeychainSecret;
   /** Says why a sandbox cannot be made here; without it, that is found out when the server starts. */
   readonly findSandboxProblem?: (sandbox: SandboxConfig) => string | undefined;
 }
+
+/** What the variables of a config mean. */
+type Meaning = Pick<ConfigSource, "env" | "folder" | "workspace" | "readSecret">;
 
 /** A text with its variables filled in. */
 interface Expansion {
@@ -39,10 +45,10 @@ const reference = /\$\$\{|\$\{([^}]*)\}|\$\{/g;
 const variable = /^(?:env:)?([A-Za-z_][A-Za-z0-9_()]*)(?::-(.*))?$/s;
 
 /**
- * Fills in `${VAR}`, `${VAR:-default}`, `${env:VAR}` and what editors predefine; `$${` gives `${`. Goes over the text
+ * Fills in `${VAR}`, `${VAR:-default}`, `${env:VAR}`, `${keychain:NAME}` and what editors predefine; `$${` gives `${`. Goes over the text
  * once: variables inside the value of a variable are not filled in, or setting one variable could reveal all others.
  */
-export function expand(text: string, source: Pick<ConfigSource, "env" | "folder" | "workspace">): Expansion {
+export function expand(text: string, source: Meaning): Expansion {
   const values: string[] = [];
   const faults: Fault[] = [];
   const fail = (fault: Fault): string => {
@@ -61,10 +67,21 @@ export function expand(text: string, source: Pick<ConfigSource, "env" | "folder"
     values.push(value);
     return value;
   };
+  const secretOf = (name: string): string => {
+    const secret = source.readSecret?.(name) ?? { problem: "it is read from files of this machine only" };
+    if ("problem" in secret) {
+      const message = `\${keychain:${name}} has no value: ${secret.problem}`;
+      return fail({ kind: "unknown", name: `keychain:${name}`, message });
+    }
+    values.push(secret.text);
+    return secret.text;
+  };
   const resolve = (whole: string, inside: string | undefined): string => {
     if (whole === "$${") return "${";
     if (inside === undefined)
       return malformed("has a ${ without a }: write ${NAME}, or $${ for the characters ${");
+    const [, secret] = /^keychain:(.+)$/s.exec(inside) ?? [];
+    if (secret !== undefined) return secretOf(secret);
     const own = predefined(inside, source);
     if (own !== undefined) return own.text ?? fail({ kind: "unknown", name: inside, message: own.fault });
     const [, name, fallback] = variable.exec(inside) ?? [];
@@ -85,7 +102,7 @@ type Predefined = { readonly text: string } | { readonly text: undefined; readon
 /** What VS Code and Cursor know by a name of their own. */
 function predefined(
   name: string,
-  { env, folder, workspace = toWorkspace(folder) }: Pick<ConfigSource, "env" | "folder" | "workspace">,
+  { env, folder, workspace = toWorkspace(folder) }: Meaning,
 ): Predefined | undefined {
   const known = (text: string | false | undefined, instead: string): Predefined =>
     text === undefined || text === false

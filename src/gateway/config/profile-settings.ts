@@ -1,6 +1,7 @@
 import { readResultName } from "../../surface/results/with-budget.ts";
 import { surfaceNames } from "../../surface/search/search-surface.ts";
-import { type ConfigValue, joinPath, refuse, toObject, warn } from "./config-value.ts";
+import { readCaps } from "./cap-settings.ts";
+import { type ConfigValue, joinPath, refuse, warn } from "./config-value.ts";
 import type { GatewayConfig } from "./config.ts";
 import type { ProfileConfig } from "./profile-config.ts";
 import {
@@ -81,18 +82,6 @@ function readRename(given: ConfigValue): ProfileConfig["rename"] {
 }
 
 const ownNames: readonly string[] = [...Object.values(surfaceNames), readResultName];
-
-/** One cap for all tools, or caps by glob. Below the least, a notice alone would be longer. */
-function readCaps(given: ConfigValue): ProfileConfig["maxResultTokens"] {
-  const range = { min: 500, max: 10_000_000, example: 10_000 };
-  const object = toObject(given);
-  if (object === undefined) return readNumber(given, range);
-  const caps = object.entries().flatMap(([glob, at]) => {
-    const cap = readNumber(at, range);
-    return cap === undefined ? [] : [[glob, cap] as const];
-  });
-  return Object.fromEntries(caps);
-}
 
 function readInstructions(given: ConfigValue): string | undefined {
   const text = readText(given, '"Use the tools of github for everything about code."');

@@ -1,5 +1,6 @@
 import { defined } from "../../options/defined.ts";
 import { suggest } from "../../options/nearest.ts";
+import { readCaps } from "./cap-settings.ts";
 import { type ConfigObject, type ConfigValue, refuse, warn } from "./config-value.ts";
 import type { SandboxConfig, ServerConfig } from "./config.ts";
 import { readExtensions } from "./extension-settings.ts";
@@ -57,6 +58,7 @@ const settings: {
   deny: [(given) => readTexts(given, '"deny": ["delete_*"]'), []],
   tools: [readToolRules, {}],
   trustHints: [readFlag, false],
+  maxResultTokens: [readCaps, undefined],
   audit: [readServerAudit, {}],
   record: [readFlag, false],
   sandbox: [readSandbox, undefined],

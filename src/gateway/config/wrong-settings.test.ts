@@ -48,7 +48,7 @@ describe("the junctor section", () => {
     ],
     [
       section('{ "defaults": { "strat": "lazy" } }'),
-      "junctor.defaults.strat: is not known here: did you mean start? (There may be start, sharing, era, instances, placement, workspace, startTimeoutMs, maxStartMs, timeoutMs, maxTotalMs, answerWithinMs, maxConnections, idleStopMs, allow, deny, trustHints, audit, record, sandbox, tasks.)",
+      "junctor.defaults.strat: is not known here: did you mean start? (There may be start, sharing, era, instances, placement, workspace, startTimeoutMs, maxStartMs, timeoutMs, maxTotalMs, answerWithinMs, maxConnections, idleStopMs, allow, deny, trustHints, maxResultTokens, audit, record, sandbox, tasks.)",
     ],
     [
       section('{ "defaults": { "timeoutMs": 0 } }'),
@@ -314,11 +314,11 @@ describe("a server's settings", () => {
     [settings("[]"), 'junctor.servers.x: must be an object, not an array: write { "start": "lazy" }'],
     [
       settings('{ "strat": "lazy" }'),
-      "junctor.servers.x.strat: is not known here: did you mean start? (There may be start, sharing, era, instances, placement, workspace, prefix, startTimeoutMs, maxStartMs, timeoutMs, maxTotalMs, answerWithinMs, maxConnections, idleStopMs, allow, deny, tools, trustHints, audit, record, sandbox, tasks, extensions, oauth.)",
+      "junctor.servers.x.strat: is not known here: did you mean start? (There may be start, sharing, era, instances, placement, workspace, prefix, startTimeoutMs, maxStartMs, timeoutMs, maxTotalMs, answerWithinMs, maxConnections, idleStopMs, allow, deny, tools, trustHints, maxResultTokens, audit, record, sandbox, tasks, extensions, oauth.)",
     ],
     [
       settings('{ "command": "a" }'),
-      "junctor.servers.x.command: is not known here: write one of start, sharing, era, instances, placement, workspace, prefix, startTimeoutMs, maxStartMs, timeoutMs, maxTotalMs, answerWithinMs, maxConnections, idleStopMs, allow, deny, tools, trustHints, audit, record, sandbox, tasks, extensions, oauth",
+      "junctor.servers.x.command: is not known here: write one of start, sharing, era, instances, placement, workspace, prefix, startTimeoutMs, maxStartMs, timeoutMs, maxTotalMs, answerWithinMs, maxConnections, idleStopMs, allow, deny, tools, trustHints, maxResultTokens, audit, record, sandbox, tasks, extensions, oauth",
     ],
     [
       settings('{ "oauth": { "grant": "client_credentials", "clientId": "x" } }'),

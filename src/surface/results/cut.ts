@@ -11,6 +11,8 @@ const tokensOfMedia = 1600;
 /** What is said in place of the rest, with its link. */
 const tokensOfNotice = 150;
 const headShare = 0.7;
+/** Most images and the like that are kept, of one result. */
+const maxLinks = 16;
 
 /** The URI by which a kept result is read as a resource. */
 export const resultScheme = "junctor://result/";
@@ -75,6 +77,7 @@ function fitMedia(
   const kept: Content[] = [];
   const left: Content[] = [];
   let rest = room;
+  let dropped = 0;
   for (const block of media) {
     const cost = costOf(block);
     if (cost <= rest) {
@@ -83,10 +86,14 @@ function fitMedia(
       continue;
     }
     const data = dataOf(block);
-    if (data === undefined) continue;
+    if (data === undefined || left.length >= maxLinks) {
+      dropped++;
+      continue;
+    }
     const bytes = Buffer.from(data.base64, "base64");
     left.push(linkTo(keep(bytes, data.mimeType), bytes.length, data.mimeType));
   }
+  if (dropped > 0) left.push({ type: "text", text: `[${dropped} more blocks of the result are left out.]` });
   return { kept, left };
 }
 
@@ -116,14 +123,18 @@ function costOf(block: Content): number {
   return block.type === "image" || block.type === "audio" ? Math.min(tokens, tokensOfMedia) : tokens;
 }
 
+/** The bytes of a block; undefined for one that has none. */
 function dataOf(block: Content): { readonly base64: string; readonly mimeType: string } | undefined {
-  if (block.type === "image" || block.type === "audio")
-    return { base64: block.data, mimeType: block.mimeType };
-  if (block.type !== "resource" || !("blob" in block.resource)) return undefined;
-  return {
-    base64: block.resource.blob ?? "",
-    mimeType: block.resource.mimeType ?? "application/octet-stream",
-  };
+  const { data, blob, mimeType } = (block.type === "resource" ? block.resource : block) as Unchecked;
+  const base64 = block.type === "resource" ? blob : data;
+  if (typeof base64 !== "string") return undefined;
+  return { base64, mimeType: typeof mimeType === "string" ? mimeType : "application/octet-stream" };
+}
+
+interface Unchecked {
+  readonly data?: unknown;
+  readonly blob?: unknown;
+  readonly mimeType?: unknown;
 }
 
 /** The end of the last line before a place, if that is near; else the place, not in the middle of a character. */

@@ -2,6 +2,7 @@ import { Buffer } from "node:buffer";
 import { randomBytes } from "node:crypto";
 import { type Clock, systemClock } from "../../async/clock.ts";
 import { keys, type KeysOf, assertKnownKeys } from "../../options/known-keys.ts";
+import { ReadingTime } from "./reading-time.ts";
 
 export interface KeptResultsOptions {
   /** Bytes kept for all callers; 64 MiB. */
@@ -38,12 +39,15 @@ export class KeptResults {
   readonly #byId = new Map<string, OwnedResult>();
   readonly #held = new Map<string, number>();
   #bytes = 0;
+  /** The time that owners take to read them. */
+  readonly reading: ReadingTime;
 
   constructor(options: KeptResultsOptions = {}) {
     assertKnownKeys("KeptResults", options, optionKeys);
     const { maxBytes = 64 * 1024 * 1024, maxBytesPerCaller = 16 * 1024 * 1024 } = options;
     const { ttlMs = 10 * 60_000, clock = systemClock } = options;
     this.#limits = { maxBytes, maxBytesPerCaller: Math.min(maxBytesPerCaller, maxBytes), ttlMs, clock };
+    this.reading = new ReadingTime(clock);
   }
 
   /** How many bytes are kept. */

@@ -1,11 +1,10 @@
 import type { Buffer } from "node:buffer";
-import { withinTime } from "../../schema/time-box.ts";
 
 /** A line that is longer counts as several: a file may be one line. */
 const maxLineBytes = 2000;
 
 /** Some lines of a text. */
-interface ReadLines {
+export interface ReadLines {
   readonly text: string;
   /** The number of the first line that was not read; undefined at the end. */
   readonly next: number | undefined;
@@ -25,30 +24,23 @@ export function readLines(bytes: Buffer, from: number, lines: number, maxBytes: 
   return { text: start === undefined ? "" : bytes.toString("utf8", start), next: undefined };
 }
 
-/** How long a pattern may search. Nothing else is served meanwhile. */
-const matchMs = 250;
-
-/**
- * The lines that match, each after its number. Throws an `ExhaustedError` for a pattern that takes too long.
- */
+/** The lines that match, each after its number. */
 export function matchLines(
   bytes: Buffer,
   matches: (line: string) => boolean,
   at: { from: number; maxBytes: number },
 ): ReadLines {
-  return withinTime(matchMs, () => {
-    let text = "";
-    let number = 0;
-    for (const [start, end] of spansOf(bytes)) {
-      number++;
-      if (number < at.from) continue;
-      const line = bytes.toString("utf8", start, end);
-      if (!matches(line)) continue;
-      if (text.length + line.length > at.maxBytes && text !== "") return { text, next: number };
-      text += `${number}: ${line.replace(/\n$/, "")}\n`;
-    }
-    return { text, next: undefined };
-  });
+  let text = "";
+  let number = 0;
+  for (const [start, end] of spansOf(bytes)) {
+    number++;
+    if (number < at.from) continue;
+    const line = bytes.toString("utf8", start, end);
+    if (!matches(line)) continue;
+    if (text.length + line.length > at.maxBytes && text !== "") return { text, next: number };
+    text += `${number}: ${line.replace(/\n$/, "")}\n`;
+  }
+  return { text, next: undefined };
 }
 
 /** The beginning and end of each line, its line break included. */

@@ -103,6 +103,47 @@ describe("a longer result", () => {
     );
   });
 
+  test("is not read for a while by a caller whose patterns took too long, and is by others", async () => {
+    const clock = createVirtualClock();
+    const content = [text(`${"a".repeat(1900)}!\n${long}`)];
+    const provider = capped({ content }, { kept: new KeptResults({ clock }) });
+    const read = async (caller: string, match: string): Promise<string> => {
+      const id = idIn(await call(provider, "get", {}, caller));
+      return textOf(await call(provider, "read_result", { id, match }, caller));
+    };
+    const refusals: string[] = [];
+    for (let attempt = 0; attempt < 20; attempt++)
+      refusals.push(await read("greedy", "/^(a+)+$/").catch(String));
+    expect(refusals.filter((text) => text.includes("It took too long")).length).toBeLessThan(3);
+    expect(refusals.at(-1)).toMatch(/Your last readings took too long. Try again in \d+ s\.$/);
+    expect(await read("modest", "line 7 of")).toContain("line 7 of many");
+    await clock.advance(60_000);
+    expect(await read("greedy", "line 7 of")).toContain("line 7 of many");
+  });
+
+  test("of line breaks alone does not hold up others", async () => {
+    const provider = capped({ content: [text("\n".repeat(16 * 1024 * 1024))] });
+    const id = idIn(await call(provider));
+    await expect(call(provider, "read_result", { id, from: 1e9 })).rejects.toThrow("It took too long");
+  });
+
+  test("of very many small images becomes few links", async () => {
+    const image = { type: "image", data: "", mimeType: "image/png" };
+    const { content } = await call(capped({ content: Array.from({ length: 20_000 }, () => image) }));
+    expect(content.filter(({ type }) => type === "resource_link").length).toBeLessThanOrEqual(16);
+    expect(textOf({ content })).toMatch(/\[\d+ more blocks of the result are left out\.\]$/);
+  });
+
+  test("with blocks that are no blocks is cut as well", async () => {
+    const odd = [
+      { type: "resource", resource: { uri: "a://b", blob: 5 } },
+      { type: "resource", resource: { uri: "a://b", blob: {}, mimeType: 7 } },
+      { type: "image", data: "x".repeat(9000), mimeType: [] },
+    ];
+    const result = await call(capped({ content: [...odd, text(long)] }));
+    expect(textOf(result)).toContain("are left out here");
+  });
+
   test("is read as a resource, which no list has", async () => {
     const provider = capped({ content: [text(long)] });
     const { content } = await call(provider);

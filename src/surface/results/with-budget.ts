@@ -11,13 +11,17 @@ import type { Outcome, Provider, ResourceProvider, ToolOutcome } from "../../too
 import type { TaskProvider, TaskState } from "../../tools/task.ts";
 import { delegateTo, mappedLists } from "../delegate.ts";
 import { toCharacters } from "../estimate.ts";
+import { type ResultCaps, toCapOf } from "./caps.ts";
 import { cutResult, resultScheme } from "./cut.ts";
 import { type KeptResult, KeptResults } from "./kept-results.ts";
-import { matchLines, readLines } from "./lines.ts";
+import { matchLines, type ReadLines, readLines } from "./lines.ts";
 
 export interface BudgetOptions {
-  /** About how many tokens a result may be: of all tools, or of each by its name. Undefined: as many as it is. */
-  readonly maxResultTokens: number | ((tool: string) => number | undefined);
+  /**
+   * About how many tokens a result may be: of all tools; by glob on their names, `{ "github__*": 4000 }`, the first that fits; or of
+   * each by its name. Undefined, and no glob that fits: as many as it is.
+   */
+  readonly maxResultTokens: ResultCaps;
   /** Where long results are kept; by default a place of this provider's own. */
   readonly kept?: KeptResults;
   /** Part of whom a result is kept for, beside the caller. */
@@ -63,12 +67,16 @@ const readResult: Tool = {
  */
 export function withBudget(provider: Provider, options: BudgetOptions): Provider {
   assertKnownKeys("withBudget", options, optionKeys);
-  const { maxResultTokens: cap, kept = new KeptResults(), own: wrap = (tools: Provider) => tools } = options;
-  const capOf = typeof cap === "function" ? cap : () => cap;
+  const { kept = new KeptResults(), own: wrap = (tools: Provider) => tools } = options;
+  const capOf = toCapOf(options.maxResultTokens);
   const ownerOf = ({ caller }: CallContext): string =>
     JSON.stringify([caller ?? null, options.profile ?? null]);
   const open = (id: string, context: CallContext): KeptResult | undefined => kept.open(id, ownerOf(context));
-  const own = wrap(createReader(open, toCharacters(capOf(readResultName) ?? usualTokens)));
+  const read = <T extends object>(context: CallContext, work: () => T): T =>
+    readFor(kept, ownerOf(context), work);
+  const own = wrap(
+    createReader({ open, read, maxBytes: toCharacters(capOf(readResultName) ?? usualTokens) }),
+  );
   const lists = mappedLists<Tool>((tools) => [
     ...tools.filter(({ name }) => name !== readResultName).map(withoutOutput),
     readResult,
@@ -137,18 +145,23 @@ function withCappedTasks(
   };
 }
 
+interface ReaderOptions {
+  readonly open: (id: string, context: CallContext) => KeptResult | undefined;
+  /** Runs a reading within the time that its caller has. */
+  readonly read: <T extends object>(context: CallContext, work: () => T) => T;
+  readonly maxBytes: number;
+}
+
 /** Reads kept results: as a tool, and as resources that no list has. */
-function createReader(
-  open: (id: string, context: CallContext) => KeptResult | undefined,
-  maxBytes: number,
-): Provider {
+function createReader({ open, read, maxBytes }: ReaderOptions): Provider {
   return {
     listTools: () => [readResult],
     callTool: ({ arguments: args }, context) => {
       const { id, from, lines, match } = readArguments(args.value);
       const result = open(id, context);
       if (result === undefined) throw gone();
-      return text(readPart(result, { from, lines, match, maxBytes }));
+      const part = { from, lines, match, maxBytes };
+      return text(readPart(result, part, (work) => read(context, work)));
     },
     resources: {
       listResources: () => Promise.resolve([]),
@@ -177,9 +190,10 @@ interface WantedPart {
 function readPart(
   { bytes, mimeType, isCut }: KeptResult,
   { from, lines, match, maxBytes }: WantedPart,
+  run: (work: () => ReadLines) => ReadLines,
 ): string {
   if (mimeType !== undefined) return `This is ${mimeType} of ${bytes.length} bytes. Open it as a resource.`;
-  const read = search(() =>
+  const read = run(() =>
     match === undefined
       ? readLines(bytes, from, lines, maxBytes)
       : matchLines(bytes, match, { from, maxBytes }),
@@ -190,13 +204,15 @@ function readPart(
   return `${read.text === "" ? `[There is ${what}.]` : read.text}\n${rest}`;
 }
 
-function search<T>(work: () => T): T {
+/** Reads within the time of an owner, so that one that reads without end, or by a bad pattern, does not hold up others. */
+function readFor<T extends object>(kept: KeptResults, owner: string, work: () => T): T {
   try {
-    return work();
+    const read = kept.reading.run(owner, work);
+    if (typeof read === "object") return read;
+    throw refused(`Your last readings took too long. Try again in ${Math.ceil(read / 1000)} s.`);
   } catch (error) {
-    if (error instanceof ExhaustedError)
-      throw refused("The pattern took too long. Use plain text, or a simpler one.");
-    throw error;
+    if (!(error instanceof ExhaustedError)) throw error;
+    throw refused("It took too long. Use plain text, a simpler pattern, or other lines.");
   }
 }
 

@@ -1,4 +1,5 @@
 import type { Tool } from "../../mcp/types.ts";
+import type { SlicedWork } from "./slices.ts";
 import { termsOf } from "./terms.ts";
 
 /** The parts of a definition, each with its weight and how much its length counts against it (BM25F). */
@@ -18,6 +19,8 @@ const maxRepeats = 2;
 const maxCharacters = 10_000;
 const maxParameters = 500;
 const maxDepth = 4;
+/** Characters of the name of one parameter that are looked at. */
+const maxName = 200;
 
 /** A tool as the index has it. */
 export interface Document {
@@ -31,35 +34,54 @@ export interface Document {
 }
 
 /** Reads a definition for the index. `ownName` is the name without the prefix of its server. */
-export function toDocument(tool: Tool, ownName: string, serverName: string): Document {
-  const parameters: ParameterTexts = { names: "", texts: "", left: maxParameters };
+export function* readDocument(tool: Tool, ownName: string, serverName: string): SlicedWork<Document> {
+  const parameters: ParameterTexts = { names: [], texts: [], left: maxParameters, room: maxCharacters };
   collectParameters(tool.inputSchema, parameters);
+  yield parameters.names.length;
   const texts: string[] = [];
   texts[server] = serverName;
   texts[name] = ownName;
   texts[title] = tool.title ?? tool.annotations?.title ?? "";
   texts[description] = tool.description ?? "";
-  texts[parameterNames] = parameters.names;
-  texts[parameterTexts] = parameters.texts;
+  texts[parameterNames] = parameters.names.join(" ");
+  texts[parameterTexts] = parameters.texts.join(" ");
   const counts = new Map<string, number[]>();
-  const lengths = texts.map((text, field) => {
-    const terms = termsOf(text.slice(0, maxCharacters));
-    for (const term of terms) {
-      let of = counts.get(term);
-      if (of === undefined) counts.set(term, (of = [0, 0, 0, 0, 0, 0]));
-      const most = field >= parameterNames ? maxRepeats : Number.POSITIVE_INFINITY;
-      of[field] = Math.min(most, (of[field] ?? 0) + 1);
+  const lengths = texts.map(() => 0);
+  for (const [field, text] of texts.entries()) {
+    const most = field >= parameterNames ? maxRepeats : Number.POSITIVE_INFINITY;
+    for (const part of partsOf(text.slice(0, maxCharacters))) {
+      const terms = termsOf(part);
+      for (const term of terms) {
+        let of = counts.get(term);
+        if (of === undefined) counts.set(term, (of = [0, 0, 0, 0, 0, 0]));
+        of[field] = Math.min(most, (of[field] ?? 0) + 1);
+      }
+      lengths[field] = (lengths[field] ?? 0) + terms.length;
+      yield part.length;
     }
-    return terms.length;
-  });
+  }
   return { name: tool.name, ownName, lengths, counts };
 }
 
+/** Characters that are read without a pause. */
+const partLength = 2000;
+
+/** A text in parts that end between words, where words are no longer than a part. */
+function* partsOf(text: string): Generator<string> {
+  for (let at = 0; at < text.length;) {
+    const space = text.lastIndexOf(" ", at + partLength);
+    const end = text.length - at <= partLength ? text.length : space > at ? space : at + partLength;
+    yield text.slice(at, end);
+    at = end;
+  }
+}
+
 interface ParameterTexts {
-  names: string;
-  texts: string;
-  /** Parameters that may still be read. */
+  readonly names: string[];
+  readonly texts: string[];
+  /** Parameters that may still be read, and characters of their descriptions. */
   left: number;
+  room: number;
 }
 
 /** Names and descriptions of the parameters of a schema, also of those within objects and lists. */
@@ -67,11 +89,17 @@ function collectParameters(schema: unknown, into: ParameterTexts, depth = 0): vo
   if (!isObject(schema) || depth > maxDepth) return;
   const { properties, items } = schema;
   if (isObject(properties)) {
-    for (const [key, value] of Object.entries(properties)) {
-      if (into.left-- <= 0 || into.texts.length > maxCharacters) return;
-      into.names += ` ${key}`;
-      if (isObject(value) && typeof value["description"] === "string")
-        into.texts += ` ${value["description"]}`;
+    // Not all of its entries at once: there may be a million.
+    for (const key in properties) {
+      if (into.left-- <= 0 || into.room <= 0) return;
+      if (!Object.hasOwn(properties, key)) continue;
+      into.names.push(key.slice(0, maxName));
+      const value = properties[key];
+      if (isObject(value) && typeof value["description"] === "string") {
+        const text = value["description"].slice(0, into.room);
+        into.texts.push(text);
+        into.room -= text.length;
+      }
       collectParameters(value, into, depth + 1);
     }
   }

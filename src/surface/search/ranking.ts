@@ -1,118 +1,142 @@
+import { type Concept, toConcepts } from "./concepts.ts";
 import { fields } from "./document.ts";
+import { indexNames } from "./names.ts";
 import type { Postings } from "./postings.ts";
-import { synonymsOf, synonymWeight } from "./synonyms.ts";
-import { termsOf } from "./terms.ts";
+import type { SlicedWork } from "./slices.ts";
 
-/** A query is cut here: longer ones are texts, and cost more than they find. */
-const maxQuery = 1000;
-const maxTerms = 32;
-/** Terms whose servers are remembered. */
-const maxKnown = 5000;
-
-/** The score of a tool whose very name is in the query: above all others. */
-const exactly = 1_000_000;
-const asOwn = 1000;
+/** Saturation: how soon it stops to matter that a tool says a term again. */
+const k1 = 1.2;
+const fieldCount = fields.length;
+/** Weights of terms in tools that are remembered: the same terms are asked for again and again. */
+const maxKnown = 200_000;
 
 /** The tools of several servers, ready to be ranked by queries. */
-export interface Ranking {
-  /** The names of the best tools for a query, best first. A tool whose name is in the query comes before all others. */
-  best(query: string, most: number): readonly string[];
+interface Ranking {
+  /**
+   * The names of the best tools for a query, best first; of one server if it is given by its place. A tool whose name is in the query
+   * comes before all others.
+   */
+  best(query: string, most: number, server?: number): readonly string[];
 }
 
-/** Makes the ranking of several servers' tools, server by server, so that the work can be spread. */
-export function* makeRanking(servers: readonly Postings[]): Generator<void, Ranking> {
-  const total = servers.reduce((sum, { documents }) => sum + documents.length, 0);
-  const averages = fields.map(
-    (_, field) => servers.reduce((sum, { lengths }) => sum + (lengths[field] ?? 0), 0) / Math.max(1, total),
-  );
-  const byName = yield* indexNames(servers);
-  /** The servers that have a term, and what it is worth. The same terms are asked for again and again. */
-  const known = new Map<string, { readonly servers: readonly number[]; readonly worth: number }>();
-  const lookUp = (term: string): { readonly servers: readonly number[]; readonly worth: number } => {
-    let found = known.get(term);
-    if (found === undefined) {
-      const frequencies = servers.map((server) => server.frequency(term));
-      const frequency = frequencies.reduce((sum, each) => sum + each, 0);
-      const holders = frequencies.flatMap((each, index) => (each === 0 ? [] : [index]));
-      found = { servers: holders, worth: Math.log(1 + (total - frequency + 0.5) / (frequency + 0.5)) };
-      if (known.size >= maxKnown) known.clear();
-      known.set(term, found);
-    }
-    return found;
-  };
-  return {
-    best: (query, most) => {
-      const asked = query.slice(0, maxQuery);
-      const scores = new Map<number, Float64Array>();
-      const scoresOf = (index: number): Float64Array => {
-        let of = scores.get(index);
-        if (of === undefined)
-          scores.set(index, (of = new Float64Array(servers[index]?.documents.length ?? 0)));
-        return of;
-      };
-      for (const [term, weight] of weighTerms(asked)) {
-        const { servers: holders, worth } = lookUp(term);
-        for (const index of holders)
-          servers[index]?.addScores(term, weight * worth, averages, scoresOf(index));
+/** Makes the ranking of several servers' tools (BM25F). Terms that say the same count as one term. */
+export function* makeRanking(servers: readonly Postings[]): SlicedWork<Ranking> {
+  const starts: number[] = [0];
+  for (const { documents } of servers) starts.push((starts.at(-1) ?? 0) + documents.length);
+  const total = starts.at(-1) ?? 0;
+  const factors = yield* makeFactors(servers, total);
+  const byName = yield* indexNames(servers.map(({ documents }) => documents));
+  const documents = servers.flatMap((each) => each.documents);
+  yield total;
+  const uses = createUses(servers, starts, factors);
+  // Used by one query at a time, and clean between them.
+  const scores = new Float64Array(total);
+  const weights = new Float64Array(total);
+  const worthOf = (frequency: number): number => Math.log(1 + (total - frequency + 0.5) / (frequency + 0.5));
+
+  /** Adds what one concept is worth to the score of each tool that has it. */
+  const addConcept = ({ own, weights: terms }: Concept): void => {
+    const touched: number[] = [];
+    let ownFrequency = 0;
+    for (const [term, share] of terms) {
+      const { numbers, weights: of } = uses(term);
+      for (let at = 0; at < numbers.length; at++) {
+        const number = numbers[at] as number;
+        const before = weights[number] as number;
+        if (before === 0) touched.push(number);
+        weights[number] = before + share * (of[at] as number);
       }
-      for (const name of namesIn(asked))
-        for (const [index, number] of byName.get(name) ?? []) {
-          const server = servers[index];
-          if (server !== undefined) addBonus(server, number, name, scoresOf(index));
-        }
+      if (term === own) ownFrequency = numbers.length;
+    }
+    const common = worthOf(touched.length);
+    const worth = own === undefined ? 1 : ownFrequency === 0 ? common : (worthOf(ownFrequency) + common) / 2;
+    for (const number of touched) {
+      const weight = weights[number] as number;
+      scores[number] = (scores[number] as number) + (worth * weight) / (k1 + weight);
+      weights[number] = 0;
+    }
+  };
+
+  return {
+    best: (query, most, server) => {
+      scores.fill(0);
+      for (const concept of toConcepts(query)) addConcept(concept);
+      for (const [number, bonus] of byName(query)) scores[number] = (scores[number] ?? 0) + bonus;
       const top = new Top(most);
-      for (const [index, of] of scores) {
-        for (let number = 0; number < of.length; number++) {
-          const score = of[number] as number;
-          if (score > top.least) top.add(servers[index]?.documents[number]?.name ?? "", score);
-        }
+      const end = server === undefined ? total : (starts[server + 1] ?? 0);
+      for (let number = starts[server ?? 0] ?? 0; number < end; number++) {
+        const score = scores[number] as number;
+        if (score > top.least) top.add(documents[number]?.name ?? "", score);
       }
       return top.names;
     },
   };
 }
 
-/** The terms of a query, and at less weight those that say the same. */
-function weighTerms(query: string): readonly (readonly [term: string, weight: number])[] {
-  const own = new Set([...new Set(termsOf(query))].slice(0, maxTerms));
-  const others = new Set([...own].flatMap((term) => [...synonymsOf(term)]).filter((term) => !own.has(term)));
-  return [
-    ...[...own].map((term) => [term, 1] as const),
-    ...[...others].slice(0, maxTerms).map((term) => [term, synonymWeight] as const),
-  ];
+/** For each document and field: its weight, less where the field is longer than that of others. */
+function* makeFactors(servers: readonly Postings[], total: number): SlicedWork<Float32Array> {
+  const averages = fields.map(
+    (_, field) => servers.reduce((sum, { lengths }) => sum + (lengths[field] ?? 0), 0) / Math.max(1, total),
+  );
+  const factors = new Float32Array(total * fieldCount);
+  let at = 0;
+  for (const { documents } of servers) {
+    for (const { lengths } of documents) {
+      for (const [field, { weight, b }] of fields.entries()) {
+        const relative = (lengths[field] ?? 0) / (averages[field] || 1);
+        factors[at++] = weight / (1 - b + b * relative);
+      }
+      yield fieldCount;
+    }
+  }
+  return factors;
 }
 
-/** Where each name and own name is, as written and in lower case. */
-function* indexNames(
+/** The tools that use a term, and how much weight it has in each. */
+interface TermUses {
+  readonly numbers: Uint32Array;
+  readonly weights: Float32Array;
+}
+
+function createUses(
   servers: readonly Postings[],
-): Generator<void, ReadonlyMap<string, readonly (readonly [server: number, document: number])[]>> {
-  const byName = new Map<string, (readonly [number, number])[]>();
-  for (const [index, { documents }] of servers.entries()) {
-    for (const [number, { name, ownName }] of documents.entries()) {
-      for (const key of new Set([name, ownName, name.toLowerCase(), ownName.toLowerCase()])) {
-        const places = byName.get(key);
-        if (places === undefined) byName.set(key, [[index, number]]);
-        else places.push([index, number]);
+  starts: readonly number[],
+  factors: Float32Array,
+): (term: string) => TermUses {
+  const known = new Map<string, TermUses>();
+  let size = 0;
+  const find = (term: string): TermUses => {
+    const numbers: number[] = [];
+    const weights: number[] = [];
+    for (const [index, server] of servers.entries()) {
+      const list = server.of(term) ?? [];
+      const start = starts[index] ?? 0;
+      for (let at = 0; at < list.length;) {
+        const first = list[at] as number;
+        const number = start + first;
+        let weight = 0;
+        for (; list[at] === first; at += 3)
+          weight +=
+            (list[at + 2] as number) * (factors[number * fieldCount + (list[at + 1] as number)] as number);
+        numbers.push(number);
+        weights.push(weight);
       }
     }
-    yield;
-  }
-  return byName;
-}
-
-function addBonus({ documents }: Postings, number: number, asked: string, scores: Float64Array): void {
-  const name = documents[number]?.name ?? "";
-  const bonus = asked === name ? 2 * exactly : asked === name.toLowerCase() ? exactly : asOwn;
-  scores[number] = Math.max(scores[number] ?? 0, ((scores[number] ?? 0) % asOwn) + bonus);
-}
-
-/** Everything in a query that may be a name: all of it, and each part without the marks around it. */
-function namesIn(query: string): ReadonlySet<string> {
-  const parts = query
-    .split(/\s+/)
-    .flatMap((part) => [part, part.replaceAll(/^[^\p{L}\p{N}_]+|[^\p{L}\p{N}_]+$/gu, "")]);
-  const names = [query.trim(), ...parts].filter((part) => part !== "");
-  return new Set(names.flatMap((part) => [part, part.toLowerCase()]));
+    return { numbers: Uint32Array.from(numbers), weights: Float32Array.from(weights) };
+  };
+  return (term) => {
+    let found = known.get(term);
+    if (found === undefined) {
+      found = find(term);
+      size += found.numbers.length + 1;
+      if (size > maxKnown) {
+        known.clear();
+        size = found.numbers.length + 1;
+      }
+      known.set(term, found);
+    }
+    return found;
+  };
 }
 
 /** The names with the highest scores. Of equal ones the first by name, so that the same query has the same answer. */

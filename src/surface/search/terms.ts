@@ -15,13 +15,13 @@ const piece = /[\p{L}\p{N}]+/gu;
 const part = /[A-Z]?[a-z]+|[A-Z]+(?![a-z])|[0-9]+|[^A-Za-z0-9]+/g;
 
 /**
- * The terms of a text: its words as stems, without stop words. A word such as `GitHub` or `createIssue` counts whole and in its
- * parts: people write both.
+ * The words of a text in lower case, without stop words. A word such as `GitHub` or `createIssue` is there whole and in its parts:
+ * people write both.
  */
-export function termsOf(text: string): readonly string[] {
-  const terms: string[] = [];
+export function wordsOf(text: string): readonly string[] {
+  const words: string[] = [];
   const add = (word: string): void => {
-    if (!stopWords.has(word)) terms.push(stemOf(word));
+    if (!stopWords.has(word)) words.push(word);
   };
   for (const [whole] of text.matchAll(piece)) {
     const lower = whole.toLowerCase();
@@ -30,5 +30,10 @@ export function termsOf(text: string): readonly string[] {
     const parts = whole.match(part) ?? [];
     if (parts.length > 1) for (const each of parts) add(each.toLowerCase());
   }
-  return terms;
+  return words;
+}
+
+/** The terms of a text: its words as stems. */
+export function termsOf(text: string): readonly string[] {
+  return wordsOf(text).map(stemOf);
 }

@@ -1,13 +1,16 @@
 import type { Tool } from "../../mcp/types.ts";
-import { type Document, toDocument } from "./document.ts";
+import { type Document, readDocument } from "./document.ts";
 import { Postings } from "./postings.ts";
-import { makeRanking, type Ranking } from "./ranking.ts";
+import { makeRanking } from "./ranking.ts";
+import { inSlices, type SlicedWork } from "./slices.ts";
 
 /** The server of a tool, and the server's name for it. */
 export type ServerOf = (tool: Tool) => { readonly server: string; readonly ownName: string };
 
 /** A list of tools, ready to be searched. */
-export interface IndexedList extends Ranking {
+export interface IndexedList {
+  /** The names of the best tools for a query, best first. A tool whose name is in the query comes before all others. */
+  best(query: string, most: number): readonly string[];
   readonly byName: ReadonlyMap<string, Tool>;
   /** The names of the tools of each server. */
   readonly servers: ReadonlyMap<string, readonly string[]>;
@@ -15,8 +18,6 @@ export interface IndexedList extends Ranking {
   bestOf(server: string, query: string, most: number): readonly string[];
 }
 
-/** How long the work of an index may hold the event loop. One document more may be read after that. */
-const sliceMs = 4;
 /** Lists of tools whose postings are kept: callers that see different tools have lists of their own. */
 const maxLists = 64;
 
@@ -55,42 +56,40 @@ export class ToolIndex {
     return made;
   }
 
-  *#make(tools: readonly Tool[]): Generator<void, IndexedList> {
+  *#make(tools: readonly Tool[]): SlicedWork<IndexedList> {
     const byServer = new Map<string, Tool[]>();
+    const byName = new Map<string, Tool>();
     for (const tool of tools) {
       const { server } = this.#serverOf(tool);
       const list = byServer.get(server);
       if (list === undefined) byServer.set(server, [tool]);
       else list.push(tool);
+      byName.set(tool.name, tool);
+      yield 10;
     }
     const postings = new Map<string, Postings>();
     for (const [server, list] of byServer) {
       const documents: Document[] = [];
-      for (const tool of list) {
-        documents.push(this.#documentOf(tool));
-        yield;
-      }
+      for (const tool of list) documents.push(yield* this.#documentOf(tool));
       const kept = [...(this.#postings.get(server) ?? [])].find((each) => isSame(each.documents, documents));
       postings.set(server, kept ?? (yield* Postings.make(documents)));
+      yield list.length;
     }
     this.#keep(postings);
-    yield;
     const ranking = yield* makeRanking([...postings.values()]);
-    yield;
-    const byName = new Map(tools.map((tool) => [tool.name, tool]));
-    yield;
+    const places = new Map([...postings.keys()].map((server, index) => [server, index]));
     return {
-      ...ranking,
+      best: (query, most) => ranking.best(query, most),
       byName,
       servers: new Map([...byServer].map(([server, list]) => [server, list.map(({ name }) => name)])),
       bestOf: (server, query, most) => {
-        const own = postings.get(server);
-        return own === undefined ? [] : atOnce(makeRanking([own])).best(query, most);
+        const place = places.get(server);
+        return place === undefined ? [] : ranking.best(query, most, place);
       },
     };
   }
 
-  #documentOf(tool: Tool): Document {
+  *#documentOf(tool: Tool): SlicedWork<Document> {
     const { server, ownName } = this.#serverOf(tool);
     const byName =
       this.#documents.get(tool.inputSchema) ?? new Map<string, { of: Tool; document: Document }>();
@@ -98,7 +97,7 @@ export class ToolIndex {
     const known = byName.get(tool.name);
     if (known !== undefined && known.of.description === tool.description && known.of.title === tool.title)
       return known.document;
-    const document = toDocument(tool, ownName, server);
+    const document = yield* readDocument(tool, ownName, server);
     byName.set(tool.name, { of: tool, document });
     return document;
   }
@@ -124,24 +123,4 @@ const maxServers = 1024;
 
 function isSame(one: readonly Document[], other: readonly Document[]): boolean {
   return one.length === other.length && one.every((each, index) => each === other[index]);
-}
-
-/** Runs work that yields to its end. */
-function atOnce<T>(work: Generator<void, T>): T {
-  for (;;) {
-    const step = work.next();
-    if (step.done === true) return step.value;
-  }
-}
-
-/** Runs work that yields, in slices between which other work is done. */
-async function inSlices<T>(work: Generator<void, T>): Promise<T> {
-  for (;;) {
-    const end = performance.now() + sliceMs;
-    do {
-      const step = work.next();
-      if (step.done === true) return step.value;
-    } while (performance.now() < end);
-    await new Promise<void>((resolve) => setImmediate(resolve));
-  }
 }

@@ -6,7 +6,7 @@ import { ToolError } from "../../errors/tool-error.ts";
 import { RawJson } from "../../json/raw.ts";
 import { scan } from "../../json/scan.ts";
 import { defineShape } from "../../json/shape.ts";
-import type { Tool, ToolResult } from "../../mcp/types.ts";
+import type { Content, Tool, ToolResult } from "../../mcp/types.ts";
 import { assertKnownKeys, keys, type KeysOf } from "../../options/known-keys.ts";
 import type { CallContext } from "../../tools/context.ts";
 import { definitionOf, withMembers } from "../../tools/definition.ts";
@@ -65,8 +65,9 @@ export function withSearch(provider: Provider, options: SearchOptions = {}): Pro
   const index = new ToolIndex(serverOf);
   const surfaces = new Surfaces(pin);
 
+  const isOverBudget = createMeter(budget);
   const isSearched = (tools: readonly Tool[], context: CallContext): boolean =>
-    mode === "search" || (!deferring.test(context.clientInfo?.name ?? "") && sizeOf(tools) > budget);
+    mode === "search" || (!deferring.test(context.clientInfo?.name ?? "") && isOverBudget(tools));
   const search = async (context: CallContext): Promise<IndexedList> =>
     index.of(await provider.listTools(context));
   const surfaceFor = (tools: readonly Tool[], context: CallContext): readonly Tool[] => {
@@ -196,16 +197,18 @@ function toPinned(tool: Tool): Tool {
   return withMembers(tool, { _meta: { ...tool._meta, "anthropic/alwaysLoad": true } });
 }
 
-const sizes = new WeakMap<readonly Tool[], number>();
-
-/** About how many tokens the definitions of a list are. */
-function sizeOf(tools: readonly Tool[]): number {
-  let size = sizes.get(tools);
-  if (size === undefined) {
-    size = tools.reduce((sum, tool) => sum + estimateTokens(definitionOf(tool).byteLength), 0);
-    if (Object.isFrozen(tools)) sizes.set(tools, size);
-  }
-  return size;
+/** Tells whether the definitions of a list are more than so many tokens. It counts no further than that, and once for each list. */
+function createMeter(budget: number): (tools: readonly Tool[]) => boolean {
+  const known = new WeakMap<readonly Tool[], boolean>();
+  return (tools) => {
+    let isOver = known.get(tools);
+    if (isOver === undefined) {
+      let left = budget;
+      isOver = tools.some((tool) => (left -= estimateTokens(definitionOf(tool).byteLength)) < 0);
+      if (Object.isFrozen(tools)) known.set(tools, isOver);
+    }
+    return isOver;
+  };
 }
 
 /** Characters of a signature for a call whose arguments were refused. */
@@ -228,8 +231,9 @@ function withSignature(
   text: string | undefined,
 ): ToolOutcome {
   if (text === undefined) return outcome;
-  const { content, ...rest } = outcome.result.value as ToolResult;
-  const told: ToolResult = { ...rest, content: [...content, { type: "text", text }] };
+  const { content, ...rest } = outcome.result.value as Partial<ToolResult>;
+  const given: readonly Content[] = Array.isArray(content) ? content : [];
+  const told: ToolResult = { ...rest, content: [...given, { type: "text", text }] };
   return { ...outcome, result: RawJson.fromValue(told) };
 }
 

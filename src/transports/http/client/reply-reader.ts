@@ -36,6 +36,12 @@ const noBytes = new Uint8Array(0);
 const freeIdleBytes = 4096;
 
 /**
+ * The price of an answer to a server's request besides that of the request: it is an HTTP request of its own (0.4 ms of
+ * processor time). So a server's requests also take turns with all other work, one at a time.
+ */
+const answerMs = 4;
+
+/**
  * Takes the responses that bring the answer to one request: a JSON body, or an event stream, resumed as often as needed.
  * Messages are passed on in the order they came, those beside the answer included.
  */
@@ -74,11 +80,12 @@ export class ReplyReader implements ReplySink {
     }
     let costMs = 0;
     let busy: Promise<void> | undefined;
+    let isAsked = false;
     if (stream.idleBytes > freeIdleBytes) {
       costMs = (stream.idleBytes / 1024) * kibibyteMs;
       stream.idleBytes = 0;
     }
-    for (let count = 0; count < pieceLength && busy === undefined; count++) {
+    for (let count = 0; count < pieceLength && busy === undefined && !isAsked; count++) {
       const data = this.#events[this.#next++]?.data;
       if (data === undefined) break;
       if (data.length === 0) continue;
@@ -90,6 +97,7 @@ export class ReplyReader implements ReplySink {
         if (isResponse && message.id !== undefined && message.id === this.#options.id) this.answer = message;
         else costMs += costOf(message, () => false);
         if (message.kind === "invalid") this.#refuse(message);
+        if (message.kind === "request") isAsked = true;
         if (!isResponse) busy = this.#options.take(message) ?? busy;
       }
       if (this.answer !== undefined) return true;
@@ -98,9 +106,11 @@ export class ReplyReader implements ReplySink {
     // A chunk that was read is let go of: a stream may be silent for hours.
     if (isAll) this.#events = [];
     const { bucket, clock, signal } = this.#options.pace;
+    if (isAsked) costMs += answerMs;
     const waitMs = costMs === 0 ? 0 : bucket.charge(costMs);
     if (waitMs > 0 || busy !== undefined)
       return Promise.all([busy, sleep(waitMs, clock, signal).catch(() => {})]).then(() => {});
+    if (isAsked && !isAll) return new Promise((resolve) => setImmediate(resolve));
     return isAll ? false : this.chunk(noBytes);
   }
 

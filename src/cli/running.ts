@@ -1,0 +1,64 @@
+import type { DaemonStatus } from "../daemon/daemon.ts";
+import { listRunPlaces, type RunPlace } from "../front/run-folder.ts";
+import { type AdminStatus, findAdmins } from "./admin-client.ts";
+import { UsageError } from "./command.ts";
+import { askStatus } from "./daemon-control.ts";
+import { toRealPath } from "./reload.ts";
+
+/** A gateway of `junctor serve`, or a daemon of `junctor attach`, that runs for this user. */
+export type Running =
+  | { readonly kind: "gateway"; readonly socket: string; readonly status: AdminStatus }
+  | { readonly kind: "daemon"; readonly place: RunPlace; readonly status: DaemonStatus };
+
+/** What a command line says about the one that is meant. */
+interface WantedGateway {
+  readonly config: string | undefined;
+  readonly pid: string | undefined;
+}
+
+/** Everything that runs and fits, the daemons first. */
+export async function findRunning({ config, pid }: WantedGateway): Promise<readonly Running[]> {
+  if (process.platform === "win32")
+    throw new UsageError(
+      "this does not work on Windows; use junctor daemon, or the admin API on its port, see docs/admin-api.md",
+    );
+  const [daemons, gateways] = await Promise.all([findDaemons(), findAdmins()]);
+  const served = gateways.map((target): Running => ({ kind: "gateway", ...target }));
+  const file = config === undefined ? undefined : toRealPath(config);
+  return [...daemons, ...served].filter(
+    ({ status }) =>
+      (file === undefined || (status.config !== undefined && toRealPath(status.config) === file)) &&
+      (pid === undefined || status.pid === Number(pid)),
+  );
+}
+
+/** Throws a `UsageError` when several run, which tells them apart. */
+export function onlyOne<One extends Running>(found: readonly One[]): One | undefined {
+  if (found.length < 2) return found[0];
+  const named = found.map(
+    ({ kind, status }) => `${status.pid} (the ${kind} of ${status.config ?? "the demo"})`,
+  );
+  throw new UsageError(`several run; write --pid with one of ${named.join(", ")}`);
+}
+
+/** Why a command has nothing to work on. */
+export function nothingRuns({ config, pid }: WantedGateway): UsageError {
+  const what = config === undefined && pid === undefined ? "" : " with that";
+  return new UsageError(
+    `no gateway and no daemon of yours runs${what}; junctor serve starts one, and a client with junctor attach the other`,
+  );
+}
+
+async function findDaemons(): Promise<readonly Running[]> {
+  const found = await Promise.all(
+    listRunPlaces().map(async (place): Promise<readonly Running[]> => {
+      const status = await askStatus(place);
+      return status === undefined ? [] : [{ kind: "daemon", place, status }];
+    }),
+  );
+  return found.flat();
+}
+
+export function isDaemon(running: Running): running is Running & { readonly kind: "daemon" } {
+  return running.kind === "daemon";
+}

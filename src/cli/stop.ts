@@ -1,0 +1,26 @@
+import { type Command, refuseOperands } from "./command.ts";
+import { stopDaemon } from "./daemon-control.ts";
+import { note, print } from "./print.ts";
+import { findRunning, isDaemon, onlyOne } from "./running.ts";
+import { gatewayFlags } from "./status.ts";
+
+/** `junctor stop` */
+export const stop: Command = {
+  name: "stop",
+  summary: "End the daemon when its calls are done; a client that needs it starts the next.",
+  flags: gatewayFlags,
+  examples: ["junctor stop", "junctor stop --config .mcp.json"],
+  run: async (parsed) => {
+    refuseOperands("stop", parsed);
+    const found = await findRunning({ config: parsed.valueOf("config"), pid: parsed.valueOf("pid") });
+    const daemon = onlyOne(found.filter(isDaemon));
+    for (const { kind, status } of found)
+      if (kind === "gateway")
+        await note(
+          `junctor: the gateway of junctor serve (process ${status.pid}) goes on: end it in its terminal, or with kill ${status.pid}\n`,
+        );
+    if (daemon !== undefined) return stopDaemon(daemon.place);
+    await print("no daemon runs\n");
+    return 0;
+  },
+};
