@@ -4,7 +4,7 @@ import { packageVersion } from "../options/version.ts";
 import { Homes } from "./homes.ts";
 import { joinCluster } from "./join-cluster.ts";
 import type { Membership } from "./membership.ts";
-import { Placement } from "./placement.ts";
+import { ServerPlacement } from "./placement.ts";
 import type { ClusterStore } from "./store.ts";
 import { toTrunkKeys } from "./trunk-key.ts";
 import { listenTrunk, type Trunk, type TrunkListen } from "./trunk.ts";
@@ -24,7 +24,7 @@ export interface Cluster extends AsyncDisposable {
   readonly membership: Membership;
   readonly trunk: Trunk;
   readonly homes: Homes;
-  readonly placement: Placement;
+  readonly placement: ServerPlacement;
   /** The tokens of limits that all replicas share. */
   readonly tokens: { readonly take: ClusterStore["take"]; replicas(): number };
   /** A client of a server at another replica; undefined when that replica is gone. Kept for the next that needs it. */
@@ -37,7 +37,7 @@ export async function openCluster(options: ClusterOptions): Promise<Cluster> {
   const trunk = await listenTrunk({ listen, keys: toTrunkKeys(secrets), onWarning });
   const { address } = trunk;
   const membership = await joinCluster({ store, address, clock, version: packageVersion, onWarning });
-  const placement = new Placement({ membership, trunk });
+  const placement = new ServerPlacement({ membership, trunk });
   const clients = new Map<string, Promise<Client>>();
   const stopLooking = lookForGone(membership, trunk, clock);
   return {

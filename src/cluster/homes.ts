@@ -4,8 +4,7 @@ import { sessionHeader } from "../mcp/session.ts";
 import { sessionNotFound } from "../transports/http/legacy/legacy.ts";
 import { addressOf, type Elsewhere } from "../transports/http/server/elsewhere.ts";
 import type { Admission } from "../transports/http/server/guard.ts";
-import type { Routed } from "../transports/http/server/post.ts";
-import { type HttpRequest, refuse, sendError } from "../transports/http/server/reply.ts";
+import { type HttpRequest, refuse, type Routed, sendError } from "../transports/http/server/reply.ts";
 import type { HeldLease, Membership, Replica } from "./membership.ts";
 import { openPipe, usePipe } from "./pipe.ts";
 import type { ClusterStore } from "./store.ts";
@@ -24,7 +23,7 @@ interface HomesOptions {
 const maxAdopted = 16_384;
 
 /** Where a request is to be answered. */
-type Place = "here" | "ended" | "unknown" | Replica;
+type SessionPlace = "here" | "ended" | "unknown" | Replica;
 
 /**
  * Finds where legacy sessions live. An id names the replica where its session began: its home. When that replica is dead, the one
@@ -35,7 +34,7 @@ export class Homes implements Elsewhere {
   /** The sessions that this replica adopted, by the ends of their ids, oldest first. */
   readonly #adopted = new Map<string, HeldLease>();
   /** Those that it is about to adopt. */
-  readonly #adopting = new Map<string, Promise<Place>>();
+  readonly #adopting = new Map<string, Promise<SessionPlace>>();
 
   constructor(options: HomesOptions) {
     this.#options = options;
@@ -82,7 +81,7 @@ export class Homes implements Elsewhere {
     const token = tokenOf(admission.http) ?? "";
     const home = addressOf(token) ?? "";
     const { membership, trunk } = this.#options;
-    let way: Exclude<Place, Replica> | ClientRequest = "unknown";
+    let way: Exclude<SessionPlace, Replica> | ClientRequest = "unknown";
     // A home that cannot be reached may have died since the last look at the store.
     for (const look of [membership.find, membership.findAnew]) {
       try {
@@ -104,7 +103,7 @@ export class Homes implements Elsewhere {
   }
 
   /** Where a session lives now. Rejects when that cannot be told. */
-  async #find(session: string, home: Replica | undefined): Promise<Place> {
+  async #find(session: string, home: Replica | undefined): Promise<SessionPlace> {
     if (home !== undefined) return home;
     const known = this.#adopting.get(session);
     if (known !== undefined) return known;
@@ -114,7 +113,7 @@ export class Homes implements Elsewhere {
   }
 
   /** Takes over a session whose home is dead, unless another replica has done so or it was deleted. */
-  async #adopt(session: string): Promise<Place> {
+  async #adopt(session: string): Promise<SessionPlace> {
     const { membership, store } = this.#options;
     if ((await store.read(`gone:${session}`)) !== undefined) return "ended";
     const lease = await membership.hold(`home:${session}`, () => this.#adopted.delete(session));

@@ -8,7 +8,7 @@ import { markLine } from "./line-server.ts";
 import type { HeldLease, Membership, Replica } from "./membership.ts";
 import type { Trunk } from "./trunk.ts";
 
-type Open = (options: ConnectOptions) => Promise<Client>;
+type OpenPlaced = (options: ConnectOptions) => Promise<Client>;
 
 interface PlacementOptions {
   readonly membership: Membership;
@@ -22,7 +22,7 @@ const maxLooks = 3;
  * Runs each server that is one process in all. The replica that holds the lease of a server starts it; the others open a line to
  * that replica. When the owner is gone, the next that needs the server takes the lease.
  */
-export class Placement {
+export class ServerPlacement {
   readonly #options: PlacementOptions;
   /** The servers that run here, by lease: each settles when its process has ended. */
   readonly #running = new Map<string, Promise<void>>();
@@ -32,7 +32,7 @@ export class Placement {
   }
 
   /** Opens a server wherever it runs. `open` starts it here. */
-  place(server: string, open: Open): Open {
+  place(server: string, open: OpenPlaced): OpenPlaced {
     const { membership } = this.#options;
     const key = `own:${server}`;
     return async (options) => {
@@ -66,7 +66,7 @@ export class Placement {
   }
 
   /** Starts a server here, and gives its lease back when its process has ended. */
-  async #start(owned: OwnedServer, open: Open, options: ConnectOptions): Promise<Client> {
+  async #start(owned: OwnedServer, open: OpenPlaced, options: ConnectOptions): Promise<Client> {
     const { key } = owned;
     const over = createDeferred<void>();
     this.#running.set(key, over.promise);

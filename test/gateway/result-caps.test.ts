@@ -4,7 +4,8 @@ import { describe, expect, test } from "vitest";
 import { type Client } from "../../src/client/client.ts";
 import { connect } from "../../src/client/connect.ts";
 import { parseConfigValue } from "../../src/gateway/config/parse-config.ts";
-import { type RunningGateway, startGateway } from "../../src/gateway/gateway.ts";
+import { startGateway } from "../../src/gateway/gateway.ts";
+import type { RunningGateway } from "../../src/gateway/running-gateway.ts";
 import type { ToolResult } from "../../src/mcp/types.ts";
 import { createRegistry, type Registry } from "../../src/tools/registry.ts";
 

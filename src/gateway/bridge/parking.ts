@@ -23,7 +23,7 @@ export interface ParkingOptions {
   readonly at?: string | undefined;
 }
 
-type Settings = Required<Omit<ParkingOptions, "at">> & Pick<ParkingOptions, "at">;
+type ParkingSettings = Required<Omit<ParkingOptions, "at">> & Pick<ParkingOptions, "at">;
 
 /** What a parked call leaves with its caller, inside the seal. */
 export interface ParkedState {
@@ -68,11 +68,11 @@ export function isParkedState(state: unknown): state is ParkedState {
 
 /** The parked calls by id. It holds their limits, and gives up each call whose time is over. */
 class ParkedCalls {
-  readonly #options: Settings;
+  readonly #options: ParkingSettings;
   readonly #byId = new Map<string, Parked>();
   readonly #shares: Shares<string | undefined>;
 
-  constructor(options: Settings) {
+  constructor(options: ParkingSettings) {
     this.#options = options;
     const { maxParked: total, maxParkedPerCaller: each } = options;
     this.#shares = new Shares({ what: "parked calls", total, each });
@@ -141,7 +141,7 @@ class ParkedCalls {
 
 /** The calls that wait for answers of callers that have left. A call that was given up is never made again. */
 export class Parking {
-  readonly #options: Settings;
+  readonly #options: ParkingSettings;
   readonly #calls: ParkedCalls;
   /** How many calls wait for the parked calls of a server, and how long the callers of those may take meanwhile. */
   readonly #wanted = new Map<string, { count: number; readonly ms: number }>();

@@ -176,7 +176,7 @@ export class Requests {
     const { client, resumption, context, work, pooled } = attempt;
     const holder = context.caller ?? context.session;
     if (this.#underway.refusal(holder) !== undefined) return Promise.reject(tooBusy(server));
-    const unwrapped = resumption === undefined ? undefined : unwrap(resumption, client, server);
+    const unwrapped = resumption === undefined ? undefined : unwrap(resumption, client, this.#options);
     this.#underway.add(holder);
     const sent = context.observation?.sent(pooled.era);
     const served = sent?.meta === undefined ? context : withContext(context, { meta: sent.meta });
@@ -246,18 +246,23 @@ async function resumeElsewhere(
 }
 
 /** A resumption as the server of a client takes it. */
-function unwrap(resumption: Resumption, client: Client, server: string): Resumption | undefined {
-  return isLine(client) ? toLineRound(resumption) : unwrapState(resumption, server);
+function unwrap(
+  resumption: Resumption,
+  client: Client,
+  { here, server }: RequestsOptions,
+): Resumption | undefined {
+  const isOther = here !== undefined && isLine(client);
+  return isOther ? toLineRound(resumption) : unwrapState(resumption, server);
 }
 
 /** An outcome that is not the end, as it leaves the gateway. */
 function passOn(
   outcome: Exclude<ToolOutcome, { readonly kind: "complete" }>,
   { client, pooled }: Attempt,
-  { server, onTask }: RequestsOptions,
+  { here, server, onTask }: RequestsOptions,
 ): ToolOutcome {
   if (outcome.kind === "input_required")
-    return isLine(client) ? fromLineRound(outcome) : wrapState(outcome, server);
+    return here !== undefined && isLine(client) ? fromLineRound(outcome) : wrapState(outcome, server);
   return { kind: "task", task: onTask(outcome.task, pooled) };
 }
 

@@ -1,7 +1,6 @@
 import type { Caller } from "../../../mcp/caller.ts";
 import type { Admission } from "./guard.ts";
-import type { Routed } from "./post.ts";
-import type { HttpRequest } from "./reply.ts";
+import type { HttpRequest, Routed } from "./reply.ts";
 
 /** Reaches the legacy sessions that live in other processes of the same gateway. */
 export interface Elsewhere {

@@ -25,8 +25,8 @@ import { createHealthRoutes, healthPaths } from "./health-routes.ts";
 import type { HttpOptions } from "./http-options.ts";
 import type { Shortage } from "./memory-watch.ts";
 import { boundElsewhere, MountedEndpoints, noMounts } from "./mounts.ts";
-import { type Routed, servePost, wantJson } from "./post.ts";
-import { type HttpRequest, refuse, refuseKey, type Reply } from "./reply.ts";
+import { servePost, wantJson } from "./post.ts";
+import { type HttpRequest, refuse, refuseKey, type Reply, type Routed } from "./reply.ts";
 
 /** An endpoint that any HTTP server can be put in front of. */
 export interface HttpHandler {

@@ -21,23 +21,14 @@ import { type Admission, ownerOf } from "./guard.ts";
 import { ModernCall } from "./modern.ts";
 import {
   type Accepted,
-  type Body,
   type HttpRequest,
   isJson,
   parseAccept,
   refuse,
   refuseKey,
   sendError,
+  type WantedBody,
 } from "./reply.ts";
-
-/** A request that was let in and is served when its body is there: the listener reads that, and calls `take` once. */
-interface WantedBody {
-  readonly maxBytes: number;
-  take(body: Body): Awaitable<void>;
-}
-
-/** The rest of the work for a request: none, when it was answered, or to read its body. */
-export type Routed = Awaitable<WantedBody | void>;
 
 /** Serves the body of a request that was let in. */
 type ServeBody = (body: Uint8Array, admission: Admission, endpoint: Endpoint) => Awaitable<void>;

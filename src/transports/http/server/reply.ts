@@ -36,6 +36,15 @@ export interface HttpRequest {
 /** A body that came whole, or why there is none. */
 export type Body = Uint8Array | "too_large" | "aborted";
 
+/** A request that was let in and is served when its body is there: the listener reads that, and calls `take` once. */
+export interface WantedBody {
+  readonly maxBytes: number;
+  take(body: Body): Awaitable<void>;
+}
+
+/** The rest of the work for a request: none, when it was answered, or to read its body. */
+export type Routed = Awaitable<WantedBody | void>;
+
 export type HttpHeaders = { readonly [name: string]: string };
 
 /** Where the answer to one request goes. Exactly one of `send` and `stream` is called, once. */
