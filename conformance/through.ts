@@ -76,18 +76,8 @@ const toldEverything =
 
 /** A gateway on a free port, with the everything-server behind it under its own names. */
 export async function startThrough(through: Through): Promise<AsyncDisposable & { readonly url: string }> {
-  const { kit, transport, serves } = through;
-  const behind =
-    transport === "stdio"
-      ? undefined
-      : kit === "sdk-v2"
-        ? await listenSdkV2(0)
-        : await listenHttp(createEverythingServer({ serves }), { port: 0 });
-  const config = {
-    mcpServers: { everything: behind === undefined ? toChild(through) : { url: behind.url } },
-    junctor: { servers: { everything: { prefix: false, ...toSettings(through) } } },
-  };
-  const gateway = await createGateway(config, { firstListMs: 12_000 });
+  const behind = await startBehind(through);
+  const gateway = await createGateway(toGatewayConfig(through, behind?.url), { firstListMs: 12_000 });
   await gateway.ready;
   const listener = await listenHttp(gateway.server, { port: 0 });
   return {
@@ -98,6 +88,28 @@ export async function startThrough(through: Through): Promise<AsyncDisposable & 
       await gateway.close();
       await behind?.close();
     },
+  };
+}
+
+/** The everything-server, if gateways reach it over HTTP. One on stdio is started by a gateway. */
+export async function startBehind({ kit, transport, serves }: Through): Promise<Behind | undefined> {
+  if (transport === "stdio") return undefined;
+  return kit === "sdk-v2" ? listenSdkV2(0) : listenHttp(createEverythingServer({ serves }), { port: 0 });
+}
+
+interface Behind {
+  readonly url: string;
+  close(): Promise<void>;
+}
+
+/** The config of a gateway in front of the everything-server, which is at this URL or a child. */
+export function toGatewayConfig(
+  through: Through,
+  url: string | undefined,
+): { readonly mcpServers: object; readonly junctor: object } {
+  return {
+    mcpServers: { everything: url === undefined ? toChild(through) : { url } },
+    junctor: { servers: { everything: { prefix: false, ...toSettings(through) } } },
   };
 }
 

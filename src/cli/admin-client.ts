@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { stateFolder } from "../gateway/user-files.ts";
 import { UsageError } from "./command.ts";
 
-/** A gateway of this user that runs, and the socket of its admin API. */
+/** A process of a gateway of this user, and the socket of its admin API. */
 interface AdminTarget {
   readonly socket: string;
   readonly status: AdminStatus;
@@ -13,6 +13,8 @@ interface AdminTarget {
 /** The part of `GET /api/status` that commands show. */
 export interface AdminStatus {
   readonly pid: number;
+  /** Undefined for a process that serves alone. */
+  readonly worker?: { readonly number: number; readonly count: number; readonly primary: number };
   readonly version: string;
   readonly state: string;
   readonly uptimeMs: number;

@@ -1,5 +1,6 @@
 import { existsSync } from "node:fs";
 import { type AuditReport, verifyAudit } from "../audit/verify.ts";
+import { findWorkerFiles } from "../audit/worker-files.ts";
 import { parseConfigFile, readConfigText } from "../gateway/config/config-file.ts";
 import { type Command, type Parsed, UsageError } from "./command.ts";
 import { usualFiles } from "./config-file.ts";
@@ -14,7 +15,7 @@ export const audit: Command = {
   flags: {
     config: { value: "FILE", help: "the config whose junctor.audit names the file" },
     expect: { value: "HASH", help: "a hash that an earlier check printed: that line must still be there" },
-    json: { help: "the same as one JSON object: files, records, hash, faults" },
+    json: { help: "the same as one JSON object: files, records, hash, faults; a list of them for workers" },
   },
   examples: [
     "junctor audit verify audit.jsonl",
@@ -27,14 +28,21 @@ export const audit: Command = {
     const expected = parsed.valueOf("expect");
     if (expected !== undefined && !/^[0-9a-f]{64}$/.test(expected))
       throw new UsageError("--expect needs the 64 hex digits of a hash");
-    const path = file ?? configuredFile(parsed);
-    const report = await verifyAudit(path, expected).catch((error: unknown) => {
-      const { code, message } = error as NodeJS.ErrnoException;
-      throw code === undefined ? error : new UsageError(`the file cannot be read: ${message}`);
-    });
-    if (parsed.has("json")) await print(`${JSON.stringify(report, undefined, 2)}\n`);
-    else await print(toSafeText(describe(report)));
-    return report.faults.length === 0 ? 0 : 1;
+    const paths = findWorkerFiles(file ?? configuredFile(parsed));
+    if (expected !== undefined && paths.length > 1)
+      throw new UsageError(`--expect is about one of several files; name it: ${paths.join(", ")}`);
+    const reports: AuditReport[] = [];
+    for (const path of paths)
+      reports.push(
+        await verifyAudit(path, expected).catch((error: unknown) => {
+          const { code, message } = error as NodeJS.ErrnoException;
+          throw code === undefined ? error : new UsageError(`the file cannot be read: ${message}`);
+        }),
+      );
+    if (parsed.has("json"))
+      await print(`${JSON.stringify(reports.length === 1 ? reports[0] : reports, undefined, 2)}\n`);
+    else await print(toSafeText(reports.map(describe).join("\n")));
+    return reports.every(({ faults }) => faults.length === 0) ? 0 : 1;
   },
 };
 
@@ -54,7 +62,8 @@ function describe({ files, records, unlinked, hash, first, last, faults }: Audit
       ? ""
       : `${unlinked} records at the beginning have no hash: they were written by an earlier version.\n`;
   const span = first === undefined ? "" : `, from ${first} to ${last}`;
-  const head = `${records} records in ${files.length} ${files.length === 1 ? "file" : "files"}${span}\nlast hash: ${hash}\n`;
+  const name = files.at(-1)?.includes(".worker-") === true ? `${files.at(-1)}: ` : "";
+  const head = `${name}${records} records in ${files.length} ${files.length === 1 ? "file" : "files"}${span}\nlast hash: ${hash}\n`;
   const verdict = faults.length === 0 ? "The log is whole.\n" : "The log is not as it was written.\n";
   return `${faulty.join("")}${old}${head}${verdict}`;
 }

@@ -6,7 +6,7 @@ import { type Command, type Parsed, refuseOperands, UsageError } from "./command
 import { daemonLogOf, showDaemonLog } from "./daemon-log.ts";
 import { watchInterrupt } from "./interrupt.ts";
 import { note, print } from "./print.ts";
-import { findRunning, nothingRuns, onlyOne, type Running } from "./running.ts";
+import { findRunning, isDaemon, nothingRuns, onlyOne, type Running } from "./running.ts";
 import { gatewayFlags } from "./status.ts";
 import { toSafeLine } from "./terminal-text.ts";
 
@@ -37,7 +37,7 @@ export const logs: Command = {
     const level = parsed.valueOf("level") ?? "debug";
     if (!levels.includes(level)) throw new UsageError(`--level needs one of ${levels.join(", ")}`);
     const chosen = await chooseLog(parsed);
-    if (chosen.kind === "gateway") return showGatewayLog(chosen.socket, level, parsed);
+    if (chosen.kind === "gateway") return showGatewayLog(chosen.processes, level, parsed);
     const follow = parsed.has("follow") ? watchInterrupt() : undefined;
     const shown = { level, isJson: parsed.has("json"), follows: follow?.signal };
     await showDaemonLog(chosen.place, shown);
@@ -47,45 +47,72 @@ export const logs: Command = {
 };
 
 /** The log of the one that runs. When nothing does, that of the daemon that ended, which tells why. */
-async function chooseLog(parsed: Parsed): Promise<Running | EndedDaemon> {
+async function chooseLog(parsed: Parsed): Promise<ChosenLog> {
   const wanted = { config: parsed.valueOf("config"), pid: parsed.valueOf("pid") };
-  const running = onlyOne(await findRunning(wanted));
-  if (running !== undefined) return running;
+  const processes = onlyOne(await findRunning(wanted));
+  const [daemon] = processes.filter(isDaemon);
+  if (daemon !== undefined) return daemon;
+  if (processes.length > 0) return { kind: "gateway", processes: processes.filter(isGateway) };
   const place = openRunPlace(resolve(wanted.config ?? userConfig()));
   if (wanted.pid !== undefined || !existsSync(daemonLogOf(place))) throw nothingRuns(wanted);
   await note("junctor: no daemon runs; this is the log of the last one\n");
   return { kind: "daemon", place };
 }
 
-interface EndedDaemon {
-  readonly kind: "daemon";
-  readonly place: RunPlace;
+type GatewayProcess = Running & { readonly kind: "gateway" };
+
+type ChosenLog =
+  | { readonly kind: "daemon"; readonly place: RunPlace }
+  | { readonly kind: "gateway"; readonly processes: readonly GatewayProcess[] };
+
+function isGateway(running: Running): running is GatewayProcess {
+  return running.kind === "gateway";
 }
 
-async function showGatewayLog(socket: string, level: string, parsed: Parsed): Promise<number> {
+async function showGatewayLog(
+  processes: readonly GatewayProcess[],
+  level: string,
+  parsed: Parsed,
+): Promise<number> {
   const show = (line: ShownLine): string => (parsed.has("json") ? `${JSON.stringify(line)}\n` : toText(line));
-  const read = async (after: number): Promise<readonly ShownLine[]> => {
-    const path = `/api/logs?level=${level}&limit=1000&after=${after}`;
-    return ((await askAdmin(socket, "GET", path)) as { readonly lines: readonly ShownLine[] }).lines;
-  };
-  let last = 0;
   const tell = async (lines: readonly ShownLine[]): Promise<void> => {
-    last = lines.at(-1)?.seq ?? last;
-    await print(lines.map(show).join(""));
+    const inOrder = lines.toSorted((one, other) => one.at - other.at);
+    await print(inOrder.map(show).join(""));
   };
   if (!parsed.has("follow")) {
-    await tell(await read(0));
+    const all = await Promise.all(processes.map((one) => createReader(one, level)()));
+    await tell(all.flat());
     return 0;
   }
   using interruption = watchInterrupt();
-  // Each event is a reason to read on: so no line is missed or shown twice.
-  const events = readAdminEvents(socket, "/api/events?only=log", interruption.signal);
+  const { signal } = interruption;
+  const follow = async (one: GatewayProcess): Promise<void> => {
+    const read = createReader(one, level);
+    // Each event is a reason to read on: so no line is missed or shown twice.
+    const events = readAdminEvents(one.socket, "/api/events?only=log", signal);
+    for await (const _event of events) await tell(await read());
+  };
   try {
-    for await (const _event of events) await tell(await read(last));
+    await Promise.all(processes.map(follow));
   } catch (error) {
-    if (!interruption.signal.aborted) throw error;
+    if (!signal.aborted) throw error;
   }
   return 0;
+}
+
+/** Reads the lines that were not read before, with the number of their worker. */
+function createReader(
+  { socket, status }: GatewayProcess,
+  level: string,
+): () => Promise<readonly ShownLine[]> {
+  const worker = status.worker && { worker: status.worker.number };
+  let last = 0;
+  return async () => {
+    const path = `/api/logs?level=${level}&limit=1000&after=${last}`;
+    const { lines } = (await askAdmin(socket, "GET", path)) as { readonly lines: readonly ShownLine[] };
+    last = lines.at(-1)?.seq ?? last;
+    return lines.map((line) => ({ ...line, facts: { ...worker, ...line.facts } }));
+  };
 }
 
 /** `12:00:00 warn  github is down  reason="it ended"` */

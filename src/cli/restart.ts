@@ -34,24 +34,29 @@ export const restart: Command = {
 };
 
 async function restartOne(found: readonly Running[]): Promise<number> {
-  const daemon = onlyOne(found.filter(isDaemon));
+  const [daemon] = onlyOne(found.filter(isDaemon));
   if (daemon === undefined)
     throw new UsageError("no daemon runs; for a gateway of junctor serve, write the name of one server");
   return restartDaemon(daemon.place, daemon.status.config);
 }
 
 async function restartServer(name: string, found: readonly Running[]): Promise<number> {
-  const gateway = onlyOne(found.filter((running) => running.kind === "gateway"));
-  if (gateway === undefined)
+  const gateways = onlyOne(found.filter((running) => running.kind === "gateway"));
+  if (gateways.length === 0)
     throw new UsageError(
       "only a daemon runs, and clients share its servers: junctor restart, without a name, starts the daemon and all of them anew",
     );
   const path = `/api/servers/${encodeURIComponent(name)}/restart`;
-  const { status, trouble } = (await askAdmin(gateway.socket, "POST", path, {})) as {
-    readonly status: string;
-    readonly trouble?: string;
-  };
-  if (status === "up") await print(`${toSafeLine(name)} is up\n`);
-  else await note(`junctor: ${toSafeLine(`${name} is ${status}: ${trouble ?? ""}`)}\n`);
-  return status === "up" ? 0 : 1;
+  let exitCode = 0;
+  for (const { socket, status: gateway } of gateways) {
+    const { status, trouble } = (await askAdmin(socket, "POST", path, {})) as {
+      readonly status: string;
+      readonly trouble?: string;
+    };
+    const where = gateway.worker === undefined ? "" : ` in worker ${gateway.worker.number}`;
+    if (status === "up") await print(`${toSafeLine(name)} is up${where}\n`);
+    else await note(`junctor: ${toSafeLine(`${name} is ${status}${where}: ${trouble ?? ""}`)}\n`);
+    if (status !== "up") exitCode = 1;
+  }
+  return exitCode;
 }

@@ -5,7 +5,7 @@ import { UsageError } from "./command.ts";
 import { askStatus } from "./daemon-control.ts";
 import { toRealPath } from "./reload.ts";
 
-/** A gateway of `junctor serve`, or a daemon of `junctor attach`, that runs for this user. */
+/** A process of a gateway of `junctor serve`, or a daemon of `junctor attach`, that runs for this user. */
 export type Running =
   | { readonly kind: "gateway"; readonly socket: string; readonly status: AdminStatus }
   | { readonly kind: "daemon"; readonly place: RunPlace; readonly status: DaemonStatus };
@@ -16,27 +16,39 @@ interface WantedGateway {
   readonly pid: string | undefined;
 }
 
-/** Everything that runs and fits, the daemons first. */
+/** Everything that runs and fits, the daemons first, and workers in their order. The process number of a primary fits its workers. */
 export async function findRunning({ config, pid }: WantedGateway): Promise<readonly Running[]> {
   if (process.platform === "win32")
     throw new UsageError(
       "this does not work on Windows; use junctor daemon, or the admin API on its port, see docs/admin-api.md",
     );
   const [daemons, gateways] = await Promise.all([findDaemons(), findAdmins()]);
-  const served = gateways.map((target): Running => ({ kind: "gateway", ...target }));
+  const served = gateways
+    .map((target): Running => ({ kind: "gateway", ...target }))
+    .toSorted((one, other) => primaryOf(one) - primaryOf(other) || numberOf(one) - numberOf(other));
   const file = config === undefined ? undefined : toRealPath(config);
   return [...daemons, ...served].filter(
-    ({ status }) =>
-      (file === undefined || (status.config !== undefined && toRealPath(status.config) === file)) &&
-      (pid === undefined || status.pid === Number(pid)),
+    (running) =>
+      (file === undefined ||
+        (running.status.config !== undefined && toRealPath(running.status.config) === file)) &&
+      (pid === undefined || [running.status.pid, primaryOf(running)].includes(Number(pid))),
   );
 }
 
-/** Throws a `UsageError` when several run, which tells them apart. */
-export function onlyOne<One extends Running>(found: readonly One[]): One | undefined {
-  if (found.length < 2) return found[0];
-  const named = found.map(
-    ({ kind, status }) => `${status.pid} (the ${kind} of ${status.config ?? "the demo"})`,
+function primaryOf({ kind, status }: Running): number {
+  return (kind === "gateway" ? status.worker?.primary : undefined) ?? status.pid;
+}
+
+function numberOf({ kind, status }: Running): number {
+  return (kind === "gateway" ? status.worker?.number : undefined) ?? 0;
+}
+
+/** The processes of the only one that runs: several if it has workers. Throws a `UsageError` that tells them apart when several run. */
+export function onlyOne<One extends Running>(found: readonly One[]): readonly One[] {
+  const byPrimary = new Map(found.map((running) => [primaryOf(running), running]));
+  if (byPrimary.size < 2) return found;
+  const named = [...byPrimary].map(
+    ([pid, { kind, status }]) => `${pid} (the ${kind} of ${status.config ?? "the demo"})`,
   );
   throw new UsageError(`several run; write --pid with one of ${named.join(", ")}`);
 }

@@ -8,7 +8,7 @@ import { toRows, toSafeLine } from "./terminal-text.ts";
 /** Flags that say which gateway or daemon is meant. */
 export const gatewayFlags: Command["flags"] = {
   config: { value: "FILE", help: "the gateway or daemon that was started with this config" },
-  pid: { value: "PID", help: "the gateway or daemon with this process number" },
+  pid: { value: "PID", help: "the gateway or daemon with this process number; of a worker, that one alone" },
 };
 
 /** A server, as `GET /api/servers` has it. */
@@ -63,7 +63,9 @@ async function look(running: Running): Promise<Look> {
 
 function describe(gateway: AdminStatus, servers: readonly ShownServer[]): string {
   const { pid, version, state, uptimeMs, url, config, calls, sessions, parked, problems, pageUrl } = gateway;
-  const head = `The gateway of junctor serve (process ${pid}, junctor ${version}) is ${state} since ${toDuration(uptimeMs)}${url === undefined ? "" : `, on ${url}`}.`;
+  const { worker } = gateway;
+  const which = worker === undefined ? "" : `worker ${worker.number} of ${worker.count}, `;
+  const head = `The gateway of junctor serve (${which}process ${pid}, junctor ${version}) is ${state} since ${toDuration(uptimeMs)}${url === undefined ? "" : `, on ${url}`}.`;
   const counts = `${calls.underway} calls underway, ${calls.total} answered, ${calls.failed} failed; ${sessions} sessions, ${parked} parked calls.`;
   const rows = toRows(servers.map(toRow)).map((row) => `  ${row}`);
   const lines = [

@@ -13,7 +13,7 @@ export const stop: Command = {
   run: async (parsed) => {
     refuseOperands("stop", parsed);
     const found = await findRunning({ config: parsed.valueOf("config"), pid: parsed.valueOf("pid") });
-    const daemon = onlyOne(found.filter(isDaemon));
+    const [daemon] = onlyOne(found.filter(isDaemon));
     for (const { kind, status } of found)
       if (kind === "gateway")
         await note(

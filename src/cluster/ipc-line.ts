@@ -67,7 +67,7 @@ export function openIpcLine<Sent, Taken>(
     else void take(message);
   });
   port.once("disconnect", () => {
-    for (const id of [...waiting.keys()]) fail(id, new Error("the other process is gone"));
+    for (const id of waiting.keys()) fail(id, new Error("the other process is gone"));
   });
   return {
     tell: (message) => send("tell", 0, message),

@@ -62,3 +62,12 @@ export function fromLineRound(outcome: InputRequired): InputRequired {
     typeof outcome.state === "string" ? (JSON.parse(outcome.state) as { state?: unknown }) : {};
   return { ...outcome, state, keepsAnswers: false };
 }
+
+/** The id of a task on a line, made from the ref that it has at the replica of its process. */
+export function toLineTaskId(ref: string): string {
+  return JSON.stringify(ref);
+}
+
+export function fromLineTaskId(id: string): string {
+  return JSON.parse(id) as string;
+}

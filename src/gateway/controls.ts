@@ -1,6 +1,8 @@
 import { andThen, type Awaitable } from "../async/awaitable.ts";
 import type { Clock } from "../async/clock.ts";
 import type { Authenticated } from "../auth/authenticate.ts";
+import { shareRevocations } from "../cluster/revocations.ts";
+import type { ClusterStore } from "../cluster/store.ts";
 import { anyone, type Catalog } from "../tools/compose/catalog.ts";
 import { type Collision, describeCollision } from "../tools/compose/claims.ts";
 import { everything, type View } from "../tools/compose/view.ts";
@@ -9,6 +11,7 @@ import type { ParkedFacts, Parking } from "./bridge/parking.ts";
 import type { GatewayConfig, ServerConfig } from "./config/config.ts";
 import { type Fleet, retireMs } from "./fleet.ts";
 import type { Pins } from "./lock/pins.ts";
+import type { GatewayLog } from "./log.ts";
 import { hideInData } from "./safe-log.ts";
 import { describeDisabled, describeStatus, type ServerStatus } from "./status.ts";
 import type { Health } from "./upstream/health.ts";
@@ -38,7 +41,7 @@ export interface GatewayControls {
   /** The names of the callers that the config knows. */
   callers(): readonly string[];
   parked(): readonly ParkedFacts[];
-  /** Refuses a caller from now on and ends all it has open, or lets it in again. */
+  /** Refuses a caller from now on and ends all it has open, or lets it in again; at all replicas, where there are several. */
   revoke(caller: string): void;
   restore(caller: string): void;
   isRevoked(caller: string): boolean;
@@ -59,18 +62,34 @@ interface ControlsOptions {
   readonly redactText: (text: string) => string | undefined;
   /** Ends all that transports have open for a caller. */
   readonly revoke: (caller: string) => void;
+  readonly log: GatewayLog;
+  /** The facts that replicas share. */
+  readonly store: ClusterStore | undefined;
 }
 
 /** How long a restart may take before it is answered; the server goes on starting. */
 const restartMs = 20_000;
 
-export function createControls(options: ControlsOptions): GatewayControls {
-  const { fleet, parking, access, catalog, config, revoke, hide } = options;
+/** Disposing them ends the exchange with other replicas. */
+export function createControls(options: ControlsOptions): GatewayControls & Disposable {
+  const { fleet, parking, access, catalog, config, revoke, hide, store, clock, log } = options;
   /** Callers that are refused whatever key they present. */
   const barred = new Set<string>();
+  const bar = (caller: string, isRevoked: boolean): void => {
+    if (!isRevoked) return void barred.delete(caller);
+    barred.add(caller);
+    revoke(caller);
+    void parking.leaveCaller(caller);
+  };
+  const onWarning = (text: string, error: unknown): void => log.warn({ error: String(error) }, text);
+  const others = store && shareRevocations({ store, clock, onChange: bar, onWarning });
+  const change = (caller: string, isRevoked: boolean): void => {
+    bar(caller, isRevoked);
+    void others?.change(caller, isRevoked);
+  };
   return {
     status: () => {
-      const { clock, pins } = options;
+      const { pins } = options;
       const used = fleet.servers.map((server) =>
         describeStatus(server, clock.now(), fleet.wordsOf(server.config.name), pins()),
       );
@@ -105,12 +124,8 @@ export function createControls(options: ControlsOptions): GatewayControls {
         .collisions.map((collision) => ({ ...collision, advice: describeCollision(collision) })),
     callers: () => config().keys.map(({ name }) => name),
     parked: () => parking.list(),
-    revoke: (caller) => {
-      barred.add(caller);
-      revoke(caller);
-      void parking.leaveCaller(caller);
-    },
-    restore: (caller) => void barred.delete(caller),
+    revoke: (caller) => change(caller, true),
+    restore: (caller) => change(caller, false),
     isRevoked: (caller) => barred.has(caller),
     redact: (json) => {
       try {
@@ -119,6 +134,7 @@ export function createControls(options: ControlsOptions): GatewayControls {
         return "null"; // A pattern took a quote or a bracket with it.
       }
     },
+    [Symbol.dispose]: () => others?.[Symbol.dispose](),
   };
 }
 

@@ -210,13 +210,14 @@ export async function startGateway(
     await Promise.all([had, lastChain[Symbol.asyncDispose]()]);
   };
   const stop = async (): Promise<void> => {
+    controls[Symbol.dispose]();
     if (options.shared === undefined) await parking.close();
     await fleet[Symbol.asyncDispose]();
     await chain[Symbol.asyncDispose]();
   };
   const close = (): Promise<void> => (closing ??= stop());
   const shown = { ...shared, config: () => config, redactText: (text: string) => chain.redactText(text) };
-  const controls = createControls({ ...shown, fleet, access, revoke });
+  const controls = createControls({ ...shown, fleet, access, revoke, store: cluster?.store });
   return {
     controls,
     server,

@@ -4,7 +4,7 @@ import type { ClusterStore } from "../../src/cluster/store.ts";
 export interface CountingStore extends ClusterStore {
   /** How often each operation was asked for; those that never were are not here. */
   readonly counts: ReadonlyMap<keyof ClusterStore, number>;
-  /** All operations but the renewals that every member makes all the time. */
+  /** All operations but the renewals and looks that every member makes all the time. */
   readonly total: number;
   reset(): void;
 }
@@ -17,11 +17,13 @@ export function withCounts(store: ClusterStore): CountingStore {
       counts.set(name, (counts.get(name) ?? 0) + 1);
       return operation(...args);
     };
+  const readCounted = counted("read", store.read);
   return {
     claim: counted("claim", store.claim),
     renew: counted("renew", store.renew),
     release: counted("release", store.release),
-    read: counted("read", store.read),
+    // Every member looks every 3 s whether a caller was revoked.
+    read: (key) => (key === "revoked" ? store.read(key) : readCounted(key)),
     write: counted("write", store.write),
     register: counted("register", store.register),
     unregister: counted("unregister", store.unregister),

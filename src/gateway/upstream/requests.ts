@@ -31,6 +31,7 @@ import {
 } from "./held-task.ts";
 import type { Line } from "./line.ts";
 import type { PooledLine } from "./pooled-line.ts";
+import { fromServer } from "./task-refs.ts";
 
 /** A request by a client, on behalf of a caller. */
 type Work = (
@@ -263,7 +264,7 @@ function passOn(
 ): ToolOutcome {
   if (outcome.kind === "input_required")
     return here !== undefined && isLine(client) ? fromLineRound(outcome) : wrapState(outcome, server);
-  return { kind: "task", task: onTask(outcome.task, pooled) };
+  return { kind: "task", task: onTask(fromServer(outcome.task, client), pooled) };
 }
 
 function tooBusy(server: string): UpstreamError {

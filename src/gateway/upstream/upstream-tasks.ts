@@ -7,9 +7,7 @@ import { UpstreamError } from "../../errors/upstream-error.ts";
 import { type CallContext, withContext } from "../../tools/context.ts";
 import { hasEnded, type TaskProvider, type TaskState } from "../../tools/task.ts";
 import type { TaskLines } from "./task-lines.ts";
-
-/** Tasks of the server, and tasks that the gateway hosts for one that knows only those of 2025-11-25. */
-const prefixes = { own: "m:", hosted: "h:" } as const;
+import { fromServer, prefixes, toServerRef } from "./task-refs.ts";
 
 /** Longest id of a server that is passed on, sealed. */
 const maxIdLength = 1024;
@@ -55,17 +53,20 @@ export function createUpstreamTasks(options: UpstreamTasksOptions): UpstreamTask
   const at = <T>(
     ref: string,
     context: CallContext,
-    work: (tasks: TaskProvider, ownRef: string) => T | Promise<T>,
+    work: (tasks: TaskProvider, ownRef: string, client?: Client) => T | Promise<T>,
   ): Promise<T> | T => {
     if (ref.startsWith(prefixes.hosted)) return work(hosted, ref.slice(prefixes.hosted.length));
     const own = ref.slice(prefixes.own.length);
-    return use(own, context, async ({ tasks }) => {
-      if (tasks === undefined) throw new NotFoundError("task", ref);
-      return work(tasks, own);
+    return use(own, context, async (client) => {
+      if (client.tasks === undefined) throw new NotFoundError("task", ref);
+      return work(client.tasks, toServerRef(own, client), client);
     });
   };
   const get = async (ref: string, context: CallContext): Promise<TaskState> => {
-    const task = await at(ref, context, (tasks, own) => tasks.get(own, context));
+    const task = await at(ref, context, async (tasks, own, client) => {
+      const found = await tasks.get(own, context);
+      return client === undefined ? found : fromServer(found, client);
+    });
     if (ref.startsWith(prefixes.hosted)) return toHosted(task);
     lines.seen(task);
     assertUnchanged(task);

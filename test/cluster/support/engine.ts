@@ -9,6 +9,8 @@ export interface Engine extends AsyncDisposable {
   start(): Promise<void>;
   /** Sends a signal and does not wait for anything: SIGSTOP and SIGCONT. */
   signal(signal: NodeJS.Signals): void;
+  /** Resolves when it has run for so long that it gives leases: replicas take none of an engine that may have forgotten some. */
+  untilTrusted(): Promise<void>;
   /** How often each command was carried out since its start, our own left out. */
   commands(): Promise<ReadonlyMap<string, number>>;
 }
@@ -39,9 +41,19 @@ export async function startEngine(
     start,
     kill: (signal = "SIGKILL") => program.end(signal),
     signal: (signal) => void program.child.kill(signal),
+    untilTrusted: () =>
+      until("Redis has run for some seconds", async () => (await uptimeOf(port)) > trustedSeconds, program),
     commands: async () => parseCommands((await askEngine(port, "INFO commandstats")) ?? ""),
     [Symbol.asyncDispose]: () => program.end(),
   };
+}
+
+/** As long as the longest lease that an earlier run of the engine may have given. */
+const trustedSeconds = 10;
+
+async function uptimeOf(port: number): Promise<number> {
+  const info = (await askEngine(port, "INFO server")) ?? "";
+  return Number(/^uptime_in_seconds:(\d+)/m.exec(info)?.[1] ?? 0);
 }
 
 /** Sends one inline command. Undefined when there is no engine. */

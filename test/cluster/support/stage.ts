@@ -69,6 +69,7 @@ async function start(
     writeFileSync(file, JSON.stringify(withHosts(next, balancerPort)), { mode: 0o600 });
   writeConfig(config);
   const engine = use(await startEngine(enginePort, folder));
+  await engine.untilTrusted();
   const trunkPorts = ports.slice(count);
   const replicas = ports.slice(0, count).map((port, index) =>
     use(
