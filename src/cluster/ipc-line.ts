@@ -12,9 +12,13 @@ export interface IpcPort {
 export interface IpcLine<Sent> {
   /** Sends a message that nobody answers. It is lost when the other side is gone. */
   tell(message: Sent): void;
-  /** Resolves with the answer of the other side. Rejects when that fails, or is gone. */
+  /** Resolves with the answer of the other side. Rejects when that fails or is gone, or when 4,096 others wait for one. */
   ask(message: Sent): Promise<unknown>;
 }
+
+const maxWaiting = 4096;
+/** The code of the error when that is reached. */
+const fullCode = "store.full";
 
 /** The form on the wire. The content is packed, because JSON would lose `undefined`, `Infinity` and the like. */
 interface Frame {
@@ -36,6 +40,7 @@ export function openIpcLine<Sent, Taken>(
 ): IpcLine<Sent> {
   const waiting = new Map<number, { resolve(value: unknown): void; reject(error: Error): void }>();
   let lastId = 0;
+  let isGone = false;
   const send = (kind: Frame["kind"], id: number, content: unknown): void => {
     const onSent = (error: Error | null): void => {
       if (error !== null) fail(id, error);
@@ -67,12 +72,18 @@ export function openIpcLine<Sent, Taken>(
     else void take(message);
   });
   port.once("disconnect", () => {
+    isGone = true;
     for (const id of waiting.keys()) fail(id, new Error("the other process is gone"));
   });
   return {
     tell: (message) => send("tell", 0, message),
     ask: (message) =>
       new Promise((resolve, reject) => {
+        if (isGone) return reject(new Error("the other process is gone"));
+        if (waiting.size >= maxWaiting)
+          return reject(
+            toError({ message: "too many questions wait for the other process", code: fullCode }),
+          );
         const id = ++lastId;
         waiting.set(id, { resolve, reject });
         send("ask", id, message);

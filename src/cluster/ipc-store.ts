@@ -22,7 +22,9 @@ export function createIpcStore(port: IpcPort): ClusterStore {
   const line = openIpcLine<Operation, string>(port, channel, (news) => {
     for (const listener of listeners) listener(news);
   });
+  let isClosed = false;
   const run = async <T>(...operation: Operation): Promise<T> => {
+    if (isClosed) throw new StoreError("store.unreachable", "The store of this process is closed");
     try {
       return (await line.ask(operation)) as T;
     } catch (error) {
@@ -44,7 +46,10 @@ export function createIpcStore(port: IpcPort): ClusterStore {
       listeners.add(listener);
       return () => void listeners.delete(listener);
     },
-    [Symbol.asyncDispose]: async () => listeners.clear(),
+    [Symbol.asyncDispose]: async () => {
+      isClosed = true;
+      listeners.clear();
+    },
   };
 }
 
