@@ -17,19 +17,22 @@ interface ReplicaOptions {
   readonly secrets: readonly string[];
   /** The facts that the workers of one machine share; instead of the store that the config names. */
   readonly store?: ClusterStore | undefined;
+  /** Of a worker, from 1 on: each has a trunk of its own, and the ports follow each other. */
+  readonly number?: number | undefined;
   readonly env?: NodeJS.ProcessEnv;
   readonly onWarning: (text: string) => void;
 }
 
 /** Joins the other processes that serve the same config; undefined where there are none. Disposing it leaves them. */
 export async function openReplica(options: ReplicaOptions): Promise<Cluster | undefined> {
-  const { config, env = process.env, secrets, onWarning } = options;
+  const { config, env = process.env, secrets, onWarning, number = 1 } = options;
   const settings = readReplicaSettings(config, env);
   assertClusterSecret(settings, env);
   const { store: url, trunk } = settings;
   const store = url === undefined ? options.store : await connectRedisStore({ url, onWarning });
   if (store === undefined) return undefined;
-  const place = openTrunkPlace(trunk, url !== undefined);
+  const own = trunk && { ...trunk, port: trunk.port === 0 ? 0 : trunk.port + number - 1 };
+  const place = openTrunkPlace(own, url !== undefined);
   const cluster = await openCluster({ store, secrets, onWarning, listen: place.listen });
   return {
     ...cluster,

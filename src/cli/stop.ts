@@ -14,11 +14,13 @@ export const stop: Command = {
     refuseOperands("stop", parsed);
     const found = await findRunning({ config: parsed.valueOf("config"), pid: parsed.valueOf("pid") });
     const [daemon] = onlyOne(found.filter(isDaemon));
-    for (const { kind, status } of found)
-      if (kind === "gateway")
-        await note(
-          `junctor: the gateway of junctor serve (process ${status.pid}) goes on: end it in its terminal, or with kill ${status.pid}\n`,
-        );
+    const gateways = found.flatMap(({ kind, status }) =>
+      kind === "gateway" ? [status.worker?.primary ?? status.pid] : [],
+    );
+    for (const pid of new Set(gateways))
+      await note(
+        `junctor: the gateway of junctor serve (process ${pid}) goes on: end it in its terminal, or with kill ${pid}\n`,
+      );
     if (daemon !== undefined) return stopDaemon(daemon.place);
     await print("no daemon runs\n");
     return 0;

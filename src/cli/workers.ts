@@ -8,6 +8,7 @@ import { untilSignal } from "./interrupt.ts";
 import { createLog } from "./log.ts";
 import { note } from "./print.ts";
 import { followPlan } from "./reload-socket.ts";
+import { assertClusterSecret, readReplicaSettings } from "./replica-settings.ts";
 import { readSecrets } from "./secrets.ts";
 import { newAdminKey } from "./serve-admin.ts";
 import type { ServePlan } from "./serve-plan.ts";
@@ -15,8 +16,8 @@ import { Supervisor } from "./supervisor.ts";
 import type { WorkerBegin, WorkerEdit, WorkerMessage } from "./worker-messages.ts";
 import { setUpCluster, splitEnvironment, startWorker, type WorkerProcess } from "./worker-process.ts";
 
-/** Calls have 10 s, parked calls 10 minutes, and children a few seconds. */
-const stopMs = 11 * 60_000;
+/** How long workers may take to end, besides the time that parked calls have. */
+const stopMs = 60_000;
 /** How long children of workers that were killed may take to end. */
 const lastMs = 5000;
 
@@ -29,7 +30,10 @@ export async function serveWithWorkers(plan: ServePlan, count: number): Promise<
   const onWarning = (text: string): void => log.warn({}, text);
   const secrets = readSecrets({ env: process.env, served: plan.served, onWarning });
   const env = splitEnvironment(process.env);
-  const store = createMemoryClusterStore();
+  const settings = readReplicaSettings(plan.config, process.env);
+  assertClusterSecret(settings, process.env);
+  // Workers with a store of their own are replicas like any other.
+  const store = settings.store === undefined ? createMemoryClusterStore() : undefined;
   const place = { count, primary: process.pid, adminKey: newAdminKey() };
   const asked = createDeferred<void>();
   const seen = createSights();
@@ -58,7 +62,7 @@ export async function serveWithWorkers(plan: ServePlan, count: number): Promise<
     count,
     clock: systemClock,
     log,
-    stopMs,
+    stopMs: plan.config.drainMs + stopMs,
     start: (number) => {
       const worker = startWorker({ env, store, answer: (message) => answer(number, message) });
       left.add(worker.gone);

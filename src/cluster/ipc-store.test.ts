@@ -62,3 +62,24 @@ test("no more than 4,096 operations wait for a primary that does not answer", as
   expect(codes.filter((code) => code === "store.full")).toHaveLength(4);
   expect(codes.filter((code) => code === "store.unreachable")).toHaveLength(4096);
 });
+
+test("a worker that ended is no replica at once, and has its leases until its children are gone", async () => {
+  const { port1, port2 } = new MessageChannel();
+  const store = createMemoryClusterStore({ clock: createVirtualClock() });
+  const served = serveStore(toIpcPort(port2), store);
+  const own = createIpcStore(toIpcPort(port1));
+  await own.register("one", "facts", 60_000);
+  await own.claim("own:a", "one", 60_000);
+  await own.claim("own:b", "one", 60_000);
+  await own.release("own:b", "one");
+  await store.claim("own:b", "two", 60_000);
+  await served.unregister();
+  expect(await store.register("two", "facts", 60_000)).toEqual(new Map([["two", "facts"]]));
+  expect(await store.claim("own:a", "two", 60_000)).toBe("one");
+  // Its last words are read late.
+  await expect(own.register("one", "facts", 60_000)).rejects.toMatchObject({ code: "store.unreachable" });
+  await served.release();
+  expect(await store.claim("own:a", "two", 60_000)).toBe("two");
+  expect(await store.claim("own:b", "three", 60_000)).toBe("two");
+  port1.close();
+});

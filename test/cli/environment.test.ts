@@ -54,3 +54,38 @@ test.runIf(process.platform === "linux")("a server sees no key, secret or token 
   const { content: environment } = await client.callTool("other__environment");
   expect(JSON.stringify(environment)).toContain(planted.OTHER_TOKEN);
 });
+
+test.runIf(process.platform === "linux")(
+  "a server sees none of them at the primary and its workers",
+  async () => {
+    // The secrets of sessions are the primary's, where no folder can be written.
+    writeFileSync(join(folder, "state"), "a file");
+    const { JUNCTOR_SECRET: _, ...others } = planted;
+    for (const [name, value] of Object.entries(others)) vi.stubEnv(name, value);
+    const keys = { ada: { env: "ADA_KEY" } };
+    const file = join(folder, "mcp.json");
+    const mcpServers = { snoop: { command: process.execPath, args: [snoop] } };
+    writeFileSync(file, JSON.stringify({ mcpServers, junctor: { keys, admin: { port: 0 } } }));
+    vi.stubEnv("XDG_STATE_HOME", join(folder, "state"));
+    await using gateway = startCliGateway(file, "--port", "0", "--workers", "3");
+    const headers = { authorization: `Bearer ${planted.ADA_KEY}` };
+    const url = new URL(`http://127.0.0.1:${await gateway.port}/mcp`);
+    const { pid = 0 } = gateway.process;
+    // Each has another connection, and so another worker.
+    for (let round = 0; round < 3; round++) {
+      await using client = await connect(url, { headers });
+      const { content } = await client.callTool("snoop__look", { top: pid });
+      const first = content[0] as { readonly text: string };
+      const seen = Object.values(JSON.parse(first.text) as Seen);
+      // The primary, three workers, one guardian and one server.
+      expect(seen).toHaveLength(6);
+      expect(seen.filter(({ name }) => name.includes("serve-worker"))).toHaveLength(3);
+      const leaks = seen.filter(({ seen: text }) =>
+        Object.values(planted).some((value) => text.includes(value)),
+      );
+      expect(leaks).toEqual([]);
+    }
+    const warnings = gateway.log.filter(({ msg }) => msg.includes("sessions end with this process"));
+    expect(warnings.map(({ worker }) => worker)).toEqual([undefined]);
+  },
+);

@@ -184,6 +184,14 @@ test("an edit of the config reaches all workers, and a new one begins with what 
   const { code, stdout } = await junctor(["reload", "--config", file, "--yes"]);
   expect([code, stdout]).toEqual([0, `${file}: taken\n`]);
   for (const answer of await answers("odd__environment")) expect(answer).toContain("JUNCTOR_GUARD");
+
+  // The signal is a person's word too, and does not end the workers.
+  const known = (await crew.statuses()).map(({ pid }) => pid);
+  writeFileSync(file, JSON.stringify({ ...config, mcpServers: { here, odd, odder: odd } }));
+  crew.process.kill("SIGHUP");
+  await expect.poll(() => callOnce(port, "odder__environment", {})).toContain("JUNCTOR_GUARD");
+  for (const answer of await answers("odder__environment")) expect(answer).toContain("JUNCTOR_GUARD");
+  expect((await crew.statuses()).map(({ pid }) => pid)).toEqual(known);
 });
 
 test("each worker writes an audit file of its own, and all of them are verified", async () => {
@@ -253,9 +261,7 @@ describe("what cannot be served is said once", () => {
 test("sessions of one worker are served by all", async () => {
   await using crew = await startCrew(file, { mcpServers: { odd } }, "--workers", "3");
   await untilWorkers(crew, 3);
-  await using client = await connect(new URL(`http://127.0.0.1:${await crew.port}/mcp`), {
-    revision: "2025-11-25",
-  } as object);
+  await using client = await connect(new URL(`http://127.0.0.1:${await crew.port}/mcp`), { era: "legacy" });
   for (let call = 0; call < 6; call++)
     expect(JSON.stringify(await client.callTool("odd__environment"))).toContain("JUNCTOR_GUARD");
 });
