@@ -40,6 +40,7 @@ const schemas: { readonly [name: string]: ApiSchema } = {
       name: text,
       version: text,
       pid: count,
+      worker: toObject({ number: count, count, primary: count }),
       node: text,
       startedAt: number,
       uptimeMs: number,
