@@ -1,14 +1,13 @@
 import { parseStoreUrl } from "../cluster/redis-url.ts";
+import type { TrunkConfig } from "../cluster/trunk.ts";
 import { StoreError } from "../errors/store-error.ts";
 import { isAnyAddress } from "../gateway/config/cluster-settings.ts";
-import type { GatewayConfig, TrunkConfig } from "../gateway/config/config.ts";
+import type { GatewayConfig } from "../gateway/config/config.ts";
 import { UsageError } from "./command.ts";
 import { givenSecrets } from "./secrets.ts";
 
-type Environment = { readonly [name: string]: string | undefined };
-
 /** How this process joins others, by the config and the environment. */
-export interface ReplicaSettings {
+interface ReplicaSettings {
   /** The URL of the engine that replicas share. It may have a password in it. */
   readonly store: string | undefined;
   /** Undefined: on this machine only. */
@@ -22,7 +21,7 @@ export interface ReplicaSettings {
  */
 export function readReplicaSettings(
   { store, trunk }: Pick<GatewayConfig, "store" | "trunk">,
-  env: Environment,
+  env: NodeJS.ProcessEnv,
 ): ReplicaSettings {
   const [url = "", place = ""] = [env["JUNCTOR_STORE"]?.trim(), env["JUNCTOR_TRUNK"]?.trim()];
   try {
@@ -43,7 +42,7 @@ export function readReplicaSettings(
  *
  * @throws UsageError when a store is named and `JUNCTOR_SECRET` is not set
  */
-export function assertClusterSecret({ store }: ReplicaSettings, env: Environment): void {
+export function assertClusterSecret({ store }: ReplicaSettings, env: NodeJS.ProcessEnv): void {
   if (store === undefined || givenSecrets(env).length > 0) return;
   throw new UsageError(
     "a store is named, so there are other replicas: set JUNCTOR_SECRET to the same text for all of them (openssl rand -hex 32 makes one)",

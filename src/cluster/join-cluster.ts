@@ -1,9 +1,10 @@
 import { randomBytes } from "node:crypto";
-import { type Clock, sleep, systemClock, timedOut, waitFor } from "../async/clock.ts";
+import { type Clock, systemClock, waitFor } from "../async/clock.ts";
 import { StoreError } from "../errors/store-error.ts";
-import { HeldLeases } from "./held-leases.ts";
-import type { HeldLease, Membership, Replica, TrunkAddress } from "./membership.ts";
-import { formatFacts, parseFacts } from "./replica-facts.ts";
+import { createHeldLeases, withTimeout } from "./held-leases.ts";
+import type { Membership, Replica, TrunkAddress } from "./membership.ts";
+import { createRenewals } from "./renewals.ts";
+import { createKnownReplicas, formatFacts } from "./replica-facts.ts";
 import type { ClusterStore } from "./store.ts";
 
 export interface JoinOptions {
@@ -26,6 +27,8 @@ const renewMs = 3_000;
 const retryMs = 1_000;
 /** How long one operation may take. */
 const operationMs = 5_000;
+/** How long leaving may take; what is not given back by then ends by itself. */
+const leaveMs = 1_000;
 /** Look-ups of unknown ids make at most four renewals a second, however many callers ask. */
 const lookUpMs = 250;
 
@@ -35,198 +38,106 @@ const lookUpMs = 250;
  * @throws StoreError when the first registration fails
  */
 export async function joinCluster(options: JoinOptions): Promise<Membership> {
-  const member = new Member(options);
-  await member.join();
-  return member;
-}
+  const { store, address, version, id = randomBytes(6).toString("hex"), clock = systemClock } = options;
+  const onWarning = (text: string, error?: unknown): void => options.onWarning?.(text, error);
+  const listeners = new Set<(isIn: boolean) => void>();
+  const others = createKnownReplicas(id, onWarning);
+  /** What follows from the last renewal. `isIn` is brought up to date by {@link readIsIn}. */
+  const state = { isIn: false, isDraining: false, registeredAt: 0, isWarned: false, isClosed: false };
+  let stopTimer = (): void => {};
 
-class Member implements Membership {
-  readonly id: string;
-  readonly #options: JoinOptions;
-  readonly #clock: Clock;
-  readonly #leases: HeldLeases;
-  readonly #listeners = new Set<(isIn: boolean) => void>();
-  /** The state that follows from the last renewal. It is brought up to date by {@link isIn}. */
-  readonly #state = {
-    isIn: false,
-    isDraining: false,
-    registeredAt: 0,
-    startedAt: -Infinity,
-    others: new Map<string, Replica>(),
-    isWarned: false,
-    isClosed: false,
+  const provenAt = (): number => Math.min(state.registeredAt, leases.provenAt);
+  const readIsIn = (): boolean => {
+    if (state.isIn && clock.now() - provenAt() >= inMs) setIn(false);
+    return state.isIn;
   };
-  /** The renewal underway, and the one that starts after it. */
-  #round: Promise<void> | undefined;
-  #next: Promise<void> | undefined;
-  /** Stops the timers: of the next renewal, and of the moment when this replica is out. */
-  readonly #stop = { renewal: () => {}, out: () => {} };
-  readonly #warnedOf = new Set<string>();
+  const setIn = (isIn: boolean): void => {
+    state.isIn = isIn;
+    if (!isIn) leases.loseAll();
+    for (const listener of listeners) listener(isIn);
+  };
+  /** Has `isIn` read at the moment when it turns false, so that leases are lost in time. */
+  const watchTime = (): void => {
+    stopTimer();
+    if (!readIsIn() || state.isClosed) return;
+    const leftMs = Math.ceil(provenAt() + inMs - clock.now());
+    stopTimer = clock.timer(Math.max(1, leftMs), watchTime);
+  };
+  const leases = createHeldLeases({
+    store,
+    holder: id,
+    clock,
+    ttlMs,
+    operationMs,
+    isIn: readIsIn,
+    onHeld: watchTime,
+    onWarning,
+  });
+  const self = (): Replica => ({ id, address, version, isDraining: state.isDraining });
 
-  constructor(options: JoinOptions) {
-    const { id = randomBytes(6).toString("hex"), clock = systemClock } = options;
-    this.id = id;
-    this.#options = options;
-    this.#clock = clock;
-    this.#leases = new HeldLeases({
-      store: options.store,
-      holder: id,
-      clock,
-      ttlMs,
-      operationMs,
-      isIn: () => this.isIn,
-      onWarning: (text, error) => options.onWarning?.(text, error),
-    });
-  }
-
-  async join(): Promise<void> {
-    await this.#renewed();
-    this.#renewAgain(renewMs);
-    this.#watchTime();
-  }
-
-  get isIn(): boolean {
-    const { registeredAt, isIn } = this.#state;
-    const provenAt = Math.min(registeredAt, this.#leases.provenAt);
-    if (isIn && this.#clock.now() - provenAt >= inMs) this.#setIn(false);
-    return this.#state.isIn;
-  }
-
-  get others(): readonly Replica[] {
-    return [...this.#state.others.values()];
-  }
-
-  async find(id: string): Promise<Replica | undefined> {
-    const { others } = this.#state;
-    if (others.has(id)) return others.get(id);
-    if (!/^[0-9a-f]{12}$/u.test(id)) return undefined;
-    if (id === this.id) return this.#self();
-    return this.findAnew(id);
-  }
-
-  async findAnew(id: string): Promise<Replica | undefined> {
-    await this.#renewed();
-    return this.#state.others.get(id);
-  }
-
-  hold(key: string, onLost: () => void): Promise<HeldLease | { readonly holder: string }> {
-    return this.#leases.hold(key, onLost, () => this.#watchTime());
-  }
-
-  onIn(listener: (isIn: boolean) => void): () => void {
-    this.#listeners.add(listener);
-    return () => void this.#listeners.delete(listener);
-  }
-
-  async drain(): Promise<void> {
-    this.#state.isDraining = true;
-    // A failure was reported, and the next renewal tells the others.
-    await this.#renewed().catch(() => {});
-  }
-
-  async [Symbol.asyncDispose](): Promise<void> {
-    if (this.#state.isClosed) return;
-    this.#state.isClosed = true;
-    this.#stop.renewal();
-    this.#stop.out();
-    const underway = this.#round ?? Promise.resolve();
-    const left = underway.catch(() => {}).then(() => this.#leave());
-    await waitFor(left, { ms: retryMs, clock: this.#clock });
-    this.#state.isIn = false;
-  }
-
-  async #leave(): Promise<void> {
-    const left = this.#options.store.unregister(this.id);
-    await Promise.allSettled([left, this.#leases.releaseAll()]);
-  }
-
-  #self(): Replica {
-    const { address, version } = this.#options;
-    return { id: this.id, address, version, isDraining: this.#state.isDraining };
-  }
-
-  /** Resolves after a renewal that started later than this call. All who wait share it. */
-  #renewed(): Promise<void> {
-    this.#next ??= (async () => {
-      await this.#round?.catch(() => {});
-      const waitMs = this.#state.startedAt + lookUpMs - this.#clock.now();
-      if (waitMs > 0) await sleep(waitMs, this.#clock);
-      this.#next = undefined;
-      this.#round = this.#renew().finally(() => (this.#round = undefined));
-      await this.#round;
-    })();
-    return this.#next;
-  }
-
-  async #renew(): Promise<void> {
-    const { store } = this.#options;
-    if (this.#state.isClosed) throw new StoreError("store.unreachable", "This replica has left");
-    const startedAt = this.#clock.now();
-    this.#state.startedAt = startedAt;
-    const operations = Promise.all([
-      store.register(this.id, formatFacts(this.#self()), ttlMs),
-      this.#leases.renew(startedAt),
-    ]);
+  const renew = async (startedAt: number): Promise<void> => {
+    if (state.isClosed) throw new StoreError("store.unreachable", "This replica has left");
+    const operations = Promise.all([store.register(id, formatFacts(self()), ttlMs), leases.renew(startedAt)]);
     try {
-      const done = await waitFor(operations, { ms: operationMs, clock: this.#clock });
+      const [registered, applyRenewal] = await withTimeout(operations, { clock, operationMs });
       // First of all: this process may have been stopped meanwhile, and what it held may be another's.
-      const isIn = this.isIn;
-      if (done === timedOut || this.#clock.now() - startedAt >= inMs)
-        throw new StoreError("store.unreachable", `The store did not answer within ${operationMs / 1000} s`);
-      const [replicas, applyRenewal] = done;
-      this.#learn(replicas);
-      this.#state.registeredAt = startedAt;
+      const wasIn = readIsIn();
+      if (clock.now() - startedAt >= inMs)
+        throw new StoreError("store.unreachable", "The answer of the store came too late");
+      others.learn(registered);
+      state.registeredAt = startedAt;
       applyRenewal();
-      if (!isIn && !this.#state.isClosed) this.#setIn(true);
-      this.#watchTime();
-      if (this.#state.isWarned) this.#warn("the store is reached again");
-      this.#state.isWarned = false;
+      if (!wasIn && !state.isClosed) setIn(true);
+      watchTime();
+      if (state.isWarned) onWarning("the store is reached again");
+      state.isWarned = false;
     } catch (error) {
-      if (!this.#state.isWarned) this.#warn("the store cannot be reached", error);
-      this.#state.isWarned = true;
+      if (!state.isWarned) onWarning("the store cannot be reached", error);
+      state.isWarned = true;
       throw error;
     }
-  }
+  };
+  const renewals = createRenewals({ clock, renew, gapMs: lookUpMs, everyMs: renewMs, retryMs });
+  const findAnew: Membership["findAnew"] = async (wanted) => {
+    await renewals.next();
+    return others.get(wanted);
+  };
+  await renewals.next();
+  renewals.start();
 
-  #learn(replicas: ReadonlyMap<string, string>): void {
-    const { others } = this.#state;
-    others.clear();
-    for (const [id, facts] of replicas) {
-      if (id === this.id) continue;
-      const replica = parseFacts(id, facts);
-      if (!("unusable" in replica)) others.set(id, replica);
-      else if (!this.#warnedOf.has(id)) this.#warn(`replica ${id} cannot be used: ${replica.unusable}`);
-      if ("unusable" in replica) this.#warnedOf.add(id);
-    }
-    for (const id of this.#warnedOf) if (!replicas.has(id)) this.#warnedOf.delete(id);
-  }
-
-  #renewAgain(afterMs: number): void {
-    if (this.#state.isClosed) return;
-    this.#stop.renewal = this.#clock.timer(afterMs, () => {
-      this.#renewed().then(
-        () => this.#renewAgain(Math.max(1, this.#state.startedAt + renewMs - this.#clock.now())),
-        () => this.#renewAgain(retryMs),
-      );
-    });
-  }
-
-  /** Has {@link isIn} read at the moment when it turns false, so that leases are lost in time. */
-  #watchTime(): void {
-    this.#stop.out();
-    if (!this.isIn || this.#state.isClosed) return;
-    const provenAt = Math.min(this.#state.registeredAt, this.#leases.provenAt);
-    const leftMs = Math.ceil(provenAt + inMs - this.#clock.now());
-    this.#stop.out = this.#clock.timer(Math.max(1, leftMs), () => this.#watchTime());
-  }
-
-  #setIn(isIn: boolean): void {
-    this.#state.isIn = isIn;
-    if (!isIn) this.#leases.loseAll();
-    for (const listener of this.#listeners) listener(isIn);
-  }
-
-  #warn(text: string, error?: unknown): void {
-    this.#options.onWarning?.(text, error);
-  }
+  return {
+    id,
+    get isIn() {
+      return readIsIn();
+    },
+    get others() {
+      return others.all;
+    },
+    find: async (wanted) => {
+      if (wanted === id) return self();
+      const known = others.get(wanted);
+      return known !== undefined || !/^[0-9a-f]{12}$/u.test(wanted) ? known : findAnew(wanted);
+    },
+    findAnew,
+    hold: leases.hold,
+    onIn: (listener) => {
+      listeners.add(listener);
+      return () => void listeners.delete(listener);
+    },
+    drain: async () => {
+      state.isDraining = true;
+      // A failure was reported, and the next renewal tells the others.
+      await renewals.next().catch(() => {});
+    },
+    [Symbol.asyncDispose]: async () => {
+      if (state.isClosed) return;
+      state.isClosed = true;
+      stopTimer();
+      const left = renewals
+        .stop()
+        .then(() => Promise.allSettled([store.unregister(id), leases.releaseAll()]));
+      await waitFor(left, { ms: leaveMs, clock });
+      state.isIn = false;
+    },
+  };
 }

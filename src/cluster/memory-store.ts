@@ -3,7 +3,7 @@ import { StoreError } from "../errors/store-error.ts";
 import { assertKey, assertKeys, assertLimit, assertTtl, assertValue } from "./store-bounds.ts";
 import type { ClusterStore, SharedLimit, TakenTokens } from "./store.ts";
 
-export interface MemoryClusterStoreOptions {
+interface MemoryClusterStoreOptions {
   readonly clock?: Clock;
   /** How many leases and values there may be, and as many limits; 262,144 by default. */
   readonly maxKeys?: number;

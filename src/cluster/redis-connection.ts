@@ -153,7 +153,10 @@ export class RedisConnection implements AsyncDisposable {
     const { message, code } = Object(error) as { message?: unknown; code?: unknown };
     const text = this.#hide(typeof message === "string" ? message : "it failed");
     if (typeof code !== "string" && /^[A-Z]{2,}\b/u.test(text))
-      return new StoreError("store.refused", `The store at ${this.#place} refused: ${text}`);
+      return new StoreError(
+        "store.refused",
+        `The store at ${describeEngine(this.#options.address)} refused: ${text}`,
+      );
     return this.#unreachable(`cannot be reached: ${typeof code === "string" ? code : text}`);
   }
 
@@ -166,12 +169,11 @@ export class RedisConnection implements AsyncDisposable {
     );
   }
 
-  get #place(): string {
-    return describeEngine(this.#options.address);
-  }
-
   #unreachable(why: string): StoreError {
-    return new StoreError("store.unreachable", `The store at ${this.#place} ${why}`);
+    return new StoreError(
+      "store.unreachable",
+      `The store at ${describeEngine(this.#options.address)} ${why}`,
+    );
   }
 }
 

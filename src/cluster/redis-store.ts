@@ -14,7 +14,7 @@ import { parseStoreUrl } from "./redis-url.ts";
 import { assertKey, assertKeys, assertLimit, assertTtl, assertValue, storeBounds } from "./store-bounds.ts";
 import type { ClusterStore } from "./store.ts";
 
-export interface RedisStoreOptions {
+interface RedisStoreOptions {
   /** `redis://…`, `rediss://…` or `unix://…`; see {@link parseStoreUrl}. */
   readonly url: string;
   /** The start of all keys and channels, so that several gateways can share an engine. `junctor:` by default. */

@@ -6,13 +6,44 @@ import type { Replica, TrunkAddress } from "./membership.ts";
  */
 const language = 1;
 
+/** The other replicas, as they were at the last renewal. */
+interface KnownReplicas {
+  readonly all: readonly Replica[];
+  get(id: string): Replica | undefined;
+  /** Takes the facts of all replicas that are registered, this one included. */
+  learn(registered: ReadonlyMap<string, string>): void;
+}
+
+export function createKnownReplicas(ownId: string, onWarning: (text: string) => void): KnownReplicas {
+  let known: ReadonlyMap<string, Replica> = new Map();
+  /** Those that cannot be used: a warning each. */
+  let unusable: ReadonlySet<string> = new Set();
+  return {
+    get all() {
+      return [...known.values()];
+    },
+    get: (id) => known.get(id),
+    learn: (registered) => {
+      const others = [...registered].filter(([id]) => id !== ownId);
+      const parsed = others.map(([id, facts]) => ({ id, replica: parseFacts(id, facts) }));
+      const usable = parsed.flatMap(({ id, replica }): [string, Replica][] => {
+        if (!("unusable" in replica)) return [[id, replica]];
+        if (!unusable.has(id)) onWarning(`replica ${id} cannot be used: ${replica.unusable}`);
+        return [];
+      });
+      known = new Map(usable);
+      unusable = new Set(parsed.map(({ id }) => id).filter((id) => !known.has(id)));
+    },
+  };
+}
+
 /** The facts that a replica registers, as text. */
 export function formatFacts({ address, version, isDraining }: Omit<Replica, "id">): string {
   return JSON.stringify({ language, address, version, draining: isDraining });
 }
 
 /** Reads the facts of a replica. Gives the reason when this replica cannot work with it. */
-export function parseFacts(id: string, text: string): Replica | { readonly unusable: string } {
+function parseFacts(id: string, text: string): Replica | { readonly unusable: string } {
   let facts: Partial<Record<string, unknown>>;
   try {
     facts = Object(JSON.parse(text)) as typeof facts;

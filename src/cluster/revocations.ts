@@ -17,7 +17,7 @@ export interface SharedRevocations extends Disposable {
   change(caller: string, isRevoked: boolean): Promise<void>;
 }
 
-interface Entry {
+interface Revocation {
   readonly isRevoked: boolean;
   /** The date of the change; of two entries for one caller, the later counts. */
   readonly at: number;
@@ -39,7 +39,7 @@ const digestKey = "revoked";
  */
 export function shareRevocations(options: RevocationOptions): SharedRevocations {
   const { store, clock = systemClock, onChange, onWarning } = options;
-  const entries = new Map<string, Entry>();
+  const entries = new Map<string, Revocation>();
   let isFailing = false;
   let isOver = false;
   let stopTimer = (): void => {};
@@ -47,7 +47,7 @@ export function shareRevocations(options: RevocationOptions): SharedRevocations 
   let last: Promise<void> = Promise.resolve();
 
   /** Takes an entry if it is newer. A revocation wins over a restoration of the same moment. */
-  const learn = (caller: string, entry: Entry): boolean => {
+  const learn = (caller: string, entry: Revocation): boolean => {
     const known = entries.get(caller);
     if (
       known !== undefined &&
@@ -58,7 +58,7 @@ export function shareRevocations(options: RevocationOptions): SharedRevocations 
     forgetOldest(entries);
     return (known?.isRevoked ?? false) !== entry.isRevoked;
   };
-  const hear = (caller: string, entry: Entry): void => {
+  const hear = (caller: string, entry: Revocation): void => {
     if (learn(caller, entry)) onChange(caller, entry.isRevoked);
   };
 
@@ -120,7 +120,7 @@ const kind = "revocation";
 const slotNumbers: readonly number[] = Array.from({ length: slots }, (_, slot) => slot);
 
 /** Those that were let in again are forgotten first. */
-function forgetOldest(entries: Map<string, Entry>): void {
+function forgetOldest(entries: Map<string, Revocation>): void {
   if (entries.size <= maxEntries) return;
   const byAge = [...entries].toSorted(
     ([, a], [, b]) => Number(a.isRevoked) - Number(b.isRevoked) || a.at - b.at,
@@ -128,11 +128,11 @@ function forgetOldest(entries: Map<string, Entry>): void {
   for (const [caller] of byAge.slice(0, entries.size - maxEntries)) entries.delete(caller);
 }
 
-function digestOf(entries: ReadonlyMap<string, Entry>): string {
+function digestOf(entries: ReadonlyMap<string, Revocation>): string {
   return createHash("sha256").update(formatSlots(entries).join("\n")).digest("base64url");
 }
 
-function formatSlots(entries: ReadonlyMap<string, Entry>): readonly string[] {
+function formatSlots(entries: ReadonlyMap<string, Revocation>): readonly string[] {
   const parts = slotNumbers.map((): Record<string, readonly [number, number]> => ({}));
   for (const [caller, { isRevoked, at }] of [...entries].toSorted(([a], [b]) => (a < b ? -1 : 1))) {
     const slot = (createHash("sha256").update(caller).digest()[0] ?? 0) % slots;
@@ -142,7 +142,7 @@ function formatSlots(entries: ReadonlyMap<string, Entry>): readonly string[] {
 }
 
 /** What another version wrote, or a person by hand, is left out where it cannot be read. */
-function parseEntries(text: string | undefined): readonly (readonly [string, Entry])[] {
+function parseEntries(text: string | undefined): readonly (readonly [string, Revocation])[] {
   return Object.entries(parseObject(text ?? "{}")).flatMap(([caller, value]) => {
     if (!Array.isArray(value)) return [];
     const [isRevoked, at] = value as readonly unknown[];
@@ -150,7 +150,7 @@ function parseEntries(text: string | undefined): readonly (readonly [string, Ent
   });
 }
 
-function parseNews(news: string): (Entry & { readonly caller: string }) | undefined {
+function parseNews(news: string): (Revocation & { readonly caller: string }) | undefined {
   const { kind: given, caller, isRevoked, at } = parseObject(news);
   if (given !== kind || typeof caller !== "string" || typeof isRevoked !== "boolean" || !isDate(at))
     return undefined;

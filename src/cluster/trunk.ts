@@ -18,10 +18,19 @@ import { fromCallerHeader } from "./caller-header.ts";
 import type { Replica, TrunkAddress } from "./membership.ts";
 import { connectWithKey, toTlsSettings, type TrunkKey } from "./trunk-key.ts";
 
-/** Where a trunk is to listen. `advertise` is the host that other replicas reach it by. */
+/** Where a trunk is to listen. */
 export type TrunkListen =
   | { readonly kind: "socket"; readonly path: string }
-  | { readonly kind: "tls"; readonly host: string; readonly port: number; readonly advertise?: string };
+  | ({ readonly kind: "tls" } & TrunkConfig);
+
+/** The place of a trunk that replicas on other machines reach. */
+export interface TrunkConfig {
+  readonly host: string;
+  /** 0 for any that is free. */
+  readonly port: number;
+  /** The host that other replicas reach it by, if it is not `host`. */
+  readonly advertise?: string;
+}
 
 /** What this replica does for others. */
 interface TrunkWork {

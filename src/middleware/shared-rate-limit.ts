@@ -103,8 +103,7 @@ class TokenLease {
   readonly #reach: Reach;
   readonly #limit: TokenLimit;
   readonly #ahead: number;
-  readonly #lease = { left: 0, count: 0, takenAt: 0 };
-  #refusedUntil = 0;
+  readonly #lease = { left: 0, count: 0, takenAt: 0, refusedUntil: 0 };
   #refilling: Promise<void> | undefined;
   #share: Bucket | undefined;
 
@@ -142,7 +141,7 @@ class TokenLease {
   async #ask(): Promise<void> {
     const { clock, source } = this.#reach;
     const now = clock.now();
-    if (now < this.#refusedUntil) throw toRefusal(this.rule, this.#refusedUntil - now);
+    if (now < this.#lease.refusedUntil) throw toRefusal(this.rule, this.#lease.refusedUntil - now);
     if (now < this.#reach.downUntil) return this.#takeOfShare(now);
     const taking = source.take(this.#limit, this.#ahead);
     const taken = await waitFor(taking, { ms: patienceMs, clock }).catch((): typeof timedOut => timedOut);
@@ -152,7 +151,7 @@ class TokenLease {
     }
     this.#share = undefined;
     if (taken.count > 0) return this.#fill(taken.count, now);
-    this.#refusedUntil = now + taken.waitMs;
+    this.#lease.refusedUntil = now + taken.waitMs;
     throw toRefusal(this.rule, taken.waitMs);
   }
 

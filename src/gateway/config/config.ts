@@ -1,5 +1,6 @@
 import type { CallerLimits } from "../../async/shares.ts";
 import type { IssuerOptions } from "../../auth/in/issuer.ts";
+import type { TrunkConfig } from "../../cluster/trunk.ts";
 import type { ConfigIssue } from "../../errors/config-error.ts";
 import type { ServerCard } from "../../mcp/server-card.ts";
 import type { Separator } from "../../tools/compose/namespace.ts";
@@ -201,15 +202,6 @@ export interface CallLimits {
   /** Whether replicas ask the store for each call, instead of taking some calls ahead; no. */
   readonly strict?: boolean;
   readonly callTimeoutMs?: number;
-}
-
-/** Where the trunk of a replica listens. */
-export interface TrunkConfig {
-  readonly host: string;
-  /** 0 for any that is free. */
-  readonly port: number;
-  /** The host that other replicas reach it by, if it is not `host`. */
-  readonly advertise?: string;
 }
 
 /** Whether definitions must be the ones that a person approved. */
