@@ -1,5 +1,5 @@
 import type { GatewayConfig, ServerConfig } from "../gateway/config/config.ts";
-import { mayWantOAuth } from "../gateway/credentials/server-authorizer.ts";
+import { mayWantOAuth } from "../gateway/config/http-launch.ts";
 import { type RunningGateway, startGateway } from "../gateway/gateway.ts";
 import { createHide, hideInData } from "../gateway/safe-log.ts";
 import { toTarget } from "../gateway/sandbox.ts";

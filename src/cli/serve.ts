@@ -3,7 +3,7 @@ import { createKeptLog } from "../admin/kept-log.ts";
 import { systemClock } from "../async/clock.ts";
 import { createDeferred } from "../async/deferred.ts";
 import { BindError } from "../errors/bind-error.ts";
-import { isOpen } from "../gateway/access.ts";
+import { isOpen } from "../gateway/config-access.ts";
 import type { GatewayConfig } from "../gateway/config/config.ts";
 import { parseConfigValue } from "../gateway/config/parse-config.ts";
 import { type RunningGateway, startGateway } from "../gateway/gateway.ts";
@@ -95,6 +95,7 @@ export const serve: Command = {
       seal,
       startsWhen,
       logins: openLogins(),
+      accounts: transport === "http",
       observer: observed.telemetry?.observer,
       onServer: observed.onServer,
       memoryFolder: join(cacheFolder(), "lists"),
@@ -236,6 +237,7 @@ async function serveOnHttp(serving: ServedGateway, { port, host, seal, log }: Ht
     perCaller,
     authenticate: gateway.admit,
     ...(server === gateway.server ? { mounts: gateway.mounts } : {}),
+    ...defined({ pages: gateway.pages }),
     isReady: () => isReady,
     onRefused: serving.onRefused,
     onWarning: (text, error) => log.warn(error === undefined ? {} : { error: describeError(error) }, text),

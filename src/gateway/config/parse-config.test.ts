@@ -187,6 +187,7 @@ test("what is left out is filled in", () => {
         record: false,
         extensions: {},
         oauth: undefined,
+        credentials: "shared",
       },
     ],
     disabled: [],
@@ -248,6 +249,7 @@ test("everything that may be said is taken", () => {
       resource: false,
       grant: "client_credentials",
     },
+    credentials: "shared",
   };
   const junctor = {
     separator: ".",

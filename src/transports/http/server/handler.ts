@@ -35,6 +35,7 @@ import {
 import { createHealthRoutes, healthPaths } from "./health-routes.ts";
 import type { Shortage } from "./memory-watch.ts";
 import { boundElsewhere, MountedEndpoints, type Mounts, noMounts } from "./mounts.ts";
+import { type Pages, servePage } from "./pages.ts";
 import { servePost, type WantedBody, wantJson } from "./post.ts";
 import { type HttpRequest, refuse, refuseKey, type Reply } from "./reply.ts";
 
@@ -43,6 +44,8 @@ export interface HttpOptions extends GuardOptions {
   readonly path?: string;
   /** Further servers below that path. */
   readonly mounts?: Mounts;
+  /** Pages for people beside the endpoint, such as those of a gateway whose callers connect accounts. */
+  readonly pages?: Pages;
   readonly responses?: Responses;
   readonly authenticate?: Authenticate;
   /** Origins whose pages may read our answers; they are allowed as `Origin` too. None by default. */
@@ -68,7 +71,9 @@ export interface HttpOptions extends GuardOptions {
 }
 
 export const httpOptionKeys: KeysOf<HttpOptions> = {
-  ...keys("host allowedHosts allowedOrigins publicUrl path mounts responses authenticate corsOrigins seal"),
+  ...keys(
+    "host allowedHosts allowedOrigins publicUrl path mounts pages responses authenticate corsOrigins seal",
+  ),
   ...keys(
     "sessionTtlMs sessionIdleMs maxSessions perCaller events retryMs keepAliveMs maxBodyBytes clock serverCard onWarning isReady",
   ),
@@ -136,6 +141,8 @@ export function createHttpHandler(server: Server, options: HttpOptions = {}): Ht
       return sendDocument(http, reply, documentAt) ? undefined : refuse(reply, 403, refusal);
     const route = routeOf(http.path);
     if (route === undefined) {
+      const page = servePage(options.pages, http, reply);
+      if (page !== false) return page;
       const text = `Nothing is at ${http.path}; the endpoint is ${path}`;
       return sendDocument(http, reply, documentAt) ? undefined : refuse(reply, 404, text);
     }
