@@ -88,8 +88,8 @@ interface Rules {
 export function createAccess(first: GatewayConfig, options: AccessOptions): Access {
   const { catalog, unnamed, servers } = options;
   let byCaller = options.rules;
-  const viewBy = (caller: Hearer, policy: Policy = nothing): View =>
-    catalog.viewFor(caller, byCaller === undefined ? policy : byCaller.narrow(policy, caller.identity));
+  const viewBy = (caller: Hearer, policy: Policy = nothing, rulesHere = byCaller): View =>
+    catalog.viewFor(caller, rulesHere === undefined ? policy : rulesHere.narrow(policy, caller.identity));
   const proof = createProof(first, options);
   /** Whether a public name, or a `server__uri`, is of one server. */
   const isOf: OfServer = (server, separator) => (name) => {
@@ -141,7 +141,7 @@ export function createAccess(first: GatewayConfig, options: AccessOptions): Acce
       return proof.tokens;
     },
     viewFor: (caller) => viewBy(caller, policyIn(rules.policies, rules, caller.caller)),
-    viewAt: (mount) => (caller) => viewBy(caller, policyAt(rules, mount, caller.caller)),
+    viewAt: (mount) => (caller) => viewBy(caller, policyAt(rules, mount, caller.caller), byCaller?.at(mount)),
     get rules() {
       return byCaller;
     },

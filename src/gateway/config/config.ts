@@ -177,6 +177,8 @@ export interface AccessRule {
   readonly when?: string;
   /** The opposite. */
   readonly unless?: string;
+  /** The profiles at which it applies, and nowhere else; everywhere when left out. */
+  readonly profiles?: readonly string[];
 }
 
 /** An issuer of access tokens that callers may present. */

@@ -454,7 +454,7 @@ describe("a key", () => {
     ],
     [
       section('{ "keys": { "al": { "env": "KEY", "profiles": [] } } }'),
-      "junctor.keys.al.profiles: is empty: leave it out to allow all profiles, or name some",
+      "junctor.keys.al.profiles: is empty: leave it out for all profiles, or name some",
     ],
     [
       section('{ "keys": { "al": { "env": "KEY", "profiles": ["y"] } }, "profiles": { "z": {} } }'),
