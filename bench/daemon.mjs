@@ -2,19 +2,21 @@
 //
 //   memory        private memory of all processes, as the system counts it (Linux)
 //   first answer  from the start of the process to the answer to the handshake, alternating
-//   call          the time of one call, alternating between the two ways, in the same run
+//   call          the time of one call, alternating between a front, a gateway of its own and the daemon's socket itself, in the
+//                 same run; and the time that the front had a processor for each call, which other programs do not change
 
 import { spawn } from "node:child_process";
 import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { loadavg, tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { createInterface } from "node:readline";
 import { fileURLToPath } from "node:url";
+import { joinDaemon } from "./lib/daemon-socket.mjs";
 
 const root = fileURLToPath(new URL("..", import.meta.url));
 const main = join(root, "dist/cli/main.js");
 const clients = 5;
-const calls = 400;
+const calls = 2000;
 const starts = 11;
 
 if (process.platform !== "linux") {
@@ -63,9 +65,22 @@ function open(args) {
     cwd: home,
     stdio: ["pipe", "pipe", "ignore"],
   });
+  const close = () => new Promise((resolve) => (child.once("close", resolve), child.stdin.end()));
+  return { child, close, ...speak(child.stdout, child.stdin) };
+}
+
+/** One client on the daemon's socket. */
+async function openDirect() {
+  const socket = await joinDaemon(join(home, ".junctor", "run"));
+  const close = () => new Promise((resolve) => (socket.once("close", resolve), socket.end()));
+  return { close, ...speak(socket, socket) };
+}
+
+function speak(input, output) {
   const waiting = new Map();
   let ids = 0;
-  createInterface({ input: child.stdout }).on("line", (line) => {
+  createInterface({ input }).on("line", (line) => {
+    if (line === "") return;
     const { id, method } = JSON.parse(line);
     if (method !== undefined || !waiting.has(id)) return;
     waiting.get(id)(line);
@@ -75,7 +90,7 @@ function open(args) {
     new Promise((resolve) => {
       const id = ++ids;
       waiting.set(id, resolve);
-      child.stdin.write(`${JSON.stringify({ jsonrpc: "2.0", id, method, params })}\n`);
+      output.write(`${JSON.stringify({ jsonrpc: "2.0", id, method, params })}\n`);
     });
   const shake = () =>
     request("initialize", {
@@ -84,8 +99,7 @@ function open(args) {
       clientInfo: { name: "bench", version: "1" },
     });
   const call = () => request("tools/call", { name: "everything1__echo", arguments: { message: "hi" } });
-  const close = () => new Promise((resolve) => (child.once("close", resolve), child.stdin.end()));
-  return { child, request, shake, call, close };
+  return { request, shake, call };
 }
 
 const ways = {
@@ -120,6 +134,8 @@ const median = (values) => values.toSorted((a, b) => a - b)[Math.floor(values.le
 
 /** On a busy machine the median is mostly time in which others had the processor. */
 const fastest = (values) => values.toSorted((a, b) => a - b)[Math.floor(values.length / 10)];
+
+const round3 = (value) => Math.round(value * 1000) / 1000;
 
 async function untilNone() {
   while (processes().length > 0) await new Promise((resolve) => setTimeout(resolve, 100));
@@ -168,21 +184,30 @@ async function measureStarts() {
 }
 
 async function measureCalls() {
-  const open2 = Object.fromEntries(Object.entries(ways).map(([name, args]) => [name, open(args)]));
-  const times = Object.fromEntries(Object.keys(ways).map((name) => [name, []]));
-  for (const client of Object.values(open2)) {
+  const [attach, serve] = Object.values(ways).map(open);
+  await attach.shake();
+  const each = { direct: await openDirect(), attach, serve };
+  const times = Object.fromEntries(Object.keys(each).map((name) => [name, []]));
+  for (const client of Object.values(each)) {
     await client.shake();
-    for (let warm = 0; warm < 50; warm++) await client.call();
+    for (let warm = 0; warm < 200; warm++) await client.call();
   }
+  const before = readRan(attach.child.pid);
   for (let round = 0; round < calls; round++)
-    for (const [name, client] of Object.entries(open2)) {
+    for (const [name, client] of Object.entries(each)) {
       const begun = performance.now();
       await client.call();
       times[name].push(performance.now() - begun);
     }
-  await Promise.all(Object.values(open2).map((client) => client.close()));
+  const frontMs = (readRan(attach.child.pid) - before) / calls;
+  await Promise.all(Object.values(each).map((client) => client.close()));
   await untilNone();
-  return times;
+  return { times, frontMs };
+}
+
+/** How long the main thread of a process has had a processor. */
+function readRan(pid) {
+  return Number(read(pid, "schedstat").split(" ")[0]) / 1e6;
 }
 
 try {
@@ -190,18 +215,20 @@ try {
   const rows = {};
   for (const [name, args] of Object.entries(ways)) rows[name] = await measureMemory(args, servers);
   const started = await measureStarts();
-  const called = await measureCalls();
-  for (const name of Object.keys(ways)) {
-    rows[name]["first answer ms"] = Math.round(median(started[name]));
-    rows[name]["call ms (median)"] = Math.round(median(called[name]) * 1000) / 1000;
-    rows[name]["(fastest tenth)"] = Math.round(fastest(called[name]) * 1000) / 1000;
-  }
-  console.log(`${clients} clients, ${servers} servers, Node ${process.version}`);
-  console.table(rows);
-  const [one, each] = Object.values(rows);
+  const { times, frontMs } = await measureCalls();
+  for (const name of Object.keys(ways)) rows[name]["first answer ms"] = Math.round(median(started[name]));
   console.log(
-    `A front adds ${(one["call ms (median)"] - each["call ms (median)"]).toFixed(3)} ms to a call (median), ` +
-      `${(one["(fastest tenth)"] - each["(fastest tenth)"]).toFixed(3)} ms to the fastest tenth; left behind: ${processes().length} processes`,
+    `${clients} clients, ${servers} servers, Node ${process.version}, load ${loadavg()[0].toFixed(1)}`,
+  );
+  console.table(rows);
+  const shown = Object.entries(times).map(([name, all]) => [
+    name,
+    { "call ms (median)": round3(median(all)), "(fastest tenth)": round3(fastest(all)) },
+  ]);
+  console.table(Object.fromEntries(shown));
+  const adds = (of) => (of(times.attach) - of(times.direct)).toFixed(3);
+  console.log(
+    `A front adds ${adds(median)} ms to a call (median), ${adds(fastest)} ms to the fastest tenth; it has a processor for ${frontMs.toFixed(3)} ms of it. Left behind: ${processes().length} processes`,
   );
 } finally {
   rmSync(home, { recursive: true, force: true });

@@ -236,6 +236,7 @@ export {
 export { type FetchHandler, type FetchOptions, toFetchHandler } from "./transports/http/server/fetch.ts";
 export type { HttpOptions } from "./transports/http/server/http-options.ts";
 export type { Mounts } from "./transports/http/server/mounts.ts";
+export type { PageAnswer, PageRequest, Pages } from "./transports/http/server/pages.ts";
 export type { ListenHttpOptions } from "./transports/http/server/listen-options.ts";
 export { type HttpListener, listenHttp } from "./transports/http/server/node.ts";
 export type { TlsOptions } from "./transports/http/server/tls.ts";

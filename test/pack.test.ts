@@ -37,6 +37,34 @@ beforeAll(() => {
   }
 });
 
+test("npx runs the command of the package", () => {
+  mkdirSync(join(folder, "node_modules", ".bin"));
+  const { bin } = JSON.parse(readFileSync(join(installed, "package.json"), "utf8")) as {
+    bin: { junctor: string };
+  };
+  // npm makes this link when it installs the package.
+  symlinkSync(join(installed, bin.junctor), join(folder, "node_modules", ".bin", "junctor"));
+  execFileSync("chmod", ["+x", join(installed, bin.junctor)]);
+  const said = execFileSync(
+    "npx",
+    [
+      "--no-install",
+      "junctor",
+      "call",
+      "add",
+      "a=1",
+      "b=2",
+      "--",
+      process.execPath,
+      main,
+      "serve",
+      "--stdio",
+    ],
+    { cwd: folder, encoding: "utf8", env: { ...process.env, HOME: folder } },
+  );
+  expect(said).toBe("3\n");
+});
+
 const run = (...args: readonly string[]): string => {
   const env = { ...process.env, HOME: folder, XDG_RUNTIME_DIR: "" };
   const { stdout, stderr, status } = spawnSync(process.execPath, [main, ...args], {
@@ -85,12 +113,23 @@ test("the library of the package can be imported", () => {
   expect(said).toBe("function\n");
 });
 
-test("the pages that the README names are in the package, and no tests are", () => {
-  const links = readFileSync(join(installed, "README.md"), "utf8").matchAll(/\]\((docs\/[^)#]+)/g);
-  const missing = Array.from(links, ([, link = ""]) => link).filter(
-    (link) => !existsSync(join(installed, link)),
-  );
-  expect(missing).toEqual([]);
+test("every link of the README and the pages leads to a file of the package, and no tests are in it", () => {
   const files = readdirSync(installed, { recursive: true, encoding: "utf8" });
+  const missing = files
+    .filter((file) => file.endsWith(".md"))
+    .flatMap((page) =>
+      linksOf(readFileSync(join(installed, page), "utf8"))
+        .filter((link) => !existsSync(join(installed, dirname(page), link)))
+        .map((link) => `${page}: ${link}`),
+    );
+  expect(missing).toEqual([]);
   expect(files.filter((file) => file.endsWith(".test.ts"))).toEqual([]);
 });
+
+/** The files that a page links to, without parts of pages and without other sites. */
+function linksOf(text: string): readonly string[] {
+  const prose = text.replaceAll(/^ *```[^]*?^ *```/gm, "");
+  return Array.from(prose.matchAll(/\]\(([^)#\s]+)/g), ([, link = ""]) => link).filter(
+    (link) => !/^[a-z]+:/.test(link),
+  );
+}

@@ -1,6 +1,5 @@
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
-import { createRandom } from "../../test/support/random.ts";
 import {
   initializeOf,
   legacyCall,
@@ -9,6 +8,7 @@ import {
   modernCall,
   postOf,
 } from "../../test/support/http-wire.ts";
+import { createRandom } from "../../test/support/random.ts";
 import { RawSocket, toBytes } from "../../test/support/raw-http.ts";
 import type { Frame } from "../../test/support/wire-schema.ts";
 import { fixture, makeFolder, readMemory, startGateway } from "../lib/gateway.ts";

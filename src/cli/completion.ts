@@ -13,10 +13,12 @@ complete -o default -F _junctor junctor
   zsh: `#compdef junctor
 _junctor() {
   local -a found
+  local ret=1
   found=("\${(@f)$(junctor complete -- "\${(@)words[2,CURRENT]}" 2>/dev/null)}")
   if [[ -z "\${found[1]}" ]]; then _files; else
-    compadd -S '' -- \${(M)found:#*=}
-    compadd -- \${found:#*=}
+    compadd -S '' -- \${(M)found:#*=} && ret=0
+    compadd -- \${found:#*=} && ret=0
+    return ret
   fi
 }
 compdef _junctor junctor

@@ -1,5 +1,5 @@
 import type { GatewayConfig, ServerConfig } from "../gateway/config/config.ts";
-import { mayWantOAuth } from "../gateway/credentials/server-authorizer.ts";
+import { mayWantOAuth } from "../gateway/config/http-launch.ts";
 import { startGateway } from "../gateway/gateway.ts";
 import type { RunningGateway } from "../gateway/running-gateway.ts";
 import { createHide, hideInData } from "../gateway/safe-log.ts";

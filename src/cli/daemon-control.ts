@@ -40,7 +40,10 @@ export function describeDaemon({ pid, build, config, fronts, gateways }: DaemonS
       `  ${[client, `process ${front}`, profile && `profile ${profile}`, workspace && `in ${workspace}`].filter(Boolean).join(", ")}`,
   );
   const servers = gateways.flatMap(({ workspace, servers: all }) => [
-    `Servers for clients ${workspace === undefined ? "without a project" : `in ${workspace}`}:`,
+    // Clients of several projects may have the same servers; then there is one list.
+    gateways.length === 1
+      ? "Servers:"
+      : `Servers for clients ${workspace === undefined ? "without a project" : `in ${workspace}`}:`,
     ...all.map(({ name, status, tools, trouble }) => {
       const what = status === "up" ? `${tools} tools` : (trouble ?? "");
       return `  ${name}: ${[status, what].filter(Boolean).join(", ")}`;

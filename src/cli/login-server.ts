@@ -1,5 +1,5 @@
 import type { OAuthConfig } from "../gateway/config/config.ts";
-import { mayWantOAuth } from "../gateway/credentials/server-authorizer.ts";
+import { mayWantOAuth } from "../gateway/config/http-launch.ts";
 import { suggest } from "../options/nearest.ts";
 import { type Parsed, UsageError } from "./command.ts";
 import { findConfigFile, usualFiles } from "./config-file.ts";

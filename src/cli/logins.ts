@@ -1,5 +1,6 @@
 import { systemClock } from "../async/clock.ts";
 import type { Credential } from "../auth/out/credential.ts";
+import { toOwnerName } from "../gateway/accounts/owner.ts";
 import { type Command, UsageError } from "./command.ts";
 import { openLogins } from "./logins-store.ts";
 import { note, print } from "./print.ts";
@@ -52,7 +53,16 @@ function toListed(
   const { origin, pathname } = new URL(server);
   const ends = expiresAt === undefined ? {} : { expiresAt: new Date(expiresAt).toISOString() };
   const renews = refreshToken !== undefined;
-  return [{ server: `${origin}${pathname}`, owner, issuer: issuer.issuer, scopes, renews, ...ends }];
+  return [
+    {
+      server: `${origin}${pathname}`,
+      owner: toOwnerName(owner) ?? owner,
+      issuer: issuer.issuer,
+      scopes,
+      renews,
+      ...ends,
+    },
+  ];
 }
 
 function toRow({ server, owner, issuer, scopes, renews, expiresAt }: ListedLogin): readonly string[] {

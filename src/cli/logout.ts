@@ -1,37 +1,64 @@
 import { toClientAuth } from "../auth/out/client-registration.ts";
 import { type Credential, credentialId, toServer } from "../auth/out/credential.ts";
 import { createGuardedFetch, type GuardedFetch } from "../auth/out/guarded-fetch.ts";
+import { toOwnerName } from "../gateway/accounts/owner.ts";
+import type { FileStore } from "../gateway/credentials/file-store.ts";
 import { sharedOwner } from "../gateway/credentials/server-authorizer.ts";
 import { type Command, configFlags } from "./command.ts";
 import { findLoginServer } from "./login-server.ts";
 import { openLogins } from "./logins-store.ts";
 import { note, print } from "./print.ts";
+import { toSafeLine } from "./terminal-text.ts";
 
 /** `junctor logout` */
 export const logout: Command = {
   name: "logout",
   summary: "Forget the access to a server, and have its authorization server forget it.",
   operands: "URL|NAME",
-  flags: configFlags,
-  examples: ["junctor logout https://mcp.example.com/mcp", "junctor logout linear"],
+  flags: {
+    ...configFlags,
+    caller: { value: "NAME", help: "take the account of a caller of the gateway away, instead of your own" },
+  },
+  examples: [
+    "junctor logout https://mcp.example.com/mcp",
+    "junctor logout linear",
+    "junctor logout linear --caller ada                    where each caller has its own account",
+  ],
   run: async (parsed) => {
     const { name, url, oauth } = await findLoginServer("logout", parsed);
     const { store } = openLogins();
-    const id = credentialId(url, sharedOwner);
-    const stored = (await store.read(id)) as Credential | undefined;
-    await store.remove(id);
-    if (stored === undefined) {
-      await print(`There was no login for ${name}.\n`);
+    const caller = parsed.valueOf("caller");
+    const whose = caller === undefined ? "" : ` of ${toSafeLine(caller)}`;
+    const removed: Credential[] = [];
+    for (const id of caller === undefined ? [credentialId(url, sharedOwner)] : idsOf(store, url, caller)) {
+      const stored = (await store.read(id)) as Credential | undefined;
+      await store.alone(id, () => store.remove(id));
+      if (stored !== undefined) removed.push(stored);
+    }
+    if (removed.length === 0) {
+      await print(`There was no login${whose} for ${name}.\n`);
       return 0;
     }
     const fetch = createGuardedFetch({ server: url });
-    const isRevoked = await revokeCredential(stored, { fetch, privateKey: oauth?.privateKey });
-    await print(`Logged out of ${name}.\n`);
-    if (!isRevoked)
+    const told = await Promise.all(
+      removed.map((stored) => revokeCredential(stored, { fetch, privateKey: oauth?.privateKey })),
+    );
+    await print(
+      caller === undefined ? `Logged out of ${name}.\n` : `Took the account${whose} at ${name} away.\n`,
+    );
+    if (told.includes(false))
       await note("junctor: its authorization server could not be told; the access ends by itself\n");
     return 0;
   },
 };
+
+/** The credentials of a caller at a server: a name may have been given to several people in the course of time. */
+function idsOf(store: FileStore, url: URL, caller: string): readonly string[] {
+  return [...store.all().keys()].filter((id) => {
+    const [kind, server, owner = ""] = JSON.parse(id) as readonly string[];
+    return kind === "credential" && server === url.href && toOwnerName(owner) === caller;
+  });
+}
 
 /** Has the authorization server forget a credential (RFC 7009). False where it could not be told. */
 async function revokeCredential(

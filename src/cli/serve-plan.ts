@@ -1,6 +1,6 @@
 import { resolve } from "node:path";
 import { BindError } from "../errors/bind-error.ts";
-import { isOpen } from "../gateway/access.ts";
+import { isOpen } from "../gateway/config-access.ts";
 import type { GatewayConfig } from "../gateway/config/config.ts";
 import { parseConfigValue } from "../gateway/config/parse-config.ts";
 import { isLoopback } from "../transports/loopback.ts";

@@ -1,3 +1,4 @@
+import type { AuditRecord } from "../audit/audit.ts";
 import { anybody, type Authenticate } from "../auth/authenticate.ts";
 import type { Tokens } from "../auth/in/tokens.ts";
 import { toDeclared } from "../mcp/extension.ts";
@@ -10,7 +11,10 @@ import { anyone, type Catalog } from "../tools/compose/catalog.ts";
 import type { ReservedFor } from "../tools/compose/claims.ts";
 import type { Naming } from "../tools/compose/namespace.ts";
 import { everything, type Policy, type View } from "../tools/compose/view.ts";
+import type { CallContext } from "../tools/context.ts";
 import type { Hearer } from "../tools/provider.ts";
+import { wasAskedToConnect } from "./accounts/connect-ask.ts";
+import { hasCertificates, isOpen, losesMounts, toCredentials } from "./config-access.ts";
 import type { GatewayConfig } from "./config/config.ts";
 import type { GatewayServer } from "./gateway-server.ts";
 import { opensMethod } from "./opened-methods.ts";
@@ -76,20 +80,25 @@ interface Rules {
   /** By the names of mounts. */
   readonly mounted: ReadonlyMap<string, Policies>;
   readonly reservedFor: ReservedFor;
+  /** By server: whether its callers have accounts of their own. Empty when none has. */
+  readonly credentials: ReadonlyMap<string, AuditRecord["credential"]>;
 }
 
 /** The access a config gives. A caller whose key is gone may use nothing. */
 export function createAccess(first: GatewayConfig, options: AccessOptions): Access {
   const { catalog, unnamed, servers } = options;
   let byCaller = options.rules;
-  const viewBy = (caller: Hearer, policy: Policy = nothing): View =>
-    catalog.viewFor(caller, byCaller === undefined ? policy : byCaller.narrow(policy, caller.identity));
+  const viewBy = (caller: Hearer, policy: Policy = nothing, rulesHere = byCaller): View =>
+    catalog.viewFor(caller, rulesHere === undefined ? policy : rulesHere.narrow(policy, caller.identity));
   const proof = createProof(first, options);
   /** Whether a public name, or a `server__uri`, is of one server. */
   const isOf: OfServer = (server, separator) => (name) => {
     const { toolClaims, promptClaims } = catalog.viewFor(anyone, everything);
     const owner = toolClaims.get(name) ?? promptClaims.get(name);
-    return owner === undefined ? name.startsWith(`${server}${separator}`) : owner.server === server;
+    if (owner !== undefined) return owner.server === server;
+    // What a server lists to one caller is in no list for all. A URI has a colon, and a name of a tool has none.
+    const isOwn = rules.credentials.get(server) === "own" && !name.includes(":");
+    return name.startsWith(`${server}${separator}`) || (isOwn && namedOwner(name)?.server === server);
   };
   let rules = toRules(first, unnamed, isOf);
   /** The server whose tool a rule of the config takes away that would have this name. */
@@ -114,6 +123,12 @@ export function createAccess(first: GatewayConfig, options: AccessOptions): Acce
     const named = all.find((server) => isNamedFor(server, tool, toNaming(config)));
     return named === undefined ? undefined : { server: named.name };
   };
+  /** Whose credential a call is made with; undefined where the config says of no server that it has one. */
+  const credentialOf = (tool: string, context: CallContext): AuditRecord["credential"] => {
+    if (rules.credentials.size === 0) return undefined;
+    const owner = catalog.viewFor(context, everything).toolClaims.get(tool) ?? namedOwner(tool);
+    return owner && rules.credentials.get(owner.server);
+  };
   return {
     get authenticate(): Authenticate | undefined {
       return rules.isOpen ? undefined : proof.authenticate;
@@ -126,7 +141,7 @@ export function createAccess(first: GatewayConfig, options: AccessOptions): Acce
       return proof.tokens;
     },
     viewFor: (caller) => viewBy(caller, policyIn(rules.policies, rules, caller.caller)),
-    viewAt: (mount) => (caller) => viewBy(caller, policyAt(rules, mount, caller.caller)),
+    viewAt: (mount) => (caller) => viewBy(caller, policyAt(rules, mount, caller.caller), byCaller?.at(mount)),
     get rules() {
       return byCaller;
     },
@@ -148,15 +163,18 @@ export function createAccess(first: GatewayConfig, options: AccessOptions): Acce
       const claim = catalog.viewFor(context, everything).toolClaims.get(name);
       return claim === undefined ? ownReadTools.has(name) : claim.item.annotations?.readOnlyHint === true;
     },
-    describe: (call, { caller, identity }, ownName) => {
-      if (identity?.issuer === undefined && byCaller === undefined) return {};
+    describe: (call, context, ownName) => {
+      const { caller, identity } = context;
+      const credential = credentialOf(call.name, context);
+      if (identity?.issuer === undefined && byCaller === undefined && credential !== "own") return {};
       const decided = byCaller?.decide(identity, call.name, ownName);
       const isDenied = policyIn(rules.policies, rules, caller)?.(call.name, ownName) !== true;
       const { issuer, clientId } = identity ?? {};
       return {
         issuer,
         clientId,
-        decision: isDenied ? "deny" : (decided?.kind ?? "allow"),
+        decision: isDenied ? "deny" : wasAskedToConnect(context) ? "connect" : (decided?.kind ?? "allow"),
+        credential,
         rule: decided?.rule,
       };
     },
@@ -202,7 +220,8 @@ function toRules(config: GatewayConfig, unnamed: Unnamed, isOf: OfServer): Rules
     }),
   );
   const reservedFor = createReservations([...config.servers, ...config.disabled], toNaming(config));
-  return { config, isOpen: isOpen(config), prefixes, policies, mounted, reservedFor };
+  const credentials = toCredentials(config);
+  return { config, isOpen: isOpen(config), prefixes, policies, mounted, reservedFor, credentials };
 }
 
 function both(one: Policy, other: Policy): Policy {
@@ -222,24 +241,6 @@ function policyIn(
   const own = policies.get(isFree ? undefined : caller);
   if (own !== undefined || caller === undefined) return own;
   return prefixes.some((prefix) => caller.startsWith(prefix)) ? policies.get(signedIn) : undefined;
-}
-
-/** Whether callers need no proof. */
-export function isOpen(config: GatewayConfig): boolean {
-  return config.keys.length === 0 && config.issuers.length === 0 && !hasCertificates(config);
-}
-
-function hasCertificates({ http }: GatewayConfig): boolean {
-  return http.tls?.clientCa !== undefined;
-}
-
-/** Whether a caller may no longer use a mount, or what is outside of them, after an edit of the config. */
-function losesMounts(caller: string, before: GatewayConfig, after: GatewayConfig): boolean {
-  const boundIn = ({ keys }: GatewayConfig): readonly string[] | undefined =>
-    keys.find(({ name }) => name === caller)?.profiles;
-  const [had, has] = [boundIn(before), boundIn(after)];
-  if (has === undefined) return false;
-  return had === undefined || had.some((name) => !has.includes(name));
 }
 
 /** The naming of a config. */

@@ -101,6 +101,7 @@ const ofServer: Narrowing<ServerConfig> = {
   // A held call can do no more than one whose caller knows tasks.
   tasks: asWritten,
   oauth: asAgreed,
+  credentials: asAgreed,
   onlyTools: (next, agreed) => (agreed === undefined ? next : (next?.filter(isIn(agreed)) ?? agreed)),
   withoutTools: (next, agreed) => [...next, ...agreed.filter((name) => !next.includes(name))],
 };

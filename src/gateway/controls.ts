@@ -3,6 +3,7 @@ import type { Clock } from "../async/clock.ts";
 import type { Authenticated } from "../auth/authenticate.ts";
 import { shareRevocations } from "../cluster/revocations.ts";
 import type { ClusterStore } from "../cluster/store.ts";
+import type { Server } from "../mcp/server.ts";
 import { anyone, type Catalog } from "../tools/compose/catalog.ts";
 import { type Collision, describeCollision } from "../tools/compose/claims.ts";
 import { everything, type View } from "../tools/compose/view.ts";
@@ -91,7 +92,7 @@ export function createControls(options: ControlsOptions): GatewayControls & Disp
     status: () => {
       const { pins } = options;
       const used = fleet.servers.map((server) =>
-        describeStatus(server, clock.now(), fleet.wordsOf(server.config.name), pins()),
+        describeStatus(server, clock.now(), fleet.factory.wordsOf(server.config.name), pins()),
       );
       return hideInData([...used, ...config().disabled.map(describeDisabled)], hide);
     },
@@ -107,7 +108,7 @@ export function createControls(options: ControlsOptions): GatewayControls & Disp
         };
       }),
     restart: async (server) => {
-      if (!fleet.upstreams.has(server)) return false;
+      if (!fleet.upstreams.has(server) && fleet.perCaller.get(server) === undefined) return false;
       await fleet.have(config().servers, toNaming(config()), restartMs, server);
       return true;
     },
@@ -135,6 +136,31 @@ export function createControls(options: ControlsOptions): GatewayControls & Disp
       }
     },
     [Symbol.dispose]: () => others?.[Symbol.dispose](),
+  };
+}
+
+/** A server that tells transports which callers may no longer come in. `onDrain` is called when it ends what would not end by itself. */
+export function createRevocable(
+  server: Server,
+  onDrain: () => void,
+): { readonly server: Server; revoke(caller: string | undefined): void } {
+  const revoked = new Set<(caller: string | undefined) => void>();
+  return {
+    revoke: (caller) => {
+      for (const tell of revoked) tell(caller);
+    },
+    server: {
+      ...server,
+      onRevoked: (listener) => {
+        const heard: typeof listener = (caller) => listener(caller);
+        revoked.add(heard);
+        return () => void revoked.delete(heard);
+      },
+      drain: () => {
+        server.drain();
+        onDrain();
+      },
+    },
   };
 }
 

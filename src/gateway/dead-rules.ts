@@ -5,7 +5,8 @@ import type { CallerRules } from "./rules.ts";
 /** Rules that can never apply, whichever caller comes: most are mistakes, and a `deny` that never applies denies nothing. */
 export function findDeadRules(config: GatewayConfig, rules: CallerRules | undefined): readonly ConfigIssue[] {
   const always = (rules?.all ?? []).filter(
-    ({ kind, when, unless }) => kind === "deny" && when === undefined && unless === undefined,
+    ({ kind, when, unless, profiles }) =>
+      kind === "deny" && when === undefined && unless === undefined && profiles === undefined,
   );
   const denied = always.flatMap(({ names }) => names);
   return (rules?.all ?? []).flatMap(({ kind, names, scopes, path, when, unless }) => {

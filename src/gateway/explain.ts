@@ -1,7 +1,8 @@
 import type { Caller } from "../mcp/caller.ts";
 import { createGlob } from "../middleware/glob.ts";
 import { type Naming, prefixOf } from "../tools/compose/namespace.ts";
-import { isOpen, toNaming } from "./access.ts";
+import { toNaming } from "./access.ts";
+import { isOpen } from "./config-access.ts";
 import type { GatewayConfig, KeyConfig, ServerConfig } from "./config/config.ts";
 import type { CallerRules } from "./rules.ts";
 import { createServerNames, isNamedFor } from "./server-names.ts";

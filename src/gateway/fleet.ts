@@ -3,12 +3,13 @@ import type { Catalog } from "../tools/compose/catalog.ts";
 import type { Naming } from "../tools/compose/namespace.ts";
 import type { Change, Provider } from "../tools/provider.ts";
 import type { CallerKinds } from "./access.ts";
+import type { Links } from "./accounts/links.ts";
+import { PerCallerServers } from "./accounts/per-caller-servers.ts";
 import type { ServerConfig } from "./config/config.ts";
 import { type GatewayServer, instructionsOf, toMember } from "./gateway-server.ts";
 import { LocalServers } from "./local-servers.ts";
 import { createFaultLog } from "./log-faults.ts";
 import { createHealthLog } from "./log-health.ts";
-import type { Words } from "./server-words.ts";
 import type { SharedUpstreams } from "./shared-upstreams.ts";
 import { UpstreamFactory, type UpstreamFactoryOptions } from "./upstream-factory.ts";
 import type { Health } from "./upstream/health.ts";
@@ -27,6 +28,8 @@ interface FleetOptions extends UpstreamFactoryOptions {
   readonly shared?: SharedUpstreams | undefined;
   /** Told of each change of a server: its health, or its lists. */
   readonly onServer?: OnServer | undefined;
+  /** Where callers connect their own accounts; undefined where all callers are one person. */
+  readonly links?: Links | undefined;
 }
 
 /** Takes the news of a server; `health` is that of the line for everyone, if that changed. */
@@ -40,18 +43,21 @@ export class Fleet implements AsyncDisposable {
   readonly #options: FleetOptions;
   readonly #upstreams = new Map<string, Upstream>();
   readonly #local: LocalServers;
+  /** Those at which each caller has an account of its own. */
+  readonly perCaller: PerCallerServers;
   /** All of them, in the order of the config. */
   #servers: readonly GatewayServer[] = [];
   /** Those of an earlier config whose calls are let finish. */
   readonly #retiring = new Map<Upstream, Promise<void>>();
-  readonly #factory: UpstreamFactory;
+  readonly factory: UpstreamFactory;
   readonly #report: ReturnType<typeof createReport>;
 
   constructor(options: FleetOptions) {
     this.#options = options;
     const { local: providers, catalog, log, onChange } = options;
     this.#local = new LocalServers({ providers, catalog, log, onChange });
-    this.#factory = new UpstreamFactory(options);
+    this.factory = new UpstreamFactory(options);
+    this.perCaller = new PerCallerServers({ ...options, links: options.links, factory: this.factory });
     this.#report = createReport(options);
   }
 
@@ -79,7 +85,13 @@ export class Fleet implements AsyncDisposable {
   ): Promise<void> {
     const { catalog, clock, kinds, pins, shared } = this.#options;
     const servers = [...this.#local.missingIn(configured), ...configured];
-    const remote = servers.filter(({ name }) => !this.#local.has(name));
+    const isOne = (server: ServerConfig): boolean => !this.#local.has(server.name);
+    const remote = servers.filter((server) => isOne(server) && !this.perCaller.has(server));
+    this.perCaller.have(
+      servers.filter(isOne),
+      naming,
+      (one, other) => other.name !== renewed && runsTheSame(one, other),
+    );
     const before = new Map(this.#upstreams);
     const goesOn = (server: ServerConfig): boolean =>
       server.name !== renewed && runsTheSame(before.get(server.name)?.config, server);
@@ -95,13 +107,15 @@ export class Fleet implements AsyncDisposable {
     const replaced = added.flatMap(({ name }) => before.get(name) ?? []);
     for (const { name } of gone) {
       this.#upstreams.delete(name);
-      this.#factory.forget(name);
+      this.factory.forget(name);
     }
     for (const upstream of added) this.#upstreams.set(upstream.name, upstream);
     this.#servers = servers.flatMap(
-      (server) => this.#upstreams.get(server.name) ?? this.#local.get(server) ?? [],
+      (server) =>
+        this.#upstreams.get(server.name) ?? this.perCaller.get(server.name) ?? this.#local.get(server) ?? [],
     );
-    const isOwn = this.#servers.some(({ config }) => config.sharing === "perSession");
+    const isOwn =
+      this.perCaller.all.length > 0 || this.#servers.some(({ config }) => config.sharing === "perSession");
     const isHttp = this.#servers.some(({ config }) => config.launch.kind === "http");
     kinds.owners = isOwn ? "all" : isHttp ? "askable" : "none";
     kinds.hasVariants = isOwn || isHttp;
@@ -119,11 +133,6 @@ export class Fleet implements AsyncDisposable {
     await waitFor(started, { ms: firstListMs, clock });
   }
 
-  /** What the process of a server wrote besides messages; undefined for one that is no process. */
-  wordsOf(name: string): Words | undefined {
-    return this.#factory.wordsOf(name);
-  }
-
   /** Resolves when what was replaced or removed has ended. */
   async untilRetired(): Promise<void> {
     await Promise.all(this.#retiring.values());
@@ -134,7 +143,7 @@ export class Fleet implements AsyncDisposable {
     const { shared } = this.#options;
     const own = [...this.#upstreams.values()].filter((upstream) => shared?.leave(upstream, this) !== false);
     const all = [...own, ...this.#retiring.keys()];
-    await Promise.all(all.map((upstream) => upstream[Symbol.asyncDispose]()));
+    await Promise.all([...all, this.perCaller].map((each) => each[Symbol.asyncDispose]()));
     await Promise.all(this.#retiring.values());
     await this.#options.memory?.flush();
   }
@@ -147,7 +156,7 @@ export class Fleet implements AsyncDisposable {
       if (this.#upstreams.get(config.name) === upstream) this.#report(upstream, change);
     };
     const create = (listen: typeof onChange): Upstream =>
-      this.#factory.create({ config, firstListMs, predecessor, onChange: listen });
+      this.factory.create({ config, firstListMs, predecessor, onChange: listen });
     if (shared === undefined) return create(onChange);
     return shared.take(JSON.stringify(toRun(config)), { user: this, listen: onChange }, create);
   }

@@ -13,9 +13,10 @@ import { createComposition } from "../tools/compose/composition.ts";
 import type { View } from "../tools/compose/view.ts";
 import { createGuarded, type Middleware } from "../tools/middleware.ts";
 import type { Hearer, Provider } from "../tools/provider.ts";
-import { isOpen, toNaming } from "./access.ts";
+import { toNaming } from "./access.ts";
 import { abandonedCall, notParked } from "./bridge/abandoned.ts";
 import { isParkedState } from "./bridge/parking.ts";
+import { isOpen } from "./config-access.ts";
 import type { GatewayConfig } from "./config/config.ts";
 import type { Fleet } from "./fleet.ts";
 import { joinInstructions, offeredExtensions } from "./gateway-server.ts";
@@ -108,9 +109,11 @@ export function createFront(parts: FrontParts, options: FrontOptions): Front {
   const guarded = createGuarded(base, parts.chain().middlewares, around);
   const provider = wrap(guarded.provider);
   const ofServers = (caller: string | undefined, identity?: Caller): string | undefined => {
-    const view = viewFor({ ...anyone, caller, identity });
     const naming = toNaming(parts.config());
-    const known = [...fleet.upstreams.values()].filter(({ config }) => isKnownIn(view, config, naming));
+    const hearer = { ...anyone, caller, identity };
+    const view = viewFor(hearer);
+    const used = [...fleet.upstreams.values(), ...fleet.perCaller.upstreamsOf(hearer)];
+    const known = used.filter(({ config }) => isKnownIn(view, config, naming));
     return parts.chain().redactText(joinInstructions(known, parts.pins()));
   };
   const instructions = (caller: string | undefined, identity?: Caller): string | undefined =>
@@ -155,6 +158,7 @@ function endingSessions(server: Server, fleet: Fleet): Server {
       return () => {
         detach();
         for (const { pool } of fleet.upstreams.values()) pool.sessionEnded(session);
+        fleet.perCaller.sessionEnded(session);
       };
     },
   };

@@ -49,6 +49,11 @@ export interface StartOptions extends GatewayOptions {
   readonly shared?: SharedUpstreams;
   /** Instead of `credentials`: also how they are renewed. */
   readonly logins?: Logins;
+  /**
+   * Whether callers may have accounts of their own at servers, as the config says. False, also when left out, where all callers are the
+   * person who runs the gateway: then that person's logins are used.
+   */
+  readonly accounts?: boolean;
   /** Told of each change of a server. */
   readonly onServer?: OnServer;
   /** The other processes that serve the same config. */

@@ -14,9 +14,9 @@ import type { Hearer, Provider } from "../tools/provider.ts";
 import type { ServerConfig } from "./config/config.ts";
 import { parseConfigValue } from "./config/parse-config.ts";
 import type { Pins } from "./lock/pins.ts";
-import { createServerNames } from "./server-names.ts";
+import { createServerNames, withConnectName } from "./server-names.ts";
 import type { Health } from "./upstream/health.ts";
-import { type Listed, listParts } from "./upstream/known-lists.ts";
+import { type Listed, listParts, nothingListed } from "./upstream/known-lists.ts";
 
 /** A server of the gateway: an upstream, or a provider of this process. */
 export interface GatewayServer extends Pick<Member, "looked"> {
@@ -33,19 +33,26 @@ export interface GatewayServer extends Pick<Member, "looked"> {
   untilListed(part: ListPart, context: CallContext): Promise<unknown> | undefined;
   /** Why a call that may have been for it was not sent, while nothing is known of its lists. */
   unavailable(): Error;
+  /** Tools of the gateway itself, in place of those of a server that lists nothing to a caller; the same array each time. */
+  standInFor?(caller: Hearer): readonly Tool[] | undefined;
+  /** See {@link Member.meet}. */
+  readonly meet?: Member["meet"];
 }
 
 /** A server as the composition of all servers sees it: with `pins`, only things that were approved. */
 export function toMember(server: GatewayServer, naming: Naming, pins?: Pins): Member {
   const { config } = server;
+  const names = createServerNames(config, naming);
   return {
     name: config.name,
     provider: server.provider,
-    names: createServerNames(config, naming),
+    names: server.standInFor === undefined ? names : withConnectName(names, config, naming),
     get isListed() {
       return server.isListed;
     },
     listsFor: (caller) => {
+      const standIn = server.standInFor?.(caller);
+      if (standIn !== undefined) return { ...nothingListed, tools: standIn };
       const listed = server.listedFor(caller);
       const admitted = pins === undefined ? listed : pins.admit(config.name, listed);
       const tools = withoutTaskSupport(admitted.tools);
@@ -55,6 +62,7 @@ export function toMember(server: GatewayServer, naming: Naming, pins?: Pins): Me
     untilListed: (context, part) =>
       server.listedFor().areToolsConfirmed ? undefined : server.untilListed(part, context),
     // Without a prefix, any name might have been its own.
+    ...(server.meet === undefined ? {} : { meet: server.meet }),
     unavailable: () => (server.isListed || config.prefix === false ? undefined : server.unavailable()),
   };
 }

@@ -4,9 +4,7 @@ import { probeIssuers } from "../auth/in/probe.ts";
 import type { CredentialEvent } from "../auth/out/authorizer.ts";
 import { createMemoryStore } from "../auth/out/credential.ts";
 import { ClosedError } from "../errors/closed-error.ts";
-import { ConfigError } from "../errors/config-error.ts";
 import { createSeal } from "../mcp/seal.ts";
-import type { Server } from "../mcp/server.ts";
 import { assertKnownKeys } from "../options/known-keys.ts";
 import { packageVersion } from "../options/version.ts";
 import { createListenLimits } from "../server/listen-limits.ts";
@@ -14,12 +12,15 @@ import { KeptResults } from "../surface/results/kept-results.ts";
 import { createChangeSource } from "../tools/changes.ts";
 import { anyone, Catalog } from "../tools/compose/catalog.ts";
 import { describeCollision } from "../tools/compose/claims.ts";
-import { createAccess, createCallerKinds, isOpen, toNaming } from "./access.ts";
+import { createAccess, createCallerKinds, toNaming } from "./access.ts";
+import { type Connections, createConnections, isProvable } from "./accounts/connections.ts";
+import { Links, type LinksOptions } from "./accounts/links.ts";
 import { Parking } from "./bridge/parking.ts";
+import { isOpen, proofInOrOut } from "./config-access.ts";
 import { sourceOfFiles } from "./config/config-file.ts";
 import type { ConfigIssue, GatewayConfig } from "./config/config.ts";
 import { parseConfigValue } from "./config/parse-config.ts";
-import { createControls, withoutBarred } from "./controls.ts";
+import { createControls, createRevocable, withoutBarred } from "./controls.ts";
 import { recordCredential } from "./credentials/credential-audit.ts";
 import { findDeadRules } from "./dead-rules.ts";
 import { Fleet } from "./fleet.ts";
@@ -49,7 +50,7 @@ import { findUnmatchedRules } from "./unmatched-rules.ts";
  */
 export async function createGateway(config: object, options: GatewayOptions = {}): Promise<Gateway> {
   assertKnownKeys("createGateway", options, gatewayOptionKeys);
-  return startGateway(parse(config, options), options);
+  return startGateway(parse(config, options), { ...options, accounts: true });
 }
 
 function parse(
@@ -112,24 +113,15 @@ export async function startGateway(
   const isExempt = (server: string): boolean => Object.hasOwn(local, server);
   let pins = openPins(first.lock, { log, toJson, isExempt });
   const memory = remembers ? openListMemory({ folder, hide: hideStrong, log, clock }) : undefined;
-  const { onServer, heldFd } = options;
+  const { shared: others, onServer, heldFd } = options;
   const logins = options.logins ?? { store: options.credentials ?? createMemoryStore() };
-  const shared = {
-    catalog,
-    parking,
-    kinds,
-    log,
-    hide,
-    clock,
-    logins,
-    pins: () => pins,
-    shared: options.shared,
-  };
-  const onCredential = (server: string, event: CredentialEvent): void => {
-    if (chain.auditFile !== undefined) recordCredential(chain.auditFile.sink, server, event, clock);
-  };
+  const shared = { catalog, parking, kinds, log, hide, clock, logins, pins: () => pins, shared: others };
+  const onCredential = (server: string, event: CredentialEvent): void =>
+    recordCredential(chain.auditFile?.sink, server, event, clock);
   const told = { onChange: changes.report, onListed: () => rules.look(), onServer, onCredential };
-  const fleet = new Fleet({ ...shared, ...told, local, memory, maxStarts, cluster, heldFd });
+  const isKnown: LinksOptions["isKnown"] = (caller) => isProvable(config, caller, controls.isRevoked);
+  const links = options.accounts === true ? new Links({ seal, clock, ...first.http, isKnown }) : undefined;
+  const fleet = new Fleet({ ...shared, ...told, local, memory, maxStarts, links, cluster, heldFd });
 
   const have = (): Promise<void> => fleet.have(config.servers, toNaming(config), firstListMs);
   let isReady = false;
@@ -157,21 +149,11 @@ export async function startGateway(
   if (cluster !== undefined) joinReplicas(cluster, { fleet, changes, info: frontParts.info, log });
   const front = createFront(frontParts, { viewFor: access.viewFor });
   const mounts = new GatewayMounts(frontParts, access);
-  const revoked = new Set<(caller: string | undefined) => void>();
+  const revocable = createRevocable(front.server, () => mounts.drain());
+  const { server } = revocable;
   const revoke = (caller: string | undefined): void => {
-    for (const tell of revoked) tell(caller);
-  };
-  const server: Server = {
-    ...front.server,
-    onRevoked: (listener) => {
-      const heard: typeof listener = (caller) => listener(caller);
-      revoked.add(heard);
-      return () => void revoked.delete(heard);
-    },
-    drain: () => {
-      front.server.drain();
-      mounts.drain();
-    },
+    revocable.revoke(caller);
+    connections?.revoke(caller);
   };
 
   let closing: Promise<void> | undefined;
@@ -218,6 +200,15 @@ export async function startGateway(
   const close = (): Promise<void> => (closing ??= stop());
   const shown = { ...shared, config: () => config, redactText: (text: string) => chain.redactText(text) };
   const controls = createControls({ ...shown, fleet, access, revoke, store: cluster?.store });
+  const admit: Authenticate = Object.assign(
+    (...request: Parameters<Authenticate>) =>
+      access.authenticate === undefined
+        ? anybody
+        : withoutBarred(access.authenticate(...request), controls.isRevoked),
+    { ...access.admit },
+  );
+  const connections: Connections | undefined =
+    links && createConnections({ ...shown, links, seal, fleet, admit, onCredential });
   return {
     controls,
     server,
@@ -230,13 +221,8 @@ export async function startGateway(
     get authenticate() {
       return access.authenticate;
     },
-    admit: Object.assign(
-      (...request: Parameters<Authenticate>) =>
-        access.authenticate === undefined
-          ? anybody
-          : withoutBarred(access.authenticate(...request), controls.isRevoked),
-      { ...access.admit },
-    ),
+    admit,
+    pages: connections?.pages,
     ready,
     status: controls.status,
     measure: async (name, timeoutMs) => fleet.upstreams.get(name)?.measure(timeoutMs),
@@ -258,9 +244,3 @@ export async function startGateway(
 
 /** Others have lists already, which must not wait long for a server that an edit of the config added. */
 const addedListMs = 2000;
-
-/** The listener was told once, at its start, whether callers must prove who they are. */
-function proofInOrOut(file: string): ConfigError {
-  const message = "cannot be brought in or taken away while the gateway runs: make another gateway";
-  return new ConfigError(file, [{ path: "junctor.keys, junctor.issuers", message }]);
-}

@@ -1,17 +1,13 @@
 import { type Clock, systemClock } from "../async/clock.ts";
 import { Repeats } from "../async/repeats.ts";
-import type { CredentialEvent } from "../auth/out/authorizer.ts";
+import type { Authorizer, CredentialEvent } from "../auth/out/authorizer.ts";
 import type { Client } from "../client/client.ts";
 import { connect, type ConnectOptions } from "../client/connect.ts";
 import { packageVersion } from "../options/version.ts";
 import type { Guardian } from "../transports/guardian.ts";
 import type { ServerConfig } from "./config/config.ts";
-import {
-  createServerAuthorizer,
-  type Logins,
-  mayWantOAuth,
-  sharedOwner,
-} from "./credentials/server-authorizer.ts";
+import { mayWantOAuth } from "./config/http-launch.ts";
+import { createServerAuthorizer, type Logins, sharedOwner } from "./credentials/server-authorizer.ts";
 import type { GatewayLog } from "./log.ts";
 import { toTarget } from "./sandbox.ts";
 import type { ServerWords } from "./server-words.ts";
@@ -26,6 +22,8 @@ interface OpenServerOptions {
   readonly words: ServerWords;
   /** The credentials of servers that want OAuth. */
   readonly logins: Logins;
+  /** Gives requests the token of one caller, in place of the one that all callers use. */
+  readonly authorizer?: Authorizer | undefined;
   /** Told of what becomes of them. */
   readonly onCredential?: ((server: string, event: CredentialEvent) => void) | undefined;
 }
@@ -33,7 +31,7 @@ interface OpenServerOptions {
 /** Opens a way to a server as its config says. Its output and its warnings go to the log, under its name. */
 export function createOpenServer(
   config: ServerConfig,
-  { log, clock = systemClock, guardian, words, logins, onCredential }: OpenServerOptions,
+  { log, clock = systemClock, guardian, words, logins, authorizer, onCredential }: OpenServerOptions,
 ): (options: ConnectOptions) => Promise<Client> {
   const { name, launch, sandbox, oauth } = config;
   // Shared by all lines of the server: a dead one breaks the streams of all, again and again.
@@ -61,15 +59,9 @@ export function createOpenServer(
     };
     const authorization = mayWantOAuth(launch)
       ? {
-          authorization: createServerAuthorizer({
-            server,
-            oauth,
-            owner: sharedOwner,
-            logins,
-            advice,
-            clock,
-            onEvent,
-          }),
+          authorization:
+            authorizer ??
+            createServerAuthorizer({ server, oauth, owner: sharedOwner, logins, advice, clock, onEvent }),
         }
       : {};
     return (options) => connect(server, { ...shared, headers, transport, ...authorization, ...options });
@@ -94,12 +86,15 @@ export function createOpenServer(
 }
 
 /** What became of a credential, for the log. */
-function logCredential(log: GatewayLog, server: string, { kind, ...facts }: CredentialEvent): void {
+export function logCredential(log: GatewayLog, server: string, { kind, ...facts }: CredentialEvent): void {
   const texts = {
     login: "signed in",
     refresh: "token renewed",
     refresh_failed: "token not renewed",
+    connect_started: "a caller begins to connect its account",
+    connect_done: "a caller connected its account",
+    connect_refused: "an account was not connected",
   } as const;
-  if (kind === "refresh_failed") log.warn({ server, ...facts }, texts[kind]);
+  if (kind === "refresh_failed" || kind === "connect_refused") log.warn({ server, ...facts }, texts[kind]);
   else log.info({ server, ...facts }, texts[kind]);
 }

@@ -51,6 +51,29 @@ describe("rules", () => {
     expect(of({ ...admin, scopes: ["mcp:write"] }, "github__create_issue")).toBe("allow rules[0]");
   });
 
+  test("apply at their profiles only, and an allow for one of them is none for others", async () => {
+    const config = parseConfigValue(
+      {
+        mcpServers: {},
+        junctor: {
+          profiles: { review: {}, other: {} },
+          rules: [
+            { allow: ["a__*"], profiles: ["review"] },
+            { deny: ["*__delete"], profiles: ["review"] },
+          ],
+        },
+      },
+      { file: "f", env: {} },
+    );
+    const rules = (await compileRules(config, "f"))!;
+    const mayUse = (at: CallerRules, name: string): boolean => at.narrow(everything, undefined)(name, name);
+    expect(mayUse(rules.at("review"), "a__read")).toBe(true);
+    expect(mayUse(rules.at("review"), "a__delete")).toBe(false);
+    expect(mayUse(rules.at("review"), "b__read")).toBe(false);
+    for (const elsewhere of [rules, rules.at("other")]) expect(mayUse(elsewhere, "a__read")).toBe(false);
+    expect(rules.at("review")).toBe(rules.at("review"));
+  });
+
   test("leave all to all callers where there is no allow", async () => {
     const rules = await compile([{ deny: ["a__*"] }]);
     expect([rules.decide(guest, "b__x").kind, rules.decide(guest, "a__x").kind]).toEqual(["allow", "deny"]);

@@ -6,7 +6,7 @@ import { type CompileCondition, type Condition, loadConditions } from "./conditi
 import type { AccessRule, GatewayConfig } from "./config/config.ts";
 
 /** A rule whose conditions are ready. */
-interface CompiledRule extends Pick<AccessRule, "kind" | "names" | "scopes"> {
+interface CompiledRule extends Pick<AccessRule, "kind" | "names" | "scopes" | "profiles"> {
   /** Where it stands: `rules[2]`. */
   readonly path: string;
   readonly when: Condition | undefined;
@@ -28,6 +28,8 @@ export interface CallerRules {
   /** Narrows a policy to what the rules leave to a caller. Callers to whom the same rules apply get the same policy. */
   narrow(policy: Policy, caller: Caller | undefined): Policy;
   decide(caller: Caller | undefined, name: string, ownName?: string): RuleDecision;
+  /** The rules that apply at a profile. Without it they are those of `/mcp`. */
+  at(mount: string): CallerRules;
 }
 
 /** Compiles the rules of a config. Rejects with a `ConfigError` that has everything that is wrong with conditions. */
@@ -44,7 +46,7 @@ export async function compileRules(config: GatewayConfig, file: string): Promise
 }
 
 function compileRule(
-  { kind, names, scopes, when, unless }: AccessRule,
+  { kind, names, scopes, when, unless, profiles }: AccessRule,
   path: string,
   compile: CompileCondition | undefined,
   issues: ConfigIssue[],
@@ -55,7 +57,9 @@ function compileRule(
     issues.push({ path: `junctor.${path}.${key}`, message: made.problem });
     return undefined;
   };
-  return { kind, names, scopes, path, when: condition("when", when), unless: condition("unless", unless) };
+  const bound = profiles === undefined ? {} : { profiles };
+  const conditions = { when: condition("when", when), unless: condition("unless", unless) };
+  return { kind, names, scopes, path, ...conditions, ...bound };
 }
 
 /** Most policies that are kept; groups of callers are few, and their combinations that occur are too. */
@@ -64,14 +68,18 @@ const maxPolicies = 1024;
 function createRules(
   all: readonly CompiledRule[],
   baseScopes: (caller: Caller | undefined) => readonly string[],
+  mount?: string,
 ): CallerRules {
+  const here = all.filter(({ profiles }) => profiles?.includes(mount ?? "") !== false);
+  const mounts = new Map<string, CallerRules>();
+  // An `allow` for one profile is none for the others.
   const hasAllow = all.some(({ kind }) => kind === "allow");
   /** By caller: conditions are asked once a token. */
   const applying = new WeakMap<Caller, readonly CompiledRule[]>();
   const nobody: Caller = { name: "" };
   const rulesFor = (caller: Caller = nobody): readonly CompiledRule[] => {
     let rules = applying.get(caller);
-    if (rules === undefined) applying.set(caller, (rules = all.filter((rule) => applies(rule, caller))));
+    if (rules === undefined) applying.set(caller, (rules = here.filter((rule) => applies(rule, caller))));
     return rules;
   };
   const kept = new WeakMap<Policy, Map<string, Policy>>();
@@ -92,6 +100,11 @@ function createRules(
   };
   return {
     all,
+    at: (name) => {
+      let rules = mounts.get(name);
+      if (rules === undefined) mounts.set(name, (rules = createRules(all, baseScopes, name)));
+      return rules;
+    },
     narrow: (policy, caller = nobody) => {
       let mine = byCaller.get(caller);
       if (mine === undefined) byCaller.set(caller, (mine = new WeakMap()));

@@ -4,6 +4,7 @@ import type { Server } from "../mcp/server.ts";
 import type { Collision } from "../tools/compose/claims.ts";
 import type { Provider } from "../tools/provider.ts";
 import type { Mounts } from "../transports/http/server/mounts.ts";
+import type { Pages } from "../transports/http/server/pages.ts";
 import type { ConfigIssue, GatewayConfig } from "./config/config.ts";
 import type { GatewayControls } from "./controls.ts";
 import type { ListedDefinitions } from "./lock/definitions.ts";
@@ -22,6 +23,8 @@ export interface Gateway extends AsyncDisposable {
   readonly authenticate: Authenticate | undefined;
   /** The profiles of the config, for `listenHttp`. */
   readonly mounts: Mounts;
+  /** The pages on which callers connect accounts of their own, for `listenHttp`. */
+  readonly pages: Pages | undefined;
   /** Settles when every server that starts with the gateway is listed or has failed once, at the latest after `firstListMs`. */
   readonly ready: Promise<void>;
   /** How every server is. */

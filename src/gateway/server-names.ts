@@ -48,6 +48,23 @@ export function createServerNames(config: ServerConfig, naming: Naming): MemberN
   };
 }
 
+/** What the gateway itself calls the tool that connects the account of a caller. Servers cannot choose what callers know it by. */
+export const connectTool = "junctor:connect";
+
+/** The name callers have for the tool that connects their account at a server. */
+export function toConnectName(
+  { name, prefix }: Pick<ServerConfig, "name" | "prefix">,
+  naming: Naming,
+): string {
+  return qualify(prefix === false ? name : prefix, "connect", naming);
+}
+
+/** Names of a server with that tool among them, whatever the rules about the server's own tools say. */
+export function withConnectName(names: MemberNames, config: ServerConfig, naming: Naming): MemberNames {
+  const connect = { name: toConnectName(config, naming) };
+  return { ...names, tool: (ownName) => (ownName === connectTool ? connect : names.tool(ownName)) };
+}
+
 /**
  * Keeps the names under a server's prefix for that server, also while it is down or disabled: no other server can pass for it. The
  * config itself may give such a name to another server's tool.

@@ -1,6 +1,6 @@
 import { availableParallelism } from "node:os";
 import type { Clock } from "../async/clock.ts";
-import type { CredentialEvent } from "../auth/out/authorizer.ts";
+import type { Authorizer, CredentialEvent } from "../auth/out/authorizer.ts";
 import type { Cluster } from "../cluster/cluster.ts";
 import { createMemoryTasks, type MemoryTasks } from "../tools/tasks/memory-tasks.ts";
 import { createGuardian } from "../transports/guardian.ts";
@@ -44,6 +44,8 @@ interface NewUpstream {
   readonly firstListMs: number;
   readonly predecessor: Upstream | undefined;
   readonly onChange: (upstream: Upstream, change: UpstreamChange) => void;
+  /** Gives requests the token of one caller. Then nothing that is remembered of the server is shown. */
+  readonly authorizer?: Authorizer;
 }
 
 /** Makes upstreams. They share the process that ends their children, the slots for starts, and the memory of lists. */
@@ -62,7 +64,7 @@ export class UpstreamFactory {
     this.#hosted = createMemoryTasks({ clock });
   }
 
-  create({ config, firstListMs, predecessor, onChange }: NewUpstream): Upstream {
+  create({ config, firstListMs, predecessor, onChange, authorizer }: NewUpstream): Upstream {
     const { parking, clock, hide, log, memory, pins, logins, onCredential, cluster } = this.#options;
     const words = new ServerWords();
     this.#words.set(config.name, words);
@@ -72,6 +74,7 @@ export class UpstreamFactory {
       guardian: this.#guardian,
       words,
       logins,
+      authorizer,
       onCredential,
     });
     const isPlaced = cluster !== undefined && isOneInAll(config);
@@ -81,7 +84,7 @@ export class UpstreamFactory {
       firstListMs,
       slots: this.#slots,
       hosted: this.#hosted,
-      remembered: memory?.recall(config),
+      remembered: authorizer === undefined ? memory?.recall(config) : undefined,
       connect: withPreparedLists(config.name, open, pins),
       parking,
       clock,

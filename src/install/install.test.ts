@@ -118,6 +118,43 @@ describe.each(clients.map((client) => [client.id, client] as const))("%s", (id, 
     expect(now).toEqual(await readSection(client, file, text));
   });
 
+  test("with comments and odd spacing keeps them, and uninstalling gives back every byte", async () => {
+    const odd = toOdd(client.format, text);
+    const file = prepare(odd);
+    const before = await readSection(client, file, odd);
+    const planned = await plan(true);
+    applyInstall(planned);
+    const after = readFileSync(file, "utf8");
+    expect(await readSection(client, file, after)).toEqual({ ...before, junctor: planned.entry });
+    for (const line of odd.split("\n").filter((each) => /odd|[#/]/.test(each))) expect(after).toContain(line);
+    const [entry] = readLedger();
+    if (entry === undefined) throw new Error("the ledger is empty");
+    applyUninstall(await planUninstall(client, entry));
+    expect(readFileSync(file, "utf8")).toBe(odd);
+  });
+
+  test("with an entry named junctor that a person wrote replaces it, and uninstalling gives it back", async () => {
+    const own = withEntry(client, text);
+    const file = prepare(own);
+    const before = await readSection(client, file, own);
+    expect(before).toHaveProperty("junctor");
+    const planned = await plan(true);
+    applyInstall(planned);
+    const after = await readSection(client, file, readFileSync(file, "utf8"));
+    expect(after).toEqual({ ...before, junctor: planned.entry });
+    expect(readFileSync(configFile(), "utf8")).not.toContain("by-hand");
+    const [entry] = readLedger();
+    if (entry === undefined) throw new Error("the ledger is empty");
+    // An edit of the person leaves no bytes to give back; the entry is put back all the same.
+    const edited = `${readFileSync(file, "utf8")}\n`;
+    writeFileSync(file, edited);
+    const merged = await planUninstall(client, entry);
+    expect(await readSection(client, file, merged.text ?? "")).toEqual(before);
+    writeFileSync(file, edited.slice(0, -1));
+    applyUninstall(await planUninstall(client, entry));
+    expect(readFileSync(file, "utf8")).toBe(own);
+  });
+
   test("without a file gets one, and uninstalling removes it", async () => {
     const file = client.files(place)[0] ?? "";
     applyInstall(await plan());
@@ -158,6 +195,24 @@ describe.each(clients.map((client) => [client.id, client] as const))("%s", (id, 
     expect(readFileSync(file, "utf8")).toBe(text);
   });
 });
+
+/** The same settings with comments and blanks where they may stand. */
+function toOdd(format: ClientProgram["format"], text: string): string {
+  if (format === "toml") return `# odd\n\n\n${text.replaceAll(" = ", "   =  ")}\n\n  # odd end\n\n`;
+  if (format === "yaml")
+    return `# odd\n\n${text.replaceAll("\n  files:", "\n\n  # odd\n  files:   # odd")}\n\n# odd end\n\n`;
+  const spaced = text.replaceAll('": ', '"  :\t').replaceAll('":{', '" : {');
+  return `\n\n  ${spaced.replace("{", "{ /* odd */ \n\n // odd, too\n")}\n\n// odd end\n`;
+}
+
+/** The file with an entry under our name. */
+function withEntry({ format, section }: ClientProgram, text: string): string {
+  if (format === "toml") return `${text}\n[mcp_servers.junctor]\ncommand = "by-hand"\nargs = []\n`;
+  if (format === "yaml")
+    return text.replace("  files:", "  junctor:\n    type: stdio\n    cmd: by-hand\n    args: []\n  files:");
+  const head = new RegExp(`"${section}"\\s*:\\s*\\{`);
+  return text.replace(head, (found) => `${found} "junctor": { "command": "by-hand", "args": [] }, `);
+}
 
 test("a file that another program changes between the plan and the edit is left as it is", async () => {
   const client = clientCalled("cursor");

@@ -50,9 +50,10 @@ export function spliceToml(file: string, text: string, { section, set, remove }:
   return next;
 }
 
-/** The text without our block. */
+/** The text without our block. A text of the file may look like a mark, so the last one counts: ours is at the end. */
 function cutBlock(text: string): string {
-  return text.replace(new RegExp(`(^|\\n)${begin}\\r?\\n[^]*?${end}(?:\\r?\\n|$)`), "$1");
+  const block = new RegExp(`(^|\\n)${begin}\\r?\\n(?:(?!${begin})[^])*?${end}(?:\\r?\\n|$)`);
+  return text.replace(block, "$1");
 }
 
 /** The text without the lines of some tables. Comments before the next table stay. */

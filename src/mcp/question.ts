@@ -276,7 +276,7 @@ export function visitIdOf(params: unknown): string | undefined {
 }
 
 /** What 2025-11-25 calls a request that cannot be served before the user has visited pages. Gone from 2026-07-28. */
-const urlElicitationRequired = -32042;
+export const urlElicitationRequired = -32042;
 
 /**
  * The pages a legacy server wants visited before it acts, each as the params of a question; undefined for any other error.

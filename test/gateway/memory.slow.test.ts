@@ -124,6 +124,41 @@ describe(`a result of ${bytes / megabyte} MB`, () => {
   }
 });
 
+const bigBytes = 50 * 1_000_000;
+/** What one caller may keep. */
+const keptBytes = 16 * megabyte;
+
+test("a result of 50 MB under a cap costs at most seven times its size", { timeout: 300_000 }, async () => {
+  const upstream = "http-modern";
+  const config = (junctor: object): object => ({ mcpServers: { [upstream]: servers[upstream] }, junctor });
+  using capped = await Host.start(config({ servers: { [upstream]: { maxResultTokens: 1000 } } }), {});
+  using plain = await Host.start(config({}), {});
+  const measure = async (of: Host, isCut: boolean): Promise<number> => {
+    const ask = async (size: number): Promise<string> => {
+      // One character that is not Latin, and a string takes two bytes for each.
+      const call = modernCall(`${upstream}__big`, { bytes: size, end: "€" });
+      return (await exchange(of.port, postOf(call, { accept: json, ...mirrored(call) }))).body;
+    };
+    for (let round = 0; round < 5; round++) await ask(1000);
+    const used: number[] = [];
+    for (let round = 0; round < 3; round++) {
+      const before = await of.ask("reset");
+      const body = await ask(bigBytes);
+      used.push((await of.ask("peak")).peak - before.used);
+      expect(body.includes("are left out here")).toBe(isCut);
+      expect(body.length > bigBytes).toBe(!isCut);
+    }
+    return median(used);
+  };
+  const [cut, whole] = [await measure(capped, true), await measure(plain, false)];
+  console.log(`50 MB: ${inMegabytes(cut)} MB in use under a cap, ${inMegabytes(whole)} MB without`);
+  expect(cut).toBeLessThanOrEqual(7 * bigBytes);
+  expect(whole).toBeLessThanOrEqual(3 * bigBytes);
+  // Afterwards there is what is kept.
+  const left = (await capped.ask("settle")).used - (await plain.ask("settle")).used;
+  expect(left).toBeLessThan(keptBytes + 4 * megabyte);
+});
+
 type Send = (name: string, args: { readonly bytes: number; readonly isStreamed?: boolean }) => Promise<void>;
 
 /** A client whose calls resolve when all of the result was read. */

@@ -252,6 +252,25 @@ describe("a key that is bound to profiles", () => {
   });
 });
 
+test.each(["2026-07-28", "2025-11-25"] as const)(
+  "a rule that is bound to a profile holds there and nowhere else, over %s",
+  async (revision) => {
+    await using gateway = await start({
+      keys: { ada: { sha256: sha256("ada"), groups: ["ops"] }, bob: { sha256: sha256("bob") } },
+      rules: [{ deny: ["write_*"], unless: "'ops' in caller.groups", profiles: ["writing"] }],
+    });
+    const listed = async (path: string, caller: string): Promise<readonly string[]> => {
+      using wire = at(path, gateway.listener.port, revision);
+      Object.assign(wire.headers, bearer(caller));
+      if (revision === "2025-11-25") await wire.initialize();
+      return await namesAt(wire);
+    };
+    expect(await listed("/mcp/writing", "ada")).toContain("write_note");
+    expect(await listed("/mcp/writing", "bob")).toEqual([]);
+    expect(await listed("/mcp", "bob")).toContain("write_note");
+  },
+);
+
 describe("an edit of the config", () => {
   test("adds a profile, and takes one away with its sessions and streams", async () => {
     await using gateway = await start();

@@ -113,13 +113,22 @@ test("a caller finds, describes and calls what it lists, for any config, caller 
     rename,
     pin: fc.subarray(names, { maxLength: 2 }),
     capped: fc.boolean(),
+    bound: fc.array(
+      fc.record({
+        kind: fc.constantFrom("allow", "deny"),
+        names: fc.array(glob, { minLength: 1, maxLength: 2 }),
+        condition: fc.constantFrom({}, { when: "caller.name == 'ada'" }, { unless: "caller.name == 'ada'" }),
+        place: fc.constantFrom({}, { profiles: ["found", "listed"] }, { profiles: ["other"] }),
+      }),
+      { maxLength: 2 },
+    ),
   });
   await fc.assert(
     fc.asyncProperty(
       rules,
       rules,
       profile,
-      async (general, ofKey, { rules: ofProfile, rename: all, pin, capped }) => {
+      async (general, ofKey, { rules: ofProfile, rename: all, pin, capped, bound }) => {
         const renamed = Object.fromEntries(
           new Map(Object.entries(all).map(([old, name]) => [name, old])).entries(),
         );
@@ -132,7 +141,12 @@ test("a caller finds, describes and calls what it lists, for any config, caller 
         const junctor = {
           ...general,
           keys: { ada: { sha256: keyOf("ada"), ...ofKey }, bob: { sha256: keyOf("bob") } },
-          profiles: { found: { ...shared, tools: "search" }, listed: shared },
+          rules: bound.map(({ kind, names: of, condition, place }) => ({
+            [kind]: of,
+            ...condition,
+            ...place,
+          })),
+          profiles: { found: { ...shared, tools: "search" }, listed: shared, other: {} },
         };
         await using gateway = await start(junctor);
         const spellings = [
@@ -154,6 +168,7 @@ test("a caller finds, describes and calls what it lists, for any config, caller 
             described: expected,
             called: expected,
           });
+          if (bound.some(({ kind, place }) => kind === "allow" && "profiles" in place)) continue;
           // A profile takes away: what is not renamed is in the gateway's own list.
           await using plain = await connect({ server: gateway.server, caller });
           const own = (await plain.listTools()).map(({ name }) => name);

@@ -7,6 +7,7 @@ export interface IssuedToken {
   readonly aud?: string;
   readonly scope?: string;
   readonly clientId?: string;
+  readonly accountId?: string;
   readonly isExpired: boolean;
 }
 

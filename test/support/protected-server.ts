@@ -12,6 +12,10 @@ export interface ProtectedServerOptions {
   readonly scopesOfWrite?: string;
   /** More of its metadata, or other values. */
   readonly metadata?: { readonly [key: string]: unknown };
+  /** Whether each account has a tool `notes_of_ACCOUNT` beside the others. */
+  readonly hasNotes?: boolean;
+  /** Whether callers without a token may see the lists. */
+  readonly listsToAll?: boolean;
 }
 
 /** An MCP server that wants tokens of an authorization server. */
@@ -26,10 +30,20 @@ export interface ProtectedServer extends AsyncDisposable {
 
 export async function startProtectedServer(options: ProtectedServerOptions): Promise<ProtectedServer> {
   const { find, scopesOfWrite, metadata = {} } = options;
-  const registry = createRegistry();
-  registry.register("read", { description: "Reads." }, () => "read");
-  registry.register("write", { description: "Writes." }, () => "written");
-  const handler = toFetchHandler(createServer(registry, { name: "protected", version: "1.0.0" }));
+  /** What is served to an account. */
+  const handlers = new Map<string, ReturnType<typeof toFetchHandler>>();
+  const handlerFor = (account: string): ReturnType<typeof toFetchHandler> => {
+    let handler = handlers.get(account);
+    if (handler === undefined) {
+      const registry = createRegistry();
+      registry.register("read", { description: "Reads." }, () => "read");
+      registry.register("write", { description: "Writes." }, () => "written");
+      if (account !== "") registry.register(`notes_of_${account}`, {}, () => `notes of ${account}`);
+      handler = toFetchHandler(createServer(registry, { name: "protected", version: "1.0.0" }));
+      handlers.set(account, handler);
+    }
+    return handler;
+  };
   const served: { token: string; body: string }[] = [];
   const revoked = new Set<string>();
   const state = { issuers: options.issuers };
@@ -44,7 +58,10 @@ export async function startProtectedServer(options: ProtectedServerOptions): Pro
     const body = Buffer.concat(chunks).toString();
     const at = `resource_metadata="${origin}/.well-known/oauth-protected-resource/mcp"`;
     const token = /^Bearer (.+)$/.exec(request.headers.authorization ?? "")?.[1] ?? "";
-    const found = revoked.has(token) ? undefined : await find(token);
+    const isOpen = options.listsToAll === true && !body.includes('"tools/call"');
+    const open = { aud: url, isExpired: false, scope: "" };
+    const given = revoked.has(token) ? undefined : await find(token);
+    const found: IssuedToken | undefined = given ?? (isOpen ? open : undefined);
     if (found === undefined || found.isExpired || found.aud !== url)
       return new Response(null, { status: 401, headers: { "www-authenticate": `Bearer ${at}` } });
     const isMissing = (scope: string): boolean => !(found.scope ?? "").split(" ").includes(scope);
@@ -57,6 +74,7 @@ export async function startProtectedServer(options: ProtectedServerOptions): Pro
     const headers = new Headers();
     for (const [name, value] of Object.entries(request.headers)) headers.set(name, String(value));
     const init = { method: request.method ?? "GET", headers };
+    const handler = handlerFor(options.hasNotes === true ? (found.accountId ?? "") : "");
     return handler(new Request(url, body === "" ? init : { ...init, body }));
   };
 

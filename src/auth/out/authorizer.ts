@@ -51,11 +51,19 @@ interface AuthorizerOptions {
 
 /** What became of a credential. */
 export interface CredentialEvent {
-  readonly kind: "login" | "refresh" | "refresh_failed";
-  readonly issuer: string;
-  readonly clientId: string;
+  readonly kind:
+    | "login"
+    | "refresh"
+    | "refresh_failed"
+    | "connect_started"
+    | "connect_done"
+    | "connect_refused";
+  readonly issuer?: string;
+  readonly clientId?: string;
   /** Why it failed. */
   readonly reason?: string;
+  /** The caller whose own it is; none where all callers use it. */
+  readonly caller?: string;
 }
 
 /** A token is renewed so long before it ends; one that is good for less than twice that, after half its time. */

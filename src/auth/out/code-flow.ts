@@ -70,8 +70,18 @@ export async function finishLogin(
   callback: URL,
   options: FinishOptions,
 ): Promise<Credential> {
-  const { as, client, resource, scopes, redirectUrl, state, verifier } = pending;
-  const { server } = options;
+  const { as, client, resource, scopes, redirectUrl, verifier } = pending;
+  const code = await readCode(pending, callback, options.server);
+  return requestToken({ ...options, as, client, resource, scopes }, "authorization_code", {
+    code,
+    redirect_uri: redirectUrl,
+    code_verifier: verifier,
+  });
+}
+
+/** The code in the address that ends a sign-in. Rejects as {@link finishLogin} does. */
+export async function readCode(pending: PendingLogin, callback: URL, server: URL): Promise<string> {
+  const { as, client, redirectUrl, state } = pending;
   const expected = new URL(redirectUrl);
   if (callback.origin !== expected.origin || callback.pathname !== expected.pathname)
     throw new AuthorizationError("callback", nameOf(server), `the answer did not come to ${redirectUrl}`);
@@ -92,9 +102,5 @@ export async function finishLogin(
   const code = parameters.get("code");
   if (code === null || code === "")
     throw new AuthorizationError("callback", nameOf(server), "the answer has no code; begin again");
-  return requestToken({ ...options, as, client, resource, scopes }, "authorization_code", {
-    code,
-    redirect_uri: redirectUrl,
-    code_verifier: verifier,
-  });
+  return code;
 }

@@ -114,10 +114,10 @@ async function discoverFor(
 }
 
 /** A client of the config, of a document, or one that was registered, now or before. */
-async function obtainClient(
-  terms: LoginTerms,
+export async function obtainClient(
+  terms: Pick<LoginTerms, "client" | "store" | "server" | "fetch" | "clock">,
   as: AuthorizationServer,
-  signal: AbortSignal | undefined,
+  signal?: AbortSignal,
 ): Promise<OAuthClient> {
   const { client, store, server, fetch, clock } = terms;
   const known = findClient(as, client);

@@ -122,6 +122,8 @@ export interface ServerConfig {
   readonly extensions: { readonly [id: string]: OpenedExtension };
   /** Undefined: a server that wants OAuth says all that is needed itself. */
   readonly oauth: OAuthConfig | undefined;
+  /** Whose account its calls use: one for all callers (the default), or each caller's own. */
+  readonly credentials: "shared" | "perCaller";
   /** Whether the admin API shows arguments and results of its calls; no. */
   readonly record: boolean;
   /** Exact names of tools, from `enabledTools` and its like in the entry; undefined means all. */
@@ -178,11 +180,15 @@ export interface AccessRule {
   readonly when?: string;
   /** The opposite. */
   readonly unless?: string;
+  /** The profiles at which it applies, and nowhere else; everywhere when left out. */
+  readonly profiles?: readonly string[];
 }
 
 /** An issuer of access tokens that callers may present. */
 export interface IssuerConfig extends IssuerOptions {
   readonly name: string;
+  /** A client of the issuer, to ask it who visits a connect page; without it the gateway makes itself known. */
+  readonly login?: { readonly clientId: string; readonly clientSecret?: string };
 }
 
 /** Where spans go, and of which requests. */

@@ -64,3 +64,9 @@ function hideHeader(value: string, hide: (value: string) => void): void {
   const [, credentials] = /^[A-Za-z]+ +(\S+)$/.exec(value) ?? [];
   if (credentials !== undefined) hide(credentials);
 }
+
+/** Whether OAuth may be what a server wants: it has no credentials of its own in its headers. */
+export function mayWantOAuth(launch: ServerLaunch): launch is Extract<ServerLaunch, { kind: "http" }> {
+  if (launch.kind !== "http") return false;
+  return !Object.keys(launch.headers).some((name) => name.toLowerCase() === "authorization");
+}

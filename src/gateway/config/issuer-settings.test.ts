@@ -33,7 +33,7 @@ test.each([
   ],
   [
     { http, issuers: { corp: { isuer: issuer } } },
-    "junctor.issuers.corp.isuer: is not known here: did you mean issuer? (There may be issuer, audience, scopes, algorithms, groupsClaim, implies, jwksUri, introspection.)",
+    "junctor.issuers.corp.isuer: is not known here: did you mean issuer? (There may be issuer, audience, scopes, algorithms, groupsClaim, implies, jwksUri, introspection, login.)",
   ],
   [
     { http, issuers: { a: { issuer }, b: { issuer } } },

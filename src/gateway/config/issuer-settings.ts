@@ -17,7 +17,7 @@ import {
 const issuerExample = '"https://id.example.com/realms/corp"';
 const example = `{ "issuer": ${issuerExample} }`;
 const askExample = '{ "clientId": "gateway", "clientSecret": "${SECRET}" }';
-const known = "issuer audience scopes algorithms groupsClaim implies jwksUri introspection".split(" ");
+const known = "issuer audience scopes algorithms groupsClaim implies jwksUri introspection login".split(" ");
 
 /** The issuers of `junctor.issuers`. `publicUrl` is the one of the config: tokens must be made for it. */
 export function readIssuers(given: ConfigValue, publicUrl: string | undefined): readonly IssuerConfig[] {
@@ -57,6 +57,7 @@ function readIssuer(name: string, given: ConfigValue): IssuerConfig | undefined 
     implies: object.has("implies") ? readImplied(object.get("implies")) : undefined,
     jwksUri: readUrl(object.get("jwksUri"), '"https://id.example.com/keys"'),
     introspection: readIntrospection(object),
+    login: readLogin(object.get("login")),
   });
   return issuer === undefined ? undefined : { name, issuer, ...settings };
 }
@@ -109,6 +110,18 @@ function readImplied(given: ConfigValue): { readonly [scope: string]: readonly s
   return Object.fromEntries(
     object.entries().map(([scope, at]) => [scope, readScopes(at, '["mcp:write"]')] as const),
   );
+}
+
+/** The client that asks the issuer who visits a connect page. */
+function readLogin(given: ConfigValue): IssuerConfig["login"] {
+  const object = readObject(given, `"login": ${askExample}`);
+  if (object === undefined) return undefined;
+  refuseUnknownKeys(object, ["clientId", "clientSecret"]);
+  const clientId = readText(object.get("clientId"), '"gateway"');
+  const clientSecret = readText(object.get("clientSecret"), '"${SECRET}"');
+  if (clientSecret !== undefined) given.findings.hide(clientSecret);
+  if (clientId === undefined) return refuse(given, `needs a clientId: write ${askExample}`);
+  return { clientId, ...defined({ clientSecret }) };
 }
 
 function readIntrospection(issuer: ConfigObject): IssuerOptions["introspection"] {

@@ -58,12 +58,12 @@ function readKey(name: string, given: ConfigValue): KeyConfig | undefined {
   return sha256 === undefined ? undefined : { name, sha256, allow, deny, ...more };
 }
 
-/** The profiles a key is bound to. Written empty, it is read by some as none and by others as all. */
-function readBound(given: ConfigValue): readonly string[] | undefined {
+/** The profiles a key or a rule is bound to. Written empty, it is read by some as none and by others as all. */
+export function readBound(given: ConfigValue): readonly string[] | undefined {
   const { value } = given;
   if (value === undefined || value === null) return undefined;
   if (Array.isArray(value) && value.length === 0)
-    return refuse(given, "is empty: leave it out to allow all profiles, or name some");
+    return refuse(given, "is empty: leave it out for all profiles, or name some");
   return readTexts(given, '"profiles": ["review"]');
 }
 

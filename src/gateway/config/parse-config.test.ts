@@ -189,6 +189,7 @@ test("what is left out is filled in", () => {
         record: false,
         extensions: {},
         oauth: undefined,
+        credentials: "shared",
       },
     ],
     disabled: [],
@@ -254,6 +255,7 @@ test("everything that may be said is taken", () => {
       resource: false,
       grant: "client_credentials",
     },
+    credentials: "shared",
   };
   const junctor = {
     separator: ".",

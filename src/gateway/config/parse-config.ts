@@ -6,6 +6,7 @@ import { type ConfigObject, type ConfigValue, refuse, toObject, warn } from "./c
 import type { DisabledServer, GatewayConfig, ServerConfig } from "./config.ts";
 import type { ConfigSource } from "./expand.ts";
 import { createFindings, type Findings } from "./findings.ts";
+import { mayWantOAuth } from "./http-launch.ts";
 import { parseJsonc } from "./jsonc.ts";
 import { readGatewaySettings } from "./junctor-section.ts";
 import { describePrefixRule, findSamePrefixes, isPrefix, toPrefix } from "./prefix.ts";
@@ -92,6 +93,11 @@ function readServers(
       object.findings.issue(`${given.path}.prefix`, `cannot be a prefix: ${rule}`);
     }
     const prefix = own ?? toPrefix(name, separator);
+    if (settings.credentials === "perCaller" && launch !== undefined && !mayWantOAuth(launch))
+      object.findings.issue(
+        `${given.path}.credentials`,
+        'is for a server with a "url" and without an Authorization header: callers have no accounts at others',
+      );
     const { tools: rules, audit } = settings;
     const sandbox = launch?.kind === "command" && wanted !== false ? wanted : undefined;
     const why = reason ?? (sandbox === undefined ? undefined : source.findSandboxProblem?.(sandbox));

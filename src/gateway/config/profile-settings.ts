@@ -96,7 +96,7 @@ function readInstructions(given: ConfigValue): string | undefined {
 /** What is wrong with profiles beside the rest of a config. */
 export function checkProfiles(
   given: ConfigValue,
-  { profiles, keys }: Pick<GatewayConfig, "profiles" | "keys">,
+  { profiles, keys, rules }: Pick<GatewayConfig, "profiles" | "keys" | "rules">,
   servers: readonly string[],
 ): void {
   const { path, findings } = given;
@@ -107,11 +107,15 @@ export function checkProfiles(
         joinPath(path, name),
         "is the name of a server too: choose another, as both would be served at one path",
       );
-  for (const key of keys)
-    for (const name of key.profiles ?? [])
+  const bound = [
+    ...keys.map((key) => [joinPath("junctor.keys", key.name), key] as const),
+    ...rules.map((rule, index) => [`junctor.rules[${index}]`, rule] as const),
+  ];
+  for (const [at, { profiles: of = [] }] of bound)
+    for (const name of of)
       if (!names.has(name))
         findings.issue(
-          `${joinPath("junctor.keys", key.name)}.profiles`,
+          `${at}.profiles`,
           `names no profile: there is no ${JSON.stringify(name)} in "profiles"`,
         );
 }

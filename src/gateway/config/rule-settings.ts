@@ -2,6 +2,7 @@ import { defined } from "../../options/defined.ts";
 import { type ConfigObject, type ConfigValue, joinPath, refuse } from "./config-value.ts";
 import type { AccessRule } from "./config.ts";
 import { readScopes } from "./issuer-settings.ts";
+import { readBound } from "./key-settings.ts";
 import { readAllowed, readObject, readText, readTexts, refuseUnknownKeys } from "./value-readers.ts";
 
 const example = `{ "allow": ["github__*"], "when": "'eng' in caller.groups" }`;
@@ -27,7 +28,7 @@ function readRule(given: ConfigValue): AccessRule | undefined {
     return refuse(given, `must be a rule: write ${example}`);
   const object = readObject(given, example);
   if (object === undefined) return undefined;
-  const isAllKnown = refuseUnknownKeys(object, [...kinds, "tools", "when", "unless"]);
+  const isAllKnown = refuseUnknownKeys(object, [...kinds, "tools", "when", "unless", "profiles"]);
   const said = kinds.filter((kind) => object.has(kind));
   const [kind] = said;
   if (kind === undefined || said.length > 1) {
@@ -37,6 +38,7 @@ function readRule(given: ConfigValue): AccessRule | undefined {
   const conditions = defined({
     when: readText(object.get("when"), `"'eng' in caller.groups"`),
     unless: readText(object.get("unless"), `"'admin' in caller.groups"`),
+    profiles: readBound(object.get("profiles")),
   });
   if (kind === "scope") return readScopeRule(object, conditions);
   if (object.has("tools"))
@@ -51,7 +53,7 @@ function readRule(given: ConfigValue): AccessRule | undefined {
 
 function readScopeRule(
   object: ConfigObject,
-  conditions: Pick<AccessRule, "when" | "unless">,
+  conditions: Pick<AccessRule, "when" | "unless" | "profiles">,
 ): AccessRule | undefined {
   const written = '"scope": "mcp:write"';
   const scope = object.get("scope");

@@ -65,6 +65,7 @@ const settings: {
   tasks: [(given) => readChoice(given, ["hold", "relay"]), "hold"],
   extensions: [readExtensions, {}],
   oauth: [readOAuth, undefined],
+  credentials: [(given) => readChoice(given, ["shared", "perCaller"]), "shared"],
 };
 
 function time(usualMs: number): readonly [read: (given: ConfigValue) => number | undefined, usual: number] {
@@ -75,7 +76,7 @@ function time(usualMs: number): readonly [read: (given: ConfigValue) => number |
 export const settingKeys: readonly string[] = Object.keys(settings);
 
 /** Settings that make sense for one server only: two servers with one prefix, renamed tool or extension would collide. */
-const ownKeys: readonly string[] = ["prefix", "tools", "extensions", "oauth"];
+const ownKeys: readonly string[] = ["prefix", "tools", "extensions", "oauth", "credentials"];
 
 /** The keys of `junctor.defaults`. */
 export const defaultKeys: readonly string[] = settingKeys.filter((key) => !ownKeys.includes(key));
@@ -130,7 +131,9 @@ function readServerAudit(given: ConfigValue): ServerSettings["audit"] {
 
 /** What is right by itself and not beside the rest. Only what the server says itself is told: defaults are for others too. */
 function checkTogether(object: ConfigObject, own: ServerSettings): void {
-  const { start, sharing, instances } = own;
+  const { start, sharing, instances, credentials, oauth } = own;
+  if (credentials === "perCaller" && oauth?.grant === "client_credentials")
+    refuse(object.get("credentials"), 'does not fit "client_credentials", which is access without a person');
   if (object.has("idleStopMs") && start === "eager")
     refuse(
       object.get("idleStopMs"),

@@ -314,11 +314,11 @@ describe("a server's settings", () => {
     [settings("[]"), 'junctor.servers.x: must be an object, not an array: write { "start": "lazy" }'],
     [
       settings('{ "strat": "lazy" }'),
-      "junctor.servers.x.strat: is not known here: did you mean start? (There may be start, sharing, era, instances, placement, workspace, prefix, startTimeoutMs, maxStartMs, timeoutMs, maxTotalMs, answerWithinMs, maxConnections, idleStopMs, allow, deny, tools, trustHints, maxResultTokens, audit, record, sandbox, tasks, extensions, oauth.)",
+      "junctor.servers.x.strat: is not known here: did you mean start? (There may be start, sharing, era, instances, placement, workspace, prefix, startTimeoutMs, maxStartMs, timeoutMs, maxTotalMs, answerWithinMs, maxConnections, idleStopMs, allow, deny, tools, trustHints, maxResultTokens, audit, record, sandbox, tasks, extensions, oauth, credentials.)",
     ],
     [
       settings('{ "command": "a" }'),
-      "junctor.servers.x.command: is not known here: write one of start, sharing, era, instances, placement, workspace, prefix, startTimeoutMs, maxStartMs, timeoutMs, maxTotalMs, answerWithinMs, maxConnections, idleStopMs, allow, deny, tools, trustHints, maxResultTokens, audit, record, sandbox, tasks, extensions, oauth",
+      "junctor.servers.x.command: is not known here: write one of start, sharing, era, instances, placement, workspace, prefix, startTimeoutMs, maxStartMs, timeoutMs, maxTotalMs, answerWithinMs, maxConnections, idleStopMs, allow, deny, tools, trustHints, maxResultTokens, audit, record, sandbox, tasks, extensions, oauth, credentials",
     ],
     [
       settings('{ "oauth": { "grant": "client_credentials", "clientId": "x" } }'),
@@ -327,6 +327,10 @@ describe("a server's settings", () => {
     [
       settings('{ "oauth": { "issuer": "id.example.com" } }'),
       'junctor.servers.x.oauth.issuer: is not a URL: write "https://id.example.com", as the issuer writes itself',
+    ],
+    [
+      settings('{ "credentials": "perCaller" }'),
+      'junctor.servers.x.credentials: is for a server with a "url" and without an Authorization header: callers have no accounts at others',
     ],
     [
       settings('{ "oauth": { "clientSecret": "x" } }'),
@@ -474,7 +478,7 @@ describe("a key", () => {
     ],
     [
       section('{ "keys": { "al": { "env": "KEY", "profiles": [] } } }'),
-      "junctor.keys.al.profiles: is empty: leave it out to allow all profiles, or name some",
+      "junctor.keys.al.profiles: is empty: leave it out for all profiles, or name some",
     ],
     [
       section('{ "keys": { "al": { "env": "KEY", "profiles": ["y"] } }, "profiles": { "z": {} } }'),

@@ -5,16 +5,17 @@ import type { CredentialEvent } from "../../auth/out/authorizer.ts";
 
 /** Records what became of a credential, beside the records of calls. A record that cannot be written changes nothing else. */
 export function recordCredential(
-  sink: AuditSink,
+  sink: AuditSink | undefined,
   server: string,
-  { kind, issuer, clientId, reason }: CredentialEvent,
+  { kind, issuer, clientId, reason, caller }: CredentialEvent,
   clock: Clock,
 ): void {
+  if (sink === undefined) return;
   const record = {
     time: dateOf(clock.now(), clock),
     call: randomUUID(),
     trace: undefined,
-    caller: undefined,
+    caller,
     issuer,
     clientId,
     server,
@@ -23,7 +24,7 @@ export function recordCredential(
     era: undefined,
     revision: undefined,
     argumentsDigest: "",
-    outcome: kind === "refresh_failed" ? "refused" : "ok",
+    outcome: kind === "refresh_failed" || kind === "connect_refused" ? "refused" : "ok",
     code: undefined,
     delivery: undefined,
     reason,

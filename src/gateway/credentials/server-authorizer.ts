@@ -9,7 +9,7 @@ import {
 import { credentialId, type CredentialStore } from "../../auth/out/credential.ts";
 import { createGuardedFetch } from "../../auth/out/guarded-fetch.ts";
 import type { LoginTerms } from "../../auth/out/login.ts";
-import type { OAuthConfig, ServerLaunch } from "../config/config.ts";
+import type { OAuthConfig } from "../config/config.ts";
 
 /** Where the credentials of servers are, and how they are renewed. */
 export interface Logins {
@@ -92,10 +92,4 @@ export function createServerAuthorizer(options: ServerAuthorizerOptions): Author
 
 function namedHosts({ issuer }: OAuthConfig): readonly string[] {
   return issuer === undefined ? [] : [new URL(issuer).hostname];
-}
-
-/** Whether OAuth may be what a server wants: it has no credentials of its own in its headers. */
-export function mayWantOAuth(launch: ServerLaunch): launch is Extract<ServerLaunch, { kind: "http" }> {
-  if (launch.kind !== "http") return false;
-  return !Object.keys(launch.headers).some((name) => name.toLowerCase() === "authorization");
 }

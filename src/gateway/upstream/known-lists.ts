@@ -26,7 +26,8 @@ export interface Listed {
 /** Every list a server may have. */
 export const listParts: readonly ListPart[] = ["tools", "resources", "templates", "prompts"];
 
-const nothing: Listed = {
+/** What is known of a server that listed nothing so far. */
+export const nothingListed: Listed = {
   tools: [],
   resources: [],
   templates: [],
@@ -55,7 +56,7 @@ export class KnownLists {
   /** Each settles when its list came for the first time, or could not be had. */
   readonly #firsts = new Map(listParts.map((part) => [part, createDeferred<void>()]));
   readonly #unconfirmed = new Set<ListPart>(listParts);
-  #listed: Listed = nothing;
+  #listed: Listed = nothingListed;
   #isListed = false;
 
   constructor(options: KnownListsOptions) {
@@ -102,7 +103,7 @@ export class KnownLists {
       ...this.#listed,
       [part]: isChanged ? items : last,
       faults: "error" in answer ? faults : withFaults(faults, part, client.listFaults),
-      hints: client.cacheHints ?? nothing.hints,
+      hints: client.cacheHints ?? nothingListed.hints,
       problems: listParts.flatMap((each) => this.#problems.get(each) ?? []),
       isConfirmed: this.#unconfirmed.size === 0,
       areToolsConfirmed: !this.#unconfirmed.has("tools"),

@@ -5,12 +5,12 @@ import { strictestOf, type Tool } from "../../mcp/types.ts";
 import type { CallContext } from "../context.ts";
 import type { ListPart } from "../fit/list-fault.ts";
 import type { Change, Hearer, Provider, ResourceProvider, Resumption } from "../provider.ts";
-import { anyone, type Catalog } from "./catalog.ts";
+import type { Catalog } from "./catalog.ts";
 import type { Owner } from "./claims.ts";
 import { composeSkills } from "./composed-skills.ts";
 import { composeTasks, toComposed } from "./composed-tasks.ts";
 import type { Member } from "./member.ts";
-import { renamed } from "./renamed-results.ts";
+import { renamed, toPublicChange } from "./renamed-results.ts";
 import { assertScopes, assertUriScopes, type ResourceOwner, type View } from "./view.ts";
 
 interface CompositionOptions {
@@ -105,6 +105,7 @@ export function createComposition(options: CompositionOptions): Provider {
     named: Named,
     ownerIn: (view: View) => Owner | undefined,
     work: (provider: Provider, ownName: string, owner: Owner) => Awaitable<T> | undefined,
+    meet: (member: Member) => Promise<T | undefined> | undefined = () => undefined,
   ): Awaitable<T> => {
     const { part, name, context, resumption } = named;
     const lookUp = (): Owner | undefined => ownerIn(viewFor(context));
@@ -127,10 +128,14 @@ export function createComposition(options: CompositionOptions): Provider {
       const late = go(owner);
       if (late !== undefined) return late;
       const isAllowed = viewFor(context).allows(name);
-      const unlisted = isAllowed
-        ? catalog.members.find((member) => member.names.mayOwn(name) && member.unavailable?.() !== undefined)
-        : undefined;
-      throw unlisted?.unavailable?.() ?? toMissing(what, name, resumption);
+      const possible = isAllowed ? catalog.members.filter((member) => member.names.mayOwn(name)) : [];
+      const [met] = possible.flatMap((member) => meet(member) ?? []);
+      return andThen(met, (outcome) => {
+        const done = outcome ?? (met === undefined ? undefined : go(lookUp()));
+        if (done !== undefined) return done;
+        const [unlisted] = possible.flatMap((member) => member.unavailable?.() ?? []);
+        throw unlisted ?? toMissing(what, name, resumption);
+      });
     });
   };
 
@@ -216,6 +221,7 @@ export function createComposition(options: CompositionOptions): Provider {
           if (context.capabilities.extensions === undefined) return outcome;
           return andThen(outcome, (ended) => toComposed(ended, call.name, server));
         },
+        (member) => member.meet?.(context, call.resumption),
       ),
     tasks: composeTasks({
       owns: (server, tool, context) => viewFor(context).toolClaims.get(tool)?.server === server,
@@ -267,13 +273,6 @@ export function createComposition(options: CompositionOptions): Provider {
         : strictestOf(hints.flatMap((hint) => hint ?? []));
     },
   };
-}
-
-/** A change of a resource, named as callers know it. */
-function toPublicChange(change: Change, catalog: Catalog): Change {
-  if (change.kind !== "resource" || change.origin === undefined) return change;
-  const uri = catalog.snapshotFor(anyone).uris.get(change.origin)?.toPublic(change.uri);
-  return uri === undefined || uri === change.uri ? change : { ...change, uri, inner: change.inner ?? change };
 }
 
 const things = { tools: "tool", prompts: "prompt" } as const;

@@ -1,7 +1,7 @@
 import type { Prompt, Resource, ResourceTemplate, Tool } from "../../mcp/types.ts";
 import type { CallContext } from "../context.ts";
 import type { ListPart } from "../fit/list-fault.ts";
-import type { Hearer, Provider } from "../provider.ts";
+import type { Hearer, Provider, Resumption, ToolOutcome } from "../provider.ts";
 
 /** The lists of a provider. An array that did not change is the same array. */
 export interface MemberLists {
@@ -37,4 +37,9 @@ export interface Member {
   untilListed(context: CallContext, part: ListPart): Promise<unknown> | undefined;
   /** Why a call that may have been for it cannot be sent; undefined once its lists are known. */
   unavailable?(): Error | undefined;
+  /**
+   * A caller calls a tool that is in no list and that may be this member's, to which it lists nothing before the caller did something.
+   * Resolves with the outcome that asks for that, or with undefined when it is done and the lists are known.
+   */
+  meet?(context: CallContext, resumption: Resumption | undefined): Promise<ToolOutcome | undefined>;
 }

@@ -5,6 +5,8 @@ import { scanElements } from "../../json/scan.ts";
 import { editMembers } from "../../json/splice.ts";
 import { viewUriOf, withViewUri } from "../../mcp/app.ts";
 import type { Meta } from "../../mcp/types.ts";
+import type { Change } from "../provider.ts";
+import { anyone, type Catalog } from "./catalog.ts";
 import type { UriNames } from "./claims.ts";
 
 type Rename = UriNames["toPublic"];
@@ -88,4 +90,11 @@ function eachElement(array: RawJson, change: (element: RawJson) => RawJson): Raw
     ...changed.flatMap((element, index) => (index === 0 ? [element] : [",", element])),
     "]",
   ]);
+}
+
+/** A change of a resource, named as callers know it. */
+export function toPublicChange(change: Change, catalog: Catalog): Change {
+  if (change.kind !== "resource" || change.origin === undefined) return change;
+  const uri = catalog.snapshotFor(anyone).uris.get(change.origin)?.toPublic(change.uri);
+  return uri === undefined || uri === change.uri ? change : { ...change, uri, inner: change.inner ?? change };
 }

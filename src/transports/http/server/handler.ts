@@ -25,6 +25,7 @@ import { createHealthRoutes, healthPaths } from "./health-routes.ts";
 import type { HttpOptions } from "./http-options.ts";
 import type { Shortage } from "./memory-watch.ts";
 import { boundElsewhere, MountedEndpoints, noMounts } from "./mounts.ts";
+import { servePage } from "./pages.ts";
 import { servePost, wantJson } from "./post.ts";
 import { type HttpRequest, refuse, refuseKey, type Reply, type Routed } from "./reply.ts";
 
@@ -94,6 +95,8 @@ export function createHttpHandler(server: Server, options: HttpOptions = {}): Ht
       return sendDocument(http, reply, documentAt) ? undefined : refuse(reply, 403, refusal);
     const route = routeOf(http.path);
     if (route === undefined) {
+      const page = servePage(options.pages, http, reply);
+      if (page !== false) return page;
       const text = `Nothing is at ${http.path}; the endpoint is ${path}`;
       return sendDocument(http, reply, documentAt) ? undefined : refuse(reply, 404, text);
     }

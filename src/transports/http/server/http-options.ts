@@ -9,12 +9,15 @@ import type { Elsewhere } from "./elsewhere.ts";
 import type { OnWarning, Responses } from "./endpoint.ts";
 import type { GuardOptions } from "./guard.ts";
 import type { Mounts } from "./mounts.ts";
+import type { Pages } from "./pages.ts";
 
 export interface HttpOptions extends GuardOptions {
   /** The path of the endpoint; `/mcp`. */
   readonly path?: string;
   /** Further servers below that path. */
   readonly mounts?: Mounts;
+  /** Pages for people beside the endpoint, such as those of a gateway whose callers connect accounts. */
+  readonly pages?: Pages;
   readonly responses?: Responses;
   readonly authenticate?: Authenticate;
   /** Origins whose pages may read our answers; they are allowed as `Origin` too. None by default. */
@@ -42,7 +45,9 @@ export interface HttpOptions extends GuardOptions {
 }
 
 export const httpOptionKeys: KeysOf<HttpOptions> = {
-  ...keys("host allowedHosts allowedOrigins publicUrl path mounts responses authenticate corsOrigins seal"),
+  ...keys(
+    "host allowedHosts allowedOrigins publicUrl path mounts pages responses authenticate corsOrigins seal",
+  ),
   ...keys(
     "sessionTtlMs sessionIdleMs maxSessions perCaller events retryMs keepAliveMs maxBodyBytes clock serverCard onWarning isReady elsewhere",
   ),

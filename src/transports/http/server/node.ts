@@ -128,10 +128,12 @@ export async function listenHttp(server: Server, options: ListenHttpOptions = {}
   let stopped: Promise<void> | undefined;
   const close = (): Promise<void> => (stopped ??= stop());
   const bound = listener.address() as AddressInfo;
+  const url = `${tls === undefined ? "http" : "https"}://${host.includes(":") ? `[${host}]` : host}:${bound.port}${path}`;
+  options.pages?.listensAt?.(url);
   return {
     host,
     port: bound.port,
-    url: `${tls === undefined ? "http" : "https"}://${host.includes(":") ? `[${host}]` : host}:${bound.port}${path}`,
+    url,
     inspect: () => handler.inspect(),
     drain: () => handler.drain(),
     pipe,

@@ -1,0 +1,197 @@
+import { andThen, type Awaitable, isPromise } from "../../async/awaitable.ts";
+import type { Clock } from "../../async/clock.ts";
+import type { Authorizer, CredentialEvent } from "../../auth/out/authorizer.ts";
+import { credentialId } from "../../auth/out/credential.ts";
+import { newestModernRevision } from "../../mcp/revision.ts";
+import type { Tool } from "../../mcp/types.ts";
+import type { ListPart } from "../../tools/fit/list-fault.ts";
+import type { Change, Hearer } from "../../tools/provider.ts";
+import type { ServerConfig } from "../config/config.ts";
+import { createServerAuthorizer, type Logins } from "../credentials/server-authorizer.ts";
+import type { GatewayServer } from "../gateway-server.ts";
+import { connectTool } from "../server-names.ts";
+import type { Health } from "../upstream/health.ts";
+import { type Listed, nothingListed } from "../upstream/known-lists.ts";
+import type { Upstream, UpstreamChange } from "../upstream/upstream.ts";
+import { createAccountGuard } from "./account-guard.ts";
+import { createAccountProvider } from "./account-provider.ts";
+import { type Account, createAccount } from "./account.ts";
+import { Accounts } from "./accounts.ts";
+import type { Links } from "./links.ts";
+
+interface PerCallerServerOptions {
+  readonly config: ServerConfig;
+  readonly links: Links;
+  readonly logins: Logins;
+  readonly clock: Clock;
+  /** The name callers have for the tool that connects an account. */
+  readonly connectName: () => string;
+  /** Where the authorization server sends those who sign in, and the document that describes the gateway to it. */
+  readonly signIn: () => { readonly redirectUrl?: string; readonly clientDocument?: string };
+  readonly createUpstream: (
+    authorizer: Authorizer,
+    onChange: (upstream: Upstream, change: UpstreamChange) => void,
+  ) => Upstream;
+  readonly onEvent: (event: CredentialEvent) => void;
+  /** Told that lists of some callers changed. */
+  readonly onChange: (change: Change) => void;
+  /** Told what a server listed for a caller. */
+  readonly onListed: (listed: Listed) => void;
+}
+
+/** A server at which each caller has an account of its own, with lines and lists that no other caller uses or sees. */
+export interface PerCallerServer extends GatewayServer, AsyncDisposable {
+  config: ServerConfig;
+  readonly accounts: Accounts;
+  /** The upstream of a caller, if it is in use. */
+  upstreamOf(caller: Hearer): Upstream | undefined;
+  sessionEnded(session: object): void;
+  /** A person has connected the account of an owner: its credential is in the store. */
+  connected(owner: string): Promise<void>;
+}
+
+/** A server that lists nothing without an account is asked again after so long. */
+const closedListsMs = 5 * 60_000;
+
+export function createPerCallerServer(options: PerCallerServerOptions): PerCallerServer {
+  const { links, logins, clock, connectName, signIn, createUpstream, onEvent, onChange } = options;
+  const { name, launch } = options.config;
+  const url = new URL(launch.kind === "http" ? launch.url : "");
+  let { config } = options;
+  /** Until when it is believed that the server lists nothing to callers without an account. */
+  let listsClosedUntil = 0;
+  const report = (account: Account) => (upstream: Upstream, change: UpstreamChange) => {
+    const { pooled } = change;
+    if (account.upstream !== upstream) return;
+    if (change.kind === "resource")
+      return onChange({ kind: "resource", uri: change.uri, origin: name, line: pooled });
+    if (change.kind === "listed") {
+      options.onListed(pooled.lists.listed);
+      for (const kind of change.changed) onChange({ kind, origin: name, line: pooled });
+      return;
+    }
+    // Only the person can help, so trying again and again would only tire the server.
+    if (change.health.kind !== "down" || account.need === undefined) return;
+    if (!account.wasConnected) listsClosedUntil = clock.now() + closedListsMs;
+    setImmediate(() => void account.close(true));
+  };
+  const create = (owner: string, { caller, identity }: Pick<Hearer, "caller" | "identity">): Account => {
+    const tell = (event: CredentialEvent): void =>
+      onEvent({ ...event, ...(caller === undefined ? {} : { caller }) });
+    return createAccount({
+      owner,
+      caller,
+      identity,
+      id: credentialId(url, owner),
+      store: logins.store,
+      clock,
+      createAuthorizer: () =>
+        createServerAuthorizer({
+          server: url,
+          oauth: config.oauth,
+          owner,
+          logins,
+          advice: `call ${connectName()}`,
+          clock,
+          onEvent: tell,
+          ...signIn(),
+        }),
+      createUpstream: (account, authorizer) => createUpstream(authorizer, report(account)),
+    });
+  };
+  const accounts = new Accounts({ server: name, clock, create });
+  const guard = createAccountGuard({ config: () => config, accounts, links, connectName });
+  const provider = createAccountProvider({ accounts, guard });
+  const standIn = toStandIn(name);
+
+  /** The upstream whose lists a caller sees, opened if that can help. */
+  const lookedUp = (caller: Hearer): Awaitable<Upstream | undefined> => {
+    const account = accounts.of(caller);
+    return andThen(account.isConnected(), (isConnected) => settle(account, isConnected));
+  };
+  const settle = (account: Account, isConnected: boolean): Upstream | undefined => {
+    const mayHelp = isConnected || clock.now() >= listsClosedUntil;
+    return mayHelp ? account.open() : account.upstream;
+  };
+  const meet: NonNullable<GatewayServer["meet"]> = async (context, resumption) => {
+    const found = await guard.ask(context, resumption, (upstream) => upstream);
+    if ("kind" in found) return found;
+    await found.looked(context, "tools");
+    return undefined;
+  };
+  return {
+    get config() {
+      return config;
+    },
+    set config(next) {
+      config = next;
+    },
+    accounts,
+    provider,
+    health: alwaysUp,
+    isListed: true,
+    isSettled: true,
+    listedFor: (caller) => {
+      const account = caller === undefined ? undefined : accounts.find(caller);
+      return account?.upstream?.listedFor(caller) ?? account?.kept ?? unlisted;
+    },
+    standInFor: (caller) => {
+      const account = accounts.find(caller);
+      const isListed = account?.upstream?.isListed === true || account?.kept !== undefined;
+      return isListed || account?.wasConnected === true ? undefined : standIn;
+    },
+    looked: (caller, part) => {
+      const found = lookedUp(caller);
+      return isPromise(found)
+        ? found.then((upstream) => upstream?.looked(caller, part))
+        : found?.looked(caller, part);
+    },
+    untilListed: (part: ListPart, context) =>
+      Promise.resolve(lookedUp(context)).then((upstream) => upstream?.untilListed(part, context)),
+    unavailable: () =>
+      new Error(`${name} lists nothing before an account is connected: call ${connectName()}`),
+    // Without a prefix, any name might have been its own.
+    ...(config.prefix === false ? {} : { meet }),
+    upstreamOf: (caller) => accounts.find(caller)?.upstream,
+    sessionEnded: (session) => {
+      for (const { upstream } of accounts.all) upstream?.pool.sessionEnded(session);
+    },
+    connected: async (owner) => {
+      for (const account of accounts.all) {
+        if (account.options.owner !== owner) continue;
+        // One that listed nothing without the account begins anew.
+        if (account.upstream?.isListed !== true) await account.close(true);
+        account.connected();
+        void account.open().start();
+      }
+    },
+    [Symbol.asyncDispose]: () => accounts[Symbol.asyncDispose](),
+  };
+}
+
+const unlisted: Listed = { ...nothingListed, isConfirmed: true };
+
+/** What one caller's account does says nothing of the server for others. */
+const alwaysUp: Health = {
+  kind: "up",
+  since: 0,
+  connectMs: 0,
+  agreement: {
+    mode: { kind: "modern", revision: newestModernRevision },
+    serverInfo: undefined,
+    capabilities: {},
+    instructions: undefined,
+  },
+};
+
+/** The one tool of a server that lists nothing to a caller so far. */
+function toStandIn(server: string): readonly Tool[] {
+  const description =
+    `Connects your own account at ${server} to this gateway, on a page that is opened in a browser. ` +
+    "The tools of the server are listed once that is done.";
+  const inputSchema = { type: "object", properties: {}, additionalProperties: false };
+  const annotations = { readOnlyHint: false, destructiveHint: false, openWorldHint: true };
+  return Object.freeze([
+    { name: connectTool, title: `Connect ${server}`, description, inputSchema, annotations },
+  ]);
+}

@@ -1,0 +1,129 @@
+import type { Clock } from "../../async/clock.ts";
+import type { CredentialEvent } from "../../auth/out/authorizer.ts";
+import type { Catalog } from "../../tools/compose/catalog.ts";
+import type { Naming } from "../../tools/compose/namespace.ts";
+import type { Change, Hearer } from "../../tools/provider.ts";
+import type { ServerConfig } from "../config/config.ts";
+import type { Logins } from "../credentials/server-authorizer.ts";
+import type { Pins } from "../lock/pins.ts";
+import type { GatewayLog } from "../log.ts";
+import { logCredential } from "../open-server.ts";
+import { toConnectName } from "../server-names.ts";
+import type { UpstreamFactory } from "../upstream-factory.ts";
+import type { Upstream } from "../upstream/upstream.ts";
+import type { Links } from "./links.ts";
+import { createPerCallerServer, type PerCallerServer } from "./per-caller-server.ts";
+
+interface PerCallerServersOptions {
+  readonly catalog: Catalog;
+  readonly log: GatewayLog;
+  readonly clock: Clock;
+  readonly logins: Logins;
+  readonly pins: () => Pins | undefined;
+  readonly factory: UpstreamFactory;
+  /** Undefined where callers have no accounts of their own, whatever the config says. */
+  readonly links: Links | undefined;
+  readonly onChange: (change: Change) => void;
+  readonly onCredential?: ((server: string, event: CredentialEvent) => void) | undefined;
+}
+
+/** How long the first lists of a caller are waited for. */
+const firstListMs = 5000;
+
+/** The servers of a gateway at which each caller has an account of its own. */
+export class PerCallerServers implements AsyncDisposable {
+  readonly #options: PerCallerServersOptions;
+  readonly #servers = new Map<string, PerCallerServer>();
+  readonly #closing = new Set<Promise<void>>();
+  #naming: Naming = { separator: "__", maxLength: 64 };
+
+  constructor(options: PerCallerServersOptions) {
+    this.#options = options;
+  }
+
+  get all(): readonly PerCallerServer[] {
+    return [...this.#servers.values()];
+  }
+
+  /** Whether a server of the config is one of these. */
+  has({ credentials }: ServerConfig): boolean {
+    return credentials === "perCaller" && this.#options.links !== undefined;
+  }
+
+  get(name: string): PerCallerServer | undefined {
+    return this.#servers.get(name);
+  }
+
+  /** Has these servers from now on. Those for which `goesOn` is false are made anew, and nothing is known of them. */
+  have(
+    configured: readonly ServerConfig[],
+    naming: Naming,
+    goesOn: (before: ServerConfig, after: ServerConfig) => boolean,
+  ): void {
+    this.#naming = naming;
+    const wanted = new Map(configured.filter((server) => this.has(server)).map((each) => [each.name, each]));
+    for (const [name, server] of this.#servers) {
+      const next = wanted.get(name);
+      if (next !== undefined && goesOn(server.config, next)) server.config = next;
+      else this.#close(server);
+    }
+    for (const [name, config] of wanted)
+      if (!this.#servers.has(name)) this.#servers.set(name, this.#create(config));
+  }
+
+  /** The upstreams that a caller uses. */
+  upstreamsOf(caller: Hearer): readonly Upstream[] {
+    return this.all.flatMap((server) => server.upstreamOf(caller) ?? []);
+  }
+
+  /** A caller may no longer come in. */
+  revoke(caller: string | undefined): void {
+    for (const { accounts } of this.all) accounts.revoke(caller);
+  }
+
+  sessionEnded(session: object): void {
+    for (const server of this.all) server.sessionEnded(session);
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    for (const server of this.all) this.#close(server);
+    await Promise.all(this.#closing);
+  }
+
+  #close(server: PerCallerServer): void {
+    this.#servers.delete(server.config.name);
+    const closed = Promise.resolve(server[Symbol.asyncDispose]()).finally(() => this.#closing.delete(closed));
+    this.#closing.add(closed);
+  }
+
+  #create(config: ServerConfig): PerCallerServer {
+    const { catalog, log, clock, logins, pins, factory, links, onChange, onCredential } = this.#options;
+    const { name } = config;
+    if (links === undefined) throw new TypeError(`${name}: callers have no accounts here`);
+    return createPerCallerServer({
+      config,
+      links,
+      logins,
+      clock,
+      connectName: () => toConnectName(config, this.#naming),
+      signIn: () => links.signInAt(name),
+      createUpstream: (authorizer, report) =>
+        factory.create({
+          config: { ...config, start: "lazy" },
+          firstListMs,
+          predecessor: undefined,
+          authorizer,
+          onChange: report,
+        }),
+      onEvent: (event) => {
+        logCredential(log, name, event);
+        onCredential?.(name, event);
+      },
+      onChange,
+      onListed: (listed) => {
+        catalog.outdated();
+        pins()?.look(name, listed, undefined);
+      },
+    });
+  }
+}

@@ -1,0 +1,38 @@
+import type { AuditRecord } from "../audit/audit.ts";
+import { ConfigError } from "../errors/config-error.ts";
+import type { GatewayConfig } from "./config/config.ts";
+import { mayWantOAuth } from "./config/http-launch.ts";
+
+/** Whether a caller may no longer use a mount, or what is outside of them, after an edit of the config. */
+export function losesMounts(caller: string, before: GatewayConfig, after: GatewayConfig): boolean {
+  const boundIn = ({ keys }: GatewayConfig): readonly string[] | undefined =>
+    keys.find(({ name }) => name === caller)?.profiles;
+  const [had, has] = [boundIn(before), boundIn(after)];
+  if (has === undefined) return false;
+  return had === undefined || had.some((name) => !has.includes(name));
+}
+
+/** By server: whether its callers have accounts of their own. Empty when none has. */
+export function toCredentials({ servers }: GatewayConfig): ReadonlyMap<string, AuditRecord["credential"]> {
+  const reached = servers.filter(({ launch }) => mayWantOAuth(launch));
+  if (!reached.some(({ credentials }) => credentials === "perCaller")) return new Map();
+  return new Map(
+    reached.map(({ name, credentials }) => [name, credentials === "perCaller" ? "own" : "shared"]),
+  );
+}
+
+/** Whether callers need no proof. */
+export function isOpen(config: GatewayConfig): boolean {
+  return config.keys.length === 0 && config.issuers.length === 0 && !hasCertificates(config);
+}
+
+/** Whether callers may prove who they are by a certificate. */
+export function hasCertificates({ http }: GatewayConfig): boolean {
+  return http.tls?.clientCa !== undefined;
+}
+
+/** The listener was told once, at its start, whether callers must prove who they are. */
+export function proofInOrOut(file: string): ConfigError {
+  const message = "cannot be brought in or taken away while the gateway runs: make another gateway";
+  return new ConfigError(file, [{ path: "junctor.keys, junctor.issuers", message }]);
+}

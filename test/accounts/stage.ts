@@ -1,0 +1,121 @@
+import { mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { inspect } from "node:util";
+import { onTestFinished } from "vitest";
+import { createMemoryStore, type CredentialStore } from "../../src/auth/out/credential.ts";
+import { createGateway } from "../../src/gateway/gateway.ts";
+import type { Gateway } from "../../src/gateway/running-gateway.ts";
+import { connect, type Client, type ConnectOptions } from "../../src/index.ts";
+import { type HttpListener, listenHttp } from "../../src/transports/http/server/node.ts";
+import {
+  type IdentityProvider,
+  type IdentityProviderOptions,
+  startIdentityProvider,
+} from "../support/identity-provider.ts";
+import {
+  type ProtectedServer,
+  type ProtectedServerOptions,
+  startProtectedServer,
+} from "../support/protected-server.ts";
+
+export const keys = {
+  ada: "key-of-ada-0123456789",
+  bob: "key-of-bob-0123456789",
+} as const;
+
+/** A gateway whose callers have accounts of their own at one server, `safe`. */
+export interface AccountStage {
+  /** The authorization server of the server. */
+  readonly idp: IdentityProvider;
+  readonly server: ProtectedServer;
+  readonly gateway: Gateway;
+  readonly listener: HttpListener;
+  readonly url: string;
+  readonly store: CredentialStore;
+  /** All that the gateway wrote: its log and its audit. */
+  readonly written: () => string;
+  readonly events: () => readonly { readonly [key: string]: unknown }[];
+  /** A client of one of the callers. */
+  readonly as: (caller: keyof typeof keys, options?: ConnectOptions) => Promise<Client>;
+}
+
+interface StageOptions {
+  readonly idp?: IdentityProviderOptions;
+  readonly server?: Partial<ProtectedServerOptions>;
+  readonly junctor?: { readonly [key: string]: unknown };
+  readonly safe?: object;
+  /** Without keys, callers have no names. */
+  readonly hasKeys?: boolean;
+  readonly store?: CredentialStore;
+}
+
+export async function startStage(options: StageOptions = {}): Promise<AccountStage> {
+  const { hasKeys = true, store = createMemoryStore() } = options;
+  const idp = await startIdentityProvider(options.idp);
+  onTestFinished(() => idp[Symbol.asyncDispose]());
+  const server = await startProtectedServer({
+    issuers: [idp.issuer],
+    find: idp.find,
+    hasNotes: true,
+    ...options.server,
+  });
+  onTestFinished(() => server[Symbol.asyncDispose]());
+  const folder = mkdtempSync(join(tmpdir(), "junctor-accounts-"));
+  onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
+  const lines: string[] = [];
+  const write = (facts: object, text: string): void => void lines.push(inspect([facts, text], { depth: 9 }));
+  const file = join(folder, "audit.jsonl");
+  const config = {
+    mcpServers: { safe: { url: server.url } },
+    junctor: {
+      audit: { file },
+      servers: { safe: { credentials: "perCaller", ...options.safe } },
+      ...(hasKeys ? { keys: { ada: { env: "ADA" }, bob: { env: "BOB" } } } : {}),
+      ...options.junctor,
+    },
+  };
+  const gateway = await createGateway(config, {
+    credentials: store,
+    env: { ADA: keys.ada, BOB: keys.bob },
+    log: { debug: write, info: write, warn: write, error: write },
+  });
+  onTestFinished(() => gateway.close());
+  const { authenticate, pages } = gateway;
+  const listener = await listenHttp(gateway.server, {
+    port: 0,
+    ...(authenticate === undefined ? {} : { authenticate }),
+    ...(pages === undefined ? {} : { pages }),
+    onWarning: (text, error) => write({ error }, text),
+  });
+  onTestFinished(() => listener.close());
+  const text = (): string => readFileSync(file, "utf8");
+  return {
+    idp,
+    server,
+    gateway,
+    listener,
+    url: listener.url,
+    store,
+    written: () => lines.join("\n") + text(),
+    events: () =>
+      text()
+        .split("\n")
+        .filter((line) => line !== "")
+        .map((line) => JSON.parse(line) as { readonly [key: string]: unknown })
+        .filter(({ kind }) => kind === "event"),
+    as: async (caller, more = {}) => {
+      const headers = { authorization: `Bearer ${keys[caller]}` };
+      const client = await connect(listener.url, { headers, ...more });
+      onTestFinished(() => client.close());
+      return client;
+    },
+  };
+}
+
+/** The link in a text that tells to connect an account. */
+export function linkIn(text: string): string {
+  const [link] = /http:\/\/127\.0\.0\.1:\d+\/connect\/[\w.-]+/.exec(text) ?? [];
+  if (link === undefined) throw new Error(`There is no link in: ${text}`);
+  return link;
+}
