@@ -328,7 +328,7 @@ export const errorCatalogue: Catalogue = {
     },
     "store.refused": {
       meaning:
-        "The engine refused an operation: a wrong password, missing rights, no memory left, or a copy that is read only.",
+        "The engine refused an operation: a wrong password, missing rights, no memory left, or a copy that is read only. Or its certificate is not trusted.",
       advice: "The message has the engine's own words; correct its settings or `junctor.store`.",
     },
     "store.starting": {

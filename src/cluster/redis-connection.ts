@@ -152,6 +152,11 @@ export class RedisConnection implements AsyncDisposable {
     if (error instanceof StoreError) return error;
     const { message, code } = Object(error) as { message?: unknown; code?: unknown };
     const text = this.#hide(typeof message === "string" ? message : "it failed");
+    if (typeof code === "string" && /CERT|TLS|SSL|SIGNATURE/u.test(code))
+      return new StoreError(
+        "store.refused",
+        `The store at ${describeEngine(this.#options.address)} is not trusted: ${code}`,
+      );
     if (typeof code !== "string" && /^[A-Z]{2,}\b/u.test(text))
       return new StoreError(
         "store.refused",

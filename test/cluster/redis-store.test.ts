@@ -1,14 +1,17 @@
 import { spawnSync } from "node:child_process";
 import { randomBytes } from "node:crypto";
+import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
 import { joinCluster } from "../../src/cluster/join-cluster.ts";
 import { connectRedisStore } from "../../src/cluster/redis-store.ts";
 import type { ClusterStore } from "../../src/cluster/store.ts";
+import { bin } from "../support/junctor-bin.ts";
 import { describeStore } from "../support/store-suite.ts";
 import { TcpProxy } from "../support/tcp-proxy.ts";
 import { type Engine, startEngine } from "./support/engine.ts";
-import { freePorts } from "./support/program.ts";
+import { freePorts, startProgram, until } from "./support/program.ts";
 
 const hasRedis = spawnSync("redis-server", ["--version"]).status === 0;
 if (!hasRedis) console.warn("redis-server is not installed: the tests of the store in Redis are skipped");
@@ -148,6 +151,58 @@ describe.skipIf(!hasRedis)("an engine with a password", () => {
     expect(String((error as Error).stack)).not.toMatch(/leak|p@ss/u);
   });
 });
+
+test.skipIf(!hasRedis)(
+  "an engine with TLS is used when its certificate is trusted, and refused when it is not",
+  async () => {
+    const folder = mkdtempSync(join(tmpdir(), "junctor-tls-"));
+    const [key, cert] = [join(folder, "key.pem"), join(folder, "cert.pem")];
+    const made = spawnSync("openssl", [
+      ..."req -x509 -newkey rsa:2048 -nodes -days 2 -subj /CN=localhost -addext subjectAltName=IP:127.0.0.1".split(
+        " ",
+      ),
+      "-keyout",
+      key,
+      "-out",
+      cert,
+    ]);
+    expect(made.status).toBe(0);
+    const [port = 0, plain = 0, http = 0] = await freePorts(3);
+    const tls = [
+      "--tls-port",
+      String(port),
+      "--tls-cert-file",
+      cert,
+      "--tls-key-file",
+      key,
+      "--tls-auth-clients",
+      "no",
+    ];
+    await using _engine = await startEngine(plain, folder, tls);
+    const url = `rediss://127.0.0.1:${port}`;
+    await expect(connectRedisStore({ url })).rejects.toMatchObject({ code: "store.refused" });
+    const env = {
+      ...process.env,
+      NODE_EXTRA_CA_CERTS: cert,
+      JUNCTOR_STORE: url,
+      JUNCTOR_SECRET: "x".repeat(40),
+      XDG_STATE_HOME: folder,
+      XDG_CACHE_HOME: folder,
+    };
+    const gateway = startProgram(process.execPath, [bin, "serve", "--port", String(http)], env);
+    try {
+      const isReady = (): Promise<boolean> =>
+        fetch(`http://127.0.0.1:${http}/ready`).then(
+          ({ ok }) => ok,
+          () => false,
+        );
+      await until("the gateway is ready", isReady, gateway);
+    } finally {
+      await gateway.end("SIGTERM");
+      rmSync(folder, { recursive: true, force: true });
+    }
+  },
+);
 
 async function start(...options: readonly string[]): Promise<Engine> {
   const [port = 0] = await freePorts(1);
