@@ -4,7 +4,8 @@ import { homedir } from "node:os";
 import { delimiter, isAbsolute, join, sep } from "node:path";
 import { defined } from "../options/defined.ts";
 import type { ChildCommand } from "../transports/child-command.ts";
-import type { SandboxConfig, ServerLaunch } from "./config/config.ts";
+import type { ServerLaunch } from "./config/config.ts";
+import type { SandboxConfig } from "./config/sandbox-config.ts";
 import { cacheFolder, stateFolder } from "./user-files.ts";
 
 /** Where systems keep programs, libraries and settings; what of it does not exist is left out. */

@@ -6,6 +6,7 @@ import type { ServerCard } from "../../mcp/server-card.ts";
 import type { Separator } from "../../tools/compose/namespace.ts";
 import type { TlsOptions } from "../../transports/http/server/tls.ts";
 import type { ProfileConfig } from "./profile-config.ts";
+import type { SandboxConfig } from "./sandbox-config.ts";
 
 export type { ConfigIssue } from "../../errors/config-error.ts";
 
@@ -33,19 +34,6 @@ export interface ToolRule {
   readonly name?: string;
   readonly description?: string;
   readonly hide?: boolean;
-}
-
-/** What the process of a server may see and use. */
-export interface SandboxConfig {
-  readonly network: boolean;
-  /** Absolute paths it may read, beside the folders of the system. */
-  readonly read: readonly string[];
-  /** Absolute paths it may also write. */
-  readonly write: readonly string[];
-  /** For each of its processes. */
-  readonly memoryMb?: number;
-  /** How many processes and threads it may have. */
-  readonly processes?: number;
 }
 
 /** An extension that the gateway does not know and passes on for one server. */

@@ -1,6 +1,6 @@
 import { basename, dirname, sep } from "node:path";
 import type { KeychainSecret } from "../keychain.ts";
-import type { SandboxConfig } from "./config.ts";
+import type { SandboxConfig } from "./sandbox-config.ts";
 
 /** Where a config comes from, and what its variables and relative paths mean. */
 export interface ConfigSource {

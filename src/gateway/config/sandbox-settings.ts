@@ -1,7 +1,7 @@
 import { resolve, sep } from "node:path";
 import { defined } from "../../options/defined.ts";
 import { type ConfigValue, refuse, toObject, warn } from "./config-value.ts";
-import type { SandboxConfig } from "./config.ts";
+import type { SandboxConfig } from "./sandbox-config.ts";
 import { readFlag, readList, readNumber, readObject, readText, refuseUnknownKeys } from "./value-readers.ts";
 
 const example = 'true, or { "network": true, "read": ["./data"], "write": ["./notes"] }';

@@ -2,9 +2,10 @@ import { defined } from "../../options/defined.ts";
 import { suggest } from "../../options/nearest.ts";
 import { readCaps } from "./cap-settings.ts";
 import { type ConfigObject, type ConfigValue, refuse, warn } from "./config-value.ts";
-import type { SandboxConfig, ServerConfig } from "./config.ts";
+import type { ServerConfig } from "./config.ts";
 import { readExtensions } from "./extension-settings.ts";
 import { readOAuth } from "./oauth-settings.ts";
+import type { SandboxConfig } from "./sandbox-config.ts";
 import { readSandbox } from "./sandbox-settings.ts";
 import { readToolRules } from "./tool-rules.ts";
 import {
