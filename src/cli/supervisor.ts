@@ -34,7 +34,7 @@ interface SupervisorOptions<Worker> {
 }
 
 /** One of the workers, which may be between two processes. */
-interface WorkerPlace<Worker> {
+interface WorkerSlot<Worker> {
   worker: Worker | undefined;
   isUp: boolean;
   /** How many of its processes ended soon after their start, one after the other. */
@@ -58,7 +58,7 @@ const maxFirstEnds = 5;
  */
 export class Supervisor<Worker extends SupervisedWorker> {
   readonly #options: SupervisorOptions<Worker>;
-  readonly #places = new Map<number, WorkerPlace<Worker>>();
+  readonly #places = new Map<number, WorkerSlot<Worker>>();
   readonly #allUp: Deferred<void> = createDeferred<void>();
   readonly #failed: Deferred<Complaint> = createDeferred<Complaint>();
   readonly #ended: Deferred<void> = createDeferred<void>();
@@ -105,7 +105,7 @@ export class Supervisor<Worker extends SupervisedWorker> {
     stopTimer();
   }
 
-  #start(number: number, place: WorkerPlace<Worker>): void {
+  #start(number: number, place: WorkerSlot<Worker>): void {
     const { clock, log } = this.#options;
     const worker = this.#options.start(number);
     const startedAt = clock.now();
