@@ -54,7 +54,7 @@ export function openIpcLine<Sent, Taken>(
   };
   const settle = ({ kind, id, content }: Frame): void => {
     const value: unknown = deserialize(Buffer.from(content, "base64"));
-    if (kind === "failure") return fail(id, toError(value as Failure));
+    if (kind === "failure") return fail(id, toError(value as IpcFailure));
     waiting.get(id)?.resolve(value);
     waiting.delete(id);
   };
@@ -91,18 +91,18 @@ export function openIpcLine<Sent, Taken>(
   };
 }
 
-interface Failure {
+interface IpcFailure {
   readonly message: string;
   readonly code: string | undefined;
 }
 
-function toFailure(error: unknown): Failure {
+function toFailure(error: unknown): IpcFailure {
   if (!(error instanceof Error)) return { message: String(error), code: undefined };
   const { message, code } = error as NodeJS.ErrnoException;
   return { message, code };
 }
 
-function toError({ message, code }: Failure): Error {
+function toError({ message, code }: IpcFailure): Error {
   return Object.assign(new Error(message), { code });
 }
 

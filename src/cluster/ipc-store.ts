@@ -54,7 +54,7 @@ export function createIpcStore(port: IpcPort): ClusterStore {
 }
 
 /** A store that one worker uses. */
-export interface ServedStore {
+interface ServedStore {
   /** Takes the worker out of the replicas: its process has ended. */
   unregister(): Promise<void>;
   /** Gives its leases back: its children have ended too. Before that, another replica could start a server twice. */
