@@ -3,10 +3,13 @@
 //   kill      servers behind a gateway under load, killed COUNT times in all (100)
 //   gateway   the gateway itself, killed COUNT times (50); nothing may be left of its children
 //   daemon    the daemon of attach, its fronts and servers killed, replaced and edited, COUNT times (100)
+//   cluster   three replicas, Redis and haproxy under load: `-- cluster --minutes 30 --seed 7` (2 minutes, a random seed)
 //   hostile   children that crash, hang, flood and so on, measured in COUNT pairs of slices each (15)
 
 import { spawn } from "node:child_process";
 import { join } from "node:path";
+import { parseArgs } from "node:util";
+import { loadTypeScript } from "./load-typescript.mjs";
 import { root, setup } from "./setup.mjs";
 
 const chaos = {
@@ -21,8 +24,10 @@ const chaos = {
 };
 
 const [, , name, count] = process.argv;
+if (name === "cluster") process.exit((await runCluster(process.argv.slice(3))) ? 0 : 1);
 if (name === undefined || !Object.hasOwn(chaos, name)) {
   console.error(`Usage: node scripts/chaos.mjs ${Object.keys(chaos).join("|")} [COUNT]`);
+  console.error("       node scripts/chaos.mjs cluster [--minutes N] [--seed N]");
   process.exit(2);
 }
 const { test, variable, usual } = chaos[name];
@@ -33,3 +38,18 @@ const child = spawn(process.execPath, [join(root, "node_modules/vitest/vitest.mj
   stdio: "inherit",
 });
 child.on("close", (code) => (process.exitCode = code ?? 1));
+
+async function runCluster(args) {
+  const options = { minutes: { type: "string", default: "2" }, seed: { type: "string" } };
+  const { values } = parseArgs({ args, options });
+  setup();
+  const { missingPrograms } = await loadTypeScript("test/cluster/support/program.ts");
+  const missing = missingPrograms();
+  if (missing !== undefined) {
+    console.log(`${missing} cannot be had here: the chaos of several replicas is skipped`);
+    return true;
+  }
+  const { runChaos } = await loadTypeScript("test/cluster/chaos/run.ts");
+  const seed = Number(values.seed ?? Math.floor(Math.random() * 2 ** 31));
+  return runChaos({ minutes: Number(values.minutes), seed });
+}

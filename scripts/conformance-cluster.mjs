@@ -7,6 +7,7 @@ import { spawn, spawnSync } from "node:child_process";
 import { once } from "node:events";
 import { join } from "node:path";
 import { pathToFileURL } from "node:url";
+import { loadTypeScript } from "./load-typescript.mjs";
 import { reportSetupError, root, setup } from "./setup.mjs";
 
 try {
@@ -18,11 +19,8 @@ try {
 const tsc = [join(root, "node_modules/typescript/bin/tsc"), "-p", join(root, "conformance"), "--noCheck"];
 if (spawnSync(process.execPath, tsc, { stdio: ["ignore", 2, 2] }).status !== 0) process.exit(1);
 
-const { runnerImport } = await import("vite");
-const load = async (path) =>
-  (await runnerImport(join(root, path), { root, configFile: false, logLevel: "error" })).module;
-const { missingPrograms } = await load("test/cluster/support/program.ts");
-const { startStage } = await load("test/cluster/support/stage.ts");
+const { missingPrograms } = await loadTypeScript("test/cluster/support/program.ts");
+const { startStage } = await loadTypeScript("test/cluster/support/stage.ts");
 const { startBehind, toGatewayConfig } = await import(
   pathToFileURL(join(root, "conformance/dist/through.js")).href
 );

@@ -1,5 +1,6 @@
 import type { Target } from "../client/connect.ts";
-import type { OAuthConfig, ServerLaunch } from "../gateway/config/config.ts";
+import type { ServerLaunch } from "../gateway/config/config.ts";
+import type { OAuthConfig } from "../gateway/config/oauth-config.ts";
 
 /** The server a command line means, and how to reach it. Dispose it when it is no longer needed. */
 export interface Destination extends AsyncDisposable {

@@ -1,5 +1,5 @@
-import type { OAuthConfig } from "../gateway/config/config.ts";
 import { mayWantOAuth } from "../gateway/config/http-launch.ts";
+import type { OAuthConfig } from "../gateway/config/oauth-config.ts";
 import { suggest } from "../options/nearest.ts";
 import { type Parsed, UsageError } from "./command.ts";
 import { findConfigFile, usualFiles } from "./config-file.ts";

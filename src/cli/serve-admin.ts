@@ -40,6 +40,8 @@ export interface WorkerPlace {
   readonly primary: number;
   /** The key of the admin API in this run, where the config names none; the same for all workers. */
   readonly adminKey: string;
+  /** Of the sockets between workers. */
+  readonly folder: string;
   /** Open until the worker and all its children are gone. */
   readonly heldFd: number;
 }

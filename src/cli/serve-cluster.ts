@@ -17,22 +17,30 @@ interface ReplicaOptions {
   readonly secrets: readonly string[];
   /** The facts that the workers of one machine share; instead of the store that the config names. */
   readonly store?: ClusterStore | undefined;
-  /** Of a worker, from 1 on: each has a trunk of its own, and the ports follow each other. */
-  readonly number?: number | undefined;
+  readonly worker?: TrunkOwner | undefined;
   readonly env?: NodeJS.ProcessEnv;
   readonly onWarning: (text: string) => void;
 }
 
+/** A worker, which has a trunk of its own. */
+interface TrunkOwner {
+  /** From 1 on. The ports of trunks follow each other. */
+  readonly number: number;
+  /** Where the sockets of the trunks are. The primary made it, and removes it. */
+  readonly folder: string;
+}
+
 /** Joins the other processes that serve the same config; undefined where there are none. Disposing it leaves them. */
 export async function openReplica(options: ReplicaOptions): Promise<Cluster | undefined> {
-  const { config, env = process.env, secrets, onWarning, number = 1 } = options;
+  const { config, env = process.env, secrets, onWarning, worker } = options;
   const settings = readReplicaSettings(config, env);
   assertClusterSecret(settings, env);
   const { store: url, trunk } = settings;
   const store = url === undefined ? options.store : await connectRedisStore({ url, onWarning });
   if (store === undefined) return undefined;
-  const own = trunk && { ...trunk, port: trunk.port === 0 ? 0 : trunk.port + number - 1 };
-  const place = openTrunkPlace(own, url !== undefined);
+  const port = trunk && (trunk.port === 0 ? 0 : trunk.port + (worker?.number ?? 1) - 1);
+  const own = trunk && port !== undefined ? { ...trunk, port } : undefined;
+  const place = openTrunkPlace(own, url !== undefined, worker?.folder);
   const cluster = await openCluster({ store, secrets, onWarning, listen: place.listen });
   return {
     ...cluster,
@@ -49,22 +57,38 @@ interface TrunkPlace extends Disposable {
 }
 
 /** Replicas with a store may be on several machines. Workers are on this one, where a socket is enough. */
-function openTrunkPlace(given: TrunkConfig | undefined, isShared: boolean): TrunkPlace {
+function openTrunkPlace(
+  given: TrunkConfig | undefined,
+  isShared: boolean,
+  shared: string | undefined,
+): TrunkPlace {
   if (given !== undefined) return { listen: { kind: "tls", ...given }, [Symbol.dispose]: () => {} };
   // Any user of the machine may open a named pipe.
   if (isShared || process.platform === "win32")
     return { listen: { kind: "tls", host: "127.0.0.1", port: 0 }, [Symbol.dispose]: () => {} };
-  // Made with mode 0700: only this user can enter it.
-  const folder = mkdtempSync(join(tmpdir(), "junctor-"));
-  const remove = (): void => rmSync(folder, { recursive: true, force: true });
+  const folder = shared ?? makeTrunkFolder();
+  const path = join(folder, trunkName(process.pid));
+  // The folder of workers is removed by the primary, unless that was killed.
+  const remove = (): void =>
+    rmSync(shared === undefined || !process.connected ? folder : path, { recursive: true, force: true });
   process.once("exit", remove);
   return {
-    listen: { kind: "socket", path: join(folder, "trunk") },
+    listen: { kind: "socket", path },
     [Symbol.dispose]: () => {
       remove();
       process.off("exit", remove);
     },
   };
+}
+
+/** Made with mode 0700: only this user can enter it. */
+export function makeTrunkFolder(): string {
+  return mkdtempSync(join(tmpdir(), "junctor-"));
+}
+
+/** The name of the socket of a process. */
+export function trunkName(pid: number): string {
+  return `${pid}.trunk`;
 }
 
 interface Drained {

@@ -57,7 +57,7 @@ export async function serveGateway(plan: ServePlan, surroundings: Surroundings):
   const file = opened?.file;
   const seal = createSeal({ secrets });
   const onWarning = (text: string): void => log.warn({}, text);
-  await using cluster = await openReplica({ config, secrets, store, number: worker?.number, onWarning });
+  await using cluster = await openReplica({ config, secrets, store, worker, onWarning });
   const info = { name: "junctor-demo", title: "Junctor demo", version: readVersion() };
   const local = file === undefined ? { local: { demo: createDemoRegistry() }, info } : {};
   const named = file === undefined ? {} : { file };

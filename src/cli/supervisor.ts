@@ -58,7 +58,7 @@ const maxFirstEnds = 5;
  */
 export class Supervisor<Worker extends SupervisedWorker> {
   readonly #options: SupervisorOptions<Worker>;
-  readonly #places = new Map<number, WorkerSlot<Worker>>();
+  readonly #slots = new Map<number, WorkerSlot<Worker>>();
   readonly #allUp: Deferred<void> = createDeferred<void>();
   readonly #failed: Deferred<Complaint> = createDeferred<Complaint>();
   readonly #ended: Deferred<void> = createDeferred<void>();
@@ -69,8 +69,8 @@ export class Supervisor<Worker extends SupervisedWorker> {
   constructor(options: SupervisorOptions<Worker>) {
     this.#options = options;
     for (let number = 1; number <= options.count; number++)
-      this.#places.set(number, { worker: undefined, isUp: false, quickEnds: 0, stopTimer: () => {} });
-    for (const [number, place] of this.#places) this.#start(number, place);
+      this.#slots.set(number, { worker: undefined, isUp: false, quickEnds: 0, stopTimer: () => {} });
+    for (const [number, slot] of this.#slots) this.#start(number, slot);
   }
 
   /** Resolves when all workers are up for the first time. */
@@ -85,7 +85,7 @@ export class Supervisor<Worker extends SupervisedWorker> {
 
   /** The workers that run or start now. */
   get running(): readonly Worker[] {
-    return [...this.#places.values()].flatMap(({ worker }) => worker ?? []);
+    return [...this.#slots.values()].flatMap(({ worker }) => worker ?? []);
   }
 
   /** Has all workers end, and resolves when they did. The last ones are killed. */
@@ -93,7 +93,7 @@ export class Supervisor<Worker extends SupervisedWorker> {
     const { clock, stopMs, log } = this.#options;
     if (!this.#isStopping) {
       this.#isStopping = true;
-      for (const { stopTimer } of this.#places.values()) stopTimer();
+      for (const { stopTimer } of this.#slots.values()) stopTimer();
       for (const worker of this.running) worker.stop();
     }
     if (this.running.length === 0) return;
@@ -105,38 +105,38 @@ export class Supervisor<Worker extends SupervisedWorker> {
     stopTimer();
   }
 
-  #start(number: number, place: WorkerSlot<Worker>): void {
+  #start(number: number, slot: WorkerSlot<Worker>): void {
     const { clock, log } = this.#options;
     const worker = this.#options.start(number);
     const startedAt = clock.now();
-    place.worker = worker;
-    place.isUp = false;
-    place.stopTimer = clock.timer(startMs, () => {
+    slot.worker = worker;
+    slot.isUp = false;
+    slot.stopTimer = clock.timer(startMs, () => {
       log.error({ worker: number }, "a worker did not start in time, and is killed");
       worker.kill();
     });
     void worker.up.then(() => {
-      if (place.worker !== worker) return;
-      place.stopTimer();
-      place.isUp = true;
+      if (slot.worker !== worker) return;
+      slot.stopTimer();
+      slot.isUp = true;
       this.#hasServed = true;
-      if ([...this.#places.values()].every(({ isUp }) => isUp)) this.#allUp.resolve();
+      if ([...this.#slots.values()].every(({ isUp }) => isUp)) this.#allUp.resolve();
     });
     void worker.ended.then((end) => {
-      place.stopTimer();
-      place.worker = undefined;
-      place.isUp = false;
+      slot.stopTimer();
+      slot.worker = undefined;
+      slot.isUp = false;
       if (this.#isStopping) {
         if (this.running.length === 0) this.#ended.resolve();
         return;
       }
       if (!this.#hasServed && (end.complaint !== undefined || ++this.#firstEnds >= maxFirstEnds))
         return this.#giveUp(end);
-      place.quickEnds = clock.now() - startedAt < minLifeMs ? place.quickEnds + 1 : 0;
-      const delayMs = toDelay(place.quickEnds);
+      slot.quickEnds = clock.now() - startedAt < minLifeMs ? slot.quickEnds + 1 : 0;
+      const delayMs = toDelay(slot.quickEnds);
       const why = end.complaint === undefined ? {} : { error: end.complaint.text.trim() };
       log.error({ worker: number, how: end.how, delayMs, ...why }, "a worker ended, and is replaced");
-      place.stopTimer = clock.timer(delayMs, () => this.#start(number, place));
+      slot.stopTimer = clock.timer(delayMs, () => this.#start(number, slot));
     });
   }
 

@@ -12,6 +12,7 @@ import { heldFd, type PrimaryMessage, type WorkerEdit, type WorkerMessage } from
 
 /** The process is ours to end, and to speak with. */
 export interface WorkerProcess extends SupervisedWorker {
+  readonly pid: number;
   /** Resolves when no process of it is left, its children included. */
   readonly gone: Promise<void>;
   /** Resolves with what is wrong; undefined when it uses the config, or is gone. */
@@ -60,6 +61,7 @@ export function startWorker({ env, store, answer }: WorkerStart): WorkerProcess 
   });
   void Promise.all([ended, gone]).then(() => served?.release());
   return {
+    pid: worker.process.pid ?? 0,
     up: up.promise,
     gone,
     ended: ended.then(async (how) => {

@@ -1,3 +1,5 @@
+import { rmSync } from "node:fs";
+import { join } from "node:path";
 import { systemClock, waitFor } from "../async/clock.ts";
 import { createDeferred } from "../async/deferred.ts";
 import { createMemoryClusterStore } from "../cluster/memory-store.ts";
@@ -11,6 +13,7 @@ import { followPlan } from "./reload-socket.ts";
 import { assertClusterSecret, readReplicaSettings } from "./replica-settings.ts";
 import { readSecrets } from "./secrets.ts";
 import { newAdminKey } from "./serve-admin.ts";
+import { makeTrunkFolder, trunkName } from "./serve-cluster.ts";
 import type { ServePlan } from "./serve-plan.ts";
 import { Supervisor } from "./supervisor.ts";
 import type { WorkerBegin, WorkerEdit, WorkerMessage } from "./worker-messages.ts";
@@ -34,7 +37,10 @@ export async function serveWithWorkers(plan: ServePlan, count: number): Promise<
   assertClusterSecret(settings, process.env);
   // Workers with a store of their own are replicas like any other.
   const store = settings.store === undefined ? createMemoryClusterStore() : undefined;
-  const place = { count, primary: process.pid, adminKey: newAdminKey() };
+  const folder = makeTrunkFolder();
+  const removeFolder = (): void => rmSync(folder, { recursive: true, force: true });
+  process.once("exit", removeFolder);
+  const place = { count, primary: process.pid, adminKey: newAdminKey(), folder };
   const asked = createDeferred<void>();
   const seen = createSights();
   const left = new Set<Promise<void>>();
@@ -66,7 +72,10 @@ export async function serveWithWorkers(plan: ServePlan, count: number): Promise<
     start: (number) => {
       const worker = startWorker({ env, store, answer: (message) => answer(number, message) });
       left.add(worker.gone);
-      void worker.gone.then(() => left.delete(worker.gone));
+      void worker.gone.then(() => {
+        left.delete(worker.gone);
+        rmSync(join(folder, trunkName(worker.pid)), { force: true });
+      });
       return worker;
     },
   });

@@ -206,10 +206,13 @@ function connected(socket: Socket, event: "connect" | "secureConnect"): Promise<
       reject(error);
     };
     socket.setTimeout(connectMs, () => fail(new Error(`no answer within ${connectMs / 1000} s`)));
+    const closed = (): void => fail(new Error("the connection was closed while it was made"));
     socket.once("error", fail);
+    socket.once("close", closed);
     socket.once(event, () => {
       socket.setTimeout(0);
       socket.off("error", fail);
+      socket.off("close", closed);
       resolve(socket);
     });
   });

@@ -50,13 +50,13 @@ export function checkPlacement(
   sharing: ServerConfig["sharing"],
 ): void {
   const own = toObject(given)?.get("placement");
-  if (own?.value !== "single" || launch?.kind !== "command" || sharing !== "perSession") return;
-  const advice = 'a process of one session runs where its session is. Write "each", or leave it out';
-  refuse(own, `cannot be "single" while "sharing" is "perSession": ${advice}`);
+  if (own?.value !== "single" || launch?.kind !== "command" || sharing === "shared") return;
+  const advice = 'processes of one session or call run where these are. Write "each", or leave it out';
+  refuse(own, `cannot be "single" while "sharing" is "${sharing}": ${advice}`);
 }
 
-/** How often a server runs where the gateway has several replicas: `instances` times in all, or in each replica. */
+/** How often a server runs where the gateway has several replicas: once in all, or in each replica. */
 export function placementOf({ placement, launch, sharing }: ServerConfig): "single" | "each" {
   if (launch.kind !== "command") return placement ?? "each";
-  return sharing === "perSession" ? "each" : (placement ?? "single");
+  return sharing === "shared" ? (placement ?? "single") : "each";
 }

@@ -5,6 +5,7 @@ import type { ConfigIssue } from "../../errors/config-error.ts";
 import type { ServerCard } from "../../mcp/server-card.ts";
 import type { Separator } from "../../tools/compose/namespace.ts";
 import type { TlsOptions } from "../../transports/http/server/tls.ts";
+import type { OAuthConfig } from "./oauth-config.ts";
 import type { ProfileConfig } from "./profile-config.ts";
 import type { SandboxConfig } from "./sandbox-config.ts";
 
@@ -42,22 +43,6 @@ export interface OpenedExtension {
   readonly methods: readonly string[];
   /** Types of results of tools, beside those of the protocol. */
   readonly resultTypes: readonly string[];
-}
-
-/** How access to a server that wants OAuth is obtained; each part has a default. */
-export interface OAuthConfig {
-  /** A client that the authorization server knows; without it the gateway makes itself known. */
-  readonly clientId?: string;
-  readonly clientSecret?: string;
-  /** PKCS #8 in PEM, instead of a secret. */
-  readonly privateKey?: string;
-  /** The issuer to ask, whatever the server says. */
-  readonly issuer?: string;
-  /** Asked for instead of those that the server lists. */
-  readonly scopes?: readonly string[];
-  /** False: the server is not named to its authorization server. */
-  readonly resource?: boolean;
-  readonly grant?: "authorization_code" | "client_credentials";
 }
 
 /** One MCP server, with everything that was left out filled in. */

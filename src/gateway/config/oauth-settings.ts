@@ -1,6 +1,6 @@
 import { defined } from "../../options/defined.ts";
 import { type ConfigValue, refuse } from "./config-value.ts";
-import type { OAuthConfig } from "./config.ts";
+import type { OAuthConfig } from "./oauth-config.ts";
 import { readChoice, readFlag, readObject, readText, readTexts, refuseUnknownKeys } from "./value-readers.ts";
 
 const example = '"oauth": { "clientId": "${CLIENT_ID}", "clientSecret": "${CLIENT_SECRET}" }';

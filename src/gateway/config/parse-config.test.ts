@@ -319,7 +319,7 @@ test("a server runs once in all replicas when it is a process that callers share
     );
   const http = { url: "https://example.com/mcp" };
   expect(place(a)).toEqual(["single"]);
-  expect(place(a, { sharing: "exclusive" })).toEqual(["single"]);
+  expect(place(a, { sharing: "exclusive" })).toEqual(["each"]);
   expect(place(a, { sharing: "perSession" })).toEqual(["each"]);
   expect(place(a, { sharing: "perSession" }, { placement: "single" })).toEqual(["each"]);
   expect(place(a, { placement: "each" })).toEqual(["each"]);

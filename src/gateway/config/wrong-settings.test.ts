@@ -346,7 +346,7 @@ describe("a server's settings", () => {
     ],
     [
       settings('{ "sharing": "perSession", "placement": "single" }'),
-      'junctor.servers.x.placement: cannot be "single" while "sharing" is "perSession": a process of one session runs where its session is. Write "each", or leave it out',
+      'junctor.servers.x.placement: cannot be "single" while "sharing" is "perSession": processes of one session or call run where these are. Write "each", or leave it out',
     ],
     [
       settings('{ "sharing": "private" }'),

@@ -9,7 +9,7 @@ import {
 import { credentialId, type CredentialStore } from "../../auth/out/credential.ts";
 import { createGuardedFetch } from "../../auth/out/guarded-fetch.ts";
 import type { LoginTerms } from "../../auth/out/login.ts";
-import type { OAuthConfig } from "../config/config.ts";
+import type { OAuthConfig } from "../config/oauth-config.ts";
 
 /** Where the credentials of servers are, and how they are renewed. */
 export interface Logins {

@@ -18,7 +18,7 @@ export interface Crew extends CliGateway {
 export async function startCrew(file: string, config: object, ...args: readonly string[]): Promise<Crew> {
   writeFileSync(file, JSON.stringify({ ...config, junctor: { admin: { port: 0 }, ...sectionOf(config) } }));
   const gateway = startCliGateway(file, "--port", "0", ...args);
-  await gateway.port;
+  await expect.poll(() => gateway.output()).toMatch(/Junctor listens on/);
   const statuses = async (): Promise<readonly AdminStatus[]> =>
     (await findAdmins())
       .map(({ status }) => status)

@@ -1,0 +1,204 @@
+import { both, initializeOf, legacyCall, mirrored, modernCall, sse } from "../../support/http-wire.ts";
+import type { Message } from "../../support/raw-http.ts";
+import type { Frame } from "../../support/wire-schema.ts";
+import { type Exchange, exchange } from "./exchange.ts";
+import { answerTo, type CallEnd, type CallKind, strayOf, toEnd, wrong } from "./record.ts";
+
+/** One call to make. */
+export interface PlannedCall {
+  readonly kind: CallKind;
+  readonly nonce: string;
+  readonly tool: string;
+  readonly ms: number;
+}
+
+export interface CallerOptions {
+  readonly url: string;
+  readonly key: string;
+}
+
+type Post = (message: object, headers?: { readonly [name: string]: string | undefined }) => Promise<Exchange>;
+
+/** A call that does not end in this time counts as hung. No fault lasts half as long. */
+const hungMs = 45_000;
+/** How often a caller comes back to a call that it knows how to find again. */
+const maxReturns = 20;
+
+function createPost({ url, key }: CallerOptions, signal: AbortSignal): Post {
+  return (message, more = {}) => {
+    const headers = {
+      "content-type": "application/json",
+      accept: both,
+      authorization: `Bearer ${key}`,
+      ...more,
+    };
+    const known = Object.entries(headers).filter((pair): pair is [string, string] => pair[1] !== undefined);
+    return exchange(url, { method: "POST", headers: known, body: JSON.stringify(message), signal });
+  };
+}
+
+const broken = (why: unknown): CallEnd => ({ kind: "broken", why: String(why).slice(0, 200) });
+
+function toArguments({ nonce, ms }: PlannedCall): object {
+  return { nonce, ms };
+}
+
+/** The last message of an exchange that answers the request, or how it went wrong. */
+async function readEnd(
+  { nonce }: PlannedCall,
+  { messages, status }: Exchange,
+  id: Frame["id"],
+): Promise<Message | CallEnd> {
+  let end: Message | undefined;
+  for await (const message of messages) {
+    const stray = strayOf(nonce, message);
+    if (stray !== undefined) return wrong(stray);
+    if (message.method !== undefined) continue;
+    if (end !== undefined) return wrong("two ends of one call");
+    if (message.id !== id) return toRefusal(status, message);
+    end = message;
+  }
+  return end ?? broken(`no response, status ${status}`);
+}
+
+/** A request that was refused as a whole is answered with a status and an error without an id. Nothing was sent on. */
+function toRefusal(status: number, { id, error }: Message): CallEnd {
+  const { delivery = "not_sent" } = (error?.data ?? {}) as { readonly delivery?: string };
+  if (status === 200 || id != null || error === undefined) return wrong(`a response with the id ${id}`);
+  return { kind: "error", delivery, message: `${status} ${error.message}` };
+}
+
+const isEnd = (value: Message | CallEnd): value is CallEnd => "kind" in value;
+
+/** Makes a call as a modern client, and answers what it is asked. A state is good at every replica, so it is brought again. */
+export async function callModern(call: PlannedCall, options: CallerOptions): Promise<CallEnd> {
+  const signal = AbortSignal.timeout(hungMs);
+  const post = createPost(options, signal);
+  const meta = {
+    "io.modelcontextprotocol/clientCapabilities": { elicitation: { form: {} } },
+    ...(call.kind === "streaming" ? { progressToken: call.nonce } : {}),
+  };
+  let round: { readonly [member: string]: unknown } = {};
+  let lost = 0;
+  for (;;) {
+    const frame = modernCall(call.tool, toArguments(call), { _meta: meta, ...round });
+    const isFirst = round["requestState"] === undefined;
+    try {
+      const end = await readEnd(call, await post(frame, mirrored(frame)), frame.id);
+      if (isEnd(end) && (end.kind === "wrong" || isFirst)) return end;
+      if (!isEnd(end) && end.result?.["resultType"] === "input_required") {
+        const { requestState, inputRequests = {} } = end.result;
+        const asked = Object.entries(inputRequests as { [key: string]: Message });
+        const stray = asked
+          .map(([, { params }]) => params?.["message"] as string)
+          .find((text) => text !== call.nonce);
+        if (stray !== undefined) return wrong(`the question of another call: ${stray}`);
+        const answer = { action: "accept", content: { name: answerTo(call.nonce) } };
+        round = { requestState, inputResponses: Object.fromEntries(asked.map(([key]) => [key, answer])) };
+        continue;
+      }
+      if (!isEnd(end) && !isToComeBack(end)) return toEnd(call, end);
+      if (++lost > maxReturns) return isEnd(end) ? end : toEnd(call, end);
+    } catch (error) {
+      if (signal.aborted) return wrong(`it did not end: ${call.tool}`);
+      if (isFirst || ++lost > maxReturns) return broken(error);
+    }
+    await new Promise((resolve) => setTimeout(resolve, 250));
+  }
+}
+
+/** Whether the answers were not passed on, so that the caller should bring them again. */
+function isToComeBack({ error }: Message): boolean {
+  return (error?.data as { readonly delivery?: string } | undefined)?.delivery === "not_sent";
+}
+
+/** A legacy client with a session of its own. */
+export class LegacyCaller {
+  readonly #options: CallerOptions;
+  #session: string | undefined;
+  #nextId = 1;
+
+  constructor(options: CallerOptions) {
+    this.#options = options;
+  }
+
+  async call(call: PlannedCall): Promise<CallEnd> {
+    const signal = AbortSignal.timeout(hungMs);
+    const post = createPost(this.#options, signal);
+    try {
+      await this.#begin(post);
+      const id = this.#nextId++;
+      const meta = call.kind === "streaming" ? { progressToken: call.nonce } : undefined;
+      const frame = legacyCall(id, call.tool, toArguments(call), meta);
+      const first = await post(frame, this.#headers());
+      if (first.status === 404) this.#session = undefined;
+      return await this.#follow(call, { id, first, post, signal });
+    } catch (error) {
+      return signal.aborted ? wrong(`it did not end: ${call.tool}`) : broken(error);
+    }
+  }
+
+  #headers(): { readonly [name: string]: string | undefined } {
+    return { "mcp-session-id": this.#session, "mcp-protocol-version": "2025-11-25" };
+  }
+
+  async #begin(post: Post): Promise<void> {
+    if (this.#session !== undefined) return;
+    const reply = await post(initializeOf("2025-11-25", { elicitation: {} }));
+    for await (const _ of reply.messages);
+    const session = reply.headers.get("mcp-session-id");
+    if (session === null) throw new Error(`no session, status ${reply.status}`);
+    this.#session = session;
+    await post({ jsonrpc: "2.0", method: "notifications/initialized" }, this.#headers());
+  }
+
+  /** Reads the stream of a call, answers its question, and comes back for the rest when the stream breaks. */
+  async #follow(
+    call: PlannedCall,
+    { id, first, post, signal }: { id: number; first: Exchange; post: Post; signal: AbortSignal },
+  ): Promise<CallEnd> {
+    let stream = first;
+    let end: CallEnd | undefined;
+    for (let returns = 0; ; returns++) {
+      try {
+        for await (const message of stream.messages) {
+          const stray = strayOf(call.nonce, message);
+          if (stray !== undefined) return wrong(stray);
+          if (message.method === "elicitation/create") await this.#answer(call, message, post);
+          if (message.method !== undefined) continue;
+          if (message.id !== id) return toRefusal(stream.status, message);
+          if (end !== undefined) return wrong("two ends of one call");
+          end = toEnd(call, message);
+        }
+        if (end !== undefined) return end;
+      } catch (error) {
+        if (signal.aborted) throw error;
+      }
+      const last = stream.lastEventId();
+      if (last === undefined || returns === maxReturns) return broken(`status ${stream.status}`);
+      await new Promise((resolve) => setTimeout(resolve, 250));
+      const next = await this.#resume(last, signal).catch(() => undefined);
+      if (next !== undefined && next.status >= 400 && next.status < 500)
+        return broken(`resumed: ${next.status}`);
+      if (next !== undefined && next.status === 200) stream = next;
+    }
+  }
+
+  #resume(last: string, signal: AbortSignal): Promise<Exchange> {
+    const own = { accept: sse, authorization: `Bearer ${this.#options.key}`, "last-event-id": last };
+    const headers = Object.entries({ ...own, ...this.#headers() }).filter(
+      (pair): pair is [string, string] => pair[1] !== undefined,
+    );
+    return exchange(this.#options.url, { method: "GET", headers, signal });
+  }
+
+  /** Answers until a replica has taken the answer. */
+  async #answer({ nonce }: PlannedCall, { id }: Message, post: Post): Promise<void> {
+    const result = { action: "accept", content: { name: answerTo(nonce) } };
+    for (let count = 0; count < maxReturns; count++) {
+      const reply = await post({ jsonrpc: "2.0", id, result }, this.#headers()).catch(() => undefined);
+      if (reply !== undefined && reply.status < 500) return;
+      await new Promise((resolve) => setTimeout(resolve, 250));
+    }
+  }
+}

@@ -1,0 +1,54 @@
+import { type CallRecord, kinds } from "./record.ts";
+
+/** What must not be, with an example each; empty when all is well. */
+export interface Verdict {
+  readonly violations: readonly string[];
+  readonly runs: number;
+  readonly twice: number;
+}
+
+/** Holds the calls to the lines that the servers wrote: the nonce of each run. */
+export function judge(records: readonly CallRecord[], runs: readonly string[]): Verdict {
+  const times = new Map<string, number>();
+  for (const nonce of runs) times.set(nonce, (times.get(nonce) ?? 0) + 1);
+  const twice = [...times].filter(([, count]) => count > 1).map(([nonce]) => nonce);
+  const violations = [
+    ...twice.map((nonce) => `${nonce} ran twice`),
+    ...records.flatMap(({ nonce, kind, era, end }) => {
+      const what = `${nonce} (${era}, ${kind})`;
+      if (end.kind === "wrong") return [`${what}: ${end.what}`];
+      if (end.kind === "result" && !times.has(nonce)) return [`${what} has a result and never ran`];
+      if (end.kind === "error" && end.delivery === "not_sent" && times.has(nonce))
+        return [`${what} is said not to have been sent, and ran: ${end.message}`];
+      return [];
+    }),
+  ];
+  return { violations, runs: times.size, twice: twice.length };
+}
+
+/** The figures as a table of Markdown. */
+export function renderFigures(records: readonly CallRecord[]): string {
+  const rows = (["modern", "legacy"] as const).flatMap((era) =>
+    kinds.flatMap((kind) => {
+      const own = records.filter((record) => record.era === era && record.kind === kind);
+      if (own.length === 0) return [];
+      const count = (test: (record: CallRecord) => boolean): number => own.filter(test).length;
+      const delivered = (wanted: string): number =>
+        count(({ end }) => end.kind === "error" && end.delivery === wanted);
+      const cells = [
+        count(({ end }) => end.kind === "result"),
+        delivered("not_sent"),
+        delivered("outcome_unknown"),
+        count(({ end }) => end.kind === "broken"),
+        count(({ end }) => end.kind === "wrong"),
+      ];
+      const longest = Math.max(...own.map(({ tookMs }) => tookMs)) / 1000;
+      return [`| ${era}, ${kind} | ${own.length} | ${cells.join(" | ")} | ${longest.toFixed(1)} s |`];
+    }),
+  );
+  return [
+    "| calls | made | result | `not_sent` | `outcome_unknown` | connection broke | wrong | longest |",
+    "|---|--:|--:|--:|--:|--:|--:|--:|",
+    ...rows,
+  ].join("\n");
+}
