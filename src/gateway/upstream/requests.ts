@@ -43,7 +43,7 @@ export interface RequestsOptions extends HeldTasksOptions {
   /** Whether a tool that needs a task is called for callers that know none. */
   readonly holdsTasks: () => boolean;
   /** A call became a task on a line. Gives the task as callers know it. */
-  readonly onTask: (task: TaskState, pooled: PooledLine) => TaskState;
+  readonly onTask: (task: TaskState, pooled: PooledLine, caller: string | undefined) => TaskState;
   /** What the caller is told of a failure on a line. */
   readonly toFailure: (error: unknown, line: Line) => unknown;
   /** Told when a request has ended. */
@@ -218,11 +218,11 @@ export class Requests {
 /** An outcome that is not the end, as it leaves the gateway. */
 function passOn(
   outcome: Exclude<ToolOutcome, { readonly kind: "complete" }>,
-  { pooled }: Attempt,
+  { pooled, context }: Attempt,
   { server, onTask }: RequestsOptions,
 ): ToolOutcome {
   if (outcome.kind === "input_required") return wrapState(outcome, server);
-  return { kind: "task", task: onTask(outcome.task, pooled) };
+  return { kind: "task", task: onTask(outcome.task, pooled, context.caller) };
 }
 
 function tooBusy(server: string): UpstreamError {
