@@ -167,7 +167,7 @@ function toChecked(
   return { ...status, ...defined({ latencyMs: rounded, advice }) };
 }
 
-/** What is odd in the config was told when it was read; `unmatched` is the rest. */
+/** Warnings about the config were told when it was read; `unmatched` is the rest. */
 async function show(
   { file, servers, issuers = [], collisions }: Report,
   unmatched: readonly ConfigIssue[],
