@@ -2,8 +2,10 @@
 
 export function describeMs(ms: number | null | undefined): string {
   if (ms === undefined || ms === null) return "–";
+  if (ms === 0) return "0 ms";
   if (ms < 10) return `${ms.toFixed(1)} ms`;
   if (ms < 1000) return `${Math.round(ms)} ms`;
+  if (ms < 10_000) return `${Number((ms / 1000).toFixed(1))} s`;
   return describeAge(ms);
 }
 
@@ -26,8 +28,8 @@ export function describeBytes(bytes: number | undefined): string {
 }
 
 export function describeRate(perSecond: number): string {
-  if (perSecond === 0) return "0";
-  return perSecond < 10 ? perSecond.toFixed(1) : String(Math.round(perSecond));
+  if (perSecond >= 10) return String(Math.round(perSecond));
+  return String(Number(perSecond.toFixed(perSecond < 1 ? 2 : 1)));
 }
 
 export function describeTime(at: number): string {

@@ -78,7 +78,7 @@ function install() {
   writeFileSync(installStamp, key);
 }
 
-// Emits beside dist and swaps, so that a failed build leaves the old one and nobody runs a half-written one.
+// Emits beside dist and swaps, so that a failed build leaves the old one and no program runs a half-written one.
 function build({ checkTypes }) {
   const key = buildKey();
   const next = join(root, `.dist-next-${process.pid}`);

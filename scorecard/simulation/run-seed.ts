@@ -38,7 +38,7 @@ const drainMs = 400_000;
 /** Runs one world to its end. The same seed gives the same run. */
 export async function runSeed(seed: number): Promise<SeedResult> {
   const usualRandom = Math.random;
-  // Errors by the thousand, and nobody looks where they come from, except in a replay.
+  // There are thousands of errors, and only a replay shows where they come from.
   if (process.env["SCORECARD_REPLAY"] !== "yes") Error.stackTraceLimit = 0;
   const chance = createChance(seed);
   // Back-off jitter is drawn from here.

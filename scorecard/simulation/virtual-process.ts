@@ -67,7 +67,7 @@ export class VirtualProcess {
     this.#exit.resolve();
   }
 
-  /** Says something that nobody asked for. */
+  /** Sends a message that answers no request. */
   babble(): void {
     this.#send({ kind: "result", id: toRequestId(999_999), result: RawJson.fromValue({}) });
     this.#notify("notifications/progress", { progressToken: 123_456, progress: 1, message: "stray" });

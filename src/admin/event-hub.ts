@@ -1,5 +1,5 @@
 import type { ServerResponse } from "node:http";
-import type { CallRecord } from "../telemetry/live-calls.ts";
+import type { CallChanges } from "../telemetry/call-changes.ts";
 import { AdminError } from "./admin-error.ts";
 import type { AdminSource } from "./admin-source.ts";
 import type { AdminLogLine } from "./kept-log.ts";
@@ -22,7 +22,7 @@ const maxReaders = 16;
 const gatherMs = 250;
 const statusMs = 2000;
 const keepAliveMs = 15_000;
-/** Most calls, and most lines, of one event. */
+/** Most lines of one event. */
 const maxGathered = 100;
 const maxPointTools = 100;
 
@@ -33,17 +33,10 @@ interface Reader {
 
 /** What happened since readers were told last. */
 class Gathered {
-  readonly calls = new Map<string, CallRecord>();
   readonly lines: AdminLogLine[] = [];
   readonly servers = new Set<string>();
-  skippedCalls = 0;
   skippedLines = 0;
   isCatalogNew = false;
-
-  call(call: CallRecord): void {
-    if (this.calls.size < maxGathered || this.calls.has(call.id)) this.calls.set(call.id, call);
-    else if (call.state === "ended") this.skippedCalls++;
-  }
 
   line(line: AdminLogLine): void {
     if (this.lines.length < maxGathered) this.lines.push(line);
@@ -93,19 +86,20 @@ export class EventHub implements Disposable {
 
   #listen(): void {
     const { telemetry, log, gateway, clock } = this.#source;
+    const changes = telemetry.calls.watch();
     const every = (ms: number, work: () => void): (() => void) => {
       const timer = setInterval(work, ms).unref();
       return () => clearInterval(timer);
     };
     const newest = (): object => ({ endAt: clock.date(), series: telemetry.charts.newest(maxPointTools) });
     this.#stops = [
-      telemetry.calls.listen((call) => this.#gathered.call(call)),
+      () => changes[Symbol.dispose](),
       log.listen((line) => this.#gathered.line(line)),
       gateway.provider.onChange?.((change) => {
         if (change.kind !== "resource") this.#gathered.isCatalogNew = true;
       }) ?? (() => {}),
       telemetry.onStep(() => this.#tell("point", newest())),
-      every(gatherMs, () => this.#flush()),
+      every(gatherMs, () => this.#flush(changes)),
       every(statusMs, () => this.#tell("status", statusView(this.#source))),
       every(keepAliveMs, () => {
         for (const { sink } of this.#readers) sink.keepAlive();
@@ -119,14 +113,13 @@ export class EventHub implements Disposable {
     this.#gathered = new Gathered();
   }
 
-  #flush(): void {
-    const { calls, lines, servers, skippedCalls, skippedLines, isCatalogNew } = this.#gathered;
+  #flush(changes: CallChanges): void {
+    const { lines, servers, skippedLines, isCatalogNew } = this.#gathered;
     this.#gathered = new Gathered();
-    if (calls.size > 0) {
+    const { calls, skipped } = changes.take();
+    if (calls.length > 0) {
       const date = this.#source.clock.date();
-      const kept = [...calls.values()].filter((call) => call.isDropped !== true);
-      const shown = kept.map((call) => callView(call, date));
-      this.#tell("calls", { calls: shown, skipped: skippedCalls });
+      this.#tell("calls", { calls: calls.map((call) => callView(call, date)), skipped });
     }
     if (lines.length > 0) this.#tell("log", { lines, skipped: skippedLines });
     const all = servers.size === 0 ? [] : serverViews(this.#source, false);

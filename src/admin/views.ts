@@ -2,7 +2,7 @@ import type { Clock } from "../async/clock.ts";
 import type { ServerFacts } from "../gateway/controls.ts";
 import type { ServerStatus } from "../gateway/status.ts";
 import { defined } from "../options/defined.ts";
-import { type CallRecord } from "../telemetry/live-calls.ts";
+import { type CallRecord, idOf, stepsOf } from "../telemetry/call-record.ts";
 import { maxRecorded } from "../telemetry/telemetry.ts";
 import type { AdminSource } from "./admin-source.ts";
 import { eventLoopDelayMs } from "./process-metrics.ts";
@@ -42,7 +42,7 @@ export function statusView(source: AdminSource): object {
       statuses.map((status) => [status, servers.filter((server) => server.status === status).length]),
     ),
     calls: {
-      underway: telemetry.calls.underway.size,
+      underway: telemetry.calls.underway.length,
       total: telemetry.totals.ended,
       failed: telemetry.totals.failed,
     },
@@ -143,7 +143,7 @@ export function catalogView(source: AdminSource, as: string | undefined, server:
 
 export function callersView({ gateway, telemetry, http, hasKeys }: AdminSource): object {
   const { controls } = gateway;
-  const underway = [...telemetry.calls.underway.values()];
+  const { underway } = telemetry.calls;
   const sessions = http()?.inspect().sessions ?? [];
   const parked = controls.parked();
   const count = (all: readonly { readonly caller?: string | undefined }[], name: string): number =>
@@ -162,7 +162,7 @@ export function callersView({ gateway, telemetry, http, hasKeys }: AdminSource):
 }
 
 export function callsView({ telemetry, clock }: AdminSource): object {
-  const underway = [...telemetry.calls.underway.values()].slice(0, maxUnderway);
+  const underway = telemetry.calls.underway.slice(0, maxUnderway);
   return {
     underway: underway.map((call) => callView(call, clock.date())),
     recent: telemetry.calls.recent.map((call) => callView(call, clock.date())),
@@ -172,10 +172,10 @@ export function callsView({ telemetry, clock }: AdminSource): object {
 /** One call. `withPayload` adds what was recorded of its arguments and its result. */
 export function callView(call: CallRecord, date: number, withPayload = false): object {
   const now = performance.now();
-  const { steps, args, result } = call;
+  const { args, result } = call;
   const isCut = [args, result].some((json) => json !== undefined && json.length > maxRecorded);
   return defined({
-    id: call.id,
+    id: idOf(call),
     method: call.method,
     ...(call.method === "tools/call" ? { tool: call.name } : { name: call.name }),
     server: call.server,
@@ -186,7 +186,7 @@ export function callView(call: CallRecord, date: number, withPayload = false): o
     state: call.state,
     at: Math.round(date - (now - call.startedAt)),
     ms: toMs((call.endedAt ?? now) - call.startedAt),
-    steps: steps.map(({ state, atMs }) => ({ state, atMs: toMs(atMs) })),
+    steps: stepsOf(call).map(({ state, atMs }) => ({ state, atMs: toMs(atMs) })),
     outcome: call.outcome,
     code: call.code,
     delivery: call.delivery,

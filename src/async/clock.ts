@@ -6,6 +6,8 @@ export interface Clock {
   date(): number;
   /** Calls back once after a while, unless the returned function is called first. */
   timer(ms: number, callback: () => void): () => void;
+  /** The same, for housekeeping: a process does not stay alive for it. */
+  idleTimer?(ms: number, callback: () => void): () => void;
 }
 
 /** Timers take no more, about 25 days; with a greater number they would fire at once. */
@@ -20,6 +22,10 @@ export const systemClock: Clock = {
   date: () => Date.now(),
   timer: (ms, callback) => {
     const timer = setTimeout(callback, Math.min(ms, maxTimerMs));
+    return () => clearTimeout(timer);
+  },
+  idleTimer: (ms, callback) => {
+    const timer = setTimeout(callback, Math.min(ms, maxTimerMs)).unref();
     return () => clearTimeout(timer);
   },
 };

@@ -40,7 +40,7 @@ function toAgreement(file: string, text: string): AgreedConfig {
   return { path: realpathSync(resolve(file)), sha256: createHash("sha256").update(text).digest("hex") };
 }
 
-/** What cannot be read or is damaged is no agreement: the person is asked again. */
+/** A file that cannot be read or is damaged holds no agreement: the person is asked again. */
 function readAgreements(): readonly AgreedConfig[] {
   const text = readPrivateFile(agreementsFile(), maxBytes);
   if (text === undefined) return [];

@@ -2,6 +2,8 @@ import { waitFor } from "../async/clock.ts";
 import type { IssuerHealth } from "../auth/in/probe.ts";
 import { examineLogin } from "../auth/out/login.ts";
 import { failureCodeOf } from "../errors/failure-code.ts";
+import { signInAt } from "../gateway/accounts/links.ts";
+import { isOpen } from "../gateway/config-access.ts";
 import type { ConfigIssue, GatewayConfig } from "../gateway/config/config.ts";
 import { toLoginTerms } from "../gateway/credentials/server-authorizer.ts";
 import { startGateway } from "../gateway/gateway.ts";
@@ -11,6 +13,7 @@ import type { ServerStatus } from "../gateway/status.ts";
 import { toReason } from "../gateway/upstream/to-reason.ts";
 import { defined } from "../options/defined.ts";
 import { type Collision, describeCollision } from "../tools/compose/claims.ts";
+import { isLoopback } from "../transports/loopback.ts";
 import { type Command, UsageError, configFlags, refuseOperands } from "./command.ts";
 import { findConfigFile, usualFiles } from "./config-file.ts";
 import { watchInterrupt } from "./interrupt.ts";
@@ -105,23 +108,53 @@ async function examine(
 }
 
 /** A server that wants a sign-in may want something else first, which is found without signing in. */
-async function examineAccess(status: ServerStatus, { servers }: GatewayConfig): Promise<ServerStatus> {
-  const server = servers.find(({ name }) => name === status.name);
-  if (status.code !== "login" || server === undefined || server.launch.kind !== "http") return status;
+async function examineAccess(status: ServerStatus, config: GatewayConfig): Promise<ServerStatus> {
+  const server = config.servers.find(({ name }) => name === status.name);
+  if (server === undefined || server.launch.kind !== "http") return status;
+  const isOwn = server.credentials === "perCaller";
+  const problem = isOwn ? findAccountProblem(config) : undefined;
+  if (problem !== undefined) return { ...status, code: "setup", reason: problem, trouble: problem };
+  if (status.code !== "login") return status;
   const { launch, oauth, name } = server;
+  const origin = isOwn ? originOf(config) : undefined;
   const terms = toLoginTerms({
     server: new URL(launch.url),
     oauth,
     logins: openLogins(),
     owner: name,
     advice: "",
+    ...(origin === undefined ? {} : signInAt(origin, name)),
   });
   try {
     await examineLogin(terms);
-    return status;
+    return isOwn ? withAccounts(status) : status;
   } catch (error) {
     return { ...status, code: failureCodeOf(error), reason: toReason(error), trouble: toReason(error) };
   }
+}
+
+/** Where the pages are on which callers connect their accounts; undefined where the config does not say. */
+function originOf({
+  http: { publicUrl, host = "127.0.0.1", port = 7780, tls },
+}: GatewayConfig): string | undefined {
+  if (publicUrl !== undefined) return new URL(publicUrl).origin;
+  return isLoopback(host) ? `${tls === undefined ? "http" : "https"}://${host}:${port}` : undefined;
+}
+
+/** Why no caller could connect an account. */
+function findAccountProblem(config: GatewayConfig): string | undefined {
+  const origin = originOf(config);
+  if (origin === undefined)
+    return 'its callers connect accounts on a page, and the gateway does not know its own address: write "http": { "publicUrl": "https://gateway.example.com/mcp" }';
+  const isLocal = isLoopback(new URL(origin).hostname.replaceAll(/[[\]]/g, ""));
+  return isOpen(config) && !isLocal
+    ? 'its callers have accounts of their own, and cannot be told apart: give them "keys", or name "issuers"'
+    : undefined;
+}
+
+/** A server that works once its callers have connected their accounts. */
+function withAccounts({ name, tools, resources, prompts }: ServerStatus): ServerStatus {
+  return { name, status: "up", tools, resources, prompts, says: "each caller connects its own account" };
 }
 
 function toChecked(
@@ -135,7 +168,7 @@ function toChecked(
   return { ...status, ...defined({ latencyMs: rounded, advice }) };
 }
 
-/** What is odd in the config was told when it was read; `unmatched` is the rest. */
+/** Warnings about the config were told when it was read; `unmatched` is the rest. */
 async function show(
   { file, servers, issuers = [], collisions }: Report,
   unmatched: readonly ConfigIssue[],

@@ -32,7 +32,7 @@ export async function findConfigFile(parsed: Parsed, mayAsk = true): Promise<Con
   if (parsed.has("config")) return readConfigFile(parsed);
   const file = usualFiles.find((name) => existsSync(name));
   if (file === undefined) return undefined;
-  // What was agreed to is what is used: the file is read once.
+  // The file is read once, so that the content the person agreed to is the content that is used.
   const text = readConfigText(file);
   const found = await toConfigFile(file, text, parsed.has("unsafe-config"));
   await assertAgreed({ file, text }, mayAsk);

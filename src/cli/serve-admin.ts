@@ -105,8 +105,7 @@ export function observe({ config, transport, log, file, worker }: ObservedOption
   const starts = new Map<string, number>();
   let admin: AdminListener | undefined;
   let gateway: RunningGateway | undefined;
-  const records = (server: string): boolean =>
-    gateway?.controls.servers().find(({ name }) => name === server)?.config.record === true;
+  const records = (server: string): boolean => gateway?.controls.isRecorded(server) === true;
   const telemetry =
     isShown || accessLog !== undefined || spans !== undefined
       ? createTelemetry({
@@ -221,7 +220,7 @@ function openAccessLog(wanted: GatewayConfig["accessLog"], log: KeptLog): Access
 }
 
 function adviseOnStatus({ controls }: RunningGateway, status: ServerStatus): string | undefined {
-  const server = controls.servers().find(({ name }) => name === status.name);
+  const server = controls.server(status.name);
   return server && adviseOn({ ...status, launch: server.config.launch });
 }
 
@@ -239,7 +238,7 @@ function openSpans(settings: TraceSettings | undefined, log: KeptLog): Spans | u
 
 /** How a server behind the gateway is reached, for its spans. */
 function toPeer(gateway: RunningGateway | undefined, server: string): ReturnType<Tracer["peerOf"]> {
-  const facts = gateway?.controls.servers().find(({ name }) => name === server);
+  const facts = gateway?.controls.server(server);
   const revision = facts?.health.kind === "up" ? facts.health.agreement.mode.revision : undefined;
   if (facts?.config.launch.kind !== "http") return { transport: "stdio", revision };
   const { hostname, port, protocol } = new URL(facts.config.launch.url);

@@ -1,6 +1,7 @@
 import type { Awaitable } from "../async/awaitable.ts";
 import type { Clock } from "../async/clock.ts";
 import type { TimeLimits } from "../async/deadline.ts";
+import { createSlices } from "../async/slices.ts";
 import { RpcError, rpcCodes } from "../errors/rpc-error.ts";
 import { RawJson } from "../json/raw.ts";
 import {
@@ -142,10 +143,6 @@ interface ListReader<T> {
   fit(raw: RawJson): Awaitable<Fit<T>>;
 }
 
-/** How long a list is read before anything else has its turn, and after how many things that is looked at. */
-const sliceMs = 5;
-const sliceItems = 16;
-
 /** Most faults of one list that are kept to be told. */
 const maxFaults = 1000;
 
@@ -160,12 +157,10 @@ async function fitList<T extends object>(
   const report = (name: string, isLeftOut: boolean, reason: string): void => {
     if (faults.length < maxFaults) faults.push(toListFault(part, name, isLeftOut, reason));
   };
-  let sliceEndsAt = performance.now() + sliceMs;
+  const pause = createSlices();
   for (const [index, raw] of raws.entries()) {
-    if (index % sliceItems === 0 && performance.now() > sliceEndsAt) {
-      await new Promise((resolve) => setImmediate(resolve));
-      sliceEndsAt = performance.now() + sliceMs;
-    }
+    const turn = pause();
+    if (turn !== undefined) await turn;
     const fitted = await fit(raw);
     const id = raw.kind === "object" ? (raw.value as { readonly [key: string]: unknown })[key] : undefined;
     const name = typeof id === "string" ? id : `#${index + 1}`;

@@ -3,6 +3,7 @@ import { createHash } from "node:crypto";
 import { isDeepStrictEqual } from "node:util";
 import type { Clock } from "../async/clock.ts";
 import { waitFor } from "../async/clock.ts";
+import { createSlices } from "../async/slices.ts";
 import { NotFoundError } from "../errors/not-found-error.ts";
 import { SkillError } from "../errors/skill-error.ts";
 import { RawJson } from "../json/raw.ts";
@@ -14,7 +15,7 @@ import type { CallContext } from "../tools/context.ts";
 import { fitResource } from "../tools/fit/fit-listed.ts";
 import type { SkillProvider } from "../tools/provider.ts";
 import type { ReadOptions, Reads } from "./facets.ts";
-import { KeptList } from "./kept-list.ts";
+import { type Fetched, KeptList } from "./kept-list.ts";
 import type { PlainRequest } from "./lists.ts";
 import { walkPages } from "./pages.ts";
 
@@ -64,7 +65,11 @@ interface SkillsOptions {
   readonly onWarning: (text: string) => void;
 }
 
-const limits = { maxPages: 1000, maxItems: 10_000, maxBytes: 64 * 1024 * 1024 };
+const limits = { maxPages: 1000, maxItems: 10_000, maxBytes: 8 * 1024 * 1024 };
+
+/** A list of more bytes than this is dear to read: it is fetched again after some time only, whatever its server says. */
+const longBytes = 256 * 1024;
+const longMs = 10_000;
 
 /** The skills of a server, and the function that has them listed anew. */
 export function createSkills(options: SkillsOptions): {
@@ -77,24 +82,33 @@ export function createSkills(options: SkillsOptions): {
     return declaredExtension(extensions === undefined ? {} : { extensions }, extensionIds.skills);
   };
 
+  /** The last list that was long, or failed after much of it was read. */
+  let long: { readonly list: Promise<Fetched<Skill>>; readonly until: number } | undefined;
+  const fetchSkills = async (): Promise<Fetched<Skill>> => {
+    let bytes = 0;
+    const ask = async (params: RawJson | undefined): Promise<RawJson> => {
+      const page = await request("skills/list", params);
+      bytes += page.byteLength;
+      return page;
+    };
+    const walk = async (): Promise<Fetched<Skill>> => {
+      const { items, hints } = await walkPages(ask, "skills", limits);
+      return { items: await parseSkills(items, onWarning), faults: [], ttlMs: hints.ttlMs, hints };
+    };
+    const list = walk();
+    const error = await list.then(
+      () => undefined,
+      (reason: unknown) => reason,
+    );
+    if (bytes <= longBytes) return list;
+    long = { list, until: clock.now() + longMs };
+    if (error instanceof Error) onWarning(`The list of skills cannot be used: ${error.message}`);
+    return list;
+  };
   const kept = new KeptList<Skill>(async () => {
     const nothing = { items: [], faults: [], ttlMs: 0, hints: { ttlMs: 0, cacheScope: "private" } } as const;
     if ((await settings()) === undefined) return nothing;
-    const { items, hints } = await walkPages((params) => request("skills/list", params), "skills", limits);
-    const seen = new Set<string>();
-    const skills = items.flatMap((item) => {
-      try {
-        const skill = parseSkill(item.value);
-        if (seen.has(skill.uri)) return [];
-        seen.add(skill.uri);
-        return [skill];
-      } catch (error) {
-        if (!(error instanceof SkillError)) throw error;
-        onWarning(`Left out of skills/list: ${error.message}`);
-        return [];
-      }
-    });
-    return { items: skills, faults: [], ttlMs: hints.ttlMs, hints };
+    return long !== undefined && clock.now() < long.until ? long.list : fetchSkills();
   }, clock);
 
   const listSkills: ClientSkills["listSkills"] = (context) =>
@@ -180,6 +194,31 @@ export function createSkills(options: SkillsOptions): {
     },
     invalidate: () => kept.invalidate(),
   };
+}
+
+/** Most entries of one list that are told to be left out. */
+const maxToldFaults = 100;
+
+/** The entries that can be used, the first of each URI. Others have their turn while a long list is read. */
+async function parseSkills(
+  items: readonly RawJson[],
+  onWarning: (text: string) => void,
+): Promise<readonly Skill[]> {
+  const skills = new Map<string, Skill>();
+  const pause = createSlices();
+  let faults = 0;
+  for (const item of items) {
+    const turn = pause();
+    if (turn !== undefined) await turn;
+    try {
+      const skill = parseSkill(item.value);
+      if (!skills.has(skill.uri)) skills.set(skill.uri, skill);
+    } catch (error) {
+      if (!(error instanceof SkillError)) throw error;
+      if (faults++ < maxToldFaults) onWarning(`Left out of skills/list: ${error.message}`);
+    }
+  }
+  return [...skills.values()];
 }
 
 /** A path from the folder of a skill as a URI. One that leads out of the folder is refused here. */

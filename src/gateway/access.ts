@@ -26,7 +26,7 @@ import { createReservations, createServerNames, isNamedFor, toToolName } from ".
 export interface Access {
   /** Finds a caller by its key or token; undefined when the config has neither, and every caller may come in. */
   readonly authenticate: Authenticate | undefined;
-  /** The same, always there: it lets anybody in while the config has neither. */
+  /** The same, always there: it lets every caller in while the config has neither. */
   readonly admit: Authenticate;
   /** The rules about callers, if the config has some. */
   readonly rules: CallerRules | undefined;

@@ -11,6 +11,7 @@ import { type Access, toNaming } from "./access.ts";
 import type { ParkedFacts, Parking } from "./bridge/parking.ts";
 import type { GatewayConfig, ServerConfig } from "./config/config.ts";
 import { type Fleet, retireMs } from "./fleet.ts";
+import type { GatewayServer } from "./gateway-server.ts";
 import type { Pins } from "./lock/pins.ts";
 import type { GatewayLog } from "./log.ts";
 import { hideInData } from "./safe-log.ts";
@@ -32,6 +33,10 @@ export interface GatewayControls {
   /** How every server is. */
   status(): readonly ServerStatus[];
   servers(): readonly ServerFacts[];
+  /** One of them; undefined when there is no such server. */
+  server(name: string): ServerFacts | undefined;
+  /** Whether arguments and results of a server are kept in memory. Asked for each call. */
+  isRecorded(server: string): boolean;
   /** Starts a server anew; resolves when it is up or has failed once, with false if there is no such server. */
   restart(server: string): Promise<boolean>;
   /** The same for ending a server, which stays ended until it is restarted. */
@@ -88,6 +93,8 @@ export function createControls(options: ControlsOptions): GatewayControls & Disp
     bar(caller, isRevoked);
     void others?.change(caller, isRevoked);
   };
+  const find = (name: string): GatewayServer | undefined =>
+    fleet.upstreams.get(name) ?? fleet.servers.find(({ config: { name: each } }) => each === name);
   return {
     status: () => {
       const { pins } = options;
@@ -96,17 +103,12 @@ export function createControls(options: ControlsOptions): GatewayControls & Disp
       );
       return hideInData([...used, ...config().disabled.map(describeDisabled)], hide);
     },
-    servers: () =>
-      fleet.servers.map((server) => {
-        const upstream = fleet.upstreams.get(server.config.name);
-        return {
-          name: server.config.name,
-          config: server.config,
-          health: server.health,
-          inFlight: upstream?.inFlight ?? 0,
-          isLocal: upstream === undefined,
-        };
-      }),
+    servers: () => fleet.servers.map((server) => toFacts(server, fleet)),
+    server: (name) => {
+      const found = find(name);
+      return found && toFacts(found, fleet);
+    },
+    isRecorded: (name) => find(name)?.config.record === true,
     restart: async (server) => {
       if (!fleet.upstreams.has(server) && fleet.perCaller.get(server) === undefined) return false;
       await fleet.have(config().servers, toNaming(config()), restartMs, server);
@@ -162,6 +164,13 @@ export function createRevocable(
       },
     },
   };
+}
+
+function toFacts({ config, health }: GatewayServer, { upstreams, perCaller }: Fleet): ServerFacts {
+  const { name } = config;
+  const upstream = upstreams.get(name);
+  const isLocal = upstream === undefined && perCaller.get(name) === undefined;
+  return { name, config, health, inFlight: upstream?.inFlight ?? 0, isLocal };
 }
 
 /** A sender that was authenticated; undefined, which refuses it, when a person revoked it. */

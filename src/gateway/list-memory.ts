@@ -61,7 +61,7 @@ interface Pending {
 
 /**
  * Opens the memory. A file is named by a keyed hash of the launch of its server: a command with another argument, variable or
- * header lists other things, and the name must not help anybody to guess a token. Trouble with the disk is logged and hurts
+ * header lists other things, and the name must not help an attacker to guess a token. Trouble with the disk is logged and hurts
  * no call.
  */
 export function openListMemory(options: ListMemoryOptions): ListMemory {

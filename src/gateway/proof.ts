@@ -130,7 +130,7 @@ function toKeys({ keys }: GatewayConfig): Keys {
   );
 }
 
-/** One caller for one certificate, so that whatever is kept by caller is found again. */
+/** One caller for one certificate, so that all that is kept by caller is found again. */
 const callers = new WeakMap<ClientCertificate, Caller>();
 
 /** The caller of a client certificate: `cert:COMMON-NAME`, with its organizational units as groups. */

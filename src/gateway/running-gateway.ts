@@ -43,7 +43,7 @@ export interface Gateway extends AsyncDisposable {
 
 /** A gateway whose config was parsed before; it can be given such another. */
 export interface RunningGateway extends Gateway {
-  /** Like `authenticate`, but always there: it follows the config, and lets anybody in while callers need no proof. */
+  /** Like `authenticate`, but always there: it follows the config, and lets every caller in while callers need no proof. */
   readonly admit: Authenticate;
   /** Takes another config. With `keepsModules`, which no person agreed to, modules and the lock stay as they are. */
   apply(config: GatewayConfig, keepsModules?: boolean): Promise<void>;

@@ -56,6 +56,6 @@ export interface Server {
  * observer makes no observations, and everything that would tell one something finds none.
  */
 export interface Observer {
-  /** A request came in. */
-  began(request: Request, wire: WireContext): Observation;
+  /** A request came in. Undefined for one of which nothing is to be seen. */
+  began(request: Request, wire: WireContext): Observation | undefined;
 }

@@ -1,6 +1,11 @@
+/** Longer words are not compared: a stranger may send a word of millions of letters. */
+const maxWordLength = 256;
+
 /** The candidate a person most likely meant, or undefined when none is close. */
 export function nearest(word: string, candidates: readonly string[]): string | undefined {
+  if (word.length > maxWordLength) return undefined;
   const ranked = candidates
+    .filter(({ length }) => length <= 2 * maxWordLength)
     .map((candidate) => ({ candidate, distance: editDistance(word.toLowerCase(), candidate.toLowerCase()) }))
     .toSorted((a, b) => a.distance - b.distance);
   const best = ranked[0];

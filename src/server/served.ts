@@ -246,7 +246,7 @@ export function hintsOf({ cacheHints }: Provider): CacheHints {
   return cacheHints ?? { ttlMs: 0, cacheScope: "private" };
 }
 
-/** Whatever is put in front of the members of something else would be no JSON. */
+/** Refuses a result that is no object: members are put in front of its own. */
 export function assertObject(result: RawJson): void {
   if (result.kind !== "object")
     throw new TypeError(`A result is an object, and the provider gave ${result.kind}`);

@@ -36,7 +36,7 @@ interface FoundFile {
 
 /**
  * Reads a folder of skills: each folder in it with a `SKILL.md` is one, with everything below. Names that begin with a dot are left
- * out, and whatever is neither a file nor a folder. Rejects with a `SkillError` for a skill that cannot be served, and for a link that
+ * out, and so is everything that is neither a file nor a folder. Rejects with a `SkillError` for a skill that cannot be served, and for a link that
  * leads out of the folder.
  */
 export async function readSkillFolder(folder: string, prefix: string): Promise<SkillSnapshot> {

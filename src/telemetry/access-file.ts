@@ -1,4 +1,13 @@
-import { appendFileSync, existsSync, renameSync, rmSync, statSync } from "node:fs";
+import {
+  appendFileSync,
+  closeSync,
+  existsSync,
+  openSync,
+  readSync,
+  renameSync,
+  rmSync,
+  statSync,
+} from "node:fs";
 
 interface AccessFileOptions {
   readonly file: string;
@@ -16,7 +25,9 @@ interface AccessFileOptions {
  */
 export function createAccessFile(options: AccessFileOptions): (lines: string) => void {
   const { file, maxBytes = 64 * 1024 * 1024, keep = 5, onFailed } = options;
-  let size = existsSync(file) ? statSync(file).size : 0;
+  let size = sizeOf(file);
+  /** Whether the file may end within a line: after a crash, or on a disk that was full. */
+  let isTorn = size > 0;
   let isFailing = false;
   const rotate = (): void => {
     if (keep === 0) rmSync(file, { force: true });
@@ -28,13 +39,35 @@ export function createAccessFile(options: AccessFileOptions): (lines: string) =>
   };
   return (lines) => {
     try {
-      if (size > 0 && size + lines.length > maxBytes) rotate();
-      appendFileSync(file, lines, { mode: 0o600 });
-      size += Buffer.byteLength(lines);
+      const begin = isTorn && !endsLine(file) ? "\n" : "";
+      const bytes = Buffer.from(begin + lines);
+      if (size > 0 && size + bytes.length > maxBytes) rotate();
+      appendFileSync(file, bytes, { mode: 0o600 });
+      size += bytes.length;
+      isTorn = false;
       isFailing = false;
     } catch (error) {
+      isTorn = true;
       if (!isFailing) onFailed(error);
       isFailing = true;
     }
   };
+}
+
+function sizeOf(file: string): number {
+  return existsSync(file) ? statSync(file).size : 0;
+}
+
+/** Whether the last byte of a file is a line end; true for one that is empty or not there. */
+function endsLine(file: string): boolean {
+  const size = sizeOf(file);
+  if (size === 0) return true;
+  const descriptor = openSync(file, "r");
+  try {
+    const last = Buffer.alloc(1);
+    readSync(descriptor, last, 0, 1, size - 1);
+    return last[0] === 0x0a;
+  } finally {
+    closeSync(descriptor);
+  }
 }

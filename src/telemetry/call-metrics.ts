@@ -52,8 +52,6 @@ export const other = "_other";
 /** Error types come from a catalogue, but thrown values may have a `code` of their own. */
 const maxErrorTypes = 100;
 
-type Nested<T> = Map<string, T>;
-
 /**
  * Durations of calls by method, server, tool, era and error type. The number of series is limited: a client or a server that
  * makes up names costs no memory.
@@ -62,8 +60,8 @@ export class CallMetrics {
   readonly #maxTools: number;
   readonly #maxSeries: number;
   readonly #series: CallSeries[] = [];
-  /** By method, server, tool, era and error type: strings are looked up, never joined. */
-  readonly #tree: Nested<Nested<Nested<Nested<Nested<Durations>>>>> = new Map();
+  /** The series of each tool, and of each method without one: one look-up finds the few that differ in the rest. */
+  readonly #byName = new Map<string, CallSeries[]>();
   readonly #errorTypes = new Set<string>();
   #tools = 0;
 
@@ -77,31 +75,52 @@ export class CallMetrics {
   }
 
   record(labels: CallLabels, seconds: number): void {
-    const { method, server, tool, era, errorType } = labels;
-    const found = this.#tree.get(method)?.get(server)?.get(tool)?.get(era)?.get(errorType);
-    (found ?? this.#add(labels)).add(seconds);
+    (this.#find(labels) ?? this.#add(labels)).durations.add(seconds);
   }
 
-  #add(labels: CallLabels): Durations {
-    const method = methods.has(labels.method) ? labels.method : other;
-    let { server, tool } = labels;
-    let errorType = this.#toErrorType(labels.errorType);
-    const isKnown = this.#tree.get(method)?.get(server)?.has(tool) === true;
-    if (tool !== "" && !isKnown && ++this.#tools > this.#maxTools) tool = other;
+  #find(labels: CallLabels): CallSeries | undefined {
+    const known = this.#byName.get(nameOf(labels));
+    if (known === undefined) return undefined;
+    const { method, server, era, errorType } = labels;
+    for (const each of known)
+      if (
+        each.server === server &&
+        each.era === era &&
+        each.errorType === errorType &&
+        each.method === method &&
+        each.tool === labels.tool
+      )
+        return each;
+    return undefined;
+  }
+
+  /** The series of labels that have none, or that share one with others. */
+  #add(given: CallLabels): CallSeries {
+    const { era } = given;
+    const method = methods.has(given.method) ? given.method : other;
+    let { server, tool } = given;
+    let errorType = this.#toErrorType(given.errorType);
+    if (tool !== "" && !this.#hasTool(given)) {
+      if (this.#tools >= this.#maxTools) tool = other;
+      else this.#tools++;
+    }
     if (this.#series.length >= this.#maxSeries) {
       server = other;
       tool = other;
       errorType = errorType === "" ? "" : other;
     }
-    const byTool = nested(nested(this.#tree, method), server);
-    const byError = nested(nested(byTool, tool), labels.era);
-    let durations = byError.get(errorType);
-    if (durations === undefined) {
-      durations = new Durations();
-      byError.set(errorType, durations);
-      this.#series.push({ method, server, tool, era: labels.era, errorType, durations });
-    }
-    return durations;
+    const labels = { method, server, tool, era, errorType };
+    const found = this.#find(labels);
+    if (found !== undefined) return found;
+    const series = { ...labels, durations: new Durations() };
+    this.#series.push(series);
+    const name = nameOf(labels);
+    this.#byName.set(name, [...(this.#byName.get(name) ?? []), series]);
+    return series;
+  }
+
+  #hasTool({ server, tool }: CallLabels): boolean {
+    return this.#byName.get(tool)?.some((each) => each.tool === tool && each.server === server) === true;
   }
 
   #toErrorType(type: string): string {
@@ -112,11 +131,6 @@ export class CallMetrics {
   }
 }
 
-function nested<T>(map: Nested<Nested<T>>, key: string): Nested<T> {
-  let inner = map.get(key);
-  if (inner === undefined) {
-    inner = new Map();
-    map.set(key, inner);
-  }
-  return inner;
+function nameOf({ tool, method }: CallLabels): string {
+  return tool === "" ? method : tool;
 }

@@ -1,127 +1,102 @@
-/** How far a call has come. */
-type CallState = "queued" | "sent" | "asked" | "parked" | "answered" | "ended";
-
-export type CallOutcome =
-  | "ok"
-  | "tool_error"
-  | "input_required"
-  | "task"
-  | "cancelled"
-  | "refused"
-  | "failed";
-
-/** One step of a call, and how many milliseconds after its beginning it was taken. */
-interface CallStep {
-  readonly state: CallState;
-  readonly atMs: number;
-}
-
-/** What is known of a call while it is underway and a while after. All of it is facts: no arguments, no result. */
-export interface CallRecord {
-  readonly id: string;
-  readonly method: string;
-  /** The name or URI that the caller used. */
-  readonly name: string | undefined;
-  readonly caller: string | undefined;
-  readonly client: string | undefined;
-  readonly era: "modern" | "legacy";
-  readonly isFromPage: boolean;
-  /** By the monotonic clock, with fractions. */
-  readonly startedAt: number;
-  server: string | undefined;
-  ownName: string | undefined;
-  upstreamEra: "modern" | "legacy" | undefined;
-  state: CallState;
-  steps: CallStep[];
-  outcome: CallOutcome | undefined;
-  code: string | undefined;
-  delivery: string | undefined;
-  endedAt: number | undefined;
-  /** Of its last round. */
-  bytesIn: number;
-  bytesOut: number;
-  traceId: string | undefined;
-  /** Whether its request turned out to belong to another call. */
-  isDropped?: boolean;
-  /** JSON text, where it is recorded. */
-  args: string | undefined;
-  result: string | undefined;
-}
-
-/** Told of calls that began, changed their state or ended. */
-type OnCall = (call: CallRecord) => void;
+import { Numbered } from "../async/numbered.ts";
+import { CallChanges } from "./call-changes.ts";
+import { type CallRecord, type CallState, idOf } from "./call-record.ts";
 
 const maxRecent = 256;
-const maxSteps = 32;
+const maxSteps = 30;
 /** Calls whose callers are away, with the questions. Beyond this the oldest is no longer known as the same call. */
 const maxAway = 4096;
 
 /** The calls that are underway, those whose caller is away, and the last that ended. */
 export class LiveCalls {
-  readonly underway: Map<string, CallRecord> = new Map();
-  readonly #away = new Map<string, CallRecord>();
-  readonly #recent: (CallRecord | undefined)[] = [];
-  readonly #listeners = new Set<OnCall>();
+  readonly #underway = new Numbered<CallRecord>();
+  readonly #away = new Map<number, CallRecord>();
+  readonly #recent: (CallRecord | undefined)[] = Array.from({ length: maxRecent }, () => undefined);
   #ended = 0;
+  /** Undefined while there is no reader. */
+  #changes: CallChanges | undefined;
+
+  /** Those underway, oldest first. */
+  get underway(): readonly CallRecord[] {
+    return this.#underway.values().toSorted((one, another) => one.number - another.number);
+  }
 
   /** Those that ended last, newest first, after those whose caller is away. */
   get recent(): readonly CallRecord[] {
-    const count = Math.min(this.#ended, maxRecent);
-    const newest = Array.from(
-      { length: count },
-      (_, index) => this.#recent[(this.#ended - 1 - index) % maxRecent],
-    );
-    return [...[...this.#away.values()].toReversed(), ...newest.filter((call) => call !== undefined)];
+    return [...[...this.#away.values()].toReversed(), ...this.newest(maxRecent)];
   }
 
   find(id: string): CallRecord | undefined {
-    return this.underway.get(id) ?? this.#away.get(id) ?? this.#recent.find((call) => call?.id === id);
-  }
-
-  /** Calls back until the returned function is called. */
-  listen(listener: OnCall): () => void {
-    this.#listeners.add(listener);
-    return () => void this.#listeners.delete(listener);
+    const isIt = (call: CallRecord | undefined): boolean => call !== undefined && idOf(call) === id;
+    return (
+      this.#away.get(Number(id.slice(1))) ?? this.#underway.values().find(isIt) ?? this.#recent.find(isIt)
+    );
   }
 
   begin(call: CallRecord): void {
-    this.underway.set(call.id, call);
-    if (this.#listeners.size > 0) this.#tell(call);
+    call.place = this.#underway.add(call);
   }
 
   /** A call of which a caller brings the answers; undefined when it is not known any more. */
   resume(id: string): CallRecord | undefined {
-    const call = this.#away.get(id);
+    const number = Number(id.slice(1));
+    const call = this.#away.get(number);
     if (call === undefined) return undefined;
-    this.#away.delete(id);
-    this.underway.set(id, call);
+    this.#away.delete(number);
+    call.place = this.#underway.add(call);
     return call;
   }
 
   step(call: CallRecord, state: CallState, now: number): void {
     call.state = state;
+    if (state === "sent" && call.steps === undefined && call.sentAt === undefined) {
+      call.sentAt = now;
+      return;
+    }
+    call.steps ??= [];
     if (call.steps.length < maxSteps) call.steps.push({ state, atMs: now - call.startedAt });
-    if (this.#listeners.size > 0) this.#tell(call);
+    this.#changes?.changed(call);
   }
 
   /** Forgets a record whose request turned out to belong to another call. */
   drop(call: CallRecord): void {
-    call.isDropped = true;
-    this.underway.delete(call.id);
+    this.#underway.delete(call.place);
+    this.#changes?.dropped(call);
   }
 
   /** The request of a call was answered: the call has ended, or its caller left with questions. */
-  end(call: CallRecord, isAway: boolean): void {
-    this.underway.delete(call.id);
+  end(call: CallRecord, now: number, isAway: boolean): void {
+    this.#underway.delete(call.place);
     if (isAway) {
-      this.#away.set(call.id, call);
+      this.step(call, "parked", now);
+      this.#away.set(call.number, call);
       const [oldest] = this.#away.keys();
       if (this.#away.size > maxAway && oldest !== undefined) this.#away.delete(oldest);
-    } else this.#recent[this.#ended++ % maxRecent] = call;
-    if (this.#listeners.size > 0) this.#tell(call);
+      return;
+    }
+    call.state = "ended";
+    call.endedAt = now;
+    this.#recent[this.#ended++ % maxRecent] = call;
+    this.#changes?.ended(call);
   }
 
-  #tell(call: CallRecord): void {
-    for (const listener of this.#listeners) listener(call);
+  /** Begins to note changes for one reader, until it is disposed. */
+  watch(): CallChanges & Disposable {
+    const changes = new CallChanges(this);
+    this.#changes = changes;
+    return Object.assign(changes, {
+      [Symbol.dispose]: () => {
+        this.#changes = undefined;
+      },
+    });
+  }
+
+  /** Those that ended last, newest first. */
+  newest(most: number): readonly CallRecord[] {
+    const length = Math.min(most, this.#ended, maxRecent);
+    return Array.from(
+      { length },
+      (_, index) => this.#recent[(this.#ended - 1 - index) % maxRecent] as CallRecord,
+    );
   }
 }

@@ -6,7 +6,7 @@ import type { Request } from "../jsonrpc/message.ts";
 import { metaOf } from "../mcp/era.ts";
 import type { Observation, SentObservation } from "../mcp/observation.ts";
 import type { WireContext } from "../mcp/server.ts";
-import type { CallOutcome, CallRecord } from "./live-calls.ts";
+import { type CallRecord, idOf } from "./call-record.ts";
 import { spanAttributes, spanName, startSpan } from "./span.ts";
 import type { TelemetryParts } from "./telemetry-parts.ts";
 import { contextOf, parseTraceparent, randomId, toTraceparent, type TraceContext } from "./trace-context.ts";
@@ -20,19 +20,28 @@ interface Carried {
 /** A request of which nothing but its duration is shown: it is a stream that stays open. */
 const streamMethod = "subscriptions/listen";
 
-/** The request that is observed, and the parts that are told of it. */
-interface Arrival {
-  readonly parts: TelemetryParts;
-  readonly request: Request;
-  readonly wire: WireContext;
-  readonly startedAt: number;
-}
-
 /** Where a request is in a trace. */
 interface TracePlace {
   readonly parent: TraceContext | undefined;
   /** Undefined for a request that is not traced. */
   readonly span: TraceContext | undefined;
+}
+
+/** The request that is observed, and the parts that are told of it. */
+interface Arrival {
+  readonly parts: TelemetryParts;
+  readonly startedAt: number;
+  readonly request: Request;
+  readonly wire: WireContext;
+  readonly place: TracePlace | undefined;
+}
+
+/** Decides whether a request is traced; undefined for one that is not, and whose sender does not trace it either. */
+export function placeOf({ params }: Request, { tracer, accessLog }: TelemetryParts): TracePlace | undefined {
+  if (tracer === undefined && accessLog === undefined) return undefined;
+  const parent = contextOf(params);
+  const span = tracer && startSpan(parent, tracer.sampler);
+  return (parent ?? span) === undefined ? undefined : { parent, span };
 }
 
 /** One request as metrics, traces, the access log and the live feed see it. */
@@ -41,21 +50,17 @@ export class ObservedCall implements Observation {
   #record: CallRecord;
   #trace: TracePlace | undefined;
 
-  constructor(parts: TelemetryParts, request: Request, wire: WireContext, record: CallRecord) {
-    this.#arrival = { parts, request, wire, startedAt: record.startedAt };
+  constructor(arrival: Arrival, record: CallRecord) {
+    this.#arrival = arrival;
     this.#record = record;
-    const { tracer } = parts;
-    if (tracer !== undefined || parts.accessLog !== undefined) {
-      const parent = contextOf(metaOf(request.params));
-      const span = tracer && startSpan(parent, tracer.sampler);
-      this.#trace = { parent, span };
-      record.traceId = span?.traceId ?? parent?.traceId;
-    }
-    if (request.method !== streamMethod) parts.calls?.begin(record);
+    const { place } = arrival;
+    this.#trace = place;
+    if (place !== undefined) record.traceId = place.span?.traceId ?? place.parent?.traceId;
+    if (arrival.request.method !== streamMethod) arrival.parts.calls?.begin(record);
   }
 
   get id(): string {
-    return this.#record.id;
+    return idOf(this.#record);
   }
 
   found(server: string, ownName: string): void {
@@ -74,9 +79,9 @@ export class ObservedCall implements Observation {
   }
 
   asked(questions: number): void {
-    const { parts } = this.#arrival;
-    parts.onAsked(this.#record.server ?? "", questions);
-    parts.calls?.step(this.#record, "asked", performance.now());
+    const { counts, calls } = this.#arrival.parts;
+    counts?.asked(this.#record.server ?? "", questions);
+    calls?.step(this.#record, "asked", performance.now());
   }
 
   answered(): void {
@@ -86,7 +91,7 @@ export class ObservedCall implements Observation {
   carried(): Carried | undefined {
     const span = this.#trace?.span;
     if (this.#arrival.parts.calls === undefined && span === undefined) return undefined;
-    return { c: this.#record.id, ...(span === undefined ? {} : { t: toTraceparent(span) }) };
+    return { c: this.id, ...(span === undefined ? {} : { t: toTraceparent(span) }) };
   }
 
   resumed(carried: unknown): void {
@@ -119,31 +124,29 @@ export class ObservedCall implements Observation {
     const isCancelled = this.#arrival.wire.cancellation.isAborted;
     record.outcome = isCancelled ? "cancelled" : outcome === "refused" ? "refused" : "failed";
     record.code = code ?? "unknown";
-    record.delivery = delivery;
+    record.delivery = typeof delivery === "string" ? delivery : undefined;
   }
 
   ended(result: RawJson | undefined, error?: RpcError): void {
     const record = this.#record;
     const { parts, request, startedAt } = this.#arrival;
+    const { method, params } = request;
     const now = performance.now();
+    const ms = now - startedAt;
     // A failure without an error was told to the model, in a result.
     if (error === undefined && record.outcome === "failed") record.outcome = "tool_error";
     record.outcome ??= "ok";
-    record.bytesIn = request.params?.byteLength ?? 0;
+    record.bytesIn = params?.byteLength ?? 0;
     record.bytesOut = result?.byteLength ?? 0;
-    parts.onEnded(record, now - startedAt, errorTypeOf(record));
+    parts.counts?.answered(record, ms, errorTypeOf(record));
     if (this.#trace?.span !== undefined) endSpan(this.#arrival, record, this.#trace, { now, error });
-    parts.accessLog?.call(record, now - startedAt);
-    if (request.method === streamMethod) return;
+    parts.accessLog?.call(record, ms, now);
+    if (method === streamMethod || parts.calls === undefined) return;
     // A call whose caller left with a question has not ended.
     const isAway = record.outcome === "input_required";
     if (isAway) record.outcome = undefined;
-    else {
-      record.endedAt = now;
-      parts.keep(record, request.params?.at("arguments"), result);
-    }
-    parts.calls?.step(record, isAway ? "parked" : "ended", now);
-    parts.calls?.end(record, isAway);
+    else parts.keep(record, params, result);
+    parts.calls.end(record, now, isAway);
   }
 }
 
@@ -165,20 +168,20 @@ interface SpanEnd {
 }
 
 function endSpan(
-  arrival: Arrival,
+  { parts, request, wire, startedAt }: Arrival,
   record: CallRecord,
   { parent, span }: TracePlace,
   { now, error }: SpanEnd,
 ): void {
-  const { request, wire, parts, startedAt } = arrival;
   const { tracer, transport } = parts;
   if (tracer === undefined || span === undefined) return;
   const { method } = request;
   const { era } = wire;
-  const known = [parseTraceparent(wire.headers?.("traceparent")), contextOf(metaOf(request.params))];
-  const links = known.flatMap((link) => (link === undefined || link.spanId === parent?.spanId ? [] : [link]));
+  const known = [parseTraceparent(wire.headers?.("traceparent")), contextOf(request.params)];
+  const links = known.filter((link) => link !== undefined && link.spanId !== parent?.spanId);
   const isToolError = record.outcome === "tool_error";
-  const facts = { method, name: record.name, transport, isToolError, error };
+  const { name, code } = record;
+  const facts = { method, name, transport, isToolError, error, code };
   tracer.sink.add({
     context: span,
     parentSpanId: parent?.spanId,
@@ -186,26 +189,39 @@ function endSpan(
     kind: "server",
     startMs: tracer.toDate(startedAt),
     endMs: tracer.toDate(now),
-    attributes: {
-      ...spanAttributes({ ...facts, code: record.code }),
-      "mcp.protocol.version": era.kind === "modern" ? era.revision : era.session?.handshake.revision,
-      "jsonrpc.request.id": request.id.replaceAll('"', ""),
-      "junctor.server": record.server,
-      "enduser.id": record.caller,
-      "junctor.outcome": record.outcome,
-      "junctor.error.code": record.code,
-      "junctor.delivery": record.delivery,
-    },
-    links,
+    attributes: spanAttributes(facts, [
+      "mcp.protocol.version",
+      era.kind === "modern" ? era.revision : era.session?.handshake.revision,
+      "jsonrpc.request.id",
+      request.id.replaceAll('"', ""),
+      "junctor.server",
+      record.server,
+      "enduser.id",
+      record.caller,
+      "junctor.outcome",
+      record.outcome,
+      "junctor.error.code",
+      record.code,
+      "junctor.delivery",
+      record.delivery,
+    ]),
+    links: links as readonly TraceContext[],
     isError: error !== undefined || isToolError,
   });
 }
 
 /** What an error is counted under; empty for none. */
 function errorTypeOf({ outcome, code }: CallRecord): string {
-  const isFine: readonly (CallOutcome | undefined)[] = ["ok", "input_required", "task"];
-  if (isFine.includes(outcome)) return "";
-  return outcome === "cancelled" ? "cancelled" : (code ?? outcome ?? "");
+  switch (outcome) {
+    case "ok":
+    case "input_required":
+    case "task":
+      return "";
+    case "cancelled":
+      return outcome;
+    default:
+      return code ?? outcome ?? "";
+  }
 }
 
 /** Where a request that is sent on is in a trace. */
@@ -235,13 +251,13 @@ class SentCall implements SentObservation {
   }
 
   ended(result: RawJson | undefined, error?: unknown): void {
+    const { tracer, counts } = this.#parts;
+    if (counts === undefined && this.#span === undefined) return;
     const { method, server = "", ownName } = this.#record;
     const now = performance.now();
     const isToolError = method === "tools/call" && result?.textOf("isError") === "true";
-    const { code } = error === undefined ? { code: undefined } : describeEnd({ kind: "failed", error });
-    const errorType = isToolError ? "tool_error" : (code ?? "");
-    this.#parts.onReturned(this.#record, now - this.#startedAt, errorType);
-    const { tracer } = this.#parts;
+    const code = error === undefined ? undefined : describeEnd({ kind: "failed", error }).code;
+    counts?.returned(this.#record, now - this.#startedAt, isToolError ? "tool_error" : (code ?? ""));
     if (tracer === undefined || this.#span === undefined) return;
     const peer = tracer.peerOf(server);
     const rpcError = error instanceof RpcError ? error : undefined;
@@ -253,14 +269,18 @@ class SentCall implements SentObservation {
       kind: "client",
       startMs: tracer.toDate(this.#startedAt),
       endMs: tracer.toDate(now),
-      attributes: {
-        ...spanAttributes(facts),
-        "mcp.protocol.version": peer.revision,
-        "server.address": peer.address,
-        "server.port": peer.port,
-        "junctor.server": server,
-        "junctor.error.code": code,
-      },
+      attributes: spanAttributes(facts, [
+        "mcp.protocol.version",
+        peer.revision,
+        "server.address",
+        peer.address,
+        "server.port",
+        peer.port,
+        "junctor.server",
+        server,
+        "junctor.error.code",
+        code,
+      ]),
       links: [],
       isError: error !== undefined || isToolError,
     });

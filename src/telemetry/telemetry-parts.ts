@@ -1,6 +1,8 @@
 import type { RawJson } from "../json/raw.ts";
 import type { AccessLog } from "./access-log.ts";
-import type { CallRecord, LiveCalls } from "./live-calls.ts";
+import type { CallCounts } from "./call-counts.ts";
+import type { CallRecord } from "./call-record.ts";
+import type { LiveCalls } from "./live-calls.ts";
 import type { Sampler, SpanSink } from "./span.ts";
 
 /** How a server behind the gateway is reached, for the spans of requests to it. */
@@ -25,14 +27,9 @@ export interface TelemetryParts {
   /** How callers reach the gateway. */
   readonly transport: "http" | "stdio" | "tcp";
   readonly calls: LiveCalls | undefined;
+  readonly counts: CallCounts | undefined;
   readonly accessLog: AccessLog | undefined;
   readonly tracer: Tracer | undefined;
-  /** Told that a server asked its caller so many questions. */
-  onAsked(server: string, questions: number): void;
-  /** Told that a request was answered; `errorType` is empty for a success. */
-  onEnded(call: CallRecord, ms: number, errorType: string): void;
-  /** Told that a server behind the gateway answered. */
-  onReturned(call: CallRecord, ms: number, errorType: string): void;
   /** Keeps the arguments and the result of a call, where that is wanted. */
-  keep(call: CallRecord, args: RawJson | undefined, result: RawJson | undefined): void;
+  keep(call: CallRecord, params: RawJson | undefined, result: RawJson | undefined): void;
 }

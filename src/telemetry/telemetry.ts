@@ -6,11 +6,12 @@ import type { Request } from "../jsonrpc/message.ts";
 import type { Observer, WireContext } from "../mcp/server.ts";
 import type { Implementation } from "../mcp/types.ts";
 import type { AccessLog } from "./access-log.ts";
-import { CallMetrics } from "./call-metrics.ts";
+import { CallCounts } from "./call-counts.ts";
+import { type CallRecord, createRecord } from "./call-record.ts";
 import { Charts, stepMs } from "./charts.ts";
-import { type Metric, toExposition, toHistogram } from "./exposition.ts";
-import { type CallRecord, LiveCalls } from "./live-calls.ts";
-import { ObservedCall } from "./observed-call.ts";
+import type { Metric } from "./exposition.ts";
+import { LiveCalls } from "./live-calls.ts";
+import { ObservedCall, placeOf } from "./observed-call.ts";
 import type { TelemetryParts, Tracer } from "./telemetry-parts.ts";
 
 interface TelemetryOptions {
@@ -53,13 +54,9 @@ const maxRedacted = 256 * 1024;
 export function createTelemetry(options: TelemetryOptions): Telemetry {
   const { transport, accessLog, tracer, isShown, clock = systemClock } = options;
   const { records = () => false, redact = (json: string) => json } = options;
-  const served = new CallMetrics();
-  const returned = new CallMetrics();
+  const counts = new CallCounts();
   const calls = new LiveCalls();
-  const charts = new Charts(served);
-  const totals = { ended: 0, failed: 0, bytesIn: 0, bytesOut: 0 };
-  const questions = new Map<string, number>();
-  const refusals = new Map<string, number>();
+  const charts = new Charts(counts.served);
   const listeners = new Set<() => void>();
   const tick = (): void => {
     charts.tick(clock.date());
@@ -75,82 +72,37 @@ export function createTelemetry(options: TelemetryOptions): Telemetry {
   const parts: TelemetryParts = {
     transport,
     calls: isShown ? calls : undefined,
+    counts: isShown ? counts : undefined,
     accessLog,
     tracer,
-    onAsked: (server, count) => void questions.set(server, (questions.get(server) ?? 0) + count),
-    onEnded: ({ method, server = "", name = "", era, bytesIn, bytesOut }, ms, errorType) => {
-      totals.ended++;
-      if (errorType !== "") totals.failed++;
-      totals.bytesIn += bytesIn;
-      totals.bytesOut += bytesOut;
-      // A name that no server has was made up by the caller.
-      const tool = method === "tools/call" && server !== "" ? name : "";
-      served.record({ method, server, tool, era, errorType }, ms / 1000);
-    },
-    onReturned: ({ method, server = "", ownName = "", upstreamEra: era = "" }, ms, errorType) => {
-      const tool = method === "tools/call" ? ownName : "";
-      returned.record({ method, server, tool, era, errorType }, ms / 1000);
-    },
-    keep: (call, args, result) => {
+    keep: (call, params, result) => {
       if (!call.isFromPage && (call.server === undefined || !records(call.server))) return;
-      call.args = toKept(args);
+      call.args = toKept(params?.at("arguments"));
       call.result = toKept(result);
     },
   };
   let number = 0;
-  const began = (request: Request, wire: WireContext): ObservedCall => {
+  const began = (request: Request, wire: WireContext): ObservedCall | undefined => {
+    const place = placeOf(request, parts);
+    // Where there is nothing but traces, a request that is not traced costs no more than this decision. A later round of a
+    // call may belong to a trace that it does not know itself.
+    if (place?.span === undefined && isTracedOnly && request.params?.has("requestState") !== true)
+      return undefined;
     number++;
-    return new ObservedCall(parts, request, wire, toRecord(`c${number}`, request, wire));
+    const record = toRecord(number, request, wire);
+    return new ObservedCall({ parts, request, wire, place, startedAt: record.startedAt }, record);
   };
+  const isTracedOnly = !isShown && accessLog === undefined;
   return {
     observer: { began },
     calls,
     charts,
-    totals,
+    totals: counts,
     refused: (reason, caller) => {
-      refusals.set(reason, (refusals.get(reason) ?? 0) + 1);
+      counts.refused(reason);
       accessLog?.line({ outcome: "refused", reason, caller });
     },
-    expose: (more) =>
-      toHistogram("mcp_server_operation_duration_seconds", "Time to answer a request of a client.", served) +
-      toHistogram(
-        "mcp_client_operation_duration_seconds",
-        "Time that a server took for a request of a client.",
-        returned,
-      ) +
-      toExposition([
-        {
-          name: "junctor_calls_in_flight",
-          help: "Requests that are being served.",
-          type: "gauge",
-          samples: [{ value: calls.underway.size }],
-        },
-        {
-          name: "junctor_questions_total",
-          help: "Questions that servers asked their callers.",
-          type: "counter",
-          samples: Array.from(questions, ([server, value]) => ({ labels: { server }, value })),
-        },
-        {
-          name: "junctor_refused_requests_total",
-          help: "HTTP requests that were refused before they were served.",
-          type: "counter",
-          samples: Array.from(refusals, ([reason, value]) => ({ labels: { reason }, value })),
-        },
-        {
-          name: "junctor_request_bytes_total",
-          help: "Bytes of the params of requests.",
-          type: "counter",
-          samples: [{ value: totals.bytesIn }],
-        },
-        {
-          name: "junctor_response_bytes_total",
-          help: "Bytes of results.",
-          type: "counter",
-          samples: [{ value: totals.bytesOut }],
-        },
-        ...more,
-      ]),
+    expose: (more) => counts.expose(calls.underway.length, more),
     onStep: (listener) => {
       listeners.add(listener);
       return () => void listeners.delete(listener);
@@ -159,10 +111,14 @@ export function createTelemetry(options: TelemetryOptions): Telemetry {
   };
 }
 
-function toRecord(id: string, { method, params }: Request, { era, caller, owner }: WireContext): CallRecord {
+function toRecord(
+  number: number,
+  { method, params }: Request,
+  { era, caller, owner }: WireContext,
+): CallRecord {
   const info = era.kind === "modern" ? era.clientInfo : era.session?.handshake.clientInfo;
-  return {
-    id,
+  return createRecord({
+    number,
     method,
     name: nameOf(params),
     caller,
@@ -170,21 +126,7 @@ function toRecord(id: string, { method, params }: Request, { era, caller, owner 
     era: era.kind,
     isFromPage: owner === pageOwner,
     startedAt: performance.now(),
-    server: undefined,
-    ownName: undefined,
-    upstreamEra: undefined,
-    state: "queued",
-    steps: [{ state: "queued", atMs: 0 }],
-    outcome: undefined,
-    code: undefined,
-    delivery: undefined,
-    endedAt: undefined,
-    bytesIn: 0,
-    bytesOut: 0,
-    traceId: undefined,
-    args: undefined,
-    result: undefined,
-  };
+  });
 }
 
 const names = new WeakMap<Implementation, string>();
@@ -193,7 +135,7 @@ const names = new WeakMap<Implementation, string>();
 function clientName(info: Implementation): string {
   let name = names.get(info);
   if (name === undefined) {
-    name = bounded(`${info.name} ${info.version}`);
+    name = shortened(`${info.name} ${info.version}`);
     names.set(info, name);
   }
   return name;
@@ -202,5 +144,10 @@ function clientName(info: Implementation): string {
 /** The name or URI among the params; undefined when there is none. */
 function nameOf(params: RawJson | undefined): string | undefined {
   const text = params?.textOf("name") ?? params?.textOf("uri");
-  return text?.charCodeAt(0) === 0x22 ? bounded(parseText(text) as string) : undefined;
+  return text?.charCodeAt(0) === 0x22 ? shortened(parseText(text) as string) : undefined;
+}
+
+/** A text that others chose. A part of a string keeps all of it in memory, so that of a long one is copied. */
+function shortened(text: string): string {
+  return text.length <= 256 ? text : Buffer.from(bounded(text)).toString();
 }

@@ -1,5 +1,6 @@
 import { randomFillSync } from "node:crypto";
 import type { RawJson } from "../json/raw.ts";
+import { metaOf } from "../mcp/era.ts";
 
 /** Where a span is in its trace: the part of a `traceparent` (W3C Trace Context) that counts. */
 export interface TraceContext {
@@ -27,8 +28,10 @@ export function toTraceparent({ traceId, spanId, isSampled }: TraceContext): str
 }
 
 /** The context that a request carries in its `_meta`, as OpenTelemetry's conventions for MCP have it. */
-export function contextOf(meta: RawJson | undefined): TraceContext | undefined {
-  return parseTraceparent(meta?.at("traceparent")?.value);
+export function contextOf(params: RawJson | undefined): TraceContext | undefined {
+  // Most requests carry none: to see that, the text is searched, and no member of it is looked at.
+  if (params?.textOf("_meta")?.includes("traceparent") !== true) return undefined;
+  return parseTraceparent(metaOf(params)?.at("traceparent")?.value);
 }
 
 /** Random bytes for ids, drawn many at a time: one draw for each id would cost more than all else of a span. */

@@ -62,6 +62,7 @@ function createTalk(gone?: Promise<void>): {
 }
 
 const note = '{"jsonrpc":"2.0","method":"notifications/message","params":{}}';
+const ping = '{"jsonrpc":"2.0","id":"again","method":"ping"}';
 const times = (count: number, line: string): readonly string[] => Array.from({ length: count }, () => line);
 const answer = (id: number): string => `{"jsonrpc":"2.0","id":${id},"result":{}}`;
 const ask = ({ request }: ReturnType<typeof createChannelLink>): Promise<RawJson> =>
@@ -79,13 +80,26 @@ describe("a server that says", () => {
     const { say, heard, read, clock } = createTalk();
     await say(times(1900, note), times(1000, note), times(10, note));
     expect(read()).toBe(2);
-    expect(heard()).toBe(1910);
+    expect(heard()).toBe(1905);
     await clock.advance(225);
     expect(heard()).toBeGreaterThan(2300);
     expect(heard()).toBeLessThan(2600);
     await clock.advance(250);
     expect(read()).toBe(3);
     expect(heard()).toBe(2910);
+  });
+
+  test("too many requests is heard a request at a time", async () => {
+    const { say, heard, clock } = createTalk();
+    const pair = (count: number): readonly string[] => times(count, "").flatMap(() => [ping, note]);
+    await say(pair(390), pair(100));
+    expect(heard()).toBe(391);
+    let most = 0;
+    for (let before = heard(); heard() < 490; before = heard()) {
+      await clock.advance(1);
+      most = Math.max(most, heard() - before);
+    }
+    expect(most).toBe(1);
   });
 
   test("much for a long time is heard at a steady rate", async () => {

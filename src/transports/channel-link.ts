@@ -123,8 +123,8 @@ export const kibibyteMs = 0.5;
 /** How much of it may come at once: 2,000 small messages, or a banner of 400 lines. */
 export const patienceMs = 1000;
 
-/** Most messages handled in one go while a server says too much. */
-export const pieceLength = 10;
+/** What is handled in one go while a server says too much: five messages, or two requests. */
+export const pieceMs = 2.5;
 
 interface PacedReaderOptions {
   /** Counts an answer. Gives false for one that no request waits for. */
@@ -174,12 +174,10 @@ class PacedReader implements AsyncIterableIterator<readonly Incoming[]> {
     const received = await this.#source.next();
     if (received.done === true) return { done: true, value: undefined };
     const { countAnswer } = this.#options;
-    const waitMs = this.#bucket.charge(
-      received.value.reduce((sum, each) => sum + costOf(each, countAnswer), 0),
-    );
+    const costs = received.value.map((each) => costOf(each, countAnswer));
+    const waitMs = this.#bucket.charge(costs.reduce((sum, each) => sum + each, 0));
     if (waitMs === 0) return { done: false, value: filter(received.value) };
-    for (let start = 0; start < received.value.length; start += pieceLength)
-      this.#pieces.push(received.value.slice(start, start + pieceLength));
+    this.#pieces = toPieces(received.value, costs);
     this.#pauseMs = waitMs / this.#pieces.length;
     return this.next();
   }
@@ -188,6 +186,20 @@ class PacedReader implements AsyncIterableIterator<readonly Incoming[]> {
     await this.#source.return?.();
     return { done: true, value: undefined };
   }
+}
+
+function toPieces(messages: readonly Incoming[], costs: readonly number[]): (readonly Incoming[])[] {
+  const pieces: Incoming[][] = [];
+  let costMs = pieceMs;
+  messages.forEach((message, index) => {
+    if (costMs >= pieceMs) {
+      pieces.push([]);
+      costMs = 0;
+    }
+    pieces.at(-1)?.push(message);
+    costMs += costs[index] ?? 0;
+  });
+  return pieces;
 }
 
 /** Waiting that can be put an end to. */

@@ -2,12 +2,13 @@ import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { inspect } from "node:util";
-import { onTestFinished } from "vitest";
+import { onTestFinished, vi } from "vitest";
 import { createMemoryStore, type CredentialStore } from "../../src/auth/out/credential.ts";
 import { createGateway } from "../../src/gateway/gateway.ts";
 import type { Gateway } from "../../src/gateway/running-gateway.ts";
 import { connect, type Client, type ConnectOptions } from "../../src/index.ts";
 import { type HttpListener, listenHttp } from "../../src/transports/http/server/node.ts";
+import { findPort } from "../auth-in/stage.ts";
 import {
   type IdentityProvider,
   type IdentityProviderOptions,
@@ -18,6 +19,7 @@ import {
   type ProtectedServerOptions,
   startProtectedServer,
 } from "../support/protected-server.ts";
+import { connectByKey } from "../support/visitor.ts";
 
 export const keys = {
   ada: "key-of-ada-0123456789",
@@ -36,6 +38,10 @@ export interface AccountStage {
   /** All that the gateway wrote: its log and its audit. */
   readonly written: () => string;
   readonly events: () => readonly { readonly [key: string]: unknown }[];
+  /** The issuer of callers, where there is one. */
+  readonly corp: IdentityProvider | undefined;
+  /** The config, to update the gateway with parts of it. */
+  readonly config: { readonly mcpServers: object; readonly junctor: { readonly [key: string]: unknown } };
   /** A client of one of the callers. */
   readonly as: (caller: keyof typeof keys, options?: ConnectOptions) => Promise<Client>;
 }
@@ -47,6 +53,8 @@ interface StageOptions {
   readonly safe?: object;
   /** Without keys, callers have no names. */
   readonly hasKeys?: boolean;
+  /** Whether callers may come with tokens of an issuer, `corp`. */
+  readonly hasIssuer?: boolean;
   readonly store?: CredentialStore;
 }
 
@@ -66,12 +74,18 @@ export async function startStage(options: StageOptions = {}): Promise<AccountSta
   const lines: string[] = [];
   const write = (facts: object, text: string): void => void lines.push(inspect([facts, text], { depth: 9 }));
   const file = join(folder, "audit.jsonl");
+  const corp = options.hasIssuer === true ? await startIdentityProvider({ tokens: "jwt" }) : undefined;
+  if (corp !== undefined) onTestFinished(() => corp[Symbol.asyncDispose]());
+  const port = corp === undefined ? 0 : await findPort();
+  const publicUrl = `http://127.0.0.1:${port}/mcp`;
+  const ofCorp = { http: { publicUrl }, issuers: { corp: { issuer: corp?.issuer, scopes: ["read"] } } };
   const config = {
     mcpServers: { safe: { url: server.url } },
     junctor: {
       audit: { file },
       servers: { safe: { credentials: "perCaller", ...options.safe } },
       ...(hasKeys ? { keys: { ada: { env: "ADA" }, bob: { env: "BOB" } } } : {}),
+      ...(corp === undefined ? {} : ofCorp),
       ...options.junctor,
     },
   };
@@ -83,7 +97,8 @@ export async function startStage(options: StageOptions = {}): Promise<AccountSta
   onTestFinished(() => gateway.close());
   const { authenticate, pages } = gateway;
   const listener = await listenHttp(gateway.server, {
-    port: 0,
+    port,
+    ...(corp === undefined ? {} : { publicUrl }),
     ...(authenticate === undefined ? {} : { authenticate }),
     ...(pages === undefined ? {} : { pages }),
     onWarning: (text, error) => write({ error }, text),
@@ -97,6 +112,8 @@ export async function startStage(options: StageOptions = {}): Promise<AccountSta
     listener,
     url: listener.url,
     store,
+    corp,
+    config,
     written: () => lines.join("\n") + text(),
     events: () =>
       text()
@@ -111,6 +128,44 @@ export async function startStage(options: StageOptions = {}): Promise<AccountSta
       return client;
     },
   };
+}
+
+/** The text of a result. */
+export async function textOf(client: Client, tool: string): Promise<string> {
+  const { content } = await client.callTool(tool);
+  return content.map((item) => ("text" in item ? item.text : "")).join("");
+}
+
+/** The names of the tools that a client sees. */
+export async function namesOf(client: Client): Promise<readonly string[]> {
+  return (await client.listTools()).map(({ name }) => name);
+}
+
+/** The link that a caller gets whose client shows no pages. */
+export async function askForLink(client: Client): Promise<string> {
+  return linkIn(await textOf(client, "safe__connect"));
+}
+
+/** Connects the account of a caller, and gives its client. */
+export async function connectAs(
+  stage: AccountStage,
+  caller: keyof typeof keys,
+  account: string,
+): Promise<Client> {
+  const client = await stage.as(caller);
+  stage.idp.account = account;
+  await connectByKey(await askForLink(client), keys[caller], stage.idp);
+  await vi.waitUntil(async () => (await namesOf(client)).includes("safe__read"), 10_000);
+  return client;
+}
+
+/** Where the credential of a caller is stored. */
+export function idOf({ server }: AccountStage, owner: unknown): string {
+  return JSON.stringify([
+    "credential",
+    server.url,
+    typeof owner === "string" ? owner : JSON.stringify(owner),
+  ]);
 }
 
 /** The link in a text that tells to connect an account. */

@@ -67,7 +67,7 @@ export async function startStage({ idp: settings, issuer, junctor }: StageOption
 }
 
 /** A port that is free now: tokens are made for the URL, which must be known before it is served. */
-async function findPort(): Promise<number> {
+export async function findPort(): Promise<number> {
   const probe = createServer().listen(0, "127.0.0.1");
   await once(probe, "listening");
   const { port } = probe.address() as AddressInfo;

@@ -9,7 +9,7 @@ const isRoot = process.getuid?.() === 0;
 
 // Another account: 65534 is "nobody" on every Linux. Only root may become it.
 test.runIf(process.platform === "linux" && isRoot)(
-  "another user of the machine cannot reach the socket, nor read the key",
+  "another user of the machine cannot reach the socket, read the key, or enter the folder",
   async () => {
     await using home = createDaemonHome({ mcpServers: notedServers(["a"]) });
     const front = home.attach();
@@ -21,7 +21,8 @@ test.runIf(process.platform === "linux" && isRoot)(
     const code = `
       const path = ${JSON.stringify(join(run, socket))};
       require("node:net").connect(path).on("connect", () => console.log("connected")).on("error", ({ code }) => console.log(code));
-      try { require("node:fs").readFileSync(${JSON.stringify(join(run, "key"))}); console.log("read"); } catch ({ code }) { console.log(code); }`;
+      try { require("node:fs").readFileSync(${JSON.stringify(join(run, "key"))}); console.log("read"); } catch ({ code }) { console.log(code); }
+      try { require("node:fs").readdirSync(${JSON.stringify(run)}); console.log("listed"); } catch ({ code }) { console.log(code); }`;
     const other = {
       uid: 65534,
       gid: 65534,
@@ -30,7 +31,7 @@ test.runIf(process.platform === "linux" && isRoot)(
       env: { PATH: process.env["PATH"] },
     };
     const { stdout } = spawnSync(process.execPath, ["--eval", code], other);
-    expect(stdout.trim().split("\n")).toEqual(["EACCES", "EACCES"]);
+    expect(stdout.trim().split("\n")).toEqual(["EACCES", "EACCES", "EACCES"]);
   },
 );
 

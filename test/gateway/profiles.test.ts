@@ -201,6 +201,17 @@ describe.each(["2026-07-28", "2025-11-25", "2025-03-26"] as const)("over %s", (r
     );
     expect(textOf(await client.callTool("call_tool", { name: "alpha_read_user" }))).toBe("alpha read user");
   });
+
+  test("auto shows all tools to clients that defer them, and a search to others", async () => {
+    await using gateway = await start({ profiles: { some: { tools: "auto", budget: 10 } } });
+    const listed = async (name: string): Promise<readonly string[]> => {
+      const clientInfo = { name, version: "1.0.0" };
+      await using client = await connect({ server: gateway.serverAt("some")! }, { revision, clientInfo });
+      return (await client.listTools()).map((tool) => tool.name);
+    };
+    expect(await listed("claude-code")).toEqual(names);
+    expect(await listed("zed")).toEqual(["search_tools", "describe_tools", "call_tool"]);
+  });
 });
 
 test("records, limits and hooks see the inner tool, and searches by their own names", async () => {

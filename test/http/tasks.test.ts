@@ -8,6 +8,7 @@ import { inputRequired } from "../../src/tools/ask.ts";
 import { withMiddleware } from "../../src/tools/middleware.ts";
 import type { Provider } from "../../src/tools/provider.ts";
 import { createRegistry, type Registry } from "../../src/tools/registry.ts";
+import type { TaskState } from "../../src/tools/task.ts";
 import { createMemoryTasks } from "../../src/tools/tasks/memory-tasks.ts";
 import { listenHttp } from "../../src/transports/http/server/node.ts";
 
@@ -417,6 +418,36 @@ describe("limits of tasks", () => {
     for (const taskId of [ended, waiting])
       expect((await call("tasks/get", { taskId })).error.code).toBe(-32602);
     await aborted;
+  });
+
+  test("work ends when its task expires, also if no caller asks for the task again", async () => {
+    const clock = createVirtualClock();
+    const { registry, aborted } = createWorker(createMemoryTasks({ clock }));
+    await using at = await serve(registry);
+    await begin(at.as("alice"), "wait");
+    await clock.advance(3_600_000);
+    expect(String(await aborted)).toContain("cancelled");
+    expect(clock.sleeping).toBe(0);
+  });
+
+  test("an id opens for ten years", async () => {
+    let now = Date.now();
+    const seal = createSeal({ now: () => now });
+    const state: TaskState = { ref: "1", status: "working", createdAt: 0, updatedAt: 0, ttlMs: null };
+    const provider: Provider = {
+      listTools: () => [{ name: "long", inputSchema: { type: "object" } }],
+      callTool: () => ({ kind: "task", task: state }),
+      tasks: { get: () => state, update: () => {}, cancel: () => {} },
+    };
+    await using at = await serve(provider, { seal });
+    const call = at.as("alice");
+    const taskId = (await call("tools/call", { name: "long" })).result["taskId"];
+    const years = 10 * 365 * 24 * 3_600_000;
+    now += years - 1;
+    expect((await call("tasks/get", { taskId })).result["status"]).toBe("working");
+    now += 1;
+    for (const method of ["tasks/get", "tasks/cancel"])
+      expect((await call(method, { taskId })).error.code).toBe(-32602);
   });
 
   test("a caller at its limit loses ended tasks first, is refused then, and hurts no other", async () => {

@@ -12,6 +12,9 @@ import { hasChromium, openBrowser } from "./support/browser.ts";
 
 /** Where screenshots go: `npm run page:shots` sets it. */
 const shots = process.env["PAGE_SHOTS"];
+/** The views that are kept as pictures in the docs. */
+const pictured = new Set(["light-servers", "light-tools-try", "light-calls", "light-charts"]);
+for (const name of ["dark-servers", "dark-calls", "phone-servers", "phone-tools-try"]) pictured.add(name);
 const views = ["servers", "tools", "calls", "charts", "parked", "callers", "problems", "log"];
 const axeSource = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
 
@@ -24,7 +27,10 @@ describe.skipIf(!hasChromium)("the admin page", () => {
   beforeAll(async () => {
     folder = mkdtempSync(join(tmpdir(), "junctor-page-"));
     const config = {
-      mcpServers: { demo: { command: process.execPath, args: ["test/fixtures/page-server.mjs"] } },
+      mcpServers: {
+        demo: { command: process.execPath, args: ["test/fixtures/page-server.mjs"] },
+        broken: { command: "no-such-program-anywhere" },
+      },
       junctor: {
         keys: { ada: { env: "ADA_KEY" }, bob: { env: "BOB_KEY", allow: ["demo__add"] } },
         admin: { port: 0 },
@@ -146,6 +152,16 @@ describe.skipIf(!hasChromium)("the admin page", () => {
     await card.getByText(/Started again/).waitFor();
   });
 
+  test("a server that cannot be started says why, and what to do", async () => {
+    const { page, faults } = await openPage();
+    const card = page.getByRole("article", { name: "broken" });
+    await card.getByText("down", { exact: true }).waitFor();
+    expect(await card.textContent()).toContain("no-such-program-anywhere");
+    await goTo(page, "problems");
+    await page.getByText("broken").first().waitFor();
+    expect(faults).toEqual([]);
+  });
+
   test("texts of a server are shown as text", async () => {
     const { page, faults } = await openPage();
     await openTool(page, "lure");
@@ -229,7 +245,8 @@ describe.skipIf(!hasChromium)("the admin page", () => {
       });
       expect(found, `${name} ${view}`).toEqual([]);
       const shown = view.replace(/\W.*/, (rest) => (rest === "" ? "" : "-try"));
-      if (shots !== undefined) await page.screenshot({ path: join(shots, `page-${name}-${shown}.png`) });
+      if (shots !== undefined && pictured.has(`${name}-${shown}`))
+        await page.screenshot({ path: join(shots, `${name}-${shown}.png`) });
       const isWide = await page.evaluate<boolean>(
         "document.documentElement.scrollWidth > document.documentElement.clientWidth",
       );

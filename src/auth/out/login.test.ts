@@ -1,3 +1,4 @@
+import { inspect } from "node:util";
 import { describe, expect, test } from "vitest";
 import { systemClock } from "../../async/clock.ts";
 import { finishLogin, type PendingLogin } from "./code-flow.ts";
@@ -186,6 +187,25 @@ describe("the answer to a sign-in", () => {
     expect(inspect(error, { depth: 10 })).toContain("AuthorizationError");
     expect(inspect(error, { depth: 10 })).not.toContain("secret");
   });
+});
+
+test("a refusal that repeats the code is told without it", async () => {
+  const echo = (body: string): object => ({ error: "invalid_grant", error_description: `bad: ${body}` });
+  const terms = termsFor({ ...good, "https://as.example.com/token": echo });
+  const refusing: GuardedFetch = async (url, request) => {
+    const reply = await terms.fetch(url, request);
+    return url.pathname === "/token" ? new Response(reply.body, { status: 400 }) : reply;
+  };
+  const pending = await prepareLogin(terms, {});
+  const callback = new URL(redirectUrl);
+  callback.search = String(
+    new URLSearchParams({ code: "secret-code", state: pending.state, iss: goodAs.issuer }),
+  );
+  const error: unknown = await finishLogin(pending, callback, { ...terms, fetch: refusing }).catch(
+    (failure: unknown) => failure,
+  );
+  expect(error).toMatchObject({ code: "auth.refused", error: "invalid_grant" });
+  expect(inspect(error, { depth: 9 })).not.toMatch(new RegExp(`secret-code|${pending.verifier}`));
 });
 
 test("a mix-up of two authorization servers ends before a code is sent to the wrong one", async () => {

@@ -46,7 +46,11 @@ export async function requestToken(
     ...(resource === undefined ? {} : { resource }),
     ...parameters,
   });
-  const { access_token, refresh_token, expires_in, scope } = await readTokens(library, terms, response);
+  const { access_token, refresh_token, expires_in, scope } = await readTokens(library, terms, response).catch(
+    (error: unknown) => {
+      throw withoutSecrets(error, [...Object.values(parameters), client.clientSecret ?? ""], terms.server);
+    },
+  );
   const issuer = toTokenIssuer(as);
   if (issuer === undefined)
     throw new AuthorizationError("metadata", nameOf(terms.server), "no token endpoint");
@@ -95,6 +99,18 @@ interface FormRequest {
   readonly headers: { readonly [name: string]: string };
   readonly body: URLSearchParams;
 }
+
+/** A refusal may repeat the code or the refresh token that came with the request; then nothing of its text is told. */
+function withoutSecrets(error: unknown, secrets: readonly string[], server: URL): unknown {
+  const isTold = (text: string): boolean =>
+    secrets.some((secret) => secret.length >= minSecret && text.includes(secret));
+  if (!(error instanceof AuthorizationError) || !isTold(error.message)) return error;
+  const said = error instanceof TokenRefusal && !isTold(error.error) ? error.error : "";
+  return new TokenRefusal(server, "its authorization server", said, said || "it does not say why");
+}
+
+/** Shorter texts turn up by chance. */
+const minSecret = 6;
 
 async function readTokens(
   { processGenericTokenEndpointResponse }: Library,

@@ -231,7 +231,7 @@ export function createConnectPages(options: ConnectPagesOptions): Pages {
       tellOf("connect_done", ticket, pending);
       await server.connected(ticket.owner);
     } catch (error) {
-      refused(ticket, error instanceof AuthorizationError ? error.reason : "it failed", pending.as.issuer);
+      refused(ticket, error instanceof AuthorizationError ? error.code : "it failed", pending.as.issuer);
       throw error;
     }
     return toPage({

@@ -90,15 +90,12 @@ export class Links {
   /** How the gateway signs callers in at a server: where they are sent in the end, and the document that describes the gateway. */
   signInAt(server: string): { readonly redirectUrl?: string; readonly clientDocument?: string } {
     const { origin } = this;
-    if (origin === undefined) return {};
-    const redirectUrl = `${origin}${callbackPath}${encodeURIComponent(server)}`;
-    return { redirectUrl, ...this.document };
+    return origin === undefined ? {} : signInAt(origin, server);
   }
 
   /** The URL of that document; authorization servers read one by HTTPS only. */
   get document(): { readonly clientDocument?: string } {
-    const { origin } = this;
-    return origin?.startsWith("https://") === true ? { clientDocument: `${origin}${documentPath}` } : {};
+    return this.origin === undefined ? {} : documentAt(this.origin);
   }
 
   /** A new link. Undefined where the pages have no address, or the caller could not be told from others. */
@@ -145,6 +142,18 @@ export class Links {
     if (this.#noted.size >= maxNoted && oldest !== undefined) this.#noted.delete(oldest);
     this.#noted.set(nonce, tries);
   }
+}
+
+/** The same for pages at an origin. */
+export function signInAt(
+  origin: string,
+  server: string,
+): { readonly redirectUrl: string; readonly clientDocument?: string } {
+  return { redirectUrl: `${origin}${callbackPath}${encodeURIComponent(server)}`, ...documentAt(origin) };
+}
+
+function documentAt(origin: string): { readonly clientDocument?: string } {
+  return origin.startsWith("https://") ? { clientDocument: `${origin}${documentPath}` } : {};
 }
 
 /** A server chooses its challenge, and an address has its limits. */

@@ -46,6 +46,8 @@ export interface PerCallerServer extends GatewayServer, AsyncDisposable {
   /** The upstream of a caller, if it is in use. */
   upstreamOf(caller: Hearer): Upstream | undefined;
   sessionEnded(session: object): void;
+  /** Lets the calls underway finish, but not for longer than this, and ends it. */
+  retire(graceMs: number): Promise<void>;
   /** A person has connected the account of an owner: its credential is in the store. */
   connected(owner: string): Promise<void>;
 }
@@ -155,6 +157,10 @@ export function createPerCallerServer(options: PerCallerServerOptions): PerCalle
     upstreamOf: (caller) => accounts.find(caller)?.upstream,
     sessionEnded: (session) => {
       for (const { upstream } of accounts.all) upstream?.pool.sessionEnded(session);
+    },
+    retire: async (graceMs) => {
+      await Promise.all(accounts.all.flatMap(({ upstream }) => upstream?.retire(graceMs) ?? []));
+      await accounts[Symbol.asyncDispose]();
     },
     connected: async (owner) => {
       for (const account of accounts.all) {

@@ -29,6 +29,8 @@ interface PerCallerServersOptions {
 
 /** How long the first lists of a caller are waited for. */
 const firstListMs = 5000;
+/** How long calls of a server that was removed or changed may go on. */
+const retireMs = 10_000;
 
 /** The servers of a gateway at which each caller has an account of its own. */
 export class PerCallerServers implements AsyncDisposable {
@@ -65,7 +67,7 @@ export class PerCallerServers implements AsyncDisposable {
     for (const [name, server] of this.#servers) {
       const next = wanted.get(name);
       if (next !== undefined && goesOn(server.config, next)) server.config = next;
-      else this.#close(server);
+      else this.#close(server, retireMs);
     }
     for (const [name, config] of wanted)
       if (!this.#servers.has(name)) this.#servers.set(name, this.#create(config));
@@ -90,9 +92,9 @@ export class PerCallerServers implements AsyncDisposable {
     await Promise.all(this.#closing);
   }
 
-  #close(server: PerCallerServer): void {
+  #close(server: PerCallerServer, graceMs = 0): void {
     this.#servers.delete(server.config.name);
-    const closed = Promise.resolve(server[Symbol.asyncDispose]()).finally(() => this.#closing.delete(closed));
+    const closed = server.retire(graceMs).finally(() => this.#closing.delete(closed));
     this.#closing.add(closed);
   }
 

@@ -30,7 +30,7 @@ interface KeptVisit extends LinkVisit {
 }
 
 /** Most visits at the same time, of all callers and of one. */
-const maxVisits = 1000;
+const maxVisits = 256;
 const maxEach = 8;
 
 /** The visits of links that are underway, each bound to the cookie of its browser. */

@@ -47,7 +47,7 @@ export interface RequestsOptions extends HeldTasksOptions {
   /** Whether a tool that needs a task is called for callers that know none. */
   readonly holdsTasks: () => boolean;
   /** A call became a task on a line. Gives the task as callers know it. */
-  readonly onTask: (task: TaskState, pooled: PooledLine) => TaskState;
+  readonly onTask: (task: TaskState, pooled: PooledLine, caller: string | undefined) => TaskState;
   /** What the caller is told of a failure on a line. */
   readonly toFailure: (error: unknown, line: Line) => unknown;
   /** The address of this process, where the gateway has several. */
@@ -259,12 +259,12 @@ function unwrap(
 /** An outcome that is not the end, as it leaves the gateway. */
 function passOn(
   outcome: Exclude<ToolOutcome, { readonly kind: "complete" }>,
-  { client, pooled }: Attempt,
+  { client, context, pooled }: Attempt,
   { here, server, onTask }: RequestsOptions,
 ): ToolOutcome {
   if (outcome.kind === "input_required")
     return here !== undefined && isLine(client) ? fromLineRound(outcome) : wrapState(outcome, server);
-  return { kind: "task", task: onTask(fromServer(outcome.task, client), pooled) };
+  return { kind: "task", task: onTask(fromServer(outcome.task, client), pooled, context.caller) };
 }
 
 function tooBusy(server: string): UpstreamError {

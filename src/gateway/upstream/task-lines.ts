@@ -1,10 +1,12 @@
 import type { Clock } from "../../async/clock.ts";
+import { Shares } from "../../async/shares.ts";
 import type { TaskState } from "../../tools/task.ts";
 import { hasEnded } from "../../tools/task.ts";
 import type { Pool } from "./pool.ts";
 import type { PooledLine } from "./pooled-line.ts";
 
 interface KeptLine {
+  readonly caller: string | undefined;
   readonly pooled: PooledLine;
   readonly release: () => void;
   stopTimer: () => void;
@@ -27,6 +29,7 @@ const unseenMs = 3_600_000;
 export class TaskLines {
   readonly #options: TaskLinesOptions;
   readonly #kept = new Map<string, KeptLine>();
+  readonly #shares = new Shares<string | undefined>({ what: "lines of tasks", total: maxKept });
 
   constructor(options: TaskLinesOptions) {
     this.#options = options;
@@ -41,11 +44,12 @@ export class TaskLines {
     return this.#kept.get(ref)?.pooled;
   }
 
-  /** A task was created on a line. */
-  created(task: TaskState, pooled: PooledLine): void {
-    if (hasEnded(task) || this.#kept.has(task.ref) || this.#kept.size >= maxKept) return;
+  /** A task was created on a line. A caller that has more than its share of such tasks has no line kept for this one. */
+  created(task: TaskState, pooled: PooledLine, caller: string | undefined): void {
+    if (hasEnded(task) || this.#kept.has(task.ref) || this.#shares.refusal(caller) !== undefined) return;
+    this.#shares.add(caller);
     const release = this.#options.pool.keep(pooled);
-    this.#kept.set(task.ref, { pooled, release, stopTimer: () => {} });
+    this.#kept.set(task.ref, { caller, pooled, release, stopTimer: () => {} });
     this.#renew(task);
   }
 
@@ -59,6 +63,7 @@ export class TaskLines {
     const kept = this.#kept.get(ref);
     if (kept === undefined) return;
     this.#kept.delete(ref);
+    this.#shares.give(kept.caller);
     kept.stopTimer();
     kept.release();
   }

@@ -12,7 +12,7 @@ export function toFailure(cause: unknown, hide: Hide = (text) => text): Failure 
 }
 
 /**
- * Why a server failed, in one line that anybody may read: callers are told it. Commands, addresses and what a child wrote
+ * The reason for a failure of a server, in one line that every caller may read. Commands, addresses and what a child wrote
  * are for the log.
  */
 export function toReason(cause: unknown): string {

@@ -13,6 +13,8 @@ import { fromServer, prefixes, toServerRef } from "./task-refs.ts";
 const maxIdLength = 1024;
 /** Most ends of tasks that are remembered. */
 const maxEnds = 16_384;
+/** A caller that watches many tasks of a server has each looked at more rarely: all of them together 100 times a second at most. */
+const lookMs = 10;
 
 /** Uses the client of a task, or of the caller's line. */
 export type UseTask = <T>(
@@ -46,6 +48,8 @@ export function toHosted(task: TaskState): TaskState {
 export function createUpstreamTasks(options: UpstreamTasksOptions): UpstreamTasks {
   const { server, clock, use, lines, hosted, toFailure } = options;
   const assertUnchanged = createEnds(server);
+  /** How many tasks each caller watches. */
+  const watching = new Map<string | undefined, number>();
   const toOwn = (task: TaskState): TaskState => {
     const told = task.status === "failed" ? withError(task, toFailure(task.error)) : task;
     return { ...told, ref: prefixes.own + task.ref };
@@ -104,9 +108,16 @@ export function createUpstreamTasks(options: UpstreamTasksOptions): UpstreamTask
     const own = withContext(context, { signal });
     const first = await get(ref, own);
     let told = toText(first);
+    const { caller } = context;
+    watching.set(caller, (watching.get(caller) ?? 0) + 1);
+    const leave = (): void => {
+      const others = (watching.get(caller) ?? 0) - 1;
+      if (others > 0) watching.set(caller, others);
+      else watching.delete(caller);
+    };
     void followTask(first, {
       get: () => get(ref, own),
-      wait: (ms) => sleep(ms, clock, signal),
+      wait: (ms) => sleep(Math.max(ms, (watching.get(caller) ?? 0) * lookMs), clock, signal),
       isGivenUp: () => signal.aborted,
       answered: new Set(),
       onState: (task) => {
@@ -114,7 +125,9 @@ export function createUpstreamTasks(options: UpstreamTasksOptions): UpstreamTask
         if (text !== told) listener(task);
         told = text;
       },
-    }).catch(() => {});
+    })
+      .catch(() => {})
+      .finally(leave);
     return () => over.abort(new DOMException("The task is not watched any more", "AbortError"));
   }
 }

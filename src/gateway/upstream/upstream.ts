@@ -132,9 +132,9 @@ export class Upstream implements Provider, AsyncDisposable {
       isHttp: config.launch.kind === "http",
       holdsTasks: () => this.config.tasks === "hold",
       maxTotalMs: config.maxTotalMs,
-      onTask: (task, pooled) => {
+      onTask: (task, pooled, caller) => {
         const known = tasks.created(task);
-        if (config.launch.kind === "command") taskLines.created(task, pooled);
+        if (config.launch.kind === "command") taskLines.created(task, pooled, caller);
         return known;
       },
       ...told,

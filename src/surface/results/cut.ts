@@ -19,7 +19,7 @@ export const resultScheme = "junctor://result/";
 
 /** A result cut to fit about so many tokens; undefined where it fits as it is. */
 export function cutResult(result: RawJson, maxTokens: number, keep: Keep): ToolResult | undefined {
-  // Whatever is in it, its text is no longer than its JSON.
+  // The text of a result is no longer than its JSON.
   if (estimateTokens(result.byteLength) <= maxTokens) return undefined;
   const { content: given, structuredContent, ...rest } = result.value as Partial<ToolResult>;
   const content = Array.isArray(given) ? given.filter(isBlock) : [];

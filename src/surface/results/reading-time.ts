@@ -1,12 +1,10 @@
 import type { Clock } from "../../async/clock.ts";
 import { cpuMsSince, cpuTime } from "../../async/cpu-time.ts";
 import { LeakyBucket } from "../../async/leaky-bucket.ts";
-import { ExhaustedError, withinTime } from "../../schema/time-box.ts";
+import { withinTime } from "../../schema/time-box.ts";
 
 /** How long one reading may take. Nothing else is served meanwhile. */
 const maxReadingMs = 250;
-/** Where others have the processor meanwhile it may take longer, this many times as long. */
-const maxPatience = 8;
 /** Each millisecond of CPU time is paid for with so many: a caller that never stops takes a fortieth of the process. */
 const price = 40;
 /** Most callers that are remembered. */
@@ -31,7 +29,7 @@ export class ReadingTime {
     if (waitMs > 0) return waitMs;
     const begun = cpuTime();
     try {
-      return readPatiently(read);
+      return withinTime(maxReadingMs, read);
     } finally {
       bucket.charge(cpuMsSince(begun) * price);
     }
@@ -44,19 +42,5 @@ export class ReadingTime {
     const [oldest] = this.#owners.keys();
     if (this.#owners.size > maxOwners && oldest !== undefined) this.#owners.delete(oldest);
     return bucket;
-  }
-}
-
-/** Reads within a time. One that ran out of it without much of the processor begins again, with more time. */
-function readPatiently<T>(read: () => T): T {
-  for (let patience = 1; ; patience *= 2) {
-    const begun = cpuTime();
-    const limitMs = maxReadingMs * patience;
-    try {
-      return withinTime(limitMs, read);
-    } catch (error) {
-      const wasBusy = cpuMsSince(begun) >= Math.min(maxReadingMs, limitMs / 2);
-      if (!(error instanceof ExhaustedError) || wasBusy || patience >= maxPatience) throw error;
-    }
   }
 }

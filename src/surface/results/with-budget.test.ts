@@ -122,9 +122,13 @@ describe("a longer result", () => {
   });
 
   test("of line breaks alone does not hold up others", async () => {
-    const provider = capped({ content: [text("\n".repeat(16 * 1024 * 1024))] });
+    const kept = new KeptResults({ clock: createVirtualClock() });
+    const provider = capped({ content: [text("\n".repeat(16 * 1024 * 1024))] }, { kept });
     const id = idIn(await call(provider));
-    await expect(call(provider, "read_result", { id, from: 1e9 })).rejects.toThrow("It took too long");
+    const answers: string[] = [];
+    for (let time = 0; time < 5; time++)
+      answers.push(await call(provider, "read_result", { id, from: 1e9 }).then(textOf, String));
+    expect(answers.at(-1)).toContain("Your last readings took too long");
   });
 
   test("of very many small images becomes few links", async () => {

@@ -50,10 +50,16 @@ export function answerDescribe(index: IndexedList, args: unknown): ToolOutcome {
   return { kind: "complete", result: RawJson.fromValue({ content, ...(isError ? { isError } : {}) }) };
 }
 
+/** Most characters of a query, and of a name that is not there. */
+const maxQuery = 1000;
+/** Most names that are compared with one that is not there, letter by letter. */
+const maxCompared = 1000;
+
 /** What a model is told of a name that is not there. */
-export function unknownTool(name: string, index: IndexedList): string {
+export function unknownTool(given: string, index: IndexedList): string {
+  const name = given.length > maxQuery ? `${given.slice(0, maxQuery)}…` : given;
   const all = [...index.servers.values()].flat();
-  const near = nearest(name, all);
+  const near = nearest(name, all.length > maxCompared ? index.best(name, maxCompared) : all);
   const three = [...new Set([...(near === undefined ? [] : [near]), ...index.best(name, 3)])].slice(0, 3);
   const hint = three.length === 0 ? "" : ` Nearest: ${three.join(", ")}.`;
   return `Unknown tool: ${JSON.stringify(name)}.${hint} Look for it with search_tools.`;
@@ -68,6 +74,8 @@ interface SearchArguments {
 function readSearch(args: unknown, { servers }: IndexedList): SearchArguments {
   const { query, server, limit = shownSignatures } = readObject(args);
   if (query !== undefined && query !== null && !isText(query)) throw refused('"query" must be a string');
+  if (isText(query) && query.length > maxQuery)
+    throw refused(`"query" has ${query.length} characters; the limit is ${maxQuery}`);
   if (server !== undefined && server !== null && !(isText(server) && servers.has(server)))
     throw refused(`"server" must be one of the servers; leave out "query" to see them`);
   const isLimit =

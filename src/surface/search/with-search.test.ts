@@ -49,6 +49,15 @@ async function call(provider: Provider, name: string, args: object | string): Pr
 
 const names = (tools: readonly Tool[]): readonly string[] => tools.map(({ name }) => name);
 
+test("names and queries of a million letters cost no more than short ones", async () => {
+  const long = "create_issue ".repeat(80_000);
+  const provider = create({ trustsHints: () => true });
+  for (const name of ["call_tool", "call_read_tool"])
+    await expect(call(provider, name, { name: long })).rejects.toThrow(/^Unknown tool: ".{1000}…"/);
+  expect((await call(provider, "describe_tools", { names: [long] })).length).toBeLessThan(2000);
+  await expect(call(provider, "search_tools", { query: long })).rejects.toThrow("the limit is 1000");
+});
+
 test("the list has the tools of the search, which name the servers", async () => {
   const tools = await create().listTools(createCallContext());
   expect(names(tools)).toEqual(["search_tools", "describe_tools", "call_tool"]);

@@ -1,3 +1,4 @@
+import { createSlices } from "../../async/slices.ts";
 import { NotFoundError } from "../../errors/not-found-error.ts";
 import { RpcError, rpcCodes } from "../../errors/rpc-error.ts";
 import { SkillError } from "../../errors/skill-error.ts";
@@ -32,15 +33,31 @@ export function composeSkills({ catalog, viewFor }: ComposedSkillsOptions): Requ
 
   const toPublic = rememberSkills();
 
+  /** By the names of the member, which are its own. */
+  const shown = new WeakMap<UriNames, WeakMap<View, ShownSkills>>();
+
   /** The skills of one member as a caller may see them, under public URIs. A member that cannot be listed has none. */
   const listOf = async (member: Member, context: CallContext): Promise<readonly Skill[]> => {
     const names = namesOf(member, context);
     const listed = await member.provider.skills?.listSkills(context);
     if (listed === undefined || names === undefined) return [];
-    return listed
-      .filter((skill) => mayRead(skill, member, viewFor(context)))
-      .map((skill) => toPublic(skill, names));
+    const view = viewFor(context);
+    const before = shown.get(names)?.get(view);
+    if (before?.listed === listed) return before.skills;
+    const skills: Skill[] = [];
+    // A server may list very many.
+    const pause = createSlices();
+    for (const skill of listed) {
+      const turn = pause();
+      if (turn !== undefined) await turn;
+      if (mayRead(skill, member, view)) skills.push(toPublic(skill, names));
+    }
+    const views = shown.get(names) ?? new WeakMap<View, ShownSkills>();
+    if (Object.isFrozen(listed)) shown.set(names, views.set(view, { listed, skills }));
+    return skills;
   };
+
+  const join = rememberJoined();
 
   /** Where a URI leads: to the member that it names, or else to the only one that has skills. */
   const placesOf = (uri: string, context: CallContext): readonly SkillPlace[] => {
@@ -75,15 +92,7 @@ export function composeSkills({ catalog, viewFor }: ComposedSkillsOptions): Requ
 
   return {
     listSkills: async (context) => {
-      const lists = await Promise.all(catalog.members.map((member) => listOf(member, context)));
-      // Of a URI with another scheme, the first member has it.
-      const byUri = new Map(
-        lists
-          .flat()
-          .toReversed()
-          .map((skill) => [skill.uri, skill]),
-      );
-      return lists.flat().filter((skill) => byUri.get(skill.uri) === skill);
+      return join(await Promise.all(catalog.members.map((member) => listOf(member, context))));
     },
     getSkill: async (uri, context) => {
       const found: Skill[] = [];
@@ -115,6 +124,32 @@ export function composeSkills({ catalog, viewFor }: ComposedSkillsOptions): Requ
       if (only === undefined || others.length > 0) throw new NotFoundError("directory", uri);
       return only;
     },
+  };
+}
+
+/** The skills of one list as one view shows them. */
+interface ShownSkills {
+  readonly listed: readonly Skill[];
+  readonly skills: readonly Skill[];
+}
+
+/** Most lists of skills that are remembered: one for each kind of caller. */
+const maxJoined = 64;
+
+/** Lists of several members as one list, the same array for the same lists. Of a URI with another scheme, the first member has it. */
+function rememberJoined(): (lists: readonly (readonly Skill[])[]) => readonly Skill[] {
+  const known: { readonly lists: readonly (readonly Skill[])[]; readonly skills: readonly Skill[] }[] = [];
+  return (lists) => {
+    const isSame = (other: readonly (readonly Skill[])[]): boolean =>
+      other.length === lists.length && other.every((list, index) => list === lists[index]);
+    const before = known.find((each) => isSame(each.lists));
+    if (before !== undefined) return before.skills;
+    const byUri = new Map<string, Skill>();
+    for (const skill of lists.flat()) if (!byUri.has(skill.uri)) byUri.set(skill.uri, skill);
+    const skills = Object.freeze([...byUri.values()]);
+    known.push({ lists, skills });
+    if (known.length > maxJoined) known.shift();
+    return skills;
   };
 }
 

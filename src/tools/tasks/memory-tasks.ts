@@ -84,6 +84,8 @@ export function createMemoryTasks(options: MemoryTasksOptions = {}): MemoryTasks
     return task;
   };
   const run = async (task: MemoryTask, work: (run: TaskRun) => Promise<RawJson>): Promise<void> => {
+    // Work whose task no caller asks for any more ends all the same.
+    const stopTimer = clock.idleTimer?.(ttlMs, expire) ?? clock.timer(ttlMs, expire);
     try {
       const result = await work(task);
       const size = result.byteLength;
@@ -97,6 +99,7 @@ export function createMemoryTasks(options: MemoryTasksOptions = {}): MemoryTasks
       task.change({ status: "failed", error: error instanceof RpcError ? error : hidden });
     } finally {
       task.isSettled = true;
+      stopTimer();
       if (!tasks.has(task.state.ref)) slots.give(task.owner);
     }
   };

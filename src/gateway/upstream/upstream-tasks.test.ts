@@ -1,0 +1,71 @@
+import { expect, test } from "vitest";
+import type { Client } from "../../client/client.ts";
+import { createVirtualClock } from "../../testing/virtual-clock.ts";
+import { createCallContext } from "../../tools/context.ts";
+import type { TaskState } from "../../tools/task.ts";
+import { createMemoryTasks } from "../../tools/tasks/memory-tasks.ts";
+import type { PooledLine } from "./pooled-line.ts";
+import { TaskLines } from "./task-lines.ts";
+import { createUpstreamTasks } from "./upstream-tasks.ts";
+
+const taskOf = (ref: string): TaskState => ({
+  ref,
+  status: "working",
+  createdAt: 0,
+  updatedAt: 0,
+  ttlMs: null,
+  pollMs: 0,
+});
+
+test("a caller that watches many tasks has a server asked 100 times a second, and delays no other caller", async () => {
+  const clock = createVirtualClock();
+  const looks = { greedy: 0, modest: 0 };
+  const client = {
+    tasks: {
+      get: (ref: string) => {
+        looks[ref.startsWith("g") ? "greedy" : "modest"]++;
+        return taskOf(ref);
+      },
+    },
+  } as unknown as Client;
+  const lines = new TaskLines({ pool: { keep: () => () => {} }, clock });
+  const tasks = createUpstreamTasks({
+    server: "it",
+    clock,
+    lines,
+    use: (_ref, _context, use) => use(client),
+    hosted: createMemoryTasks({ clock }),
+    toFailure: (error) => error,
+  });
+  const stops: (() => void)[] = [];
+  for (let count = 0; count < 1000; count++)
+    stops.push(await tasks.watch!(`m:g${count}`, createCallContext({ caller: "greedy" }), () => {}));
+  stops.push(await tasks.watch!("m:m", createCallContext({ caller: "modest" }), () => {}));
+  Object.assign(looks, { greedy: 0, modest: 0 });
+  await clock.advance(60_000);
+  expect(looks.greedy).toBeGreaterThan(3000);
+  expect(looks.greedy).toBeLessThanOrEqual(60 * 100);
+  expect(looks.modest).toBeGreaterThan(250);
+  for (const stop of stops) stop();
+  await clock.advance(60_000);
+  expect(clock.sleeping).toBe(0);
+});
+
+test("a caller with many tasks leaves room for the lines of another caller's tasks", () => {
+  let kept = 0;
+  const release = (): void => void kept--;
+  const pool = {
+    keep: () => {
+      kept++;
+      return release;
+    },
+  };
+  const lines = new TaskLines({ pool, clock: createVirtualClock() });
+  const line = {} as PooledLine;
+  for (let count = 0; count < 5000; count++) lines.created(taskOf(`g${count}`), line, "greedy");
+  expect(lines.size).toBeLessThan(1024);
+  lines.created(taskOf("m"), line, "modest");
+  expect(lines.find("m")).toBe(line);
+  lines[Symbol.dispose]();
+  expect(kept).toBe(0);
+});

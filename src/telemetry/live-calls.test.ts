@@ -1,0 +1,105 @@
+import { setFlagsFromString } from "node:v8";
+import { runInNewContext } from "node:vm";
+import { expect, test } from "vitest";
+import { LazyAbort } from "../async/lazy-abort.ts";
+import { RawJson } from "../json/raw.ts";
+import type { Request } from "../jsonrpc/message.ts";
+import type { WireContext } from "../mcp/server.ts";
+import type { CallChanges } from "./call-changes.ts";
+import { type CallRecord, createRecord, idOf, stepsOf } from "./call-record.ts";
+import { LiveCalls } from "./live-calls.ts";
+import { createTelemetry } from "./telemetry.ts";
+
+const facts = { method: "tools/call", name: "t", caller: undefined, client: undefined } as const;
+
+function begin(calls: LiveCalls, number: number): CallRecord {
+  const call = createRecord({ ...facts, number, era: "modern", isFromPage: false, startedAt: number });
+  calls.begin(call);
+  return call;
+}
+
+const told = (changes: CallChanges): readonly string[] =>
+  changes.take().calls.map((call) => `${idOf(call)} ${call.state}`);
+
+test("a reader is told of calls that began, changed and ended, each once", () => {
+  const calls = new LiveCalls();
+  const before = begin(calls, 1);
+  const changes = calls.watch();
+  const after = begin(calls, 2);
+  expect(told(changes).toSorted()).toEqual(["c1 queued", "c2 queued"]);
+  expect(told(changes)).toEqual([]);
+  calls.step(before, "sent", 3);
+  expect(told(changes)).toEqual(["c1 sent"]);
+  calls.step(before, "asked", 4);
+  calls.step(before, "answered", 5);
+  expect(told(changes)).toEqual(["c1 answered"]);
+  calls.end(before, 6, false);
+  calls.end(after, 6, true);
+  expect(told(changes).toSorted()).toEqual(["c1 ended", "c2 parked"]);
+  expect(calls.resume("c2")).toBe(after);
+  calls.end(after, 9, false);
+  expect(told(changes)).toEqual(["c2 ended"]);
+  changes[Symbol.dispose]();
+  calls.step(begin(calls, 3), "asked", 9);
+  expect(told(calls.watch())).toEqual(["c3 asked"]);
+  expect(stepsOf(before).map(({ state }) => state)).toEqual(["queued", "sent", "asked", "answered", "ended"]);
+});
+
+test("of many calls some are told and the others counted, and a call that was told of is told to have ended", () => {
+  const calls = new LiveCalls();
+  const changes = calls.watch();
+  const slow = Array.from({ length: 150 }, (_, index) => begin(calls, index + 1));
+  const first = changes.take();
+  expect([first.calls.length, first.skipped]).toEqual([100, 0]);
+  for (let number = 1000; number < 6000; number++) calls.end(begin(calls, number), number, false);
+  for (const call of slow) calls.end(call, 6000, false);
+  const seen = new Set<string>();
+  let skipped = 0;
+  for (let taken = changes.take(); taken.calls.length > 0; taken = changes.take()) {
+    expect(taken.calls.length).toBeLessThanOrEqual(100);
+    for (const call of taken.calls) {
+      expect(call.state).toBe("ended");
+      expect(seen.has(idOf(call))).toBe(false);
+      seen.add(idOf(call));
+    }
+    skipped += taken.skipped;
+  }
+  expect(first.calls.every((call) => seen.has(idOf(call)))).toBe(true);
+  expect(seen.size + skipped).toBe(5150);
+});
+
+test("calls that ask while their reader is slow are kept in a bounded number", () => {
+  const calls = new LiveCalls();
+  const changes = calls.watch();
+  for (let number = 1; number <= 20_000; number++) {
+    const call = begin(calls, number);
+    calls.step(call, "asked", number);
+    calls.end(call, number, true);
+  }
+  let count = 0;
+  for (let taken = changes.take(); taken.calls.length > 0; taken = changes.take())
+    count += taken.calls.length;
+  expect(count).toBeLessThanOrEqual(4096);
+  expect(calls.recent).toHaveLength(4096);
+});
+
+test("names as long as a request are not kept in memory by the calls that were made with them", () => {
+  setFlagsFromString("--expose-gc");
+  const collect = runInNewContext("gc") as () => void;
+  using telemetry = createTelemetry({ transport: "http", isShown: true });
+  const era = { kind: "legacy", session: undefined } as const;
+  const wire = { era, cancellation: new LazyAbort() } as unknown as WireContext;
+  const used = (): number => {
+    collect();
+    return process.memoryUsage().heapUsed / 1e6;
+  };
+  const before = used();
+  for (let number = 0; number < 64; number++) {
+    const params = RawJson.fromText(JSON.stringify({ name: `${number}${"x".repeat(1_000_000)}` }));
+    const request = { kind: "request", id: "1", method: "tools/call", params } as unknown as Request;
+    telemetry.observer.began(request, wire)?.ended(RawJson.fromText("{}"));
+  }
+  expect(telemetry.calls.recent).toHaveLength(64);
+  expect(telemetry.calls.recent[0]?.name).toMatch(/^63x{254}$/);
+  expect(used() - before).toBeLessThan(20);
+});
