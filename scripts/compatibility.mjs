@@ -1,6 +1,7 @@
 // Runs the tests that docs/compatibility.md tells of, and writes the page. The exit code is 1 when one of them failed.
 //
 //   node scripts/compatibility.mjs
+//   node scripts/compatibility.mjs --cluster    clients over HTTP come to three replicas behind a balancer; writes no page
 
 import { spawnSync } from "node:child_process";
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
@@ -14,6 +15,7 @@ try {
   reportSetupError(error);
   process.exit(1);
 }
+if (process.argv.includes("--cluster")) process.exit(runThroughCluster());
 const { runnerImport } = await import("vite");
 
 const folder = mkdtempSync(join(tmpdir(), "junctor-compatibility-"));
@@ -35,6 +37,13 @@ try {
   if (failed.length > 0 || page !== renderPage(() => true)) process.exitCode = 1;
 } finally {
   rmSync(folder, { recursive: true, force: true });
+}
+
+function runThroughCluster() {
+  const vitest = join(root, "node_modules/vitest/vitest.mjs");
+  const args = [vitest, "run", "test/compatibility/compatibility.test.ts", "-t", "^HTTP to "];
+  const env = { ...process.env, JUNCTOR_COMPATIBILITY: "cluster" };
+  return spawnSync(process.execPath, args, { cwd: root, env, stdio: "inherit" }).status ?? 1;
 }
 
 function runTests(file) {

@@ -30,7 +30,10 @@ symlinkSync(join(root, "node_modules/zod"), join(folder, "node_modules/zod"), "j
 const guides = readdirSync(join(root, "docs/guides")).map((file) => `docs/guides/${file}`);
 // Transcripts of servers from npm or of sign-ins, and files of other programs: none of them are here.
 const runnable = guides.filter(
-  (page) => !/(?:all-your-servers|command-line|connect-clients|see-your-gateway|sign-in)\.md$/.test(page),
+  (page) =>
+    !/(?:all-your-servers|command-line|connect-clients|many-machines|see-your-gateway|sign-in)\.md$/.test(
+      page,
+    ),
 );
 
 describe.each(["README.md", ...runnable])("%s", (page) => {

@@ -10,6 +10,7 @@ import { createGateway } from "../../src/gateway/gateway.ts";
 import type { Revision } from "../../src/mcp/revision.ts";
 import { listenHttp } from "../../src/transports/http/server/node.ts";
 import { createFolder, type EraName, fixture } from "../bridge/support/upstream.ts";
+import { startStage } from "../cluster/support/stage.ts";
 import { type CuttingProxy, startCuttingProxy } from "../support/cutting-proxy.ts";
 import { bin } from "../support/junctor-bin.ts";
 import type { BackWay, FrontWay } from "./cells.ts";
@@ -111,8 +112,9 @@ async function startGateway(way: FrontWay, config: object, folder: string): Prom
       close: () => Promise.resolve(),
     };
   }
-  const gateway = await createGateway(config, { firstListMs: 12_000 });
   const proxy = await startCuttingProxy();
+  if (isBalanced) return startBalanced(config, proxy);
+  const gateway = await createGateway(config, { firstListMs: 12_000 });
   const allowedHosts = [`127.0.0.1:${proxy.port}`];
   const listener = await listenHttp(gateway.server, { port: 0, graceMs: 100, allowedHosts });
   proxy.target = listener.port;
@@ -126,6 +128,27 @@ async function startGateway(way: FrontWay, config: object, folder: string): Prom
     close: async () => {
       await listener[Symbol.asyncDispose]();
       await gateway.close();
+      await proxy[Symbol.asyncDispose]();
+    },
+  };
+}
+
+/** Whether clients over HTTP come to three replicas behind a balancer: `npm run compatibility -- --cluster`. */
+const isBalanced = process.env["JUNCTOR_COMPATIBILITY"] === "cluster";
+
+async function startBalanced(config: object, proxy: CuttingProxy): Promise<RunningGateway> {
+  const { mcpServers } = config as { readonly mcpServers: object };
+  const http = { allowedHosts: [`127.0.0.1:${proxy.port}`] };
+  const stage = await startStage({ mcpServers, junctor: { http } });
+  proxy.target = stage.balancer.port;
+  return {
+    proxy,
+    target: (revision, isProxied) => {
+      const port = isProxied ? proxy.port : stage.balancer.port;
+      return `http://127.0.0.1:${port}/${revision === "2024-11-05" ? "sse" : "mcp"}`;
+    },
+    close: async () => {
+      await stage[Symbol.asyncDispose]();
       await proxy[Symbol.asyncDispose]();
     },
   };

@@ -29,7 +29,7 @@ export async function startBalancer(
 
 /**
  * Nothing is sent twice: a request goes to another replica only when no connection could be made. A replica that is not ready, or
- * does not answer the check, gets no new requests.
+ * does not answer the check, gets no new requests. A client that hangs up is hung up on: so modern clients cancel.
  */
 function toConfig(port: number, replicas: readonly number[]): string {
   const servers = replicas.map(
@@ -42,6 +42,7 @@ defaults
   mode http
   balance roundrobin
   option http-server-close
+  option abortonclose
   option redispatch 1
   retries 3
   timeout connect 2s

@@ -93,7 +93,7 @@ async function start(
 
 /** The balancer passes the Host on that its clients know. */
 function withHosts({ mcpServers, junctor = {} }: StageConfig, port: number): object {
-  const allowedHosts = [`127.0.0.1:${port}`, `localhost:${port}`];
-  const { http = {}, ...rest } = junctor as { readonly http?: object };
-  return { mcpServers, junctor: { admin: false, ...rest, http: { allowedHosts, ...http } } };
+  const { http = {}, ...rest } = junctor as { readonly http?: { readonly allowedHosts?: readonly string[] } };
+  const allowedHosts = [`127.0.0.1:${port}`, `localhost:${port}`, ...(http.allowedHosts ?? [])];
+  return { mcpServers, junctor: { admin: false, ...rest, http: { ...http, allowedHosts } } };
 }
