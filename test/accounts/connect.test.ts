@@ -118,3 +118,28 @@ test("an account that is taken away is used no more, though its token would be g
     interval: 500,
   });
 }, 30_000);
+
+test("a caller that connects another account uses that from then on, and sees its lists", async () => {
+  const stage = await startStage({
+    server: { scopesOfWrite: "write", metadata: { scopes_supported: ["read"] } },
+  });
+  const ada = await connectAs(stage, "ada", "a1");
+  const link = linkIn(await textOf(ada, "safe__write"));
+  stage.idp.account = "a2";
+  await connectByKey(link, keys.ada, stage.idp);
+  const before = stage.server.served.length;
+  await vi.waitFor(async () => expect(await namesOf(ada)).toContain("safe__notes_of_a2"));
+  expect(await namesOf(ada)).not.toContain("safe__notes_of_a1");
+  expect(await textOf(ada, "safe__read")).toBe("read");
+  const tokens = await Promise.all(
+    stage.server.served.slice(before).map(({ token }) => stage.idp.find(token)),
+  );
+  expect(new Set(tokens.map((token) => token?.accountId))).toEqual(new Set(["a2"]));
+});
+
+test("rules about a server whose lists are its callers' are not called useless", async () => {
+  const stage = await startStage({ safe: { deny: ["delete_*"] }, junctor: { deny: ["safe__drop_*"] } });
+  await connectAs(stage, "ada", "a1");
+  expect(stage.written()).not.toContain("matches nothing");
+  expect(stage.written()).not.toMatch(/delete_\*|drop_\*/);
+});
