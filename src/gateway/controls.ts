@@ -1,6 +1,7 @@
 import { andThen, type Awaitable } from "../async/awaitable.ts";
 import type { Clock } from "../async/clock.ts";
 import type { Authenticated } from "../auth/authenticate.ts";
+import type { Caller } from "../mcp/caller.ts";
 import type { Server } from "../mcp/server.ts";
 import { anyone, type Catalog } from "../tools/compose/catalog.ts";
 import { type Collision, describeCollision } from "../tools/compose/claims.ts";
@@ -12,6 +13,7 @@ import { type Fleet, retireMs } from "./fleet.ts";
 import type { GatewayServer } from "./gateway-server.ts";
 import type { Pins } from "./lock/pins.ts";
 import { hideInData } from "./safe-log.ts";
+import { SeenCallers } from "./seen-callers.ts";
 import { describeDisabled, describeStatus, type ServerStatus } from "./status.ts";
 import type { Health } from "./upstream/health.ts";
 
@@ -41,8 +43,14 @@ export interface GatewayControls {
   /** What a caller may see and use; everything without one. */
   view(caller: string | undefined): View;
   collisions(): readonly (Collision & { readonly advice: string })[];
-  /** The names of the callers that the config knows. */
+  /** The names of the callers that the config knows, and of those that came in lately by a token or a certificate. */
   callers(): readonly string[];
+  /** What the token or certificate of such a caller proved; undefined for others. */
+  identityOf(caller: string): Caller | undefined;
+  /** Whether callers have to say who they are. */
+  needsProof(): boolean;
+  /** A caller was let in. */
+  admitted(caller: Caller): void;
   parked(): readonly ParkedFacts[];
   /** Refuses a caller from now on and ends all it has open, or lets it in again. */
   revoke(caller: string): void;
@@ -74,6 +82,7 @@ export function createControls(options: ControlsOptions): GatewayControls {
   const { fleet, parking, access, catalog, config, revoke, hide } = options;
   /** Callers that are refused whatever key they present. */
   const barred = new Set<string>();
+  const seen = new SeenCallers(() => options.clock.date());
   const find = (name: string): GatewayServer | undefined =>
     fleet.upstreams.get(name) ?? fleet.servers.find(({ config: { name: each } }) => each === name);
   return {
@@ -101,12 +110,20 @@ export function createControls(options: ControlsOptions): GatewayControls {
       return upstream !== undefined;
     },
     view: (caller) =>
-      caller === undefined ? catalog.viewFor(anyone, everything) : access.viewFor({ ...anyone, caller }),
+      caller === undefined
+        ? catalog.viewFor(anyone, everything)
+        : access.viewFor({ ...anyone, caller, identity: seen.find(caller) }),
     collisions: () =>
       catalog
         .snapshotFor(anyone)
         .collisions.map((collision) => ({ ...collision, advice: describeCollision(collision) })),
-    callers: () => config().keys.map(({ name }) => name),
+    callers: () => {
+      const known = config().keys.map(({ name }) => name);
+      return [...known, ...seen.names().filter((name) => !known.includes(name))];
+    },
+    identityOf: (caller) => seen.find(caller),
+    needsProof: () => access.authenticate !== undefined,
+    admitted: (caller) => seen.note(caller),
     parked: () => parking.list(),
     revoke: (caller) => {
       barred.add(caller);
@@ -160,11 +177,13 @@ function toFacts({ config, health }: GatewayServer, { upstreams, perCaller }: Fl
 /** A sender that was authenticated; undefined, which refuses it, when a person revoked it. */
 export function withoutBarred(
   known: Awaitable<Authenticated>,
-  isRevoked: (caller: string) => boolean,
+  { isRevoked, admitted }: Pick<GatewayControls, "isRevoked" | "admitted">,
 ): Awaitable<Authenticated> {
   return andThen(known, (sender) => {
     if (sender === undefined || typeof sender === "symbol") return sender;
     if (typeof sender === "object" && "refused" in sender) return sender;
-    return isRevoked(typeof sender === "string" ? sender : sender.name) ? undefined : sender;
+    if (isRevoked(typeof sender === "string" ? sender : sender.name)) return undefined;
+    if (typeof sender === "object") admitted(sender);
+    return sender;
   });
 }
