@@ -18,7 +18,9 @@ export function Callers({ store }: { readonly store: Store }): JSX.Element {
         {({ callers, unnamed }) => (
           <>
             {unnamed && (
-              <p>The config has no keys: every client on this machine may call, and has no name.</p>
+              <p>
+                The config has no keys and no issuers: every client on this machine may call, and has no name.
+              </p>
             )}
             {callers.length > 0 && (
               <Table caption="Callers" heads={["Name", "May see", "Calls", "Sessions", "Parked", "Act"]}>

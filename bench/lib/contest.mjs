@@ -4,7 +4,7 @@ import { WrongAnswerError } from "./load.mjs";
 /** @typedef {{ durationMs: number, maxCalls: number }} Limit */
 /** @typedef {{ turn(limit: Limit): Promise<Figure>, peakBytes(): number, close(): Promise<void> }} Subject */
 /** @typedef {{ name: string, open(): Promise<Subject> }} Entry */
-/** @typedef {{ rounds: number, turnMs: number, warmUp: Limit & { turns: number } }} Plan a warm-up ends with whichever of its limits comes first */
+/** @typedef {{ rounds: number, turnMs: number, turnCalls?: number, warmUp: Limit & { turns: number } }} Plan a warm-up, and a turn, ends with whichever of its limits comes first */
 /** @typedef {{ name: string, figures: Figure[], peakBytes: number, problem?: string, isWrong?: boolean }} Standing */
 /** @typedef {{ section: string, name: string, standings: Standing[] }} Contest */
 
@@ -20,7 +20,7 @@ export async function hold({ section, name, entries, plan, onStep }) {
   const field = await Promise.all(entries.map((entry) => open(entry)));
   try {
     await warmUpAll(field, plan.warmUp, (system) => onStep(`${name}: ${system} warms up`));
-    const turn = { durationMs: plan.turnMs, maxCalls: Number.MAX_SAFE_INTEGER };
+    const turn = { durationMs: plan.turnMs, maxCalls: plan.turnCalls ?? Number.MAX_SAFE_INTEGER };
     for (let round = 0; round < plan.rounds; round++) {
       // Nobody always goes first.
       const first = round % field.length;

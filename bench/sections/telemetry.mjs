@@ -26,9 +26,12 @@ const key = "0123456789abcdef0123456789abcdef";
 /** Most that each may cost more than a gateway with everything off. */
 const goals = { "everything on, page open": 1.05, "1 % traced": 1.03 };
 
-/** Differences of a few percent need more rounds than ratios between programs do. */
-const full = { sets: 5, rounds: 30, turnMs: 130 };
-const quick = { sets: 2, rounds: 15, turnMs: 80 };
+/**
+ * Differences of a few percent need more rounds than ratios between programs do. A turn is a number of calls: on a machine that
+ * is busy with something else, a turn by time would have too few.
+ */
+const full = { sets: 4, rounds: 20, turnMs: 1500, turnCalls: 2000 };
+const quick = { sets: 2, rounds: 10, turnMs: 1000, turnCalls: 1000 };
 
 /** @param {Run} run */
 export async function runTelemetry(run) {
@@ -59,7 +62,7 @@ export async function runTelemetry(run) {
         open: () => openObserved(run, { folder, era, toSettings }),
       }));
       const { plan, onStep } = run.contest();
-      const { sets, rounds, turnMs } = run.isQuick ? quick : full;
+      const { sets, ...turns } = run.isQuick ? quick : full;
       /** @type {import("../lib/contest.mjs").Contest[]} */
       const held = [];
       for (let set = 1; set <= sets; set++)
@@ -68,7 +71,7 @@ export async function runTelemetry(run) {
             section: "telemetry",
             name: `small call, 1 stdio upstream, ${era}`,
             entries,
-            plan: { ...plan, rounds, turnMs },
+            plan: { ...plan, ...turns },
             onStep: (step) => onStep(`set ${set} of ${sets}: ${step}`),
           }),
         );

@@ -190,5 +190,8 @@ function unknownServer({ gateway }: AdminSource, name: string | undefined): Admi
 
 function assertCaller({ gateway }: AdminSource, name: string): void {
   if (gateway.controls.callers().includes(name)) return;
-  throw new AdminError("admin.not_found", `There is no caller ${JSON.stringify(name)} in the config`);
+  throw new AdminError(
+    "admin.not_found",
+    `There is no caller ${JSON.stringify(name)} in the config, and none came in lately`,
+  );
 }

@@ -7,6 +7,7 @@ import { joinJson } from "../json/join.ts";
 import { toOneLine } from "../json/one-line.ts";
 import type { RawJson } from "../json/raw.ts";
 import { toErrorBody, toRequestId } from "../jsonrpc/message.ts";
+import type { Caller } from "../mcp/caller.ts";
 import type { ModernEra } from "../mcp/era.ts";
 import { type Asks, isAcceptable, parseAsks } from "../mcp/question.ts";
 import { newestModernRevision } from "../mcp/revision.ts";
@@ -22,7 +23,8 @@ export interface TryRequest {
   readonly key: "name" | "uri";
   readonly name: string;
   readonly args: RawJson | undefined;
-  readonly caller: string | undefined;
+  /** The caller whose rights it has, with all that is known of it. */
+  readonly caller: Caller | undefined;
 }
 
 interface OpenTry {
@@ -153,8 +155,8 @@ export class Tries implements Disposable {
     };
     return {
       era,
-      caller,
-      ...(caller === undefined ? {} : { identity: { name: caller } }),
+      caller: caller?.name,
+      identity: caller,
       owner: pageOwner,
       cancellation,
       notify: (method, params) => {

@@ -1,3 +1,4 @@
+import type { Caller } from "../mcp/caller.ts";
 import { AdminError } from "./admin-error.ts";
 import { type AdminRequest, optionalText, readBody } from "./admin-request.ts";
 import type { AdminSource } from "./admin-source.ts";
@@ -49,18 +50,26 @@ const ways = {
   resource: { method: "resources/read", key: "uri" },
 } as const;
 
-/** With keys, no call comes without a name, so the page has to say whose rights it uses. */
-function callerOf({ gateway, hasKeys }: AdminSource, as: string | undefined): string | undefined {
+/** Most callers that an error names. */
+const maxNamed = 20;
+
+/** With keys or tokens, no call comes without a name, so the page has to say whose rights it uses. */
+function callerOf({ gateway, hasKeys }: AdminSource, as: string | undefined): Caller | undefined {
   const { controls } = gateway;
   if (as === undefined) {
     if (!hasKeys()) return undefined;
-    throw new AdminError("admin.bad_request", `Write as: one of ${controls.callers().join(", ")}`);
+    const known = controls.callers().slice(0, maxNamed).join(", ");
+    const choice = known === "" ? "a caller; none has come in by a token yet" : `one of ${known}`;
+    throw new AdminError("admin.bad_request", `Write as: ${choice}`);
   }
-  if (!hasKeys()) throw new AdminError("admin.bad_request", "as is not needed: the config has no keys");
+  if (!hasKeys()) throw new AdminError("admin.bad_request", "as is not needed: callers have no names");
   if (!controls.callers().includes(as))
-    throw new AdminError("admin.not_found", `There is no caller ${JSON.stringify(as)} in the config`);
+    throw new AdminError(
+      "admin.not_found",
+      `There is no caller ${JSON.stringify(as)} in the config, and none came in lately`,
+    );
   if (controls.isRevoked(as)) throw new AdminError("admin.conflict", `${as} is revoked`);
-  return as;
+  return controls.identityOf(as) ?? { name: as };
 }
 
 export async function answerTry(

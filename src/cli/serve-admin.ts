@@ -102,6 +102,9 @@ export function observe({ config, transport, log, file, worker }: ObservedOption
   const isShown = config.admin !== false;
   const accessLog = openAccessLog(config.accessLog, log);
   const spans = openSpans(readTraceSettings(config.traces, process.env), log);
+  // A process that ends in another way than by a signal writes its last lines too.
+  const flush = (): void => accessLog?.[Symbol.dispose]();
+  if (accessLog !== undefined) process.once("exit", flush);
   const starts = new Map<string, number>();
   let admin: AdminListener | undefined;
   let gateway: RunningGateway | undefined;
@@ -146,7 +149,7 @@ export function observe({ config, transport, log, file, worker }: ObservedOption
         version: readVersion(),
         file,
         worker,
-        hasKeys: () => parts.gateway.controls.callers().length > 0,
+        hasKeys: () => parts.gateway.controls.needsProof(),
         http: () => parts.http,
         edits: parts.edits,
         warnings: () => config.warnings,
@@ -174,7 +177,8 @@ export function observe({ config, transport, log, file, worker }: ObservedOption
     },
     [Symbol.asyncDispose]: async () => {
       telemetry?.[Symbol.dispose]();
-      accessLog?.[Symbol.dispose]();
+      flush();
+      process.off("exit", flush);
       await spans?.sink[Symbol.asyncDispose]();
       await admin?.[Symbol.asyncDispose]();
     },

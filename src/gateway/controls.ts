@@ -3,6 +3,7 @@ import type { Clock } from "../async/clock.ts";
 import type { Authenticated } from "../auth/authenticate.ts";
 import { shareRevocations } from "../cluster/revocations.ts";
 import type { ClusterStore } from "../cluster/store.ts";
+import type { Caller } from "../mcp/caller.ts";
 import type { Server } from "../mcp/server.ts";
 import { anyone, type Catalog } from "../tools/compose/catalog.ts";
 import { type Collision, describeCollision } from "../tools/compose/claims.ts";
@@ -15,6 +16,7 @@ import type { GatewayServer } from "./gateway-server.ts";
 import type { Pins } from "./lock/pins.ts";
 import type { GatewayLog } from "./log.ts";
 import { hideInData } from "./safe-log.ts";
+import { SeenCallers } from "./seen-callers.ts";
 import { describeDisabled, describeStatus, type ServerStatus } from "./status.ts";
 import type { Health } from "./upstream/health.ts";
 
@@ -44,8 +46,14 @@ export interface GatewayControls {
   /** What a caller may see and use; everything without one. */
   view(caller: string | undefined): View;
   collisions(): readonly (Collision & { readonly advice: string })[];
-  /** The names of the callers that the config knows. */
+  /** The names of the callers that the config knows, and of those that came in lately by a token or a certificate. */
   callers(): readonly string[];
+  /** What the token or certificate of such a caller proved; undefined for others. */
+  identityOf(caller: string): Caller | undefined;
+  /** Whether callers have to say who they are. */
+  needsProof(): boolean;
+  /** A caller was let in. */
+  admitted(caller: Caller): void;
   parked(): readonly ParkedFacts[];
   /** Refuses a caller from now on and ends all it has open, or lets it in again; at all replicas, where there are several. */
   revoke(caller: string): void;
@@ -93,6 +101,7 @@ export function createControls(options: ControlsOptions): GatewayControls & Disp
     bar(caller, isRevoked);
     void others?.change(caller, isRevoked);
   };
+  const seen = new SeenCallers(() => options.clock.date());
   const find = (name: string): GatewayServer | undefined =>
     fleet.upstreams.get(name) ?? fleet.servers.find(({ config: { name: each } }) => each === name);
   return {
@@ -120,12 +129,20 @@ export function createControls(options: ControlsOptions): GatewayControls & Disp
       return upstream !== undefined;
     },
     view: (caller) =>
-      caller === undefined ? catalog.viewFor(anyone, everything) : access.viewFor({ ...anyone, caller }),
+      caller === undefined
+        ? catalog.viewFor(anyone, everything)
+        : access.viewFor({ ...anyone, caller, identity: seen.find(caller) }),
     collisions: () =>
       catalog
         .snapshotFor(anyone)
         .collisions.map((collision) => ({ ...collision, advice: describeCollision(collision) })),
-    callers: () => config().keys.map(({ name }) => name),
+    callers: () => {
+      const known = config().keys.map(({ name }) => name);
+      return [...known, ...seen.names().filter((name) => !known.includes(name))];
+    },
+    identityOf: (caller) => seen.find(caller),
+    needsProof: () => access.authenticate !== undefined,
+    admitted: (caller) => seen.note(caller),
     parked: () => parking.list(),
     revoke: (caller) => change(caller, true),
     restore: (caller) => change(caller, false),
@@ -176,11 +193,13 @@ function toFacts({ config, health }: GatewayServer, { upstreams, perCaller }: Fl
 /** A sender that was authenticated; undefined, which refuses it, when a person revoked it. */
 export function withoutBarred(
   known: Awaitable<Authenticated>,
-  isRevoked: (caller: string) => boolean,
+  { isRevoked, admitted }: Pick<GatewayControls, "isRevoked" | "admitted">,
 ): Awaitable<Authenticated> {
   return andThen(known, (sender) => {
     if (sender === undefined || typeof sender === "symbol") return sender;
     if (typeof sender === "object" && "refused" in sender) return sender;
-    return isRevoked(typeof sender === "string" ? sender : sender.name) ? undefined : sender;
+    if (isRevoked(typeof sender === "string" ? sender : sender.name)) return undefined;
+    if (typeof sender === "object") admitted(sender);
+    return sender;
   });
 }

@@ -202,9 +202,7 @@ export async function startGateway(
   const controls = createControls({ ...shown, fleet, access, revoke, store: cluster?.store });
   const admit: Authenticate = Object.assign(
     (...request: Parameters<Authenticate>) =>
-      access.authenticate === undefined
-        ? anybody
-        : withoutBarred(access.authenticate(...request), controls.isRevoked),
+      access.authenticate === undefined ? anybody : withoutBarred(access.authenticate(...request), controls),
     { ...access.admit },
   );
   const connections: Connections | undefined =

@@ -1,6 +1,16 @@
 import { describe, expect, test, vi } from "vitest";
 import { connectByKey, createVisitor } from "../support/visitor.ts";
-import { askForLink, connectAs, idOf, keys, linkIn, namesOf, startStage, textOf } from "./stage.ts";
+import {
+  askForLink,
+  connectAs,
+  idOf,
+  keys,
+  linkIn,
+  namesOf,
+  startStage,
+  textOf,
+  eventually,
+} from "./stage.ts";
 
 describe.each(["2026-07-28", "2025-11-25"] as const)(
   "a caller of %s whose client shows no pages",
@@ -12,7 +22,7 @@ describe.each(["2026-07-28", "2025-11-25"] as const)(
       stage.idp.account = "a1";
       const page = await connectByKey(await askForLink(client), keys.ada, stage.idp);
       expect(page.text).toContain("Connected");
-      await vi.waitFor(async () => expect(await namesOf(client)).toContain("safe__read"));
+      await eventually(async () => expect(await namesOf(client)).toContain("safe__read"));
       expect(await textOf(client, "safe__read")).toBe("read");
       const { accountId } = (await stage.idp.find(stage.server.served.at(-1)?.token ?? "")) ?? {};
       expect(accountId).toBe("a1");
@@ -35,11 +45,13 @@ test("the events of an account are audited with its caller, each call says whose
   const stage = await startStage();
   const ada = await connectAs(stage, "ada", "a1");
   await textOf(ada, "safe__read");
-  const kinds = stage.events().map(({ tool, caller, outcome }) => [tool, caller, outcome]);
-  expect(kinds).toEqual([
-    ["credential.connect_started", "ada", "ok"],
-    ["credential.connect_done", "ada", "ok"],
-  ]);
+  await eventually(() =>
+    expect(stage.events().map(({ tool, caller, outcome }) => [tool, caller, outcome])).toEqual([
+      ["credential.connect_started", "ada", "ok"],
+      ["credential.connect_done", "ada", "ok"],
+    ]),
+  );
+  await vi.waitUntil(() => stage.written().includes('"tool":"safe__read"'), 10_000);
   const text = stage.written();
   expect(text).toContain('"credential":"own"');
   expect(text).toContain('"decision":"connect"');
@@ -118,3 +130,28 @@ test("an account that is taken away is used no more, though its token would be g
     interval: 500,
   });
 }, 30_000);
+
+test("a caller that connects another account uses that from then on, and sees its lists", async () => {
+  const stage = await startStage({
+    server: { scopesOfWrite: "write", metadata: { scopes_supported: ["read"] } },
+  });
+  const ada = await connectAs(stage, "ada", "a1");
+  const link = linkIn(await textOf(ada, "safe__write"));
+  stage.idp.account = "a2";
+  await connectByKey(link, keys.ada, stage.idp);
+  const before = stage.server.served.length;
+  await eventually(async () => expect(await namesOf(ada)).toContain("safe__notes_of_a2"));
+  expect(await namesOf(ada)).not.toContain("safe__notes_of_a1");
+  expect(await textOf(ada, "safe__read")).toBe("read");
+  const tokens = await Promise.all(
+    stage.server.served.slice(before).map(({ token }) => stage.idp.find(token)),
+  );
+  expect(new Set(tokens.map((token) => token?.accountId))).toEqual(new Set(["a2"]));
+});
+
+test("rules about a server whose lists are its callers' are not called useless", async () => {
+  const stage = await startStage({ safe: { deny: ["delete_*"] }, junctor: { deny: ["safe__drop_*"] } });
+  await connectAs(stage, "ada", "a1");
+  expect(stage.written()).not.toContain("matches nothing");
+  expect(stage.written()).not.toMatch(/delete_\*|drop_\*/);
+});

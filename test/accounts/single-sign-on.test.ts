@@ -1,7 +1,16 @@
 import { expect, test } from "vitest";
 import { connect, type Client } from "../../src/index.ts";
 import { createVisitor, type SeenPage, type Visitor } from "../support/visitor.ts";
-import { type AccountStage, askForLink, idOf, keys, namesOf, startStage, textOf } from "./stage.ts";
+import {
+  type AccountStage,
+  askForLink,
+  idOf,
+  keys,
+  namesOf,
+  startStage,
+  textOf,
+  eventually,
+} from "./stage.ts";
 
 /** A client whose person signs in at the issuer of callers. */
 async function connectByToken(
@@ -42,7 +51,9 @@ test("another person who is signed in at the issuer, and was given the link, con
   const page = await identify(stage, link, createVisitor());
   expect([page.status, page.text]).toEqual([403, expect.stringContaining("You are not the caller")]);
   expect(stage.idp.tokenRequests).toEqual([]);
-  expect(stage.events().at(-1)).toMatchObject({ tool: "credential.connect_refused", caller: "corp:alice" });
+  await eventually(() =>
+    expect(stage.events().at(-1)).toMatchObject({ tool: "credential.connect_refused", caller: "corp:alice" }),
+  );
 });
 
 test("an answer of the issuer that comes to another browser proves nothing", async () => {

@@ -1,4 +1,4 @@
-import { mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { existsSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { inspect } from "node:util";
@@ -104,7 +104,7 @@ export async function startStage(options: StageOptions = {}): Promise<AccountSta
     onWarning: (text, error) => write({ error }, text),
   });
   onTestFinished(() => listener.close());
-  const text = (): string => readFileSync(file, "utf8");
+  const text = (): string => (existsSync(file) ? readFileSync(file, "utf8") : "");
   return {
     idp,
     server,
@@ -128,6 +128,11 @@ export async function startStage(options: StageOptions = {}): Promise<AccountSta
       return client;
     },
   };
+}
+
+/** Waits until a check holds. The audit is written a moment after what it tells of. */
+export async function eventually(check: () => void | Promise<void>): Promise<void> {
+  await vi.waitFor(check, { timeout: 10_000 });
 }
 
 /** The text of a result. */

@@ -1,10 +1,13 @@
 // What the admin API shows of a gateway, and what it moves.
 import { createHash } from "node:crypto";
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
 import { fileURLToPath } from "node:url";
 import { describe, expect, test } from "vitest";
 import { createDemoRegistry } from "../../src/cli/demo.ts";
 import { deadServer, statefulServer } from "../gateway/support/servers.ts";
 import { json, mirrored, modernCall, toPairs } from "../support/http-wire.ts";
+import { createTestIssuer, type TestIssuer } from "../support/issuer.ts";
 import type { Frame } from "../support/wire-schema.ts";
 import { startAdmin, type TestAdmin } from "./support/admin.ts";
 
@@ -291,4 +294,46 @@ test("draining, stopping and the level of the log", async () => {
   expect((await admin.call("/api/stop", { body: {} })).status).toBe(202);
   expect(admin.isStopAsked()).toBe(true);
   expect((await admin.call("/api/reload", { body: {} })).status).toBe(409);
+});
+
+test("a caller with a token is known from its first call: what it may see, and calls from the page with its rights", async () => {
+  const audience = "https://mcp.example.com/mcp";
+  let issuer: TestIssuer | undefined;
+  const web = createServer((incoming, response) => {
+    void issuer?.fetch(`${issuer.url}${incoming.url}`, {}).then(async (answer) => {
+      response.writeHead(answer.status, { "content-type": "application/json" }).end(await answer.text());
+    });
+  });
+  await new Promise<void>((resolve) => void web.listen(0, "127.0.0.1", resolve));
+  const { port } = web.address() as AddressInfo;
+  issuer = await createTestIssuer({ url: `http://127.0.0.1:${port}`, audience });
+  await issuer.addKey("one");
+  await using admin = await startAdmin(
+    {
+      mcpServers: {},
+      junctor: {
+        http: { publicUrl: audience },
+        issuers: { corp: { issuer: issuer.url } },
+        rules: [{ allow: ["echo"], when: "'eng' in caller.groups" }],
+      },
+    },
+    { local },
+  );
+  const tryEcho = { tool: "echo", arguments: { message: "x" } };
+  expect((await admin.call("/api/callers")).json).toEqual({ callers: [], unnamed: false });
+  expect((await admin.call("/api/try", { body: tryEcho })).status).toBe(400);
+  const token = await issuer.sign({ sub: "ada", groups: ["eng"] });
+  expect((await post(admin, modernCall("echo", { message: "hi" }), token)).status).toBe(200);
+  const { callers } = (await admin.call("/api/callers")).json;
+  expect(callers).toMatchObject([{ name: "corp:ada", tools: 1 }]);
+  expect((await admin.call("/api/catalog?as=corp:ada")).json.tools).toMatchObject([{ name: "echo" }]);
+  using ada = await admin.open("/api/try", { ...tryEcho, as: "corp:ada" });
+  await expect.poll(() => ada.isEnded).toBe(true);
+  expect(ada.of("result")).toMatchObject([{ isError: false }]);
+  using more = await admin.open("/api/try", { tool: "add", arguments: { a: 1, b: 2 }, as: "corp:ada" });
+  await expect.poll(() => more.isEnded).toBe(true);
+  expect(more.of("error")).toMatchObject([{ error: { code: -32602 } }]);
+  await admin.call("/api/callers/corp:ada/revoke", { body: {} });
+  expect((await post(admin, modernCall("echo", { message: "hi" }), token)).status).toBe(401);
+  web.close();
 });

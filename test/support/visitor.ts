@@ -22,7 +22,11 @@ export interface Visitor {
   signIn(page: SeenPage, idp: IdentityProvider): Promise<SeenPage>;
 }
 
-export function createVisitor(more: { readonly [name: string]: string } = {}): Visitor {
+/** `more` are headers of every request; `send` is another way to send them than the usual. */
+export function createVisitor(
+  more: { readonly [name: string]: string } = {},
+  send: typeof fetch = fetch,
+): Visitor {
   const cookies = new Map<string, string>();
   const go = async (
     url: string,
@@ -30,7 +34,7 @@ export function createVisitor(more: { readonly [name: string]: string } = {}): V
   ): Promise<SeenPage> => {
     const cookie = [...cookies].map(([name, value]) => `${name}=${value}`).join("; ");
     const headers = { ...more, ...(cookie === "" ? {} : { cookie }), ...init.headers };
-    const reply = await fetch(url, { ...init, headers, redirect: "manual" });
+    const reply = await send(url, { ...init, headers, redirect: "manual" });
     for (const each of reply.headers.getSetCookie()) {
       const [, name = "", value = ""] = /^([^=]+)=([^;]*)/.exec(each) ?? [];
       if (value === "") cookies.delete(name);

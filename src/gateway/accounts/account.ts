@@ -76,6 +76,8 @@ export function createAccount(options: AccountOptions): Account {
   let isKnown = false;
   let checkedAt = 0;
   let waiting = 0;
+  /** The authorizer of the credential that is in use; a new one reads the store. */
+  let authorizer: Authorizer | undefined;
   /** Settles when the person has connected the account. */
   let arrival = createDeferred<void>();
   const read = async (): Promise<Credential | undefined> => (await store.read(id)) as Credential | undefined;
@@ -83,6 +85,7 @@ export function createAccount(options: AccountOptions): Account {
   const close: Account["close"] = async (keepsLists = false) => {
     const last = upstream;
     upstream = undefined;
+    authorizer = undefined;
     if (last === undefined) return;
     kept = keepsLists && last.isListed ? last.listedFor() : undefined;
     await last[Symbol.asyncDispose]();
@@ -105,12 +108,13 @@ export function createAccount(options: AccountOptions): Account {
     const stored = await read();
     return stored && createHash("sha256").update(stored.accessToken).digest("hex").slice(0, 16);
   };
+  const current = (): Authorizer => (authorizer ??= options.createAuthorizer());
   /** An authorizer whose refusals are remembered. The page of the gateway has the person sign in, and not the request. */
-  const watched = (authorizer: Authorizer): Authorizer => ({
-    token: () => authorizer.token(),
+  const watched: Authorizer = {
+    token: () => current().token(),
     refused: async (challenge, refusal) => {
       try {
-        return await authorizer.refused(challenge, refusal);
+        return await current().refused(challenge, refusal);
       } catch (error) {
         // A credential that lacks a scope is good for other calls.
         const isNeed = error instanceof AuthorizationError && error.code === "auth.login_required";
@@ -119,7 +123,7 @@ export function createAccount(options: AccountOptions): Account {
       }
     },
     signIn: () => Promise.resolve(false),
-  });
+  };
 
   const account: Account = {
     options,
@@ -141,10 +145,11 @@ export function createAccount(options: AccountOptions): Account {
     },
     credentialName,
     isConnected,
-    open: () => (upstream ??= options.createUpstream(account, watched(options.createAuthorizer()))),
+    open: () => (upstream ??= options.createUpstream(account, watched)),
     close,
     connected: () => {
       need = undefined;
+      authorizer = undefined;
       isKnown = true;
       checkedAt = clock.now();
       arrival.resolve();

@@ -132,7 +132,8 @@ export function createPerCallerServer(options: PerCallerServerOptions): PerCalle
     provider,
     health: alwaysUp,
     isListed: true,
-    isSettled: true,
+    // What one caller is listed says nothing of rules for all.
+    isSettled: false,
     listedFor: (caller) => {
       const account = caller === undefined ? undefined : accounts.find(caller);
       return account?.upstream?.listedFor(caller) ?? account?.kept ?? unlisted;
@@ -165,15 +166,19 @@ export function createPerCallerServer(options: PerCallerServerOptions): PerCalle
     connected: async (owner) => {
       for (const account of accounts.all) {
         if (account.options.owner !== owner) continue;
-        // One that listed nothing without the account begins anew.
-        if (account.upstream?.isListed !== true) await account.close(true);
+        // The account may be another one than before, so nothing of that is used or shown any more.
+        if ((account.upstream?.inFlight ?? 0) === 0) await account.close();
         account.connected();
-        void account.open().start();
+        const upstream = account.open();
+        void upstream.start();
+        for (const { keeper } of upstream.pool.all) void keeper.refreshSince(allKinds, clock.now());
       }
     },
     [Symbol.asyncDispose]: () => accounts[Symbol.asyncDispose](),
   };
 }
+
+const allKinds = ["tools", "resources", "prompts"] as const;
 
 const unlisted: Listed = { ...nothingListed, isConfirmed: true };
 
