@@ -94,11 +94,11 @@ export async function listenTrunk({ listen, keys, onWarning }: TrunkOptions): Pr
       (error: unknown) => onWarning(`A line of another replica broke: ${String(error)}`),
     );
   });
-  listener.on("tlsClientError", (error) =>
-    onWarning(
-      `A program without the secret tried to reach the trunk: ${String((error as NodeJS.ErrnoException).code)}`,
-    ),
-  );
+  listener.on("tlsClientError", (error) => {
+    const code = String((error as NodeJS.ErrnoException).code);
+    // A replica that is cut off while it connects is not one without the secret.
+    if (isKeyTrouble(code)) onWarning(`A program without the secret tried to reach the trunk: ${code}`);
+  });
   await listenAt(listener, listen);
   const sockets = new Set<Socket>();
   listener.on("connection", (socket: Socket) => {
@@ -181,7 +181,7 @@ function createTrunkAgent(keys: readonly TrunkKey[]): Agent {
       } catch (error) {
         refusal = error;
         // Only a key that the other side does not have is a reason to try another one.
-        if (!/^(?:EPROTO$|ERR_SSL_)/.test((error as NodeJS.ErrnoException).code ?? "")) break;
+        if (!isKeyTrouble((error as NodeJS.ErrnoException).code ?? "")) break;
       }
     }
     throw refusal;
@@ -227,6 +227,11 @@ function remember(open: Map<string, Set<Socket>>, id: string, socket: Socket): v
     known.delete(socket);
     if (known.size === 0) open.delete(id);
   });
+}
+
+/** Whether TLS failed because the two sides do not have the same key. */
+function isKeyTrouble(code: string): boolean {
+  return /^(?:EPROTO$|ERR_SSL_)/.test(code);
 }
 
 /** Waits until a request has a connection: before that, nothing of it can have been sent. */

@@ -8,6 +8,7 @@ import type { RawJson } from "../../../json/raw.ts";
 import { type Message, type Request, type Response, encodeMessage } from "../../../jsonrpc/message.ts";
 import type { Caller } from "../../../mcp/caller.ts";
 import type { LegacyEra } from "../../../mcp/era.ts";
+import type { Observation } from "../../../mcp/observation.ts";
 import { isAtLeast } from "../../../mcp/revision.ts";
 import type { WireContext } from "../../../mcp/server.ts";
 import { sessionHeader } from "../../../mcp/session.ts";
@@ -61,8 +62,10 @@ function underway(
   live.running.set(id, call.cancellation);
   const number = endpoint.admissions.add(call);
   return new Promise((resolve) => {
+    const { cancellation } = call;
     const end = (response: Response | undefined): void => {
       if (call.isOver) return;
+      cancellation.offAbort(aborted);
       call.end();
       endpoint.admissions.delete(number);
       if (live.running.get(id) === call.cancellation) live.running.delete(id);
@@ -74,10 +77,12 @@ function underway(
       (error: unknown) => end(toFailure(error, request, out)),
     );
     // The client that gives a call up does not wait for a handler that ignores its signal.
-    call.onAborted((reason) => {
-      const isGone = reason instanceof ClosedError;
-      end(isGone ? toErrorResponse(toLost(reason), id) : undefined);
-    });
+    const aborted = (): void => {
+      const { reason } = cancellation;
+      end(reason instanceof ClosedError ? toErrorResponse(toLost(reason), id) : undefined);
+    };
+    if (cancellation.isAborted) aborted();
+    else cancellation.onAbort(aborted);
   });
 }
 
@@ -117,7 +122,8 @@ class LegacyCall implements WireContext, Admitted {
   readonly cancellation: LazyAbort = new LazyAbort();
   /** Where its messages go, until it is over. */
   #out: CallStream | undefined;
-  #onAborted: (() => void) | undefined;
+  /** Declared, so that calls that are observed have the same shape as those that are not. */
+  observation: Observation | undefined = undefined;
 
   constructor(out: CallStream) {
     this.era = { kind: "legacy", session: out.live.session };
@@ -141,15 +147,6 @@ class LegacyCall implements WireContext, Admitted {
   /** Nothing is said any more. Lets go of all it held: the table of a session's calls may hold on to it for a while. */
   end(): void {
     this.#out = undefined;
-    if (this.#onAborted !== undefined) this.cancellation.offAbort(this.#onAborted);
-    this.#onAborted = undefined;
-  }
-
-  /** Calls back with the reason when the call is given up before its end. */
-  onAborted(callback: (reason: unknown) => void): void {
-    if (this.cancellation.isAborted) return callback(this.cancellation.reason);
-    this.#onAborted = () => callback(this.cancellation.reason);
-    this.cancellation.onAbort(this.#onAborted);
   }
 
   notify(method: string, params: RawJson): Awaitable<void> {

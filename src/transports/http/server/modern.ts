@@ -12,6 +12,7 @@ import {
 } from "../../../jsonrpc/message.ts";
 import type { Caller } from "../../../mcp/caller.ts";
 import type { HeaderLookup, ModernEra } from "../../../mcp/era.ts";
+import type { Observation } from "../../../mcp/observation.ts";
 import type { WireContext } from "../../../mcp/server.ts";
 import { givenUp } from "../../serve-channel.ts";
 import { scopeHeaders } from "./admit.ts";
@@ -51,6 +52,8 @@ export class ModernCall implements WireContext, Admitted {
   #sink: FrameSink | undefined;
   /** `gone`: the client hung up. `over`: the answer was given. */
   #state: "open" | "gone" | "over" = "open";
+  /** Declared, so that calls that are observed have the same shape as those that are not. */
+  observation: Observation | undefined = undefined;
 
   constructor(era: ModernEra, accepted: Accepted, admission: Admission, endpoint: Endpoint) {
     const { header } = admission.http;
