@@ -87,6 +87,21 @@ test("a session has one stream of announcements, and one end, at whichever repli
   await stream.body?.cancel();
 });
 
+test("a client that left its stream may open another at any replica at once", async () => {
+  await using stage = await startReplicas(3, { mcpServers: { counting } });
+  const [one, two, three] = stage.replicas as [TestReplica, TestReplica, TestReplica];
+  const session = await beginSession(one);
+  const headersOf = { accept: "text/event-stream", "mcp-session-id": session };
+  const statuses: number[] = [];
+  for (const replica of [two, three, two, three, two, three]) {
+    const leaving = new AbortController();
+    const stream = await fetch(replica.url, { headers: headersOf, signal: leaving.signal });
+    statuses.push(stream.status);
+    leaving.abort();
+  }
+  expect(statuses).toEqual([200, 200, 200, 200, 200, 200]);
+});
+
 test("a session whose home is gone is adopted by one replica, unless it was deleted", async () => {
   await using stage = await startReplicas(3, { mcpServers: { counting } });
   const [one, two, three] = stage.replicas as [TestReplica, TestReplica, TestReplica];

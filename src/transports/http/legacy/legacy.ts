@@ -1,5 +1,6 @@
 import { randomBytes } from "node:crypto";
 import { andThen, type Awaitable, recover } from "../../../async/awaitable.ts";
+import { type Clock, sleep } from "../../../async/clock.ts";
 import { LazyAbort } from "../../../async/lazy-abort.ts";
 import { RpcError } from "../../../errors/rpc-error.ts";
 import type { Batch } from "../../../jsonrpc/channel.ts";
@@ -117,6 +118,7 @@ export async function serveGet(admission: Admission, endpoint: Endpoint): Promis
     return refuse(reply, 406, "This answers with an event stream: accept text/event-stream");
   const lastEventId = http.header("last-event-id");
   if (lastEventId !== undefined) return resume(lastEventId, admission, live, endpoint);
+  if (admission.piped !== undefined) await untilLeft(live, endpoint.clock);
   if (live.standalone?.isConnected === true)
     return refuse(reply, 409, "This session has a stream open already");
   const standing = new StandingStream(live);
@@ -135,6 +137,19 @@ export async function serveGet(admission: Admission, endpoint: Endpoint): Promis
     live.session.handshake.revision === "2025-11-25" ? endpoint.retryMs : undefined,
   );
   flushAnnouncements(live, endpoint);
+}
+
+/** How long the end of a stream may take to come through from another process, and how often it is looked for. */
+const leavingMs = 1000;
+const lookMs = 20;
+
+/**
+ * Waits for the end of a stream that its client has left. A client may come back by another process before the one that had its
+ * stream has noticed that it left.
+ */
+async function untilLeft({ standalone }: LiveSession, clock: Clock): Promise<void> {
+  const until = clock.now() + leavingMs;
+  while (standalone?.isConnected === true && clock.now() < until) await sleep(lookMs, clock);
 }
 
 /** `DELETE`: ends a session for good. */
