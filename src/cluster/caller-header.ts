@@ -13,8 +13,12 @@ export function fromCallerHeader(headers: { readonly [name: string]: unknown }):
   const text = headers[callerHeader];
   if (typeof text !== "string") return undefined;
   try {
-    const { identity, address } = JSON.parse(Buffer.from(text, "base64url").toString()) as PipedFrom;
-    return { identity: isCaller(identity) ? identity : undefined, address };
+    const {
+      identity,
+      address,
+      hops = 1,
+    } = JSON.parse(Buffer.from(text, "base64url").toString()) as PipedFrom;
+    return { identity: isCaller(identity) ? identity : undefined, address, hops };
   } catch {
     return undefined;
   }

@@ -37,7 +37,7 @@ export async function openCluster(options: ClusterOptions): Promise<Cluster> {
   const trunk = await listenTrunk({ listen, keys: toTrunkKeys(secrets), onWarning });
   const { address } = trunk;
   const membership = await joinCluster({ store, address, clock, version: packageVersion, onWarning });
-  const placement = new ServerPlacement({ membership, trunk });
+  const placement = new ServerPlacement({ membership, trunk, clock });
   const clients = new Map<string, Promise<Client>>();
   const stopLooking = lookForGone(membership, trunk, clock);
   return {

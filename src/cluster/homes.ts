@@ -2,7 +2,7 @@ import type { ClientRequest } from "node:http";
 import { RpcError } from "../errors/rpc-error.ts";
 import { sessionHeader } from "../mcp/session.ts";
 import { sessionNotFound } from "../transports/http/legacy/legacy.ts";
-import { addressOf, type Elsewhere } from "../transports/http/server/elsewhere.ts";
+import { addressOf, type Elsewhere, type LocalService } from "../transports/http/server/elsewhere.ts";
 import type { Admission } from "../transports/http/server/guard.ts";
 import { type HttpRequest, refuse, type Routed, sendError } from "../transports/http/server/reply.ts";
 import type { HeldLease, Membership, Replica } from "./membership.ts";
@@ -22,6 +22,9 @@ interface HomesOptions {
 /** Most sessions of dead replicas that this one adopts; the lease of the oldest is given back beyond that. */
 const maxAdopted = 16_384;
 
+/** A request is passed on at most so often: to the home, and from there to the replica that adopted the session. */
+const maxHops = 2;
+
 /** Where a request is to be answered. */
 type SessionPlace = "here" | "ended" | "unknown" | Replica;
 
@@ -36,8 +39,22 @@ export class Homes implements Elsewhere {
   /** Those that it is about to adopt. */
   readonly #adopting = new Map<string, Promise<SessionPlace>>();
 
+  /**
+   * Whether this replica lost its place among the others at some time. Another one may have adopted its sessions then, so each
+   * must be proven by its lease, those that begin later included.
+   */
+  #wasOut = false;
+
   constructor(options: HomesOptions) {
     this.#options = options;
+    options.membership.onIn((isIn) => {
+      if (!isIn) this.doubt();
+    });
+  }
+
+  /** From now on each session that began here must be proven: another replica may have adopted it. */
+  doubt(): void {
+    this.#wasOut = true;
   }
 
   get address(): string {
@@ -47,20 +64,23 @@ export class Homes implements Elsewhere {
   isAbout(http: HttpRequest): boolean {
     const token = tokenOf(http);
     const home = token === undefined ? undefined : addressOf(token);
-    return (
-      token !== undefined && home !== undefined && home !== this.address && !this.#adopted.has(endOf(token))
-    );
+    const isProven = home === this.address && !(this.#wasOut && this.#options.membership.isIn);
+    if (token === undefined || home === undefined || isProven) return false;
+    // A stream of 2024-11-05 ends with its replica, and is where it began or nowhere.
+    if (home === this.address && isSse(http)) return false;
+    return !this.#adopted.has(endOf(token));
   }
 
-  pass(admission: Admission, serve: () => Routed, maxBytes: number): Routed {
+  pass(admission: Admission, local: LocalService): Routed {
     const { http, reply } = admission;
-    if (http.method !== "POST") return this.#pass(admission, serve, undefined);
+    const { maxBytes } = local;
+    if (http.method !== "POST") return this.#pass(admission, local, undefined);
     return {
       maxBytes,
       take: (body) => {
         if (body === "aborted") return;
         if (body === "too_large") return refuse(reply, 413, `The body is larger than ${maxBytes} bytes`);
-        return this.#pass(admission, serve, body);
+        return this.#pass(admission, local, body);
       },
     };
   }
@@ -73,26 +93,31 @@ export class Homes implements Elsewhere {
       .catch(() =>
         onWarning("A session that ended may be adopted by another replica: the store cannot be reached"),
       );
-    void this.#adopted.get(end)?.release();
-    this.#adopted.delete(end);
+    this.left(token);
   }
 
-  async #pass(admission: Admission, serve: () => Routed, body: Uint8Array | undefined): Promise<void> {
-    const token = tokenOf(admission.http) ?? "";
-    const home = addressOf(token) ?? "";
-    const { membership, trunk } = this.#options;
+  left(token: string): void {
+    const lease = this.#adopted.get(endOf(token));
+    if (lease === undefined) return;
+    this.#adopted.delete(endOf(token));
+    void lease.release();
+  }
+
+  async #pass(admission: Admission, local: LocalService, body: Uint8Array | undefined): Promise<void> {
+    const { trunk } = this.#options;
     let way: Exclude<SessionPlace, Replica> | ClientRequest = "unknown";
+    const isLost = (admission.piped?.hops ?? 0) >= maxHops;
     // A home that cannot be reached may have died since the last look at the store.
-    for (const look of [membership.find, membership.findAnew]) {
+    for (const look of isLost ? [] : (["find", "findAnew"] as const)) {
       try {
-        const place = await this.#find(endOf(token), await look.call(membership, home));
+        const place = await this.#find(admission.http, local, look);
         way = typeof place === "string" ? place : await openPipe(place, trunk, admission, body);
         if (way !== "unknown") break;
       } catch {
         // The home is alive by its lease and cannot be reached now, or the store cannot be: the client may try again.
       }
     }
-    if (way === "here") return serveHere(serve, body);
+    if (way === "here") return serveHere(local, body);
     if (way === "ended") return sendError(admission.reply, 404, sessionNotFound());
     if (way !== "unknown") return usePipe(way, admission, body);
     const text = "The replica that has this session cannot be reached; nothing was sent, try again";
@@ -103,13 +128,28 @@ export class Homes implements Elsewhere {
   }
 
   /** Where a session lives now. Rejects when that cannot be told. */
-  async #find(session: string, home: Replica | undefined): Promise<SessionPlace> {
-    if (home !== undefined) return home;
+  async #find(http: HttpRequest, local: LocalService, look: "find" | "findAnew"): Promise<SessionPlace> {
+    const { membership } = this.#options;
+    const token = tokenOf(http) ?? "";
+    const home = addressOf(token) ?? "";
+    const session = endOf(token);
+    // While the store cannot be asked, no other replica can adopt a session that is ours.
+    if (home === this.address)
+      return this.#adopted.has(session) ? "here" : this.#claim(session).catch(() => "here");
+    const alive = await membership[look](home);
+    if (alive !== undefined) return alive;
+    // A stream of 2024-11-05 ended with its replica. An id that was made up is no reason to take a lease.
+    if (isSse(http)) return "here";
+    return local.isGood() ? this.#claim(session) : "ended";
+  }
+
+  /** All requests of a session that come at once wait for one claim. */
+  #claim(session: string): Promise<SessionPlace> {
     const known = this.#adopting.get(session);
     if (known !== undefined) return known;
-    const adopting = this.#adopt(session);
+    const adopting = this.#adopt(session).finally(() => this.#adopting.delete(session));
     this.#adopting.set(session, adopting);
-    return adopting.finally(() => this.#adopting.delete(session));
+    return adopting;
   }
 
   /** Takes over a session whose home is dead, unless another replica has done so or it was deleted. */
@@ -128,8 +168,13 @@ export class Homes implements Elsewhere {
   }
 }
 
+/** Whether a request belongs to a stream of 2024-11-05. */
+function isSse(http: HttpRequest): boolean {
+  return http.path === "/messages";
+}
+
 function tokenOf(http: HttpRequest): string | undefined {
-  return http.path === "/messages" ? (http.query.get("sessionId") ?? undefined) : http.header(sessionHeader);
+  return isSse(http) ? (http.query.get("sessionId") ?? undefined) : http.header(sessionHeader);
 }
 
 /** As good as the whole id: it holds the tag of the seal, or is random. */
@@ -137,7 +182,7 @@ function endOf(token: string): string {
   return token.slice(-32);
 }
 
-async function serveHere(serve: () => Routed, body: Uint8Array | undefined): Promise<void> {
-  const wanted = await serve();
+async function serveHere(local: LocalService, body: Uint8Array | undefined): Promise<void> {
+  const wanted = await local.serve();
   if (wanted !== undefined && body !== undefined) await wanted.take(body);
 }

@@ -44,6 +44,8 @@ export async function joinCluster(options: JoinOptions): Promise<Membership> {
   const others = createKnownReplicas(id, onWarning);
   /** What follows from the last renewal. `isIn` is brought up to date by {@link readIsIn}. */
   const state = { isIn: false, isDraining: false, registeredAt: 0, isWarned: false, isClosed: false };
+  /** When the store was reached again after it could not be. Others may not have registered again until later. */
+  let backAt = -Infinity;
   let stopTimer = (): void => {};
 
   const provenAt = (): number => Math.min(state.registeredAt, leases.provenAt);
@@ -89,7 +91,10 @@ export async function joinCluster(options: JoinOptions): Promise<Membership> {
       applyRenewal();
       if (!wasIn && !state.isClosed) setIn(true);
       watchTime();
-      if (state.isWarned) onWarning("the store is reached again");
+      if (state.isWarned) {
+        onWarning("the store is reached again");
+        backAt = clock.now();
+      }
       state.isWarned = false;
     } catch (error) {
       if (!state.isWarned) onWarning("the store cannot be reached", error);
@@ -100,7 +105,12 @@ export async function joinCluster(options: JoinOptions): Promise<Membership> {
   const renewals = createRenewals({ clock, renew, gapMs: lookUpMs, everyMs: renewMs, retryMs });
   const findAnew: Membership["findAnew"] = async (wanted) => {
     await renewals.next();
-    return others.get(wanted);
+    const found = others.get(wanted);
+    if (found !== undefined || clock.now() - backAt >= ttlMs) return found;
+    throw new StoreError(
+      "store.starting",
+      "The store was away, and other replicas may not have registered again",
+    );
   };
   await renewals.next();
   renewals.start();

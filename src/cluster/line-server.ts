@@ -1,6 +1,9 @@
+import { type Awaitable, isPromise } from "../async/awaitable.ts";
+import { LazyAbort } from "../async/lazy-abort.ts";
+import type { RawJson } from "../json/raw.ts";
 import { callerKey } from "../mcp/meta.ts";
 import type { Seal } from "../mcp/seal.ts";
-import type { Server } from "../mcp/server.ts";
+import type { Server, WireContext } from "../mcp/server.ts";
 import type { Implementation } from "../mcp/types.ts";
 import { createServer } from "../server/server.ts";
 import type { InputRequired, Provider, Resumption } from "../tools/provider.ts";
@@ -19,12 +22,42 @@ export function createLineServer(
   return {
     ...server,
     handle: (request, wire) => {
-      const told: unknown = request.params?.at("_meta")?.at(callerKey)?.value;
-      const identity = isCaller(told) ? told : undefined;
+      const claimed: unknown = request.params?.at("_meta")?.at(callerKey)?.value;
+      const identity = isCaller(claimed) ? claimed : undefined;
       const caller = identity?.name;
-      return server.handle(request, { ...wire, caller, identity, owner: caller ?? wire.owner });
+      const told = { ...wire, caller, identity, owner: caller ?? wire.owner };
+      // A caller that was asked something has a state, and comes back by another replica. Any other has lost its call.
+      if (request.params?.at("requestState") !== undefined) return server.handle(request, told);
+      return untilInputEnd(told, (ended) => server.handle(request, ended));
     },
   };
+}
+
+/** Serves a request that is cancelled when the line it came by breaks. */
+function untilInputEnd(
+  wire: WireContext,
+  serve: (wire: WireContext) => Awaitable<RawJson>,
+): Awaitable<RawJson> {
+  const { inputEnd, cancellation } = wire;
+  if (inputEnd === undefined) return serve(wire);
+  const stop = new LazyAbort();
+  const cancelled = (): void => stop.abort(cancellation.reason);
+  const broken = (): void => stop.abort(inputEnd.reason);
+  cancellation.onAbort(cancelled);
+  inputEnd.onAbort(broken);
+  const off = (): void => {
+    cancellation.offAbort(cancelled);
+    inputEnd.offAbort(broken);
+  };
+  try {
+    const served = serve({ ...wire, cancellation: stop });
+    if (isPromise(served)) served.then(off, off);
+    else off();
+    return served;
+  } catch (error) {
+    off();
+    throw error;
+  }
 }
 
 /** The state of a request between two replicas needs no seal: the replica that the caller sees puts its own around it. */

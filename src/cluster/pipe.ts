@@ -82,8 +82,9 @@ function toHeaders({ http, identity, piped }: Admission, body: Uint8Array | unde
     if (value !== undefined) headers[name] = value;
   }
   const address = piped === undefined ? http.remoteAddress : piped.from;
+  const hops = (piped?.hops ?? 0) + 1;
   if (body !== undefined) headers["content-length"] = String(body.length);
-  return { ...headers, ...toCallerHeader({ identity, address }) };
+  return { ...headers, ...toCallerHeader({ identity, address, hops }) };
 }
 
 function toReplyHeaders(headers: IncomingHttpHeaders): HttpHeaders {

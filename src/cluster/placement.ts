@@ -1,4 +1,4 @@
-import { waitFor } from "../async/clock.ts";
+import { type Clock, waitFor } from "../async/clock.ts";
 import { createDeferred } from "../async/deferred.ts";
 import type { Client } from "../client/client.ts";
 import { connect, type ConnectOptions } from "../client/connect.ts";
@@ -13,7 +13,11 @@ type OpenPlaced = (options: ConnectOptions) => Promise<Client>;
 interface PlacementOptions {
   readonly membership: Membership;
   readonly trunk: Trunk;
+  readonly clock: Clock;
 }
+
+/** How soon a lease is asked for again that could not be asked for. */
+const retryMs = 1000;
 
 /** How often a replica that was said to own a server, and does not any more, is looked for again. */
 const maxLooks = 3;
@@ -33,19 +37,16 @@ export class ServerPlacement {
 
   /** Opens a server wherever it runs. `open` starts it here. */
   place(server: string, open: OpenPlaced): OpenPlaced {
-    const { membership } = this.#options;
+    const { membership, clock } = this.#options;
     const key = `own:${server}`;
     return async (options) => {
       for (let look = 1; ; look++) {
-        const owned = new OwnedServer(membership, key);
+        // The process that this one takes the place of has not ended yet. There must not be two.
+        const before = this.#running.get(key);
+        if (before !== undefined) await waitFor(before, { signal: options.signal });
+        const owned = new OwnedServer(membership, key, clock);
         const holder = await owned.take();
         if (holder === undefined) return this.#start(owned, open, options);
-        // The process that this one takes the place of has not ended yet. There must not be two.
-        const before = holder === membership.id ? this.#running.get(key) : undefined;
-        if (before !== undefined) {
-          await waitFor(before, { signal: options.signal });
-          continue;
-        }
         const owner = look === 1 ? await membership.find(holder) : await membership.findAnew(holder);
         if (owner !== undefined && holder !== membership.id) return this.openLine(owner, server, options);
         if (look >= maxLooks)
@@ -85,12 +86,21 @@ export class ServerPlacement {
       options.onLost?.(new ClosedError("outcome_unknown", "another replica runs the server now"));
       void close();
     };
-    const callTool = (...call: Parameters<Client["callTool"]>): ReturnType<Client["callTool"]> => {
-      const refusal = owned.refusal();
-      return refusal === undefined ? client.callTool(...call) : Promise.reject(refusal);
+    const guarded = <Call extends (...given: never[]) => Promise<unknown>>(call: Call): Call =>
+      ((...given) => {
+        const refusal = owned.refusal();
+        return refusal === undefined ? call(...given) : Promise.reject(refusal);
+      }) as Call;
+    const own = {
+      callTool: guarded((...call: Parameters<Client["callTool"]>) => client.callTool(...call)),
+      get callOldTask() {
+        return client.callOldTask && guarded(client.callOldTask);
+      },
+      close,
+      [Symbol.asyncDispose]: close,
     };
     // Everything else is the client's own, its getters included.
-    return Object.setPrototypeOf({ callTool, close, [Symbol.asyncDispose]: close }, client) as Client;
+    return Object.setPrototypeOf(own, client) as Client;
   }
 }
 
@@ -101,15 +111,17 @@ export class ServerPlacement {
 class OwnedServer {
   readonly key: string;
   readonly #membership: Membership;
+  readonly #clock: Clock;
   #lease: HeldLease | undefined;
   #isLeft = false;
   #stopWaiting: () => void = () => {};
   /** Called when another replica has the server. */
   onTaken: () => void = () => {};
 
-  constructor(membership: Membership, key: string) {
+  constructor(membership: Membership, key: string, clock: Clock) {
     this.#membership = membership;
     this.key = key;
+    this.#clock = clock;
   }
 
   /** Takes the lease. Resolves with the replica that has it, if another one does. */
@@ -140,12 +152,19 @@ class OwnedServer {
     this.#stopWaiting = this.#membership.onIn((isIn) => {
       if (!isIn) return;
       this.#stopWaiting();
-      this.take().then(
-        (holder) => {
-          if (holder !== undefined) this.onTaken();
-        },
-        () => this.#lost(),
-      );
+      this.#takeAgain();
     });
+  }
+
+  /** Asks for the lease until the store says who has it. A store that does not answer took nothing away. */
+  #takeAgain(): void {
+    this.take().then(
+      (holder) => {
+        if (holder !== undefined) this.onTaken();
+      },
+      () => {
+        if (!this.#isLeft) this.#stopWaiting = this.#clock.timer(retryMs, () => this.#takeAgain());
+      },
+    );
   }
 }

@@ -62,8 +62,8 @@ interface TrunkOptions {
 
 const lineProtocol = "junctor-line/1";
 
-/** Most requests and lines to one other replica at the same time. */
-const maxForwards = 1024;
+/** Most requests, streams and lines to one other replica at the same time. */
+const maxForwards = 16_384;
 
 /** How long another replica may take to accept a connection. */
 const connectMs = 3000;
@@ -108,6 +108,8 @@ export async function listenTrunk({ listen, keys, onWarning }: TrunkOptions): Pr
   const agent = createTrunkAgent(keys);
   const open = new Map<string, Set<Socket>>();
   const ask = async (replica: Replica, options: RequestOptions): Promise<ClientRequest> => {
+    if ((open.get(replica.id)?.size ?? 0) >= maxForwards)
+      throw new Error(`more than ${maxForwards} connections to one replica`);
     const asked = request({ ...toDestination(replica.address), ...options, agent });
     remember(open, replica.id, await untilConnected(asked));
     return asked;
@@ -171,7 +173,7 @@ function toDestination(address: TrunkAddress): RequestOptions {
 
 /** Makes and keeps connections to other replicas. With several keys, each is tried until the other side has it. */
 function createTrunkAgent(keys: readonly TrunkKey[]): Agent {
-  const agent = new Agent({ keepAlive: true, maxSockets: maxForwards, timeout: 0 });
+  const agent = new Agent({ keepAlive: true, maxSockets: Infinity, timeout: 0 });
   const connect = async ({ socketPath, host, port }: RequestOptions): Promise<Socket> => {
     if (typeof socketPath === "string") return connected(connectSocket(socketPath), "connect");
     let refusal: unknown = new Error("there is no secret to prove who we are");
@@ -248,7 +250,10 @@ function untilConnected(asked: ClientRequest): Promise<Socket> {
 
 function untilUpgraded(asked: ClientRequest, server: string): Promise<Duplex> {
   return new Promise((resolve, reject) => {
+    // A replica that is stopped has connections, and never answers.
+    asked.setTimeout(connectMs, () => asked.destroy(new Error(`no answer within ${connectMs / 1000} s`)));
     asked.once("upgrade", (_answer, socket, head) => {
+      socket.setTimeout(0);
       if (head.length > 0) socket.unshift(head);
       resolve(socket);
     });

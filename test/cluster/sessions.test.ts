@@ -133,3 +133,33 @@ test("another replica runs a server whose owner is gone", async () => {
   await one[Symbol.asyncDispose]();
   await expect.poll(() => call().catch(() => before)).not.toBe(before);
 });
+
+test("a replica that was cut off serves its sessions only if no other adopted them", async () => {
+  await using stage = await startReplicas(3, { mcpServers: { counting } });
+  const [one, two, three] = stage.replicas as [TestReplica, TestReplica, TestReplica];
+  const [kept, adopted] = [await beginSession(one), await beginSession(one)];
+  // The registration runs out while the process is stopped: `two` adopts a session, then the home is back.
+  const { store } = one.cluster;
+  const facts = (await store.register("000000000000", "{}", 1)).get(one.cluster.membership.id) ?? "";
+  await store.unregister(one.cluster.membership.id);
+  expect(await two.cluster.membership.findAnew(one.cluster.membership.id)).toBeUndefined();
+  expect((await send(two, adopted, { id: 1, method: "ping" })).status).toBe(200);
+  await store.register(one.cluster.membership.id, facts, 10_000);
+  one.cluster.homes.doubt();
+  for (const replica of [one, two, three]) {
+    expect((await send(replica, adopted, { id: 2, method: "ping" })).status).toBe(200);
+    expect((await send(replica, kept, { id: 3, method: "ping" })).status).toBe(200);
+  }
+  expect(await store.read(`home:${adopted.slice(-32)}`)).toBe(two.cluster.membership.id);
+  expect(await store.read(`home:${kept.slice(-32)}`)).toBe(one.cluster.membership.id);
+});
+
+test("an id that was made up takes no lease", async () => {
+  await using stage = await startReplicas(1, { mcpServers: { counting } });
+  const [one] = stage.replicas as [TestReplica];
+  const forged = `0123456789ab.v1.${"x".repeat(80)}`;
+  expect((await send(one, forged, { id: 1, method: "ping" })).status).toBe(404);
+  const origin = new URL(one.url).origin;
+  expect((await fetch(`${origin}/health`, { headers: { "mcp-session-id": forged } })).status).toBe(200);
+  expect(await one.cluster.store.read(`home:${forged.slice(-32)}`)).toBeUndefined();
+});

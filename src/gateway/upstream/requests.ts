@@ -237,7 +237,7 @@ async function resumeElsewhere(
   work: (client: Client) => Promise<ToolOutcome>,
 ): Promise<ToolOutcome> {
   try {
-    const client = await clientAt?.(at, server);
+    const client = clientAt && (await waitFor(clientAt(at, server), context));
     if (client === undefined) throw abandonedCall(server, "the replica that it waited in is gone");
     const outcome = await work(client);
     return outcome.kind === "input_required" ? fromLineRound(outcome) : outcome;

@@ -147,9 +147,9 @@ const lookMs = 20;
  * Waits for the end of a stream that its client has left. A client may come back by another process before the one that had its
  * stream has noticed that it left.
  */
-async function untilLeft({ standalone }: LiveSession, clock: Clock): Promise<void> {
+async function untilLeft(live: LiveSession, clock: Clock): Promise<void> {
   const until = clock.now() + leavingMs;
-  while (standalone?.isConnected === true && clock.now() < until) await sleep(lookMs, clock);
+  while (live.standalone?.isConnected === true && clock.now() < until) await sleep(lookMs, clock);
 }
 
 /** `DELETE`: ends a session for good. */

@@ -6,7 +6,7 @@ import { ClosedError } from "../../../errors/closed-error.ts";
 import { RpcError } from "../../../errors/rpc-error.ts";
 import type { RequestId } from "../../../jsonrpc/message.ts";
 import { Outbound } from "../../../jsonrpc/outbound.ts";
-import type { Seal } from "../../../mcp/seal.ts";
+import type { Seal, Unsealed } from "../../../mcp/seal.ts";
 import { createSession, type Handshake, type Session } from "../../../mcp/session.ts";
 import type { Implementation } from "../../../mcp/types.ts";
 import { addressOf, type Elsewhere, toAddressed } from "../server/elsewhere.ts";
@@ -52,7 +52,7 @@ export interface SessionTableOptions {
   /** Deleted ids remembered; beyond that the oldest is forgotten, and good again until it expires. 100,000 by default. */
   readonly maxDeleted?: number;
   /** The other processes of the same gateway, if there are any. */
-  readonly elsewhere?: Pick<Elsewhere, "address" | "ended"> | undefined;
+  readonly elsewhere?: Pick<Elsewhere, "address" | "ended" | "left"> | undefined;
   /** Called when a session comes to life, also again. */
   readonly onLive: (live: LiveSession) => void;
   /** Drops what is stored of a stream. */
@@ -128,11 +128,8 @@ export class SessionTable {
     if (live !== undefined) live.usedAt = now;
     this.#sweep(now);
     if (live !== undefined) return live;
-    if (token.length > maxTokenLength || this.#deleted.has(endOf(token))) return "unknown";
-    // It may have begun in another process, whose address its id has. The seal holds the two together.
-    const address = addressOf(token);
-    const sealed = address === undefined ? token : token.slice(address.length + 1);
-    const opened = this.#options.seal.open(sealed, toBinding({ caller, mount, address }));
+    if (this.#deleted.has(endOf(token))) return "unknown";
+    const opened = openSessionId(token, this.#options.seal, { caller, mount });
     if (!opened.ok) return "unknown";
     const { nonce: _, ...handshake } = opened.payload as Sealed;
     return this.#enliven(token, handshake, { caller, owner, mount });
@@ -213,6 +210,7 @@ export class SessionTable {
 
   #drop(live: LiveSession, reason: string): void {
     if (this.#live.delete(endOf(live.token))) this.#shares.give(live.owner);
+    this.#options.elsewhere?.left(live.token);
     const closed = new ClosedError("outcome_unknown", reason);
     for (const controller of live.running.values()) controller.abort(closed);
     live.asks.close(closed);
@@ -220,6 +218,21 @@ export class SessionTable {
     for (const stream of live.streams.values()) this.#options.forget(stream);
     if (live.standalone !== undefined) this.#options.forget(live.standalone);
   }
+}
+
+/**
+ * Opens a session id. It may have begun in another process, whose address is in the id: the seal holds the two together. Opens for
+ * its own caller and mount only.
+ */
+export function openSessionId(
+  token: string,
+  seal: Seal,
+  { caller, mount }: Pick<LiveSession, "caller" | "mount">,
+): Unsealed {
+  if (token.length > maxTokenLength) return { ok: false, reason: "malformed" };
+  const address = addressOf(token);
+  const sealed = address === undefined ? token : token.slice(address.length + 1);
+  return seal.open(sealed, toBinding({ caller, mount, address }));
 }
 
 /**

@@ -8,10 +8,22 @@ export interface Elsewhere {
   readonly address: string;
   /** Whether a request names a session that lives in another process. */
   isAbout(http: HttpRequest): boolean;
-  /** Has such a request answered where its session lives. `serve` serves it here, when that process is gone. */
-  pass(admission: Admission, serve: () => Routed, maxBytes: number): Routed;
+  /** Has such a request answered where its session lives. */
+  pass(admission: Admission, local: LocalService): Routed;
   /** A session ended here for good. */
   ended(token: string): void;
+  /** A session is no longer in the memory of this process. */
+  left(token: string): void;
+}
+
+/** This process, for a session whose own process is gone. */
+export interface LocalService {
+  /** Most bytes of a body. */
+  readonly maxBytes: number;
+  /** Whether the session id of the request is one of ours, made for this caller and path. */
+  isGood(): boolean;
+  /** Serves the request here. */
+  serve(): Routed;
 }
 
 /** A request that another process of the same gateway let in and passed on: all that is known of its sender. */
@@ -19,6 +31,8 @@ export interface PipedFrom {
   readonly identity: Caller | undefined;
   /** The address it came from. */
   readonly address: string | undefined;
+  /** How often it was passed on. */
+  readonly hops?: number;
 }
 
 /** An id with the address of the process that it lives in. */

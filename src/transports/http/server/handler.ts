@@ -5,10 +5,11 @@ import { anybody } from "../../../auth/authenticate.ts";
 import type { RawJson } from "../../../json/raw.ts";
 import { createSeal } from "../../../mcp/seal.ts";
 import type { Server } from "../../../mcp/server.ts";
+import { sessionHeader } from "../../../mcp/session.ts";
 import { createMemoryEventStore } from "../legacy/event-store.ts";
 import { createHttpSse, type HttpSse } from "../legacy/http-sse.ts";
 import { announce, serveDelete, serveGet } from "../legacy/legacy.ts";
-import { SessionTable } from "../legacy/session-table.ts";
+import { openSessionId, SessionTable } from "../legacy/session-table.ts";
 import { refuseCaller, sendDocument } from "./admit.ts";
 import type { PipedFrom } from "./elsewhere.ts";
 import { createKeepAlive, type Endpoint, toLoad, type KeepAlive, writeWarning } from "./endpoint.ts";
@@ -24,7 +25,7 @@ import {
 import { createHealthRoutes, healthPaths } from "./health-routes.ts";
 import type { HttpOptions } from "./http-options.ts";
 import type { Shortage } from "./memory-watch.ts";
-import { boundElsewhere, MountedEndpoints, noMounts } from "./mounts.ts";
+import { boundElsewhere, MountedEndpoints, nameIn, noMounts } from "./mounts.ts";
 import { servePage } from "./pages.ts";
 import { servePost, wantJson } from "./post.ts";
 import { type HttpRequest, refuse, refuseKey, type Reply, type Routed } from "./reply.ts";
@@ -83,8 +84,15 @@ export function createHttpHandler(server: Server, options: HttpOptions = {}): Ht
   };
 
   const enter = (method: Route, admission: Admission): Routed => {
-    if (elsewhere?.isAbout(admission.http) !== true) return method(admission);
-    return elsewhere.pass(admission, () => method(admission), endpoint.maxBodyBytes);
+    const { http, caller } = admission;
+    const { seal } = options;
+    if (seal === undefined || elsewhere?.isAbout(http) !== true) return method(admission);
+    const mount = http.path.startsWith(`${path}/`) ? nameIn(http.path, `${path}/`) : undefined;
+    return elsewhere.pass(admission, {
+      maxBytes: endpoint.maxBodyBytes,
+      isGood: () => openSessionId(http.header(sessionHeader) ?? "", seal, { caller, mount }).ok,
+      serve: () => method(admission),
+    });
   };
 
   const documentAt = (at: string): RawJson | undefined =>
@@ -107,7 +115,9 @@ export function createHttpHandler(server: Server, options: HttpOptions = {}): Ht
       return refuse(reply, 405, `${http.path} takes ${allow}`, { headers: { allow } });
     }
     const since = admissions.revocations.turn;
-    if (authenticate === undefined || healthPaths.includes(http.path))
+    if (healthPaths.includes(http.path))
+      return method({ http, reply, caller: undefined, identity: undefined, since });
+    if (authenticate === undefined)
       return enter(method, { http, reply, caller: undefined, identity: undefined, since });
     return andThen(settled(authenticate(http.header, http)), (known) => {
       const identity = toCaller(known);
@@ -121,13 +131,13 @@ export function createHttpHandler(server: Server, options: HttpOptions = {}): Ht
       return enter(method, { http, reply, caller, identity, since });
     });
   };
-  const admit: HttpHandler["admit"] = (http, reply, { identity, address: from }) => {
+  const admit: HttpHandler["admit"] = (http, reply, { identity, address: from, hops = 1 }) => {
     const caller = identity?.name;
     const method = routeOf(http.path)?.[http.method];
     if (method === undefined) return refuse(reply, 404, `Nothing is at ${http.path}`);
     reply.caller = caller;
     const since = admissions.revocations.turn;
-    return method({ http, reply, caller, identity, since, piped: { from } });
+    return enter(method, { http, reply, caller, identity, since, piped: { from, hops } });
   };
   const stopHearing = server.onRevoked?.((caller) => {
     admissions.revoke(caller);

@@ -86,7 +86,7 @@ function mount(endpoint: Endpoint, server: Server, name: string): Endpoint {
 }
 
 /** The name in the path of a mount, as it is where it has a `%` that begins no character. */
-function nameIn(path: string, base: string): string {
+export function nameIn(path: string, base: string): string {
   const name = path.slice(base.length);
   try {
     return decodeURIComponent(name);
