@@ -56,9 +56,9 @@ async function main() {
   console.log(`scorecard: ${scale}, seed ${values.seed}`);
   let red = 0;
   for (const name of chosen) {
-    const { title, how, limitMinutes, isInShort, nodeArgs } = await loadRow(name);
+    const { title, how, limitMinutes, isInShort } = await loadRow(name);
     if (values.short && !isInShort && values.only === undefined) continue;
-    const { lines, seconds } = await runRow(name, { scale, seed: values.seed, limitMinutes, nodeArgs });
+    const { lines, seconds } = await runRow(name, { scale, seed: values.seed, limitMinutes });
     for (const line of lines) print(name, line);
     console.log(`     ${name}: ${seconds.toFixed(1)} s`);
     red += lines.filter(({ isMet }) => !isMet).length;

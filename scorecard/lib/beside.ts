@@ -1,11 +1,9 @@
 import { spawn } from "node:child_process";
 import { once } from "node:events";
-import type { Clock } from "../../src/async/clock.ts";
 import { createRegistry } from "../../src/tools/registry.ts";
 import { startTestGateway, type TestGateway } from "../../test/gateway/support/gateway.ts";
 import { Callers } from "../../test/gateway/support/load.ts";
 import { fixture, hostile } from "./gateway.ts";
-import { createRunningClock, startMeasure } from "./running-clock.ts";
 
 /** An entry of `mcpServers`. */
 export type Entry = { readonly command: string; readonly args: readonly string[] } | { readonly url: string };
@@ -27,8 +25,8 @@ export async function startHostile(
 
 /** What calls of good servers cost in one slice of time. */
 interface Slice {
-  /** For 99 of 100 calls the main thread ran no longer than this. */
-  readonly p99Ms: number;
+  /** Processor time of 99 of 100 calls, as an idle machine would need it. */
+  readonly cpuMs: number;
   /** Half of the calls took no longer than this. */
   readonly wallMs: number;
   /** For how much of the calls' time this process was running. */
@@ -45,7 +43,7 @@ export interface Beside {
   readonly withoutMs: number;
   readonly besideMs: number;
   readonly medianMs: number;
-  /** For how much of the calls' time this process was running beside it. */
+  /** For how much of the calls' time this process was running beside it. Where that is little, more of a flood meets each call. */
   readonly share: number;
   readonly calls: number;
   readonly failures: number;
@@ -61,33 +59,28 @@ export interface BesideOptions {
 }
 
 /**
- * Measures a good server alone and beside a hostile one, in slices that take turns. Clients and gateway
- * are this process. A call takes as long as its main thread runs from the beginning of the call to its end, and the clock of the gateway
- * stands still while this process waits for a processor: so a busy machine gives the figures of an idle one.
+ * Measures a good server alone and beside a hostile one, in slices that take turns. Calls are measured by the processor
+ * time that this process (clients and gateway) used from their beginning to their end: on an idle machine that is how long
+ * they take, on a busy one it is how long they would take.
  */
 export async function measureBeside(entry: Entry, options: BesideOptions): Promise<Beside> {
   const { rounds, callsPerSlice, isCalled } = options;
   const near = createRegistry();
   near.register("near__work", {}, () => "done");
-  const clock = createRunningClock();
   const config = { mcpServers: good, junctor: { servers: {} } };
-  await using at = await startTestGateway(config, {
-    local: { near },
-    firstListMs: 3000,
-    clock,
-  });
+  await using at = await startTestGateway(config, { local: { near }, firstListMs: 3000 });
   await measure(at, Math.max(300, callsPerSlice)); // To warm up.
   const without: Slice[] = [];
   const beside: Slice[] = [];
   let grownBytes = 0;
-  const ratio = (): number => medianOf(beside, "p99Ms") / medianOf(without, "p99Ms");
+  const ratio = (): number => medianOf(beside, "cpuMs") / medianOf(without, "cpuMs");
   for (let round = 0; round < rounds || (round < 3 * rounds && ratio() >= 2); round++) {
     without.push(await measure(at, callsPerSlice));
     globalThis.gc?.();
     const before = process.memoryUsage().rss;
     await at.gateway.update({ ...config, mcpServers: { ...good, hostile: entry } });
     using watch = watchMemory();
-    const stop = isCalled ? annoy(at, clock) : () => {};
+    const stop = isCalled ? annoy(at) : () => {};
     beside.push(await measure(at, callsPerSlice));
     stop();
     grownBytes = Math.max(grownBytes, watch.peak() - before);
@@ -96,8 +89,8 @@ export async function measureBeside(entry: Entry, options: BesideOptions): Promi
   const all = [...without, ...beside];
   return {
     ratio: ratio(),
-    withoutMs: medianOf(without, "p99Ms"),
-    besideMs: medianOf(beside, "p99Ms"),
+    withoutMs: medianOf(without, "cpuMs"),
+    besideMs: medianOf(beside, "cpuMs"),
     medianMs: medianOf(beside, "wallMs"),
     share: medianOf(beside, "share"),
     calls: all.length * callsPerSlice,
@@ -109,20 +102,32 @@ export async function measureBeside(entry: Entry, options: BesideOptions): Promi
 async function measure({ listener }: TestGateway, calls: number): Promise<Slice> {
   using modern = new Callers(listener.port, undefined);
   using legacy = await Callers.legacy(listener.port);
-  const ownMs: number[] = [];
+  const cpuMs: number[] = [];
   const wallMs: number[] = [];
   let failures = 0;
   for (let call = 0; call < calls; call++) {
     const callers = call % 2 === 0 ? modern : legacy;
     if (call % 20 < 2 && (await callers.call("child__work", { nonce: "n" })).kind !== "result") failures++;
     const startedAt = performance.now();
-    const measured = startMeasure();
+    const before = process.cpuUsage();
     if ((await callers.call("near__work", {})).kind !== "result") failures++;
-    ownMs.push(measured());
+    const { user, system } = process.cpuUsage(before);
+    cpuMs.push((user + system) / 1000);
     wallMs.push(performance.now() - startedAt);
   }
-  const share = Math.min(1, sum(ownMs) / sum(wallMs));
-  return { p99Ms: quantile(ownMs, 0.99), wallMs: quantile(wallMs, 0.5), share, failures };
+  const usualMs = quantile(cpuMs, 0.5);
+  const share = Math.min(1, sum(cpuMs) / sum(wallMs));
+  const idleMs = cpuMs.map((ms, call) => toIdleMs(ms, wallMs[call]!, usualMs));
+  return { cpuMs: quantile(idleMs, 0.99), wallMs: quantile(wallMs, 0.5), share, failures };
+}
+
+/**
+ * A flood is let in at a rate of time: while this process waits for the processor, more of it gathers, and the next call is
+ * charged with that. So of what a call takes more than usual, only the share counts for which this process was running.
+ */
+function toIdleMs(cpuMs: number, wallMs: number, usualMs: number): number {
+  const moreMs = Math.max(0, cpuMs - usualMs);
+  return Math.min(cpuMs, usualMs) + moreMs * Math.min(1, cpuMs / wallMs);
 }
 
 function sum(values: readonly number[]): number {
@@ -130,18 +135,11 @@ function sum(values: readonly number[]): number {
 }
 
 /** Calls the hostile server now and then. */
-function annoy({ listener }: TestGateway, clock: Clock): () => void {
+function annoy({ listener }: TestGateway): () => void {
   const callers = new Callers(listener.port, undefined);
-  let stop = (): void => {};
-  const callLater = (): void => {
-    stop = clock.timer(100, () => {
-      void callers.call("hostile__work", { nonce: "n" }).catch(() => {});
-      callLater();
-    });
-  };
-  callLater();
+  const timer = setInterval(() => void callers.call("hostile__work", { nonce: "n" }).catch(() => {}), 100);
   return () => {
-    stop();
+    clearInterval(timer);
     callers[Symbol.dispose]();
   };
 }

@@ -22,8 +22,6 @@ export interface Row {
   readonly limitMinutes: number;
   /** False for a row that `npm test` already runs at a smaller scale. */
   readonly isInShort: boolean;
-  /** Further arguments of Node for its process. */
-  readonly nodeArgs?: readonly string[];
   run(scale: Scale): Promise<readonly Line[]>;
 }
 

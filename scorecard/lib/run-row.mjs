@@ -13,11 +13,11 @@ export async function loadRow(name) {
 }
 
 /** Runs one row in processes of its own, and ends all of them. A row that throws or takes too long is one red line. */
-export async function runRow(name, { scale, seed, limitMinutes, nodeArgs = [] }) {
+export async function runRow(name, { scale, seed, limitMinutes }) {
   const child = fork(join(output, "host.mjs"), [name, scale], {
     cwd: root,
     env: { ...process.env, SCORECARD_SEED: String(seed) },
-    execArgv: ["--expose-gc", "--enable-source-maps", ...nodeArgs],
+    execArgv: ["--expose-gc", "--enable-source-maps"],
     stdio: ["ignore", "inherit", "pipe", "ipc"],
   });
   const end = () => child.kill("SIGKILL");
