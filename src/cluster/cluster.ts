@@ -1,5 +1,6 @@
 import { type Clock, systemClock } from "../async/clock.ts";
 import type { Client } from "../client/client.ts";
+import { ConnectError } from "../errors/connect-error.ts";
 import { packageVersion } from "../options/version.ts";
 import { Homes } from "./homes.ts";
 import { joinCluster } from "./join-cluster.ts";
@@ -48,7 +49,9 @@ export async function openCluster(options: ClusterOptions): Promise<Cluster> {
     placement,
     tokens: { take: store.take, replicas: () => membership.others.length + 1 },
     clientAt: async (id, server) => {
-      const replica = await membership.find(id);
+      const replica = await membership.find(id).catch((error: unknown) => {
+        throw new ConnectError(server, "which replica has it cannot be told now", { cause: error });
+      });
       if (replica === undefined) return undefined;
       const key = `${id} ${server}`;
       const forget = (): void => void clients.delete(key);
