@@ -15,7 +15,7 @@ export type WorkerMessage =
   | { readonly kind: "agree"; readonly version: string | undefined }
   | { readonly kind: "stop" };
 
-/** What the primary says to a worker. `apply` is answered with what is wrong; undefined when the config is used. */
+/** What the primary says to a worker. `apply` is answered with the fault; undefined when the config is used. */
 export type PrimaryMessage =
   | { readonly kind: "apply"; readonly edit: WorkerEdit }
   | { readonly kind: "stop" };

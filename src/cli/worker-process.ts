@@ -15,7 +15,7 @@ export interface WorkerProcess extends SupervisedWorker {
   readonly pid: number;
   /** Resolves when no process of it is left, its children included. */
   readonly gone: Promise<void>;
-  /** Resolves with what is wrong; undefined when it uses the config, or is gone. */
+  /** Resolves with the fault; undefined when it uses the config, or is gone. */
   apply(edit: WorkerEdit): Promise<string | undefined>;
 }
 

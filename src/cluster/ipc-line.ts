@@ -10,7 +10,7 @@ export interface IpcPort {
 
 /** A conversation of our own on such a channel. Other messages on it are left alone. */
 export interface IpcLine<Sent> {
-  /** Sends a message that nobody answers. It is lost when the other side is gone. */
+  /** Sends a message without an answer. It is lost when the other side is gone. */
   tell(message: Sent): void;
   /** Resolves with the answer of the other side. Rejects when that fails or is gone, or when 4,096 others wait for one. */
   ask(message: Sent): Promise<unknown>;

@@ -27,7 +27,7 @@ const renewMs = 3_000;
 const retryMs = 1_000;
 /** How long one operation may take. */
 const operationMs = 5_000;
-/** How long leaving may take; what is not given back by then ends by itself. */
+/** How long leaving may take. Leases that were not given back by then end by themselves. */
 const leaveMs = 1_000;
 /** Look-ups of unknown ids make at most four renewals a second, however many callers ask. */
 const lookUpMs = 250;

@@ -123,7 +123,7 @@ function takeTokens({ limit, count, now, freeAt = now }: TakeWish): {
   return { taken: { count: given, waitMs }, freeAt: start + given * everyMs };
 }
 
-/** Values that are gone after a time. Expired ones are swept when their number has doubled, so memory follows what is alive. */
+/** Values that are gone after a time. Expired ones are swept when their number has doubled, so memory follows the number of live values. */
 class ExpiringMap<V> {
   readonly #clock: Clock;
   readonly #maxKeys: number;

@@ -137,7 +137,7 @@ function createOperations(
 
 /**
  * How long the engine has been running. One that was restarted has lost leases, or has those of an old copy. Their holders count
- * themselves in until they notice, so nobody else may have them before that.
+ * themselves in until they notice, so no other replica may have them before that.
  */
 class EngineAge {
   readonly #clock: Clock;

@@ -34,7 +34,7 @@ export function connectWithKey(host: string, port: number, key: TrunkKey): TLSSo
     host,
     port,
     pskCallback: () => ({ psk: key.bytes, identity: key.name }),
-    // With the key agreed on there is no certificate. A server that shows one does not have the key, whoever signed it.
+    // With the key agreed on there is no certificate. A server that shows one does not have the key, whichever authority signed it.
     checkServerIdentity: (_host, certificate) =>
       Object.keys(certificate ?? {}).length === 0
         ? undefined

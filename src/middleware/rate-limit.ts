@@ -67,7 +67,7 @@ export function createRateLimit(options: LimitRateOptions, earlier?: RateLimit):
       if (task !== undefined && task.wish !== "update") return;
       const now = clock.now();
       const counting = recall(caller, now).filter(({ rule }) => rule.fits(name));
-      // All are asked before any is taken from: what is refused is not counted.
+      // All are asked before any is taken from, so a refused call is not counted.
       for (const bucket of counting) assertRoom(bucket, now);
       for (const bucket of counting) bucket.take();
     },

@@ -68,7 +68,7 @@ export function createSharedRateLimit(options: SharedRateOptions): RateLimit {
       if (task !== undefined && task.wish !== "update") return undefined;
       const now = clock.now();
       const counting = recall(caller).filter(({ rule }) => rule.fits(name));
-      // All are asked before any is taken from: what is refused is not counted.
+      // All are asked before any is taken from, so a refused call is not counted.
       if (!counting.every((lease) => lease.has(now))) return takeLater(counting, clock);
       for (const lease of counting) lease.take();
       return undefined;

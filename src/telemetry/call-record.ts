@@ -9,7 +9,7 @@ interface CallStep {
   readonly atMs: number;
 }
 
-/** What is known of a call while it is underway and a while after. All of it is facts: no arguments, no result. */
+/** The facts of a call while it is underway and a while after: no arguments, no result. */
 export interface CallRecord {
   readonly number: number;
   readonly method: string;
@@ -46,7 +46,7 @@ export interface CallRecord {
   told: CallState | undefined;
 }
 
-/** What is known of a call when it begins. */
+/** The facts of a call when it begins. */
 type CallBeginning = Pick<
   CallRecord,
   "number" | "method" | "name" | "caller" | "client" | "era" | "isFromPage" | "startedAt"

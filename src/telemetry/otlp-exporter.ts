@@ -81,7 +81,7 @@ export function createOtlpExporter(options: OtlpOptions): OtlpExporter {
   };
 }
 
-/** Resolves with what is wrong; undefined when the collector took it. */
+/** Resolves with the fault; undefined when the collector took it. */
 async function post(body: string, { endpoint, headers, clock }: OtlpOptions): Promise<string | undefined> {
   let reason = "";
   for (let tries = 0; tries < maxTries; tries++) {

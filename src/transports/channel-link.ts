@@ -123,7 +123,7 @@ export const kibibyteMs = 0.5;
 /** How much of it may come at once: 2,000 small messages, or a banner of 400 lines. */
 export const patienceMs = 1000;
 
-/** What is handled in one go while a server says too much: five messages, or two requests. */
+/** How much is handled in one go while a server sends too much: five messages, or two requests. */
 export const pieceMs = 2.5;
 
 interface PacedReaderOptions {

@@ -13,7 +13,7 @@ const style =
   "@media(prefers-color-scheme:dark){body{color:#eee;background:#181818}dt{color:#aaa}a{color:#8bf}}";
 const styleHash = createHash("sha256").update(style).digest("base64");
 
-/** Nothing is loaded, nothing runs, nobody frames it, and forms go to this origin only. */
+/** The page loads nothing and runs nothing, no other page frames it, and its forms go to this origin only. */
 const policy = [
   "default-src 'none'",
   `style-src 'sha256-${styleHash}'`,

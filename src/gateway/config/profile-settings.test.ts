@@ -4,7 +4,7 @@ import { parseConfig, parseConfigValue } from "./parse-config.ts";
 
 const section = (text: string): string => `{ "mcpServers": { "x": { "command": "a" } }, "junctor": ${text} }`;
 
-/** What is said about a config, without the name of the file. */
+/** The text about a config, without the name of the file. */
 function complaintOf(text: string): string {
   try {
     parseConfig(text, { file: "f", env: {} });

@@ -26,7 +26,7 @@ export interface Listed {
 /** Every list a server may have. */
 export const listParts: readonly ListPart[] = ["tools", "resources", "templates", "prompts"];
 
-/** What is known of a server that listed nothing so far. */
+/** The lists of a server that listed nothing so far. */
 export const nothingListed: Listed = {
   tools: [],
   resources: [],
