@@ -6,6 +6,7 @@ import { type Cluster, openCluster } from "../cluster/cluster.ts";
 import { connectRedisStore } from "../cluster/redis-store.ts";
 import type { ClusterStore } from "../cluster/store.ts";
 import type { TrunkConfig, TrunkListen } from "../cluster/trunk.ts";
+import { StoreError } from "../errors/store-error.ts";
 import type { GatewayConfig } from "../gateway/config/config.ts";
 import type { RunningGateway } from "../gateway/running-gateway.ts";
 import type { HttpListener } from "../transports/http/server/node.ts";
@@ -36,7 +37,7 @@ export async function openReplica(options: ReplicaOptions): Promise<Cluster | un
   const settings = readReplicaSettings(config, env);
   assertClusterSecret(settings, env);
   const { store: url, trunk } = settings;
-  const store = url === undefined ? options.store : await connectRedisStore({ url, onWarning });
+  const store = url === undefined ? options.store : await connectStore(url, onWarning);
   if (store === undefined) return undefined;
   const port = trunk && (trunk.port === 0 ? 0 : trunk.port + (worker?.number ?? 1) - 1);
   const own = trunk && port !== undefined ? { ...trunk, port } : undefined;
@@ -49,6 +50,16 @@ export async function openReplica(options: ReplicaOptions): Promise<Cluster | un
       place[Symbol.dispose]();
     },
   };
+}
+
+async function connectStore(url: string, onWarning: (text: string) => void): Promise<ClusterStore> {
+  try {
+    return await connectRedisStore({ url, onWarning });
+  } catch (error) {
+    if (!(error instanceof StoreError) || error.code !== "store.unreachable") throw error;
+    const advice = "start it, or correct JUNCTOR_STORE or junctor.store";
+    throw new StoreError(error.code, `${error.message}; ${advice}`, { cause: error });
+  }
 }
 
 /** Where the trunk of this process listens. Disposing it removes the folder of its socket. */
