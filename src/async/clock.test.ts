@@ -1,6 +1,6 @@
 import { afterEach, expect, test, vi } from "vitest";
 import { createVirtualClock } from "../testing/virtual-clock.ts";
-import { dateOf, systemClock, timedOut, waitFor } from "./clock.ts";
+import { awakeTimer, dateOf, systemClock, timedOut, waitFor } from "./clock.ts";
 
 afterEach(() => void vi.useRealTimers());
 
@@ -41,4 +41,31 @@ test("a wall clock that is set changes dates, and nothing that is measured", () 
   expect(dateOf(after, { ...systemClock, now: () => after + 1000 })).toBe(
     new Date(before - 3_600_000 - 1000).toISOString(),
   );
+});
+
+test("time in which the process was stopped is not time awake", async () => {
+  const clock = createVirtualClock();
+  let stoppedMs = 0;
+  const fired: number[] = [];
+  awakeTimer({ ...clock, now: () => clock.now() + stoppedMs }, 2000, () => fired.push(clock.now()));
+  await clock.advance(400);
+  stoppedMs = 3000;
+  await clock.advance(1849);
+  expect(fired).toEqual([]);
+  await clock.advance(1);
+  expect(fired).toEqual([2250]);
+  expect(clock.sleeping).toBe(0);
+});
+
+test("a process that is never awake in time waits five times as long, and no longer", async () => {
+  const clock = createVirtualClock();
+  let lateMs = 0;
+  const late = { ...clock, timer: (ms: number, callback: () => void) => clock.timer(ms + lateMs, callback) };
+  let hasFired = false;
+  lateMs = 250;
+  awakeTimer(late, 2000, () => (hasFired = true));
+  await clock.advance(9999);
+  expect(hasFired).toBe(false);
+  await clock.advance(1);
+  expect(hasFired).toBe(true);
 });

@@ -30,6 +30,31 @@ export const systemClock: Clock = {
   },
 };
 
+/** An interval of {@link awakeTimer}. */
+const awakeSliceMs = 250;
+
+/**
+ * Calls back once after a while in which this process was awake, unless the returned function is called first. A process that
+ * was stopped or starved has input that it has not read, so such an interval counts for nothing, until `ms` is over five times.
+ */
+export function awakeTimer(clock: Clock, ms: number, callback: () => void): () => void {
+  const startedAt = clock.now();
+  let awakeMs = 0;
+  let stop = (): void => {};
+  const wait = (): void => {
+    const sliceMs = Math.min(awakeSliceMs, ms - awakeMs);
+    const dueAt = clock.now() + sliceMs;
+    stop = clock.timer(sliceMs, () => {
+      const now = clock.now();
+      if (now - dueAt < awakeSliceMs) awakeMs += sliceMs;
+      if (awakeMs >= ms || now - startedAt >= 5 * ms) callback();
+      else wait();
+    });
+  };
+  wait();
+  return () => stop();
+}
+
 /** The date of an earlier reading of a clock's `now`, as text. */
 export function dateOf(reading: number, clock: Clock): string {
   return new Date(clock.date() - (clock.now() - reading)).toISOString();

@@ -114,6 +114,36 @@ describe("a question", () => {
     expect(asked).toEqual([]);
   });
 
+  test("of each of several calls is refused soon, but for the last, which reaches its own caller", async () => {
+    const { begin, end, put, asked, clock, refused } = createRouted();
+    const calls = ["alice", "bob", "carol"].map((name) => begin(name));
+    await clock.advance(2000);
+    const [first, ...others] = [put(), put(), put()];
+    await clock.advance(4999);
+    expect(refused).toEqual([]);
+    await clock.advance(1);
+    await expect(Promise.all(others)).resolves.toEqual(["refused -32602", "refused -32602"]);
+    expect(asked).toEqual([]);
+    expect(refused[0]).toContain("3 calls each wait for the answer to a question");
+    // The two that asked the refused ones end.
+    end(calls[0]!);
+    end(calls[2]!);
+    await expect(first).resolves.toBe("bob");
+  });
+
+  test("is held on where a call is underway that waits for no answer", async () => {
+    const { begin, end, put, asked, clock, habits, refused } = createRouted();
+    habits.noteQuiet("read");
+    begin("alice", "write");
+    const others = [begin("bob", "read"), begin("carol", "read")];
+    const questions = [put(), put()];
+    await clock.advance(30_000);
+    expect(refused).toEqual([]);
+    for (const other of others) end(other);
+    await expect(Promise.all(questions)).resolves.toEqual(["alice", "alice"]);
+    expect(asked).toEqual(["alice", "alice"]);
+  });
+
   test("that the server withdraws is forgotten", async () => {
     const { begin, end, put, asked, habits } = createRouted();
     habits.noteQuiet("tool");

@@ -32,6 +32,8 @@ interface Held {
 
 /** How long a question is held until it is known whose it is. */
 const maxHoldMs = 60_000;
+/** How long questions are held of which it is likely that each call waits for the answer to one. */
+const maxStuckMs = 5000;
 const maxHeld = 100;
 
 /**
@@ -47,6 +49,7 @@ export class AskRouter {
   /** The calls underway that have asked something. */
   readonly #asking = new Set<OpenCall>();
   readonly #held = new Set<Held>();
+  #stopStuckTimer: (() => void) | undefined;
 
   constructor(options: AskRouterOptions) {
     this.#options = { ...options, habits: options.habits ?? new AskHabits() };
@@ -108,6 +111,7 @@ export class AskRouter {
   async #hold(candidates: readonly OpenCall[], method: string, signal: AbortSignal): Promise<OpenCall> {
     const held: Held = { candidates: new Set(candidates), call: createDeferred<OpenCall>() };
     this.#held.add(held);
+    this.#watchStuck();
     const release = this.#turns.hold();
     const refuse = (): void => held.call.reject(this.#refusal(several(method)));
     const stopTimer = this.#options.clock.timer(maxHoldMs, refuse);
@@ -120,6 +124,7 @@ export class AskRouter {
       stopTimer();
       signal.removeEventListener("abort", withdraw);
       this.#held.delete(held);
+      this.#watchStuck();
       release();
     }
   }
@@ -138,6 +143,28 @@ export class AskRouter {
         found.reject(this.#refusal("Every call that can have asked the question is over"));
       else if (others.length === 0) found.resolve(only);
     }
+    this.#watchStuck();
+  }
+
+  /**
+   * Where as many questions are held as there are calls that can have asked them, it is likely that each call waits for the
+   * answer to one, and so none ends. Then all questions but the oldest are refused: their calls go on, and one is left.
+   */
+  #watchStuck(): void {
+    this.#stopStuckTimer?.();
+    this.#stopStuckTimer = undefined;
+    const [oldest, ...others] = this.#held;
+    if (oldest === undefined || others.length === 0) return;
+    const candidates = new Set([...this.#held].flatMap((held) => [...held.candidates]));
+    if (candidates.size > this.#held.size) return;
+    this.#stopStuckTimer = this.#options.clock.timer(maxStuckMs, () => {
+      for (const { call } of others)
+        call.reject(
+          this.#refusal(
+            `${candidates.size} calls each wait for the answer to a question, and no question says whose it is`,
+          ),
+        );
+    });
   }
 
   #refusal(text: string): RpcError {

@@ -1,5 +1,5 @@
 import type { Cancellation } from "../async/cancellation.ts";
-import type { Clock } from "../async/clock.ts";
+import { awakeTimer, type Clock } from "../async/clock.ts";
 import { UpstreamError } from "../errors/upstream-error.ts";
 import type { AskHabits } from "./ask-habits.ts";
 import type { OpenCall } from "./open-calls.ts";
@@ -100,8 +100,9 @@ export class AskTurns {
         const text = `is busy with a call that may ask its caller something, and it did not end within ${maxWaitMs} ms`;
         end(() => reject(busy(server, text)));
       });
-      const stopTrial = clock.timer(trialMs, () => {
-        // Most servers never ask; callers of one of those must not wait for each other for long.
+      // Most servers never ask; callers of one of those must not wait for each other for long. The first question of a
+      // server may have come while this process was stopped, so only time counts in which it was awake to read it.
+      const stopTrial = awakeTimer(clock, trialMs, () => {
         if (!habits.hasAsked && this.#holds === 0) begin();
       });
       this.#queue.add(waiting);
