@@ -1,4 +1,5 @@
 import { type Clock, sleep } from "../async/clock.ts";
+import { OtlpThread } from "./otlp-thread.ts";
 import type { Attributes, AttributeValue, EndedSpan, SpanSink } from "./span.ts";
 
 interface OtlpOptions {
@@ -35,6 +36,8 @@ export function createOtlpExporter(options: OtlpOptions): OtlpExporter {
   const { clock } = options;
   const counts = { sent: 0, dropped: 0 };
   const [head, tail] = toFrame(options);
+  const headers = { ...options.headers, "content-type": "application/json" };
+  const thread = new OtlpThread({ endpoint: options.endpoint, headers, timeoutMs });
   /** Spans as JSON: their text is shorter-lived than the objects they are made from. */
   let waiting: string[] = [];
   let sending: Promise<void> | undefined;
@@ -42,7 +45,7 @@ export function createOtlpExporter(options: OtlpOptions): OtlpExporter {
   let isFailing = false;
 
   const send = async (spans: readonly string[]): Promise<void> => {
-    const reason = await post(`${head}${spans.join(",")}${tail}`, options);
+    const reason = await post(`${head}${spans.join(",")}${tail}`, thread, clock);
     if (reason === undefined) counts.sent += spans.length;
     else counts.dropped += spans.length;
     if (reason !== undefined && !isFailing) options.onFailed(reason);
@@ -77,32 +80,25 @@ export function createOtlpExporter(options: OtlpOptions): OtlpExporter {
     [Symbol.asyncDispose]: async () => {
       await flush();
       await flush();
+      await thread[Symbol.asyncDispose]();
     },
   };
 }
 
 /** Resolves with the fault; undefined when the collector took it. */
-async function post(body: string, { endpoint, headers, clock }: OtlpOptions): Promise<string | undefined> {
+async function post(body: string, thread: OtlpThread, clock: Clock): Promise<string | undefined> {
   let reason = "";
   for (let tries = 0; tries < maxTries; tries++) {
     if (tries > 0) await sleep(250 * 2 ** tries, clock);
-    try {
-      const response = await fetch(endpoint, {
-        method: "POST",
-        headers: { ...headers, "content-type": "application/json" },
-        body,
-        redirect: "error",
-        signal: AbortSignal.timeout(timeoutMs),
-      });
-      await response.arrayBuffer();
-      if (response.ok) return undefined;
-      reason = `the collector answered with status ${response.status}`;
-      if (!retried.has(response.status)) return reason;
-    } catch (error) {
-      const { cause } = error as Error;
-      const code = cause instanceof Error ? (cause as NodeJS.ErrnoException).code : undefined;
-      reason = `the collector cannot be reached (${code ?? (error as Error).name})`;
+    const answer = await thread.post(body);
+    if ("fault" in answer) {
+      reason = `the collector cannot be reached (${answer.fault})`;
+      continue;
     }
+    const { status } = answer;
+    if (status >= 200 && status < 300) return undefined;
+    reason = `the collector answered with status ${status}`;
+    if (!retried.has(status)) return reason;
   }
   return reason;
 }
@@ -138,9 +134,21 @@ function toAttributes(attributes: Attributes): string {
   for (let at = 0; at < attributes.length; at += 2) {
     const value = attributes[at + 1];
     if (value === undefined) continue;
-    json += `${json === "" ? "" : ","}{"key":${JSON.stringify(attributes[at])},"value":${toValue(value)}}`;
+    json += `${json === "" ? "" : ","}{"key":${quoteKey(attributes[at])},"value":${toValue(value)}}`;
   }
   return `[${json}]`;
+}
+
+const quotedKeys = new Map<unknown, string>();
+
+/** The names of attributes are few: those of our spans, and those of the resource. */
+function quoteKey(key: unknown): string {
+  let quoted = quotedKeys.get(key);
+  if (quoted === undefined) {
+    quoted = JSON.stringify(key);
+    quotedKeys.set(key, quoted);
+  }
+  return quoted;
 }
 
 function toValue(value: AttributeValue): string {
