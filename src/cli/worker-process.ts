@@ -7,6 +7,7 @@ import { serveStore } from "../cluster/ipc-store.ts";
 import type { ClusterStore } from "../cluster/store.ts";
 import { toChildEnv } from "../transports/child-env.ts";
 import type { Complaint } from "./complaint.ts";
+import type { Dealer } from "./dealer.ts";
 import type { SupervisedWorker } from "./supervisor.ts";
 import { heldFd, type PrimaryMessage, type WorkerEdit, type WorkerMessage } from "./worker-messages.ts";
 
@@ -34,11 +35,13 @@ interface WorkerStart {
   readonly env: SplitEnvironment;
   /** The store of this process; undefined when the workers have one of their own. */
   readonly store: ClusterStore | undefined;
+  /** Says when the worker gets its next connection. */
+  readonly dealer: Dealer;
   readonly answer: (message: WorkerMessage) => unknown;
 }
 
 /** Starts the process of a worker. */
-export function startWorker({ env, store, answer }: WorkerStart): WorkerProcess {
+export function startWorker({ env, store, dealer, answer }: WorkerStart): WorkerProcess {
   const worker = cluster.fork(env.forked);
   const up = createDeferred<void>();
   let complaint: Complaint | undefined;
@@ -49,7 +52,7 @@ export function startWorker({ env, store, answer }: WorkerStart): WorkerProcess 
     return answered;
   });
   const served = store && serveStore(worker.process, store);
-  const handedOver = watchHandOver(worker);
+  const handedOver = watchHandOver(worker, dealer);
   const held = worker.process.stdio[heldFd] as Socket;
   const gone = new Promise<void>((resolve) => {
     held.on("error", () => {}).once("close", () => resolve());
@@ -80,18 +83,44 @@ export function startWorker({ env, store, answer }: WorkerStart): WorkerProcess 
 }
 
 /**
- * Node forgets a connection that it handed to a worker which ended before it took it: the client would wait for an answer for ever.
- * Each worker takes one at a time.
+ * Has the dealer say when a connection is handed to a worker. Node forgets a connection that it handed to a worker which ended before it
+ * took it: the client would wait for an answer for ever. Each worker takes one at a time.
  */
-function watchHandOver({ process: child }: Worker): { close(): void } {
-  let last: object | undefined;
+function watchHandOver({ process: child }: Worker, dealer: Dealer): { close(): void } {
+  let last: { close(): void } | undefined;
   const send = child.send.bind(child) as (...args: unknown[]) => boolean;
   child.send = (...args: unknown[]) => {
     const [, handle] = args;
-    if (typeof handle === "object" && handle !== null && "close" in handle) last = handle;
-    return send(...args);
+    if (!isHandle(handle)) return send(...args);
+    last = handle;
+    onceClosed(handle, () => {
+      if (last === handle) dealer.taken(child);
+    });
+    dealer.deal(child, () => {
+      // One that is not connected has ended, and its connection is about to be closed.
+      if (child.connected) send(...args);
+    });
+    return true;
   };
-  return { close: () => (last as { close(): void } | undefined)?.close() };
+  return {
+    close: () => {
+      dealer.leave(child);
+      last?.close();
+    },
+  };
+}
+
+function isHandle(sent: unknown): sent is { close(): void } {
+  return typeof sent === "object" && sent !== null && "close" in sent;
+}
+
+/** Node closes the primary's copy of a connection when a worker took it, and then hands that worker the next, if there is one. */
+function onceClosed(handle: { close(): void }, done: () => void): void {
+  const close = handle.close.bind(handle);
+  handle.close = () => {
+    close();
+    queueMicrotask(done);
+  };
 }
 
 /** Node and the system's loader read these before a worker can be told of them. */

@@ -4,6 +4,7 @@ import { systemClock, waitFor } from "../async/clock.ts";
 import { createDeferred } from "../async/deferred.ts";
 import { createMemoryClusterStore } from "../cluster/memory-store.ts";
 import type { ServerStatus } from "../gateway/status.ts";
+import { Dealer } from "./dealer.ts";
 import { type FollowedConfig, toSnapshot } from "./follow-config.ts";
 import { describeListening, describePages, describeServers } from "./greeting.ts";
 import { untilSignal } from "./interrupt.ts";
@@ -64,13 +65,14 @@ export async function serveWithWorkers(plan: ServePlan, count: number): Promise<
     return seen.take(number, message);
   };
   setUpCluster();
+  const dealer = new Dealer(systemClock);
   const crew = new Supervisor({
     count,
     clock: systemClock,
     log,
     stopMs: plan.config.drainMs + stopMs,
     start: (number) => {
-      const worker = startWorker({ env, store, answer: (message) => answer(number, message) });
+      const worker = startWorker({ env, store, dealer, answer: (message) => answer(number, message) });
       left.add(worker.gone);
       void worker.gone.then(() => {
         left.delete(worker.gone);
