@@ -1,217 +1,243 @@
 // `npm run bench:workers`: what `serve --workers N` costs and how it spreads, against one process, in turns of one run.
 //
-//   CPU a call     user and system time of all processes of the gateway, to a server over HTTP; and to one on stdio, which one worker
-//                  runs for all: that has the hop between workers in it
-//   spread         how many calls each worker took from many connections; from its CPU time
-//   loss           how long until there is a new worker in place of one that was killed, and what callers saw meanwhile
+//   CPU a call     user and system time of all processes of the gateway, its primary included: of a call to a server over HTTP, and of
+//                  one to a server on stdio, which one worker runs for all; that has the hop between workers in it
+//   spread         how many connections each worker holds, by the tables of the kernel
+//   loss           how long until another worker answers calls in place of one that was killed, and what callers saw meanwhile
+//
+// The CPU time of a call is measured in two ways, because it depends on more than on workers:
+//
+//   one load, cold    64 connections and 4000 calls a turn for every gateway, after 2500 calls for each process to warm up. With four
+//                     workers, each process gets a quarter of that load, and pays for it: V8 is still compiling, on threads whose time
+//                     counts, when the one process has long finished, because each process compiles for itself; and a process that
+//                     finds fewer messages each time it wakes makes more system calls for each of them.
+//   equal load, warm  the same load for each process: 32 connections and 2500 calls, after each has served so many calls that
+//                     compiling is over. Four processes on two cores still take the caches from each other, with workers or without. So
+//                     N workers are also compared with N gateways of one process each, side by side, under the same load at the same
+//                     time: the only difference is `--workers`. What it costs is in that column: dealing out connections, the facts that
+//                     workers share, and the hop to a stdio server, of which each gateway of one process has its own.
+//
+// Beside the CPU time stand its reasons: how often a process went to sleep for each call, and how much of the CPU time
+// the threads took that compile and collect garbage.
 //
 // CPU time does not change with the load of the machine as wall time does. Linux only.
 
 import { spawn } from "node:child_process";
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
-import { Agent, request } from "node:http";
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { Agent } from "node:http";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as pause } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
+import { connectionsOf, holderOf } from "./lib/connections.mjs";
 import { freePort } from "./lib/free-port.mjs";
-import { cpuMicros, pidsOf, requireProc } from "./lib/processes.mjs";
+import { cpuMicros, requireProc } from "./lib/processes.mjs";
+import { median, ratios } from "./lib/statistics.mjs";
+import {
+  callOnce,
+  helperMicros,
+  makeCalls,
+  servingPids,
+  sleepsOf,
+  startGateway,
+  stdioOwner,
+  stdioServer,
+  until,
+} from "./lib/worker-gateway.mjs";
 
-const root = fileURLToPath(new URL("..", import.meta.url));
-const upstream = (/** @type {string} */ name) => join(root, "bench/systems/upstreams", name);
-const connections = 64;
-const callsPerTurn = 4000;
+/** @typedef {import("./lib/worker-gateway.mjs").Gateway} Gateway */
+/** @typedef {{ micros: number, owner: number, sleeps: number, helpers: number, dealing: number, unevenness: number }} Figure of one turn, for each call; `dealing` for each connection */
+/** @typedef {import("./lib/worker-gateway.mjs").Load} Load */
+/** @typedef {{ title: string, warmUp: number, load: (workers: number) => Load, isBeside: boolean }} Shape */
+/** What is loaded at the same time. */
+/** @typedef {{ name: string, gateways: Gateway[] }} Contestant */
+
 const turns = Number(process.argv[2] ?? 5);
+const servers = ["web", "pipe"];
+
+/** @type {Shape[]} */
+const shapes = [
+  {
+    title: "One load for all, cold: 64 connections, 4000 calls a turn",
+    warmUp: 2500,
+    load: () => ({ connections: 64, calls: 4000 }),
+    isBeside: false,
+  },
+  {
+    title: "Equal load for each process, warm: 32 connections, 2500 calls a turn for each",
+    warmUp: 12_000,
+    load: (workers) => ({ connections: 32 * workers, calls: 2500 * workers }),
+    isBeside: true,
+  },
+];
 
 requireProc();
 const folder = mkdtempSync(join(tmpdir(), "junctor-bench-"));
-/** @type {import("node:child_process").ChildProcess[]} */
-const children = [];
+const upstream = (/** @type {string} */ name) =>
+  fileURLToPath(new URL(`systems/upstreams/${name}`, import.meta.url));
+/** With 1, 2 and 4 workers. @type {Gateway[]} */
+const gateways = [];
+/** Of one process each, the first of `gateways` among them. @type {Gateway[]} */
+const singles = [];
+const webPort = await freePort();
+const web = spawn(process.execPath, [upstream("echo-http.mjs"), String(webPort)], { stdio: "ignore" });
 try {
-  const web = await freePort();
-  children.push(spawn(process.execPath, [upstream("echo-http.mjs"), String(web)], { stdio: "ignore" }));
   const config = join(folder, "mcp.json");
   const mcpServers = {
-    web: { type: "http", url: `http://127.0.0.1:${web}/mcp` },
-    pipe: { command: process.execPath, args: [upstream("echo-stdio.mjs")] },
+    web: { type: "http", url: `http://127.0.0.1:${webPort}/mcp` },
+    pipe: { command: process.execPath, args: [upstream(stdioServer)] },
   };
   writeFileSync(config, JSON.stringify({ mcpServers, junctor: { admin: false } }), { mode: 0o600 });
-  /** @type {Map<number, Gateway>} */
-  const gateways = new Map();
-  for (const workers of [1, 2, 4]) gateways.set(workers, await startGateway(workers, config));
-  await compare(gateways);
-  for (const workers of [2, 4]) await kill(/** @type {Gateway} */ (gateways.get(workers)), workers);
+  for (const workers of [1, 2, 4]) gateways.push(await startGateway(workers, config, folder));
+  singles.push(...gateways.slice(0, 1));
+  for (const shape of shapes) {
+    while (shape.isBeside && singles.length < 4) singles.push(await startGateway(1, config, folder));
+    await compare(shape);
+  }
+  for (const gateway of gateways.slice(1)) await lose(gateway);
 } finally {
-  for (const child of children) child.kill("SIGTERM");
+  for (const gateway of [...gateways, ...singles]) gateway.stop();
+  web.kill();
   rmSync(folder, { recursive: true, force: true });
 }
 
-/** @typedef {{ pid: number, port: number, agent: Agent }} Gateway */
-
-/** @param {number} workers @param {string} config @returns {Promise<Gateway>} */
-async function startGateway(workers, config) {
-  const port = await freePort();
-  const args = ["serve", "--config", config, "--port", String(port), "--log-level", "error"];
-  if (workers > 1) args.push("--workers", String(workers));
-  const own = join(folder, `w${workers}`);
-  const env = { ...process.env, XDG_STATE_HOME: own, XDG_CACHE_HOME: own };
-  const child = spawn(process.execPath, [join(root, "dist/cli/main.js"), ...args], { env, stdio: "ignore" });
-  children.push(child);
-  const agent = new Agent({ keepAlive: true, maxSockets: connections });
-  const gateway = { pid: /** @type {number} */ (child.pid), port, agent };
-  await until(async () => (await fetch(`http://127.0.0.1:${port}/ready`)).ok);
-  for (const server of ["web", "pipe"]) await until(async () => (await call(gateway, server)) === 200);
-  // Each process compiles what it runs often.
-  for (const server of ["web", "pipe"]) await load(gateway, server, 2500 * workers);
-  return gateway;
-}
-
-/** Polls until the condition holds. @param {() => Promise<boolean>} condition */
-async function until(condition) {
-  for (let count = 0; count < 3000; count++) {
-    if (await condition().catch(() => false)) return;
-    await pause(10);
-  }
-  throw new Error("it did not come to be in half a minute");
-}
-
-/** Calls the echo of a server. Resolves with the status, or 0 when the connection broke. */
-/** @param {Gateway} gateway @param {string} server @param {Agent} [agent] @returns {Promise<number>} */
-function call({ port, agent: usual }, server, agent = usual) {
-  const name = `${server}__echo`;
-  const _meta = {
-    "io.modelcontextprotocol/protocolVersion": "2026-07-28",
-    "io.modelcontextprotocol/clientCapabilities": {},
-    "io.modelcontextprotocol/clientInfo": { name: "bench", version: "1.0.0" },
-  };
-  const params = { name, arguments: { message: "hello" }, _meta };
-  const body = JSON.stringify({ jsonrpc: "2.0", id: 1, method: "tools/call", params });
-  const headers = {
-    "content-type": "application/json",
-    accept: "application/json, text/event-stream",
-    "mcp-protocol-version": "2026-07-28",
-    "mcp-method": "tools/call",
-    "mcp-name": name,
-    "content-length": Buffer.byteLength(body),
-  };
-  return new Promise((resolve) => {
-    const asked = request({ host: "127.0.0.1", port, path: "/mcp", method: "POST", headers, agent });
-    asked.on("response", (answer) => {
-      let text = "";
-      answer.setEncoding("utf8").on("data", (piece) => (text += piece));
-      answer.on("end", () => resolve(text.includes('"result"') ? (answer.statusCode ?? 0) : 500));
-      answer.on("error", () => resolve(0));
-    });
-    asked.on("error", () => resolve(0));
-    asked.end(body);
-  });
-}
-
-/** Makes so many calls, as many at once as there are connections. */
-/** @param {Gateway} gateway @param {string} server @param {number} count */
-async function load(gateway, server, count) {
-  let left = count;
-  const live = async () => {
-    while (left-- > 0) {
-      const status = await call(gateway, server);
-      if (status !== 200) throw new Error(`a call of ${server} was answered with ${status}`);
-    }
-  };
-  await Promise.all(Array.from({ length: connections }, live));
-}
-
-/** The processes that serve: all but the server on stdio. @param {Gateway} gateway */
-function treeOf({ pid }) {
-  return { pid, exceptCommand: "echo-stdio.mjs" };
-}
-
-/** @param {Gateway} gateway */
-function workersOf(gateway) {
-  return pidsOf(treeOf(gateway)).filter((pid) => commandOf(pid).includes("serve-worker"));
-}
-
-/** @param {Map<number, Gateway>} gateways */
-async function compare(gateways) {
-  /** @type {{ [key: string]: number[] }} */
-  const micros = {};
-  /** @type {{ [key: string]: number[] }} */
-  const spreads = {};
+/** @param {Shape} shape */
+async function compare({ title, warmUp, load, isBeside }) {
+  /** @type {Contestant[]} */
+  const contestants = gateways.map((gateway) => ({ name: `${gateway.workers}`, gateways: [gateway] }));
+  if (isBeside)
+    for (const count of [2, 4])
+      contestants.push({ name: `${count} apart`, gateways: singles.slice(0, count) });
+  for (const server of servers)
+    for (const gateway of new Set([...gateways, ...singles]))
+      await makeCalls(gateway, server, { connections: 64, calls: warmUp * gateway.workers });
+  /** @type {Map<string, Figure[]>} */
+  const figures = new Map();
   for (let turn = 0; turn < turns; turn++) {
-    for (const server of ["web", "pipe"]) {
-      for (const [workers, gateway] of gateways) {
-        // Connections are dealt out anew in each turn.
-        gateway.agent.destroy();
-        gateway.agent = new Agent({ keepAlive: true, maxSockets: connections });
-        const pids = workersOf(gateway);
-        const before = cpuMicros(treeOf(gateway));
-        const each = pids.map((pid) => cpuMicros({ pid, exceptCommand: "echo-stdio.mjs" }));
-        await load(gateway, server, callsPerTurn);
-        const used = pids.map(
-          (pid, index) => cpuMicros({ pid, exceptCommand: "echo-stdio.mjs" }) - (each[index] ?? 0),
-        );
-        (micros[`${server} ${workers}`] ??= []).push((cpuMicros(treeOf(gateway)) - before) / callsPerTurn);
-        if (workers > 1 && server === "web") {
-          const mean = used.reduce((sum, one) => sum + one, 0) / used.length;
-          (spreads[workers] ??= []).push(Math.max(...used.map((one) => Math.abs(one - mean) / mean)));
-        }
+    for (const server of servers) {
+      for (const contestant of contestants) {
+        const key = `${server} ${contestant.name}`;
+        figures.set(key, [...(figures.get(key) ?? []), await takeTurn(contestant, server, load)]);
       }
     }
   }
+  /** @param {string} server @param {string} name @param {keyof Figure} key */
+  const of = (server, name, key) => (figures.get(`${server} ${name}`) ?? []).map((figure) => figure[key]);
+  /** @param {string} server @param {string} name @param {string} other */
+  const more = (server, name, other) => {
+    const found = ratios(of(server, name, "micros"), of(server, other, "micros"));
+    return name === other || found.length === 0 ? "" : percent(median(found) - 1, "+");
+  };
+  console.log(`\n${title}. Medians of ${turns} turns, each compared with the turn beside it.\n`);
   console.log(
-    `CPU µs a call, median of ${turns} turns of ${callsPerTurn} calls on ${connections} connections\n`,
+    "| processes | CPU of a call to an HTTP server | against one process | against as many apart | compiling and collecting | sleeps a call | to a stdio server | against one process | against as many apart | connections off the mean |",
   );
-  console.log(
-    "| workers | HTTP server | against one process | stdio server | against one process | CPU of a worker off the mean |",
-  );
-  console.log("|--:|--:|--:|--:|--:|--:|");
-  for (const workers of gateways.keys()) {
-    const own = (/** @type {string} */ server) => median(micros[`${server} ${workers}`] ?? []);
-    const ratio = (/** @type {string} */ server) => {
-      const ratios = (micros[`${server} ${workers}`] ?? []).map(
-        (one, turn) => one / (micros[`${server} 1`]?.[turn] ?? 1),
-      );
-      return `${((median(ratios) - 1) * 100).toFixed(0)} %`;
-    };
-    const spread = workers === 1 ? "–" : `${(median(spreads[workers] ?? []) * 100).toFixed(0)} %`;
+  console.log("|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|");
+  for (const { name, gateways: own } of contestants) {
+    const workers = own.length > 1 ? 1 : (own[0]?.workers ?? 1);
+    const apart = `${name} apart`;
     const cells = [
-      workers,
-      own("web").toFixed(0),
-      ratio("web"),
-      own("pipe").toFixed(0),
-      ratio("pipe"),
-      spread,
+      own.length > 1 ? `${own.length} gateways apart` : workers > 1 ? `${workers} workers` : "one process",
+      `${median(of("web", name, "micros")).toFixed(0)} µs`,
+      more("web", name, "1"),
+      more("web", name, apart),
+      `${median(of("web", name, "helpers")).toFixed(0)} µs`,
+      median(of("web", name, "sleeps")).toFixed(2),
+      `${median(of("pipe", name, "micros")).toFixed(0)} µs`,
+      more("pipe", name, "1"),
+      more("pipe", name, apart),
+      workers === 1
+        ? ""
+        : percent(Math.max(...of("web", name, "unevenness"), ...of("pipe", name, "unevenness"))),
     ];
     console.log(`| ${cells.join(" | ")} |`);
   }
+  if (!isBeside) return;
+  for (const { workers } of gateways.slice(1)) {
+    const alone = of("pipe", `${workers} apart`, "micros");
+    const [all, owner] = [of("pipe", `${workers}`, "micros"), of("pipe", `${workers}`, "owner")];
+    // The owner serves its own connections like one process. All calls of the others take the hop.
+    const hopping = 1 - 1 / workers;
+    const hop = median(all.map((micros, turn) => (micros - (alone[turn] ?? NaN)) / hopping));
+    const atOwner = median(owner.map((micros, turn) => (micros - (alone[turn] ?? NaN) / workers) / hopping));
+    console.log(
+      `\n${workers} workers: the hop to the owner of a stdio server adds ${hop.toFixed(0)} µs to a call; a call that comes by it costs the owner ${atOwner.toFixed(0)} µs; dealing out a connection costs the primary ${median(of("web", `${workers}`, "dealing")).toFixed(0)} µs`,
+    );
+  }
 }
 
-/** Kills a worker while calls are made, and waits until there are as many as before. */
-/** @param {Gateway} gateway @param {number} workers */
-async function kill(gateway, workers) {
-  const ofPipe = pidsOf({ pid: gateway.pid }).filter((pid) => commandOf(pid).includes("echo-stdio.mjs"));
-  const all = () => workersOf(gateway);
+/**
+ * Connections are made anew in each turn, and their making counts.
+ *
+ * @param {Contestant} contestant
+ * @param {string} server
+ * @param {(workers: number) => Load} load
+ * @returns {Promise<Figure>}
+ */
+async function takeTurn({ gateways: own }, server, load) {
+  const pids = own.flatMap((gateway) => servingPids(gateway));
+  const [first] = own;
+  const owner = first && stdioOwner(first);
+  const read = () => ({
+    micros: own.reduce((sum, { pid }) => sum + cpuMicros({ pid, exceptCommand: stdioServer }), 0),
+    owner: owner === undefined ? NaN : cpuMicros({ pid: owner, exceptCommand: stdioServer }),
+    serving: pids.reduce((sum, pid) => sum + cpuMicros({ pid, exceptCommand: stdioServer }), 0),
+    sleeps: sleepsOf(pids),
+    helpers: pids.reduce((sum, pid) => sum + helperMicros(pid), 0),
+  });
+  let unevenness = 0;
+  const before = read();
+  const loads = own.map(({ workers }) => load(workers));
+  await Promise.all(
+    own.map((gateway) =>
+      makeCalls(gateway, server, load(gateway.workers), () => {
+        const held = servingPids(gateway).map((pid) => connectionsOf(pid, gateway.port));
+        const mean = held.reduce((sum, one) => sum + one, 0) / held.length;
+        unevenness = Math.max(...held.map((one) => Math.abs(one - mean) / mean));
+      }),
+    ),
+  );
+  const after = read();
+  // The first call of each connection comes on top.
+  const connections = loads.reduce((sum, each) => sum + each.connections, 0);
+  const calls = loads.reduce((sum, each) => sum + each.calls, connections);
+  return {
+    micros: (after.micros - before.micros) / calls,
+    owner: (after.owner - before.owner) / calls,
+    sleeps: (after.sleeps - before.sleeps) / calls,
+    helpers: (after.helpers - before.helpers) / calls,
+    // Of the primary, which does little else meanwhile.
+    dealing: (after.micros - after.serving - before.micros + before.serving) / connections,
+    unevenness,
+  };
+}
+
+/**
+ * Kills a worker while calls are made, and waits until another one has answered a call in its place.
+ * @param {Gateway} gateway
+ */
+async function lose(gateway) {
+  const before = servingPids(gateway);
   // One that does not run the server on stdio.
-  const owner = ofPipe.map(parentOf)[0];
-  const victim = /** @type {number} */ (all().find((pid) => pid !== owner));
+  const owner = stdioOwner(gateway);
+  const victim = /** @type {number} */ (before.find((pid) => pid !== owner));
+  /** @type {Map<number, number>} */
   const statuses = new Map();
   const over = new AbortController();
   const live = async () => {
     const agent = new Agent({ keepAlive: true, maxSockets: 1 });
     while (!over.signal.aborted) {
-      const status = await call(gateway, "web", agent);
+      const { status } = await callOnce(gateway, "web", agent);
       statuses.set(status, (statuses.get(status) ?? 0) + 1);
     }
     agent.destroy();
   };
   const callers = Array.from({ length: 16 }, live);
-  await pause(300);
-  const before = new Set(all());
+  await until(async () => (statuses.get(200) ?? 0) > 1000);
+  const held = connectionsOf(victim, gateway.port);
   process.kill(victim, "SIGKILL");
   const killedAt = performance.now();
-  await until(async () => all().filter((pid) => !before.has(pid)).length > 0);
-  const [fresh = 0] = all().filter((pid) => !before.has(pid));
-  // It serves when its CPU time grows with the calls; connections of the dead worker are made anew.
-  await until(async () => isReady(fresh));
+  await until(async () => isAnsweredByOther(gateway, before));
   const backMs = performance.now() - killedAt;
   await pause(300);
   over.abort();
@@ -220,34 +246,27 @@ async function kill(gateway, workers) {
     ([status, count]) => `${count} × ${status === 0 ? "connection broke" : status}`,
   );
   console.log(
-    `\n${workers} workers, one killed: another serves after ${backMs.toFixed(0)} ms; 16 callers saw ${told.join(", ")}`,
+    `\n${gateway.workers} workers, one killed that held ${held} of 16 connections: a new one answers after ${backMs.toFixed(0)} ms; the callers saw ${told.join(", ")}`,
   );
 }
 
-/** Whether a worker has connections of its own. @param {number} pid */
-async function isReady(pid) {
-  const earlier = cpuMicros({ pid });
-  await pause(50);
-  const { length } = readFileSync(`/proc/${pid}/net/tcp`, "utf8");
-  return length > 0 && earlier > 100_000 && cpuMicros({ pid }) > earlier;
-}
-
-/** @param {number} pid */
-function commandOf(pid) {
+/**
+ * Makes a call on a connection of its own, and tells whether a worker answered it that was not there before.
+ * @param {Gateway} gateway @param {readonly number[]} before
+ */
+async function isAnsweredByOther(gateway, before) {
+  const agent = new Agent({ keepAlive: true, maxSockets: 1 });
   try {
-    return readFileSync(`/proc/${pid}/cmdline`, "utf8");
-  } catch {
-    return "";
+    const { status, clientPort } = await callOnce(gateway, "web", agent);
+    const fresh = servingPids(gateway).filter((pid) => !before.includes(pid));
+    return status === 200 && holderOf(fresh, gateway.port, clientPort) !== undefined;
+  } finally {
+    agent.destroy();
   }
 }
 
-/** @param {number} pid */
-function parentOf(pid) {
-  return Number(/^PPid:\s+(\d+)/m.exec(readFileSync(`/proc/${pid}/status`, "utf8"))?.[1] ?? 0);
-}
-
-/** @param {number[]} values */
-function median(values) {
-  const sorted = values.toSorted((one, other) => one - other);
-  return sorted[sorted.length >> 1] ?? 0;
+/** @param {number} share @param {string} [sign] of what is not less than nothing */
+function percent(share, sign = "") {
+  const rounded = Math.round(share * 100);
+  return `${rounded < 0 ? "−" : sign}${Math.abs(rounded)} %`;
 }
