@@ -38,6 +38,8 @@ export function createWatcher(options: WatcherOptions): Watcher {
   const { conversations, request, onChanged, clock, onWarning } = options;
   const source = createChangeSource();
   const watched = new Map<string, WatchedResource>();
+  /** Resources that a legacy server is being told of that they are not watched any more. */
+  const leaving = new Map<string, Promise<void>>();
   const stopping = new AbortController();
   let listening: Listening | undefined;
   let starting: Promise<void> | undefined;
@@ -87,8 +89,11 @@ export function createWatcher(options: WatcherOptions): Watcher {
 
   const agree = async (uri: string): Promise<void> => {
     await start();
-    if (listening === undefined) await request("resources/subscribe", RawJson.fromValue({ uri }));
-    else {
+    if (listening === undefined) {
+      // Two requests over HTTP may arrive in any order.
+      await leaving.get(uri);
+      await request("resources/subscribe", RawJson.fromValue({ uri }));
+    } else {
       await listening.renew();
       if (!listening.honours(uri)) throw new NotFoundError("resource", uri);
     }
@@ -97,11 +102,12 @@ export function createWatcher(options: WatcherOptions): Watcher {
     const entry = watched.get(uri);
     if (entry === undefined || --entry.count > 0) return;
     watched.delete(uri);
-    const released: Promise<unknown> =
-      listening === undefined
-        ? request("resources/unsubscribe", RawJson.fromValue({ uri }))
-        : listening.renew();
-    released.catch(() => {}); // A server that is gone has forgotten it.
+    if (listening !== undefined) return void listening.renew().catch(() => {});
+    const left = request("resources/unsubscribe", RawJson.fromValue({ uri })).then(
+      () => void leaving.delete(uri),
+      () => void leaving.delete(uri), // A server that is gone has forgotten it.
+    );
+    leaving.set(uri, left);
   };
 
   conversations.hear({

@@ -224,6 +224,25 @@ describe("watching resources of a legacy server", () => {
     await expect.poll(() => said().at(-1)).toEqual(["resources/unsubscribe", "a:1"]);
   });
 
+  test("again waits for the answer that it is not watched any more: over HTTP the two may change places", async () => {
+    const first = (message: Message): Reaction | "silence" =>
+      message.method === "resources/unsubscribe" ? "silence" : answer(message);
+    const pipe = new FakePipe(legacyScript({ first, capabilities }));
+    const client = await connect(pipe.target);
+    (await watch(client, "a:1"))();
+    const { id } = await pipe.heard("resources/unsubscribe");
+    const watching = watch(client, "a:1");
+    await watch(client, "b:2");
+    const subscribed = (): readonly unknown[] =>
+      pipe.received
+        .filter(({ method }) => method === "resources/subscribe")
+        .map(({ params }) => params?.["uri"]);
+    expect(subscribed()).toEqual(["a:1", "b:2"]);
+    pipe.send({ jsonrpc: "2.0", id, result: {} });
+    await watching;
+    expect(subscribed()).toEqual(["a:1", "b:2", "a:1"]);
+  });
+
   test("that refuses fails, and the next may succeed", async () => {
     let isReady = false;
     const pipe = new FakePipe(
