@@ -1,3 +1,4 @@
+import { randomBytes } from "node:crypto";
 import { type Clock, systemClock } from "../async/clock.ts";
 import type { Client } from "../client/client.ts";
 import { ConnectError } from "../errors/connect-error.ts";
@@ -35,9 +36,10 @@ export interface Cluster extends AsyncDisposable {
 /** Joins the replicas that share a store. */
 export async function openCluster(options: ClusterOptions): Promise<Cluster> {
   const { store, listen, secrets, onWarning, clock = systemClock } = options;
-  const trunk = await listenTrunk({ listen, keys: toTrunkKeys(secrets), onWarning });
+  const id = randomBytes(6).toString("hex");
+  const trunk = await listenTrunk({ listen, keys: toTrunkKeys(secrets), id, onWarning });
   const { address } = trunk;
-  const membership = await joinCluster({ store, address, clock, version: packageVersion, onWarning });
+  const membership = await joinCluster({ store, address, clock, id, version: packageVersion, onWarning });
   const placement = new ServerPlacement({ membership, trunk, clock });
   const clients = new Map<string, Promise<Client>>();
   const stopLooking = lookForGone(membership, trunk, clock);

@@ -1,6 +1,9 @@
 import { request } from "node:http";
+import type { Duplex } from "node:stream";
 import { connect as connectTls } from "node:tls";
 import { expect, test } from "vitest";
+import { createServer } from "../server/server.ts";
+import { createRegistry } from "../tools/registry.ts";
 import type { Replica } from "./membership.ts";
 import { toTrunkKeys } from "./trunk-key.ts";
 import { listenTrunk, type Trunk } from "./trunk.ts";
@@ -42,6 +45,17 @@ test("while secrets are rotated, a new replica and an old one reach each other",
   await using renewed = await openTrunk(secrets.other, secrets.own);
   await expect(ask(renewed, old)).resolves.toBe(503);
   await expect(ask(old, renewed)).resolves.toBe(503);
+});
+
+test("a line that is meant for the replica that had the address before is refused", async () => {
+  const keys = toTrunkKeys([secrets.own]);
+  await using from = await openTrunk(secrets.own);
+  await using to = await listenTrunk({ listen, keys, id: "ba9876543210", onWarning: () => {} });
+  to.serve({ serverNamed: () => createServer(createRegistry(), { name: "it", version: "1" }) });
+  const openLine = (id: string): Promise<Duplex> =>
+    from.openLine({ ...toReplica(to), id }, "it", new AbortController().signal);
+  await expect(openLine("0123456789ab")).rejects.toThrow("404");
+  (await openLine("ba9876543210")).destroy();
 });
 
 test("programs without the secret reach nothing", async () => {

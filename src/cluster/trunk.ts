@@ -55,12 +55,19 @@ export interface Trunk extends AsyncDisposable {
 
 interface TrunkOptions {
   readonly listen: TrunkListen;
+  /** The id of this replica: a line that is meant for another one is refused. */
+  readonly id?: string;
   /** Needed for TLS; a Unix socket is guarded by its folder. */
   readonly keys: readonly TrunkKey[];
   readonly onWarning: (text: string) => void;
 }
 
 const lineProtocol = "junctor-line/1";
+
+const refusal = "HTTP/1.1 404 Not Found\r\nConnection: close\r\nContent-Length: 0\r\n\r\n";
+
+/** Names the replica that a line is meant for: another one may have its address by now, and would look for it without end. */
+const replicaHeader = "junctor-replica";
 
 /** Most requests, streams and lines to one other replica at the same time. */
 const maxForwards = 16_384;
@@ -72,7 +79,7 @@ const connectMs = 3000;
 const lingerMs = 60_000;
 
 /** Listens for the other replicas of the gateway. Nothing else can connect: see {@link TrunkKey}. */
-export async function listenTrunk({ listen, keys, onWarning }: TrunkOptions): Promise<Trunk> {
+export async function listenTrunk({ listen, keys, id, onWarning }: TrunkOptions): Promise<Trunk> {
   let work: Partial<TrunkWork> = {};
   const listener = listen.kind === "tls" ? createTlsServer(toTlsSettings(keys)) : createServer();
   listener.keepAliveTimeout = 65_000;
@@ -84,8 +91,9 @@ export async function listenTrunk({ listen, keys, onWarning }: TrunkOptions): Pr
     else work.pipe(incoming, response, from);
   });
   listener.on("upgrade", (incoming: IncomingMessage, socket: Duplex, head: Buffer) => {
-    const server = incoming.headers.upgrade === lineProtocol ? serverAt(incoming.url, work) : undefined;
-    if (server === undefined) return void socket.end("HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n");
+    const { upgrade, [replicaHeader]: wanted = id } = incoming.headers;
+    const server = upgrade === lineProtocol && wanted === id ? serverAt(incoming.url, work) : undefined;
+    if (server === undefined) return void socket.end(refusal);
     socket.write(
       `HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: ${lineProtocol}\r\n\r\n`,
     );
@@ -122,7 +130,7 @@ export async function listenTrunk({ listen, keys, onWarning }: TrunkOptions): Pr
     request: ask,
     openLine: async (replica, server, signal) => {
       const path = `/line/${encodeURIComponent(server)}`;
-      const headers = { connection: "Upgrade", upgrade: lineProtocol };
+      const headers = { connection: "Upgrade", upgrade: lineProtocol, [replicaHeader]: replica.id };
       const asked = await ask(replica, { path, headers, signal });
       return untilUpgraded(asked, server);
     },
