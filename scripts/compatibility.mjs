@@ -1,7 +1,8 @@
 // Runs the tests that docs/compatibility.md tells of, and writes the page. The exit code is 1 when one of them failed.
 //
 //   node scripts/compatibility.mjs
-//   node scripts/compatibility.mjs --cluster    clients over HTTP come to three replicas behind a balancer; writes no page
+//   node scripts/compatibility.mjs --cluster [PART]    clients over HTTP come to three replicas behind a balancer; writes no page.
+//                                                      PART is the beginning of the names of cells: "HTTP to stdio 2025-11-25"
 
 import { spawnSync } from "node:child_process";
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
@@ -41,7 +42,8 @@ try {
 
 function runThroughCluster() {
   const vitest = join(root, "node_modules/vitest/vitest.mjs");
-  const args = [vitest, "run", "test/compatibility/compatibility.test.ts", "-t", "^HTTP to "];
+  const part = process.argv[process.argv.indexOf("--cluster") + 1] ?? "HTTP to ";
+  const args = [vitest, "run", "test/compatibility/compatibility.test.ts", "-t", `^${part}`];
   const env = { ...process.env, JUNCTOR_COMPATIBILITY: "cluster" };
   return spawnSync(process.execPath, args, { cwd: root, env, stdio: "inherit" }).status ?? 1;
 }

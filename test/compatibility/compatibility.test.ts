@@ -2,7 +2,6 @@
 
 import { afterAll, beforeAll, describe, test } from "vitest";
 import type { Client } from "../../src/client/client.ts";
-import type { EraName } from "../bridge/support/upstream.ts";
 import { type Bench, startBench } from "./bench.ts";
 import { provenOf, type Row, tables } from "./cells.ts";
 import { proofs } from "./proofs.ts";
@@ -20,14 +19,15 @@ describe.concurrent.each(byName(tables))("%s", (_, table) => {
   const benchOf = ({ server, name }: Row): string =>
     table.back === "stdio" && server === "legacy" ? name : server;
   const benches = new Map<string, Bench>();
-  beforeAll(async () => {
-    const eras = new Map(table.rows.map((row): [string, EraName] => [benchOf(row), row.server]));
-    await Promise.all(
-      [...eras].map(async ([name, era]) => benches.set(name, await startBench(table.front, table.back, era))),
-    );
-  });
+  const end = async (name: string): Promise<void> => {
+    const bench = benches.get(name);
+    benches.delete(name);
+    await bench?.[Symbol.asyncDispose]();
+  };
+  const isLast = (row: Row): boolean => table.rows.findLast((each) => benchOf(each) === benchOf(row)) === row;
+  // The last row of a bench may be one that is not run.
   afterAll(async () => {
-    await Promise.all([...benches.values()].map((bench) => bench[Symbol.asyncDispose]()));
+    for (const name of benches.keys()) await end(name);
   });
 
   describe.sequential.each(byName(table.rows))("%s", (_, row) => {
@@ -35,10 +35,15 @@ describe.concurrent.each(byName(tables))("%s", (_, table) => {
     let bench: Bench;
     let client: Client;
     beforeAll(async () => {
-      bench = benches.get(benchOf(row))!;
+      const name = benchOf(row);
+      bench = benches.get(name) ?? (await startBench(table.front, table.back, row.server));
+      benches.set(name, bench);
       client = await bench.connect(revision);
     });
-    afterAll(() => client?.close());
+    afterAll(async () => {
+      await client?.close();
+      if (isLast(row)) await end(benchOf(row));
+    });
 
     test.for(provenOf(table, row))("%s", async (feature, { expect }) => {
       await proofs[feature]({ bench, client, revision, nonce: `n${++nonces}`, expect });
