@@ -187,6 +187,7 @@ const publicNames: Readonly<Record<string, readonly string[]>> = {
     "ResourceResult",
     "ResourceTemplate",
     "Response",
+    "ResultsElsewhere",
     "Resumption",
     "Revision",
     "Root",

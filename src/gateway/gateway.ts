@@ -8,7 +8,6 @@ import { createSeal } from "../mcp/seal.ts";
 import { assertKnownKeys } from "../options/known-keys.ts";
 import { packageVersion } from "../options/version.ts";
 import { createListenLimits } from "../server/listen-limits.ts";
-import { KeptResults } from "../surface/results/kept-results.ts";
 import { createChangeSource } from "../tools/changes.ts";
 import { anyone, Catalog } from "../tools/compose/catalog.ts";
 import { describeCollision } from "../tools/compose/claims.ts";
@@ -26,7 +25,7 @@ import { findDeadRules } from "./dead-rules.ts";
 import { Fleet } from "./fleet.ts";
 import { createFront, type FrontParts } from "./front.ts";
 import { type GatewayOptions, gatewayOptionKeys, type StartOptions } from "./gateway-options.ts";
-import { joinReplicas } from "./line-servers.ts";
+import { createKept, joinReplicas } from "./line-servers.ts";
 import { openListMemory } from "./list-memory.ts";
 import { readDefinitions } from "./lock/definitions.ts";
 import { createPinnedJson, openPins } from "./lock/pins.ts";
@@ -144,9 +143,9 @@ export async function startGateway(
     pins: () => pins,
     chain: () => chain,
     observer: options.observer,
-    kept: new KeptResults({ clock }),
+    kept: createKept(cluster, clock),
   };
-  if (cluster !== undefined) joinReplicas(cluster, { fleet, changes, info: frontParts.info, log });
+  if (cluster !== undefined) joinReplicas(cluster, frontParts);
   const front = createFront(frontParts, { viewFor: access.viewFor });
   const mounts = new GatewayMounts(frontParts, access);
   const revocable = createRevocable(front.server, () => mounts.drain());

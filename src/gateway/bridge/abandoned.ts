@@ -11,6 +11,14 @@ export function abandonedCall(server: string, why: string): UpstreamError {
   return new UpstreamError("abandoned", text, { server, delivery: "outcome_unknown" });
 }
 
+/** The answer to a caller that asks for a task of a replica that is gone. */
+export function abandonedTask(server: string): UpstreamError {
+  const text =
+    `The task is gone with the replica of the gateway that it was in. ${server} had begun to work on it, and whether it carried ` +
+    "it out is unknown. Call the tool again if it may be carried out twice.";
+  return new UpstreamError("abandoned", text, { server, delivery: "outcome_unknown" });
+}
+
 /** Why a call is not in the table, as far as that can be known. */
 export const notParked =
   "its caller came back too late, or the gateway or the server was restarted meanwhile";

@@ -54,8 +54,22 @@ export interface HeldState {
   readonly held: string;
   /** The keys of questions that were answered. */
   readonly answered: readonly string[];
+  /** The replica where the process of the task is, where there are several. */
+  readonly at?: string | undefined;
 }
 
 export function isHeldState(state: unknown): state is HeldState {
   return typeof state === "object" && state !== null && typeof (state as HeldState).held === "string";
+}
+
+/** The replica where the task of a wrapped state is held, if the state names one. */
+export function heldAt(wrapped: unknown): string | undefined {
+  const { state } = (wrapped ?? {}) as Partial<WrappedState>;
+  return isHeldState(state) ? state.at : undefined;
+}
+
+/** A resumption at the replica that its state names: it must not be passed on once more. */
+export function arrived(resumption: Resumption): Resumption {
+  const { via, state } = resumption.state as WrappedState;
+  return { ...resumption, state: { via, state: { ...(state as HeldState), at: undefined } } };
 }

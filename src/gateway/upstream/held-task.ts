@@ -40,6 +40,8 @@ export interface HeldTasksOptions {
   readonly isHttp: boolean;
   /** How long a task is followed in one round. */
   readonly maxTotalMs: number;
+  /** The address of this replica, where the gateway has several. */
+  readonly here?: string | undefined;
 }
 
 /** Calls that need a task, for callers that know none. */
@@ -59,7 +61,10 @@ export interface HeldTasks {
   ): Promise<ToolOutcome>;
 }
 
-export function createHeldTasks({ server, clock, pool, isHttp, maxTotalMs }: HeldTasksOptions): HeldTasks {
+export function createHeldTasks(options: HeldTasksOptions): HeldTasks {
+  const { server, clock, pool, isHttp, maxTotalMs } = options;
+  // A server over HTTP is the same from each replica. A process is not.
+  const at = isHttp ? undefined : options.here;
   /** A client that knows tasks: a server over HTTP that is spoken to in a legacy era has them in the modern one. */
   const withTasksOf = (client: Client): Client => {
     const { client: other } = pool.everyone;
@@ -67,7 +72,7 @@ export function createHeldTasks({ server, clock, pool, isHttp, maxTotalMs }: Hel
   };
   const holdingOf = ({ tasks }: Client, context: CallContext): Holding => {
     if (tasks === undefined) throw lacks(server, "tasks");
-    return { tasks, context, server, clock, maxTotalMs };
+    return { tasks, context, server, clock, maxTotalMs, at };
   };
   return {
     begin: async (client, context, work) => {
@@ -90,6 +95,7 @@ export function createHeldTasks({ server, clock, pool, isHttp, maxTotalMs }: Hel
 /** A call whose task is followed. */
 interface Holding extends Pick<HeldTasksOptions, "server" | "clock" | "maxTotalMs"> {
   readonly tasks: TaskProvider;
+  readonly at: string | undefined;
   readonly context: CallContext;
 }
 
@@ -101,7 +107,7 @@ const cancelMs = 2000;
  * questions those of the call. A caller that leaves, and one that cannot be asked, cancel it.
  */
 async function holdTask(
-  { tasks, context, server, clock, maxTotalMs }: Holding,
+  { tasks, context, server, clock, maxTotalMs, at }: Holding,
   first: TaskState,
   answered: readonly string[] = [],
 ): Promise<Outcome> {
@@ -131,7 +137,7 @@ async function holdTask(
       },
     });
     if (left.status !== "input_required") return toOutcome(left, server);
-    const state: HeldState = { held: first.ref, answered };
+    const state: HeldState = { held: first.ref, answered, at };
     return { kind: "input_required", asks: newAsks(left.asks, known), state, keepsAnswers: false };
   } catch (error) {
     const last = withContext(context, { signal: AbortSignal.timeout(cancelMs) });

@@ -17,10 +17,10 @@ import type {
   ToolOutcome,
 } from "../../tools/provider.ts";
 import type { TaskState } from "../../tools/task.ts";
-import { abandonedCall } from "../bridge/abandoned.ts";
+import { abandonedCall, abandonedTask } from "../bridge/abandoned.ts";
 import { toCallerError, toVisits } from "../bridge/caller-error.ts";
 import { isParkedState, type Parking } from "../bridge/parking.ts";
-import { isHeldState, unwrapState, wrapState } from "../bridge/wrapped-state.ts";
+import { arrived, heldAt, isHeldState, unwrapState, wrapState } from "../bridge/wrapped-state.ts";
 import {
   createHeldTasks,
   type HeldTasks,
@@ -31,7 +31,6 @@ import {
 } from "./held-task.ts";
 import type { Line } from "./line.ts";
 import type { PooledLine } from "./pooled-line.ts";
-import { fromServer } from "./task-refs.ts";
 
 /** A request by a client, on behalf of a caller. */
 type Work = (
@@ -47,11 +46,9 @@ export interface RequestsOptions extends HeldTasksOptions {
   /** Whether a tool that needs a task is called for callers that know none. */
   readonly holdsTasks: () => boolean;
   /** A call became a task on a line. Gives the task as callers know it. */
-  readonly onTask: (task: TaskState, pooled: PooledLine, caller: string | undefined) => TaskState;
+  readonly onTask: (task: TaskState, attempt: Pick<Attempt, "client" | "pooled" | "context">) => TaskState;
   /** What the caller is told of a failure on a line. */
   readonly toFailure: (error: unknown, line: Line) => unknown;
-  /** The address of this process, where the gateway has several. */
-  readonly here?: string | undefined;
   /** A client of the same server in another process of the gateway; see `Cluster.clientAt`. */
   readonly clientAt?: Cluster["clientAt"] | undefined;
   /** Told when a request has ended. */
@@ -100,15 +97,16 @@ export class Requests {
   }
 
   /** Makes one request for a caller. Most take the short way: the line for everyone is up, and nothing can be asked on it. */
-  make(resumption: Resumption | undefined, context: CallContext, work: Work): Awaitable<ToolOutcome> {
+  make(given: Resumption | undefined, context: CallContext, work: Work): Awaitable<ToolOutcome> {
     const { parking, pool, isOne, here } = this.#options;
-    const state = resumption?.state;
-    if (resumption !== undefined && isParkedState(state)) {
-      const { at } = state;
-      if (at === undefined || at === here) return parking.resume(state, resumption, context);
-      return resumeElsewhere(this.#options, at, context, (client) =>
-        work(client, context, toLineRound(resumption)),
-      );
+    let resumption = given;
+    if (given !== undefined) {
+      const { state } = given;
+      const isParked = isParkedState(state);
+      const at = isParked ? state.at : heldAt(state);
+      if (at !== undefined && at !== here) return this.#resumeAt(at, given, context, work);
+      if (isParked) return parking.resume(state, given, context);
+      if (at !== undefined) resumption = arrived(given);
     }
     const pooled = isOne ? pool.everyone : pool.find(context);
     const client = pooled?.client;
@@ -138,6 +136,39 @@ export class Requests {
       if (prompts === undefined) throw lacks(this.#options.server, "prompts");
       return prompts.getPrompt({ ...request, resumption }, served);
     }) as Awaitable<Outcome>;
+  }
+
+  /** Uses the same server at another replica, where something of it lives. */
+  async useAt<T>(
+    at: string,
+    context: CallContext,
+    use: (client: Client) => Promise<T>,
+    gone: (server: string) => UpstreamError = abandonedTask,
+  ): Promise<T> {
+    const { server, clientAt, toFailure, pool } = this.#options;
+    try {
+      const client = clientAt && (await waitFor(clientAt(at, server), context));
+      if (client === undefined) throw gone(server);
+      return await use(client);
+    } catch (error) {
+      throw toFailure(toCallerError(error, context, server), pool.everyone.line);
+    }
+  }
+
+  /** Goes on with a call that waits at another replica. */
+  async #resumeAt(
+    at: string,
+    resumption: Resumption,
+    context: CallContext,
+    work: Work,
+  ): Promise<ToolOutcome> {
+    const outcome = await this.useAt(
+      at,
+      context,
+      (client) => work(client, context, toLineRound(resumption)),
+      (server) => abandonedCall(server, "the replica that it waited in is gone"),
+    );
+    return outcome.kind === "input_required" ? fromLineRound(outcome) : outcome;
   }
 
   async #makeLater(
@@ -229,23 +260,6 @@ export class Requests {
   }
 }
 
-/** Goes on with a call that is parked in another process of the same gateway. */
-async function resumeElsewhere(
-  { server, clientAt, toFailure, pool }: RequestsOptions,
-  at: string,
-  context: CallContext,
-  work: (client: Client) => Promise<ToolOutcome>,
-): Promise<ToolOutcome> {
-  try {
-    const client = clientAt && (await waitFor(clientAt(at, server), context));
-    if (client === undefined) throw abandonedCall(server, "the replica that it waited in is gone");
-    const outcome = await work(client);
-    return outcome.kind === "input_required" ? fromLineRound(outcome) : outcome;
-  } catch (error) {
-    throw toFailure(toCallerError(error, context, server), pool.everyone.line);
-  }
-}
-
 /** A resumption as the server of a client takes it. */
 function unwrap(
   resumption: Resumption,
@@ -259,12 +273,11 @@ function unwrap(
 /** An outcome that is not the end, as it leaves the gateway. */
 function passOn(
   outcome: Exclude<ToolOutcome, { readonly kind: "complete" }>,
-  { client, context, pooled }: Attempt,
+  attempt: Attempt,
   { here, server, onTask }: RequestsOptions,
 ): ToolOutcome {
-  if (outcome.kind === "input_required")
-    return here !== undefined && isLine(client) ? fromLineRound(outcome) : wrapState(outcome, server);
-  return { kind: "task", task: onTask(fromServer(outcome.task, client), pooled, context.caller) };
+  if (outcome.kind === "task") return { kind: "task", task: onTask(outcome.task, attempt) };
+  return here !== undefined && isLine(attempt.client) ? fromLineRound(outcome) : wrapState(outcome, server);
 }
 
 function tooBusy(server: string): UpstreamError {

@@ -34,6 +34,8 @@ test("a caller that watches many tasks has a server asked 100 times a second, an
     clock,
     lines,
     use: (_ref, _context, use) => use(client),
+    useAt: (_at, _context, use) => use(client),
+    isProcess: false,
     hosted: createMemoryTasks({ clock }),
     toFailure: (error) => error,
   });

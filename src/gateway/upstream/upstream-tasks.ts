@@ -2,12 +2,13 @@ import { createHash } from "node:crypto";
 import { type Clock, sleep } from "../../async/clock.ts";
 import type { Client } from "../../client/client.ts";
 import { followTask } from "../../client/follow-task.ts";
+import { fromLineTaskId, isLine, toLineTaskId } from "../../cluster/line-server.ts";
 import { NotFoundError } from "../../errors/not-found-error.ts";
 import { UpstreamError } from "../../errors/upstream-error.ts";
 import { type CallContext, withContext } from "../../tools/context.ts";
 import { hasEnded, type TaskProvider, type TaskState } from "../../tools/task.ts";
 import type { TaskLines } from "./task-lines.ts";
-import { fromServer, prefixes, toServerRef } from "./task-refs.ts";
+import { fromServerRef, prefixes, splitAddress, toServerRef, withAddress } from "./task-refs.ts";
 
 /** Longest id of a server that is passed on, sealed. */
 const maxIdLength = 1024;
@@ -23,6 +24,14 @@ export type UseTask = <T>(
   use: (client: Client) => Promise<T>,
 ) => Promise<T>;
 
+/** Uses a client of the same server at another replica. */
+export type UseAt = <T>(at: string, context: CallContext, use: (client: Client) => Promise<T>) => Promise<T>;
+
+/** Where a task is: at another replica, hosted here, or at the server. `own` is its ref there. */
+type FoundTask =
+  | { readonly kind: "elsewhere"; readonly at: string }
+  | { readonly kind: "hosted" | "own"; readonly own: string };
+
 interface UpstreamTasksOptions {
   readonly server: string;
   readonly clock: Clock;
@@ -32,68 +41,81 @@ interface UpstreamTasksOptions {
   readonly hosted: TaskProvider;
   /** What a caller is told of an error of the server. */
   readonly toFailure: (error: unknown) => unknown;
+  /** Whether tasks of the server end with one process of it. */
+  readonly isProcess: boolean;
+  /** The address of this replica, where the gateway has several, and the way to the same server at another one. */
+  readonly here?: string | undefined;
+  readonly useAt: UseAt;
 }
 
 /** The tasks of a server behind the gateway. */
-interface UpstreamTasks extends TaskProvider {
-  /** A task that the server made of a call, as callers of the gateway know it. */
-  created(task: TaskState): TaskState;
-}
-
-/** The same for one that the gateway hosts. */
-export function toHosted(task: TaskState): TaskState {
-  return { ...task, ref: prefixes.hosted + task.ref };
+export interface UpstreamTasks extends TaskProvider {
+  /** A task that the server of a client made of a call, as callers of the gateway know it. */
+  created(task: TaskState, client: Client): TaskState;
+  /** The same for one that the gateway hosts. */
+  hosted(task: TaskState): TaskState;
 }
 
 export function createUpstreamTasks(options: UpstreamTasksOptions): UpstreamTasks {
-  const { server, clock, use, lines, hosted, toFailure } = options;
+  const { server, clock, use, lines, hosted, toFailure, here, useAt, isProcess } = options;
   const assertUnchanged = createEnds(server);
   /** How many tasks each caller watches. */
   const watching = new Map<string | undefined, number>();
-  const toOwn = (task: TaskState): TaskState => {
-    const told = task.status === "failed" ? withError(task, toFailure(task.error)) : task;
-    return { ...told, ref: prefixes.own + task.ref };
+  const withFailure = (task: TaskState): TaskState =>
+    task.status === "failed" ? withError(task, toFailure(task.error)) : task;
+  const find = (ref: string): FoundTask => {
+    const { at, local } = splitAddress(ref);
+    if (at !== undefined && at !== here) return { kind: "elsewhere", at };
+    if (local.startsWith(prefixes.hosted))
+      return { kind: "hosted", own: local.slice(prefixes.hosted.length) };
+    return { kind: "own", own: local.slice(prefixes.own.length) };
   };
   const at = <T>(
     ref: string,
     context: CallContext,
     work: (tasks: TaskProvider, ownRef: string, client?: Client) => T | Promise<T>,
   ): Promise<T> | T => {
-    if (ref.startsWith(prefixes.hosted)) return work(hosted, ref.slice(prefixes.hosted.length));
-    const own = ref.slice(prefixes.own.length);
-    return use(own, context, async (client) => {
+    const found = find(ref);
+    if (found.kind === "hosted") return work(hosted, found.own);
+    const workBy = async (client: Client, own: string): Promise<T> => {
       if (client.tasks === undefined) throw new NotFoundError("task", ref);
-      return work(client.tasks, toServerRef(own, client), client);
-    });
+      return work(client.tasks, own, client);
+    };
+    if (found.kind === "elsewhere")
+      return useAt(found.at, context, (client) => workBy(client, toLineTaskId(ref)));
+    return use(found.own, context, (client) => workBy(client, toServerRef(found.own, client)));
   };
   const get = async (ref: string, context: CallContext): Promise<TaskState> => {
-    const task = await at(ref, context, async (tasks, own, client) => {
+    const isOwn = find(ref).kind === "own";
+    return at(ref, context, async (tasks, own, client) => {
       const found = await tasks.get(own, context);
-      return client === undefined ? found : fromServer(found, client);
+      if (!isOwn || client === undefined) return { ...found, ref };
+      const task = { ...found, ref: fromServerRef(found.ref, client) };
+      lines.seen(task);
+      assertUnchanged(task);
+      return { ...withFailure(task), ref };
     });
-    if (ref.startsWith(prefixes.hosted)) return toHosted(task);
-    lines.seen(task);
-    assertUnchanged(task);
-    return toOwn(task);
   };
   return {
-    created: (task) => {
+    created: (task, client) => {
+      // The replica of its process named it, and checked it.
+      if (isLine(client)) return { ...task, ref: fromLineTaskId(task.ref) };
       if (task.ref.length > maxIdLength) {
         const text = `${server} began a task with an id of ${task.ref.length} characters; the limit is ${maxIdLength}.`;
         throw new UpstreamError("failed", text, { server, delivery: "outcome_unknown" });
       }
-      return toOwn(task);
+      const ref = withAddress(prefixes.own + task.ref, isProcess ? here : undefined);
+      return { ...withFailure(task), ref };
     },
+    hosted: (task) => ({ ...task, ref: withAddress(prefixes.hosted + task.ref, here) }),
     get,
     update: async (ref, answers, context) =>
       at(ref, context, (tasks, own) => tasks.update(own, answers, context)),
     cancel: async (ref, context) => at(ref, context, (tasks, own) => tasks.cancel(own, context)),
     watch: async (ref, context, listener) => {
-      if (ref.startsWith(prefixes.hosted)) {
-        const own = ref.slice(prefixes.hosted.length);
-        return hosted.watch?.(own, context, (task) => listener(toHosted(task))) ?? (() => {});
-      }
-      return watch(ref, context, listener);
+      const found = find(ref);
+      if (found.kind !== "hosted") return watch(ref, context, listener);
+      return hosted.watch?.(found.own, context, (task) => listener({ ...task, ref })) ?? (() => {});
     },
   };
 

@@ -3,12 +3,12 @@ import { type Clock, systemClock } from "../../async/clock.ts";
 import { AskHabits } from "../../client/ask-habits.ts";
 import type { Client } from "../../client/client.ts";
 import type { ConnectOptions } from "../../client/connect.ts";
+import { isLine } from "../../cluster/line-server.ts";
 import { UpstreamError } from "../../errors/upstream-error.ts";
 import type { CacheHints } from "../../mcp/types.ts";
 import type { CallContext } from "../../tools/context.ts";
 import type { ListPart } from "../../tools/fit/list-fault.ts";
 import type { Change, Hearer, Provider, ToolCall, ToolOutcome } from "../../tools/provider.ts";
-import type { TaskProvider } from "../../tools/task.ts";
 import { createMemoryTasks, type MemoryTasks } from "../../tools/tasks/memory-tasks.ts";
 import type { Parking } from "../bridge/parking.ts";
 import type { ServerConfig } from "../config/config.ts";
@@ -29,7 +29,7 @@ import { TaskLines } from "./task-lines.ts";
 import { type Hide, isDoubtful, toUpstreamError } from "./to-upstream-error.ts";
 import { createUpstreamFacets } from "./upstream-facets.ts";
 import { UpstreamLists } from "./upstream-lists.ts";
-import { createUpstreamTasks, toHosted } from "./upstream-tasks.ts";
+import { createUpstreamTasks, type UpstreamTasks } from "./upstream-tasks.ts";
 
 /** Something about a server behind the gateway changed, on one of its lines. */
 export type UpstreamChange = { readonly pooled: PooledLine } & (
@@ -73,7 +73,7 @@ export class Upstream implements Provider, AsyncDisposable {
   readonly resources: NonNullable<Provider["resources"]>;
   readonly prompts: NonNullable<Provider["prompts"]>;
   readonly completion: NonNullable<Provider["completion"]>;
-  readonly tasks: TaskProvider;
+  readonly tasks: UpstreamTasks;
   readonly skills: NonNullable<Provider["skills"]>;
   readonly methods: NonNullable<Provider["methods"]>;
   readonly pool: Pool;
@@ -124,17 +124,19 @@ export class Upstream implements Provider, AsyncDisposable {
     const told = { toFailure, onEnded: () => this.#restLater() };
     const taskLines = new TaskLines({ pool, clock });
     const common = { server, clock, pool };
+    const isProcess = config.launch.kind === "command";
     const requests = new Requests({
       ...common,
       parking,
       ...options.elsewhere,
       isOne: audiences.isOne,
-      isHttp: config.launch.kind === "http",
+      isHttp: !isProcess,
       holdsTasks: () => this.config.tasks === "hold",
       maxTotalMs: config.maxTotalMs,
-      onTask: (task, pooled, caller) => {
-        const known = tasks.created(task);
-        if (config.launch.kind === "command") taskLines.created(task, pooled, caller);
+      onTask: (task, { client, pooled, context }) => {
+        const known = tasks.created(task, client);
+        // Another replica keeps its own lines.
+        if (isProcess && !isLine(client)) taskLines.created(task, pooled, context.caller);
         return known;
       },
       ...told,
@@ -145,6 +147,9 @@ export class Upstream implements Provider, AsyncDisposable {
       server,
       clock,
       use: facets.useTask,
+      useAt: (at, context, use) => requests.useAt(at, context, use),
+      here: options.elsewhere?.here,
+      isProcess,
       lines: taskLines,
       hosted,
       toFailure: (error) => toUpstreamError(server, error, options.hide),
@@ -243,7 +248,8 @@ export class Upstream implements Provider, AsyncDisposable {
     const declares = context.capabilities.extensions !== undefined && knowsTasks(context);
     if (declares && this.pool.find(context)?.client?.callOldTask !== undefined) {
       const isTask = taskSupportOf(this.listedFor(context).tools, call.name) !== undefined;
-      if (isTask) return { kind: "task", task: toHosted(hostTask(this.#hosted, context, this.#make(call))) };
+      if (isTask)
+        return { kind: "task", task: this.tasks.hosted(hostTask(this.#hosted, context, this.#make(call))) };
     }
     return this.#make(call)(context);
   }

@@ -15,6 +15,7 @@ import { type ResultCaps, toCapOf } from "./caps.ts";
 import { cutResult, resultScheme } from "./cut.ts";
 import { type KeptResult, KeptResults } from "./kept-results.ts";
 import { matchLines, type ReadLines, readLines } from "./lines.ts";
+import { goneResult, withElsewhere } from "./results-elsewhere.ts";
 
 export interface BudgetOptions {
   /**
@@ -74,9 +75,11 @@ export function withBudget(provider: Provider, options: BudgetOptions): Provider
   const open = (id: string, context: CallContext): KeptResult | undefined => kept.open(id, ownerOf(context));
   const read = <T extends object>(context: CallContext, work: () => T): T =>
     readFor(kept, ownerOf(context), work);
-  const own = wrap(
-    createReader({ open, read, maxBytes: toCharacters(capOf(readResultName) ?? usualTokens) }),
-  );
+  const reader = createReader({ open, read, maxBytes: toCharacters(capOf(readResultName) ?? usualTokens) });
+  const { elsewhere } = kept;
+  // Other processes have applied the middleware.
+  if (elsewhere !== undefined) kept.readers.set(options.profile, reader);
+  const own = wrap(elsewhere === undefined ? reader : withElsewhere(reader, elsewhere, options.profile));
   const lists = mappedLists<Tool>((tools) => [
     ...tools.filter(({ name }) => name !== readResultName).map(withoutOutput),
     readResult,
@@ -153,13 +156,17 @@ interface ReaderOptions {
 }
 
 /** Reads kept results: as a tool, and as resources that no list has. */
-function createReader({ open, read, maxBytes }: ReaderOptions): Provider {
+function createReader({
+  open,
+  read,
+  maxBytes,
+}: ReaderOptions): Provider & { readonly resources: ResourceProvider } {
   return {
     listTools: () => [readResult],
     callTool: ({ arguments: args }, context) => {
       const { id, from, lines, match } = readArguments(args.value);
       const result = open(id, context);
-      if (result === undefined) throw gone();
+      if (result === undefined) throw goneResult();
       const part = { from, lines, match, maxBytes };
       return text(readPart(result, part, (work) => read(context, work)));
     },
@@ -255,10 +262,6 @@ function withKept(resources: ResourceProvider | undefined, own: ResourceProvider
     },
     ...(watch === undefined ? {} : { watch }),
   };
-}
-
-function gone(): ToolError {
-  return new ToolError("No such result is kept: it is too long ago, or not yours. Call the tool again.");
 }
 
 function refused(message: string): ToolError {

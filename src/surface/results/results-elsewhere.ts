@@ -1,0 +1,72 @@
+import { NotFoundError } from "../../errors/not-found-error.ts";
+import { RpcError } from "../../errors/rpc-error.ts";
+import { ToolError } from "../../errors/tool-error.ts";
+import type { CallContext } from "../../tools/context.ts";
+import type { Provider, ResourceProvider } from "../../tools/provider.ts";
+import { resultScheme } from "./cut.ts";
+import type { ResultsElsewhere } from "./kept-results.ts";
+
+/** The name under which a process offers the results of a profile to the others. */
+export function resultsName(profile: string | undefined): string {
+  return `${resultScheme}${profile ?? ""}`;
+}
+
+/** The profile of such a name: undefined where it is of none, false for any other name. */
+export function profileOfResults(name: string): string | undefined | false {
+  if (!name.startsWith(resultScheme)) return false;
+  return name === resultScheme ? undefined : name.slice(resultScheme.length);
+}
+
+/** What reads the results that are kept here, and passes on what is asked of those that another process keeps. */
+export function withElsewhere(
+  reader: Provider & { readonly resources: ResourceProvider },
+  { here, readerAt }: ResultsElsewhere,
+  profile: string | undefined,
+): Provider {
+  const isElsewhere = (id: unknown): id is string => {
+    const address = addressOf(id);
+    return address !== undefined && address !== here;
+  };
+  const readBy = async <T>(
+    id: string,
+    { signal }: CallContext,
+    read: (other: Provider) => T | Promise<T> | undefined,
+  ): Promise<T | undefined> => {
+    try {
+      const other = await readerAt(addressOf(id) ?? "", profile);
+      return other && (await read(other));
+    } catch (error) {
+      signal.throwIfAborted();
+      if (error instanceof RpcError) throw error;
+      throw new ToolError("The replica that keeps this result cannot be reached now. Try again.");
+    }
+  };
+  return {
+    ...reader,
+    callTool: async (call, context) => {
+      const { id } = (call.arguments.value ?? {}) as { readonly id?: unknown };
+      if (!isElsewhere(id)) return reader.callTool(call, context);
+      return (
+        (await readBy(id, context, (other) => other.callTool(call, context))) ?? Promise.reject(goneResult())
+      );
+    },
+    resources: {
+      ...reader.resources,
+      readResource: async (request, context) => {
+        const { uri } = request;
+        const id = uri.slice(resultScheme.length);
+        if (!isElsewhere(id)) return reader.resources.readResource(request, context);
+        const read = await readBy(id, context, ({ resources }) => resources?.readResource(request, context));
+        return read ?? Promise.reject(new NotFoundError("resource", uri));
+      },
+    },
+  };
+}
+
+export function goneResult(): ToolError {
+  return new ToolError("No such result is kept: it is too long ago, or not yours. Call the tool again.");
+}
+
+function addressOf(id: unknown): string | undefined {
+  return typeof id === "string" ? /^([0-9a-f]{12})\./.exec(id)?.[1] : undefined;
+}
