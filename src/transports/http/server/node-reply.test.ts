@@ -1,6 +1,6 @@
 import { createServer, type ServerResponse } from "node:http";
 import { type AddressInfo, connect, type Socket } from "node:net";
-import { afterEach, beforeEach, describe, expect, onTestFinished, test } from "vitest";
+import { afterEach, beforeEach, describe, expect, onTestFinished, test, vi } from "vitest";
 import { createNodeSink } from "./node-reply.ts";
 import type { FrameSink } from "./reply.ts";
 
@@ -102,6 +102,45 @@ describe("a reader that takes nothing", () => {
     expect(cuts).toEqual(["the reader took nothing for 50 ms"]);
   });
 });
+
+test("a reader that is slow, but reads, is not cut however long one frame takes", async () => {
+  vi.useFakeTimers({ toFake: ["setInterval", "clearInterval"] });
+  onTestFinished(() => void vi.useRealTimers());
+  const stallMs = 60_000;
+  const { sink, response, reader, cuts } = await connectPair(stallMs);
+  const large = "x".repeat(32 * mebibyte);
+  let [taken, wanted] = [0, 0];
+  reader.on("data", (bytes: Buffer) => {
+    taken += bytes.length;
+    if (taken >= wanted) reader.pause();
+  });
+  const written = sink.write(large);
+  const queued = (): number => (response.socket as QueueingSocket | null)?._handle?.writeQueueSize ?? 0;
+  await expect.poll(queued).toBeGreaterThan(0);
+  let rests = 0;
+  for (let before = queued(); before > 0; before = queued(), rests++) {
+    // The reader takes until some of the frame has left this process, and rests for most of the time that it may.
+    while (queued() === before) {
+      wanted = taken + mebibyte;
+      reader.resume();
+      await expect.poll(() => taken >= wanted || queued() < before).toBe(true);
+    }
+    vi.advanceTimersByTime(0.75 * stallMs);
+  }
+  await written;
+  expect(rests).toBeGreaterThan(2);
+  expect(cuts).toEqual([]);
+  expect(sink.isOpen).toBe(true);
+  wanted = Infinity;
+  reader.resume();
+  sink.end();
+  await expect.poll(() => taken).toBeGreaterThan(large.length);
+});
+
+/** Node's socket with the number of bytes that the system has not taken yet. */
+interface QueueingSocket {
+  readonly _handle?: { readonly writeQueueSize: number } | null;
+}
 
 test("a reader that keeps up is sent frames of any size", async () => {
   const { sink, response, reader, cuts } = await connectPair();
