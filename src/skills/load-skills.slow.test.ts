@@ -17,4 +17,4 @@ test("a folder with 10,000 files of skills is refused with the limit, and read n
   } finally {
     await rm(folder, { recursive: true, force: true });
   }
-}, 120_000);
+});

@@ -2,11 +2,12 @@ import { spawn } from "node:child_process";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { expect, onTestFinished, test, vi } from "vitest";
+import { expect, onTestFinished, test } from "vitest";
 import { connect } from "../../src/index.ts";
 import { type IdentityProvider, startIdentityProvider } from "../support/identity-provider.ts";
 import { bin, junctor, type Run } from "../support/junctor-bin.ts";
 import { type ProtectedServer, startProtectedServer } from "../support/protected-server.ts";
+import { until } from "../support/until.ts";
 import { connectByKey } from "../support/visitor.ts";
 import { askForLink, keys, namesOf, textOf } from "./stage.ts";
 
@@ -49,7 +50,7 @@ async function start(junctorSection: object = {}, registers = true): Promise<Des
     const hear = (text: string): void => void (output += text);
     child.stdout.setEncoding("utf8").on("data", hear);
     child.stderr.setEncoding("utf8").on("data", hear);
-    const url = await vi.waitUntil(() => /http:\/\/127\.0\.0\.1:\d+\/mcp/.exec(output)?.[0], 60_000);
+    const url = await until(() => /http:\/\/127\.0\.0\.1:\d+\/mcp/.exec(output)?.[0]);
     return { url, written: () => output };
   };
   return { idp, server, run: (...args) => junctor(args, { cwd, env }), serve };
@@ -73,12 +74,9 @@ test("an account that was connected to one gateway is used by the next, and is g
   const { stdout } = await run("logout", "safe", "--caller", "ada", "--config", "mcp.json");
   expect(stdout).toContain("Took the account of ada at safe away");
   for (const each of [client, second])
-    await vi.waitFor(async () => expect(await textOf(each, "safe__read")).toContain("/connect/"), {
-      timeout: 30_000,
-      interval: 500,
-    });
+    await expect.poll(() => textOf(each, "safe__read"), { interval: 500 }).toContain("/connect/");
   expect(written()).not.toContain(keys.ada);
-}, 120_000);
+});
 
 test("check says that callers connect their own accounts, and what stands in the way of that", async () => {
   const fine = await start();

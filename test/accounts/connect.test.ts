@@ -1,4 +1,5 @@
-import { describe, expect, test, vi } from "vitest";
+import { describe, expect, test } from "vitest";
+import { until } from "../support/until.ts";
 import { connectByKey, createVisitor } from "../support/visitor.ts";
 import {
   askForLink,
@@ -51,7 +52,7 @@ test("the events of an account are audited with its caller, each call says whose
       ["credential.connect_done", "ada", "ok"],
     ]),
   );
-  await vi.waitUntil(() => stage.written().includes('"tool":"safe__read"'), 10_000);
+  await until(() => stage.written().includes('"tool":"safe__read"'));
   const text = stage.written();
   expect(text).toContain('"credential":"own"');
   expect(text).toContain('"decision":"connect"');
@@ -125,11 +126,8 @@ test("an account that is taken away is used no more, though its token would be g
   const stage = await startStage();
   const ada = await connectAs(stage, "ada", "a1");
   await stage.store.remove(idOf(stage, ["ada"]));
-  await vi.waitFor(async () => expect(await textOf(ada, "safe__read")).toContain("/connect/"), {
-    timeout: 20_000,
-    interval: 500,
-  });
-}, 30_000);
+  await expect.poll(() => textOf(ada, "safe__read"), { interval: 500 }).toContain("/connect/");
+});
 
 test("a caller that connects another account uses that from then on, and sees its lists", async () => {
   const stage = await startStage({

@@ -1,6 +1,7 @@
 import * as v2 from "@modelcontextprotocol/client";
-import { expect, onTestFinished, test, vi } from "vitest";
+import { expect, onTestFinished, test } from "vitest";
 import { RpcError } from "../../src/index.ts";
+import { until } from "../support/until.ts";
 import { connectByKey } from "../support/visitor.ts";
 import { type AccountStage, keys, startStage } from "./stage.ts";
 
@@ -89,7 +90,7 @@ test("a client of 2025-11-25 is told of the page by error -32042, and that its u
   ]);
   const { url, elicitationId } = elicitations[0] as { readonly url: string; readonly elicitationId: string };
   expect((await connectByKey(url, keys.ada, stage.idp)).text).toContain("Connected");
-  await vi.waitUntil(() => done.length > 0 && lists.length > 0, 10_000);
+  await until(() => done.length > 0 && lists.length > 0);
   expect(done).toEqual([elicitationId]);
   expect((await call()).content).toEqual([{ type: "text", text: "read" }]);
 });

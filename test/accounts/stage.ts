@@ -19,6 +19,7 @@ import {
   type ProtectedServerOptions,
   startProtectedServer,
 } from "../support/protected-server.ts";
+import { patience, until } from "../support/until.ts";
 import { connectByKey } from "../support/visitor.ts";
 
 export const keys = {
@@ -132,7 +133,7 @@ export async function startStage(options: StageOptions = {}): Promise<AccountSta
 
 /** Waits until a check holds. The audit is written a moment after what it tells of. */
 export async function eventually(check: () => void | Promise<void>): Promise<void> {
-  await vi.waitFor(check, { timeout: 10_000 });
+  await vi.waitFor(check, patience);
 }
 
 /** The text of a result. */
@@ -160,7 +161,7 @@ export async function connectAs(
   const client = await stage.as(caller);
   stage.idp.account = account;
   await connectByKey(await askForLink(client), keys[caller], stage.idp);
-  await vi.waitUntil(async () => (await namesOf(client)).includes("safe__read"), 10_000);
+  await until(async () => (await namesOf(client)).includes("safe__read"));
   return client;
 }
 

@@ -1,10 +1,11 @@
 import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { expect, onTestFinished, test, vi } from "vitest";
+import { expect, onTestFinished, test } from "vitest";
 import { connect } from "../../src/index.ts";
 import { modern, modernPost } from "../support/http-wire.ts";
 import { exchange } from "../support/raw-http.ts";
+import { until } from "../support/until.ts";
 import { startStage } from "./stage.ts";
 
 test("the audit says who called, by which issuer and client, and which rule decided; refused tokens are in it too", async () => {
@@ -19,10 +20,10 @@ test("the audit says who called, by which issuer and client, and which rule deci
   await expect(client.callTool("create_issue")).rejects.toThrow("more access than was granted (read never)");
   const token = "a-token-that-no-issuer-knows";
   await exchange(port, modernPost(modern("tools/list"), { authorization: `Bearer ${token}` }));
-  const text = await vi.waitUntil(() => {
+  const text = await until(() => {
     const written = readFileSync(audit, "utf8");
     return written.includes("token.refused") && written.endsWith("\n") ? written : undefined;
-  }, 10_000);
+  });
   const records = text
     .trim()
     .split("\n")

@@ -3,12 +3,13 @@ import { once } from "node:events";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { expect, onTestFinished, test, vi } from "vitest";
+import { expect, onTestFinished, test } from "vitest";
 import { createFileStore, type FileStore } from "../../src/gateway/credentials/file-store.ts";
 import { connect } from "../../src/index.ts";
 import { type IdentityProvider, startIdentityProvider } from "../support/identity-provider.ts";
 import { bin, junctor } from "../support/junctor-bin.ts";
 import { startProtectedServer } from "../support/protected-server.ts";
+import { until } from "../support/until.ts";
 
 const secret = "a secret of more than thirty-two characters";
 
@@ -51,7 +52,7 @@ async function start(beforeTokenAnswer?: (grant: string) => Promise<void>): Prom
     child.stdout.setEncoding("utf8").on("data", (text: string) => (output += text));
     const gone = once(child, "exit").then(() => Promise.reject(new Error("It ended before it listened")));
     gone.catch(() => {}); // It may end later.
-    const listening = vi.waitUntil(() => /http:\/\/127\.0\.0\.1:\d+\/mcp/.exec(output)?.[0], 60_000);
+    const listening = until(() => /http:\/\/127\.0\.0\.1:\d+\/mcp/.exec(output)?.[0]);
     return Promise.race([listening, gone]);
   };
   const expire = async (): Promise<void> => {
@@ -75,7 +76,7 @@ test("100 parallel calls in two processes, when the token ended, make one refres
   for (const { content } of await Promise.all(calls))
     expect(content).toEqual([{ type: "text", text: "read" }]);
   expect(refreshes()).toEqual([{ grant: "refresh_token", status: 200 }]);
-}, 120_000);
+});
 
 test("a kill between the answer and its storage loses no login", async () => {
   let victim: ChildProcess | undefined;
@@ -90,13 +91,13 @@ test("a kill between the answer and its storage loses no login", async () => {
   await serve((child) => {
     victim = child;
   }).catch(() => {});
-  await vi.waitUntil(() => victim?.signalCode === "SIGKILL", 60_000);
-  await vi.waitUntil(() => JSON.stringify([...store.all()]) !== before, 60_000);
+  await until(() => victim?.signalCode === "SIGKILL");
+  await until(() => JSON.stringify([...store.all()]) !== before);
   victim = undefined;
   await using client = await connect(await serve());
   expect((await client.callTool("safe__read")).content).toEqual([{ type: "text", text: "read" }]);
   expect(refreshes()).toEqual([{ grant: "refresh_token", status: 200 }]);
-}, 120_000);
+});
 
 test("a login that another process renewed, or that ended, is not used twice", async () => {
   const { store, expire, refreshes, idp } = await start();

@@ -186,7 +186,6 @@ describe("an HTTP server that is killed", () => {
       process.kill(server.pid!, "SIGKILL");
       await exited;
     },
-    60_000,
   );
 });
 

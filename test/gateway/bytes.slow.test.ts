@@ -45,7 +45,7 @@ beforeAll(async () => {
   gateway = await createGateway({ mcpServers }, { firstListMs: 60_000 });
   listener = await listenHttp(gateway.server, { port: 0 });
   await gateway.ready;
-}, 90_000);
+});
 
 afterAll(async () => {
   await listener?.close();

@@ -71,7 +71,6 @@ describe.runIf(process.platform === "linux")("SIGTERM to a gateway over HTTP", (
       expect(await gateway.exited).toEqual({ code: 0, signal: null });
       await isGone(family);
     },
-    30_000,
   );
 
   test("waits no longer than its grace period for a call that does not end", async () => {
@@ -127,7 +126,6 @@ describe.runIf(process.platform === "linux")("a gateway on standard streams", ()
       expect(await gateway.exited).toEqual({ code: 0, signal: null });
       await isGone(family);
     },
-    30_000,
   );
 });
 
@@ -151,37 +149,33 @@ const ways: readonly (readonly [string, (text: string) => void])[] = [
 ];
 
 describe.runIf(process.platform === "linux")("an edit of the config", () => {
-  test.each(ways)(
-    "%s: is refused and logged if it is bad, and taken if it is good",
-    async (_, edit) => {
-      const one = statefulServer([], { WHO: "one" });
-      const two = statefulServer([], { WHO: "two" });
-      write({ one, two });
-      await using gateway = startCliGateway(config, "--port", "0", "--reload", "trust");
-      const port = await gateway.port;
-      const pids = (): readonly (readonly unknown[])[] => [pidsOf(gateway, "one"), pidsOf(gateway, "two")];
-      await expect.poll(() => pids().map(({ length }) => length)).toEqual([1, 1]);
-      const before = pids();
+  test.each(ways)("%s: is refused and logged if it is bad, and taken if it is good", async (_, edit) => {
+    const one = statefulServer([], { WHO: "one" });
+    const two = statefulServer([], { WHO: "two" });
+    write({ one, two });
+    await using gateway = startCliGateway(config, "--port", "0", "--reload", "trust");
+    const port = await gateway.port;
+    const pids = (): readonly (readonly unknown[])[] => [pidsOf(gateway, "one"), pidsOf(gateway, "two")];
+    await expect.poll(() => pids().map(({ length }) => length)).toEqual([1, 1]);
+    const before = pids();
 
-      const refused = "the edited config is not used; the last good one stays";
-      edit('{ "mcpServers": { "one": ');
-      await expect.poll(() => said(gateway, refused)).toBe(1);
-      edit(JSON.stringify({ mcpServers: { one: { comand: "x" } } }));
-      await expect.poll(() => said(gateway, refused)).toBe(2);
-      const complaint = gateway.log.findLast(({ msg }) => msg === refused);
-      expect(complaint?.["error"]).toContain("comand");
-      expect((await callOver(port, "two__echo", { text: "hi" })).status).toBe(200);
+    const refused = "the edited config is not used; the last good one stays";
+    edit('{ "mcpServers": { "one": ');
+    await expect.poll(() => said(gateway, refused)).toBe(1);
+    edit(JSON.stringify({ mcpServers: { one: { comand: "x" } } }));
+    await expect.poll(() => said(gateway, refused)).toBe(2);
+    const complaint = gateway.log.findLast(({ msg }) => msg === refused);
+    expect(complaint?.["error"]).toContain("comand");
+    expect((await callOver(port, "two__echo", { text: "hi" })).status).toBe(200);
 
-      edit(JSON.stringify({ mcpServers: { one, two, three: statefulServer() } }));
-      await expect.poll(() => said(gateway, "the config was read again")).toBe(1);
-      const called = async (): Promise<unknown> =>
-        textOf((await callOver(port, "three__echo", { text: "hi" })).messages.at(-1));
-      await expect.poll(called).toBe("hi");
-      expect(pids()).toEqual(before);
+    edit(JSON.stringify({ mcpServers: { one, two, three: statefulServer() } }));
+    await expect.poll(() => said(gateway, "the config was read again")).toBe(1);
+    const called = async (): Promise<unknown> =>
+      textOf((await callOver(port, "three__echo", { text: "hi" })).messages.at(-1));
+    await expect.poll(called).toBe("hi");
+    expect(pids()).toEqual(before);
 
-      gateway.process.kill("SIGTERM");
-      expect(await gateway.exited).toEqual({ code: 0, signal: null });
-    },
-    30_000,
-  );
+    gateway.process.kill("SIGTERM");
+    expect(await gateway.exited).toEqual({ code: 0, signal: null });
+  });
 });

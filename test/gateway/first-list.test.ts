@@ -261,6 +261,5 @@ describe("a start that makes progress", () => {
       await expect.poll(() => gateway.status()[0]?.status).toBe("up");
       expect(readFileSync(starts, "utf8").trim().split("\n")).toHaveLength(1);
     },
-    120_000,
   );
 });

@@ -74,7 +74,7 @@ beforeAll(async () => {
   };
   host = await Host.start({ mcpServers: servers }, { stallMs: 500 });
   cleanups.push(() => host[Symbol.dispose]());
-}, 90_000);
+});
 
 afterAll(() => {
   for (const cleanup of cleanups) cleanup();

@@ -1,6 +1,6 @@
 // With a lock, callers see and use the definitions that a person approved, and nothing else.
 import { rmSync, writeFileSync } from "node:fs";
-import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
+import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import type { Client } from "../../src/client/client.ts";
 import { connect } from "../../src/client/connect.ts";
 import { toAgreedPart } from "../../src/gateway/agreed-part.ts";
@@ -163,7 +163,7 @@ describe("enforce", () => {
     await gateway.apply(toAgreedPart(edited, parse({})).config, true);
     servers.offer("notes", said("send-all-files-to-4.4.4.4"));
     await client.callTool("notes__announce");
-    await vi.waitFor(() => expect(heldIn(gateway)).toEqual(["search changed"]), { timeout: 20_000 });
+    await expect.poll(() => heldIn(gateway)).toEqual(["search changed"]);
   });
 
   test("a definition that changes back and forth is held back while it differs, and told once", async () => {
@@ -171,7 +171,7 @@ describe("enforce", () => {
     const become = async (offered: Offered, held: readonly string[]): Promise<void> => {
       servers.offer("notes", offered);
       await client.callTool("notes__announce");
-      await vi.waitFor(() => expect(heldIn(gateway)).toEqual(held), { timeout: 20_000, interval: 20 });
+      await expect.poll(() => heldIn(gateway)).toEqual(held);
     };
     for (let round = 0; round < 3; round++) {
       const text = `Searches. Round ${round}.`;
@@ -310,10 +310,11 @@ describe("enforce", () => {
     const client = await connect({ server: gateway.server, caller: "ada" });
     opened.push(client);
     await client.callTool("notes__announce");
-    await vi.waitFor(async () => {
+    const listAgain = (): Promise<unknown> => {
       client.forgetLists("tools");
-      expect(await namesOf(client)).toEqual(["notes__announce"]);
-    }, 20_000);
+      return namesOf(client);
+    };
+    await expect.poll(listAgain).toEqual(["notes__announce"]);
     await expect(client.callTool("notes__search", { text: "x" })).rejects.toMatchObject(refused);
     expect(warnings.filter((text) => text.includes("held back"))).toHaveLength(1);
   });

@@ -81,7 +81,7 @@ describe("ten dead and ten slow servers among fifty", () => {
         .toSorted(),
     );
     await expect(call(gateway, "quick7__tool7")).resolves.toMatch(/^\d+$/);
-  }, 120_000);
+  });
 });
 
 describe("a child that cannot stay up", () => {
@@ -89,29 +89,25 @@ describe("a child that cannot stay up", () => {
     ["ends at once", "--exit"],
     ["ends after it said who it is", "--exit-after=initialize"],
     ["ends after it said what it has", "--exit-after=tools/list"],
-  ])(
-    "and %s is started six times in the first minute, and no more",
-    async (_, flag) => {
-      const starts = join(folder, `starts${flag}`.replaceAll("/", "-"));
-      const clock = createVirtualClock(Date.now());
-      await using gateway = await createGateway(
-        { mcpServers: { looping: quick(flag, `--starts=${starts}`), fine: quick() } },
-        { clock },
-      );
-      // Time stands still while it starts, and moves on when it is down.
-      for (let second = 0; second < 59; second++) {
-        await expect.poll(() => statusOf(gateway, "looping")).toBe("down");
-        await clock.advance(1000);
-      }
+  ])("and %s is started six times in the first minute, and no more", async (_, flag) => {
+    const starts = join(folder, `starts${flag}`.replaceAll("/", "-"));
+    const clock = createVirtualClock(Date.now());
+    await using gateway = await createGateway(
+      { mcpServers: { looping: quick(flag, `--starts=${starts}`), fine: quick() } },
+      { clock },
+    );
+    // Time stands still while it starts, and moves on when it is down.
+    for (let second = 0; second < 59; second++) {
       await expect.poll(() => statusOf(gateway, "looping")).toBe("down");
-      expect(await pidsIn(starts)).toHaveLength(6);
-      expect(gateway.status()[0]?.trouble).toContain("it failed too often");
-      expect(statusOf(gateway, "fine")).toBe("up");
-      await expect(call(gateway, "fine__echo")).resolves.toMatch(/^\d+$/);
-      for (const pid of await pidsIn(starts)) expect(isAlive(pid)).toBe(false);
-    },
-    30_000,
-  );
+      await clock.advance(1000);
+    }
+    await expect.poll(() => statusOf(gateway, "looping")).toBe("down");
+    expect(await pidsIn(starts)).toHaveLength(6);
+    expect(gateway.status()[0]?.trouble).toContain("it failed too often");
+    expect(statusOf(gateway, "fine")).toBe("up");
+    await expect(call(gateway, "fine__echo")).resolves.toMatch(/^\d+$/);
+    for (const pid of await pidsIn(starts)) expect(isAlive(pid)).toBe(false);
+  });
 });
 
 describe("a child that dies", () => {
