@@ -38,7 +38,8 @@ export async function walkPages(
     bytes += result.byteLength;
     if (bytes > maxBytes)
       throw new RpcError("rpc.other", `The server's list of ${member} is longer than ${maxBytes} bytes`);
-    for (const item of elementsOf(result, member)) items.push(item);
+    // One more than may be is enough to know that there are too many.
+    for (const item of elementsOf(result, member, maxItems + 1 - items.length)) items.push(item);
     hints = strictest(hints, result);
     if (items.length > maxItems)
       throw new RpcError("rpc.other", `The server lists more than ${maxItems} ${member}`);
@@ -53,7 +54,7 @@ export async function walkPages(
 }
 
 /** A result without the member is taken for an empty page; with anything else than an array it is no list. */
-function elementsOf(result: RawJson, member: string): readonly RawJson[] {
+function elementsOf(result: RawJson, member: string, maxElements: number): readonly RawJson[] {
   const array = result.at(member);
   if (array === undefined || array.kind === "null") return [];
   if (array.kind !== "array")
@@ -62,7 +63,8 @@ function elementsOf(result: RawJson, member: string): readonly RawJson[] {
       `The server's list of ${member} is no array, but ${describeValue(array.value)}`,
     );
   const { bytes } = array;
-  return scanElements(bytes).map(({ start, end }) => RawJson.fromChecked(bytes.subarray(start, end)));
+  const spans = scanElements(bytes, { maxElements });
+  return spans.map(({ start, end }) => RawJson.fromChecked(bytes.subarray(start, end)));
 }
 
 function strictest(hints: CacheHints, result: RawJson): CacheHints {

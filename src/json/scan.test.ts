@@ -230,6 +230,11 @@ describe("scanElements", () => {
     expect(() => scanElements(Buffer.from(text))).toThrow(JsonError);
   });
 
+  test("stops after as many elements as are wanted", () => {
+    expect(scanElements(Buffer.from("[1,2,3"), { maxElements: 2 })).toHaveLength(2);
+    expect(scanElements(Buffer.from("[1]"), { maxElements: 2 })).toHaveLength(1);
+  });
+
   test("counts the array itself as a level", () => {
     expect(scanElements(Buffer.from("[[]]"), { maxDepth: 2 })).toHaveLength(1);
     expect(() => scanElements(Buffer.from("[[]]"), { maxDepth: 1 })).toThrow(/nested more than 1 deep/);

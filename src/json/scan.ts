@@ -12,6 +12,12 @@ export interface ScanLimits {
   readonly maxDepth?: number;
 }
 
+/** Limits of {@link scanElements}. */
+interface ElementLimits extends ScanLimits {
+  /** Elements after so many are left out, and the text behind them is not checked. */
+  readonly maxElements?: number;
+}
+
 /** Far beyond what tools send, and few enough for a recursive reader further down to survive. */
 const DEFAULT_MAX_DEPTH = 256;
 
@@ -60,8 +66,8 @@ export function scan(bytes: Uint8Array, shape: Shape, limits: ScanLimits = {}): 
  *
  * @throws JsonError
  */
-export function scanElements(bytes: Uint8Array, limits: ScanLimits = {}): readonly Span[] {
-  const { maxDepth = DEFAULT_MAX_DEPTH } = limits;
+export function scanElements(bytes: Uint8Array, limits: ElementLimits = {}): readonly Span[] {
+  const { maxDepth = DEFAULT_MAX_DEPTH, maxElements = Infinity } = limits;
   refuseEncoding(bytes);
   const spans: Span[] = [];
   let p = skipSpace(bytes, 0);
@@ -72,6 +78,7 @@ export function scanElements(bytes: Uint8Array, limits: ScanLimits = {}): readon
     for (;;) {
       const end = skipValue(bytes, p, 1, maxDepth);
       spans.push({ start: p, end });
+      if (spans.length >= maxElements) return spans;
       p = skipSpace(bytes, end);
       if (bytes[p] === 0x5d) break;
       if (bytes[p] !== 0x2c) throw syntaxError(bytes, p, "a comma or ]");
