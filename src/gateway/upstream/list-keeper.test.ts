@@ -6,6 +6,7 @@ import {
   type FakeClient,
   turn,
 } from "../../../test/support/fake-client.ts";
+import { sleep } from "../../async/clock.ts";
 import { createDeferred, type Deferred } from "../../async/deferred.ts";
 import { HttpError } from "../../errors/http-error.ts";
 import { RpcError } from "../../errors/rpc-error.ts";
@@ -238,6 +239,35 @@ describe("changes", () => {
     fake.announce({ kind: "tools" });
     await clock.advance(50);
     expect(fake.asked.tools).toBe(before + 2);
+  });
+
+  test("a server with very many tools is listed again after a while that is longer the more there are", async () => {
+    const { keeper, clock } = make();
+    const fake = createFakeClient(offering(...Array.from({ length: 8000 }, (_, index) => `t${index}`)));
+    await keeper.begin(fake.client);
+    fake.announce({ kind: "tools" });
+    await clock.advance(7999);
+    expect(fake.asked.tools).toBe(1);
+    await clock.advance(1);
+    expect(fake.asked.tools).toBe(2);
+  });
+
+  test("a server whose list fails after long is not listed again for a while, and then is", async () => {
+    const { keeper, clock } = make();
+    const fake = createFakeClient({
+      tools: async () => {
+        await sleep(400, clock);
+        throw new RpcError("rpc.other", "The server lists more than 10000 tools");
+      },
+    });
+    const begun = keeper.begin(fake.client);
+    await clock.advance(400);
+    await begun;
+    fake.announce({ kind: "tools" });
+    await clock.advance(7999);
+    expect(fake.asked.tools).toBe(1);
+    await clock.advance(1);
+    expect(fake.asked.tools).toBe(2);
   });
 
   test("one that comes while it is listed makes it listed again, once", async () => {

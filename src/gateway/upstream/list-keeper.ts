@@ -37,6 +37,8 @@ interface Listing {
   pauseMs: number;
   /** When the server was last listed because of an announcement. */
   listedAt: number;
+  /** Until then no announcement has the server listed again: long lists come rarely. */
+  restsUntil: number;
 }
 
 /** Longest pause before a server that announces changes again and again is listed. */
@@ -44,6 +46,12 @@ const maxPauseMs = 30_000;
 
 /** A server that announced nothing for so many pauses is listed at once again. */
 const quietPauses = 4;
+
+/** After a list announcements are waited on for so long for each thing in it, within the longest pause: it was read, and callers may list it. */
+const restPerItemMs = 1;
+
+/** After a list that failed they are waited on for so many times as long as it took: it may have been too long, and was read up to the limit. */
+const restPerFailure = 20;
 
 /**
  * Keeps the lists of one server up to date: fetched when it comes up, and again when it says that something changed. Each
@@ -77,6 +85,7 @@ export class ListKeeper {
       stopTimer: undefined,
       pauseMs: this.#options.gatherMs,
       listedAt: Number.NEGATIVE_INFINITY,
+      restsUntil: Number.NEGATIVE_INFINITY,
     };
     this.#listing = listing;
     client.onChange?.((change) => {
@@ -123,7 +132,8 @@ export class ListKeeper {
     // A server that announces changes without end is listed ever more rarely: each list costs time that others want.
     const isQuiet = clock.now() - listing.listedAt >= quietPauses * listing.pauseMs;
     listing.pauseMs = isQuiet ? gatherMs : Math.min(2 * listing.pauseMs, maxPauseMs);
-    listing.stopTimer = clock.timer(listing.pauseMs, () => {
+    const waitMs = Math.max(listing.pauseMs, listing.restsUntil - clock.now());
+    listing.stopTimer = clock.timer(waitMs, () => {
       listing.stopTimer = undefined;
       listing.listedAt = clock.now();
       const parts = Array.from(listing.heardOf, (kind) => partsOf[kind]).flat();
@@ -163,6 +173,12 @@ export class ListKeeper {
     }
     // The answers of a server that dies meanwhile are not news.
     if (this.#listing !== listing) return;
+    const now = clock.now();
+    const restMs =
+      "error" in answer
+        ? restPerFailure * (now - this.#lastAskedAt(part))
+        : restPerItemMs * answer.items.length;
+    listing.restsUntil = Math.max(listing.restsUntil, now + Math.min(restMs, maxPauseMs));
     const { isChanged, isFirst } = lists.take(part, answer, client);
     const kind = part === "templates" ? "resources" : part;
     onListed(isChanged || isAnnounced ? [kind] : [], isFirst);
