@@ -25,8 +25,8 @@ interface Chunk {
   readonly isCut: boolean;
 }
 
-/** Most messages read in one go, before anything else has its turn. */
-const maxTogether = 64;
+/** Most messages read in one go. A server that floods is let in by fewer, so what is read of them waits. */
+const maxTogether = 16;
 
 /** The calls underway fail because the input ended, and not because one of their answers was cut short. */
 function forNoCall(incoming: Incoming): Incoming {

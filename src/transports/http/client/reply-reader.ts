@@ -43,7 +43,7 @@ const freeIdleBytes = 4096;
  * processor time), and must come so rarely that fewer than one call in a hundred to another server meets one. For the same
  * reason the requests of a server take turns with all other work, one at a time.
  */
-const answerMs = 30;
+const answerMs = 22;
 
 /**
  * Takes the responses that bring the answer to one request: a JSON body, or an event stream, resumed as often as needed.
