@@ -30,9 +30,9 @@ async function answerBadly(
   transport: "stdio" | "http",
   calls: number,
 ): Promise<Omit<Line, "what" | "bound">> {
-  const { entry, end } = await startHostile(kind, transport);
+  using started = await startHostile(kind, transport);
   const mcpServers = {
-    hostile: entry,
+    hostile: started.entry,
     good: { command: process.execPath, args: [fixture("children/chaos-server.mjs")] },
   };
   await using at = await startTestGateway({ mcpServers, junctor: { servers: { hostile: { timeoutMs } } } });
@@ -52,7 +52,6 @@ async function answerBadly(
     const key = outcome.kind === "error" ? `${outcome.code} ${outcome.delivery}` : outcome.kind;
     outcomes.set(key, (outcomes.get(key) ?? 0) + 1);
   }
-  end();
   const limitMs = mayTimeOut.has(kind) ? timeoutMs + soonMs : soonMs;
   const codes = [...outcomes.keys()];
   const isRight = isServed(kind, transport)

@@ -1,5 +1,5 @@
 import { startLoad } from "../../test/gateway/support/load.ts";
-import { quantile } from "../lib/beside.ts";
+import { quantile } from "../../test/gateway/support/slice.ts";
 import { childrenOf, fixture, hostile, startGateway, until } from "../lib/gateway.ts";
 import { type Line, type Row, type Scale, toText } from "../lib/row.ts";
 

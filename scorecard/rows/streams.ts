@@ -3,9 +3,9 @@ import { once } from "node:events";
 import { readFileSync } from "node:fs";
 import { connect } from "node:net";
 import { fileURLToPath } from "node:url";
+import { quantile } from "../../test/gateway/support/slice.ts";
 import { mirrored, modernCall, postOf } from "../../test/support/http-wire.ts";
 import { RawSocket, toBytes } from "../../test/support/raw-http.ts";
-import { quantile } from "../lib/beside.ts";
 import { hostile, readMemory, until } from "../lib/gateway.ts";
 import { attempt, type Line, type Row, type Scale, toMegabytes, toText } from "../lib/row.ts";
 

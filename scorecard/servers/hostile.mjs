@@ -1,4 +1,4 @@
-// A legacy server that makes trouble: `node hostile.mjs KIND [--http]`. Without `--http` it is on standard streams; with it, on a
+// A legacy server that makes trouble: `node hostile.mjs KIND [--http]`. With a kind that is none of these, such as `quiet`, it makes none. Without `--http` it is on standard streams; with it, on a
 // free port, which it prints.
 //
 // Floods, from the first list on; over HTTP on the stream of the session (GET):
