@@ -113,8 +113,8 @@ function createFilter(
 /**
  * What a server says unasked has a price in time, so that one that never stops takes a small part of ours: its chunks of 64
  * KiB come so rarely that fewer than one call in a hundred to another server meets one. A line that is no message is
- * dearer, because it becomes an error with a stack (18 µs; a message takes 2 to 10), and a request is dearest: it is answered, and the write
- * of the answer wakes the server (200 µs and more).
+ * dearer, because it becomes an error with a stack (18 µs; a message takes 2 to 10), and a request is dearest: it is answered, and the writes
+ * of the answers, which wake the server, were a third of what a flood of questions cost.
  */
 const messageMs = 0.5;
 const requestMs = 10;
@@ -124,8 +124,12 @@ export const kibibyteMs = 0.5;
 /** How much of it may come at once: 2,000 small messages, or a banner of 400 lines. */
 export const patienceMs = 1000;
 
-/** How much is handled in one go while a server sends too much: five messages, or one request. */
-export const pieceMs = 2.5;
+/**
+ * How much is handled in one go while a server sends too much: so many messages, or fewer that cost so much. The answers to the requests
+ * of a piece leave in one write.
+ */
+export const pieceLength = 5;
+export const pieceMs = 50;
 
 interface PacedReaderOptions {
   /** Counts an answer. Gives false for one that no request waits for. */
@@ -191,14 +195,15 @@ class PacedReader implements AsyncIterableIterator<readonly Incoming[]> {
 
 function toPieces(messages: readonly Incoming[], costs: readonly number[]): (readonly Incoming[])[] {
   const pieces: Incoming[][] = [];
-  let costMs = pieceMs;
+  let piece: Incoming[] = [];
+  let costMs = 0;
   messages.forEach((message, index) => {
-    if (costMs >= pieceMs) {
-      pieces.push([]);
-      costMs = 0;
-    }
-    pieces.at(-1)?.push(message);
+    if (piece.length === 0) pieces.push(piece);
+    piece.push(message);
     costMs += costs[index] ?? 0;
+    if (piece.length < pieceLength && costMs < pieceMs) return;
+    piece = [];
+    costMs = 0;
   });
   return pieces;
 }
