@@ -57,6 +57,23 @@ test("a call whose session is deleted is answered, and says that its outcome is 
   expect(answer.error.message).toContain("the session was deleted");
 });
 
+test("a call whose session is deleted is answered on its stream, if it has one", async () => {
+  const registry = createRegistry();
+  registry.register("wait", {}, async (_, { log }) => {
+    await log("info", "begun");
+    return new Promise<string>(() => {});
+  });
+  await using listener = await listenHttp(createServer(registry, info), { port: 0, graceMs: 50 });
+  const session = (await initialize(listener.url)).headers.get("mcp-session-id") ?? "";
+  const called = await post(listener.url, session, wait);
+  await fetch(listener.url, { method: "DELETE", headers: { "mcp-session-id": session } });
+  const answer = (await called.text()).split("\n").findLast((line) => line.startsWith("data: {"));
+  expect(JSON.parse(answer?.slice("data: ".length) ?? "")).toMatchObject({
+    id: 1,
+    error: { data: { delivery: "outcome_unknown" } },
+  });
+});
+
 test("a revision no session speaks is refused on every route of a session", async () => {
   await using listener = await listenHttp(createServer(createRegistry(), info), { port: 0 });
   const session = (await initialize(listener.url)).headers.get("mcp-session-id") ?? "";

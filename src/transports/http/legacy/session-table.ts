@@ -215,7 +215,8 @@ export class SessionTable {
     for (const controller of live.running.values()) controller.abort(closed);
     live.asks.close(closed);
     live.detach();
-    for (const stream of live.streams.values()) this.#options.forget(stream);
+    // The calls that were aborted just now are answered on their streams before these are forgotten.
+    this.#options.clock.timer(0, () => live.streams.forEach((stream) => this.#options.forget(stream)));
     if (live.standalone !== undefined) this.#options.forget(live.standalone);
   }
 }
