@@ -47,7 +47,7 @@ export async function openCluster(options: ClusterOptions): Promise<Cluster> {
     store,
     membership,
     trunk,
-    homes: new Homes({ membership, store, trunk, onWarning }),
+    homes: new Homes({ membership, store, trunk, onWarning, clock }),
     placement,
     tokens: { take: store.take, replicas: () => membership.others.length + 1 },
     clientAt: async (id, server) => {

@@ -1,8 +1,14 @@
 import type { ClientRequest } from "node:http";
+import { type Clock, systemClock } from "../async/clock.ts";
 import { RpcError } from "../errors/rpc-error.ts";
 import { sessionHeader } from "../mcp/session.ts";
 import { sessionNotFound } from "../transports/http/legacy/legacy.ts";
-import { addressOf, type Elsewhere, type LocalService } from "../transports/http/server/elsewhere.ts";
+import {
+  addressOf,
+  type Elsewhere,
+  type LocalService,
+  type LocalSessions,
+} from "../transports/http/server/elsewhere.ts";
 import type { Admission } from "../transports/http/server/guard.ts";
 import { type HttpRequest, refuse, type Routed, sendError } from "../transports/http/server/reply.ts";
 import type { HeldLease, Membership, Replica } from "./membership.ts";
@@ -17,7 +23,11 @@ interface HomesOptions {
   readonly onWarning: (text: string) => void;
   /** How long ids of sessions are good. */
   readonly sessionTtlMs?: number;
+  readonly clock?: Clock;
 }
+
+/** How soon sessions are proven again that could not be proven. */
+const proveAgainMs = 1000;
 
 /** Most sessions of dead replicas that this one adopts; the lease of the oldest is given back beyond that. */
 const maxAdopted = 16_384;
@@ -44,17 +54,27 @@ export class Homes implements Elsewhere {
    * must be proven by its lease, those that begin later included.
    */
   #wasOut = false;
+  /** The sessions in the memory of this process. */
+  #local: LocalSessions = { busy: () => [], handOver: () => {} };
+  #stopProving: () => void = () => {};
 
   constructor(options: HomesOptions) {
     this.#options = options;
-    options.membership.onIn((isIn) => {
-      if (!isIn) this.doubt();
-    });
+    options.membership.onIn(() => this.doubt());
   }
 
-  /** From now on each session that began here must be proven: another replica may have adopted it. */
+  /**
+   * From now on each session that began here must be proven: another replica may have adopted it. Those with something underway
+   * are proven now, because their clients may wait for an answer here and send theirs to the other replica.
+   */
   doubt(): void {
     this.#wasOut = true;
+    this.#stopProving();
+    if (this.#options.membership.isIn) void this.#proveBusy();
+  }
+
+  watch(sessions: LocalSessions): void {
+    this.#local = sessions;
   }
 
   get address(): string {
@@ -101,6 +121,19 @@ export class Homes implements Elsewhere {
     if (lease === undefined) return;
     this.#adopted.delete(endOf(token));
     void lease.release();
+  }
+
+  /** Takes the lease of each session with something underway, and ends those here that another replica has. */
+  async #proveBusy(): Promise<void> {
+    const { clock = systemClock } = this.#options;
+    let isWhole = true;
+    for (const token of this.#local.busy()) {
+      if (this.#adopted.has(endOf(token))) continue;
+      const place = await this.#claim(endOf(token)).catch(() => "unknown" as const);
+      if (place === "unknown") isWhole = false;
+      else if (place !== "here") this.#local.handOver(token);
+    }
+    if (!isWhole) this.#stopProving = clock.timer(proveAgainMs, () => this.doubt());
   }
 
   async #pass(admission: Admission, local: LocalService, body: Uint8Array | undefined): Promise<void> {

@@ -154,6 +154,30 @@ test("a replica that was cut off serves its sessions only if no other adopted th
   expect(await store.read(`home:${kept.slice(-32)}`)).toBe(one.cluster.membership.id);
 });
 
+test("a call whose session another replica adopted meanwhile ends, and its outcome is unknown", async () => {
+  await using upstream = await startUpstream("legacy", "http");
+  await using stage = await startReplicas(2, { mcpServers: { asking: upstream.entry } });
+  const [one, two] = stage.replicas as [TestReplica, TestReplica];
+  const session = await beginSession(one);
+  const params = { name: "asking__ask", arguments: { nonce: "n", rounds: [["form"]] } };
+  const events = readEvents(await send(one, session, { id: 7, method: "tools/call", params }));
+  const question = (await events.next()).value;
+  // The home is stopped for so long that the replica with the answer adopts the session, and then goes on.
+  const { store, membership, homes } = one.cluster;
+  const facts = (await store.register("000000000000", "{}", 1)).get(membership.id) ?? "";
+  await store.unregister(membership.id);
+  expect(await two.cluster.membership.findAnew(membership.id)).toBeUndefined();
+  const result = { action: "accept", content: { nonce: "n" } };
+  expect((await send(two, session, { id: question?.id, result })).status).toBe(202);
+  await store.register(membership.id, facts, 10_000);
+  homes.doubt();
+  const rest: WireMessage[] = [];
+  for await (const message of events) rest.push(message);
+  expect(rest.map(({ method }) => method)).toEqual(["notifications/cancelled", undefined]);
+  expect(rest[1]).toMatchObject({ id: 7, error: { data: { delivery: "outcome_unknown" } } });
+  expect((await send(one, session, { id: 8, method: "ping" })).status).toBe(200);
+});
+
 test("an id that was made up takes no lease", async () => {
   await using stage = await startReplicas(1, { mcpServers: { counting } });
   const [one] = stage.replicas as [TestReplica];

@@ -14,6 +14,16 @@ export interface Elsewhere {
   ended(token: string): void;
   /** A session is no longer in the memory of this process. */
   left(token: string): void;
+  /** Gives it the sessions in the memory of this process: one that another process has taken over must end here. */
+  watch(sessions: LocalSessions): void;
+}
+
+/** The legacy sessions in the memory of this process. */
+export interface LocalSessions {
+  /** The ids of those with a call underway or a stream open. */
+  busy(): readonly string[];
+  /** Ends what is underway here of a session that another process has now. Its id stays good. */
+  handOver(token: string): void;
 }
 
 /** This process, for a session whose own process is gone. */
