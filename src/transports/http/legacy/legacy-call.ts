@@ -161,10 +161,15 @@ class LegacyCall implements WireContext, Admitted {
     const via = {
       send: async (message: Message | readonly Message[]) => this.#out?.send(message as Message),
     };
-    return this.#live.asks.request(method, params, {
-      signal: AbortSignal.any([signal, this.cancellation.signal]),
+    const gone = new AbortController();
+    const asked = this.#live.asks.request(method, params, {
+      signal: AbortSignal.any([signal, this.cancellation.signal, gone.signal]),
       via,
     });
+    const stopLooking = this.#out?.onceGone(() =>
+      gone.abort(new ClosedError("outcome_unknown", "it lost its connection and did not come back")),
+    );
+    return stopLooking === undefined ? asked : asked.finally(stopLooking);
   }
 
   async release(): Promise<void> {
@@ -200,6 +205,11 @@ export class CallStream {
   send(message: Message): Awaitable<void> {
     if (!this.#accepted.sse) return;
     return this.#open().send(toData(message), this.endpoint.clock.now());
+  }
+
+  /** Calls back when the client cannot be waited for any longer; see {@link ResumableStream.onceGone}. */
+  onceGone(gone: () => void): () => void {
+    return this.#open().onceGone(this.endpoint.clock, gone);
   }
 
   /** Lets the connection go; see `WireContext.release`. */

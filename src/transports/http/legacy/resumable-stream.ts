@@ -1,9 +1,14 @@
 import { andThen, type Awaitable, isPromise, settled } from "../../../async/awaitable.ts";
+import type { Clock } from "../../../async/clock.ts";
 import { type FrameSink, toFrame, toPrimingFrame } from "../server/reply.ts";
 import type { EventStore } from "./event-store.ts";
 
 /** Most characters that wait for a slow reader, as they do for any other; beyond that it is cut, and may come back. */
 const maxQueued = 1024 * 1024;
+
+/** How long a client without a connection is waited for, and how often it is looked for. */
+const awayMs = 30_000;
+const lookMs = 1000;
 
 /**
  * A legacy event stream that outlives its connection. Events are stored before they are written, and everything about
@@ -23,6 +28,8 @@ export class ResumableStream {
   #queued = 0;
   /** When the last event was sent or the stream was last attached to. */
   usedAt: number;
+  /** Whether a client was given the id of an event. One that was not cannot come back. */
+  #canResume = false;
 
   constructor(id: string, store: EventStore, now: number, owner?: string) {
     this.id = id;
@@ -41,9 +48,25 @@ export class ResumableStream {
     if (retryMs === undefined) return;
     return this.#inTurn(() =>
       andThen(settled(this.#store.append(this.id, "", this.#owner)), (id) =>
-        sink.write(toPrimingFrame(id, retryMs)),
+        this.#write(toPrimingFrame(id, retryMs)),
       ),
     );
+  }
+
+  /**
+   * Calls back once, unless the returned function is called first, when its client cannot be waited for any longer: it has had no
+   * connection for 30 s, or none with which it could have learned how to come back.
+   */
+  onceGone(clock: Clock, gone: () => void): () => void {
+    let seenAt = clock.now();
+    let stop = (): void => {};
+    const look = (): void => {
+      if (this.isConnected) seenAt = clock.now();
+      if (!this.isConnected && (!this.#canResume || clock.now() - seenAt >= awayMs)) return gone();
+      stop = clock.timer(lookMs, look);
+    };
+    stop = clock.timer(lookMs, look);
+    return () => stop();
   }
 
   /**
@@ -72,7 +95,7 @@ export class ResumableStream {
       if (this.isEnded) return;
       this.usedAt = now;
       return andThen(settled(this.#store.append(this.id, data, this.#owner)), (id) =>
-        this.#sink?.write(toFrame(data, id)),
+        this.#write(toFrame(data, id)),
       );
     });
   }
@@ -88,6 +111,11 @@ export class ResumableStream {
       this.#sink = undefined;
       if (how === "forgotten") return settled(this.#store.forget(this.id));
     });
+  }
+
+  #write(frame: string): Awaitable<void> {
+    this.#canResume ||= this.isConnected;
+    return this.#sink?.write(frame);
   }
 
   /** Acts at once when nothing is underway, else when it is this act's turn. */
