@@ -21,8 +21,10 @@ type Post = (message: object, headers?: { readonly [name: string]: string | unde
 
 /** A call that does not end in this time counts as hung. No fault lasts half as long. */
 const hungMs = 45_000;
-/** How often a caller comes back to a call that it knows how to find again. */
+/** How often a modern caller brings answers again that were not passed on. */
 const maxReturns = 20;
+/** How long a legacy caller tries to open its stream again. No replica is away for as long. */
+const maxAwayMs = 30_000;
 
 function createPost({ url, key }: CallerOptions, signal: AbortSignal): Post {
   return (message, more = {}) => {
@@ -159,29 +161,46 @@ export class LegacyCaller {
   ): Promise<CallEnd> {
     let stream = first;
     let end: CallEnd | undefined;
-    for (let returns = 0; ; returns++) {
-      try {
-        for await (const message of stream.messages) {
-          const stray = strayOf(call.nonce, message);
-          if (stray !== undefined) return wrong(stray);
-          if (message.method === "elicitation/create") await this.#answer(call, message, post);
-          if (message.method !== undefined) continue;
-          if (message.id !== id) return toRefusal(stream.status, message);
-          if (end !== undefined) return wrong("two ends of one call");
-          end = toEnd(call, message);
+    let last: string | undefined;
+    const over = new AbortController();
+    try {
+      for (;;) {
+        try {
+          for await (const message of stream.messages) {
+            const stray = strayOf(call.nonce, message);
+            if (stray !== undefined) return wrong(stray);
+            if (message.method === "elicitation/create") void this.#answer(call, message, post, over.signal);
+            if (message.method !== undefined) continue;
+            if (message.id !== id) return toRefusal(stream.status, message);
+            if (end !== undefined) return wrong("two ends of one call");
+            end = toEnd(call, message);
+          }
+          if (end !== undefined) return end;
+        } catch (error) {
+          if (signal.aborted) throw error;
         }
-        if (end !== undefined) return end;
-      } catch (error) {
-        if (signal.aborted) throw error;
+        last = stream.lastEventId() ?? last;
+        if (last === undefined) return broken(`status ${stream.status}`);
+        const next = await this.#comeBack(last, signal);
+        if (!("messages" in next)) return next;
+        stream = next;
       }
-      const last = stream.lastEventId();
-      if (last === undefined || returns === maxReturns) return broken(`status ${stream.status}`);
+    } finally {
+      over.abort();
+    }
+  }
+
+  /** Opens a stream that broke again, at whichever replica, until that is known to be in vain. */
+  async #comeBack(last: string, signal: AbortSignal): Promise<Exchange | CallEnd> {
+    for (const until = performance.now() + maxAwayMs; performance.now() < until;) {
       await new Promise((resolve) => setTimeout(resolve, 250));
       const next = await this.#resume(last, signal).catch(() => undefined);
+      if (signal.aborted) throw signal.reason;
       if (next !== undefined && next.status >= 400 && next.status < 500)
         return broken(`resumed: ${next.status}`);
-      if (next !== undefined && next.status === 200) stream = next;
+      if (next?.status === 200) return next;
     }
+    return broken(`not resumed in ${maxAwayMs} ms`);
   }
 
   #resume(last: string, signal: AbortSignal): Promise<Exchange> {
@@ -192,10 +211,10 @@ export class LegacyCaller {
     return exchange(this.#options.url, { method: "GET", headers, signal });
   }
 
-  /** Answers until a replica has taken the answer. */
-  async #answer({ nonce }: PlannedCall, { id }: Message, post: Post): Promise<void> {
+  /** Answers until a replica has taken the answer, or the call is over. A call whose question stays open would never end. */
+  async #answer({ nonce }: PlannedCall, { id }: Message, post: Post, over: AbortSignal): Promise<void> {
     const result = { action: "accept", content: { name: answerTo(nonce) } };
-    for (let count = 0; count < maxReturns; count++) {
+    while (!over.aborted) {
       const reply = await post({ jsonrpc: "2.0", id, result }, this.#headers()).catch(() => undefined);
       if (reply !== undefined && reply.status < 500) return;
       await new Promise((resolve) => setTimeout(resolve, 250));
