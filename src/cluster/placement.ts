@@ -57,7 +57,8 @@ export class ServerPlacement {
 
   /** Opens a line to a server of another replica. It speaks the newest revision, whatever the server itself speaks. */
   async openLine(replica: Replica, server: string, options: ConnectOptions): Promise<Client> {
-    const { era: _, relays, ...others } = options;
+    // No process is started here, and how often lines may break is no fault of the server.
+    const { era: _, onOpen: _start, relays, ...others } = options;
     const signal = options.signal ?? new AbortController().signal;
     const stream = await this.#options.trunk.openLine(replica, server, signal).catch((error: unknown) => {
       throw new ConnectError(server, "the replica that runs it cannot be reached", { cause: error });

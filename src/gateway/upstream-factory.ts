@@ -90,6 +90,7 @@ export class UpstreamFactory {
       clock,
       hide,
       predecessor,
+      isPlaced,
       elsewhere: cluster && { here: cluster.membership.id, clientAt: cluster.clientAt },
       onChange: (change) => onChange(upstream, change),
     });

@@ -1,3 +1,4 @@
+import { createBackoff } from "../../async/backoff.ts";
 import type { Clock } from "../../async/clock.ts";
 import type { AskHabits } from "../../client/ask-habits.ts";
 import type { Client } from "../../client/client.ts";
@@ -24,6 +25,8 @@ interface LineFactoryOptions {
   readonly slots?: StartSlots | undefined;
   /** Takes the secrets of the config out of what callers are told. */
   readonly hide?: Hide | undefined;
+  /** Whether the server may run in another process of the gateway, which comes and goes for reasons of its own. */
+  readonly isPlaced?: boolean | undefined;
   /** What earlier lines to the server learnt of its questions. */
   readonly habits: AskHabits;
   /** Told when a call begins to wait for another that may ask; the returned function is called when it waits no longer. */
@@ -41,6 +44,9 @@ const hurryMs = 1500;
 
 /** Most attempts to reach a server over HTTP in a minute, those of each transport counted. */
 const maxHttpStarts = 240;
+
+/** The longest back-off for a server that may run elsewhere. How often it is started here is limited by its gate. */
+const maxPlacedMs = 2000;
 
 /** A server that did not answer in time gets up to so many times as much when it is started again. */
 const maxTimeoutFactor = 8;
@@ -62,6 +68,7 @@ export function createLineFactory(options: LineFactoryOptions): CreateLine {
       clock,
       gate: isProcess ? new StartGate({ clock }) : new StartGate({ clock, maxStarts: maxHttpStarts }),
       hurryMs: isProcess ? undefined : hurryMs,
+      ...(options.isPlaced === true ? { backoff: createBackoff({ minMs: 500, maxMs: maxPlacedMs }) } : {}),
       common,
       patienceMs,
       startPatienceMs: config.startTimeoutMs,

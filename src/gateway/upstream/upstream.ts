@@ -57,6 +57,8 @@ interface UpstreamOptions {
   /** Takes the secrets of the config out of messages to callers. */
   readonly hide?: Hide;
   readonly onChange: (change: UpstreamChange) => void;
+  /** Whether it may run in another process of the gateway. */
+  readonly isPlaced?: boolean | undefined;
   /** Reaches the same server in other processes of the gateway. */
   readonly elsewhere?: Pick<RequestsOptions, "here" | "clientAt"> | undefined;
 }
