@@ -1,4 +1,3 @@
-import type { ClientRequest } from "node:http";
 import { type Clock, systemClock } from "../async/clock.ts";
 import { RpcError } from "../errors/rpc-error.ts";
 import { sessionHeader } from "../mcp/session.ts";
@@ -12,7 +11,7 @@ import {
 import type { Admission } from "../transports/http/server/guard.ts";
 import { type HttpRequest, refuse, type Routed, sendError } from "../transports/http/server/reply.ts";
 import type { HeldLease, Membership, Replica } from "./membership.ts";
-import { openPipe, usePipe } from "./pipe.ts";
+import { openPipe, type Pipe, usePipe } from "./pipe.ts";
 import type { ClusterStore } from "./store.ts";
 import type { Trunk } from "./trunk.ts";
 
@@ -137,14 +136,13 @@ export class Homes implements Elsewhere {
   }
 
   async #pass(admission: Admission, local: LocalService, body: Uint8Array | undefined): Promise<void> {
-    const { trunk } = this.#options;
-    let way: Exclude<SessionPlace, Replica> | ClientRequest = "unknown";
+    let way: Exclude<SessionPlace, Replica> | Pipe = "unknown";
     const isLost = (admission.piped?.hops ?? 0) >= maxHops;
     // A home that cannot be reached may have died since the last look at the store.
     for (const look of isLost ? [] : (["find", "findAnew"] as const)) {
       try {
         const place = await this.#find(admission.http, local, look);
-        way = typeof place === "string" ? place : await openPipe(place, trunk, admission, body);
+        way = typeof place === "string" ? place : await this.#open(place, admission, body);
         if (way !== "unknown") break;
       } catch {
         // The home is alive by its lease and cannot be reached now, or the store cannot be: the client may try again.
@@ -158,6 +156,12 @@ export class Homes implements Elsewhere {
     sendError(admission.reply, 503, new RpcError("rpc.overloaded", text, { data }), {
       headers: { "retry-after": "1" },
     });
+  }
+
+  #open(place: Replica, admission: Admission, body: Uint8Array | undefined): Promise<Pipe> {
+    const { trunk, membership } = this.#options;
+    const isAlive = async (): Promise<boolean> => (await membership.find(place.id)) !== undefined;
+    return openPipe(place, admission, body, { trunk, isAlive });
   }
 
   /** Where a session lives now. Rejects when that cannot be told. */

@@ -1,5 +1,6 @@
 import type { ClientRequest, IncomingHttpHeaders, IncomingMessage } from "node:http";
 import { StringDecoder } from "node:string_decoder";
+import { sleep, systemClock } from "../async/clock.ts";
 import { ClosedError } from "../errors/closed-error.ts";
 import { RpcError } from "../errors/rpc-error.ts";
 import type { RequestId } from "../jsonrpc/message.ts";
@@ -7,6 +8,7 @@ import { parseMessage } from "../jsonrpc/parse.ts";
 import { messageShape } from "../mcp/shape.ts";
 import type { Admission } from "../transports/http/server/guard.ts";
 import {
+  type FrameSink,
   type HttpHeaders,
   type Reply,
   sendError,
@@ -35,44 +37,84 @@ const ownHeaders = new Set(["connection", "content-length", "date", "keep-alive"
 /** Most bytes of an answer that is no stream. */
 const maxAnswerBytes = 64 * 1024 * 1024;
 
+/** How often a stream that broke is asked for again, and how long after the first time that failed. */
+const maxResumptions = 3;
+const resumeMs = 200;
+
+/** The way of one request to another replica. */
+export interface Pipe {
+  /** The request, whose connection is open. Nothing was sent yet. */
+  readonly asked: ClientRequest;
+  /** Asks for what follows an event of its stream, on another connection. Rejects when the replica is gone or cannot be reached. */
+  resume(lastEventId: string): Promise<ClientRequest>;
+}
+
+interface PipeOptions {
+  readonly trunk: Trunk;
+  /** Whether the replica is alive, as far as is known. */
+  readonly isAlive: () => Promise<boolean>;
+}
+
 /** Opens the way of a request to another replica. Rejects when that cannot be reached: nothing was sent then. */
-export function openPipe(
+export async function openPipe(
   replica: Replica,
-  trunk: Trunk,
   admission: Admission,
   body: Uint8Array | undefined,
-): Promise<ClientRequest> {
+  { trunk, isAlive }: PipeOptions,
+): Promise<Pipe> {
   const { http } = admission;
   const query = http.query.toString();
-  return trunk.request(replica, {
+  const asked = await trunk.request(replica, {
     method: http.method,
     path: query === "" ? http.path : `${http.path}?${query}`,
     headers: toHeaders(admission, body),
   });
+  return {
+    asked,
+    resume: async (lastEventId) => {
+      if (!(await isAlive())) throw new Error("the replica is gone");
+      const headers = {
+        ...toHeaders(admission, undefined),
+        accept: "text/event-stream",
+        "last-event-id": lastEventId,
+      };
+      return trunk.request(replica, { method: "GET", path: http.path, headers });
+    },
+  };
 }
 
 /** Has a request answered over an open pipe. The client gets the answer, or is told that the outcome is unknown. */
 export async function usePipe(
-  asked: ClientRequest,
-  { reply }: Admission,
+  pipe: Pipe,
+  { reply }: Pick<Admission, "reply">,
   body: Uint8Array | undefined,
 ): Promise<void> {
+  let { asked } = pipe;
   reply.onHangUp(() => asked.destroy());
-  await new Promise<void>((resolve) => {
-    const lost = (): void => {
-      tellLost(reply, idOf(body));
-      resolve();
-    };
-    asked.once("error", lost);
-    asked.once("response", (answer) => {
-      asked.off("error", lost);
-      asked.on("error", () => {}); // The answer ends too, and tells.
-      const isStream = answer.headers["content-type"]?.startsWith("text/event-stream") === true;
-      const passed = isStream ? passStream(answer, asked, reply, body) : passWhole(answer, reply, body);
-      void passed.then(resolve);
-    });
+  const answer = await answerOf(asked, body);
+  if (answer === undefined) return tellLost(reply, idOf(body));
+  if (!isStream(answer)) return passWhole(answer, reply, body);
+  const resume = async (lastEventId: string): Promise<IncomingMessage | undefined> => {
+    asked = await pipe.resume(lastEventId);
+    const rest = await answerOf(asked, undefined);
+    if (rest?.statusCode === 200 && isStream(rest)) return rest;
+    asked.destroy();
+    return undefined;
+  };
+  await passStream(answer, { resume, leave: () => asked.destroy() }, reply, body);
+}
+
+/** Sends a request and waits for the beginning of its answer; undefined when its connection broke before that. */
+function answerOf(asked: ClientRequest, body: Uint8Array | undefined): Promise<IncomingMessage | undefined> {
+  return new Promise((resolve) => {
+    asked.on("error", () => resolve(undefined)); // Later, the answer ends too, and tells.
+    asked.once("response", resolve);
     asked.end(body);
   });
+}
+
+function isStream({ headers }: IncomingMessage): boolean {
+  return headers["content-type"]?.startsWith("text/event-stream") === true;
 }
 
 function toHeaders({ http, identity, piped }: Admission, body: Uint8Array | undefined): HttpHeaders {
@@ -109,25 +151,79 @@ async function passWhole(answer: IncomingMessage, reply: Reply, body: Uint8Array
   }
 }
 
-/** Passes a stream on at the pace of its reader. One that breaks off ends with the outcome that is not known. */
+/** What a stream that is passed on does when it breaks, and when its reader leaves. */
+interface StreamSource {
+  readonly resume: (lastEventId: string) => Promise<IncomingMessage | undefined>;
+  readonly leave: () => void;
+}
+
+/**
+ * Passes a stream on at the pace of its reader. When it breaks and its replica is alive, it is asked for again from its last
+ * event; else it ends with the outcome that is not known.
+ */
 async function passStream(
-  answer: IncomingMessage,
-  asked: ClientRequest,
+  first: IncomingMessage,
+  { resume, leave }: StreamSource,
   reply: Reply,
   body: Uint8Array | undefined,
 ): Promise<void> {
-  const sink = reply.stream(answer.statusCode ?? 200, toReplyHeaders(answer.headers), () => asked.destroy());
+  let hasLeft = false;
+  const sink = reply.stream(first.statusCode ?? 200, toReplyHeaders(first.headers), () => {
+    hasLeft = true;
+    leave();
+  });
+  const last = { eventId: undefined as string | undefined };
+  for (let answer: IncomingMessage | undefined = first; answer !== undefined;) {
+    if (await passEvents(answer, sink, last)) return sink.end();
+    answer = undefined;
+    for (let count = 0; count < maxResumptions && answer === undefined; count++) {
+      if (hasLeft) return;
+      if (last.eventId === undefined) break;
+      if (count > 0) await sleep(resumeMs, systemClock);
+      answer = await resume(last.eventId).catch(() => undefined);
+    }
+  }
+  const id = idOf(body);
+  if (id === undefined) return sink.cut("the replica that it came from is gone");
+  await sink.write(toFrame(toData(toErrorResponse(lostError(), id))));
+  sink.end();
+}
+
+/** Passes whole events on, because the rest of one that broke off comes again. False when the stream broke. */
+async function passEvents(
+  answer: IncomingMessage,
+  sink: FrameSink,
+  last: { eventId: string | undefined },
+): Promise<boolean> {
   const decoder = new StringDecoder("utf8");
+  let unpassed = "";
   try {
-    for await (const piece of answer as AsyncIterable<Buffer>) await sink.write(decoder.write(piece));
-    sink.end();
+    for await (const piece of answer as AsyncIterable<Buffer>) {
+      unpassed += decoder.write(piece);
+      const end = unpassed.lastIndexOf("\n\n") + 2;
+      if (end < 2) {
+        if (unpassed.length > maxAnswerBytes) return false;
+        continue;
+      }
+      const events = unpassed.slice(0, end);
+      unpassed = unpassed.slice(end);
+      await sink.write(events);
+      last.eventId = lastIdIn(events) ?? last.eventId;
+    }
+    return true;
   } catch {
-    const id = idOf(body);
-    if (id === undefined) return sink.cut("the replica that it came from is gone");
-    await sink.write(toFrame(toData(toErrorResponse(lostError(), id))));
-    sink.end();
+    return false;
   }
 }
+
+/** The last id in some events of ours. Data is JSON on one line, so no line of it looks like an id. */
+function lastIdIn(events: string): string | undefined {
+  const lines = `\n${events}`;
+  const at = lines.lastIndexOf(idStart);
+  return at === -1 ? undefined : lines.slice(at + idStart.length, lines.indexOf("\n", at + 1));
+}
+
+const idStart = "\nid: ";
 
 function tellLost(reply: Reply, id: RequestId | undefined): void {
   sendError(reply, id === undefined ? 502 : 200, lostError(), { id });

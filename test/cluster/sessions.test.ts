@@ -3,6 +3,7 @@ import { connect } from "../../src/client/connect.ts";
 import { createEraCache } from "../../src/client/era-cache.ts";
 import { fixture, startUpstream } from "../bridge/support/upstream.ts";
 import { startReplicas, type TestReplica } from "./support/replicas.ts";
+import { statefulServer } from "./support/servers.ts";
 
 const counting = { command: process.execPath, args: [fixture("bridge-counting.mjs")] };
 const headers = {
@@ -71,6 +72,22 @@ test("a question of a legacy call is answered by a replica that did not ask it",
   expect(upstream.count("answered")).toBe(1);
 });
 
+test("a stream goes on when the connection between two replicas breaks", async () => {
+  await using upstream = await startUpstream("legacy", "http");
+  await using stage = await startReplicas(2, { mcpServers: { asking: upstream.entry } });
+  const [one, two] = stage.replicas as [TestReplica, TestReplica];
+  const session = await beginSession(one);
+  const params = { name: "asking__ask", arguments: { nonce: "n", rounds: [["form"]] } };
+  const events = readEvents(await send(two, session, { id: 7, method: "tools/call", params }));
+  const question = (await events.next()).value;
+  await two.cluster.trunk.cutGone(async () => true);
+  const result = { action: "accept", content: { nonce: "n" } };
+  expect((await send(two, session, { id: question?.id, result })).status).toBe(202);
+  const rest: WireMessage[] = [];
+  for await (const message of events) rest.push(message);
+  expect(rest).toMatchObject([{ id: 7, result: { content: [{ type: "text" }] } }]);
+});
+
 test("a session has one stream of announcements, and one end, at whichever replica", async () => {
   await using stage = await startReplicas(3, { mcpServers: { counting } });
   const [one, two, three] = stage.replicas as [TestReplica, TestReplica, TestReplica];
@@ -132,6 +149,27 @@ test("another replica runs a server whose owner is gone", async () => {
   expect(await call()).toBe(before);
   await one[Symbol.asyncDispose]();
   await expect.poll(() => call().catch(() => before)).not.toBe(before);
+});
+
+test("a server of another replica is reached again however often the line to it breaks", async () => {
+  await using stage = await startReplicas(2, { mcpServers: { store: statefulServer } });
+  const [one, two] = stage.replicas as [TestReplica, TestReplica];
+  const session = await beginSession(two);
+  const params = { name: "store__count", arguments: {} };
+  const call = async (): Promise<string> =>
+    (await send(two, session, { id: 1, method: "tools/call", params })).text();
+  const refusals: string[] = [];
+  for (let breaks = 0; breaks < 7; breaks++) {
+    await two.cluster.trunk.cutGone(async () => true);
+    const isServed = async (): Promise<boolean> => {
+      const answer = await call();
+      if (!answer.includes('"result"')) refusals.push(answer);
+      return answer.includes('"result"');
+    };
+    await expect.poll(isServed).toBe(true);
+  }
+  expect(await one.cluster.store.read("own:store")).toBe(one.cluster.membership.id);
+  expect(refusals.filter((text) => text.includes("too often"))).toEqual([]);
 });
 
 test("a replica that was cut off serves its sessions only if no other adopted them", async () => {
