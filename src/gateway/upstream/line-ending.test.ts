@@ -157,3 +157,11 @@ describe("disposing", () => {
     expect(made.line.health.kind).toBe("stopped");
   });
 });
+
+test("a call that comes while a server is being stopped is told so", async () => {
+  const made = createMadeLine();
+  await made.up();
+  const stopping = made.line[Symbol.asyncDispose]();
+  await expect(made.line.whenUp(never)).rejects.toThrow("the gateway is shutting down");
+  await stopping;
+});

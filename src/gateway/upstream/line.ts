@@ -160,7 +160,9 @@ export class Line implements AsyncDisposable {
 
   #unavailable(): UpstreamError {
     const { server, clock } = this.#options;
-    const text = `${server} is not available, and the call was not sent: ${describeHealth(this.#health, clock.now())}.`;
+    // While a server is being stopped, its health is what it was before.
+    const health: Health = this.#isStopped ? { kind: "stopped" } : this.#health;
+    const text = `${server} is not available, and the call was not sent: ${describeHealth(health, clock.now())}.`;
     return new UpstreamError("unavailable", text, { server, delivery: "not_sent" });
   }
 }
