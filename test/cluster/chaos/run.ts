@@ -26,7 +26,10 @@ const keyOf = (name: string): string => `${name}-0123456789-abcdefgh`;
 /** Callers of each era. */
 const callersPerEra = 12;
 
-/** Resolves with whether all was well. Prints the seed, the figures, and each violation. */
+/** How long after the last fault all calls have ended and all replicas are up again: a call has 45 s, a replica 90 s to start. */
+const windDownMs = 3 * 60_000;
+
+/** Resolves with whether all was well. Prints the seed, the figures, and each violation. Leaves no process behind. */
 export async function runChaos({ minutes, seed }: ChaosOptions): Promise<boolean> {
   console.log(`Chaos of ${minutes} minutes, seed ${seed}`);
   const folder = mkdtempSync(join(tmpdir(), "junctor-chaos-"));
@@ -38,8 +41,8 @@ export async function runChaos({ minutes, seed }: ChaosOptions): Promise<boolean
     const random = createRandom(seed);
     const endsAt = performance.now() + minutes * 60_000;
     const load = startLoad(stage, createRandom(seed + 1), endsAt);
-    const faults = await makeTrouble(stage, random, endsAt);
-    const records = await load;
+    const ended = Promise.all([makeTrouble(stage, random, endsAt), load]);
+    const [faults, records] = await inTime(ended, minutes * 60_000 + windDownMs);
     const runs = logs.flatMap((log) => readFileSync(log, "utf8").split("\n").filter(Boolean));
     const {
       violations,
@@ -62,6 +65,14 @@ export async function runChaos({ minutes, seed }: ChaosOptions): Promise<boolean
     for (const { child } of webs) child.kill("SIGKILL");
     rmSync(folder, { recursive: true, force: true });
   }
+}
+
+/** Settles as the promise does. Rejects when it does not settle in time, such as when a replica does not end on SIGTERM. */
+async function inTime<T>(promise: Promise<T>, ms: number): Promise<T> {
+  const late = new Error(`The run did not end within ${ms / 1000} s`);
+  let timer: NodeJS.Timeout | undefined;
+  const over = new Promise<never>((_resolve, reject) => (timer = setTimeout(() => reject(late), ms)));
+  return Promise.race([promise, over]).finally(() => clearTimeout(timer));
 }
 
 interface Web {
