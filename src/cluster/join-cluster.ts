@@ -113,6 +113,12 @@ export async function joinCluster(options: JoinOptions): Promise<Membership> {
     );
   };
   await renewals.next();
+  const dead = others.all.filter((other) => isPredecessor(other, address));
+  if (dead.length > 0) {
+    // If the store fails here, their registrations run out.
+    await Promise.allSettled(dead.map((other) => store.unregister(other.id)));
+    await renewals.next();
+  }
   renewals.start();
 
   return {
@@ -150,4 +156,14 @@ export async function joinCluster(options: JoinOptions): Promise<Membership> {
       state.isIn = false;
     },
   };
+}
+
+/**
+ * Whether a replica that is registered had the address that this one listens at. It has ended then: a process that is alive, or
+ * stopped, keeps its address until it has removed its registration. Paths are not compared, because each machine has its own.
+ */
+function isPredecessor(other: Replica, own: TrunkAddress): boolean {
+  const { address } = other;
+  if (address.kind !== "tls" || own.kind !== "tls") return false;
+  return address.host === own.host && address.port === own.port;
 }
