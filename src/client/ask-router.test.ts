@@ -183,6 +183,25 @@ describe("a question", () => {
     await expect(question).resolves.toBe("refused -32602");
   });
 
+  test("of a call that was given up is not asked in one of the same caller that does not ask", async () => {
+    const { begin, end, put, habits } = createRouted();
+    habits.noteQuiet("read");
+    begin("alice", "read");
+    const write = begin("alice", "write");
+    const question = put();
+    end(write, false);
+    await expect(question).resolves.toBe("refused -32602");
+    await expect(put()).resolves.toBe("refused -32602");
+  });
+
+  test("is asked in a call that is not known to ask where the one that was given up is not either", async () => {
+    const { begin, end, put, habits } = createRouted();
+    habits.noteQuiet("read");
+    end(begin("alice", "read"), false);
+    begin("alice", "read");
+    await expect(put()).resolves.toBe("alice");
+  });
+
   test("to a caller that can be asked nothing is answered for it", async () => {
     const router = new AskRouter({
       server: "up",

@@ -99,8 +99,9 @@ export class AskRouter {
   async #find({ method }: Ask, signal: AbortSignal): Promise<OpenCall> {
     const candidates = this.#calls.candidates();
     const [only, ...others] = candidates;
-    // A question of a call that was given up may reach the caller that gave it up, and no other.
-    if (this.#calls.isDoubtful()) throw this.#refusal(`${method} may belong to a call that was given up`);
+    // A question of a call that was given up may reach the caller that gave it up, in a call that may ask, and no other.
+    if (this.#calls.isDoubtful((call) => this.#mayAsk(call)))
+      throw this.#refusal(`${method} may belong to a call that was given up`);
     if (only === undefined) throw this.#refusal(`${method} belongs to no call that is underway`);
     if (others.length === 0 || candidates.every((call) => call.ask === undefined)) return only;
     if (this.#held.size >= maxHeld) throw this.#refusal(several(method));
@@ -137,7 +138,11 @@ export class AskRouter {
     for (const { candidates, call: found } of this.#held) {
       if (!candidates.delete(call)) continue;
       const [only, ...others] = candidates;
-      if (isGivenUp && [...candidates].some(({ owner }) => owner !== call.owner))
+      const left = [...candidates];
+      const isDoubtful =
+        left.some(({ owner }) => owner !== call.owner) ||
+        (this.#mayAsk(call) && !left.some((other) => this.#mayAsk(other)));
+      if (isGivenUp && isDoubtful)
         found.reject(this.#refusal("The question may belong to a call that was given up"));
       else if (only === undefined)
         found.reject(this.#refusal("Every call that can have asked the question is over"));
@@ -165,6 +170,10 @@ export class AskRouter {
           ),
         );
     });
+  }
+
+  #mayAsk({ about }: Pick<OpenCall, "about">): boolean {
+    return about !== "" && this.#options.habits.mayAsk(about);
   }
 
   #refusal(text: string): RpcError {

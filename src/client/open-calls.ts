@@ -22,6 +22,7 @@ interface QuietGroup extends OpenCall {
 
 /** A call that was given up. Its server may go on with it, and ask something for it until then. */
 interface Ghost {
+  readonly about: string;
   readonly owner: unknown;
   readonly until: number;
 }
@@ -57,7 +58,7 @@ export class OpenCalls {
 
   delete(call: OpenCall, isGivenUp: boolean): void {
     this.#calls.delete(call);
-    if (isGivenUp) this.#addGhost(call.owner);
+    if (isGivenUp) this.#addGhost(call.about, call.owner);
   }
 
   /** The calls that can have asked a question that comes now. */
@@ -69,16 +70,26 @@ export class OpenCalls {
     return [...this.#calls, ...this.#groups];
   }
 
-  /** Whether a question that comes now may belong to a call that was given up, by another caller than one that is there. */
-  isDoubtful(): boolean {
+  /**
+   * Whether a question that comes now may belong to a call that was given up: one of another caller than one that is there, or one
+   * that may ask where none that is there may.
+   */
+  isDoubtful(mayAsk: (call: Pick<OpenCall, "about">) => boolean): boolean {
     const now = this.#clock.now();
     this.#ghosts = this.#ghosts.filter(({ until }) => until > now);
-    return this.#ghosts.some((ghost) => [...this.#calls].some(({ owner }) => owner !== ghost.owner));
+    if (this.#ghosts.length === 0) return false;
+    const calls = [...this.#calls];
+    const isAsking = calls.some(mayAsk);
+    return this.#ghosts.some(
+      (ghost) =>
+        calls.some(({ owner }) => owner !== ghost.owner) || (calls.length > 0 && !isAsking && mayAsk(ghost)),
+    );
   }
 
-  #addGhost(owner: unknown): void {
-    const others = this.#ghosts.filter((ghost) => ghost.owner !== owner).slice(-maxGhosts);
-    this.#ghosts = [...others, { owner, until: this.#clock.now() + ghostMs }];
+  #addGhost(about: string, owner: unknown): void {
+    const isOther = (ghost: Ghost): boolean => ghost.owner !== owner || ghost.about !== about;
+    const others = this.#ghosts.filter(isOther).slice(-maxGhosts);
+    this.#ghosts = [...others, { about, owner, until: this.#clock.now() + ghostMs }];
   }
 
   #createGroup(): QuietGroup {
@@ -90,7 +101,7 @@ export class OpenCalls {
       count: 0,
       leave: (isGivenUp) => {
         // No caller is its owner: the caller that gave it up can be asked nothing.
-        if (isGivenUp) this.#addGhost(group);
+        if (isGivenUp) this.#addGhost(group.about, group);
         hasGivenUp ||= isGivenUp;
         if (--group.count === 0 && this.#groups.delete(group)) this.#onGroupOver(group, hasGivenUp);
       },
