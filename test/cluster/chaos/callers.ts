@@ -2,7 +2,15 @@ import { both, initializeOf, legacyCall, mirrored, modernCall, sse } from "../..
 import type { Message } from "../../support/raw-http.ts";
 import type { Frame } from "../../support/wire-schema.ts";
 import { type Exchange, exchange } from "./exchange.ts";
-import { answerTo, type CallEnd, type CallKind, strayOf, toEnd, wrong } from "./record.ts";
+import {
+  answerTo,
+  type CallEnd,
+  type CallKind,
+  type StrayQuestion,
+  strayOf,
+  toEnd,
+  wrong,
+} from "./record.ts";
 
 /** One call to make. */
 export interface PlannedCall {
@@ -15,6 +23,8 @@ export interface PlannedCall {
 export interface CallerOptions {
   readonly url: string;
   readonly key: string;
+  /** Takes a question that a modern caller was asked in the middle of another call than that which asked it. */
+  readonly onStray: (stray: StrayQuestion) => void;
 }
 
 type Post = (message: object, headers?: { readonly [name: string]: string | undefined }) => Promise<Exchange>;
@@ -91,12 +101,12 @@ export async function callModern(call: PlannedCall, options: CallerOptions): Pro
       if (!isEnd(end) && end.result?.["resultType"] === "input_required") {
         const { requestState, inputRequests = {} } = end.result;
         const asked = Object.entries(inputRequests as { [key: string]: Message });
-        const stray = asked
-          .map(([, { params }]) => params?.["message"] as string)
-          .find((text) => text !== call.nonce);
-        if (stray !== undefined) return wrong(`the question of another call: ${stray}`);
-        const answer = { action: "accept", content: { name: answerTo(call.nonce) } };
-        round = { requestState, inputResponses: Object.fromEntries(asked.map(([key]) => [key, answer])) };
+        const answers = asked.map(([key, { params }]): [string, object] => {
+          const about = params?.["message"] as string;
+          if (about !== call.nonce) options.onStray({ nonce: call.nonce, about });
+          return [key, { action: "accept", content: { name: answerTo(about) } }];
+        });
+        round = { requestState, inputResponses: Object.fromEntries(answers) };
         continue;
       }
       if (!isEnd(end) && !isToComeBack(end)) return toEnd(call, end);

@@ -21,6 +21,14 @@ export interface CallRecord {
   readonly tookMs: number;
 }
 
+/** A question that its caller was asked in the middle of another call. */
+export interface StrayQuestion {
+  /** The call in which it was asked. */
+  readonly nonce: string;
+  /** The call that it is about. */
+  readonly about: string;
+}
+
 /** The answer of the user to the question about a nonce. */
 export const answerTo = (nonce: string): string => `answer-${nonce}`;
 

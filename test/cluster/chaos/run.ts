@@ -11,7 +11,7 @@ import { createRandom } from "../../support/random.ts";
 import { type Stage, startStage } from "../support/stage.ts";
 import { callModern, type CallerOptions, LegacyCaller, type PlannedCall } from "./callers.ts";
 import { between, makeTrouble } from "./faults.ts";
-import type { CallEnd, CallRecord } from "./record.ts";
+import type { CallEnd, CallRecord, StrayQuestion } from "./record.ts";
 import { judge, renderFigures } from "./verdict.ts";
 
 export interface ChaosOptions {
@@ -40,7 +40,9 @@ export async function runChaos({ minutes, seed }: ChaosOptions): Promise<boolean
   try {
     const random = createRandom(seed);
     const endsAt = performance.now() + minutes * 60_000;
-    const load = startLoad(stage, createRandom(seed + 1), endsAt);
+    const strays: StrayQuestion[] = [];
+    const onStray = (stray: StrayQuestion): void => void strays.push(stray);
+    const load = startLoad(stage, createRandom(seed + 1), endsAt, onStray);
     const ended = Promise.all([makeTrouble(stage, random, endsAt), load]);
     const [faults, records] = await inTime(ended, minutes * 60_000 + windDownMs);
     const runs = logs.flatMap((log) => readFileSync(log, "utf8").split("\n").filter(Boolean));
@@ -51,6 +53,7 @@ export async function runChaos({ minutes, seed }: ChaosOptions): Promise<boolean
     } = judge(
       records,
       runs.map((line) => line.split(" ")[0]!),
+      strays,
     );
     console.log(`\n${renderFigures(records)}\n`);
     console.log([...faults].map(([name, count]) => `${name}: ${count}`).join(", "));
@@ -110,7 +113,12 @@ function toConfig(
 }
 
 /** Callers that make one call after the other until the time is over. */
-async function startLoad(stage: Stage, random: () => number, endsAt: number): Promise<readonly CallRecord[]> {
+async function startLoad(
+  stage: Stage,
+  random: () => number,
+  endsAt: number,
+  onStray: CallerOptions["onStray"],
+): Promise<readonly CallRecord[]> {
   const records: CallRecord[] = [];
   const url = `${stage.balancer.url}/mcp`;
   const chance = { random };
@@ -124,7 +132,7 @@ async function startLoad(stage: Stage, random: () => number, endsAt: number): Pr
   };
   const live = async (era: "modern" | "legacy", index: number): Promise<void> => {
     const name = names[index % names.length]!;
-    const options: CallerOptions = { url, key: keyOf(name) };
+    const options: CallerOptions = { url, key: keyOf(name), onStray };
     const legacy = new LegacyCaller(options);
     while (performance.now() < endsAt) {
       const call = plan(era, name);

@@ -1,4 +1,4 @@
-import { type CallRecord, kinds } from "./record.ts";
+import { type CallRecord, kinds, type StrayQuestion } from "./record.ts";
 
 /** What must not be, with an example each; empty when all is well. */
 export interface Verdict {
@@ -8,12 +8,19 @@ export interface Verdict {
 }
 
 /** Holds the calls to the lines that the servers wrote: the nonce of each run. */
-export function judge(records: readonly CallRecord[], runs: readonly string[]): Verdict {
+export function judge(
+  records: readonly CallRecord[],
+  runs: readonly string[],
+  strays: readonly StrayQuestion[],
+): Verdict {
   const times = new Map<string, number>();
   for (const nonce of runs) times.set(nonce, (times.get(nonce) ?? 0) + 1);
   const twice = [...times].filter(([, count]) => count > 1).map(([nonce]) => nonce);
   const violations = [
     ...twice.map((nonce) => `${nonce} ran twice`),
+    ...strays
+      .filter((stray) => !isAllowed(stray, records))
+      .map(({ nonce, about }) => `${nonce} was asked the question of another call: ${about}`),
     ...records.flatMap(({ nonce, kind, era, end }) => {
       const what = `${nonce} (${era}, ${kind})`;
       if (end.kind === "wrong") return [`${what}: ${end.what}`];
@@ -24,6 +31,13 @@ export function judge(records: readonly CallRecord[], runs: readonly string[]): 
     }),
   ];
   return { violations, runs: times.size, twice: twice.length };
+}
+
+/** A server may still ask for a call that was given up. The gateway asks the caller that gave it up, and no other. */
+function isAllowed({ nonce, about }: StrayQuestion, records: readonly CallRecord[]): boolean {
+  const isOwn = nonce.split("-")[0] === about.split("-")[0];
+  const asking = records.find((record) => record.nonce === about);
+  return isOwn && asking !== undefined && asking.end.kind !== "result";
 }
 
 /** The figures as a table of Markdown. */
