@@ -1,4 +1,3 @@
-import { readdirSync, readFileSync } from "node:fs";
 import { defineConfig, type ViteUserConfig } from "vitest/config";
 
 // Tests of the source itself, which take a second each.
@@ -24,7 +23,13 @@ const config: ViteUserConfig = defineConfig({
       {
         extends: true,
         // One process for many files: loading the source anew for each takes longer than the tests themselves.
-        test: { name: "unit", include: ["src/**/*.test.ts", ...ofSource], exclude: [slow], isolate: false },
+        test: {
+          name: "unit",
+          include: ["src/**/*.test.ts", ...ofSource],
+          exclude: [slow],
+          isolate: false,
+          env: { JUNCTOR_RUNS: process.env["JUNCTOR_RUNS"] === undefined ? "" : "all" },
+        },
       },
       {
         extends: true,
@@ -32,23 +37,11 @@ const config: ViteUserConfig = defineConfig({
       },
       {
         extends: true,
-        // What is long, loads the machine or must be timed, and the properties of the unit tests with all their runs.
-        test: {
-          name: "slow",
-          include: [slow, ...filesWithRuns()],
-          env: { JUNCTOR_RUNS: "all" },
-          fileParallelism: false,
-        },
+        // What is long, loads the machine or must be timed.
+        test: { name: "slow", include: [slow], fileParallelism: false },
       },
     ],
   },
 });
 
 export default config;
-
-function filesWithRuns(): readonly string[] {
-  return readdirSync("src", { recursive: true, encoding: "utf8" })
-    .filter((file) => file.endsWith(".test.ts"))
-    .map((file) => `src/${file.replaceAll("\\", "/")}`)
-    .filter((file) => readFileSync(file, "utf8").includes("/support/runs.ts"));
-}

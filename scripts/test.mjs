@@ -2,7 +2,7 @@
 // check counts as one and a test as one.
 //
 //   npm test                    everything; the slow project comes last and alone
-//   npm run check               the quick loop: static checks and the unit project
+//   npm run check               the quick loop: static checks and the unit project, with a tenth of the runs of a property
 //   npm test -- src/json        only the tests whose path contains src/json (after all static checks)
 //   npm test -- --tests         without the static checks, which are the same for every version of Node
 
@@ -104,7 +104,11 @@ function report(name, started, { passed, failed }, output = "") {
 function runNode(bin, args) {
   const child = spawn(process.execPath, [join(root, "node_modules", bin), ...args], {
     cwd: root,
-    env: { ...process.env, ...(process.stdout.isTTY ? { FORCE_COLOR: "1" } : { NO_COLOR: "1" }) },
+    env: {
+      ...process.env,
+      ...(process.stdout.isTTY ? { FORCE_COLOR: "1" } : { NO_COLOR: "1" }),
+      ...(isQuick ? {} : { JUNCTOR_RUNS: "unit" }),
+    },
     stdio: ["ignore", "pipe", "pipe"],
   });
   let output = "";
