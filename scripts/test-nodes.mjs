@@ -3,7 +3,7 @@
 //
 //   npm run test:nodes                     every test, with every major
 //   npm run test:nodes -- 22 24            only with these
-//   npm run test:nodes -- --quick          the unit tests and those of stdio and HTTP
+//   npm run test:nodes -- --quick          the unit tests and those of stdio and HTTP, without the slow ones
 //   npm run test:nodes -- 24 src/json      only the tests whose path contains src/json
 
 import { spawnSync } from "node:child_process";
@@ -69,6 +69,6 @@ function install(spec, folder) {
 /** Programs that the tests start as `node` are of the same version. */
 function runTests(node) {
   const env = { ...process.env, PATH: `${dirname(node)}${delimiter}${process.env.PATH}` };
-  const args = [join(root, "scripts/test.mjs"), "--tests", ...chosen];
+  const args = [join(root, "scripts/test.mjs"), "--tests", ...(isQuick ? ["--quick"] : []), ...chosen];
   return spawnSync(node, args, { cwd: root, env, stdio: "inherit" }).status;
 }
