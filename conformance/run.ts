@@ -65,6 +65,9 @@ const clientExtensions = [
   "auth/enterprise-managed-authorization",
 ];
 
+/** How many gateways the suite is run through at the same time. */
+const throughsAtOnce = 4;
+
 const clientModule = fileURLToPath(new URL("client.js", import.meta.url));
 
 const { values } = parseArgs({
@@ -95,12 +98,7 @@ try {
   if (sides.length === 0) throw new Error("The suite knows the sides server and client");
   using suite = openSuite();
   console.log(`Official MCP conformance suite ${suite.version}`);
-  for (const through of throughs) {
-    console.log(`\nThrough a gateway, ${through.transport}, ${describeServer(through)}`);
-    // A gateway that is up already, such as several replicas behind a balancer.
-    await using gateway = values.url === undefined ? await startThrough(through) : undefined;
-    await runAll(suite, values.url ?? gateway!.url, through);
-  }
+  await runThroughs(suite, [...throughs]);
   if (throughs.length > 0) {
     // Nothing else was asked for.
   } else if (values.url === undefined) {
@@ -118,7 +116,30 @@ try {
   process.exitCode = total.failed === 0 ? 0 : 1;
 }
 
-async function runAll(suite: Suite, url: string, through?: Through): Promise<void> {
+/** Several gateways at a time: the scenarios of servers mostly wait. Each report is printed as a whole. */
+async function runThroughs(suite: Suite, queue: Through[]): Promise<void> {
+  const runNext = async (): Promise<void> => {
+    for (let through = queue.shift(); through !== undefined; through = queue.shift()) {
+      const lines = [`\nThrough a gateway, ${through.transport}, ${describeServer(through)}`];
+      // A gateway that is up already, such as several replicas behind a balancer.
+      await using gateway = values.url === undefined ? await startThrough(through) : undefined;
+      await runAll(suite, values.url ?? gateway!.url, { through, print: (line) => lines.push(line) });
+      console.log(lines.join("\n"));
+    }
+  };
+  await Promise.all(Array.from({ length: throughsAtOnce }, runNext));
+}
+
+interface RunOptions {
+  readonly through?: Through;
+  readonly print?: (line: string) => void;
+}
+
+async function runAll(
+  suite: Suite,
+  url: string,
+  { through, print = (line) => console.log(line) }: RunOptions = {},
+): Promise<void> {
   for (const revision of revisions.filter((candidate) => isBridged(candidate, through))) {
     for (const side of sides) {
       const reasons = through === undefined ? {} : inexpressible(through, revision);
@@ -144,20 +165,19 @@ async function runAll(suite: Suite, url: string, through?: Through): Promise<voi
           : await runClients(suite, [...required, ...also], revision);
       const results = new Map(found.map((result) => [result.scenario, result]));
       const seconds = ((performance.now() - started) / 1000).toFixed(1);
-      console.log(`\n${revision}  ${side}  (${seconds} s)`);
-      report("required", required, results);
-      report("also", also, results);
-      for (const [scenario, reason] of Object.entries(reasons))
-        console.log(`  left out  ${scenario}: ${reason}`);
+      print(`\n${revision}  ${side}  (${seconds} s)`);
+      report("required", required, { results, print });
+      report("also", also, { results, print });
+      for (const [scenario, reason] of Object.entries(reasons)) print(`  left out  ${scenario}: ${reason}`);
     }
   }
   if (sides.includes("client") && revisions.length === Object.keys(alsoRequired).length) {
     const also = clientExtensions.filter(isWanted);
     const found = await runClients(suite, also, undefined);
-    console.log("\nany revision  client");
-    report("also", also, new Map(found.map((result) => [result.scenario, result])));
+    print("\nany revision  client");
+    report("also", also, { results: new Map(found.map((result) => [result.scenario, result])), print });
   }
-  console.log();
+  print("");
 }
 
 async function runExtensions(
@@ -193,24 +213,24 @@ function isWanted(scenario: string): boolean {
   return values.scenario?.includes(scenario) ?? true;
 }
 
-function report(
-  title: string,
-  scenarios: readonly string[],
-  results: ReadonlyMap<string, ScenarioResult>,
-): void {
+interface Findings {
+  readonly results: ReadonlyMap<string, ScenarioResult>;
+  readonly print: (line: string) => void;
+}
+
+function report(title: string, scenarios: readonly string[], { results, print }: Findings): void {
   const failed = scenarios.filter((scenario) => !hasPassed(results.get(scenario)));
   const passed = scenarios.length - failed.length;
   total.passed += passed;
   total.failed += failed.length;
-  console.log(`  ${title.padEnd(8)}  ${passed}/${scenarios.length}`);
+  print(`  ${title.padEnd(8)}  ${passed}/${scenarios.length}`);
   for (const scenario of failed) {
-    console.log(`    FAILED  ${scenario}`);
+    print(`    FAILED  ${scenario}`);
     const objections = results.get(scenario)?.checks.filter(isObjection) ?? [];
     for (const { id, status, errorMessage, description } of objections) {
-      console.log(`            ${status.toLowerCase()}: ${id}: ${errorMessage ?? description ?? ""}`);
+      print(`            ${status.toLowerCase()}: ${id}: ${errorMessage ?? description ?? ""}`);
     }
-    if (objections.length === 0)
-      console.log("            it did not run to its end, or found nothing to check");
+    if (objections.length === 0) print("            it did not run to its end, or found nothing to check");
   }
 }
 
