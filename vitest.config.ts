@@ -1,8 +1,22 @@
 import { defineConfig, type ViteUserConfig } from "vitest/config";
+import { BaseSequencer, type TestSpecification } from "vitest/node";
 
 // Tests of the source itself, which take a second each.
 const ofSource = ["exports", "house", "layers", "option-keys", "walk"].map((name) => `test/${name}.test.ts`);
 const slow = "{src,test}/**/*.slow.test.ts";
+
+/** One more than the processors that CI has: these tests also wait for time to pass and for other processes. */
+const waitingWorkers = 3;
+
+/** Slow files first, so that none of them is left over when all others are done. */
+class SlowFirst extends BaseSequencer {
+  override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
+    // oxlint-disable-next-line unicorn/no-array-sort -- the method of the sequencer
+    const sorted = await super.sort(files);
+    const isSlow = ({ project }: TestSpecification): boolean => project.name === "slow";
+    return [...sorted.filter(isSlow), ...sorted.filter((file) => !isSlow(file))];
+  }
+}
 
 const config: ViteUserConfig = defineConfig({
   test: {
@@ -10,7 +24,7 @@ const config: ViteUserConfig = defineConfig({
     setupFiles: ["test/support/own-folders.ts"],
     // Processes, not threads: tests raise signals, change the environment and watch memory.
     pool: "forks",
-    maxWorkers: 2,
+    sequence: { sequencer: SlowFirst },
     // These end a test that hangs. They are no bounds of speed: on a busy machine everything takes longer.
     testTimeout: 180_000,
     hookTimeout: 180_000,
@@ -28,17 +42,24 @@ const config: ViteUserConfig = defineConfig({
           include: ["src/**/*.test.ts", ...ofSource],
           exclude: [slow],
           isolate: false,
+          maxWorkers: 2,
           env: { JUNCTOR_RUNS: process.env["JUNCTOR_RUNS"] === undefined ? "" : "all" },
         },
       },
       {
         extends: true,
-        test: { name: "journeys", include: ["test/**/*.test.ts"], exclude: [slow, ...ofSource] },
+        test: {
+          name: "journeys",
+          include: ["test/**/*.test.ts"],
+          exclude: [slow, ...ofSource],
+          maxWorkers: waitingWorkers,
+          sequence: { groupOrder: 1 },
+        },
       },
       {
         extends: true,
-        // What is long, loads the machine or must be timed.
-        test: { name: "slow", include: [slow], fileParallelism: false },
+        // What is long or loads the machine.
+        test: { name: "slow", include: [slow], maxWorkers: waitingWorkers, sequence: { groupOrder: 1 } },
       },
     ],
   },

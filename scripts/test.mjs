@@ -1,7 +1,7 @@
 // `npm test`: set-up, format, lint, types, every test. The last line is "N passed, M failed", where a static
 // check counts as one and a test as one.
 //
-//   npm test                    everything; the slow project comes last and alone
+//   npm test                    everything
 //   npm run check               the quick loop: static checks and the unit project, with a tenth of the runs of a property
 //   npm test -- src/json        only the tests whose path contains src/json (after all static checks)
 //   npm test -- --tests         without the static checks, which are the same for every version of Node
@@ -25,9 +25,12 @@ try {
       () => runCheck("types", "typescript/bin/tsc", ["-p", "tsconfig.json"]),
       () => runCheck("page", "typescript/bin/tsc", ["-p", "page/tsconfig.json"]),
     ];
-    const projects = isQuick && chosen.length === 0 ? ["unit"] : ["unit", "journeys"];
-    await Promise.all([...(isTestsOnly ? [] : checks.map((check) => check())), runTests("tests", projects)]);
-    if (!isQuick) await runTests("slow", ["slow"]);
+    const projects = [
+      "unit",
+      ...(isQuick && chosen.length === 0 ? [] : ["journeys"]),
+      ...(isQuick ? [] : ["slow"]),
+    ];
+    await Promise.all([...(isTestsOnly ? [] : checks.map((check) => check())), runTests(projects)]);
     if (total.tests === 0)
       report("tests", performance.now(), { passed: 0, failed: 1 }, "No test was found.\n");
   }
@@ -56,7 +59,7 @@ async function runCheck(name, bin, args) {
   report(name, started, code === 0 ? { passed: 1, failed: 0 } : { passed: 0, failed: 1 }, output);
 }
 
-async function runTests(name, projects) {
+async function runTests(projects) {
   const started = performance.now();
   const folder = mkdtempSync(join(tmpdir(), "junctor-test-"));
   try {
@@ -71,7 +74,7 @@ async function runTests(name, projects) {
     const { code, output } = await runNode("vitest/vitest.mjs", [...args, ...chosen]);
     const counts = countTests(code, file);
     total.tests += counts.passed + counts.failed;
-    report(name, started, counts, output);
+    report("tests", started, counts, output);
   } finally {
     rmSync(folder, { recursive: true, force: true });
   }
@@ -97,7 +100,7 @@ function report(name, started, { passed, failed }, output = "") {
   total.failed += failed;
   if (failed > 0) process.stdout.write(output.endsWith("\n") ? output : `${output}\n`);
   const seconds = ((performance.now() - started) / 1000).toFixed(1);
-  const counts = name === "tests" || name === "slow" ? `  ${passed + failed} run` : "";
+  const counts = name === "tests" ? `  ${passed + failed} run` : "";
   console.log(`${failed === 0 ? "ok    " : "FAILED"}  ${name.padEnd(6)}  ${seconds} s${counts}`);
 }
 
