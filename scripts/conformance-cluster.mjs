@@ -3,21 +3,19 @@
 //
 //   npm run conformance:cluster -- --revision 2025-11-25
 
-import { spawn, spawnSync } from "node:child_process";
+import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { join } from "node:path";
 import { pathToFileURL } from "node:url";
 import { loadTypeScript } from "./load-typescript.mjs";
-import { reportSetupError, root, setup } from "./setup.mjs";
+import { reportSetupError, root, setupConformance } from "./setup.mjs";
 
 try {
-  setup();
+  setupConformance();
 } catch (error) {
   reportSetupError(error);
   process.exit(1);
 }
-const tsc = [join(root, "node_modules/typescript/bin/tsc"), "-p", join(root, "conformance"), "--noCheck"];
-if (spawnSync(process.execPath, tsc, { stdio: ["ignore", 2, 2] }).status !== 0) process.exit(1);
 
 const { missingPrograms } = await loadTypeScript("test/cluster/support/program.ts");
 const { startStage } = await loadTypeScript("test/cluster/support/stage.ts");

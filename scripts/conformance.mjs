@@ -7,22 +7,18 @@
 //
 // conformance/README.md has their options.
 
-import { spawnSync } from "node:child_process";
 import { join } from "node:path";
 import { pathToFileURL } from "node:url";
-import { reportSetupError, root, setup } from "./setup.mjs";
+import { reportSetupError, root, setupConformance } from "./setup.mjs";
 
 const [program, ...args] = process.argv.slice(2);
 
 try {
-  setup();
+  setupConformance();
 } catch (error) {
   reportSetupError(error);
   process.exit(1);
 }
-// Types are checked with everything else, by `npm run check`.
-const tsc = [join(root, "node_modules/typescript/bin/tsc"), "-p", join(root, "conformance"), "--noCheck"];
-if (spawnSync(process.execPath, tsc, { stdio: ["ignore", 2, 2] }).status !== 0) process.exit(1);
 
 const main = join(root, `conformance/dist/${program}.js`);
 process.argv = [process.execPath, main, ...args];

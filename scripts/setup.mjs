@@ -45,6 +45,21 @@ export function setup({ alwaysBuild = false } = {}) {
   });
 }
 
+/** The same, and compiles conformance/ if that is stale. Types are checked with everything else, by `npm run check`. */
+export function setupConformance() {
+  setup();
+  const folder = join(root, "conformance");
+  const stamp = join(folder, "dist/.junctor-stamp");
+  const sources = readdirSync(folder).filter((name) => /\.ts$|^tsconfig\.json$/.test(name));
+  const key = hashFiles(installKey(), ["tsconfig.json", ...sources.map((name) => join("conformance", name))]);
+  if (readStamp(stamp) === key) return;
+  withLock(() => {
+    if (readStamp(stamp) === key) return;
+    run("build", process.execPath, ["node_modules/typescript/bin/tsc", "-p", "conformance", "--noCheck"]);
+    writeFileSync(stamp, key);
+  });
+}
+
 /** Prints a SetupError the way every script does. */
 export function reportSetupError(error) {
   if (!(error instanceof SetupError)) throw error;
@@ -121,11 +136,13 @@ function buildKey() {
     .filter((name) => name.endsWith(".ts") && !name.endsWith(".test.ts"))
     .map((name) => join("src", name));
   const page = readdirSync(join(root, "page")).map((name) => join("page", name));
-  const hash = createHash("sha256").update(installKey());
   const tools = ["tsconfig.json", "tsconfig.build.json", "scripts/bundle.mjs", "scripts/bundle-page.mjs"];
-  for (const name of [...tools, ...sources.toSorted(), ...page.toSorted()]) {
-    hash.update(`\n${name}\n`).update(readFileSync(join(root, name)));
-  }
+  return hashFiles(installKey(), [...tools, ...sources.toSorted(), ...page.toSorted()]);
+}
+
+function hashFiles(start, names) {
+  const hash = createHash("sha256").update(start);
+  for (const name of names) hash.update(`\n${name}\n`).update(readFileSync(join(root, name)));
   return hash.digest("hex");
 }
 
