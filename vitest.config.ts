@@ -24,6 +24,8 @@ const config: ViteUserConfig = defineConfig({
     setupFiles: ["test/support/own-folders.ts"],
     // Processes, not threads: tests raise signals, change the environment and watch memory.
     pool: "forks",
+    // One process for many files: loading the source anew for each takes longer than the tests of most.
+    isolate: false,
     sequence: { sequencer: SlowFirst },
     // These end a test that hangs. They are no bounds of speed: on a busy machine everything takes longer.
     testTimeout: 180_000,
@@ -36,12 +38,10 @@ const config: ViteUserConfig = defineConfig({
     projects: [
       {
         extends: true,
-        // One process for many files: loading the source anew for each takes longer than the tests themselves.
         test: {
           name: "unit",
           include: ["src/**/*.test.ts", ...ofSource],
           exclude: [slow],
-          isolate: false,
           maxWorkers: 2,
           env: { JUNCTOR_RUNS: process.env["JUNCTOR_RUNS"] === undefined ? "" : "all" },
         },
@@ -58,8 +58,14 @@ const config: ViteUserConfig = defineConfig({
       },
       {
         extends: true,
-        // What is long or loads the machine.
-        test: { name: "slow", include: [slow], maxWorkers: waitingWorkers, sequence: { groupOrder: 1 } },
+        // What is long or loads the machine. Some of them watch the memory of their process, so each file has one of its own.
+        test: {
+          name: "slow",
+          include: [slow],
+          isolate: true,
+          maxWorkers: waitingWorkers,
+          sequence: { groupOrder: 1 },
+        },
       },
     ],
   },
