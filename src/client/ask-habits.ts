@@ -4,8 +4,8 @@ const maxRemembered = 10_000;
 /** Which requests of a server ask its callers something, as far as that was seen. Shared by all lines to the server. */
 export class AskHabits {
   readonly #asking = new Set<string>();
-  /** The protocol lets a server ask during `tools/call`, `prompts/get` and `resources/read`. */
-  readonly #quiet = new Set<string>(["completion/complete"]);
+  /** The protocol lets a server ask during `tools/call`, `prompts/get` and `resources/read`. Quiet calls together have no name. */
+  readonly #quiet = new Set<string>(["completion/complete", ""]);
 
   /** Whether the server ever asked anything. */
   get hasAsked(): boolean {

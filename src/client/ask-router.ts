@@ -49,7 +49,7 @@ export class AskRouter {
   /** The calls underway that have asked something. */
   readonly #asking = new Set<OpenCall>();
   readonly #held = new Set<Held>();
-  #stopStuckTimer: (() => void) | undefined;
+  #stopStuck: () => void = notWaiting;
 
   constructor(options: AskRouterOptions) {
     this.#options = { ...options, habits: options.habits ?? new AskHabits() };
@@ -100,11 +100,11 @@ export class AskRouter {
     const candidates = this.#calls.candidates();
     const [only, ...others] = candidates;
     // A question of a call that was given up may reach the caller that gave it up, in a call that may ask, and no other.
-    if (this.#calls.isDoubtful((call) => this.#mayAsk(call)))
-      throw this.#refusal(`${method} may belong to a call that was given up`);
-    if (only === undefined) throw this.#refusal(`${method} belongs to no call that is underway`);
+    if (this.#calls.isDoubtful(this.#options.habits))
+      throw refusal(`${method} may belong to a call that was given up`, this.#options);
+    if (only === undefined) throw refusal(`${method} belongs to no call that is underway`, this.#options);
     if (others.length === 0 || candidates.every((call) => call.ask === undefined)) return only;
-    if (this.#held.size >= maxHeld) throw this.#refusal(several(method));
+    if (this.#held.size >= maxHeld) throw refusal(several(method), this.#options);
     return this.#hold(candidates, method, signal);
   }
 
@@ -112,9 +112,10 @@ export class AskRouter {
   async #hold(candidates: readonly OpenCall[], method: string, signal: AbortSignal): Promise<OpenCall> {
     const held: Held = { candidates: new Set(candidates), call: createDeferred<OpenCall>() };
     this.#held.add(held);
-    this.#watchStuck();
+    this.#stopStuck();
+    this.#stopStuck = watchStuck(this.#held, this.#options);
     const release = this.#turns.hold();
-    const refuse = (): void => held.call.reject(this.#refusal(several(method)));
+    const refuse = (): void => held.call.reject(refusal(several(method), this.#options));
     const stopTimer = this.#options.clock.timer(maxHoldMs, refuse);
     const withdraw = (): void => held.call.reject(signal.reason);
     signal.addEventListener("abort", withdraw, { once: true });
@@ -125,7 +126,8 @@ export class AskRouter {
       stopTimer();
       signal.removeEventListener("abort", withdraw);
       this.#held.delete(held);
-      this.#watchStuck();
+      this.#stopStuck();
+      this.#stopStuck = watchStuck(this.#held, this.#options);
       release();
     }
   }
@@ -135,51 +137,46 @@ export class AskRouter {
    * asked, but is not there to be answered.
    */
   #ruleOut(call: OpenCall, isGivenUp: boolean): void {
+    const { habits } = this.#options;
     for (const { candidates, call: found } of this.#held) {
       if (!candidates.delete(call)) continue;
       const [only, ...others] = candidates;
       const left = [...candidates];
       const isDoubtful =
         left.some(({ owner }) => owner !== call.owner) ||
-        (this.#mayAsk(call) && !left.some((other) => this.#mayAsk(other)));
+        (habits.mayAsk(call.about) && !left.some(({ about }) => habits.mayAsk(about)));
       if (isGivenUp && isDoubtful)
-        found.reject(this.#refusal("The question may belong to a call that was given up"));
+        found.reject(refusal("The question may belong to a call that was given up", this.#options));
       else if (only === undefined)
-        found.reject(this.#refusal("Every call that can have asked the question is over"));
+        found.reject(refusal("Every call that can have asked the question is over", this.#options));
       else if (others.length === 0) found.resolve(only);
     }
-    this.#watchStuck();
+    this.#stopStuck();
+    this.#stopStuck = watchStuck(this.#held, this.#options);
   }
+}
 
-  /**
-   * Where as many questions are held as there are calls that can have asked them, it is likely that each call waits for the
-   * answer to one, and so none ends. Then all questions but the oldest are refused: their calls go on, and one is left.
-   */
-  #watchStuck(): void {
-    this.#stopStuckTimer?.();
-    this.#stopStuckTimer = undefined;
-    const [oldest, ...others] = this.#held;
-    if (oldest === undefined || others.length === 0) return;
-    const candidates = new Set([...this.#held].flatMap((held) => [...held.candidates]));
-    if (candidates.size > this.#held.size) return;
-    this.#stopStuckTimer = this.#options.clock.timer(maxStuckMs, () => {
-      for (const { call } of others)
-        call.reject(
-          this.#refusal(
-            `${candidates.size} calls each wait for the answer to a question, and no question says whose it is`,
-          ),
-        );
-    });
-  }
+/**
+ * Where as many questions are held as there are calls that can have asked them, it is likely that each call waits for the
+ * answer to one, and so none ends. Then all questions but the oldest are refused: their calls go on, and one is left. Gives a
+ * function that stops the wait for that.
+ */
+function watchStuck(all: ReadonlySet<Held>, options: AskRouterOptions): () => void {
+  if (all.size < 2) return notWaiting;
+  const [, ...others] = all;
+  const candidates = new Set([...all].flatMap((held) => [...held.candidates]));
+  if (candidates.size > all.size) return notWaiting;
+  const text = `${candidates.size} calls each wait for the answer to a question, and no question says whose it is`;
+  return options.clock.timer(maxStuckMs, () => {
+    for (const { call } of others) call.reject(refusal(text, options));
+  });
+}
 
-  #mayAsk({ about }: Pick<OpenCall, "about">): boolean {
-    return about !== "" && this.#options.habits.mayAsk(about);
-  }
+const notWaiting = (): void => {};
 
-  #refusal(text: string): RpcError {
-    this.#options.onRefused(`A question of ${this.#options.server} was refused: ${text}`);
-    return new RpcError("rpc.invalid_params", text);
-  }
+function refusal(text: string, { server, onRefused }: AskRouterOptions): RpcError {
+  onRefused(`A question of ${server} was refused: ${text}`);
+  return new RpcError("rpc.invalid_params", text);
 }
 
 function several(method: string): string {

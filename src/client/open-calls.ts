@@ -1,5 +1,6 @@
 import type { Clock } from "../async/clock.ts";
 import type { AskCaller } from "../tools/context.ts";
+import type { AskHabits } from "./ask-habits.ts";
 
 /** A call that is underway, as far as questions are concerned. */
 export interface OpenCall {
@@ -74,15 +75,16 @@ export class OpenCalls {
    * Whether a question that comes now may belong to a call that was given up: one of another caller than one that is there, or one
    * that may ask where none that is there may.
    */
-  isDoubtful(mayAsk: (call: Pick<OpenCall, "about">) => boolean): boolean {
+  isDoubtful(habits: AskHabits): boolean {
     const now = this.#clock.now();
     this.#ghosts = this.#ghosts.filter(({ until }) => until > now);
     if (this.#ghosts.length === 0) return false;
     const calls = [...this.#calls];
-    const isAsking = calls.some(mayAsk);
+    const isAsking = calls.some(({ about }) => habits.mayAsk(about));
     return this.#ghosts.some(
       (ghost) =>
-        calls.some(({ owner }) => owner !== ghost.owner) || (calls.length > 0 && !isAsking && mayAsk(ghost)),
+        calls.some(({ owner }) => owner !== ghost.owner) ||
+        (calls.length > 0 && !isAsking && habits.mayAsk(ghost.about)),
     );
   }
 

@@ -10,7 +10,8 @@ import {
 } from "../transports/http/server/elsewhere.ts";
 import type { Admission } from "../transports/http/server/guard.ts";
 import { type HttpRequest, refuse, type Routed, sendError } from "../transports/http/server/reply.ts";
-import type { HeldLease, Membership, Replica } from "./membership.ts";
+import { Adoptions, endOf, type SessionPlace } from "./adoptions.ts";
+import type { Membership, Replica } from "./membership.ts";
 import { openPipe, type Pipe, usePipe } from "./pipe.ts";
 import type { ClusterStore } from "./store.ts";
 import type { Trunk } from "./trunk.ts";
@@ -28,14 +29,8 @@ interface HomesOptions {
 /** How soon sessions are proven again that could not be proven. */
 const proveAgainMs = 1000;
 
-/** Most sessions of dead replicas that this one adopts; the lease of the oldest is given back beyond that. */
-const maxAdopted = 16_384;
-
 /** A request is passed on at most so often: to the home, and from there to the replica that adopted the session. */
 const maxHops = 2;
-
-/** Where a request is to be answered. */
-type SessionPlace = "here" | "ended" | "unknown" | Replica;
 
 /**
  * Finds where legacy sessions live. An id names the replica where its session began: its home. When that replica is dead, the one
@@ -43,10 +38,7 @@ type SessionPlace = "here" | "ended" | "unknown" | Replica;
  */
 export class Homes implements Elsewhere {
   readonly #options: HomesOptions;
-  /** The sessions that this replica adopted, by the ends of their ids, oldest first. */
-  readonly #adopted = new Map<string, HeldLease>();
-  /** Those that it is about to adopt. */
-  readonly #adopting = new Map<string, Promise<SessionPlace>>();
+  readonly #adoptions: Adoptions;
 
   /**
    * Whether this replica lost its place among the others at some time. Another one may have adopted its sessions then, so each
@@ -59,6 +51,7 @@ export class Homes implements Elsewhere {
 
   constructor(options: HomesOptions) {
     this.#options = options;
+    this.#adoptions = new Adoptions(options.membership, options.store);
     options.membership.onIn(() => this.doubt());
   }
 
@@ -69,7 +62,11 @@ export class Homes implements Elsewhere {
   doubt(): void {
     this.#wasOut = true;
     this.#stopProving();
-    if (this.#options.membership.isIn) void this.#proveBusy();
+    const { membership, clock = systemClock } = this.#options;
+    if (!membership.isIn) return;
+    void this.#adoptions.proveBusy(this.#local).then((isWhole) => {
+      if (!isWhole) this.#stopProving = clock.timer(proveAgainMs, () => this.doubt());
+    });
   }
 
   watch(sessions: LocalSessions): void {
@@ -87,7 +84,7 @@ export class Homes implements Elsewhere {
     if (token === undefined || home === undefined || isProven) return false;
     // A stream of 2024-11-05 ends with its replica, and is where it began or nowhere.
     if (home === this.address && isSse(http)) return false;
-    return !this.#adopted.has(endOf(token));
+    return !this.#adoptions.has(endOf(token));
   }
 
   pass(admission: Admission, local: LocalService): Routed {
@@ -116,23 +113,7 @@ export class Homes implements Elsewhere {
   }
 
   left(token: string): void {
-    const lease = this.#adopted.get(endOf(token));
-    if (lease === undefined) return;
-    this.#adopted.delete(endOf(token));
-    void lease.release();
-  }
-
-  /** Takes the lease of each session with something underway, and ends those here that another replica has. */
-  async #proveBusy(): Promise<void> {
-    const { clock = systemClock } = this.#options;
-    let isWhole = true;
-    for (const token of this.#local.busy()) {
-      if (this.#adopted.has(endOf(token))) continue;
-      const place = await this.#claim(endOf(token)).catch(() => "unknown" as const);
-      if (place === "unknown") isWhole = false;
-      else if (place !== "here") this.#local.handOver(token);
-    }
-    if (!isWhole) this.#stopProving = clock.timer(proveAgainMs, () => this.doubt());
+    this.#adoptions.release(endOf(token));
   }
 
   async #pass(admission: Admission, local: LocalService, body: Uint8Array | undefined): Promise<void> {
@@ -142,7 +123,7 @@ export class Homes implements Elsewhere {
     for (const look of isLost ? [] : (["find", "findAnew"] as const)) {
       try {
         const place = await this.#find(admission.http, local, look);
-        way = typeof place === "string" ? place : await this.#open(place, admission, body);
+        way = typeof place === "string" ? place : await openPipe(place, admission, body, this.#options);
         if (way !== "unknown") break;
       } catch {
         // The home is alive by its lease and cannot be reached now, or the store cannot be: the client may try again.
@@ -158,12 +139,6 @@ export class Homes implements Elsewhere {
     });
   }
 
-  #open(place: Replica, admission: Admission, body: Uint8Array | undefined): Promise<Pipe> {
-    const { trunk, membership } = this.#options;
-    const isAlive = async (): Promise<boolean> => (await membership.find(place.id)) !== undefined;
-    return openPipe(place, admission, body, { trunk, isAlive });
-  }
-
   /** Where a session lives now. Rejects when that cannot be told. */
   async #find(http: HttpRequest, local: LocalService, look: "find" | "findAnew"): Promise<SessionPlace> {
     const { membership } = this.#options;
@@ -172,36 +147,12 @@ export class Homes implements Elsewhere {
     const session = endOf(token);
     // While the store cannot be asked, no other replica can adopt a session that is ours.
     if (home === this.address)
-      return this.#adopted.has(session) ? "here" : this.#claim(session).catch(() => "here");
+      return this.#adoptions.has(session) ? "here" : this.#adoptions.claim(session).catch(() => "here");
     const alive = await membership[look](home);
     if (alive !== undefined) return alive;
     // A stream of 2024-11-05 ended with its replica. An id that was made up is no reason to take a lease.
     if (isSse(http)) return "here";
-    return local.isGood() ? this.#claim(session) : "ended";
-  }
-
-  /** All requests of a session that come at once wait for one claim. */
-  #claim(session: string): Promise<SessionPlace> {
-    const known = this.#adopting.get(session);
-    if (known !== undefined) return known;
-    const adopting = this.#adopt(session).finally(() => this.#adopting.delete(session));
-    this.#adopting.set(session, adopting);
-    return adopting;
-  }
-
-  /** Takes over a session whose home is dead, unless another replica has done so or it was deleted. */
-  async #adopt(session: string): Promise<SessionPlace> {
-    const { membership, store } = this.#options;
-    if ((await store.read(`gone:${session}`)) !== undefined) return "ended";
-    const lease = await membership.hold(`home:${session}`, () => this.#adopted.delete(session));
-    if (!("release" in lease)) return (await membership.findAnew(lease.holder)) ?? "unknown";
-    this.#adopted.set(session, lease);
-    const [oldest] = this.#adopted;
-    if (this.#adopted.size > maxAdopted && oldest !== undefined) {
-      this.#adopted.delete(oldest[0]);
-      void oldest[1].release();
-    }
-    return "here";
+    return local.isGood() ? this.#adoptions.claim(session) : "ended";
   }
 }
 
@@ -212,11 +163,6 @@ function isSse(http: HttpRequest): boolean {
 
 function tokenOf(http: HttpRequest): string | undefined {
   return isSse(http) ? (http.query.get("sessionId") ?? undefined) : http.header(sessionHeader);
-}
-
-/** As good as the whole id: it holds the tag of the seal, or is random. */
-function endOf(token: string): string {
-  return token.slice(-32);
 }
 
 async function serveHere(local: LocalService, body: Uint8Array | undefined): Promise<void> {

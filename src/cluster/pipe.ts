@@ -17,7 +17,7 @@ import {
   toFrame,
 } from "../transports/http/server/reply.ts";
 import { toCallerHeader } from "./caller-header.ts";
-import type { Replica } from "./membership.ts";
+import type { Membership, Replica } from "./membership.ts";
 import type { Trunk } from "./trunk.ts";
 
 /** Headers of a client's request that its session needs. Its key is not among them: credentials stop at the hop. */
@@ -51,8 +51,7 @@ export interface Pipe {
 
 interface PipeOptions {
   readonly trunk: Trunk;
-  /** Whether the replica is alive, as far as is known. */
-  readonly isAlive: () => Promise<boolean>;
+  readonly membership: Membership;
 }
 
 /** Opens the way of a request to another replica. Rejects when that cannot be reached: nothing was sent then. */
@@ -60,7 +59,7 @@ export async function openPipe(
   replica: Replica,
   admission: Admission,
   body: Uint8Array | undefined,
-  { trunk, isAlive }: PipeOptions,
+  { trunk, membership }: PipeOptions,
 ): Promise<Pipe> {
   const { http } = admission;
   const query = http.query.toString();
@@ -72,7 +71,7 @@ export async function openPipe(
   return {
     asked,
     resume: async (lastEventId) => {
-      if (!(await isAlive())) throw new Error("the replica is gone");
+      if ((await membership.find(replica.id)) === undefined) throw new Error("the replica is gone");
       const headers = {
         ...toHeaders(admission, undefined),
         accept: "text/event-stream",

@@ -23,7 +23,7 @@ import {
   toData,
   toErrorResponse,
 } from "../server/reply.ts";
-import { ResumableStream } from "./resumable-stream.ts";
+import { onceGone, ResumableStream } from "./resumable-stream.ts";
 import type { LiveSession } from "./session-table.ts";
 
 /** Most requests of one session worked on at once. They outlive their connections, so those do not limit them. */
@@ -166,10 +166,12 @@ class LegacyCall implements WireContext, Admitted {
       signal: AbortSignal.any([signal, this.cancellation.signal, gone.signal]),
       via,
     });
-    const stopLooking = this.#out?.onceGone(() =>
+    const out = this.#out;
+    if (out === undefined) return asked;
+    const stopLooking = onceGone(out.open(), out.endpoint.clock, () =>
       gone.abort(new ClosedError("outcome_unknown", "it lost its connection and did not come back")),
     );
-    return stopLooking === undefined ? asked : asked.finally(stopLooking);
+    return asked.finally(stopLooking);
   }
 
   async release(): Promise<void> {
@@ -204,17 +206,12 @@ export class CallStream {
 
   send(message: Message): Awaitable<void> {
     if (!this.#accepted.sse) return;
-    return this.#open().send(toData(message), this.endpoint.clock.now());
-  }
-
-  /** Calls back when the client cannot be waited for any longer; see {@link ResumableStream.onceGone}. */
-  onceGone(gone: () => void): () => void {
-    return this.#open().onceGone(this.endpoint.clock, gone);
+    return this.open().send(toData(message), this.endpoint.clock.now());
   }
 
   /** Lets the connection go; see `WireContext.release`. */
   release(): Awaitable<void> {
-    if (this.#accepted.sse) return this.#open().close("released");
+    if (this.#accepted.sse) return this.open().close("released");
   }
 
   /** A request failed. The answer to one whose caller lacks scopes says where to get them. */
@@ -239,13 +236,14 @@ export class CallStream {
   }
 
   async #end(responses: Response | readonly Response[]): Promise<void> {
-    const out = this.#open();
+    const out = this.open();
     const items = Array.isArray(responses) ? (responses as readonly Response[]) : [responses as Response];
     for (const response of items) await out.send(toData(response), this.endpoint.clock.now());
     await out.close("ended");
   }
 
-  #open(): ResumableStream {
+  /** The stream, which begins now unless it has begun. */
+  open(): ResumableStream {
     if (this.#stream !== undefined) return this.#stream;
     const { events, clock, retryMs } = this.endpoint;
     const stream = new ResumableStream(

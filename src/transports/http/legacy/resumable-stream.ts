@@ -28,8 +28,6 @@ export class ResumableStream {
   #queued = 0;
   /** When the last event was sent or the stream was last attached to. */
   usedAt: number;
-  /** Whether a client was given the id of an event. One that was not cannot come back. */
-  #canResume = false;
 
   constructor(id: string, store: EventStore, now: number, owner?: string) {
     this.id = id;
@@ -48,25 +46,9 @@ export class ResumableStream {
     if (retryMs === undefined) return;
     return this.#inTurn(() =>
       andThen(settled(this.#store.append(this.id, "", this.#owner)), (id) =>
-        this.#write(toPrimingFrame(id, retryMs)),
+        writeEvent(this, sink, toPrimingFrame(id, retryMs)),
       ),
     );
-  }
-
-  /**
-   * Calls back once, unless the returned function is called first, when its client cannot be waited for any longer: it has had no
-   * connection for 30 s, or none with which it could have learned how to come back.
-   */
-  onceGone(clock: Clock, gone: () => void): () => void {
-    let seenAt = clock.now();
-    let stop = (): void => {};
-    const look = (): void => {
-      if (this.isConnected) seenAt = clock.now();
-      if (!this.isConnected && (!this.#canResume || clock.now() - seenAt >= awayMs)) return gone();
-      stop = clock.timer(lookMs, look);
-    };
-    stop = clock.timer(lookMs, look);
-    return () => stop();
   }
 
   /**
@@ -95,7 +77,7 @@ export class ResumableStream {
       if (this.isEnded) return;
       this.usedAt = now;
       return andThen(settled(this.#store.append(this.id, data, this.#owner)), (id) =>
-        this.#write(toFrame(data, id)),
+        writeEvent(this, this.#sink, toFrame(data, id)),
       );
     });
   }
@@ -113,11 +95,6 @@ export class ResumableStream {
     });
   }
 
-  #write(frame: string): Awaitable<void> {
-    this.#canResume ||= this.isConnected;
-    return this.#sink?.write(frame);
-  }
-
   /** Acts at once when nothing is underway, else when it is this act's turn. */
   #inTurn(act: () => Awaitable<void>): Awaitable<void> {
     const acted = this.#tail === undefined ? act() : this.#tail.then(act, act);
@@ -129,4 +106,29 @@ export class ResumableStream {
     acted.then(isDone, isDone);
     return acted;
   }
+}
+
+/** The streams of which a client was given the id of an event. The client of another one cannot come back. */
+const resumable = new WeakSet<ResumableStream>();
+
+function writeEvent(stream: ResumableStream, sink: FrameSink | undefined, frame: string): Awaitable<void> {
+  if (sink?.isOpen === true) resumable.add(stream);
+  return sink?.write(frame);
+}
+
+/**
+ * Calls back once, unless the returned function is called first, when the client of a stream cannot be waited for any longer: it has
+ * had no connection for 30 s, or none with which it could have learned how to come back.
+ */
+export function onceGone(stream: ResumableStream, clock: Clock, gone: () => void): () => void {
+  let seenAt = clock.now();
+  let stop = (): void => {};
+  const look = (): void => {
+    const { isConnected } = stream;
+    if (isConnected) seenAt = clock.now();
+    if (!isConnected && (!resumable.has(stream) || clock.now() - seenAt >= awayMs)) return gone();
+    stop = clock.timer(lookMs, look);
+  };
+  stop = clock.timer(lookMs, look);
+  return () => stop();
 }

@@ -9,7 +9,7 @@ import { Outbound } from "../../../jsonrpc/outbound.ts";
 import type { Seal, Unsealed } from "../../../mcp/seal.ts";
 import { createSession, type Handshake, type Session } from "../../../mcp/session.ts";
 import type { Implementation } from "../../../mcp/types.ts";
-import { addressOf, type Elsewhere, type LocalSessions, toAddressed } from "../server/elsewhere.ts";
+import { addressOf, type Elsewhere, toAddressed } from "../server/elsewhere.ts";
 import type { ResumableStream } from "./resumable-stream.ts";
 
 /** The state of one legacy session in this process. It can be dropped and made anew from the session id. */
@@ -67,7 +67,7 @@ const maxTokenLength = 4096;
 const sweepEveryMs = 30_000;
 
 /** The legacy sessions of one endpoint. Ids are sealed, so nothing needs to be remembered to recognise one. */
-export class SessionTable implements LocalSessions {
+export class SessionTable {
   readonly #options: SessionTableOptions;
   /** By the ends of their ids: hashing a whole one for every request would take longer than all else here. */
   readonly #live = new Map<string, LiveSession>();
@@ -80,7 +80,13 @@ export class SessionTable implements LocalSessions {
     this.#options = options;
     const { maxLive: total, maxPerOwner: each } = options;
     this.#shares = new Shares({ what: "sessions in use", total, each });
-    options.elsewhere?.watch(this);
+    options.elsewhere?.watch({
+      busy: () => this.live.filter((live) => !isIdle(live)).map(({ token }) => token),
+      handOver: (token) => {
+        const live = this.#live.get(endOf(token));
+        if (live?.token === token) this.#drop(live, "the session goes on in another process");
+      },
+    });
   }
 
   /** The sessions in memory, oldest first. */
@@ -149,15 +155,6 @@ export class SessionTable implements LocalSessions {
   /** Ends every session that matches, such as those of a caller who may no longer come in. */
   endWhere(matches: (live: LiveSession) => boolean): void {
     for (const live of this.#live.values()) if (matches(live)) this.delete(live);
-  }
-
-  busy(): readonly string[] {
-    return this.live.filter((live) => !isIdle(live)).map(({ token }) => token);
-  }
-
-  handOver(token: string): void {
-    const live = this.#live.get(endOf(token));
-    if (live?.token === token) this.#drop(live, "the session goes on in another process");
   }
 
   /** Drops everything that is live; ids stay good for another process with the same secret. */
