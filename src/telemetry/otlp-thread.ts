@@ -51,7 +51,9 @@ export class OtlpThread implements AsyncDisposable {
         resolve(answer);
       };
       const onExit = (): void => end({ fault: "its thread ended" });
-      worker.on("message", end).on("exit", onExit).postMessage(body);
+      worker.on("message", end).on("exit", onExit);
+      // eslint-disable-next-line unicorn/require-post-message-target-origin -- A thread is no window.
+      worker.postMessage(body);
     });
   }
 
