@@ -65,7 +65,7 @@ const shapes = [
   },
   {
     title: "Equal load for each process, warm: 32 connections, 2500 calls a turn for each",
-    warmUp: 12_000,
+    warmUp: 6000,
     load: (workers) => ({ connections: 32 * workers, calls: 2500 * workers }),
     isBeside: true,
   },
@@ -117,7 +117,12 @@ async function compare({ title, warmUp, load, isBeside }) {
     for (const server of servers) {
       for (const contestant of contestants) {
         const key = `${server} ${contestant.name}`;
-        figures.set(key, [...(figures.get(key) ?? []), await takeTurn(contestant, server, load)]);
+        const figure = await takeTurn(contestant, server, load);
+        figures.set(key, [...(figures.get(key) ?? []), figure]);
+        // For those who wonder how much turns differ.
+        console.error(
+          `${(performance.now() / 1000).toFixed(0)} s, turn ${turn + 1}, ${key}: ${figure.micros.toFixed(0)} µs`,
+        );
       }
     }
   }
