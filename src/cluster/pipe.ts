@@ -180,6 +180,8 @@ async function passStream(
       if (last.eventId === undefined) break;
       if (count > 0) await sleep(resumeMs, systemClock);
       answer = await resume(last.eventId).catch(() => undefined);
+      // Its reader may have left meanwhile.
+      if (hasLeft) return leave();
     }
   }
   const id = idOf(body);
