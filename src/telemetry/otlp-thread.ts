@@ -8,7 +8,7 @@ interface OtlpDestination {
 }
 
 /** The answer of the collector: a status, or the code of the fault that kept it from answering. */
-export type PostAnswer = { readonly status: number } | { readonly fault: string };
+type PostAnswer = { readonly status: number } | { readonly fault: string };
 
 /**
  * The program of the thread. It is text, because a file would have to be found from `src` and from `dist`. A collector that
