@@ -1,7 +1,7 @@
 import { once } from "node:events";
 import { createServer as createListener, type IncomingMessage } from "node:http";
 import type { AddressInfo } from "node:net";
-import { createRegistry, createServer, toFetchHandler } from "../../src/index.ts";
+import { createRegistry, createServer, elicit, inputRequired, toFetchHandler } from "../../src/index.ts";
 import type { IssuedToken } from "./identity-provider.ts";
 
 export interface ProtectedServerOptions {
@@ -16,6 +16,8 @@ export interface ProtectedServerOptions {
   readonly hasNotes?: boolean;
   /** Whether callers without a token may see the lists. */
   readonly listsToAll?: boolean;
+  /** Whether it knows the legacy eras only, and so asks in the middle of a call: the tool `greet` does. */
+  readonly asks?: boolean;
 }
 
 /** An MCP server that wants tokens of an authorization server. */
@@ -39,7 +41,15 @@ export async function startProtectedServer(options: ProtectedServerOptions): Pro
       registry.register("read", { description: "Reads." }, () => "read");
       registry.register("write", { description: "Writes." }, () => "written");
       if (account !== "") registry.register(`notes_of_${account}`, {}, () => `notes of ${account}`);
-      handler = toFetchHandler(createServer(registry, { name: "protected", version: "1.0.0" }));
+      if (options.asks === true)
+        registry.register("greet", {}, (_, { answers }) => {
+          const answer = answers.elicited("it");
+          return answer?.action === "accept"
+            ? `${String(answer.content?.["name"])} of ${account}`
+            : inputRequired({ it: elicit("Who?", { name: { type: "string" } }, ["name"]) });
+        });
+      const serves = options.asks === true ? "legacy" : "both";
+      handler = toFetchHandler(createServer(registry, { name: "protected", version: "1.0.0" }, { serves }));
       handlers.set(account, handler);
     }
     return handler;

@@ -2,6 +2,7 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { createServer, request as requestHttp } from "node:http";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import type { CredentialStore } from "../../../src/auth/out/credential.ts";
 import { type Cluster, openCluster } from "../../../src/cluster/cluster.ts";
 import { createMemoryClusterStore } from "../../../src/cluster/memory-store.ts";
 import type { ClusterStore } from "../../../src/cluster/store.ts";
@@ -27,15 +28,18 @@ interface ReplicaSettings {
   readonly config: object;
   readonly listen: TrunkListen;
   readonly secrets?: readonly string[];
+  /** Where callers have accounts of their own: the credentials, which the machines share. */
+  readonly credentials?: CredentialStore;
 }
 
 export async function startReplica(settings: ReplicaSettings): Promise<TestReplica> {
-  const { store, config, listen, secrets = [secret] } = settings;
+  const { store, config, listen, secrets = [secret], credentials } = settings;
   const shared: ClusterStore = { ...store, [Symbol.asyncDispose]: () => Promise.resolve() };
   const cluster = await openCluster({ store: shared, listen, secrets, onWarning: () => {} });
   const seal = createSeal({ secrets });
   const parsed = parseConfigValue(config, { file: "config", env: process.env, folder: process.cwd() });
-  const gateway = await startGateway(parsed, { cluster, seal, firstListMs: 12_000 });
+  const accounts = credentials === undefined ? {} : { credentials, accounts: true };
+  const gateway = await startGateway(parsed, { cluster, seal, firstListMs: 12_000, ...accounts });
   const { authenticate, mounts } = gateway;
   const listener = await listenHttp(gateway.server, {
     port: 0,
@@ -69,7 +73,12 @@ export interface TestReplicas extends AsyncDisposable {
   readonly url: string;
 }
 
-export async function startReplicas(count: number, config: object, kind = "socket"): Promise<TestReplicas> {
+export async function startReplicas(
+  count: number,
+  config: object,
+  kind = "socket",
+  settings: Pick<ReplicaSettings, "credentials"> = {},
+): Promise<TestReplicas> {
   const folder = mkdtempSync(join(tmpdir(), "junctor-"));
   const store = createMemoryClusterStore({});
   const replicas: TestReplica[] = [];
@@ -78,7 +87,7 @@ export async function startReplicas(count: number, config: object, kind = "socke
       kind === "socket"
         ? { kind: "socket", path: join(folder, String(number)) }
         : { kind: "tls", host: "127.0.0.1", port: 0 };
-    replicas.push(await startReplica({ store, config, listen }));
+    replicas.push(await startReplica({ store, config, listen, ...settings }));
   }
   const balancer = await startBalancer(replicas.map(({ listener }) => listener.port));
   return {
