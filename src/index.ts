@@ -190,11 +190,8 @@ export { limitTime, type LimitTimeOptions } from "./middleware/time-limit.ts";
 export { missingCapability } from "./mcp/question.ts";
 export { createServer, type ServerInfo, type ServerOptions } from "./server/server.ts";
 export { createListenLimits, type ListenLimits } from "./server/listen-limits.ts";
-export {
-  KeptResults,
-  type KeptResultsOptions,
-  type ResultsElsewhere,
-} from "./surface/results/kept-results.ts";
+export { KeptResults, type KeptResultsOptions } from "./surface/results/kept-results.ts";
+export type { ResultsElsewhere } from "./surface/results/results-elsewhere.ts";
 export { type BudgetOptions, withBudget } from "./surface/results/with-budget.ts";
 export type { ServerOf } from "./surface/search/tool-index.ts";
 export { type SearchOptions, withSearch } from "./surface/search/with-search.ts";

@@ -6,7 +6,6 @@ import type { Observer, Server } from "../mcp/server.ts";
 import type { Implementation } from "../mcp/types.ts";
 import type { ListenLimits } from "../server/listen-limits.ts";
 import { createServer } from "../server/server.ts";
-import type { KeptResults } from "../surface/results/kept-results.ts";
 import type { ChangeSource } from "../tools/changes.ts";
 import { anyone, type Catalog } from "../tools/compose/catalog.ts";
 import { createComposition } from "../tools/compose/composition.ts";
@@ -26,7 +25,7 @@ import { createWaitingLog } from "./log-health.ts";
 import type { GatewayLog } from "./log.ts";
 import type { MiddlewareChain } from "./middleware-chain.ts";
 import { createOpenedMethods } from "./opened-methods.ts";
-import { withServerCaps } from "./result-caps.ts";
+import { type CapParts, withServerCaps } from "./result-caps.ts";
 import { hideInData } from "./safe-log.ts";
 
 /** The parts of a gateway that all of its fronts share. What an edit of the config replaces is looked up each time. */
@@ -45,7 +44,7 @@ export interface FrontParts {
   chain(): MiddlewareChain;
   readonly observer: Observer | undefined;
   /** The rest of long results, for all fronts. */
-  readonly kept: KeptResults;
+  readonly results: CapParts["results"];
 }
 
 /** How one front differs from the others. */

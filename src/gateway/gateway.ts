@@ -8,6 +8,7 @@ import { createSeal } from "../mcp/seal.ts";
 import { assertKnownKeys } from "../options/known-keys.ts";
 import { packageVersion } from "../options/version.ts";
 import { createListenLimits } from "../server/listen-limits.ts";
+import { KeptResults } from "../surface/results/kept-results.ts";
 import { createChangeSource } from "../tools/changes.ts";
 import { anyone, Catalog } from "../tools/compose/catalog.ts";
 import { describeCollision } from "../tools/compose/claims.ts";
@@ -25,7 +26,7 @@ import { findDeadRules } from "./dead-rules.ts";
 import { Fleet } from "./fleet.ts";
 import { createFront, type FrontParts } from "./front.ts";
 import { type GatewayOptions, gatewayOptionKeys, type StartOptions } from "./gateway-options.ts";
-import { createKept, joinReplicas } from "./line-servers.ts";
+import { joinReplicas, joinResults } from "./line-servers.ts";
 import { openListMemory } from "./list-memory.ts";
 import { readDefinitions } from "./lock/definitions.ts";
 import { createPinnedJson, openPins } from "./lock/pins.ts";
@@ -129,6 +130,7 @@ export async function startGateway(
     catalog.settle();
     rules.look();
   });
+  const results = { kept: new KeptResults({ clock }), ...(cluster && joinResults(cluster)) };
   const frontParts: FrontParts = {
     catalog,
     fleet,
@@ -143,9 +145,9 @@ export async function startGateway(
     pins: () => pins,
     chain: () => chain,
     observer: options.observer,
-    kept: createKept(cluster, clock),
+    results,
   };
-  if (cluster !== undefined) joinReplicas(cluster, frontParts);
+  if (cluster !== undefined) joinReplicas(cluster, { ...frontParts, results });
   const front = createFront(frontParts, { viewFor: access.viewFor });
   const mounts = new GatewayMounts(frontParts, access);
   const revocable = createRevocable(front.server, () => mounts.drain());

@@ -1,10 +1,12 @@
-import type { Clock } from "../async/clock.ts";
 import type { Cluster } from "../cluster/cluster.ts";
 import { createLineServer } from "../cluster/line-server.ts";
 import type { Server } from "../mcp/server.ts";
 import type { Implementation } from "../mcp/types.ts";
-import { KeptResults, type ResultsElsewhere } from "../surface/results/kept-results.ts";
-import { profileOfResults, resultsName } from "../surface/results/results-elsewhere.ts";
+import {
+  profileOfResults,
+  type ResultsElsewhere,
+  resultsName,
+} from "../surface/results/results-elsewhere.ts";
 import type { ChangeSource } from "../tools/changes.ts";
 import type { Provider } from "../tools/provider.ts";
 import type { Fleet } from "./fleet.ts";
@@ -16,19 +18,28 @@ interface JoinedParts {
   readonly changes: ChangeSource;
   readonly info: Implementation;
   readonly log: GatewayLog;
-  readonly kept: KeptResults;
+  readonly results: { readonly elsewhere?: SharedResults };
 }
 
-/** The rest of long results. Another replica is asked for what it keeps. */
-export function createKept(cluster: Cluster | undefined, clock: Clock): KeptResults {
-  if (cluster === undefined) return new KeptResults({ clock });
-  const { membership, clientAt } = cluster;
-  const readerAt: ResultsElsewhere["readerAt"] = (at, profile) => clientAt(at, resultsName(profile));
-  return new KeptResults({ clock, elsewhere: { here: membership.id, readerAt } });
+interface SharedResults extends ResultsElsewhere {
+  readonly readers: ReadonlyMap<string | undefined, Provider>;
+}
+
+/** Reads results that other replicas keep, and has those that are kept here read by them. */
+export function joinResults({ membership, clientAt }: Cluster): { readonly elsewhere: SharedResults } {
+  const readers = new Map<string | undefined, Provider>();
+  return {
+    elsewhere: {
+      here: membership.id,
+      readerAt: (at, profile) => clientAt(at, resultsName(profile)),
+      serve: (profile, reader) => void readers.set(profile, reader),
+      readers,
+    },
+  };
 }
 
 /** Makes the servers of a gateway known to its other replicas. */
-export function joinReplicas(cluster: Cluster, { fleet, changes, info, log, kept }: JoinedParts): void {
+export function joinReplicas(cluster: Cluster, { fleet, changes, info, log, results }: JoinedParts): void {
   const servers = new WeakMap<object, Server>();
   const onError = (error: unknown, method: string): void =>
     log.error({ method, error: String(error) }, "serving another replica failed");
@@ -38,7 +49,7 @@ export function joinReplicas(cluster: Cluster, { fleet, changes, info, log, kept
       const found =
         profile === false
           ? (fleet.upstreams.get(name) ?? fleet.perCaller.get(name))
-          : kept.readers.get(profile);
+          : results.elsewhere?.readers.get(profile);
       if (found === undefined) return undefined;
       let server = servers.get(found);
       if (server === undefined) {

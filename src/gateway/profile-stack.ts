@@ -68,7 +68,7 @@ function build(base: Provider, profile: ProfileConfig, parts: ProfileParts): Pro
   const capped =
     capOf === undefined
       ? named
-      : withBudget(named, { maxResultTokens: capOf, kept: parts.kept, profile: name, own });
+      : withBudget(named, { maxResultTokens: capOf, ...parts.results, profile: name, own });
   if (tools === "all") return capped;
   const trusted = (server: string): boolean =>
     parts.config().servers.some((each) => each.name === server && each.trustHints);

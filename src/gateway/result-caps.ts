@@ -1,6 +1,5 @@
 import { type CapOf, toCapOf } from "../surface/results/caps.ts";
-import type { KeptResults } from "../surface/results/kept-results.ts";
-import { withBudget } from "../surface/results/with-budget.ts";
+import { type BudgetOptions, withBudget } from "../surface/results/with-budget.ts";
 import { anyone, type Catalog } from "../tools/compose/catalog.ts";
 import { everything } from "../tools/compose/view.ts";
 import { withMiddleware } from "../tools/middleware.ts";
@@ -12,7 +11,8 @@ import type { MiddlewareChain } from "./middleware-chain.ts";
 /** The parts of a gateway that caps of results need. What an edit of the config replaces is looked up each time. */
 export interface CapParts {
   readonly catalog: Catalog;
-  readonly kept: KeptResults;
+  /** The rest of long results. */
+  readonly results: Pick<BudgetOptions, "kept" | "elsewhere">;
   config(): GatewayConfig;
   chain(): MiddlewareChain;
 }
@@ -46,5 +46,5 @@ export function withServerCaps(provider: Provider, parts: CapParts, mount?: stri
   if (capOf === undefined) return provider;
   const own = (tools: Provider): Provider => withMiddleware(tools, parts.chain().middlewares);
   const profile = mount === undefined ? {} : { profile: mount };
-  return withBudget(provider, { maxResultTokens: capOf, kept: parts.kept, own, ...profile });
+  return withBudget(provider, { maxResultTokens: capOf, ...parts.results, own, ...profile });
 }

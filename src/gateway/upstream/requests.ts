@@ -3,7 +3,6 @@ import { waitFor } from "../../async/clock.ts";
 import { createDeferred } from "../../async/deferred.ts";
 import { Shares } from "../../async/shares.ts";
 import type { Client } from "../../client/client.ts";
-import type { Cluster } from "../../cluster/cluster.ts";
 import { fromLineRound, isLine, toLineRound } from "../../cluster/line-server.ts";
 import { RpcError } from "../../errors/rpc-error.ts";
 import { UpstreamError } from "../../errors/upstream-error.ts";
@@ -17,7 +16,7 @@ import type {
   ToolOutcome,
 } from "../../tools/provider.ts";
 import type { TaskState } from "../../tools/task.ts";
-import { abandonedCall, abandonedTask } from "../bridge/abandoned.ts";
+import { abandonedCall } from "../bridge/abandoned.ts";
 import { toCallerError, toVisits } from "../bridge/caller-error.ts";
 import { isParkedState, type Parking } from "../bridge/parking.ts";
 import { arrived, heldAt, isHeldState, unwrapState, wrapState } from "../bridge/wrapped-state.ts";
@@ -31,6 +30,7 @@ import {
 } from "./held-task.ts";
 import type { Line } from "./line.ts";
 import type { PooledLine } from "./pooled-line.ts";
+import type { UseAt } from "./use-at.ts";
 
 /** A request by a client, on behalf of a caller. */
 type Work = (
@@ -49,8 +49,7 @@ export interface RequestsOptions extends HeldTasksOptions {
   readonly onTask: (task: TaskState, attempt: Pick<Attempt, "client" | "pooled" | "context">) => TaskState;
   /** What the caller is told of a failure on a line. */
   readonly toFailure: (error: unknown, line: Line) => unknown;
-  /** A client of the same server in another process of the gateway; see `Cluster.clientAt`. */
-  readonly clientAt?: Cluster["clientAt"] | undefined;
+  readonly useAt: UseAt;
   /** Told when a request has ended. */
   readonly onEnded: () => void;
 }
@@ -98,13 +97,13 @@ export class Requests {
 
   /** Makes one request for a caller. Most take the short way: the line for everyone is up, and nothing can be asked on it. */
   make(given: Resumption | undefined, context: CallContext, work: Work): Awaitable<ToolOutcome> {
-    const { parking, pool, isOne, here } = this.#options;
+    const { parking, pool, isOne, here, useAt } = this.#options;
     let resumption = given;
     if (given !== undefined) {
       const { state } = given;
       const isParked = isParkedState(state);
       const at = isParked ? state.at : heldAt(state);
-      if (at !== undefined && at !== here) return this.#resumeAt(at, given, context, work);
+      if (at !== undefined && at !== here) return resumeAt(at, given, { context, work, useAt });
       if (isParked) return parking.resume(state, given, context);
       if (at !== undefined) resumption = arrived(given);
     }
@@ -136,39 +135,6 @@ export class Requests {
       if (prompts === undefined) throw lacks(this.#options.server, "prompts");
       return prompts.getPrompt({ ...request, resumption }, served);
     }) as Awaitable<Outcome>;
-  }
-
-  /** Uses the same server at another replica, where something of it lives. */
-  async useAt<T>(
-    at: string,
-    context: CallContext,
-    use: (client: Client) => Promise<T>,
-    gone: (server: string) => UpstreamError = abandonedTask,
-  ): Promise<T> {
-    const { server, clientAt, toFailure, pool } = this.#options;
-    try {
-      const client = clientAt && (await waitFor(clientAt(at, server), context));
-      if (client === undefined) throw gone(server);
-      return await use(client);
-    } catch (error) {
-      throw toFailure(toCallerError(error, context, server), pool.everyone.line);
-    }
-  }
-
-  /** Goes on with a call that waits at another replica. */
-  async #resumeAt(
-    at: string,
-    resumption: Resumption,
-    context: CallContext,
-    work: Work,
-  ): Promise<ToolOutcome> {
-    const outcome = await this.useAt(
-      at,
-      context,
-      (client) => work(client, context, toLineRound(resumption)),
-      (server) => abandonedCall(server, "the replica that it waited in is gone"),
-    );
-    return outcome.kind === "input_required" ? fromLineRound(outcome) : outcome;
   }
 
   async #makeLater(
@@ -258,6 +224,21 @@ export class Requests {
     if (this.#underway.held === 0) this.#onIdle?.();
     this.#options.onEnded();
   }
+}
+
+/** Goes on with a call that waits at another replica. */
+async function resumeAt(
+  at: string,
+  resumption: Resumption,
+  { context, work, useAt }: Pick<Attempt, "context" | "work"> & Pick<RequestsOptions, "useAt">,
+): Promise<ToolOutcome> {
+  const outcome = await useAt(
+    at,
+    context,
+    (client) => work(client, context, toLineRound(resumption)),
+    (server) => abandonedCall(server, "the replica that it waited in is gone"),
+  );
+  return outcome.kind === "input_required" ? fromLineRound(outcome) : outcome;
 }
 
 /** A resumption as the server of a client takes it. */

@@ -9,6 +9,7 @@ import { type CallContext, withContext } from "../../tools/context.ts";
 import { hasEnded, type TaskProvider, type TaskState } from "../../tools/task.ts";
 import type { TaskLines } from "./task-lines.ts";
 import { fromServerRef, prefixes, splitAddress, toServerRef, withAddress } from "./task-refs.ts";
+import type { UseAt } from "./use-at.ts";
 
 /** Longest id of a server that is passed on, sealed. */
 const maxIdLength = 1024;
@@ -23,9 +24,6 @@ export type UseTask = <T>(
   context: CallContext,
   use: (client: Client) => Promise<T>,
 ) => Promise<T>;
-
-/** Uses a client of the same server at another replica. */
-export type UseAt = <T>(at: string, context: CallContext, use: (client: Client) => Promise<T>) => Promise<T>;
 
 /** Where a task is: at another replica, hosted here, or at the server. `own` is its ref there. */
 type FoundTask =

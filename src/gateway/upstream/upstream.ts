@@ -23,13 +23,14 @@ import type { Line } from "./line.ts";
 import type { ListKind } from "./list-keeper.ts";
 import { Pool } from "./pool.ts";
 import type { PooledLine } from "./pooled-line.ts";
-import { Requests, type RequestsOptions } from "./requests.ts";
+import { Requests } from "./requests.ts";
 import type { StartSlots } from "./start-slots.ts";
 import { TaskLines } from "./task-lines.ts";
 import { type Hide, isDoubtful, toUpstreamError } from "./to-upstream-error.ts";
 import { createUpstreamFacets } from "./upstream-facets.ts";
 import { UpstreamLists } from "./upstream-lists.ts";
 import { createUpstreamTasks, type UpstreamTasks } from "./upstream-tasks.ts";
+import { createUseAt, type OtherReplicas } from "./use-at.ts";
 
 /** Something about a server behind the gateway changed, on one of its lines. */
 export type UpstreamChange = { readonly pooled: PooledLine } & (
@@ -60,7 +61,7 @@ interface UpstreamOptions {
   /** Whether it may run in another process of the gateway. */
   readonly isPlaced?: boolean | undefined;
   /** Reaches the same server in other processes of the gateway. */
-  readonly elsewhere?: Pick<RequestsOptions, "here" | "clientAt"> | undefined;
+  readonly elsewhere?: OtherReplicas | undefined;
 }
 
 /**
@@ -124,13 +125,13 @@ export class Upstream implements Provider, AsyncDisposable {
       return toUpstreamError(server, error, options.hide);
     };
     const told = { toFailure, onEnded: () => this.#restLater() };
+    const useAt = createUseAt(server, options.elsewhere, (error) => toFailure(error, everyone.line));
     const taskLines = new TaskLines({ pool, clock });
-    const common = { server, clock, pool };
+    const common = { server, clock, pool, useAt, here: options.elsewhere?.here };
     const isProcess = config.launch.kind === "command";
     const requests = new Requests({
       ...common,
       parking,
-      ...options.elsewhere,
       isOne: audiences.isOne,
       isHttp: !isProcess,
       holdsTasks: () => this.config.tasks === "hold",
@@ -146,11 +147,8 @@ export class Upstream implements Provider, AsyncDisposable {
     const watchesForAll = config.sharing === "shared";
     const facets = createUpstreamFacets({ ...common, lists, requests, watchesForAll, taskLines, ...told });
     const tasks = createUpstreamTasks({
-      server,
-      clock,
+      ...common,
       use: facets.useTask,
-      useAt: (at, context, use) => requests.useAt(at, context, use),
-      here: options.elsewhere?.here,
       isProcess,
       lines: taskLines,
       hosted,

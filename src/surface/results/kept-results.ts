@@ -2,7 +2,6 @@ import { Buffer } from "node:buffer";
 import { randomBytes } from "node:crypto";
 import { type Clock, systemClock } from "../../async/clock.ts";
 import { keys, type KeysOf, assertKnownKeys } from "../../options/known-keys.ts";
-import type { Provider } from "../../tools/provider.ts";
 import { ReadingTime } from "./reading-time.ts";
 
 export interface KeptResultsOptions {
@@ -13,19 +12,9 @@ export interface KeptResultsOptions {
   /** How long a result is kept; 10 minutes. */
   readonly ttlMs?: number;
   readonly clock?: Clock;
-  /** The other processes of the same gateway, which keep results too. */
-  readonly elsewhere?: ResultsElsewhere;
 }
 
-/** Reaches results that another process of the same gateway keeps. */
-export interface ResultsElsewhere {
-  /** The address of this process: 12 hexadecimal digits. Ids of results begin with it. */
-  readonly here: string;
-  /** Reads results of a profile in another process; undefined when that process is gone. */
-  readonly readerAt: (address: string, profile: string | undefined) => Promise<Provider | undefined>;
-}
-
-const optionKeys: KeysOf<KeptResultsOptions> = keys("maxBytes maxBytesPerCaller ttlMs clock elsewhere");
+const optionKeys: KeysOf<KeptResultsOptions> = keys("maxBytes maxBytesPerCaller ttlMs clock");
 
 /** A result that is kept for its caller: text, or the bytes of an image and the like. */
 export interface KeptResult {
@@ -46,15 +35,12 @@ interface OwnedResult extends KeptResult {
  * oldest of the owner, or of the owner that holds most, are forgotten.
  */
 export class KeptResults {
-  readonly #limits: Required<Omit<KeptResultsOptions, "elsewhere">>;
+  readonly #limits: Required<KeptResultsOptions>;
   readonly #byId = new Map<string, OwnedResult>();
   readonly #held = new Map<string, number>();
   #bytes = 0;
   /** The time that owners take to read them. */
   readonly reading: ReadingTime;
-  readonly elsewhere: ResultsElsewhere | undefined;
-  /** What reads the results of each profile here, for other processes of the same gateway. */
-  readonly readers: Map<string | undefined, Provider> = new Map();
 
   constructor(options: KeptResultsOptions = {}) {
     assertKnownKeys("KeptResults", options, optionKeys);
@@ -62,7 +48,6 @@ export class KeptResults {
     const { ttlMs = 10 * 60_000, clock = systemClock } = options;
     this.#limits = { maxBytes, maxBytesPerCaller: Math.min(maxBytesPerCaller, maxBytes), ttlMs, clock };
     this.reading = new ReadingTime(clock);
-    this.elsewhere = options.elsewhere;
   }
 
   /** How many bytes are kept. */
@@ -80,8 +65,7 @@ export class KeptResults {
     const isCut = typeof content === "string" ? content.length > bytes.length : bytes.length < content.length;
     while (this.#heldBy(owner) + bytes.length > maxEach) this.#dropOldest(owner);
     while (this.#bytes + bytes.length > maxBytes) this.#dropOldest(this.#greediest());
-    const random = randomBytes(16).toString("base64url");
-    const id = this.elsewhere === undefined ? random : `${this.elsewhere.here}.${random}`;
+    const id = randomBytes(16).toString("base64url");
     this.#byId.set(id, { bytes, mimeType, isCut, owner, expiresAt: clock.now() + ttlMs });
     this.#count(owner, bytes.length);
     return id;

@@ -4,7 +4,28 @@ import { ToolError } from "../../errors/tool-error.ts";
 import type { CallContext } from "../../tools/context.ts";
 import type { Provider, ResourceProvider } from "../../tools/provider.ts";
 import { resultScheme } from "./cut.ts";
-import type { ResultsElsewhere } from "./kept-results.ts";
+
+/** The processes of one gateway, each of which keeps the results that it cut. */
+export interface ResultsElsewhere {
+  /** The address of this process: 12 hexadecimal digits. Ids of results that it keeps begin with it. */
+  readonly here: string;
+  /** Reads results of a profile in another process; undefined when that process is gone. */
+  readonly readerAt: (address: string, profile: string | undefined) => Promise<Provider | undefined>;
+  /** Takes what reads the results of a profile here, for the other processes. */
+  readonly serve: (profile: string | undefined, reader: Provider) => void;
+}
+
+/** The id of a result that this process keeps, as callers know it. */
+export function toResultId(own: string, elsewhere: ResultsElsewhere | undefined): string {
+  return elsewhere === undefined ? own : `${elsewhere.here}.${own}`;
+}
+
+/** The reverse of {@link toResultId}. An id of another process stays as it is. */
+export function toOwnId(id: string, elsewhere: ResultsElsewhere | undefined): string {
+  return elsewhere !== undefined && id.startsWith(`${elsewhere.here}.`)
+    ? id.slice(elsewhere.here.length + 1)
+    : id;
+}
 
 /** The name under which a process offers the results of a profile to the others. */
 export function resultsName(profile: string | undefined): string {

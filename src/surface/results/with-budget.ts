@@ -15,7 +15,13 @@ import { type ResultCaps, toCapOf } from "./caps.ts";
 import { cutResult, resultScheme } from "./cut.ts";
 import { type KeptResult, KeptResults } from "./kept-results.ts";
 import { matchLines, type ReadLines, readLines } from "./lines.ts";
-import { goneResult, withElsewhere } from "./results-elsewhere.ts";
+import {
+  goneResult,
+  type ResultsElsewhere,
+  toOwnId,
+  toResultId,
+  withElsewhere,
+} from "./results-elsewhere.ts";
 
 export interface BudgetOptions {
   /**
@@ -27,11 +33,13 @@ export interface BudgetOptions {
   readonly kept?: KeptResults;
   /** Part of whom a result is kept for, beside the caller. */
   readonly profile?: string;
+  /** The other processes of the same gateway, which keep results too. */
+  readonly elsewhere?: ResultsElsewhere;
   /** Wraps the tool that reads kept results, such as in middleware. */
   readonly own?: (tools: Provider) => Provider;
 }
 
-const optionKeys: KeysOf<BudgetOptions> = keys("maxResultTokens kept profile own");
+const optionKeys: KeysOf<BudgetOptions> = keys("maxResultTokens kept profile elsewhere own");
 
 /** The name of the tool that reads kept results. */
 export const readResultName = "read_result";
@@ -68,17 +76,17 @@ const readResult: Tool = {
  */
 export function withBudget(provider: Provider, options: BudgetOptions): Provider {
   assertKnownKeys("withBudget", options, optionKeys);
-  const { kept = new KeptResults(), own: wrap = (tools: Provider) => tools } = options;
+  const { kept = new KeptResults(), own: wrap = (tools: Provider) => tools, elsewhere } = options;
   const capOf = toCapOf(options.maxResultTokens);
   const ownerOf = ({ caller }: CallContext): string =>
     JSON.stringify([caller ?? null, options.profile ?? null]);
-  const open = (id: string, context: CallContext): KeptResult | undefined => kept.open(id, ownerOf(context));
+  const open = (id: string, context: CallContext): KeptResult | undefined =>
+    kept.open(toOwnId(id, elsewhere), ownerOf(context));
   const read = <T extends object>(context: CallContext, work: () => T): T =>
     readFor(kept, ownerOf(context), work);
   const reader = createReader({ open, read, maxBytes: toCharacters(capOf(readResultName) ?? usualTokens) });
-  const { elsewhere } = kept;
   // Other processes have applied the middleware.
-  if (elsewhere !== undefined) kept.readers.set(options.profile, reader);
+  elsewhere?.serve(options.profile, reader);
   const own = wrap(elsewhere === undefined ? reader : withElsewhere(reader, elsewhere, options.profile));
   const lists = mappedLists<Tool>((tools) => [
     ...tools.filter(({ name }) => name !== readResultName).map(withoutOutput),
@@ -96,7 +104,9 @@ export function withBudget(provider: Provider, options: BudgetOptions): Provider
     if (max === undefined) return result;
     const known = cuts.get(result);
     if (known !== undefined) return known;
-    const cut = cutResult(result, max, (content, mimeType) => kept.keep(content, ownerOf(context), mimeType));
+    const cut = cutResult(result, max, (content, mimeType) =>
+      toResultId(kept.keep(content, ownerOf(context), mimeType), elsewhere),
+    );
     if (cut === undefined) return result;
     const made = RawJson.fromValue(cut);
     cuts.set(result, made);
