@@ -107,6 +107,26 @@ describe("a server over HTTP that floods", () => {
     expect(heard()).toBe(4000);
   });
 
+  test("its stream in small chunks has to wait as well", async () => {
+    let said = 0;
+    const { link, clock, heard } = await open((_, response) => {
+      const more = (): void => {
+        while (!response.destroyed) {
+          said += note.length;
+          if (!response.write(note)) return;
+        }
+      };
+      stream(response).on("drain", more);
+      more();
+    });
+    void link.listen?.(() => {});
+    await settled(heard);
+    const [saidBefore, heardBefore] = [await settled(() => said), heard()];
+    for (let step = 0; step < 200; step++) await clock.advance(5);
+    expect(heard() - heardBefore).toBeGreaterThan(500);
+    expect((await settled(() => said)) - saidBefore).toBeLessThan(4 * 1024 * 1024);
+  });
+
   test("us with comments has to wait as well", async () => {
     let said = (): number => 0;
     const { link } = await open((_, response) => (said = flood(stream(response), ": still here\n\n")));

@@ -47,6 +47,13 @@ const maxRestBytes = 64 * 1024;
 /** Most responses that say nothing final (1xx). */
 const maxInterim = 16;
 
+/**
+ * How much of a response is kept here while the sink wants nothing, before its socket is paused. undici copies all that waits on a socket
+ * whenever it is resumed, and has the socket read 64 KiB more. So a server that sends each event as a chunk of its own would
+ * make it hold more and more, were the socket paused and resumed for each.
+ */
+const maxKeptBytes = 128 * 1024;
+
 const noBytes = new Uint8Array(0);
 
 /** The terms that the exchanges of one client share. */
@@ -115,6 +122,9 @@ export class Exchange implements Dispatcher.DispatchHandler {
   #excess = 0;
   /** The end of the response, if it came while the exchange was held. */
   #end: (() => void) | undefined;
+  /** The bytes that came while the exchange was held. */
+  #kept: Uint8Array[] = [];
+  #keptBytes = 0;
 
   constructor(parts: ExchangeParts) {
     this.#parts = parts;
@@ -159,6 +169,12 @@ export class Exchange implements Dispatcher.DispatchHandler {
       if (this.#excess > maxRestBytes) controller.abort(toError(undefined));
       return;
     }
+    if (this.#state === "held") {
+      this.#kept.push(bytes);
+      this.#keptBytes += bytes.length;
+      if (this.#keptBytes >= maxKeptBytes) controller.pause();
+      return;
+    }
     const { sink, clock, resolve } = this.#parts;
     try {
       const taken = sink.chunk(bytes);
@@ -193,19 +209,27 @@ export class Exchange implements Dispatcher.DispatchHandler {
     this.#parts.reject(toClosed(error, this.#parts.request.to.url, this.#controller !== undefined));
   }
 
-  /** Reads nothing more until the sink wants to go on. The end of the response, if it comes meanwhile, waits too. */
+  /** Gives the sink nothing more until it wants to go on. The end of the response, if it comes meanwhile, waits too. */
   #hold(controller: Dispatcher.DispatchController, ready: Promise<void>): void {
-    controller.pause();
     this.#state = "held";
     const isHeld = (): boolean => this.#state === "held";
     void ready.then(() => {
       if (!isHeld()) return;
       this.#state = "open";
+      // The sink may have more to do with the bytes that it took last.
       this.onResponseData(controller, noBytes);
+      if (!isHeld() && this.#keptBytes > 0) this.onResponseData(controller, this.#takeKept());
       if (isHeld()) return;
       if (this.#end === undefined) controller.resume();
       else this.#end();
     });
+  }
+
+  #takeKept(): Uint8Array {
+    const kept = this.#kept;
+    this.#kept = [];
+    this.#keptBytes = 0;
+    return Buffer.concat(kept);
   }
 
   #over(): void {

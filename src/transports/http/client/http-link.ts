@@ -1,3 +1,4 @@
+import { setMaxListeners } from "node:events";
 import { waitFor } from "../../../async/clock.ts";
 import { LazyAbort } from "../../../async/lazy-abort.ts";
 import { LeakyBucket } from "../../../async/leaky-bucket.ts";
@@ -41,6 +42,8 @@ export function createHttpLink(url: URL, options: HttpLinkOptions): Link {
   const way = createHttpWay(url, options);
   const { target, clock } = way;
   const closing = new AbortController();
+  // Each stream that has to wait listens to it.
+  setMaxListeners(0, closing.signal);
   const pace: Pace = { bucket: new LeakyBucket(clock, patienceMs), clock, signal: closing.signal };
   /** What a legacy server asked and we have not answered. */
   const unanswered = new Map<RequestId, AbortController>();
