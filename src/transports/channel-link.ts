@@ -128,8 +128,8 @@ export const patienceMs = 1000;
  * How much is handled in one go while a server sends too much: so many messages, or fewer that cost so much. The answers to the requests
  * of a piece leave in one write.
  */
-export const pieceLength = 5;
-export const pieceMs = 50;
+const pieceLength = 5;
+const pieceMs = 50;
 
 interface PacedReaderOptions {
   /** Counts an answer. Gives false for one that no request waits for. */

@@ -6,7 +6,7 @@ import type { Batch, Incoming, Invalid } from "../../../jsonrpc/channel.ts";
 import type { RequestId, Response } from "../../../jsonrpc/message.ts";
 import { parseMessage } from "../../../jsonrpc/parse.ts";
 import { messageShape } from "../../../mcp/shape.ts";
-import { costOf, kibibyteMs, pieceLength, pieceMs } from "../../channel-link.ts";
+import { costOf, kibibyteMs } from "../../channel-link.ts";
 import { mediaTypeOf, type ReplySink } from "./exchange.ts";
 import { type SseEvent, SseReader } from "./sse-reader.ts";
 import { WholeReply } from "./whole-reply.ts";
@@ -29,6 +29,10 @@ interface ReplyReaderOptions {
   readonly pace: Pace;
   readonly take: TakeMessage;
 }
+
+/** How much is read in one go: so many events, or fewer that cost so much. One that is no message is told, and is read alone. */
+const maxEvents = 10;
+const pieceMs = 2.5;
 
 const noBytes = new Uint8Array(0);
 
@@ -87,7 +91,7 @@ export class ReplyReader implements ReplySink {
       stream.idleBytes = 0;
     }
     const endMs = costMs + pieceMs;
-    for (let count = 0; count < pieceLength && costMs < endMs && busy === undefined && !isAsked; count++) {
+    for (let count = 0; count < maxEvents && costMs < endMs && busy === undefined && !isAsked; count++) {
       const data = this.#events[this.#next++]?.data;
       if (data === undefined) break;
       if (data.length === 0) continue;
