@@ -75,6 +75,12 @@ test("a tool of one name on two servers, and under two methods, keeps its own se
   ]);
 });
 
+test("of many callers that take turns each has lines of its own", () => {
+  const callers = Array.from({ length: 20 }, (_, index) => `caller${index}`);
+  const records = [...callers, ...callers].map((caller) => ({ ...base, caller }));
+  expect(linesOf(records)).toMatchObject([...callers, ...callers].map((caller) => ({ caller })));
+});
+
 test("durations have three digits after the point, however long they are", () => {
   const ms = [0, 0.0004, 0.0006, 1, 999.9996, 123_456.789, 86_400_000];
   expect(ms.map((each) => linesOf([base], each)[0])).toMatchObject(

@@ -9,8 +9,9 @@ type WriteLines = (lines: string) => void;
 
 const flushMs = 200;
 const flushLength = 64 * 1024;
-/** Texts that are kept in JSON form. */
+/** Most tools of which the middles of lines are kept, and most of these for each. */
 const maxKept = 1000;
+const maxOfTool = 8;
 
 interface AccessLogOptions {
   readonly write: WriteLines;
@@ -18,10 +19,13 @@ interface AccessLogOptions {
   readonly date: () => number;
 }
 
-/** The part of a line that is the same for all calls of a thing. */
-interface LineHead {
+/** The part of a line between its time and its duration. Calls of one tool by one caller that end alike share it. */
+interface LineMiddle {
   readonly method: string;
   readonly server: string;
+  readonly caller: string | undefined;
+  readonly era: string;
+  readonly outcome: string | undefined;
   readonly text: string;
 }
 
@@ -31,13 +35,15 @@ interface LineHead {
  */
 export class AccessLog implements Disposable {
   readonly #options: AccessLogOptions;
-  readonly #heads = new Map<string, LineHead>();
-  readonly #quoted = new Map<string, string>();
+  /** The middles of the last lines of each tool, and of each method without one: a few, because several callers take turns. */
+  readonly #middles = new Map<string, LineMiddle[]>();
+  /** How many middles were made. */
+  #made = 0;
   #waiting = "";
   #timer: ReturnType<typeof setTimeout> | undefined;
   /** What to add to a reading of the monotonic clock; looked at anew for each batch of lines. */
   #toDate = 0;
-  readonly #seconds = new Seconds();
+  readonly #dates = new Dates();
 
   constructor(options: AccessLogOptions) {
     this.#options = options;
@@ -46,14 +52,10 @@ export class AccessLog implements Disposable {
   /** `ms` is how long the request took, up to `now`; a call of several rounds has a line for each. */
   call(call: CallRecord, ms: number, now: number): void {
     if (this.#waiting === "") this.#toDate = this.#options.date() - now;
-    const { caller, code, delivery, traceId } = call;
-    const time = this.#seconds.toText(now + this.#toDate);
-    const whose = caller === undefined ? "" : `,"caller":${this.#quote(caller)}`;
-    const why = code === undefined ? "" : `,"code":${this.#quote(code)}`;
-    const how = delivery === undefined ? "" : `,"delivery":${this.#quote(delivery)}`;
-    const trace = traceId === undefined ? "" : `,"trace":"${traceId}"`;
+    const time = this.#dates.toText(now + this.#toDate);
+    const trace = call.traceId === undefined ? "" : `,"trace":"${call.traceId}"`;
     this.#add(
-      `{"time":"${time}Z",${this.#head(call)}${whose},"era":"${call.era}","outcome":"${call.outcome}"${why}${how},"ms":${toMs(ms)},"bytesIn":${call.bytesIn},"bytesOut":${call.bytesOut},"call":"c${call.number}"${trace}}\n`,
+      `{"time":"${time}${this.#middle(call)}${toMs(ms)},"bytesIn":${call.bytesIn},"bytesOut":${call.bytesOut},"call":"c${call.number}"${trace}}\n`,
     );
   }
 
@@ -79,60 +81,74 @@ export class AccessLog implements Disposable {
     if (lines !== "") this.#options.write(lines);
   }
 
-  #head({ method, name = "", server = "" }: CallRecord): string {
+  #middle(call: CallRecord): string {
+    const { method, server = "", name = "", caller, era, outcome } = call;
     const tool = method === "tools/call" ? name : "";
-    // Names that no server has were made up, and are not worth keeping.
-    if (server === "") return toHead(method, tool, server);
+    // Names that no server has were made up, and are not worth keeping. Failures are rare, and say more.
+    if (server === "" || call.code !== undefined) return toMiddle(call, tool);
     const key = tool === "" ? method : tool;
-    const known = this.#heads.get(key);
-    if (known !== undefined && known.server === server && known.method === method) return known.text;
-    const text = toHead(method, tool, server);
-    keep(this.#heads, key, { method, server, text });
-    return text;
-  }
-
-  #quote(text: string): string {
-    const known = this.#quoted.get(text);
-    if (known !== undefined) return known;
-    const quoted = JSON.stringify(text);
-    keep(this.#quoted, text, quoted);
-    return quoted;
+    const known = this.#middles.get(key);
+    if (known !== undefined)
+      for (const each of known)
+        if (
+          each.server === server &&
+          each.caller === caller &&
+          each.outcome === outcome &&
+          each.era === era &&
+          each.method === method
+        )
+          return each.text;
+    const middle = { method, server, caller, era, outcome, text: toMiddle(call, tool) };
+    if (known !== undefined) known[known.length < maxOfTool ? known.length : this.#made % maxOfTool] = middle;
+    else {
+      if (this.#middles.size >= maxKept) this.#middles.clear();
+      this.#middles.set(key, [middle]);
+    }
+    this.#made++;
+    return middle.text;
   }
 }
 
-function toHead(method: string, tool: string, server: string): string {
-  const part = (key: string, text: string): string =>
+function toMiddle(
+  { method, server, caller, era, outcome, code, delivery }: CallRecord,
+  tool: string,
+): string {
+  const part = (key: string, text = ""): string =>
     text === "" ? "" : `,"${key}":${JSON.stringify(bounded(text))}`;
-  return `"method":${JSON.stringify(bounded(method))}${part("tool", tool)}${part("server", server)}`;
+  const what = `${part("method", method)}${part("tool", tool)}${part("server", server)}${part("caller", caller)}`;
+  const how = `,"era":"${era}","outcome":"${outcome}"${part("code", code)}${part("delivery", delivery)}`;
+  return `Z"${what}${how},"ms":`;
 }
 
-function keep<T>(kept: Map<string, T>, key: string, value: T): void {
-  if (kept.size >= maxKept) kept.clear();
-  kept.set(key, value);
-}
-
-/** Milliseconds with three digits after the point. */
+/** Milliseconds with three digits after the point. To spell a number with fractions would take longer than the rest of a line. */
 function toMs(ms: number): string {
   const micros = Math.round(ms * 1000);
-  return `${Math.floor(micros / 1000)}.${threeDigits(micros % 1000)}`;
+  const whole = Math.floor(micros / 1000);
+  return `${whole}.${threeDigits[micros - 1000 * whole]}`;
 }
 
-/** A number below 1,000. To spell a number with fractions would take longer than the rest of a line. */
-function threeDigits(number: number): string {
-  return String(1000 + number).slice(1);
-}
+/** The numbers below 1,000, each with three digits. */
+const threeDigits: readonly string[] = Array.from({ length: 1000 }, (_, number) =>
+  String(number).padStart(3, "0"),
+);
 
-/** Dates as ISO 8601, without the `Z`. The part up to the second is made once a second. */
-class Seconds {
-  #second = Number.NaN;
+/** Dates as ISO 8601, without the `Z`. Lines of the same millisecond share one, and of the same second its first part. */
+class Dates {
+  #millisecond = Number.NaN;
   #text = "";
+  #second = Number.NaN;
+  #upToSecond = "";
 
   toText(date: number): string {
-    const second = Math.floor(date / 1000);
+    const millisecond = Math.floor(date);
+    if (millisecond === this.#millisecond) return this.#text;
+    const second = Math.floor(millisecond / 1000);
     if (second !== this.#second) {
       this.#second = second;
-      this.#text = new Date(second * 1000).toISOString().slice(0, 20);
+      this.#upToSecond = new Date(second * 1000).toISOString().slice(0, 20);
     }
-    return this.#text + threeDigits(Math.floor(date) % 1000);
+    this.#millisecond = millisecond;
+    this.#text = `${this.#upToSecond}${threeDigits[millisecond - 1000 * second]}`;
+    return this.#text;
   }
 }

@@ -75,6 +75,7 @@ export class ObservedCall implements Observation {
     record.upstreamEra = era;
     parts.calls?.step(record, "sent", now);
     const parent = this.#trace?.span;
+    if (parent === undefined && parts.counts === undefined) return unseen;
     return new SentCall(parts, record, now, parent && { parent, request });
   }
 
@@ -229,6 +230,9 @@ interface SentTrace {
   readonly parent: TraceContext;
   readonly request: Request;
 }
+
+/** A request that is neither counted nor traced. */
+const unseen: SentObservation = { meta: undefined, ended: () => {} };
 
 /** One request to a server behind the gateway. It may outlive the request it is made for: a parked call has several. */
 class SentCall implements SentObservation {
