@@ -218,7 +218,7 @@ function openAccessLog(wanted: GatewayConfig["accessLog"], log: KeptLog): Access
     log.error({ error: describeError(error) }, "lines of the access log cannot be written, and are dropped");
   const write =
     wanted === "stderr"
-      ? (lines: string): void => void process.stderr.write(lines)
+      ? (lines: Uint8Array): void => void process.stderr.write(Buffer.from(lines))
       : createAccessFile({ ...wanted, onFailed });
   return new AccessLog({ write, date: () => systemClock.date() });
 }

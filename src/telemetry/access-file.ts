@@ -23,7 +23,7 @@ interface AccessFileOptions {
  * Appends lines to a file, which only this user may read. Lines that cannot be written are dropped: the access log is for
  * looking, and must not stop calls. The audit log is for proof.
  */
-export function createAccessFile(options: AccessFileOptions): (lines: string) => void {
+export function createAccessFile(options: AccessFileOptions): (lines: Uint8Array) => void {
   const { file, maxBytes = 64 * 1024 * 1024, keep = 5, onFailed } = options;
   let size = sizeOf(file);
   /** Whether the file may end within a line: after a crash, or on a disk that was full. */
@@ -39,8 +39,7 @@ export function createAccessFile(options: AccessFileOptions): (lines: string) =>
   };
   return (lines) => {
     try {
-      const begin = isTorn && !endsLine(file) ? "\n" : "";
-      const bytes = Buffer.from(begin + lines);
+      const bytes = isTorn && !endsLine(file) ? Buffer.concat([Buffer.from("\n"), lines]) : lines;
       if (size > 0 && size + bytes.length > maxBytes) rotate();
       appendFileSync(file, bytes, { mode: 0o600 });
       size += bytes.length;

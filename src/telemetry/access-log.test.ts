@@ -26,7 +26,7 @@ const base: CallRecord = {
 function linesOf(records: readonly CallRecord[], ms = 12.41): readonly object[] {
   let text = "";
   const date = Date.UTC(2026, 10, 17, 9, 0, 0, 7);
-  const log = new AccessLog({ write: (lines) => (text += lines), date: () => date });
+  const log = new AccessLog({ write: (lines) => (text += Buffer.from(lines).toString()), date: () => date });
   for (const record of records) log.call(record, ms, 1000);
   log[Symbol.dispose]();
   return text
@@ -75,6 +75,16 @@ test("a tool of one name on two servers, and under two methods, keeps its own se
   ]);
 });
 
+test("a line that is longer than the buffer is written whole, between those before and after it", () => {
+  const written: string[] = [];
+  const log = new AccessLog({ write: (lines) => written.push(Buffer.from(lines).toString()), date: () => 0 });
+  const reasons = ["before", "é".repeat(40_000), "after"];
+  for (const reason of reasons) log.line({ reason });
+  log[Symbol.dispose]();
+  const lines = written.join("").trimEnd().split("\n");
+  expect(lines.map((line) => (JSON.parse(line) as { readonly reason: string }).reason)).toEqual(reasons);
+});
+
 test("of many callers that take turns each has lines of its own", () => {
   const callers = Array.from({ length: 20 }, (_, index) => `caller${index}`);
   const records = [...callers, ...callers].map((caller) => ({ ...base, caller }));
@@ -117,7 +127,7 @@ describe("a file", () => {
       { length: 200 },
       (_, number) => `{"number":${number},"pad":"${"é".repeat(10)}"}`,
     );
-    for (const line of wanted) write(`${line}\n`);
+    for (const line of wanted) write(Buffer.from(`${line}\n`));
     const read = (name: string): readonly string[] =>
       readFileSync(join(folder, name), "utf8").split("\n").slice(0, -1);
     const found = ["a.jsonl.3", "a.jsonl.2", "a.jsonl.1", "a.jsonl"].flatMap(read);
@@ -129,7 +139,7 @@ describe("a file", () => {
   test("whose last line was cut off by a crash goes on with a line of its own", () => {
     const file = join(folder, "a.jsonl");
     writeFileSync(file, '{"number":1}\n{"num');
-    createAccessFile({ file, onFailed: () => {} })('{"number":2}\n');
+    createAccessFile({ file, onFailed: () => {} })(Buffer.from('{"number":2}\n'));
     expect(readFileSync(file, "utf8")).toBe('{"number":1}\n{"num\n{"number":2}\n');
   });
 
@@ -137,8 +147,8 @@ describe("a file", () => {
     const failures: unknown[] = [];
     const file = join(folder, "sub", "a.jsonl");
     const write = createAccessFile({ file, onFailed: (error) => void failures.push(error) });
-    write("1\n");
-    write("2\n");
+    write(Buffer.from("1\n"));
+    write(Buffer.from("2\n"));
     expect(failures).toHaveLength(1);
   });
 });

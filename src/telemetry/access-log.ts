@@ -4,11 +4,11 @@ import type { CallRecord } from "./call-record.ts";
 /** A line of the access log: one for each request, also for one that was refused before it was a call. */
 type AccessLine = { readonly [fact: string]: string | number | undefined };
 
-/** Where the lines go, each with its line end. Called with many lines at once. */
-type WriteLines = (lines: string) => void;
+/** Where the lines go, each with its line end. Called with many lines at once; the bytes are overwritten after the call. */
+type WriteLines = (lines: Uint8Array) => void;
 
 const flushMs = 200;
-const flushLength = 64 * 1024;
+const bufferBytes = 128 * 1024;
 /** Most tools of which the middles of lines are kept, and most of these for each. */
 const maxKept = 1000;
 const maxOfTool = 8;
@@ -31,7 +31,8 @@ interface LineMiddle {
 
 /**
  * Writes one JSON line for each request, several at a time: a write for each would cost more than the rest of it. Lines are put
- * together by hand, from texts that are quoted once: `JSON.stringify` of an object takes five times as long.
+ * together by hand, from texts that are quoted once: `JSON.stringify` of an object takes five times as long. They are ASCII, so that
+ * each becomes bytes by a plain copy.
  */
 export class AccessLog implements Disposable {
   readonly #options: AccessLogOptions;
@@ -39,7 +40,9 @@ export class AccessLog implements Disposable {
   readonly #middles = new Map<string, LineMiddle[]>();
   /** How many middles were made. */
   #made = 0;
-  #waiting = "";
+  readonly #buffer = Buffer.allocUnsafe(bufferBytes);
+  /** How many bytes of the buffer wait. */
+  #waiting = 0;
   #timer: ReturnType<typeof setTimeout> | undefined;
   /** What to add to a reading of the monotonic clock; looked at anew for each batch of lines. */
   #toDate = 0;
@@ -51,7 +54,7 @@ export class AccessLog implements Disposable {
 
   /** `ms` is how long the request took, up to `now`; a call of several rounds has a line for each. */
   call(call: CallRecord, ms: number, now: number): void {
-    if (this.#waiting === "") this.#toDate = this.#options.date() - now;
+    if (this.#waiting === 0) this.#toDate = this.#options.date() - now;
     const time = this.#dates.toText(now + this.#toDate);
     const trace = call.traceId === undefined ? "" : `,"trace":"${call.traceId}"`;
     this.#add(
@@ -60,7 +63,8 @@ export class AccessLog implements Disposable {
   }
 
   line(facts: AccessLine): void {
-    this.#add(`${JSON.stringify({ time: new Date(this.#options.date()).toISOString(), ...facts })}\n`);
+    const line = JSON.stringify({ time: new Date(this.#options.date()).toISOString(), ...facts });
+    this.#add(`${toAscii(line)}\n`);
   }
 
   [Symbol.dispose](): void {
@@ -68,17 +72,18 @@ export class AccessLog implements Disposable {
   }
 
   #add(line: string): void {
-    this.#waiting += line;
-    if (this.#waiting.length > flushLength) this.#flush();
-    else this.#timer ??= setTimeout(() => this.#flush(), flushMs).unref();
+    if (line.length > bufferBytes - this.#waiting) this.#flush();
+    if (line.length > bufferBytes) return this.#options.write(Buffer.from(line, "latin1"));
+    this.#waiting += this.#buffer.write(line, this.#waiting, "latin1");
+    this.#timer ??= setTimeout(() => this.#flush(), flushMs).unref();
   }
 
   #flush(): void {
     clearTimeout(this.#timer);
     this.#timer = undefined;
-    const lines = this.#waiting;
-    this.#waiting = "";
-    if (lines !== "") this.#options.write(lines);
+    const bytes = this.#buffer.subarray(0, this.#waiting);
+    this.#waiting = 0;
+    if (bytes.length > 0) this.#options.write(bytes);
   }
 
   #middle(call: CallRecord): string {
@@ -114,10 +119,15 @@ function toMiddle(
   tool: string,
 ): string {
   const part = (key: string, text = ""): string =>
-    text === "" ? "" : `,"${key}":${JSON.stringify(bounded(text))}`;
+    text === "" ? "" : `,"${key}":${toAscii(JSON.stringify(bounded(text)))}`;
   const what = `${part("method", method)}${part("tool", tool)}${part("server", server)}${part("caller", caller)}`;
   const how = `,"era":"${era}","outcome":"${outcome}"${part("code", code)}${part("delivery", delivery)}`;
   return `Z"${what}${how},"ms":`;
+}
+
+/** JSON with every character beyond ASCII escaped. */
+function toAscii(json: string): string {
+  return json.replaceAll(/[^\0-\x7f]/g, (unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, "0")}`);
 }
 
 /** Milliseconds with three digits after the point. To spell a number with fractions would take longer than the rest of a line. */
