@@ -78,7 +78,7 @@ test("a tool of one name on two servers, and under two methods, keeps its own se
 test("a line that is longer than the buffer is written whole, between those before and after it", () => {
   const written: string[] = [];
   const log = new AccessLog({ write: (lines) => written.push(Buffer.from(lines).toString()), date: () => 0 });
-  const reasons = ["before", "é".repeat(40_000), "after"];
+  const reasons = ["before", "é".repeat(80_000), "after"];
   for (const reason of reasons) log.line({ reason });
   log[Symbol.dispose]();
   const lines = written.join("").trimEnd().split("\n");

@@ -8,7 +8,7 @@ type AccessLine = { readonly [fact: string]: string | number | undefined };
 type WriteLines = (lines: Uint8Array) => void;
 
 const flushMs = 200;
-const bufferBytes = 128 * 1024;
+const bufferBytes = 256 * 1024;
 /** Most tools of which the middles of lines are kept, and most of these for each. */
 const maxKept = 1000;
 const maxOfTool = 8;

@@ -110,11 +110,8 @@ export class ObservedCall implements Observation {
   }
 
   outcome(kind: "complete" | "input_required" | "task", result: RawJson): void {
-    const isToolError =
-      kind === "complete" &&
-      this.#arrival.request.method === "tools/call" &&
-      result.textOf("isError") === "true";
-    if (isToolError) this.#record.outcome = "tool_error";
+    if (kind === "complete" && isFailedResult(this.#arrival.request.method, result))
+      this.#record.outcome = "tool_error";
     else if (kind !== "complete") this.#record.outcome = kind;
   }
 
@@ -211,6 +208,14 @@ function endSpan(
   });
 }
 
+/** Whether a tool says in its result that it failed. Most results do not have the word, and are not looked at any further. */
+function isFailedResult(method: string, result: RawJson): boolean {
+  if (method !== "tools/call") return false;
+  const { written } = result;
+  if (typeof written === "string" && !written.includes("isError")) return false;
+  return result.textOf("isError") === "true";
+}
+
 /** What an error is counted under; empty for none. */
 function errorTypeOf({ outcome, code }: CallRecord): string {
   switch (outcome) {
@@ -259,13 +264,20 @@ class SentCall implements SentObservation {
     if (counts === undefined && this.#span === undefined) return;
     const { method, server = "", ownName } = this.#record;
     const now = performance.now();
-    const isToolError = method === "tools/call" && result?.textOf("isError") === "true";
+    const hasFailed = result !== undefined && isFailedResult(method, result);
     const code = error === undefined ? undefined : describeEnd({ kind: "failed", error }).code;
-    counts?.returned(this.#record, now - this.#startedAt, isToolError ? "tool_error" : (code ?? ""));
+    counts?.returned(this.#record, now - this.#startedAt, hasFailed ? "tool_error" : (code ?? ""));
     if (tracer === undefined || this.#span === undefined) return;
     const peer = tracer.peerOf(server);
     const rpcError = error instanceof RpcError ? error : undefined;
-    const facts = { method, name: ownName, transport: peer.transport, isToolError, error: rpcError, code };
+    const facts = {
+      method,
+      name: ownName,
+      transport: peer.transport,
+      isToolError: hasFailed,
+      error: rpcError,
+      code,
+    };
     tracer.sink.add({
       context: this.#span,
       parentSpanId: this.#parent?.spanId,
@@ -286,7 +298,7 @@ class SentCall implements SentObservation {
         code,
       ]),
       links: [],
-      isError: error !== undefined || isToolError,
+      isError: error !== undefined || hasFailed,
     });
   }
 }
