@@ -24,18 +24,25 @@ export const initialized = JSON.stringify({ jsonrpc: "2.0", method: "notificatio
  * @param {number} id
  * @param {string} method
  * @param {object} params
- * @param {boolean} hasProgress whether the call's progress is wanted, under a token that is the id
+ * @param {{ hasProgress?: boolean, isTraced?: boolean }} more whether the call's progress is wanted, under a token that is the
+ *   id; whether its caller traces it
  */
-export function request(era, id, method, params, hasProgress = false) {
+export function request(era, id, method, params, { hasProgress = false, isTraced = false } = {}) {
   const meta = {
     ...(era === "modern" ? modernMeta : {}),
     ...(hasProgress ? { progressToken: id } : {}),
+    ...(isTraced ? { traceparent: `00-${toHex(id, 32)}-${toHex(id, 16)}-01` } : {}),
   };
-  const hasMeta = era === "modern" || hasProgress;
+  const hasMeta = era === "modern" || hasProgress || isTraced;
   return JSON.stringify({
     jsonrpc: "2.0",
     id,
     method,
     params: hasMeta ? { ...params, _meta: meta } : params,
   });
+}
+
+/** @param {number} number @param {number} digits */
+function toHex(number, digits) {
+  return number.toString(16).padStart(digits, "0");
 }

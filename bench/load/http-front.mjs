@@ -5,7 +5,7 @@ import { abridge, checkAnswer, checkLongBody, toolOf, WrongAnswer } from "./scen
 /** @typedef {import("./scenarios.mjs").Scenario} Scenario */
 /** @typedef {import("./scenarios.mjs").Message} Message */
 /** @typedef {import("./scenarios.mjs").Result} Result */
-/** @typedef {{ port: number, path: string, era: import("./envelope.mjs").Era, scenario: Scenario, minTools?: number, tool?: string }} Front */
+/** @typedef {{ port: number, path: string, era: import("./envelope.mjs").Era, scenario: Scenario, minTools?: number, tool?: string, isTraced?: boolean }} Front */
 
 const longAnswers = new Set(["list", "large"]);
 const toolsTimeoutMs = 30_000;
@@ -45,13 +45,13 @@ export class HttpFront {
    * @param {HttpSocket} socket
    */
   async call(socket) {
-    const { era, scenario } = this.#front;
+    const { era, scenario, isTraced } = this.#front;
     const id = ++lastId;
     const nonce = `nonce-${process.pid}-${id}`;
     const name = this.#tools[id % this.#tools.length];
     const [method, params] =
       name === undefined ? ["tools/list", {}] : ["tools/call", { name, arguments: { message: nonce } }];
-    const body = request(era, id, method, params, scenario === "stream");
+    const body = request(era, id, method, params, { hasProgress: scenario === "stream", isTraced });
     const reply = await socket.send(this.#post(body, method, name));
     if (reply.status !== 200)
       throw new WrongAnswer(`${scenario} ${id}: ${reply.status} ${abridge(reply.body)}`);
