@@ -94,7 +94,7 @@ try {
     while (shape.isBeside && singles.length < 4) singles.push(await startGateway(1, config, folder));
     await compare(shape);
   }
-  for (const gateway of gateways.slice(1)) await lose(gateway);
+  for (const pauseMs of [20, 0]) for (const gateway of gateways.slice(1)) await lose(gateway, pauseMs);
 } finally {
   for (const gateway of [...gateways, ...singles]) gateway.stop();
   web.kill();
@@ -218,10 +218,11 @@ async function takeTurn({ gateways: own }, server, load) {
 }
 
 /**
- * Kills a worker while calls are made, and waits until another one has answered a call in its place.
- * @param {Gateway} gateway
+ * Kills a worker while 16 callers make calls, and waits until another one has answered a call in its place. Callers without a pause
+ * keep all cores busy, which the new worker has to share.
+ * @param {Gateway} gateway @param {number} pauseMs
  */
-async function lose(gateway) {
+async function lose(gateway, pauseMs) {
   const before = servingPids(gateway);
   // One that does not run the server on stdio.
   const owner = stdioOwner(gateway);
@@ -234,6 +235,7 @@ async function lose(gateway) {
     while (!over.signal.aborted) {
       const { status } = await callOnce(gateway, "web", agent);
       statuses.set(status, (statuses.get(status) ?? 0) + 1);
+      if (pauseMs > 0) await pause(pauseMs);
     }
     agent.destroy();
   };
@@ -251,7 +253,7 @@ async function lose(gateway) {
     ([status, count]) => `${count} × ${status === 0 ? "connection broke" : status}`,
   );
   console.log(
-    `\n${gateway.workers} workers, one killed that held ${held} of 16 connections: a new one answers after ${backMs.toFixed(0)} ms; the callers saw ${told.join(", ")}`,
+    `\n${gateway.workers} workers, callers that pause for ${pauseMs} ms, one worker killed that held ${held} of 16 connections: a new one answers after ${backMs.toFixed(0)} ms; the callers saw ${told.join(", ")}`,
   );
 }
 
