@@ -30,12 +30,13 @@ export const systemClock: Clock = {
   },
 };
 
-/** An interval of {@link awakeTimer}. */
+/** Length of the intervals that {@link awakeTimer} measures. */
 const awakeSliceMs = 250;
 
 /**
- * Calls back once after a while in which this process was awake, unless the returned function is called first. A process that
- * was stopped or starved has input that it has not read, so such an interval counts for nothing, until `ms` is over five times.
+ * Calls back once, after this process was awake for `ms`; the returned function stops it. Time is measured in intervals, and one that
+ * ends 250 ms late or more does not count: the process was stopped or starved, and has input that it has not read. After five
+ * times `ms` it calls back in any case.
  */
 export function awakeTimer(clock: Clock, ms: number, callback: () => void): () => void {
   const startedAt = clock.now();

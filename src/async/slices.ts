@@ -1,7 +1,7 @@
-/** How long work may take before anything else has its turn. */
+/** Longest slice of work. Then other work has its turn. */
 const sliceMs = 0.25;
 
-/** After so many slices other work only has its turn, so a list that is not very long is read soon. After later ones there is a pause. */
+/** The first 100 slices (25 ms) follow each other at once, so most lists are read soon. Before each later slice there is a pause. */
 const promptSlices = 100;
 const pauseMs = 2;
 

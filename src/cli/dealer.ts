@@ -12,10 +12,10 @@ interface Hand {
 }
 
 /**
- * Keeps the numbers of connections of workers even. Node gives a connection to the first worker that has taken its last one. So of
- * many that come at once, the workers that are quicker at that moment would get more, and keep them for as long as they are used. Here
- * a worker that is ahead gets its next connection when those that are slower have taken theirs. One that is stopped is waited for
- * once, and not again until it takes a connection.
+ * Deals out new connections evenly. Node gives the next connection to whichever worker has taken its last one, so when many arrive at
+ * once, the quickest workers would get most of them. Here a worker that was given two more than a worker that has yet to take one
+ * waits for it, for 0.1 s at most. A stopped worker is waited for once, and again only after it took a connection. Closed
+ * connections are not counted.
  */
 export class Dealer {
   readonly #clock: Clock;
@@ -29,13 +29,13 @@ export class Dealer {
     this.#clock = clock;
   }
 
-  /** Calls `give` when it is the worker's turn: at once, unless it is ahead. A worker has taken what it was given before. */
+  /** Calls `give` at once, or when slower workers have caught up. Called again for a worker, it means that the worker has taken its last connection. */
   deal(worker: object, give: () => void): void {
-    // One that is new, or was stopped, does not have to catch up with all that the others were given without it.
+    // A worker that is new, or was stopped, starts near the others: it does not get all the connections it missed.
     const most = Math.max(0, ...this.#given.values());
     this.#given.set(worker, Math.max(this.#given.get(worker) ?? 0, most - maxLead));
     this.#taking.delete(worker);
-    // Before those that may have waited for it.
+    // First, because the others in the queue may wait for this worker.
     this.#held = [{ worker, give }, ...this.#held];
     this.#giveAll();
   }

@@ -114,7 +114,7 @@ describe("a question", () => {
     expect(asked).toEqual([]);
   });
 
-  test("of each of several calls is refused soon, but for the last, which reaches its own caller", async () => {
+  test("of each of several calls is refused after 5 s, but for the oldest, which reaches its own caller", async () => {
     const { begin, end, put, asked, clock, refused } = createRouted();
     const calls = ["alice", "bob", "carol"].map((name) => begin(name));
     await clock.advance(2000);

@@ -32,7 +32,7 @@ interface Held {
 
 /** How long a question is held until it is known whose it is. */
 const maxHoldMs = 60_000;
-/** How long questions are held of which it is likely that each call waits for the answer to one. */
+/** How long questions are held when each candidate seems to wait for the answer to one of them. */
 const maxStuckMs = 5000;
 const maxHeld = 100;
 
@@ -99,7 +99,7 @@ export class AskRouter {
   async #find({ method }: Ask, signal: AbortSignal): Promise<OpenCall> {
     const candidates = this.#calls.candidates();
     const [only, ...others] = candidates;
-    // A question of a call that was given up may reach the caller that gave it up, in a call that may ask, and no other.
+    // A late question may reach only the caller that gave the call up, and only in a call that may ask.
     if (this.#calls.isDoubtful(this.#options.habits))
       throw refusal(`${method} may belong to a call that was given up`, this.#options);
     if (only === undefined) throw refusal(`${method} belongs to no call that is underway`, this.#options);
@@ -157,9 +157,9 @@ export class AskRouter {
 }
 
 /**
- * Where as many questions are held as there are calls that can have asked them, it is likely that each call waits for the
- * answer to one, and so none ends. Then all questions but the oldest are refused: their calls go on, and one is left. Gives a
- * function that stops the wait for that.
+ * A deadlock is likely when as many questions are held as there are calls that can have asked them: each call waits for an answer,
+ * so none ends. After 5 s all questions but the oldest are refused, and the calls that asked them go on. Returns a function
+ * that stops the timer.
  */
 function watchStuck(all: ReadonlySet<Held>, options: AskRouterOptions): () => void {
   if (all.size < 2) return notWaiting;

@@ -72,8 +72,8 @@ export class OpenCalls {
   }
 
   /**
-   * Whether a question that comes now may belong to a call that was given up: one of another caller than one that is there, or one
-   * that may ask where none that is there may.
+   * Whether a question that comes now may belong to a call that was given up. That is so if a call of another caller is underway, or
+   * if the call that was given up may ask and all calls underway are of quiet tools.
    */
   isDoubtful(habits: AskHabits): boolean {
     const now = this.#clock.now();

@@ -38,7 +38,7 @@ export function createWatcher(options: WatcherOptions): Watcher {
   const { conversations, request, onChanged, clock, onWarning } = options;
   const source = createChangeSource();
   const watched = new Map<string, WatchedResource>();
-  /** Resources that a legacy server is being told of that they are not watched any more. */
+  /** Requests `resources/unsubscribe` that are underway, by URI. */
   const leaving = new Map<string, Promise<void>>();
   const stopping = new AbortController();
   let listening: Listening | undefined;

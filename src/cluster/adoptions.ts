@@ -2,13 +2,13 @@ import type { LocalSessions } from "../transports/http/server/elsewhere.ts";
 import type { HeldLease, Membership, Replica } from "./membership.ts";
 import type { ClusterStore } from "./store.ts";
 
-/** Where a session is, or is not: `unknown` says that this cannot be told now. */
+/** Where a session is served. `unknown`: the store or the replica cannot be asked now. */
 export type SessionPlace = "here" | "ended" | "unknown" | Replica;
 
 /** Most sessions of dead replicas that this one adopts; the lease of the oldest is given back beyond that. */
 const maxAdopted = 16_384;
 
-/** As good as the whole id of a session: it holds the tag of the seal, or is random. */
+/** The last 32 characters identify a session: they hold the tag of the seal, or are random. */
 export function endOf(token: string): string {
   return token.slice(-32);
 }
@@ -46,7 +46,10 @@ export class Adoptions {
     void lease?.release();
   }
 
-  /** Proves the sessions with something underway here, and hands over those that another replica has. False if some cannot be proven now. */
+  /**
+   * Takes the leases of all busy sessions here. Where another replica has the lease, the calls of the session end here. False if
+   * the store could not be asked for some.
+   */
   async proveBusy(local: LocalSessions): Promise<boolean> {
     let isWhole = true;
     for (const token of local.busy()) {

@@ -26,7 +26,7 @@ interface HomesOptions {
   readonly clock?: Clock;
 }
 
-/** How soon sessions are proven again that could not be proven. */
+/** Pause before leases that could not be asked for are asked for again. */
 const proveAgainMs = 1000;
 
 /** A request is passed on at most so often: to the home, and from there to the replica that adopted the session. */
@@ -45,7 +45,7 @@ export class Homes implements Elsewhere {
    * must be proven by its lease, those that begin later included.
    */
   #wasOut = false;
-  /** The sessions in the memory of this process. */
+  /** The sessions in the memory of this replica. */
   #local: LocalSessions = { busy: () => [], handOver: () => {} };
   #stopProving: () => void = () => {};
 
@@ -56,8 +56,8 @@ export class Homes implements Elsewhere {
   }
 
   /**
-   * From now on each session that began here must be proven: another replica may have adopted it. Those with something underway
-   * are proven now, because their clients may wait for an answer here and send theirs to the other replica.
+   * This replica was out, so others may have adopted its sessions. From now on each session needs its lease before it is served.
+   * Leases of busy sessions are taken now: their clients wait for an answer here, and may send their own answers to the other replica.
    */
   doubt(): void {
     this.#wasOut = true;

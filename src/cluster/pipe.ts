@@ -37,11 +37,11 @@ const ownHeaders = new Set(["connection", "content-length", "date", "keep-alive"
 /** Most bytes of an answer that is no stream. */
 const maxAnswerBytes = 64 * 1024 * 1024;
 
-/** How often a stream that broke is asked for again, and how long after the first time that failed. */
+/** Most tries to resume a stream after a break, and most breaks without an event between them. The pause between two tries. */
 const maxResumptions = 3;
 const resumeMs = 200;
 
-/** The way of one request to another replica. */
+/** A request that is piped to another replica. */
 export interface Pipe {
   /** The request, whose connection is open. Nothing was sent yet. */
   readonly asked: ClientRequest;
@@ -150,15 +150,15 @@ async function passWhole(answer: IncomingMessage, reply: Reply, body: Uint8Array
   }
 }
 
-/** What a stream that is passed on does when it breaks, and when its reader leaves. */
+/** Where a piped stream comes from: `resume` asks for the rest of it, `leave` ends it. */
 interface StreamSource {
   readonly resume: (lastEventId: string) => Promise<IncomingMessage | undefined>;
   readonly leave: () => void;
 }
 
 /**
- * Passes a stream on at the pace of its reader. When it breaks and its replica is alive, it is asked for again from its last
- * event; else it ends with the outcome that is not known.
+ * Passes a stream on at the pace of its reader. When it breaks and its replica is alive, it is resumed after its last event;
+ * otherwise it ends with an `outcome_unknown` error.
  */
 async function passStream(
   first: IncomingMessage,
@@ -172,9 +172,15 @@ async function passStream(
     leave();
   });
   const last = { eventId: undefined as string | undefined };
+  let brokeAfter: string | undefined;
+  let breaks = 0;
   for (let answer: IncomingMessage | undefined = first; answer !== undefined;) {
     if (await passEvents(answer, sink, last)) return sink.end();
     answer = undefined;
+    breaks = last.eventId === brokeAfter ? breaks + 1 : 1;
+    brokeAfter = last.eventId;
+    // An event that does not fit would break the stream for ever.
+    if (breaks > maxResumptions) break;
     for (let count = 0; count < maxResumptions && answer === undefined; count++) {
       if (hasLeft) return;
       if (last.eventId === undefined) break;
@@ -190,7 +196,7 @@ async function passStream(
   sink.end();
 }
 
-/** Passes whole events on, because the rest of one that broke off comes again. False when the stream broke. */
+/** Passes on whole events only, because a resumed stream repeats an event that was cut off. Resolves with false when the stream broke. */
 async function passEvents(
   answer: IncomingMessage,
   sink: FrameSink,

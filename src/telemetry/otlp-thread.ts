@@ -50,7 +50,7 @@ export class OtlpThread implements AsyncDisposable {
         worker.unref();
         resolve(answer);
       };
-      const onExit = (): void => end({ fault: "its thread ended" });
+      const onExit = (): void => end({ fault: "the thread that sends spans ended" });
       worker.on("message", end).on("exit", onExit);
       // eslint-disable-next-line unicorn/require-post-message-target-origin -- A thread is no window.
       worker.postMessage(body);

@@ -14,8 +14,8 @@ export function abandonedCall(server: string, why: string): UpstreamError {
 /** The answer to a caller that asks for a task of a replica that is gone. */
 export function abandonedTask(server: string): UpstreamError {
   const text =
-    `The task is gone with the replica of the gateway that it was in. ${server} had begun to work on it, and whether it carried ` +
-    "it out is unknown. Call the tool again if it may be carried out twice.";
+    `The replica of the gateway that had this task has ended. ${server} had begun to work on it, and it is unknown whether it ` +
+    "finished. Call the tool again if it is safe to run it twice.";
   return new UpstreamError("abandoned", text, { server, delivery: "outcome_unknown" });
 }
 

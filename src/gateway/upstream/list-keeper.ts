@@ -37,7 +37,7 @@ interface Listing {
   pauseMs: number;
   /** When the server was last listed because of an announcement. */
   listedAt: number;
-  /** Until then no announcement has the server listed again: long lists come rarely. */
+  /** Announcements before this time do not list the server again at once. */
   restsUntil: number;
 }
 
@@ -47,10 +47,10 @@ const maxPauseMs = 30_000;
 /** A server that announced nothing for so many pauses is listed at once again. */
 const quietPauses = 4;
 
-/** After a list announcements are waited on for so long for each thing in it, within the longest pause: it was read, and callers may list it. */
+/** Pause after a list, for each item in it; 30 s at most. Reading a long list costs CPU time here, and again when callers list it. */
 const restPerItemMs = 1;
 
-/** After a list that failed they are waited on for so many times as long as it took: it may have been too long, and was read up to the limit. */
+/** Pause after a list that failed, as a multiple of the time it took; 30 s at most. It may have been too long, and was read up to the limit. */
 const restPerFailure = 20;
 
 /**

@@ -6,7 +6,10 @@ import type { CallContext } from "../../tools/context.ts";
 import { abandonedTask } from "../bridge/abandoned.ts";
 import { toCallerError } from "../bridge/caller-error.ts";
 
-/** Uses a client of the same server at another replica, where something of it lives. `gone` tells that the replica is gone. */
+/**
+ * Makes a request by a client of the same server at another replica, the home of a parked call or a task. `gone` makes the error
+ * for a replica that has ended; by default the one for a task.
+ */
 export type UseAt = <T>(
   at: string,
   context: CallContext,
@@ -14,9 +17,9 @@ export type UseAt = <T>(
   gone?: (server: string) => UpstreamError,
 ) => Promise<T>;
 
-/** The other processes of the gateway. */
+/** The other replicas of the gateway. */
 export interface OtherReplicas {
-  /** The address of this process. */
+  /** The id of this replica. */
   readonly here: string;
   readonly clientAt: Cluster["clientAt"];
 }

@@ -5,29 +5,29 @@ import type { CallContext } from "../../tools/context.ts";
 import type { Provider, ResourceProvider } from "../../tools/provider.ts";
 import { resultScheme } from "./cut.ts";
 
-/** The processes of one gateway, each of which keeps the results that it cut. */
+/** The replicas of one gateway, each of which keeps the results that it cut. */
 export interface ResultsElsewhere {
-  /** The address of this process: 12 hexadecimal digits. Ids of results that it keeps begin with it. */
+  /** The id of this replica: 12 hexadecimal digits. Ids of results that it keeps begin with it. */
   readonly here: string;
-  /** Reads results of a profile in another process; undefined when that process is gone. */
+  /** Reads results of a profile at another replica; undefined when that replica is gone. */
   readonly readerAt: (address: string, profile: string | undefined) => Promise<Provider | undefined>;
-  /** Takes what reads the results of a profile here, for the other processes. */
+  /** Registers the reader of this replica's results of a profile, for the other replicas. */
   readonly serve: (profile: string | undefined, reader: Provider) => void;
 }
 
-/** The id of a result that this process keeps, as callers know it. */
+/** The id of a result that this replica keeps, as callers know it. */
 export function toResultId(own: string, elsewhere: ResultsElsewhere | undefined): string {
   return elsewhere === undefined ? own : `${elsewhere.here}.${own}`;
 }
 
-/** The reverse of {@link toResultId}. An id of another process stays as it is. */
+/** The reverse of {@link toResultId}. An id of another replica stays as it is. */
 export function toOwnId(id: string, elsewhere: ResultsElsewhere | undefined): string {
   return elsewhere !== undefined && id.startsWith(`${elsewhere.here}.`)
     ? id.slice(elsewhere.here.length + 1)
     : id;
 }
 
-/** The name under which a process offers the results of a profile to the others. */
+/** The name under which a replica offers the results of a profile to the others. */
 export function resultsName(profile: string | undefined): string {
   return `${resultScheme}${profile ?? ""}`;
 }
@@ -38,7 +38,7 @@ export function profileOfResults(name: string): string | undefined | false {
   return name === resultScheme ? undefined : name.slice(resultScheme.length);
 }
 
-/** What reads the results that are kept here, and passes on what is asked of those that another process keeps. */
+/** A reader that also reads results that other replicas keep, by passing the request to them. */
 export function withElsewhere(
   reader: Provider & { readonly resources: ResourceProvider },
   { here, readerAt }: ResultsElsewhere,

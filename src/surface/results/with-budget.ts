@@ -33,7 +33,7 @@ export interface BudgetOptions {
   readonly kept?: KeptResults;
   /** Part of whom a result is kept for, beside the caller. */
   readonly profile?: string;
-  /** The other processes of the same gateway, which keep results too. */
+  /** The other replicas of the same gateway, which keep results too. */
   readonly elsewhere?: ResultsElsewhere;
   /** Wraps the tool that reads kept results, such as in middleware. */
   readonly own?: (tools: Provider) => Provider;
@@ -85,7 +85,7 @@ export function withBudget(provider: Provider, options: BudgetOptions): Provider
   const read = <T extends object>(context: CallContext, work: () => T): T =>
     readFor(kept, ownerOf(context), work);
   const reader = createReader({ open, read, maxBytes: toCharacters(capOf(readResultName) ?? usualTokens) });
-  // Other processes have applied the middleware.
+  // The replica that took the call has applied the middleware.
   elsewhere?.serve(options.profile, reader);
   const own = wrap(elsewhere === undefined ? reader : withElsewhere(reader, elsewhere, options.profile));
   const lists = mappedLists<Tool>((tools) => [

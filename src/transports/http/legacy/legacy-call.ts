@@ -169,7 +169,7 @@ class LegacyCall implements WireContext, Admitted {
     const out = this.#out;
     if (out === undefined) return asked;
     const stopLooking = onceGone(out.open(), out.endpoint.clock, () =>
-      gone.abort(new ClosedError("outcome_unknown", "it lost its connection and did not come back")),
+      gone.abort(new ClosedError("outcome_unknown", "the client lost its connection and did not come back")),
     );
     return asked.finally(stopLooking);
   }

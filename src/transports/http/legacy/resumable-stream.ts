@@ -108,7 +108,7 @@ export class ResumableStream {
   }
 }
 
-/** The streams of which a client was given the id of an event. The client of another one cannot come back. */
+/** Streams of which an event with an id was written to a client. A client without an id cannot resume. */
 const resumable = new WeakSet<ResumableStream>();
 
 function writeEvent(stream: ResumableStream, sink: FrameSink | undefined, frame: string): Awaitable<void> {
@@ -117,8 +117,8 @@ function writeEvent(stream: ResumableStream, sink: FrameSink | undefined, frame:
 }
 
 /**
- * Calls back once, unless the returned function is called first, when the client of a stream cannot be waited for any longer: it has
- * had no connection for 30 s, or none with which it could have learned how to come back.
+ * Calls back once when the client of a stream is given up: it has had no connection for 30 s, or it has none and was never sent an
+ * event id to resume with. The returned function stops it.
  */
 export function onceGone(stream: ResumableStream, clock: Clock, gone: () => void): () => void {
   let seenAt = clock.now();

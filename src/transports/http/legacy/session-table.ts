@@ -84,7 +84,7 @@ export class SessionTable {
       busy: () => this.live.filter((live) => !isIdle(live)).map(({ token }) => token),
       handOver: (token) => {
         const live = this.#live.get(endOf(token));
-        if (live?.token === token) this.#drop(live, "the session goes on in another process");
+        if (live?.token === token) this.#drop(live, "the session goes on at another replica");
       },
     });
   }

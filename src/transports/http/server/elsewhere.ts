@@ -2,31 +2,31 @@ import type { Caller } from "../../../mcp/caller.ts";
 import type { Admission } from "./guard.ts";
 import type { HttpRequest, Routed } from "./reply.ts";
 
-/** Reaches the legacy sessions that live in other processes of the same gateway. */
+/** Reaches the legacy sessions that live at other replicas of the same gateway. */
 export interface Elsewhere {
-  /** The address of this process. It stands before the ids of sessions that begin here. */
+  /** The id of this replica. It stands before the ids of sessions that begin here. */
   readonly address: string;
-  /** Whether a request names a session that lives in another process. */
+  /** Whether a request names a session that lives at another replica. */
   isAbout(http: HttpRequest): boolean;
   /** Has such a request answered where its session lives. */
   pass(admission: Admission, local: LocalService): Routed;
   /** A session ended here for good. */
   ended(token: string): void;
-  /** A session is no longer in the memory of this process. */
+  /** A session is no longer in the memory of this replica. */
   left(token: string): void;
-  /** Gives it the sessions in the memory of this process: one that another process has taken over must end here. */
+  /** Told once of the sessions in the memory of this replica, so that it can end those that another replica adopted. */
   watch(sessions: LocalSessions): void;
 }
 
-/** The legacy sessions in the memory of this process. */
+/** The legacy sessions in the memory of this replica. */
 export interface LocalSessions {
   /** The ids of those with a call underway or a stream open. */
   busy(): readonly string[];
-  /** Ends what is underway here of a session that another process has now. Its id stays good. */
+  /** Ends the calls and streams of a session that another replica serves now. The id of the session stays valid. */
   handOver(token: string): void;
 }
 
-/** This process, for a session whose own process is gone. */
+/** This replica, for a session whose home is gone. */
 export interface LocalService {
   /** Most bytes of a body. */
   readonly maxBytes: number;
@@ -36,7 +36,7 @@ export interface LocalService {
   serve(): Routed;
 }
 
-/** A request that another process of the same gateway let in and passed on: all that is known of its sender. */
+/** A request that another replica of the same gateway let in and passed on: all that is known of its sender. */
 export interface PipedFrom {
   readonly identity: Caller | undefined;
   /** The address it came from. */
@@ -45,7 +45,7 @@ export interface PipedFrom {
   readonly hops?: number;
 }
 
-/** An id with the address of the process that it lives in. */
+/** An id with the id of the replica that it lives at. */
 export function toAddressed(id: string, address: string | undefined): string {
   return address === undefined ? id : `${address}.${id}`;
 }
