@@ -7,6 +7,8 @@ export type SessionPlace = "here" | "ended" | "unknown" | Replica;
 
 /** Most sessions of dead replicas that this one adopts; the lease of the oldest is given back beyond that. */
 const maxAdopted = 16_384;
+/** Leases that are asked for at a time. */
+const maxClaims = 500;
 
 /** The last 32 characters identify a session: they hold the tag of the seal, or are random. */
 export function endOf(token: string): string {
@@ -51,13 +53,20 @@ export class Adoptions {
    * the store could not be asked for some.
    */
   async proveBusy(local: LocalSessions): Promise<boolean> {
+    const tokens = local.busy().filter((token) => !this.has(endOf(token)));
     let isWhole = true;
-    for (const token of local.busy()) {
-      if (this.has(endOf(token))) continue;
-      const place = await this.claim(endOf(token)).catch(() => "unknown" as const);
-      if (place === "unknown") isWhole = false;
-      else if (place !== "here") local.handOver(token);
+    for (let from = 0; from < tokens.length; from += maxClaims) {
+      const claimed = tokens.slice(from, from + maxClaims).map(async (token) => {
+        const place = await this.claim(endOf(token)).catch(() => "unknown" as const);
+        if (place === "unknown") isWhole = false;
+        else if (place !== "here") local.handOver(token);
+        return token;
+      });
+      await Promise.all(claimed);
     }
+    // The lease of a session that left meanwhile would be kept for nothing.
+    const busy = new Set(local.busy());
+    for (const token of tokens) if (!busy.has(token)) this.release(endOf(token));
     return isWhole;
   }
 

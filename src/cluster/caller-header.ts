@@ -17,8 +17,9 @@ export function fromCallerHeader(headers: { readonly [name: string]: unknown }):
       identity,
       address,
       hops = 1,
+      isMending = false,
     } = JSON.parse(Buffer.from(text, "base64url").toString()) as PipedFrom;
-    return { identity: isCaller(identity) ? identity : undefined, address, hops };
+    return { identity: isCaller(identity) ? identity : undefined, address, hops, isMending };
   } catch {
     return undefined;
   }

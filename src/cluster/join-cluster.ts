@@ -117,7 +117,7 @@ export async function joinCluster(options: JoinOptions): Promise<Membership> {
   if (dead.length > 0) {
     // If the store fails here, their registrations run out.
     await Promise.allSettled(dead.map((other) => store.unregister(other.id)));
-    await renewals.next();
+    await renewals.next().catch(() => {});
   }
   renewals.start();
 

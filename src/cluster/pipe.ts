@@ -45,7 +45,7 @@ const resumeMs = 200;
 export interface Pipe {
   /** The request, whose connection is open. Nothing was sent yet. */
   readonly asked: ClientRequest;
-  /** Asks for what follows an event of its stream, on another connection. Rejects when the replica is gone or cannot be reached. */
+  /** Asks for the rest of its stream, on another connection. Rejects when the replica is gone or cannot be reached. */
   resume(lastEventId: string): Promise<ClientRequest>;
 }
 
@@ -73,7 +73,7 @@ export async function openPipe(
     resume: async (lastEventId) => {
       if ((await membership.find(replica.id)) === undefined) throw new Error("the replica is gone");
       const headers = {
-        ...toHeaders(admission, undefined),
+        ...toHeaders(admission, undefined, true),
         accept: "text/event-stream",
         "last-event-id": lastEventId,
       };
@@ -93,12 +93,12 @@ export async function usePipe(
   const answer = await answerOf(asked, body);
   if (answer === undefined) return tellLost(reply, idOf(body));
   if (!isStream(answer)) return passWhole(answer, reply, body);
-  const resume = async (lastEventId: string): Promise<IncomingMessage | undefined> => {
+  const resume = async (lastEventId: string): Promise<IncomingMessage | "refused" | undefined> => {
     asked = await pipe.resume(lastEventId);
     const rest = await answerOf(asked, undefined);
     if (rest?.statusCode === 200 && isStream(rest)) return rest;
     asked.destroy();
-    return undefined;
+    return rest?.statusCode === 409 ? "refused" : undefined;
   };
   await passStream(answer, { resume, leave: () => asked.destroy() }, reply, body);
 }
@@ -116,7 +116,11 @@ function isStream({ headers }: IncomingMessage): boolean {
   return headers["content-type"]?.startsWith("text/event-stream") === true;
 }
 
-function toHeaders({ http, identity, piped }: Admission, body: Uint8Array | undefined): HttpHeaders {
+function toHeaders(
+  { http, identity, piped }: Admission,
+  body: Uint8Array | undefined,
+  isMending = false,
+): HttpHeaders {
   const headers: { [name: string]: string } = {};
   for (const name of passedHeaders) {
     const value = http.header(name);
@@ -125,7 +129,7 @@ function toHeaders({ http, identity, piped }: Admission, body: Uint8Array | unde
   const address = piped === undefined ? http.remoteAddress : piped.from;
   const hops = (piped?.hops ?? 0) + 1;
   if (body !== undefined) headers["content-length"] = String(body.length);
-  return { ...headers, ...toCallerHeader({ identity, address, hops }) };
+  return { ...headers, ...toCallerHeader({ identity, address, hops, isMending }) };
 }
 
 function toReplyHeaders(headers: IncomingHttpHeaders): HttpHeaders {
@@ -150,15 +154,16 @@ async function passWhole(answer: IncomingMessage, reply: Reply, body: Uint8Array
   }
 }
 
-/** Where a piped stream comes from: `resume` asks for the rest of it, `leave` ends it. */
+/** Where a piped stream comes from: `resume` asks for the rest of it, which the home may refuse; `leave` ends it. */
 interface StreamSource {
-  readonly resume: (lastEventId: string) => Promise<IncomingMessage | undefined>;
+  readonly resume: (lastEventId: string) => Promise<IncomingMessage | "refused" | undefined>;
   readonly leave: () => void;
 }
 
 /**
  * Passes a stream on at the pace of its reader. When it breaks and its replica is alive, it is resumed after its last event;
- * otherwise it ends with an `outcome_unknown` error.
+ * otherwise it ends with an `outcome_unknown` error. Where the home refuses that, the stream goes on over another connection of its
+ * client, or the home cut it for want of memory: its reader is cut, as it would be at the home.
  */
 async function passStream(
   first: IncomingMessage,
@@ -172,6 +177,7 @@ async function passStream(
     leave();
   });
   const last = { eventId: undefined as string | undefined };
+  let isRefused = false;
   let brokeAfter: string | undefined;
   let breaks = 0;
   for (let answer: IncomingMessage | undefined = first; answer !== undefined;) {
@@ -185,12 +191,15 @@ async function passStream(
       if (hasLeft) return;
       if (last.eventId === undefined) break;
       if (count > 0) await sleep(resumeMs, systemClock);
-      answer = await resume(last.eventId).catch(() => undefined);
+      const rest = await resume(last.eventId).catch(() => undefined);
+      isRefused = rest === "refused";
+      answer = rest === "refused" ? undefined : rest;
       // Its reader may have left meanwhile.
       if (hasLeft) return leave();
     }
   }
   const id = idOf(body);
+  if (isRefused) return sink.cut("it went on over another connection");
   if (id === undefined) return sink.cut("the replica that it came from is gone");
   await sink.write(toFrame(toData(toErrorResponse(lostError(), id))));
   sink.end();
@@ -203,17 +212,22 @@ async function passEvents(
   last: { eventId: string | undefined },
 ): Promise<boolean> {
   const decoder = new StringDecoder("utf8");
-  let unpassed = "";
+  /** The beginning of an event, in pieces: it may be long, and each piece is searched once. */
+  let begun: string[] = [];
+  let begunLength = 0;
   try {
     for await (const piece of answer as AsyncIterable<Buffer>) {
-      unpassed += decoder.write(piece);
-      const end = unpassed.lastIndexOf("\n\n") + 2;
-      if (end < 2) {
-        if (unpassed.length > maxAnswerBytes) return false;
+      const text = decoder.write(piece);
+      const end = endOfEvents(begun.at(-1), text);
+      if (end === 0) {
+        if (text !== "") begun.push(text);
+        begunLength += text.length;
+        if (begunLength > maxAnswerBytes) return false;
         continue;
       }
-      const events = unpassed.slice(0, end);
-      unpassed = unpassed.slice(end);
+      const events = begun.join("") + text.slice(0, end);
+      begun = [text.slice(end)];
+      begunLength = text.length - end;
       await sink.write(events);
       last.eventId = lastIdIn(events) ?? last.eventId;
     }
@@ -221,6 +235,13 @@ async function passEvents(
   } catch {
     return false;
   }
+}
+
+/** Where the last event ends in a text; 0 if none does. The empty line at its end may have begun in the text before. */
+function endOfEvents(before: string | undefined, text: string): number {
+  const at = text.lastIndexOf("\n\n");
+  if (at !== -1) return at + 2;
+  return text.startsWith("\n") && before?.endsWith("\n") === true ? 1 : 0;
 }
 
 /** The last id in some events of ours. Data is JSON on one line, so no line of it looks like an id. */

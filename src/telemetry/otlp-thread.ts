@@ -41,8 +41,13 @@ export class OtlpThread implements AsyncDisposable {
     this.#destination = destination;
   }
 
-  post(body: string): Promise<PostAnswer> {
-    const worker = (this.#worker ??= this.#start());
+  async post(body: string): Promise<PostAnswer> {
+    let worker: Worker;
+    try {
+      worker = this.#worker ??= this.#start();
+    } catch (error) {
+      return { fault: `no thread can be started: ${(error as Error).message}` };
+    }
     worker.ref(); // The process stays alive for a batch, and not for the thread.
     return new Promise((resolve) => {
       const end = (answer: PostAnswer): void => {

@@ -88,6 +88,30 @@ test("a stream goes on when the connection between two replicas breaks", async (
   expect(rest).toMatchObject([{ id: 7, result: { content: [{ type: "text" }] } }]);
 });
 
+test("a stream that its client resumed at another replica is not resumed for the older connection", async () => {
+  await using upstream = await startUpstream("legacy", "http");
+  await using stage = await startReplicas(3, { mcpServers: { asking: upstream.entry } });
+  const [one, two, three] = stage.replicas as [TestReplica, TestReplica, TestReplica];
+  const session = await beginSession(one);
+  const params = { name: "asking__ask", arguments: { nonce: "n", rounds: [["form"]] } };
+  const older = await send(two, session, { id: 7, method: "tools/call", params });
+  const reader = (older.body as ReadableStream<Uint8Array>).pipeThrough(new TextDecoderStream()).getReader();
+  let text = "";
+  while (!/^data: .*elicitation/m.test(text)) text += (await reader.read()).value ?? "";
+  const [, eventId = ""] = /^id: (.+)$/m.exec(text) ?? [];
+  const headersOf = { accept: "text/event-stream", "mcp-session-id": session, "last-event-id": eventId };
+  const newer = await fetch(three.url, { headers: headersOf });
+  expect(newer.status).toBe(200);
+  // It would be kept open for as long as the two replicas take the stream from each other.
+  await expect(reader.read()).rejects.toThrow("terminated");
+  const question = JSON.parse(/^data: (.*elicitation.*)$/m.exec(text)?.[1] ?? "null") as WireMessage;
+  const result = { action: "accept", content: { nonce: "n" } };
+  expect((await send(one, session, { id: question.id, result })).status).toBe(202);
+  const rest: WireMessage[] = [];
+  for await (const message of readEvents(newer)) if (message.method === undefined) rest.push(message);
+  expect(rest).toMatchObject([{ id: 7, result: { content: [{ type: "text" }] } }]);
+});
+
 test("a session has one stream of announcements, and one end, at whichever replica", async () => {
   await using stage = await startReplicas(3, { mcpServers: { counting } });
   const [one, two, three] = stage.replicas as [TestReplica, TestReplica, TestReplica];

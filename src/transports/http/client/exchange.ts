@@ -7,6 +7,7 @@ import type { Numbered } from "../../../async/numbered.ts";
 import { ClosedError } from "../../../errors/closed-error.ts";
 import { failureCodeOf, systemCodeOf } from "../../../errors/failure-code.ts";
 import { HttpError } from "../../../errors/http-error.ts";
+import { KeptPart, noBytes } from "./kept-part.ts";
 
 /** Where requests go. Taking a URL apart for each of them would cost more than a small answer takes to read. */
 interface HttpTarget {
@@ -46,15 +47,6 @@ const maxRestBytes = 64 * 1024;
 
 /** Most responses that say nothing final (1xx). */
 const maxInterim = 16;
-
-/**
- * How much of a response is kept here while the sink wants nothing, before its socket is paused. undici copies all that waits on a socket
- * whenever it is resumed, and has the socket read 64 KiB more. So a server that sends each event as a chunk of its own would
- * make it hold more and more, were the socket paused and resumed for each.
- */
-const maxKeptBytes = 128 * 1024;
-
-const noBytes = new Uint8Array(0);
 
 /** The terms that the exchanges of one client share. */
 interface ExchangeTerms {
@@ -120,11 +112,7 @@ export class Exchange implements Dispatcher.DispatchHandler {
   #stopRest: (() => void) | undefined;
   /** Counts interim responses, and later the bytes that come when nothing more is wanted. */
   #excess = 0;
-  /** The end of the response, if it came while the exchange was held. */
-  #end: (() => void) | undefined;
-  /** The bytes that came while the exchange was held. */
-  #kept: Uint8Array[] = [];
-  #keptBytes = 0;
+  readonly #kept = new KeptPart();
 
   constructor(parts: ExchangeParts) {
     this.#parts = parts;
@@ -170,9 +158,7 @@ export class Exchange implements Dispatcher.DispatchHandler {
       return;
     }
     if (this.#state === "held") {
-      this.#kept.push(bytes);
-      this.#keptBytes += bytes.length;
-      if (this.#keptBytes >= maxKeptBytes) controller.pause();
+      if (this.#kept.add(bytes)) controller.pause();
       return;
     }
     const { sink, clock, resolve } = this.#parts;
@@ -190,7 +176,7 @@ export class Exchange implements Dispatcher.DispatchHandler {
 
   onResponseEnd(): void {
     if (this.#state === "held") {
-      this.#end = () => this.onResponseEnd();
+      this.#kept.end = () => this.onResponseEnd();
       return;
     }
     this.#stopRest?.();
@@ -202,7 +188,7 @@ export class Exchange implements Dispatcher.DispatchHandler {
     this.#stopRest?.();
     if (this.#state === "over") return;
     if (this.#state === "held") {
-      this.#end = () => this.onResponseError(controller, error);
+      this.#kept.end = () => this.onResponseError(controller, error);
       return;
     }
     this.#over();
@@ -218,18 +204,12 @@ export class Exchange implements Dispatcher.DispatchHandler {
       this.#state = "open";
       // The sink may have more to do with the bytes that it took last.
       this.onResponseData(controller, noBytes);
-      if (!isHeld() && this.#keptBytes > 0) this.onResponseData(controller, this.#takeKept());
+      const bytes = isHeld() ? noBytes : this.#kept.take();
+      if (bytes.length > 0) this.onResponseData(controller, bytes);
       if (isHeld()) return;
-      if (this.#end === undefined) controller.resume();
-      else this.#end();
+      if (this.#kept.end === undefined) controller.resume();
+      else this.#kept.end();
     });
-  }
-
-  #takeKept(): Uint8Array {
-    const kept = this.#kept;
-    this.#kept = [];
-    this.#keptBytes = 0;
-    return Buffer.concat(kept);
   }
 
   #over(): void {

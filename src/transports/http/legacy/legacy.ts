@@ -207,6 +207,8 @@ async function resume(
     const text = `The event ${JSON.stringify(lastEventId)} is not known here, or what followed it is no longer kept`;
     return refuse(reply, 400, text);
   }
+  if (admission.piped?.isMending === true && (stream.isConnected || endpoint.shortage > 0))
+    return refuse(reply, 409, "This stream goes on over another connection, or was cut for want of memory");
   const standing = new StandingStream(live);
   // One that comes back in place of its own stream takes no more than it had.
   const refusal = stream.isConnected ? undefined : endpoint.admissions.refusal(standing);

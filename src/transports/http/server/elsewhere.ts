@@ -43,6 +43,8 @@ export interface PipedFrom {
   readonly address: string | undefined;
   /** How often it was passed on. */
   readonly hops?: number;
+  /** Whether it asks for the rest of a stream that broke between two replicas. Its client did not ask, and has not left. */
+  readonly isMending?: boolean | undefined;
 }
 
 /** An id with the id of the replica that it lives at. */

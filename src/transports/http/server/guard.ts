@@ -110,8 +110,12 @@ export interface Admission {
   readonly identity: Caller | undefined;
   /** {@link Revocations.turn} when the caller was authenticated. */
   readonly since: number;
-  /** Set when another process of the same gateway let it in: the address it came from, and how often it was passed on. */
-  readonly piped?: { readonly from: string | undefined; readonly hops: number };
+  /** Set when another replica let it in: the address it came from, how often it was passed on, and see {@link PipedFrom}. */
+  readonly piped?: {
+    readonly from: string | undefined;
+    readonly hops: number;
+    readonly isMending?: boolean | undefined;
+  };
 }
 
 /** The caller that an `authenticate` of any program found, if it has a name. */

@@ -131,13 +131,13 @@ export function createHttpHandler(server: Server, options: HttpOptions = {}): Ht
       return enter(method, { http, reply, caller, identity, since });
     });
   };
-  const admit: HttpHandler["admit"] = (http, reply, { identity, address: from, hops = 1 }) => {
+  const admit: HttpHandler["admit"] = (http, reply, { identity, address: from, hops = 1, isMending }) => {
     const caller = identity?.name;
     const method = routeOf(http.path)?.[http.method];
     if (method === undefined) return refuse(reply, 404, `Nothing is at ${http.path}`);
     reply.caller = caller;
     const since = admissions.revocations.turn;
-    return enter(method, { http, reply, caller, identity, since, piped: { from, hops } });
+    return enter(method, { http, reply, caller, identity, since, piped: { from, hops, isMending } });
   };
   const stopHearing = server.onRevoked?.((caller) => {
     admissions.revoke(caller);
