@@ -100,7 +100,7 @@ describe.each(revisions)("a session of %s", (revision) => {
     expect((await wire.delete()).status).toBe(404);
   });
 
-  test("that is deleted ends its streams and aborts its calls", async () => {
+  test("that is deleted aborts its calls, which are answered, and ends its streams", async () => {
     const { reply } = wire.open(legacyCall(5, "wait", { key: "k" }, progressToken));
     await reply.message(1);
     const announced = await wire.get().reply.head;
@@ -108,7 +108,8 @@ describe.each(revisions)("a session of %s", (revision) => {
     await expect.poll(() => at.waits.get("k")).toBe("aborted");
     await announced.complete;
     await reply.complete;
-    expect(reply.messages).toHaveLength(1);
+    expect(reply.messages).toHaveLength(2);
+    expect(reply.messages[1]).toMatchObject({ id: 5, error: { data: { delivery: "outcome_unknown" } } });
   });
 
   test("with an id that was changed anywhere is not there", async () => {
