@@ -115,11 +115,15 @@ describe("a question", () => {
   });
 
   test("of each of several calls is refused after 5 s, but for the oldest, which reaches its own caller", async () => {
-    const { begin, end, put, asked, clock, refused } = createRouted();
+    const { begin, end, put, asked, clock, habits, refused } = createRouted();
     const calls = ["alice", "bob", "carol"].map((name) => begin(name));
     await clock.advance(2000);
     const [first, ...others] = [put(), put(), put()];
-    await clock.advance(4999);
+    // Calls that come and go meanwhile delay nothing.
+    habits.noteQuiet("read");
+    await clock.advance(3000);
+    end(begin("dave", "read"));
+    await clock.advance(1999);
     expect(refused).toEqual([]);
     await clock.advance(1);
     await expect(Promise.all(others)).resolves.toEqual(["refused -32602", "refused -32602"]);

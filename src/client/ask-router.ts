@@ -49,11 +49,12 @@ export class AskRouter {
   /** The calls underway that have asked something. */
   readonly #asking = new Set<OpenCall>();
   readonly #held = new Set<Held>();
-  #stopStuck: () => void = notWaiting;
+  readonly #watchStuck: (all: ReadonlySet<Held>) => void;
 
   constructor(options: AskRouterOptions) {
     this.#options = { ...options, habits: options.habits ?? new AskHabits() };
     this.#turns = new AskTurns(this.#options);
+    this.#watchStuck = createStuckWatch(this.#options);
     this.#calls = new OpenCalls(options.clock, (group, isGivenUp) => this.#ruleOut(group, isGivenUp));
   }
 
@@ -112,8 +113,7 @@ export class AskRouter {
   async #hold(candidates: readonly OpenCall[], method: string, signal: AbortSignal): Promise<OpenCall> {
     const held: Held = { candidates: new Set(candidates), call: createDeferred<OpenCall>() };
     this.#held.add(held);
-    this.#stopStuck();
-    this.#stopStuck = watchStuck(this.#held, this.#options);
+    this.#watchStuck(this.#held);
     const release = this.#turns.hold();
     const refuse = (): void => held.call.reject(refusal(several(method), this.#options));
     const stopTimer = this.#options.clock.timer(maxHoldMs, refuse);
@@ -126,8 +126,7 @@ export class AskRouter {
       stopTimer();
       signal.removeEventListener("abort", withdraw);
       this.#held.delete(held);
-      this.#stopStuck();
-      this.#stopStuck = watchStuck(this.#held, this.#options);
+      this.#watchStuck(this.#held);
       release();
     }
   }
@@ -138,8 +137,10 @@ export class AskRouter {
    */
   #ruleOut(call: OpenCall, isGivenUp: boolean): void {
     const { habits } = this.#options;
+    let isCandidate = false;
     for (const { candidates, call: found } of this.#held) {
       if (!candidates.delete(call)) continue;
+      isCandidate = true;
       const [only, ...others] = candidates;
       const left = [...candidates];
       const isDoubtful =
@@ -151,28 +152,29 @@ export class AskRouter {
         found.reject(refusal("Every call that can have asked the question is over", this.#options));
       else if (others.length === 0) found.resolve(only);
     }
-    this.#stopStuck();
-    this.#stopStuck = watchStuck(this.#held, this.#options);
+    // The end of any other call says nothing of the held questions.
+    if (isCandidate) this.#watchStuck(this.#held);
   }
 }
 
 /**
  * A deadlock is likely when as many questions are held as there are calls that can have asked them: each call waits for an answer,
- * so none ends. After 5 s all questions but the oldest are refused, and the calls that asked them go on. Returns a function
- * that stops the timer.
+ * so none ends. After 5 s all questions but the oldest are refused, and the calls that asked them go on. Returns a function to be called
+ * whenever the held questions or their candidates change, which begins the 5 s anew.
  */
-function watchStuck(all: ReadonlySet<Held>, options: AskRouterOptions): () => void {
-  if (all.size < 2) return notWaiting;
-  const [, ...others] = all;
-  const candidates = new Set([...all].flatMap((held) => [...held.candidates]));
-  if (candidates.size > all.size) return notWaiting;
-  const text = `${candidates.size} calls each wait for the answer to a question, and no question says whose it is`;
-  return options.clock.timer(maxStuckMs, () => {
-    for (const { call } of others) call.reject(refusal(text, options));
-  });
+function createStuckWatch(options: AskRouterOptions): (all: ReadonlySet<Held>) => void {
+  let stop = (): void => {};
+  return (all) => {
+    stop();
+    const [, ...others] = all;
+    const candidates = new Set([...all].flatMap((held) => [...held.candidates]));
+    if (others.length === 0 || candidates.size > all.size) return;
+    const text = `${candidates.size} calls each wait for the answer to a question, and no question says whose it is`;
+    stop = options.clock.timer(maxStuckMs, () => {
+      for (const { call } of others) call.reject(refusal(text, options));
+    });
+  };
 }
-
-const notWaiting = (): void => {};
 
 function refusal(text: string, { server, onRefused }: AskRouterOptions): RpcError {
   onRefused(`A question of ${server} was refused: ${text}`);
