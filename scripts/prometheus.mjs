@@ -4,9 +4,9 @@
 
 import { execFileSync, spawn, spawnSync } from "node:child_process";
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
-import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { freePort } from "../bench/lib/free-port.mjs";
 import { root, setup } from "./setup.mjs";
 
 const monitoring = join(root, "docs/monitoring");
@@ -152,12 +152,4 @@ async function call(port, name, args) {
     }),
   });
   await response.text();
-}
-
-async function freePort() {
-  const server = createServer();
-  await new Promise((resolve) => server.listen(0, "127.0.0.1", resolve));
-  const { port } = server.address();
-  await new Promise((resolve) => server.close(resolve));
-  return port;
 }

@@ -8,7 +8,7 @@ import { createGateway } from "../../src/gateway/gateway.ts";
 import type { Gateway } from "../../src/gateway/running-gateway.ts";
 import { connect, type Client, type ConnectOptions } from "../../src/index.ts";
 import { type HttpListener, listenHttp } from "../../src/transports/http/server/node.ts";
-import { findPort } from "../auth-in/stage.ts";
+import { freePort } from "../support/free-ports.ts";
 import {
   type IdentityProvider,
   type IdentityProviderOptions,
@@ -77,7 +77,7 @@ export async function startStage(options: StageOptions = {}): Promise<AccountSta
   const file = join(folder, "audit.jsonl");
   const corp = options.hasIssuer === true ? await startIdentityProvider({ tokens: "jwt" }) : undefined;
   if (corp !== undefined) onTestFinished(() => corp[Symbol.asyncDispose]());
-  const port = corp === undefined ? 0 : await findPort();
+  const port = corp === undefined ? 0 : await freePort();
   const publicUrl = `http://127.0.0.1:${port}/mcp`;
   const ofCorp = { http: { publicUrl }, issuers: { corp: { issuer: corp?.issuer, scopes: ["read"] } } };
   const config = {

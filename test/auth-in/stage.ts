@@ -1,11 +1,9 @@
-import { once } from "node:events";
-import { createServer } from "node:net";
-import type { AddressInfo } from "node:net";
 import { onTestFinished } from "vitest";
 import { createGateway } from "../../src/gateway/gateway.ts";
 import type { Gateway } from "../../src/gateway/running-gateway.ts";
 import { createRegistry } from "../../src/tools/registry.ts";
 import { listenHttp } from "../../src/transports/http/server/node.ts";
+import { freePort } from "../support/free-ports.ts";
 import {
   type IdentityProvider,
   type IdentityProviderOptions,
@@ -34,7 +32,7 @@ export const apiKey = "0123456789abcdef-key";
 export async function startStage({ idp: settings, issuer, junctor }: StageOptions = {}): Promise<AuthStage> {
   const idp = await startIdentityProvider({ tokens: "jwt", ...settings });
   onTestFinished(() => idp[Symbol.asyncDispose]());
-  const port = await findPort();
+  const port = await freePort(); // Tokens are made for the URL, which must be known before it is served.
   const url = `http://127.0.0.1:${port}/mcp`;
   const calls: AuthStage["calls"][number][] = [];
   const registry = createRegistry();
@@ -64,14 +62,4 @@ export async function startStage({ idp: settings, issuer, junctor }: StageOption
   const listener = await listenHttp(gateway.server, { port, publicUrl: url, authenticate: authenticate! });
   onTestFinished(() => listener[Symbol.asyncDispose]());
   return { idp, gateway, url, port, log, calls };
-}
-
-/** A port that is free now: tokens are made for the URL, which must be known before it is served. */
-export async function findPort(): Promise<number> {
-  const probe = createServer().listen(0, "127.0.0.1");
-  await once(probe, "listening");
-  const { port } = probe.address() as AddressInfo;
-  probe.close();
-  await once(probe, "close");
-  return port;
 }

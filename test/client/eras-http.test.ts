@@ -1,6 +1,4 @@
 import type { ServerResponse } from "node:http";
-import { createServer } from "node:net";
-import type { AddressInfo } from "node:net";
 import { describe, expect, onTestFinished, test } from "vitest";
 import type { Client } from "../../src/client/client.ts";
 import { connect, type ConnectOptions } from "../../src/client/connect.ts";
@@ -9,6 +7,7 @@ import { legacyRevisions, modernRevisions } from "../../src/mcp/revision.ts";
 import { createVirtualClock } from "../../src/testing/virtual-clock.ts";
 import { FakeHttp, type FakeReply, type HeardRequest, startSse, toReply } from "../support/fake-http.ts";
 import { legacyScript, modernScript } from "../support/fake-script.ts";
+import { freePort } from "../support/free-ports.ts";
 
 type React = (request: HeardRequest, response: ServerResponse) => FakeReply;
 
@@ -148,11 +147,7 @@ describe("an HTTP server is probed with server/discover", () => {
   });
 
   test("and where nothing listens, that is said", async () => {
-    const gone = createServer().listen(0, "127.0.0.1");
-    await new Promise((resolve) => gone.once("listening", resolve));
-    const { port } = gone.address() as AddressInfo;
-    await new Promise((resolve) => gone.close(resolve));
-    await expect(connect(`http://127.0.0.1:${port}/mcp`)).rejects.toMatchObject({
+    await expect(connect(`http://127.0.0.1:${await freePort()}/mcp`)).rejects.toMatchObject({
       delivery: "not_sent",
       message: expect.stringContaining("nothing listens there") as unknown,
     });

@@ -7,11 +7,12 @@ import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
 import { joinCluster } from "../../src/cluster/join-cluster.ts";
 import { connectRedisStore } from "../../src/cluster/redis-store.ts";
 import type { ClusterStore } from "../../src/cluster/store.ts";
+import { freePort, freePorts } from "../support/free-ports.ts";
 import { bin } from "../support/junctor-bin.ts";
 import { describeStore } from "../support/store-suite.ts";
 import { TcpProxy } from "../support/tcp-proxy.ts";
 import { type Engine, startEngine } from "./support/engine.ts";
-import { freePorts, startProgram, until } from "./support/program.ts";
+import { startProgram, until } from "./support/program.ts";
 
 const hasRedis = spawnSync("redis-server", ["--version"]).status === 0;
 if (!hasRedis) console.warn("redis-server is not installed: the tests of the store in Redis are skipped");
@@ -207,7 +208,7 @@ test.skipIf(!hasRedis)(
 );
 
 async function start(...options: readonly string[]): Promise<Engine> {
-  const [port = 0] = await freePorts(1);
+  const port = await freePort();
   return startEngine(port, tmpdir(), options);
 }
 

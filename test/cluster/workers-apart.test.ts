@@ -6,9 +6,10 @@ import { connect as connectTls } from "node:tls";
 import { fileURLToPath } from "node:url";
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
 import { familyOf } from "../gateway/support/cli-gateway.ts";
+import { freePort } from "../support/free-ports.ts";
 import { oddServer } from "../support/junctor-bin.ts";
 import { startEngine } from "./support/engine.ts";
-import { freePorts, missingPrograms } from "./support/program.ts";
+import { missingPrograms } from "./support/program.ts";
 import { callOnce, startCrew, untilWorkers } from "./support/workers.ts";
 
 let folder: string;
@@ -59,7 +60,7 @@ const hasRedis = missingPrograms()?.includes("redis-server") !== true;
 test.runIf(hasRedis)(
   "with an engine, workers are replicas of it, and one server is one process",
   async () => {
-    const [enginePort = 0] = await freePorts(1);
+    const enginePort = await freePort();
     await using engine = await startEngine(enginePort, folder);
     await engine.untilTrusted();
     vi.stubEnv("JUNCTOR_STORE", engine.url);

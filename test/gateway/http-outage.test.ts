@@ -9,6 +9,7 @@ import { createVirtualClock } from "../../src/testing/virtual-clock.ts";
 import { createCallContext } from "../../src/tools/context.ts";
 import { createRegistry } from "../../src/tools/registry.ts";
 import { type HttpListener, listenHttp } from "../../src/transports/http/server/node.ts";
+import { freePort } from "../support/free-ports.ts";
 
 function listen(port: number): Promise<HttpListener> {
   const registry = createRegistry();
@@ -28,8 +29,8 @@ async function call({ provider }: Gateway): Promise<string> {
 
 test.each([3, 20])("a server that was away for %i s is used within 2 s of its return", async (awayS) => {
   const clock = createVirtualClock(1_000_000);
-  const first = await listen(0);
-  const { port } = first;
+  const port = await freePort();
+  const first = await listen(port);
   const gateway = await createGateway({ mcpServers: { far: { url: first.url } } }, { clock });
   await gateway.ready;
   expect(await call(gateway)).toBe("complete");

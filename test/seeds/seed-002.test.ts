@@ -11,6 +11,7 @@ import { createRegistry } from "../../src/tools/registry.ts";
 import { FakeHttp, toReply } from "../support/fake-http.ts";
 import { FakePipe, type Reaction } from "../support/fake-pipe.ts";
 import { legacyScript, modernScript, text } from "../support/fake-script.ts";
+import { freePort } from "../support/free-ports.ts";
 import type { Message } from "../support/raw-http.ts";
 
 const tools = [
@@ -193,9 +194,7 @@ test("a server in this process is a server like any other", async () => {
 test("what is no target is refused with what to write instead", async () => {
   await expect(connect("not a url")).rejects.toThrow(/write a URL such as/);
   await expect(connect("ftp://example.com")).rejects.toThrow(/use http, https or tcp/);
-  const free = createServer().listen(0, "127.0.0.1");
-  await new Promise((resolve) => free.once("listening", resolve));
-  const { port } = free.address() as AddressInfo;
-  await new Promise((resolve) => free.close(resolve));
-  await expect(connect(`tcp://127.0.0.1:${port}`)).rejects.toMatchObject({ name: "ConnectError" });
+  await expect(connect(`tcp://127.0.0.1:${await freePort()}`)).rejects.toMatchObject({
+    name: "ConnectError",
+  });
 });

@@ -1,6 +1,5 @@
 import { type ChildProcess, spawn, spawnSync } from "node:child_process";
 import { once } from "node:events";
-import { createServer, type AddressInfo } from "node:net";
 import { setTimeout as pause } from "node:timers/promises";
 
 /** A program that was started, and everything it wrote. */
@@ -52,21 +51,12 @@ export async function until(
 ): Promise<void> {
   const deadline = performance.now() + 90_000;
   for (;;) {
-    if (await condition()) return;
     if (program?.hasEnded() === true) throw new Error(`It ended before ${what}: ${program.output()}`);
+    if (await condition()) return;
     if (performance.now() > deadline)
       throw new Error(`It took too long until ${what}. ${program?.output() ?? ""}`);
     await pause(10);
   }
-}
-
-/** Free ports of loopback, all different. */
-export async function freePorts(count: number): Promise<readonly number[]> {
-  const servers = Array.from({ length: count }, () => createServer().listen(0, "127.0.0.1"));
-  await Promise.all(servers.map((server) => once(server, "listening")));
-  const ports = servers.map((server) => (server.address() as AddressInfo).port);
-  await Promise.all(servers.map((server) => once(server.close(), "close")));
-  return ports;
 }
 
 /** The programs that a test of a cluster needs and that are not here, or undefined. */

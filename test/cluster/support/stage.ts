@@ -1,10 +1,10 @@
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { freePorts } from "../../support/free-ports.ts";
 import { type Balancer, startBalancer } from "./balancer.ts";
 import { type Engine, startEngine } from "./engine.ts";
 import { createReplica, type Replica } from "./gateway-process.ts";
-import { freePorts } from "./program.ts";
 
 /** A real engine, gateways in processes of their own, and a balancer without stickiness in front of them. */
 export interface Stage extends AsyncDisposable {
