@@ -38,14 +38,13 @@ export function createOtlpExporter(options: OtlpOptions): OtlpExporter {
   const [head, tail] = toFrame(options);
   const headers = { ...options.headers, "content-type": "application/json" };
   const thread = new OtlpThread({ endpoint: options.endpoint, headers, timeoutMs });
-  /** Spans as JSON: their text is shorter-lived than the objects they are made from. */
-  let waiting: string[] = [];
+  let waiting: EndedSpan[] = [];
   let sending: Promise<void> | undefined;
   let stopTimer: (() => void) | undefined;
   let isFailing = false;
 
-  const send = async (spans: readonly string[]): Promise<void> => {
-    const reason = await post(`${head}${spans.join(",")}${tail}`, thread, clock);
+  const send = async (spans: readonly EndedSpan[]): Promise<void> => {
+    const reason = await post(`${head}${spans.map(toSpanJson).join(",")}${tail}`, thread, clock);
     if (reason === undefined) counts.sent += spans.length;
     else counts.dropped += spans.length;
     if (reason !== undefined && !isFailing) options.onFailed(reason);
@@ -73,7 +72,7 @@ export function createOtlpExporter(options: OtlpOptions): OtlpExporter {
         counts.dropped++;
         return;
       }
-      waiting.push(toSpanJson(span));
+      waiting.push(span);
       if (waiting.length >= maxBatch) void flush();
       else stopTimer ??= clock.timer(batchMs, () => void flush());
     },

@@ -11,20 +11,40 @@ interface OtlpDestination {
 type PostAnswer = { readonly status: number } | { readonly fault: string };
 
 /**
- * The program of the thread. It is text, because a file would have to be found from `src` and from `dist`. A collector that
- * redirects is an error: the headers may hold a key, which is for that collector alone.
+ * The program of the thread. It is text, because a file would have to be found from `src` and from `dist`. It follows no
+ * redirects: the headers may hold a key, which is for that collector alone. `fetch` would take three times as long.
  */
 const program = `
 const { parentPort, workerData } = require("node:worker_threads");
 const { endpoint, headers, timeoutMs } = workerData;
-parentPort.on("message", async (body) => {
+const { Agent, request } = require(endpoint.startsWith("https:") ? "node:https" : "node:http");
+const agent = new Agent({ keepAlive: true });
+const post = (body, tell) => {
+  let answer;
+  const options = { method: "POST", agent, headers: { ...headers, "content-length": body.length } };
+  const posted = request(endpoint, options, (response) => {
+    answer = { status: response.statusCode };
+    response.resume();
+  });
+  const timer = setTimeout(() => {
+    answer ??= { fault: "no answer in " + timeoutMs / 1000 + " s" };
+    posted.destroy();
+  }, timeoutMs);
+  posted.on("error", (error) => {
+    answer ??= { fault: error.code ?? error.message };
+  });
+  posted.on("close", () => {
+    clearTimeout(timer);
+    tell(answer);
+  });
+  posted.end(body);
+};
+parentPort.on("message", (body) => {
+  const tell = (answer) => parentPort.postMessage(answer);
   try {
-    const signal = AbortSignal.timeout(timeoutMs);
-    const response = await fetch(endpoint, { method: "POST", headers, body, redirect: "error", signal });
-    await response.arrayBuffer();
-    parentPort.postMessage({ status: response.status });
+    post(body, tell);
   } catch (error) {
-    parentPort.postMessage({ fault: error.cause?.code ?? error.name });
+    tell({ fault: error.message });
   }
 });
 `;
@@ -42,6 +62,7 @@ export class OtlpThread implements AsyncDisposable {
   }
 
   async post(body: string): Promise<PostAnswer> {
+    const bytes = new TextEncoder().encode(body); // Has memory of its own, which the thread is given.
     let worker: Worker;
     try {
       worker = this.#worker ??= this.#start();
@@ -57,8 +78,7 @@ export class OtlpThread implements AsyncDisposable {
       };
       const onExit = (): void => end({ fault: "the thread that sends spans ended" });
       worker.on("message", end).on("exit", onExit);
-      // eslint-disable-next-line unicorn/require-post-message-target-origin -- A thread is no window.
-      worker.postMessage(body);
+      worker.postMessage(bytes, [bytes.buffer]);
     });
   }
 
