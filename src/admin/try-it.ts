@@ -152,6 +152,7 @@ export class Tries implements Disposable {
       capabilities: { elicitation: { form: {}, url: {} } },
       clientInfo: { name: "junctor-page", version: this.#options.version },
       logLevel: "info",
+      isBare: false,
     };
     return {
       era,

@@ -2,7 +2,7 @@ import type { Clock } from "../async/clock.ts";
 import type { ServerFacts } from "../gateway/controls.ts";
 import type { ServerStatus } from "../gateway/status.ts";
 import { defined } from "../options/defined.ts";
-import { type CallRecord, idOf, stepsOf } from "../telemetry/call-record.ts";
+import { type CallRecord, clientOf, idOf, nameOf, stepsOf } from "../telemetry/call-record.ts";
 import { maxRecorded } from "../telemetry/telemetry.ts";
 import type { AdminSource } from "./admin-source.ts";
 import { eventLoopDelayMs } from "./process-metrics.ts";
@@ -169,18 +169,19 @@ export function callsView({ telemetry, clock }: AdminSource): object {
   };
 }
 
-/** One call. `withPayload` adds what was recorded of its arguments and its result. */
+/** One call, to be written as JSON. `withPayload` adds what was recorded of its arguments and its result. */
 export function callView(call: CallRecord, date: number, withPayload = false): object {
   const now = performance.now();
   const { args, result } = call;
+  const name = nameOf(call);
   const isCut = [args, result].some((json) => json !== undefined && json.length > maxRecorded);
-  return defined({
+  return {
     id: idOf(call),
     method: call.method,
-    ...(call.method === "tools/call" ? { tool: call.name } : { name: call.name }),
+    ...(call.method === "tools/call" ? { tool: name } : { name }),
     server: call.server,
     caller: call.caller,
-    client: call.client,
+    client: clientOf(call),
     era: call.era,
     upstreamEra: call.upstreamEra,
     state: call.state,
@@ -195,7 +196,7 @@ export function callView(call: CallRecord, date: number, withPayload = false): o
     traceId: call.traceId,
     isFromPage: call.isFromPage,
     ...(withPayload ? { arguments: toShown(args), result: toShown(result), cut: isCut } : {}),
-  });
+  };
 }
 
 /** Recorded JSON, or as much of its text as was kept. */

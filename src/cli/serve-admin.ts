@@ -220,7 +220,7 @@ function openAccessLog(wanted: GatewayConfig["accessLog"], log: KeptLog): Access
     wanted === "stderr"
       ? (lines: Uint8Array): void => void process.stderr.write(Buffer.from(lines))
       : createAccessFile({ ...wanted, onFailed });
-  return new AccessLog({ write, date: () => systemClock.date() });
+  return new AccessLog({ write, epoch: () => systemClock.date() - performance.now() });
 }
 
 function adviseOnStatus({ controls }: RunningGateway, status: ServerStatus): string | undefined {

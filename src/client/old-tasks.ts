@@ -104,7 +104,7 @@ export function createOldTasks({ send, deadlines, clock }: OldTasksOptions): Old
         const ask = toAsker(context, underway);
         const spec: RequestSpec = {
           ...toSpec(underway),
-          meta: carriedMeta(context.meta),
+          meta: carriedMeta(context.meta, context.observation?.traceparent),
           onAsked: (request, signal) => answerBy(ask, request, signal),
         };
         const params = joinJson([

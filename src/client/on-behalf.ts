@@ -111,7 +111,7 @@ function toSpecFor(
   const { logLevel, wantsProgress } = context;
   const { stop, onSent } = toSpec(deadline);
   const capabilities = toDeclaredFor(context, opened);
-  const meta = tellsCaller === true ? metaWithCaller(context) : carriedMeta(context.meta);
+  const meta = tellsCaller === true ? metaWithCaller(context) : metaOf(context);
   if (!wantsProgress && logLevel === undefined) return { stop, onSent, capabilities, meta };
   // Who cannot be told any more has left, and their signal says so.
   const onEvent = (event: CallEvent): void => {
@@ -121,8 +121,13 @@ function toSpecFor(
   return { stop, onSent, capabilities, meta, onEvent, wantsProgress, logLevel };
 }
 
-function metaWithCaller({ meta, caller, identity }: CallContext): string | undefined {
-  const carried = carriedMeta(meta);
+function metaOf({ meta, observation }: CallContext): string | undefined {
+  return carriedMeta(meta, observation?.traceparent);
+}
+
+function metaWithCaller(context: CallContext): string | undefined {
+  const { caller, identity } = context;
+  const carried = metaOf(context);
   if (caller === undefined) return carried;
   const told = `${JSON.stringify(callerKey)}:${JSON.stringify(identity ?? { name: caller })}`;
   return carried === undefined ? told : `${carried},${told}`;

@@ -27,8 +27,22 @@ test("a thousand traced calls do not push out the envelope of a plain one", () =
 
 test("a traced and a plain call of one client share the envelope, whichever came first", () => {
   const traced = read({ ...sender("both"), ...trace(1) });
-  expect(read(sender("both"))).toBe(traced);
+  const plain = read(sender("both"));
+  expect(plain.era?.clientInfo).toBe(traced.era?.clientInfo);
   expect(read({ ...trace(2), ...sender("both") })).toBe(traced);
+  expect(read(sender("both"))).toBe(plain);
+});
+
+test("only a call with nothing but an envelope is known to be bare", () => {
+  const calls = [sender("bare"), { ...sender("bare"), ...trace(1) }, { ...sender("bare"), progressToken: 1 }];
+  expect([...calls, ...calls].map((meta) => read(meta).era?.isBare)).toEqual([
+    true,
+    false,
+    false,
+    true,
+    false,
+    false,
+  ]);
 });
 
 test("clients that say something else of themselves have envelopes of their own", () => {

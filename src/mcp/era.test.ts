@@ -98,11 +98,13 @@ describe("a request that claims a revision, without headers", () => {
       capabilities: { roots: {} },
       clientInfo: { name: "n", version: "1" },
       logLevel: "info",
+      isBare: true,
     });
     expect(decideEra(request("tools/list", envelope))).toEqual({
       kind: "modern",
       revision: modern,
       capabilities: {},
+      isBare: true,
     });
   });
 });

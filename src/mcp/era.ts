@@ -23,6 +23,8 @@ export interface ModernEra {
   readonly capabilities: ClientCapabilities;
   readonly clientInfo: Implementation | undefined;
   readonly logLevel: LogLevel | undefined;
+  /** Whether `_meta` is known to hold nothing else, such as a trace. */
+  readonly isBare: boolean;
 }
 
 /** A message of a legacy conversation; there is no session yet for `initialize` and for a `ping` before it. */
@@ -99,7 +101,12 @@ function readEnvelope(message: Request | Notification, meta: RawJson): Envelope 
   }
 }
 
-const anonymous = { capabilities: Object.freeze({}), clientInfo: undefined, logLevel: undefined };
+const anonymous = {
+  capabilities: Object.freeze({}),
+  clientInfo: undefined,
+  logLevel: undefined,
+  isBare: false,
+};
 
 function decideModern(
   message: Request | Notification,
@@ -190,8 +197,11 @@ export function parseEnvelope(meta: RawJson | undefined): Envelope {
     envelope = toEnvelope(meta);
     keep(spelling, envelope);
   }
-  if (meta !== undefined && text?.length === bareLength(meta, spelling)) keep(text, envelope);
-  return envelope;
+  if (meta === undefined || text?.length !== bareLength(meta, spelling)) return envelope;
+  const { protocolVersion, era } = envelope;
+  const bare = Object.freeze({ protocolVersion, era: era && Object.freeze({ ...era, isBare: true }) });
+  keep(text, bare);
+  return bare;
 }
 
 function keep(spelling: string, envelope: Envelope): void {
@@ -237,6 +247,7 @@ function toEnvelope(meta: RawJson | undefined): Envelope {
     capabilities: capabilities.value as ClientCapabilities,
     clientInfo: clientInfo?.value as Implementation | undefined,
     logLevel,
+    isBare: false,
   });
   // Deeply frozen: all senders that describe themselves alike share it.
   return deepFreeze({ protocolVersion, era });

@@ -28,6 +28,14 @@ test.each<[string, string | undefined]>([
 
 test("nothing of nothing goes on", () => expect(carriedMeta(undefined)).toBeUndefined());
 
+test("a traceparent of our own takes the place of the caller's, however that is spelled", () => {
+  const own = (text: string): string | undefined => carriedMeta(RawJson.fromText(text), "00-own");
+  expect(carriedMeta(undefined, "00-own")).toBe('"traceparent":"00-own"');
+  expect(own('{"progressToken":1}')).toBe('"traceparent":"00-own"');
+  expect(own('{"traceparent":"00-theirs","baggage":"a=1"}')).toBe('"traceparent":"00-own","baggage":"a=1"');
+  expect(own('{"trace\\u0070arent":"00-theirs"}')).toBe('"traceparent":"00-own"');
+});
+
 test("what goes on is one line, though it came on several", () => {
   const text = carried('{\n"a": {\n"b": "x"\n}\n}');
   expect(text).not.toContain("\n");

@@ -5,8 +5,10 @@ import type { RawJson } from "../json/raw.ts";
 export interface Observation {
   /** Names the call, to people, over all its rounds. */
   readonly id: string;
-  /** The request is for a thing of this server, which has its own name for it. */
-  found(server: string, ownName: string): void;
+  /** The `traceparent` of the request that was sent last, which goes on in place of the one that came; undefined to pass on that. */
+  readonly traceparent: string | undefined;
+  /** The request is for a thing of this server, which has its own name for it; `name` is the caller's. */
+  found(server: string, ownName: string, name: string): void;
   /** The request goes to the server it is for; `era` is the one that server is spoken to in. */
   sent(era: "modern" | "legacy" | undefined): SentObservation;
   /** The server asked the caller so many questions. */
@@ -26,7 +28,5 @@ export interface Observation {
 
 /** One request to a server behind the gateway. */
 export interface SentObservation {
-  /** The `_meta` to pass on in place of the one that came; undefined to pass on that. */
-  readonly meta: RawJson | undefined;
   ended(result: RawJson | undefined, error?: unknown): void;
 }

@@ -10,13 +10,14 @@ const base: CallRecord = {
   ...createRecord({
     number: 7,
     method: "tools/call",
-    name: "s__t",
+    params: undefined,
     caller: "ada",
     client: undefined,
     era: "modern",
     isFromPage: false,
     startedAt: 0,
   }),
+  name: "s__t",
   server: "s",
   outcome: "ok",
   bytesIn: 120,
@@ -26,8 +27,11 @@ const base: CallRecord = {
 function linesOf(records: readonly CallRecord[], ms = 12.41): readonly object[] {
   let text = "";
   const date = Date.UTC(2026, 10, 17, 9, 0, 0, 7);
-  const log = new AccessLog({ write: (lines) => (text += Buffer.from(lines).toString()), date: () => date });
-  for (const record of records) log.call(record, ms, 1000);
+  const log = new AccessLog({
+    write: (lines) => (text += Buffer.from(lines).toString()),
+    epoch: () => date - 1000,
+  });
+  for (const record of records) log.ended({ ...record, startedAt: 1000 - ms, endedAt: 1000 });
   log[Symbol.dispose]();
   return text
     .trimEnd()
@@ -75,10 +79,27 @@ test("a tool of one name on two servers, and under two methods, keeps its own se
   ]);
 });
 
+test("lines stand in the order in which calls, rounds and refused requests ended", () => {
+  let text = "";
+  const log = new AccessLog({ write: (lines) => (text += Buffer.from(lines).toString()), epoch: () => 0 });
+  log.ended({ ...base, number: 1, endedAt: 1 });
+  log.round({ ...base, number: 2, outcome: "input_required" }, 1, 2);
+  log.ended({ ...base, number: 3, endedAt: 3 });
+  log.line({ outcome: "refused" });
+  log.ended({ ...base, number: 4, endedAt: 4 });
+  log[Symbol.dispose]();
+  const lines = text.trimEnd().split("\n");
+  const shown = lines.map((line) => (JSON.parse(line) as { readonly call?: string }).call);
+  expect(shown).toEqual(["c1", "c2", "c3", undefined, "c4"]);
+});
+
 test("a line that is longer than the buffer is written whole, between those before and after it", () => {
   const written: string[] = [];
-  const log = new AccessLog({ write: (lines) => written.push(Buffer.from(lines).toString()), date: () => 0 });
-  const reasons = ["before", "é".repeat(80_000), "after"];
+  const log = new AccessLog({
+    write: (lines) => written.push(Buffer.from(lines).toString()),
+    epoch: () => 0,
+  });
+  const reasons = ["before", "é".repeat(160_000), "after"];
   for (const reason of reasons) log.line({ reason });
   log[Symbol.dispose]();
   const lines = written.join("").trimEnd().split("\n");

@@ -15,7 +15,7 @@ interface CallSource {
 }
 
 /** Most calls that are told of at once. */
-const maxTold = 100;
+const maxTold = 50;
 /** Most calls of which something is noted, besides those that were told of. */
 const maxNoted = 4096;
 

@@ -1,3 +1,8 @@
+import { bounded } from "../audit/call-end.ts";
+import type { RawJson } from "../json/raw.ts";
+import { parseText } from "../json/value.ts";
+import type { Implementation } from "../mcp/types.ts";
+
 /** How far a call has come. */
 export type CallState = "queued" | "sent" | "asked" | "parked" | "answered" | "ended";
 
@@ -13,14 +18,17 @@ interface CallStep {
 export interface CallRecord {
   readonly number: number;
   readonly method: string;
-  /** The name or URI that the caller used. */
-  readonly name: string | undefined;
   readonly caller: string | undefined;
-  readonly client: string | undefined;
+  /** What the client says of itself. All requests of a client share it. */
+  readonly client: Implementation | undefined;
   readonly era: "modern" | "legacy";
   readonly isFromPage: boolean;
   /** By the monotonic clock, with fractions. */
   readonly startedAt: number;
+  /** While it is underway. */
+  params: RawJson | undefined;
+  /** The name or URI that the caller used, once it was found or has ended; {@link nameOf} has it before. */
+  name: string | undefined;
   server: string | undefined;
   ownName: string | undefined;
   upstreamEra: "modern" | "legacy" | undefined;
@@ -33,6 +41,8 @@ export interface CallRecord {
   code: string | undefined;
   delivery: string | undefined;
   endedAt: number | undefined;
+  /** When its server answered, if it was sent once, succeeded, and that is yet to be counted. */
+  returnedAt: number | undefined;
   /** Of its last round. */
   bytesIn: number;
   bytesOut: number;
@@ -49,7 +59,7 @@ export interface CallRecord {
 /** The facts of a call when it begins. */
 type CallBeginning = Pick<
   CallRecord,
-  "number" | "method" | "name" | "caller" | "client" | "era" | "isFromPage" | "startedAt"
+  "number" | "method" | "params" | "caller" | "client" | "era" | "isFromPage" | "startedAt"
 >;
 
 /** The record of a call that begins. */
@@ -57,12 +67,13 @@ export function createRecord(begun: CallBeginning): CallRecord {
   return {
     number: begun.number,
     method: begun.method,
-    name: begun.name,
     caller: begun.caller,
     client: begun.client,
     era: begun.era,
     isFromPage: begun.isFromPage,
     startedAt: begun.startedAt,
+    params: begun.params,
+    name: undefined,
     server: undefined,
     ownName: undefined,
     upstreamEra: undefined,
@@ -73,6 +84,7 @@ export function createRecord(begun: CallBeginning): CallRecord {
     code: undefined,
     delivery: undefined,
     endedAt: undefined,
+    returnedAt: undefined,
     bytesIn: 0,
     bytesOut: 0,
     traceId: undefined,
@@ -86,6 +98,23 @@ export function createRecord(begun: CallBeginning): CallRecord {
 /** Names a call, to people. */
 export function idOf({ number }: Pick<CallRecord, "number">): string {
   return `c${number}`;
+}
+
+/** The name or URI that the caller used; undefined for a request without one. */
+export function nameOf({ name, params }: Pick<CallRecord, "name" | "params">): string | undefined {
+  if (name !== undefined) return name;
+  const text = params?.textOf("name") ?? params?.textOf("uri");
+  return text?.charCodeAt(0) === 0x22 ? shortened(parseText(text) as string) : undefined;
+}
+
+/** What a client calls itself. */
+export function clientOf({ client }: CallRecord): string | undefined {
+  return client && shortened(`${client.name} ${client.version}`);
+}
+
+/** A text that others chose. A part of a string keeps all of it in memory, so that of a long one is copied. */
+export function shortened(text: string): string {
+  return text.length <= 256 ? text : Buffer.from(bounded(text)).toString();
 }
 
 /** The steps of a call, in the order they were taken. */

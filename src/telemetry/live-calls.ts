@@ -2,7 +2,7 @@ import { Numbered } from "../async/numbered.ts";
 import { CallChanges } from "./call-changes.ts";
 import { type CallRecord, type CallState, idOf } from "./call-record.ts";
 
-const maxRecent = 256;
+const maxRecent = 64;
 const maxSteps = 30;
 /** Calls whose callers are away, with the questions. Beyond this the oldest is no longer known as the same call. */
 const maxAway = 4096;

@@ -4,8 +4,8 @@ import type { RawJson } from "../json/raw.ts";
 import type { Request } from "../jsonrpc/message.ts";
 import type { Observation, SentObservation } from "../mcp/observation.ts";
 import type { WireContext } from "../mcp/server.ts";
-import { type CallRecord, idOf } from "./call-record.ts";
-import { isFailedResult, SentCall, unseen } from "./sent-call.ts";
+import { type CallRecord, createRecord, idOf, nameOf, shortened } from "./call-record.ts";
+import { isFailedResult, SentCall, startSentSpan, unseen } from "./sent-call.ts";
 import { spanAttributes, spanName, startSpan } from "./span.ts";
 import type { TelemetryParts } from "./telemetry-parts.ts";
 import { contextOf, parseTraceparent, randomId, toTraceparent, type TraceContext } from "./trace-context.ts";
@@ -29,16 +29,20 @@ interface TracePlace {
 /** The request that is observed, and the parts that are told of it. */
 interface Arrival {
   readonly parts: TelemetryParts;
+  /** When this round of the call began. */
   readonly startedAt: number;
   readonly request: Request;
   readonly wire: WireContext;
-  readonly place: TracePlace | undefined;
 }
 
 /** Decides whether a request is traced; undefined for one that is not, and whose sender does not trace it either. */
-export function placeOf({ params }: Request, { tracer, accessLog }: TelemetryParts): TracePlace | undefined {
+export function placeOf(
+  { params }: Request,
+  { era }: WireContext,
+  { tracer, accessLog }: TelemetryParts,
+): TracePlace | undefined {
   if (tracer === undefined && accessLog === undefined) return undefined;
-  const parent = contextOf(params);
+  const parent = era.kind === "modern" && era.isBare ? undefined : contextOf(params);
   const span = tracer && startSpan(parent, tracer.sampler);
   return (parent ?? span) === undefined ? undefined : { parent, span };
 }
@@ -46,36 +50,53 @@ export function placeOf({ params }: Request, { tracer, accessLog }: TelemetryPar
 /** One request as metrics, traces, the access log and the live feed see it. */
 export class ObservedCall implements Observation {
   readonly #arrival: Arrival;
+  /** That of the call's first round, once it is known. */
   #record: CallRecord;
   #trace: TracePlace | undefined;
+  traceparent: string | undefined = undefined;
 
-  constructor(arrival: Arrival, record: CallRecord) {
-    this.#arrival = arrival;
-    this.#record = record;
-    const { place } = arrival;
+  constructor(parts: TelemetryParts, request: Request, wire: WireContext, place: TracePlace | undefined) {
+    const { era, caller, owner } = wire;
+    const { method, params } = request;
+    const startedAt = performance.now();
+    this.#arrival = { parts, startedAt, request, wire };
     this.#trace = place;
-    if (place !== undefined) record.traceId = place.span?.traceId ?? place.parent?.traceId;
-    if (arrival.request.method !== streamMethod) arrival.parts.calls?.begin(record);
+    this.#record = createRecord({
+      number: ++parts.begun,
+      method,
+      params,
+      caller,
+      client: era.kind === "modern" ? era.clientInfo : era.session?.handshake.clientInfo,
+      era: era.kind,
+      isFromPage: owner === parts.pageOwner,
+      startedAt,
+    });
+    if (place !== undefined) this.#record.traceId = place.span?.traceId ?? place.parent?.traceId;
+    if (method !== streamMethod) parts.calls?.begin(this.#record);
   }
 
   get id(): string {
     return idOf(this.#record);
   }
 
-  found(server: string, ownName: string): void {
+  found(server: string, ownName: string, name: string): void {
     this.#record.server = server;
     this.#record.ownName = ownName;
+    this.#record.name = shortened(name);
   }
 
   sent(era: "modern" | "legacy" | undefined): SentObservation {
-    const { parts, request } = this.#arrival;
+    const { parts } = this.#arrival;
     const record = this.#record;
-    const now = performance.now();
     record.upstreamEra = era;
-    parts.calls?.step(record, "sent", now);
     const parent = this.#trace?.span;
     if (parent === undefined && parts.counts === undefined) return unseen;
-    return new SentCall(parts, record, now, parent && { parent, request });
+    const now = performance.now();
+    parts.calls?.step(record, "sent", now);
+    if (parent === undefined) return new SentCall(parts, record, now);
+    const trace = startSentSpan(parent);
+    this.traceparent = toTraceparent(trace.span);
+    return new SentCall(parts, record, now, trace);
   }
 
   asked(questions: number): void {
@@ -129,18 +150,26 @@ export class ObservedCall implements Observation {
     const { parts, request, startedAt } = this.#arrival;
     const { method, params } = request;
     const now = performance.now();
-    const ms = now - startedAt;
+    record.name ??= nameOf(record);
+    record.params = undefined;
     // A failure without an error was told to the model, in a result.
     if (error === undefined && record.outcome === "failed") record.outcome = "tool_error";
     record.outcome ??= "ok";
     record.bytesIn = params?.byteLength ?? 0;
     record.bytesOut = result?.byteLength ?? 0;
-    parts.counts?.answered(record, ms, errorTypeOf(record));
     if (this.#trace?.span !== undefined) endSpan(this.#arrival, record, this.#trace, { now, error });
-    parts.accessLog?.call(record, ms, now);
-    if (method === streamMethod || parts.calls === undefined) return;
     // A call whose caller left with a question has not ended.
     const isAway = record.outcome === "input_required";
+    if (isAway || startedAt !== record.startedAt) {
+      // One round of several: its record changes with the next, so it is counted and logged now.
+      parts.counts?.round(record, now - startedAt);
+      parts.accessLog?.round(record, now - startedAt, now);
+    } else {
+      record.endedAt = now;
+      parts.counts?.ended(record);
+      parts.accessLog?.ended(record);
+    }
+    if (method === streamMethod || parts.calls === undefined) return;
     if (isAway) record.outcome = undefined;
     else parts.keep(record, params, result);
     parts.calls.end(record, now, isAway);
@@ -205,18 +234,4 @@ function endSpan(
     links: links as readonly TraceContext[],
     isError: error !== undefined || isToolError,
   });
-}
-
-/** What an error is counted under; empty for none. */
-function errorTypeOf({ outcome, code }: CallRecord): string {
-  switch (outcome) {
-    case "ok":
-    case "input_required":
-    case "task":
-      return "";
-    case "cancelled":
-      return outcome;
-    default:
-      return code ?? outcome ?? "";
-  }
 }

@@ -1,53 +1,51 @@
 import { describeEnd } from "../audit/call-end.ts";
 import { RpcError } from "../errors/rpc-error.ts";
-import { RawJson } from "../json/raw.ts";
-import { editMembers } from "../json/splice.ts";
-import type { Request } from "../jsonrpc/message.ts";
-import { metaOf } from "../mcp/era.ts";
+import type { RawJson } from "../json/raw.ts";
 import type { SentObservation } from "../mcp/observation.ts";
 import type { CallRecord } from "./call-record.ts";
 import { spanAttributes, spanName } from "./span.ts";
 import type { TelemetryParts } from "./telemetry-parts.ts";
-import { randomId, toTraceparent, type TraceContext } from "./trace-context.ts";
+import { randomId, type TraceContext } from "./trace-context.ts";
 
-/** Where a request that is sent on is in a trace. */
+/** Where a request to a server is in a trace. */
 interface SentTrace {
-  readonly parent: TraceContext;
-  readonly request: Request;
+  readonly span: TraceContext;
+  readonly parentSpanId: string;
+}
+
+/** The span of a request that is sent on for another. */
+export function startSentSpan({ traceId, spanId }: TraceContext): SentTrace {
+  return { span: { traceId, spanId: randomId(8), isSampled: true }, parentSpanId: spanId };
 }
 
 /** A request that is neither counted nor traced. */
-export const unseen: SentObservation = { meta: undefined, ended: () => {} };
+export const unseen: SentObservation = { ended: () => {} };
 
 /** One request to a server behind the gateway. It may outlive the request it is made for: a parked call has several. */
 export class SentCall implements SentObservation {
-  readonly meta: RawJson | undefined;
   readonly #parts: TelemetryParts;
   readonly #record: CallRecord;
   readonly #startedAt: number;
-  readonly #parent: TraceContext | undefined;
-  readonly #span: TraceContext | undefined;
+  readonly #trace: SentTrace | undefined;
 
-  constructor(parts: TelemetryParts, record: CallRecord, startedAt: number, trace: SentTrace | undefined) {
+  constructor(parts: TelemetryParts, record: CallRecord, startedAt: number, trace?: SentTrace) {
     this.#parts = parts;
     this.#record = record;
     this.#startedAt = startedAt;
-    this.#parent = trace?.parent;
-    if (trace === undefined) return;
-    this.#span = { traceId: trace.parent.traceId, spanId: randomId(8), isSampled: true };
-    const given = metaOf(trace.request.params) ?? RawJson.fromText("{}");
-    this.meta = editMembers(given, { traceparent: RawJson.fromValue(toTraceparent(this.#span)) });
+    this.#trace = trace;
   }
 
   ended(result: RawJson | undefined, error?: unknown): void {
     const { tracer, counts } = this.#parts;
-    if (counts === undefined && this.#span === undefined) return;
+    if (counts === undefined && this.#trace === undefined) return;
     const { method, server = "", ownName } = this.#record;
     const now = performance.now();
     const hasFailed = result !== undefined && isFailedResult(method, result);
     const code = error === undefined ? undefined : describeEnd({ kind: "failed", error }).code;
-    counts?.returned(this.#record, now - this.#startedAt, hasFailed ? "tool_error" : (code ?? ""));
-    if (tracer === undefined || this.#span === undefined) return;
+    const errorType = hasFailed ? "tool_error" : (code ?? "");
+    if (errorType === "" && this.#isOnly) this.#record.returnedAt = now;
+    else counts?.returned(this.#record, now - this.#startedAt, errorType);
+    if (tracer === undefined || this.#trace === undefined) return;
     const peer = tracer.peerOf(server);
     const rpcError = error instanceof RpcError ? error : undefined;
     const facts = {
@@ -59,8 +57,8 @@ export class SentCall implements SentObservation {
       code,
     };
     tracer.sink.add({
-      context: this.#span,
-      parentSpanId: this.#parent?.spanId,
+      context: this.#trace.span,
+      parentSpanId: this.#trace.parentSpanId,
       name: spanName(facts),
       kind: "client",
       startMs: tracer.toDate(this.#startedAt),
@@ -80,6 +78,12 @@ export class SentCall implements SentObservation {
       links: [],
       isError: error !== undefined || hasFailed,
     });
+  }
+
+  /** Whether the call it is made for is underway and was sent once, and asked nothing: this is counted with the end of that call. */
+  get #isOnly(): boolean {
+    const { sentAt, steps, endedAt } = this.#record;
+    return sentAt === this.#startedAt && steps === undefined && endedAt === undefined;
   }
 }
 

@@ -30,6 +30,10 @@ export interface TelemetryParts {
   readonly counts: CallCounts | undefined;
   readonly accessLog: AccessLog | undefined;
   readonly tracer: Tracer | undefined;
+  /** How many requests began. */
+  begun: number;
+  /** The owner of requests that the page makes. */
+  readonly pageOwner: object;
   /** Keeps the arguments and the result of a call, where that is wanted. */
   keep(call: CallRecord, params: RawJson | undefined, result: RawJson | undefined): void;
 }

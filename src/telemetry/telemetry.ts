@@ -1,13 +1,9 @@
 import { type Clock, systemClock } from "../async/clock.ts";
-import { bounded } from "../audit/call-end.ts";
 import type { RawJson } from "../json/raw.ts";
-import { parseText } from "../json/value.ts";
 import type { Request } from "../jsonrpc/message.ts";
 import type { Observer, WireContext } from "../mcp/server.ts";
-import type { Implementation } from "../mcp/types.ts";
 import type { AccessLog } from "./access-log.ts";
 import { CallCounts } from "./call-counts.ts";
-import { type CallRecord, createRecord } from "./call-record.ts";
 import { Charts, stepMs } from "./charts.ts";
 import type { Metric } from "./exposition.ts";
 import { LiveCalls } from "./live-calls.ts";
@@ -59,6 +55,7 @@ export function createTelemetry(options: TelemetryOptions): Telemetry {
   const charts = new Charts(counts.served);
   const listeners = new Set<() => void>();
   const tick = (): void => {
+    counts.settle();
     charts.tick(clock.date());
     for (const listener of listeners) listener();
     stop = clock.timer(stepMs, tick);
@@ -75,29 +72,30 @@ export function createTelemetry(options: TelemetryOptions): Telemetry {
     counts: isShown ? counts : undefined,
     accessLog,
     tracer,
+    begun: 0,
+    pageOwner,
     keep: (call, params, result) => {
       if (!call.isFromPage && (call.server === undefined || !records(call.server))) return;
       call.args = toKept(params?.at("arguments"));
       call.result = toKept(result);
     },
   };
-  let number = 0;
   const began = (request: Request, wire: WireContext): ObservedCall | undefined => {
-    const place = placeOf(request, parts);
+    const place = placeOf(request, wire, parts);
     // Where there is nothing but traces, a request that is not traced costs no more than this decision. A later round of a
     // call may belong to a trace that it does not know itself.
     if (place?.span === undefined && isTracedOnly && request.params?.has("requestState") !== true)
       return undefined;
-    number++;
-    const record = toRecord(number, request, wire);
-    return new ObservedCall({ parts, request, wire, place, startedAt: record.startedAt }, record);
+    return new ObservedCall(parts, request, wire, place);
   };
   const isTracedOnly = !isShown && accessLog === undefined;
   return {
     observer: { began },
     calls,
     charts,
-    totals: counts,
+    get totals() {
+      return counts.totals;
+    },
     refused: (reason, caller) => {
       counts.refused(reason);
       accessLog?.line({ outcome: "refused", reason, caller });
@@ -109,45 +107,4 @@ export function createTelemetry(options: TelemetryOptions): Telemetry {
     },
     [Symbol.dispose]: () => stop(),
   };
-}
-
-function toRecord(
-  number: number,
-  { method, params }: Request,
-  { era, caller, owner }: WireContext,
-): CallRecord {
-  const info = era.kind === "modern" ? era.clientInfo : era.session?.handshake.clientInfo;
-  return createRecord({
-    number,
-    method,
-    name: nameOf(params),
-    caller,
-    client: info === undefined ? undefined : clientName(info),
-    era: era.kind,
-    isFromPage: owner === pageOwner,
-    startedAt: performance.now(),
-  });
-}
-
-const names = new WeakMap<Implementation, string>();
-
-/** The same object stands for all requests of a client that describes itself alike. */
-function clientName(info: Implementation): string {
-  let name = names.get(info);
-  if (name === undefined) {
-    name = shortened(`${info.name} ${info.version}`);
-    names.set(info, name);
-  }
-  return name;
-}
-
-/** The name or URI among the params; undefined when there is none. */
-function nameOf(params: RawJson | undefined): string | undefined {
-  const text = params?.textOf("name") ?? params?.textOf("uri");
-  return text?.charCodeAt(0) === 0x22 ? shortened(parseText(text) as string) : undefined;
-}
-
-/** A text that others chose. A part of a string keeps all of it in memory, so that of a long one is copied. */
-function shortened(text: string): string {
-  return text.length <= 256 ? text : Buffer.from(bounded(text)).toString();
 }

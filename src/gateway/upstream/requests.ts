@@ -7,7 +7,7 @@ import { fromLineRound, isLine, toLineRound } from "../../cluster/line-server.ts
 import { RpcError } from "../../errors/rpc-error.ts";
 import { UpstreamError } from "../../errors/upstream-error.ts";
 import { toRelayable } from "../../mcp/revision.ts";
-import { type CallContext, withContext } from "../../tools/context.ts";
+import type { CallContext } from "../../tools/context.ts";
 import type {
   Outcome,
   PromptRequest,
@@ -124,16 +124,16 @@ export class Requests {
 
   /** Of resources and prompts there are no tasks. */
   read(request: ResourceRequest, context: CallContext): Awaitable<Outcome> {
-    return this.make(request.resumption, context, async ({ resources }, served, resumption) => {
+    return this.make(request.resumption, context, async ({ resources }, context, resumption) => {
       if (resources === undefined) throw lacks(this.#options.server, "resources");
-      return resources.readResource({ ...request, resumption }, served);
+      return resources.readResource({ ...request, resumption }, context);
     }) as Awaitable<Outcome>;
   }
 
   getPrompt(request: PromptRequest, context: CallContext): Awaitable<Outcome> {
-    return this.make(request.resumption, context, async ({ prompts }, served, resumption) => {
+    return this.make(request.resumption, context, async ({ prompts }, context, resumption) => {
       if (prompts === undefined) throw lacks(this.#options.server, "prompts");
-      return prompts.getPrompt({ ...request, resumption }, served);
+      return prompts.getPrompt({ ...request, resumption }, context);
     }) as Awaitable<Outcome>;
   }
 
@@ -144,11 +144,11 @@ export class Requests {
   ): Promise<ToolOutcome> {
     const { pool, parking, server, isOne } = this.#options;
     if (isOne) await pool.everyone.line.whenUp(context.signal);
-    const invoke = async (served: CallContext): Promise<ToolOutcome> => {
-      const { client, pooled, release } = await pool.lend(served, served.signal);
+    const invoke = async (context: CallContext): Promise<ToolOutcome> => {
+      const { client, pooled, release } = await pool.lend(context, context.signal);
       let isOver = false;
       try {
-        const outcome = await this.#attempt({ client, pooled, resumption, context: served, work });
+        const outcome = await this.#attempt({ client, pooled, resumption, context: context, work });
         isOver = true;
         return outcome;
       } catch (error) {
@@ -177,15 +177,14 @@ export class Requests {
     const unwrapped = resumption === undefined ? undefined : unwrap(resumption, client, this.#options);
     this.#underway.add(holder);
     const sent = context.observation?.sent(pooled.era);
-    const served = sent?.meta === undefined ? context : withContext(context, { meta: sent.meta });
     const over = (outcome: ToolOutcome | undefined, error?: unknown): void => {
       this.#ended(holder);
       sent?.ended(outcome?.kind === "complete" ? outcome.result : undefined, error);
     };
     const made =
       unwrapped !== undefined && isHeldState(unwrapped.state)
-        ? this.#held.resume(client, served, unwrapped.state, unwrapped)
-        : work(client, served, unwrapped);
+        ? this.#held.resume(client, context, unwrapped.state, unwrapped)
+        : work(client, context, unwrapped);
     return made.then(
       (outcome) => {
         over(outcome);
@@ -197,7 +196,7 @@ export class Requests {
           return this.#failed(error, attempt);
         }
         const again: Work = (able, declaring) => work(able, declaring, unwrapped);
-        return this.#held.begin(client, served, again).then(
+        return this.#held.begin(client, context, again).then(
           (outcome) => {
             over(outcome);
             return outcome.kind === "complete" ? outcome : passOn(outcome, attempt, this.#options);
