@@ -56,6 +56,14 @@ test("a member that is missing is not taken from a call that looks alike", () =>
   expect(() => read({ ...rest, ...trace(2) })).toThrow("clientCapabilities");
 });
 
+test("clients that take turns each find their own", () => {
+  const [one, two] = [read(sender("one")), read(sender("two"))];
+  for (let turn = 0; turn < 3; turn++) {
+    expect(read(sender("one"))).toBe(one);
+    expect(read(sender("two"))).toBe(two);
+  }
+});
+
 type Meta = Record<string, unknown>;
 
 function sender(name: string): Meta {

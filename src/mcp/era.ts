@@ -177,22 +177,36 @@ export interface Envelope {
   readonly era: ModernEra | undefined;
 }
 
+/** An envelope, and how it was spelled. */
+interface KnownEnvelope {
+  readonly spelling: string;
+  readonly envelope: Envelope;
+}
+
 /**
  * Envelopes by how they were spelled: a client says the same of itself in every request, and parsing it is half the work.
  * An envelope is found by the members it is made from; where `_meta` holds nothing else, also by the text of all of it,
  * which is quicker. A trace or a progress token, which differs from call to call, is part of neither.
  */
-const known = new Map<string, Envelope>();
+const known = new Map<string, KnownEnvelope>();
+/** The one that was found last: to compare two texts is quicker than to hash one. */
+let last: KnownEnvelope | undefined;
 const maxKnown = 256;
 const maxKnownLength = 2048;
 
 /** Reads the envelope of a modern request. Throws `-32602` naming the key that is missing or malformed. */
 export function parseEnvelope(meta: RawJson | undefined): Envelope {
   const text = meta?.has("progressToken") === false ? meta.text : undefined;
-  const same = text === undefined ? undefined : known.get(text);
-  if (same !== undefined) return same;
+  if (text !== undefined) {
+    if (text === last?.spelling) return last.envelope;
+    const same = known.get(text);
+    if (same !== undefined) {
+      last = same;
+      return same.envelope;
+    }
+  }
   const spelling = spell(meta);
-  let envelope = known.get(spelling);
+  let envelope = known.get(spelling)?.envelope;
   if (envelope === undefined) {
     envelope = toEnvelope(meta);
     keep(spelling, envelope);
@@ -207,7 +221,7 @@ export function parseEnvelope(meta: RawJson | undefined): Envelope {
 function keep(spelling: string, envelope: Envelope): void {
   if (spelling.length > maxKnownLength) return;
   if (known.size >= maxKnown) known.clear();
-  known.set(spelling, envelope);
+  known.set(spelling, { spelling, envelope });
 }
 
 /** The members an envelope is made from, as they were spelled. No JSON begins with a comma, so this is no whole `_meta`. */
