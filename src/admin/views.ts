@@ -2,7 +2,7 @@ import type { Clock } from "../async/clock.ts";
 import type { ServerFacts } from "../gateway/controls.ts";
 import type { ServerStatus } from "../gateway/status.ts";
 import { defined } from "../options/defined.ts";
-import { type CallRecord, clientOf, idOf, nameOf, stepsOf } from "../telemetry/call-record.ts";
+import { type CallRecord, idOf, nameOf, stepsOf } from "../telemetry/call-record.ts";
 import { maxRecorded } from "../telemetry/telemetry.ts";
 import type { AdminSource } from "./admin-source.ts";
 import { eventLoopDelayMs } from "./process-metrics.ts";
@@ -181,7 +181,7 @@ export function callView(call: CallRecord, date: number, withPayload = false): o
     ...(call.method === "tools/call" ? { tool: name } : { name }),
     server: call.server,
     caller: call.caller,
-    client: clientOf(call),
+    client: call.client,
     era: call.era,
     upstreamEra: call.upstreamEra,
     state: call.state,

@@ -23,7 +23,7 @@ export interface ModernEra {
   readonly capabilities: ClientCapabilities;
   readonly clientInfo: Implementation | undefined;
   readonly logLevel: LogLevel | undefined;
-  /** Whether `_meta` is known to hold nothing else, such as a trace. */
+  /** True when `_meta` has the members of the envelope only: no trace, no progress token. False may mean that nobody looked. */
   readonly isBare: boolean;
 }
 

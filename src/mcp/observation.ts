@@ -5,10 +5,10 @@ import type { RawJson } from "../json/raw.ts";
 export interface Observation {
   /** Names the call, to people, over all its rounds. */
   readonly id: string;
-  /** The `traceparent` of the request that was sent last, which goes on in place of the one that came; undefined to pass on that. */
+  /** The `traceparent` to send to the server in place of the caller's; undefined to pass the caller's on. */
   readonly traceparent: string | undefined;
-  /** The request is for a thing of this server, which has its own name for it; `name` is the caller's. */
-  found(server: string, ownName: string, name: string): void;
+  /** The request is for a thing of this server, which has its own name for it. */
+  found(server: string, ownName: string): void;
   /** The request goes to the server it is for; `era` is the one that server is spoken to in. */
   sent(era: "modern" | "legacy" | undefined): SentObservation;
   /** The server asked the caller so many questions. */

@@ -1,8 +1,9 @@
 import { bounded } from "../audit/call-end.ts";
 import type { CallRecord } from "./call-record.ts";
 
-/** Most tools of which the middles of lines are kept, and most of these for each. */
+/** Most tools whose middles of lines are kept. */
 const maxKept = 1000;
+/** Most middles that are kept of one tool. */
 const maxOfTool = 8;
 /** Most bytes of a line besides its middle: names of facts, a date, four numbers and the id of a trace. */
 const maxBesides = 256;
@@ -58,7 +59,7 @@ export class AccessLines {
     const micros = Math.round(ms * 1000);
     const wholeMs = Math.floor(micros / 1000);
     at = putNumber(bytes, at + middle.length, wholeMs);
-    at = put(bytes, at, fractions[micros - 1000 * wholeMs] ?? parts.quote);
+    at = put(bytes, at, fractions[micros - 1000 * wholeMs] ?? parts.noFraction);
     at = put(bytes, at, parts.bytesIn);
     at = putNumber(bytes, at, call.bytesIn);
     at = put(bytes, at, parts.bytesOut);
@@ -128,7 +129,7 @@ function putNumber(into: Uint8Array, at: number, number: number): number {
   return end;
 }
 
-/** What is larger V8 does not divide as an integer, which is much quicker. */
+/** V8 divides numbers up to this one as integers, which is much quicker. */
 const maxInteger = 2 ** 31 - 1;
 const zero = 0x30;
 
@@ -143,6 +144,7 @@ const parts = {
   bytesOut: toBytes(',"bytesOut":'),
   call: toBytes(',"call":"c'),
   quote: toBytes('"'),
+  noFraction: toBytes(".000"),
   end: toBytes("}\n"),
 };
 

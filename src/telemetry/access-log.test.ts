@@ -83,7 +83,7 @@ test("lines stand in the order in which calls, rounds and refused requests ended
   let text = "";
   const log = new AccessLog({ write: (lines) => (text += Buffer.from(lines).toString()), epoch: () => 0 });
   log.ended({ ...base, number: 1, endedAt: 1 });
-  log.round({ ...base, number: 2, outcome: "input_required" }, 1, 2);
+  log.roundEnded({ ...base, number: 2, outcome: "input_required" }, 1, 2);
   log.ended({ ...base, number: 3, endedAt: 3 });
   log.line({ outcome: "refused" });
   log.ended({ ...base, number: 4, endedAt: 4 });

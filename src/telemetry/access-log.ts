@@ -41,7 +41,7 @@ export class AccessLog implements Disposable {
   }
 
   /** One round of a call took so long, up to `now`. A call of several rounds has a line for each. */
-  round(call: CallRecord, ms: number, now: number): void {
+  roundEnded(call: CallRecord, ms: number, now: number): void {
     this.#settle();
     this.#add(call, ms, now + this.#options.epoch());
   }

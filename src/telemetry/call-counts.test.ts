@@ -34,7 +34,7 @@ test.each([1, 63, 64, 65, 200])("of %i calls that ended, all are counted wheneve
 test("failures are counted by their type, and rounds of one call each", () => {
   const counts = new CallCounts();
   counts.ended(ended("failed", { code: "upstream.timeout" }));
-  counts.round(ended("input_required"), 3);
+  counts.roundEnded(ended("input_required"), 3);
   counts.ended(ended("ok"));
   expect(counts.totals).toMatchObject({ ended: 3, failed: 1 });
   expect(counts.expose(0, [])).toMatch(/_count\{[^}]*error_type="upstream.timeout"[^}]*\} 1/);

@@ -31,16 +31,13 @@ export class CallCounts {
   /** Counts the calls that wait. To be called before anything is read. */
   settle(): void {
     for (const call of this.#waiting) {
-      this.round(call, (call.endedAt ?? 0) - call.startedAt);
-      if (call.returnedAt === undefined) continue;
-      this.returned(call, call.returnedAt - (call.sentAt ?? 0), "");
-      call.returnedAt = undefined;
+      this.roundEnded(call, (call.endedAt ?? 0) - call.startedAt);
     }
     this.#waiting.length = 0;
   }
 
   /** One round of a call took so long. */
-  round(call: CallRecord, ms: number): void {
+  roundEnded(call: CallRecord, ms: number): void {
     const { method, server = "", name = "", era } = call;
     const errorType = errorTypeOf(call);
     const sums = this.#sums;
@@ -51,6 +48,9 @@ export class CallCounts {
     // A name that no server has was made up by the caller.
     const tool = method === "tools/call" && server !== "" ? name : "";
     this.served.record({ method, server, tool, era, errorType }, ms / 1000);
+    if (call.returnedAt === undefined) return;
+    this.returned(call, call.returnedAt - (call.sentAt ?? 0), "");
+    call.returnedAt = undefined;
   }
 
   /** A server behind the gateway answered; `errorType` is empty for a success. */

@@ -19,15 +19,15 @@ export interface CallRecord {
   readonly number: number;
   readonly method: string;
   readonly caller: string | undefined;
-  /** What the client says of itself. All requests of a client share it. */
-  readonly client: Implementation | undefined;
+  /** What the client calls itself. */
+  readonly client: string | undefined;
   readonly era: "modern" | "legacy";
   readonly isFromPage: boolean;
   /** By the monotonic clock, with fractions. */
   readonly startedAt: number;
-  /** While it is underway. */
+  /** The params of the request; undefined once it has ended. */
   params: RawJson | undefined;
-  /** The name or URI that the caller used, once it was found or has ended; {@link nameOf} has it before. */
+  /** The name or URI that the caller used, once the request has ended; {@link nameOf} has it before. */
   name: string | undefined;
   server: string | undefined;
   ownName: string | undefined;
@@ -107,9 +107,16 @@ export function nameOf({ name, params }: Pick<CallRecord, "name" | "params">): s
   return text?.charCodeAt(0) === 0x22 ? shortened(parseText(text) as string) : undefined;
 }
 
-/** What a client calls itself. */
-export function clientOf({ client }: CallRecord): string | undefined {
-  return client && shortened(`${client.name} ${client.version}`);
+const clients = new WeakMap<Implementation, string>();
+
+/** What a client calls itself. Nearly all requests of a client bring the same object. */
+export function clientName(info: Implementation): string {
+  let name = clients.get(info);
+  if (name === undefined) {
+    name = shortened(`${info.name} ${info.version}`);
+    clients.set(info, name);
+  }
+  return name;
 }
 
 /** A text that others chose. A part of a string keeps all of it in memory, so that of a long one is copied. */

@@ -10,7 +10,7 @@ import { type CallRecord, createRecord, idOf, stepsOf } from "./call-record.ts";
 import { LiveCalls } from "./live-calls.ts";
 import { createTelemetry } from "./telemetry.ts";
 
-const facts = { method: "tools/call", name: "t", caller: undefined, client: undefined } as const;
+const facts = { method: "tools/call", caller: undefined, client: undefined } as const;
 
 function begin(calls: LiveCalls, number: number): CallRecord {
   const call = createRecord({
@@ -43,7 +43,8 @@ test("a reader is told of calls that began, changed and ended, each once", () =>
   calls.end(before, 6, false);
   calls.end(after, 6, true);
   expect(told(changes).toSorted()).toEqual(["c1 ended", "c2 parked"]);
-  expect(calls.resume("c2")).toBe(after);
+  expect(calls.resume("c2", "prompts/get")).toBeUndefined();
+  expect(calls.resume("c2", "tools/call")).toBe(after);
   calls.end(after, 9, false);
   expect(told(changes)).toEqual(["c2 ended"]);
   changes[Symbol.dispose]();
@@ -90,21 +91,55 @@ test("calls that ask while their reader is slow are kept in a bounded number", (
   expect(calls.recent).toHaveLength(4096);
 });
 
-test("names as long as a request are not kept in memory by the calls that were made with them", () => {
+const wire = {
+  era: { kind: "legacy", session: undefined },
+  cancellation: new LazyAbort(),
+} as unknown as WireContext;
+
+function toRequest(params: object, method = "tools/call"): Request {
+  return {
+    kind: "request",
+    id: "1",
+    method,
+    params: RawJson.fromText(JSON.stringify(params)),
+  } as unknown as Request;
+}
+
+test("a call that comes back is not taken for a call of another process with the same number", () => {
+  const processes = [1, 2].map(() => createTelemetry({ transport: "http", isShown: true }));
+  const [carried] = processes.map(({ observer }) => {
+    const call = observer.began(toRequest({ name: "ask" }), wire);
+    const states = call?.carried();
+    call?.outcome("input_required", RawJson.fromText("{}"));
+    call?.ended(RawJson.fromText("{}"));
+    return states;
+  });
+  const counts = processes.map(({ observer, calls }) => {
+    const round = observer.began(toRequest({ name: "ask" }), wire);
+    round?.resumed(carried);
+    round?.ended(RawJson.fromText("{}"));
+    return calls.recent.length;
+  });
+  // At its own process both rounds are one call; at the other, its parked call still waits beside the one that came.
+  expect(counts).toEqual([1, 2]);
+  for (const telemetry of processes) telemetry[Symbol.dispose]();
+});
+
+test("names and methods as long as a request are not kept in memory by the calls that were made with them", () => {
   setFlagsFromString("--expose-gc");
   const collect = runInNewContext("gc") as () => void;
   using telemetry = createTelemetry({ transport: "http", isShown: true });
-  const era = { kind: "legacy", session: undefined } as const;
-  const wire = { era, cancellation: new LazyAbort() } as unknown as WireContext;
   const used = (): number => {
     collect();
     return process.memoryUsage().heapUsed / 1e6;
   };
   const before = used();
   for (let number = 0; number < 64; number++) {
-    const params = RawJson.fromText(JSON.stringify({ name: `${number}${"x".repeat(1_000_000)}` }));
-    const request = { kind: "request", id: "1", method: "tools/call", params } as unknown as Request;
-    telemetry.observer.began(request, wire)?.ended(RawJson.fromText("{}"));
+    // Read from JSON, as requests are: a part of such a string would keep all of it.
+    const read = (): string => JSON.parse(`"${number}${"x".repeat(1_000_000)}"`) as string;
+    const call = telemetry.observer.began(toRequest({ name: read() }, read()), wire);
+    call?.found("server", read());
+    call?.ended(RawJson.fromText("{}"));
   }
   expect(telemetry.calls.recent).toHaveLength(64);
   expect(telemetry.calls.recent[0]?.name).toMatch(/^63x{254}$/);

@@ -1,8 +1,8 @@
 import { Numbered } from "../async/numbered.ts";
 import { CallChanges } from "./call-changes.ts";
 import { type CallRecord, type CallState, idOf } from "./call-record.ts";
+import { EndedCalls, maxRecent } from "./ended-calls.ts";
 
-const maxRecent = 64;
 const maxSteps = 30;
 /** Calls whose callers are away, with the questions. Beyond this the oldest is no longer known as the same call. */
 const maxAway = 4096;
@@ -11,8 +11,7 @@ const maxAway = 4096;
 export class LiveCalls {
   readonly #underway = new Numbered<CallRecord>();
   readonly #away = new Map<number, CallRecord>();
-  readonly #recent: (CallRecord | undefined)[] = Array.from({ length: maxRecent }, () => undefined);
-  #ended = 0;
+  readonly #ended = new EndedCalls();
   /** Undefined while there is no reader. */
   #changes: CallChanges | undefined;
 
@@ -27,9 +26,10 @@ export class LiveCalls {
   }
 
   find(id: string): CallRecord | undefined {
-    const isIt = (call: CallRecord | undefined): boolean => call !== undefined && idOf(call) === id;
     return (
-      this.#away.get(Number(id.slice(1))) ?? this.#underway.values().find(isIt) ?? this.#recent.find(isIt)
+      this.#away.get(Number(id.slice(1))) ??
+      this.#underway.values().find((call) => idOf(call) === id) ??
+      this.#ended.find(id)
     );
   }
 
@@ -37,11 +37,11 @@ export class LiveCalls {
     call.place = this.#underway.add(call);
   }
 
-  /** A call of which a caller brings the answers; undefined when it is not known any more. */
-  resume(id: string): CallRecord | undefined {
+  /** A call of this method of which a caller brings the answers; undefined when it is not known any more. */
+  resume(id: string, method: string): CallRecord | undefined {
     const number = Number(id.slice(1));
     const call = this.#away.get(number);
-    if (call === undefined) return undefined;
+    if (call?.method !== method) return undefined;
     this.#away.delete(number);
     call.place = this.#underway.add(call);
     return call;
@@ -76,7 +76,7 @@ export class LiveCalls {
     }
     call.state = "ended";
     call.endedAt = now;
-    this.#recent[this.#ended++ % maxRecent] = call;
+    this.#ended.add(call);
     this.#changes?.ended(call);
   }
 
@@ -93,10 +93,6 @@ export class LiveCalls {
 
   /** Those that ended last, newest first. */
   newest(most: number): readonly CallRecord[] {
-    const length = Math.min(most, this.#ended, maxRecent);
-    return Array.from(
-      { length },
-      (_, index) => this.#recent[(this.#ended - 1 - index) % maxRecent] as CallRecord,
-    );
+    return this.#ended.newest(most);
   }
 }

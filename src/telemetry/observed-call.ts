@@ -4,7 +4,7 @@ import type { RawJson } from "../json/raw.ts";
 import type { Request } from "../jsonrpc/message.ts";
 import type { Observation, SentObservation } from "../mcp/observation.ts";
 import type { WireContext } from "../mcp/server.ts";
-import { type CallRecord, createRecord, idOf, nameOf, shortened } from "./call-record.ts";
+import { type CallRecord, clientName, createRecord, idOf, nameOf, shortened } from "./call-record.ts";
 import { isFailedResult, SentCall, startSentSpan, unseen } from "./sent-call.ts";
 import { spanAttributes, spanName, startSpan } from "./span.ts";
 import type { TelemetryParts } from "./telemetry-parts.ts";
@@ -13,6 +13,8 @@ import { contextOf, parseTraceparent, randomId, toTraceparent, type TraceContext
 /** What later rounds of a call need to know of the first: which call it is, and its place in a trace. */
 interface Carried {
   readonly c: string;
+  /** The process that observed it. */
+  readonly p: string;
   readonly t?: string;
 }
 
@@ -57,7 +59,9 @@ export class ObservedCall implements Observation {
 
   constructor(parts: TelemetryParts, request: Request, wire: WireContext, place: TracePlace | undefined) {
     const { era, caller, owner } = wire;
-    const { method, params } = request;
+    const { params } = request;
+    const method = shortened(request.method);
+    const info = era.kind === "modern" ? era.clientInfo : era.session?.handshake.clientInfo;
     const startedAt = performance.now();
     this.#arrival = { parts, startedAt, request, wire };
     this.#trace = place;
@@ -66,7 +70,7 @@ export class ObservedCall implements Observation {
       method,
       params,
       caller,
-      client: era.kind === "modern" ? era.clientInfo : era.session?.handshake.clientInfo,
+      client: info && clientName(info),
       era: era.kind,
       isFromPage: owner === parts.pageOwner,
       startedAt,
@@ -79,10 +83,13 @@ export class ObservedCall implements Observation {
     return idOf(this.#record);
   }
 
-  found(server: string, ownName: string, name: string): void {
-    this.#record.server = server;
-    this.#record.ownName = ownName;
-    this.#record.name = shortened(name);
+  found(server: string, ownName: string): void {
+    const record = this.#record;
+    // Work may go on after the request was answered. Its record waits to be counted, and does not change any more.
+    if (record.endedAt !== undefined) return;
+    record.server = server;
+    record.ownName = shortened(ownName);
+    this.traceparent = undefined;
   }
 
   sent(era: "modern" | "legacy" | undefined): SentObservation {
@@ -92,7 +99,7 @@ export class ObservedCall implements Observation {
     const parent = this.#trace?.span;
     if (parent === undefined && parts.counts === undefined) return unseen;
     const now = performance.now();
-    parts.calls?.step(record, "sent", now);
+    if (record.endedAt === undefined) parts.calls?.step(record, "sent", now);
     if (parent === undefined) return new SentCall(parts, record, now);
     const trace = startSentSpan(parent);
     this.traceparent = toTraceparent(trace.span);
@@ -112,14 +119,16 @@ export class ObservedCall implements Observation {
   carried(): Carried | undefined {
     const span = this.#trace?.span;
     if (this.#arrival.parts.calls === undefined && span === undefined) return undefined;
-    return { c: this.id, ...(span === undefined ? {} : { t: toTraceparent(span) }) };
+    const { process } = this.#arrival.parts;
+    return { c: this.id, p: process, ...(span === undefined ? {} : { t: toTraceparent(span) }) };
   }
 
   resumed(carried: unknown): void {
-    const { calls, tracer } = this.#arrival.parts;
-    const { c = "", t } = (carried ?? {}) as Partial<Carried>;
-    const first = calls?.resume(c);
-    if (first !== undefined && first.method === this.#record.method) {
+    const { calls, tracer, process } = this.#arrival.parts;
+    const { c = "", p, t } = (carried ?? {}) as Partial<Carried>;
+    // The first round may have been at another replica, which has a call of the same number.
+    const first = p === process ? calls?.resume(c, this.#record.method) : undefined;
+    if (first !== undefined) {
       calls?.drop(this.#record);
       this.#record = first;
       this.answered();
@@ -162,8 +171,8 @@ export class ObservedCall implements Observation {
     const isAway = record.outcome === "input_required";
     if (isAway || startedAt !== record.startedAt) {
       // One round of several: its record changes with the next, so it is counted and logged now.
-      parts.counts?.round(record, now - startedAt);
-      parts.accessLog?.round(record, now - startedAt, now);
+      parts.counts?.roundEnded(record, now - startedAt);
+      parts.accessLog?.roundEnded(record, now - startedAt, now);
     } else {
       record.endedAt = now;
       parts.counts?.ended(record);
@@ -219,7 +228,7 @@ function endSpan(
       "mcp.protocol.version",
       era.kind === "modern" ? era.revision : era.session?.handshake.revision,
       "jsonrpc.request.id",
-      request.id.replaceAll('"', ""),
+      shortened(request.id.replaceAll('"', "")),
       "junctor.server",
       record.server,
       "enduser.id",

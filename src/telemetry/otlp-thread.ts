@@ -35,7 +35,7 @@ const post = (body, tell) => {
   });
   posted.on("close", () => {
     clearTimeout(timer);
-    tell(answer);
+    tell(answer ?? { fault: "no answer" });
   });
   posted.end(body);
 };

@@ -80,7 +80,7 @@ export class SentCall implements SentObservation {
     });
   }
 
-  /** Whether the call it is made for is underway and was sent once, and asked nothing: this is counted with the end of that call. */
+  /** Whether this is the only request so far of a call that is underway: it is then counted with the round of the call. */
   get #isOnly(): boolean {
     const { sentAt, steps, endedAt } = this.#record;
     return sentAt === this.#startedAt && steps === undefined && endedAt === undefined;

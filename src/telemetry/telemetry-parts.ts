@@ -32,6 +32,8 @@ export interface TelemetryParts {
   readonly tracer: Tracer | undefined;
   /** How many requests began. */
   begun: number;
+  /** A random name of this process: numbers of calls are its own. */
+  readonly process: string;
   /** The owner of requests that the page makes. */
   readonly pageOwner: object;
   /** Keeps the arguments and the result of a call, where that is wanted. */

@@ -9,6 +9,7 @@ import type { Metric } from "./exposition.ts";
 import { LiveCalls } from "./live-calls.ts";
 import { ObservedCall, placeOf } from "./observed-call.ts";
 import type { TelemetryParts, Tracer } from "./telemetry-parts.ts";
+import { randomId } from "./trace-context.ts";
 
 interface TelemetryOptions {
   /** How callers reach the gateway. */
@@ -73,6 +74,7 @@ export function createTelemetry(options: TelemetryOptions): Telemetry {
     accessLog,
     tracer,
     begun: 0,
+    process: randomId(8),
     pageOwner,
     keep: (call, params, result) => {
       if (!call.isFromPage && (call.server === undefined || !records(call.server))) return;

@@ -1,4 +1,6 @@
 // Spans as a collector gets them, held to OpenTelemetry's conventions for MCP.
+import { once } from "node:events";
+import { type AddressInfo, createServer } from "node:net";
 import { fileURLToPath } from "node:url";
 import { describe, expect, test } from "vitest";
 import { createDemoRegistry } from "../../src/cli/demo.ts";
@@ -30,6 +32,7 @@ async function callTool(
   args: object,
   more: object = {},
   headers: object = {},
+  respell: (body: string) => string = (body) => body,
 ): Promise<Called> {
   const message = modernCall(name, args, { ...more });
   const response = await fetch(admin.url, {
@@ -38,7 +41,7 @@ async function callTool(
       string,
       string,
     ][],
-    body: JSON.stringify(message),
+    body: respell(JSON.stringify(message)),
   });
   return (await response.json()) as Called;
 }
@@ -174,6 +177,9 @@ describe("sampling", () => {
       { _meta: { traceparent: traceparent.replace(/01$/, "00") } },
     );
     await callTool(admin, "add", { a: 1, b: 2 }, { _meta: { traceparent } });
+    await callTool(admin, "add", { a: 1, b: 2 }, { _meta: { traceparent } }, {}, (body) =>
+      body.replace("traceparent", String.raw`tracep\u0061rent`),
+    );
     for (const wrong of [
       "",
       "00-0-0-01",
@@ -182,8 +188,31 @@ describe("sampling", () => {
       `00-${"0".repeat(32)}-${parentId}-01`,
     ])
       await callTool(admin, "add", { a: 1, b: 2 }, { _meta: { traceparent: wrong } });
-    expect((await spansOf(sink, admin)).map(({ parentSpanId }) => parentSpanId)).toEqual([parentId]);
+    expect((await spansOf(sink, admin)).map(({ parentSpanId }) => parentSpanId)).toEqual([
+      parentId,
+      parentId,
+    ]);
   });
+});
+
+test("a collector that switches protocols costs its spans only, and is told of once", async () => {
+  const collector = createServer((socket) => {
+    socket.on("error", () => {});
+    socket.once("data", () =>
+      socket.end("HTTP/1.1 101 Switching Protocols\r\nconnection: upgrade\r\nupgrade: x\r\n\r\n"),
+    );
+  });
+  await once(collector.listen(0, "127.0.0.1"), "listening");
+  const endpoint = `http://127.0.0.1:${(collector.address() as AddressInfo).port}`;
+  const admin = await startAdmin({ mcpServers: {}, junctor: { traces: { endpoint } } }, { local });
+  const call = (): Promise<Called> => callTool(admin, "add", { a: 1, b: 2 });
+  await Promise.all(Array.from({ length: 600 }, call));
+  await expect
+    .poll(async () => (await admin.call("/api/logs?level=warn")).json.lines)
+    .toMatchObject([{ text: "spans cannot be sent, and are dropped" }]);
+  expect(await call()).toMatchObject({ result: { content: [{ text: "3" }] } });
+  await admin[Symbol.asyncDispose]();
+  collector.close();
 });
 
 test("a collector that is away costs no call, and is told of once", async () => {

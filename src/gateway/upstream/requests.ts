@@ -124,16 +124,16 @@ export class Requests {
 
   /** Of resources and prompts there are no tasks. */
   read(request: ResourceRequest, context: CallContext): Awaitable<Outcome> {
-    return this.make(request.resumption, context, async ({ resources }, context, resumption) => {
+    return this.make(request.resumption, context, async ({ resources }, served, resumption) => {
       if (resources === undefined) throw lacks(this.#options.server, "resources");
-      return resources.readResource({ ...request, resumption }, context);
+      return resources.readResource({ ...request, resumption }, served);
     }) as Awaitable<Outcome>;
   }
 
   getPrompt(request: PromptRequest, context: CallContext): Awaitable<Outcome> {
-    return this.make(request.resumption, context, async ({ prompts }, context, resumption) => {
+    return this.make(request.resumption, context, async ({ prompts }, served, resumption) => {
       if (prompts === undefined) throw lacks(this.#options.server, "prompts");
-      return prompts.getPrompt({ ...request, resumption }, context);
+      return prompts.getPrompt({ ...request, resumption }, served);
     }) as Awaitable<Outcome>;
   }
 
@@ -144,11 +144,11 @@ export class Requests {
   ): Promise<ToolOutcome> {
     const { pool, parking, server, isOne } = this.#options;
     if (isOne) await pool.everyone.line.whenUp(context.signal);
-    const invoke = async (context: CallContext): Promise<ToolOutcome> => {
-      const { client, pooled, release } = await pool.lend(context, context.signal);
+    const invoke = async (served: CallContext): Promise<ToolOutcome> => {
+      const { client, pooled, release } = await pool.lend(served, served.signal);
       let isOver = false;
       try {
-        const outcome = await this.#attempt({ client, pooled, resumption, context: context, work });
+        const outcome = await this.#attempt({ client, pooled, resumption, context: served, work });
         isOver = true;
         return outcome;
       } catch (error) {
