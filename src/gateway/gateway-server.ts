@@ -104,6 +104,19 @@ export function toLocalConfig(name: string): readonly ServerConfig[] {
   return parseConfigValue(config, { file: name, env: {} }).servers;
 }
 
+/** The health of a server that has no line of its own that could fail. */
+export const alwaysUp: Health = {
+  kind: "up",
+  since: 0,
+  connectMs: 0,
+  agreement: {
+    mode: { kind: "modern", revision: newestModernRevision },
+    serverInfo: undefined,
+    capabilities: {},
+    instructions: undefined,
+  },
+};
+
 interface LocalServerOptions {
   readonly onListError: (name: string, error: unknown) => void;
   readonly onChanged: () => void;
@@ -117,22 +130,11 @@ export function createLocalServer(
 ): GatewayServer {
   const { name } = config;
   const lists = createPolledLists({ name, provider, ...options });
-  const health: Health = {
-    kind: "up",
-    since: 0,
-    connectMs: 0,
-    agreement: {
-      mode: { kind: "modern", revision: newestModernRevision },
-      serverInfo: undefined,
-      capabilities: {},
-      instructions: undefined,
-    },
-  };
   for (const part of listParts) void lists.looked(createCallContext(anyone), part);
   return {
     config,
     provider,
-    health,
+    health: alwaysUp,
     isListed: true,
     isSettled: true,
     listedFor: (caller = anyone) => ({

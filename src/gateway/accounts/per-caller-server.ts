@@ -2,15 +2,13 @@ import { andThen, type Awaitable, isPromise } from "../../async/awaitable.ts";
 import type { Clock } from "../../async/clock.ts";
 import type { Authorizer, CredentialEvent } from "../../auth/out/authorizer.ts";
 import { credentialId } from "../../auth/out/credential.ts";
-import { newestModernRevision } from "../../mcp/revision.ts";
 import type { Tool } from "../../mcp/types.ts";
 import type { ListPart } from "../../tools/fit/list-fault.ts";
 import type { Change, Hearer } from "../../tools/provider.ts";
 import type { ServerConfig } from "../config/config.ts";
 import { createServerAuthorizer, type Logins } from "../credentials/server-authorizer.ts";
-import type { GatewayServer } from "../gateway-server.ts";
+import { alwaysUp, type GatewayServer } from "../gateway-server.ts";
 import { connectTool } from "../server-names.ts";
-import type { Health } from "../upstream/health.ts";
 import { type Listed, nothingListed } from "../upstream/known-lists.ts";
 import type { Upstream, UpstreamChange } from "../upstream/upstream.ts";
 import { createAccountGuard } from "./account-guard.ts";
@@ -130,6 +128,7 @@ export function createPerCallerServer(options: PerCallerServerOptions): PerCalle
     },
     accounts,
     provider,
+    // The state of one account says nothing about the server for other callers.
     health: alwaysUp,
     isListed: true,
     // What one caller is listed says nothing of rules for all.
@@ -181,19 +180,6 @@ export function createPerCallerServer(options: PerCallerServerOptions): PerCalle
 const allKinds = ["tools", "resources", "prompts"] as const;
 
 const unlisted: Listed = { ...nothingListed, isConfirmed: true };
-
-/** What one caller's account does says nothing of the server for others. */
-const alwaysUp: Health = {
-  kind: "up",
-  since: 0,
-  connectMs: 0,
-  agreement: {
-    mode: { kind: "modern", revision: newestModernRevision },
-    serverInfo: undefined,
-    capabilities: {},
-    instructions: undefined,
-  },
-};
 
 /** The one tool of a server that lists nothing to a caller so far. */
 function toStandIn(server: string): readonly Tool[] {
