@@ -7,8 +7,8 @@ export interface Observation {
   readonly id: string;
   /** The `traceparent` to send to the server in place of the caller's; undefined to pass the caller's on. */
   readonly traceparent: string | undefined;
-  /** The request is for a thing of this server, which has its own name for it. */
-  found(server: string, ownName: string): void;
+  /** The request is for a thing of this server, which has its own name for it; `name` is the one that the caller used. */
+  found(server: string, ownName: string, name: string): void;
   /** The request goes to the server it is for; `era` is the one that server is spoken to in. */
   sent(era: "modern" | "legacy" | undefined): SentObservation;
   /** The server asked the caller so many questions. */

@@ -27,7 +27,9 @@ export interface CallRecord {
   readonly startedAt: number;
   /** The params of the request; undefined once it has ended. */
   params: RawJson | undefined;
-  /** The name or URI that the caller used, once the request has ended; {@link nameOf} has it before. */
+  /** A result of its server that does not say that the tool failed; undefined once the request has ended. */
+  sound: RawJson | undefined;
+  /** The name or URI that the caller used, once it was found or the request has ended; {@link nameOf} has it before. */
   name: string | undefined;
   server: string | undefined;
   ownName: string | undefined;
@@ -73,6 +75,7 @@ export function createRecord(begun: CallBeginning): CallRecord {
     isFromPage: begun.isFromPage,
     startedAt: begun.startedAt,
     params: begun.params,
+    sound: undefined,
     name: undefined,
     server: undefined,
     ownName: undefined,
@@ -108,14 +111,15 @@ export function nameOf({ name, params }: Pick<CallRecord, "name" | "params">): s
 }
 
 const clients = new WeakMap<Implementation, string>();
+/** The client of the last request: clients make many one after the other, and a look-up costs more than a comparison. */
+let last = { info: undefined as Implementation | undefined, name: "" };
 
 /** What a client calls itself. Nearly all requests of a client bring the same object. */
 export function clientName(info: Implementation): string {
-  let name = clients.get(info);
-  if (name === undefined) {
-    name = shortened(`${info.name} ${info.version}`);
-    clients.set(info, name);
-  }
+  if (info === last.info) return last.name;
+  const name = clients.get(info) ?? shortened(`${info.name} ${info.version}`);
+  clients.set(info, name);
+  last = { info, name };
   return name;
 }
 

@@ -138,7 +138,7 @@ test("names and methods as long as a request are not kept in memory by the calls
     // Read from JSON, as requests are: a part of such a string would keep all of it.
     const read = (): string => JSON.parse(`"${number}${"x".repeat(1_000_000)}"`) as string;
     const call = telemetry.observer.began(toRequest({ name: read() }, read()), wire);
-    call?.found("server", read());
+    call?.found("server", read(), read());
     call?.ended(RawJson.fromText("{}"));
   }
   expect(telemetry.calls.recent).toHaveLength(64);

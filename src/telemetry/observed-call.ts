@@ -83,12 +83,13 @@ export class ObservedCall implements Observation {
     return idOf(this.#record);
   }
 
-  found(server: string, ownName: string): void {
+  found(server: string, ownName: string, name: string): void {
     const record = this.#record;
     // Work may go on after the request was answered. Its record waits to be counted, and does not change any more.
     if (record.endedAt !== undefined) return;
     record.server = server;
     record.ownName = shortened(ownName);
+    record.name = shortened(name);
     this.traceparent = undefined;
   }
 
@@ -139,9 +140,9 @@ export class ObservedCall implements Observation {
   }
 
   outcome(kind: "complete" | "input_required" | "task", result: RawJson): void {
-    if (kind === "complete" && isFailedResult(this.#arrival.request.method, result))
-      this.#record.outcome = "tool_error";
-    else if (kind !== "complete") this.#record.outcome = kind;
+    const record = this.#record;
+    if (kind !== "complete") record.outcome = kind;
+    else if (result !== record.sound && isFailedResult(record.method, result)) record.outcome = "tool_error";
   }
 
   failed(error: unknown): void {
@@ -161,6 +162,7 @@ export class ObservedCall implements Observation {
     const now = performance.now();
     record.name ??= nameOf(record);
     record.params = undefined;
+    record.sound = undefined;
     // A failure without an error was told to the model, in a result.
     if (error === undefined && record.outcome === "failed") record.outcome = "tool_error";
     record.outcome ??= "ok";

@@ -43,8 +43,10 @@ export class SentCall implements SentObservation {
     const hasFailed = result !== undefined && isFailedResult(method, result);
     const code = error === undefined ? undefined : describeEnd({ kind: "failed", error }).code;
     const errorType = hasFailed ? "tool_error" : (code ?? "");
-    if (errorType === "" && this.#isOnly) this.#record.returnedAt = now;
-    else counts?.returned(this.#record, now - this.#startedAt, errorType);
+    if (errorType === "" && this.#isOnly) {
+      this.#record.returnedAt = now;
+      this.#record.sound = result;
+    } else counts?.returned(this.#record, now - this.#startedAt, errorType);
     if (tracer === undefined || this.#trace === undefined) return;
     const peer = tracer.peerOf(server);
     const rpcError = error instanceof RpcError ? error : undefined;

@@ -2,6 +2,8 @@
 export interface Owner {
   readonly server: string;
   readonly ownName: string;
+  /** What callers know it by, if that is known: a name or a URI. */
+  readonly key?: string;
   /** Set where results of the owner may have other URIs than callers know. */
   readonly uris?: UriNames | undefined;
 }

@@ -115,7 +115,8 @@ export function createComposition(options: CompositionOptions): Provider {
       if (owner === undefined || member === undefined) return undefined;
       const { allows } = viewFor(context);
       if (allows.lackingFor !== undefined) assertScopes(allows, name, owner.ownName);
-      context.observation?.found(owner.server, owner.ownName);
+      // The string of the catalog, not that of the request: it is the same for all calls, and keeps no request in memory.
+      context.observation?.found(owner.server, owner.ownName, owner.key === name ? owner.key : name);
       const made = work(member.provider, owner.ownName, owner);
       const done = owner.uris === undefined || made === undefined ? made : renamed(made, owner.uris);
       return done !== undefined && owner.ownName !== name
@@ -165,7 +166,7 @@ export function createComposition(options: CompositionOptions): Provider {
     let failure: Error | undefined;
     let notFound: Error | undefined;
     for (const { provider, name } of owner === undefined ? others : [owner]) {
-      context.observation?.found(name, uri);
+      context.observation?.found(name, uri, uri);
       try {
         const done = await work(provider, ownUri);
         if (done !== undefined) return uris === undefined ? done : await renamed(done, uris);
