@@ -1,4 +1,5 @@
 import type { JSX, TargetedEvent } from "preact";
+import { useState } from "preact/hooks";
 import type { JsonSchema } from "./contract.ts";
 
 /** The value of a form that is being filled in: JSON, where a member that is left empty is undefined. */
@@ -69,6 +70,7 @@ function Input(
 ): JSX.Element {
   const { id, schema, value, onChange, kind, hint, isRequired } = props;
   const shared = { id, "aria-describedby": hint, "aria-required": isRequired };
+  const typed = useTyped(kind === "number" ? numbers : json, value, onChange);
   switch (kind) {
     case "choice": {
       const choices = choicesOf(schema) ?? [];
@@ -102,14 +104,11 @@ function Input(
       return (
         <input
           {...shared}
+          {...typed}
           type="number"
           step={schema.type === "integer" ? 1 : "any"}
           min={schema.minimum}
           max={schema.maximum}
-          value={typeof value === "number" ? value : ""}
-          onInput={({ currentTarget }) =>
-            onChange(currentTarget.value === "" ? undefined : currentTarget.valueAsNumber)
-          }
         />
       );
     case "string":
@@ -134,18 +133,52 @@ function Input(
         />
       );
     default:
-      return (
-        <textarea
-          {...shared}
-          rows={3}
-          placeholder="JSON"
-          value={
-            value instanceof UnfinishedJson ? value.text : value === undefined ? "" : JSON.stringify(value)
-          }
-          onInput={({ currentTarget }) => onChange(toJson(currentTarget.value))}
-        />
-      );
+      return <textarea {...shared} {...typed} rows={3} placeholder="JSON" />;
   }
+}
+
+/** How values are written in a field, and read from it. */
+interface Notation {
+  readonly toText: (value: FormValue) => string;
+  readonly parse: (text: string) => FormValue;
+}
+
+const numbers: Notation = {
+  toText: (value) => (typeof value === "number" ? String(value) : ""),
+  parse: (text) => (text === "" ? undefined : Number(text)),
+};
+
+const json: Notation = {
+  toText: (value) =>
+    value instanceof UnfinishedJson ? value.text : value === undefined ? "" : JSON.stringify(value),
+  parse: toJson,
+};
+
+/** A number of so many digits may be rounded; the field then shows what is sent. */
+const manyDigits = /\d{16}/;
+
+/**
+ * The attributes of a field whose text stands for a value. The text stays as it was typed: "1.0" would otherwise turn into "1"
+ * before it can become "1.05".
+ */
+export function useTyped(
+  { toText, parse }: Notation,
+  value: FormValue,
+  onChange: (value: FormValue) => void,
+): {
+  readonly value: string;
+  readonly onInput: (event: TargetedEvent<HTMLInputElement | HTMLTextAreaElement>) => void;
+} {
+  const [typed, setTyped] = useState<string>();
+  const text = toText(value);
+  const isKept = typed !== undefined && !manyDigits.test(typed) && toText(parse(typed)) === text;
+  return {
+    value: isKept ? typed : text,
+    onInput: ({ currentTarget }) => {
+      setTyped(currentTarget.value);
+      onChange(parse(currentTarget.value));
+    },
+  };
 }
 
 function toBoolean(text: string): boolean | undefined {

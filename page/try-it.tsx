@@ -12,6 +12,7 @@ import {
   SchemaFields,
   toJson,
   UnfinishedJson,
+  useTyped,
 } from "./schema-form.tsx";
 import { describeMs, toPrettyJson } from "./words.ts";
 
@@ -128,20 +129,21 @@ interface ArgumentsProps {
   readonly onJson: (isJson: boolean) => void;
 }
 
+/** Of all arguments in one field. */
+const wholeJson = {
+  toText: (value: FormValue): string => (value instanceof UnfinishedJson ? value.text : toPrettyJson(value)),
+  parse: (text: string): FormValue => toJson(text) ?? {},
+};
+
 function Arguments({ schema, value, onChange, isJson, onJson }: ArgumentsProps): JSX.Element {
   const isEmpty = Object.keys(schema.properties ?? {}).length === 0;
+  const typed = useTyped(wholeJson, value, onChange);
   return (
     <>
       {isJson ? (
         <div class="field">
           <label for="arguments">Arguments as JSON</label>
-          <textarea
-            id="arguments"
-            rows={8}
-            class="code"
-            value={value instanceof UnfinishedJson ? value.text : toPrettyJson(value)}
-            onInput={({ currentTarget }) => onChange(toJson(currentTarget.value) ?? {})}
-          />
+          <textarea id="arguments" rows={8} class="code" {...typed} />
         </div>
       ) : isEmpty ? (
         <p class="quiet">It states no arguments.</p>

@@ -6,7 +6,7 @@ import type { AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { Browser, BrowserContextOptions, Page } from "playwright-core";
-import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
+import { afterAll, afterEach, beforeAll, describe, expect, test, vi } from "vitest";
 import { type CliGateway, startCliGateway } from "../gateway/support/cli-gateway.ts";
 import { hasChromium, openBrowser } from "./support/browser.ts";
 
@@ -45,6 +45,11 @@ describe.skipIf(!hasChromium)("the admin page", () => {
     await vi.waitUntil(() => gateway.output().includes("#key="), { timeout: 90_000 });
     address = /http:\/\/127\.0\.0\.1:\d+\/#key=\S+/.exec(gateway.output())?.[0] ?? "";
     browser = await openBrowser();
+  });
+
+  // Each page has an event stream open, and their number is limited.
+  afterEach(async () => {
+    for (const context of browser.contexts()) await context.close();
   });
 
   afterAll(async () => {
@@ -101,6 +106,26 @@ describe.skipIf(!hasChromium)("the admin page", () => {
     await page.getByRole("button", { name: "Call", exact: true }).click();
     await page.locator(".result pre").first().waitFor();
     expect(await page.locator(".result pre").first().textContent()).toBe("5!");
+    expect(faults).toEqual([]);
+  });
+
+  test("numbers and JSON are sent as they were typed", async () => {
+    const { page, faults } = await openPage();
+    await openTool(page, "add");
+    await page.getByLabel("a (required)").pressSequentially("1.05");
+    await page.getByLabel("b (required)").pressSequentially("-0.5");
+    await page.getByLabel("more").pressSequentially("1.05");
+    expect(await page.getByLabel("more").inputValue()).toBe("1.05");
+    await page.getByRole("button", { name: "Call", exact: true }).click();
+    await page.getByText("0.55", { exact: true }).waitFor();
+    await page.getByLabel("Write the arguments as JSON").check();
+    await page.getByRole("textbox", { name: "Arguments as JSON" }).fill("");
+    await page.getByRole("textbox", { name: "Arguments as JSON" }).pressSequentially('{"a": 2.05, "b": 1}');
+    expect(await page.getByRole("textbox", { name: "Arguments as JSON" }).inputValue()).toBe(
+      '{"a": 2.05, "b": 1}',
+    );
+    await page.getByRole("button", { name: "Call", exact: true }).click();
+    await page.getByText("3.05", { exact: true }).waitFor();
     expect(faults).toEqual([]);
   });
 
