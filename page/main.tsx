@@ -86,7 +86,7 @@ function Gateway({ apiKey, onKey }: Pick<KeyProps, "onKey"> & { readonly apiKey:
   const { View } = (Object.hasOwn(views, route.view) ? views[route.view] : undefined) ?? { View: NoView };
   return (
     <>
-      <a class="skip" href="#content">
+      <a class="skip" href="#content" onClick={skip}>
         Skip to the content
       </a>
       <Banner known={known} />
@@ -107,6 +107,12 @@ function Gateway({ apiKey, onKey }: Pick<KeyProps, "onKey"> & { readonly apiKey:
       </main>
     </>
   );
+}
+
+/** Without this, the part after `#` would be taken for a view. */
+function skip(event: Event): void {
+  event.preventDefault();
+  document.getElementById("content")?.focus();
 }
 
 function NoView({ route }: { readonly route: Route }): JSX.Element {

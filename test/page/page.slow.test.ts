@@ -97,6 +97,14 @@ describe.skipIf(!hasChromium)("the admin page", () => {
     expect(faults).toEqual([]);
   });
 
+  test("the link that skips to the content stays in the view", async () => {
+    const { page, faults } = await openPage();
+    await page.getByRole("link", { name: "Skip to the content" }).press("Enter");
+    expect(await page.evaluate<string>("document.activeElement.id")).toBe("content");
+    await page.getByRole("heading", { name: "demo" }).waitFor();
+    expect(faults).toEqual([]);
+  });
+
   test("a tool is called from a form made of its schema", async () => {
     const { page, faults } = await openPage();
     await openTool(page, "add");
