@@ -38,7 +38,7 @@ export function takeKey(): string | undefined {
   if (given === undefined) return sessionStorage.getItem(keyItem) ?? undefined;
   const key = decodeURIComponent(given);
   sessionStorage.setItem(keyItem, key);
-  history.replaceState(undefined, "", `${location.pathname}#/servers`);
+  location.replace("#/servers");
   return key;
 }
 

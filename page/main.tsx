@@ -28,6 +28,12 @@ const views: { readonly [name: string]: { readonly label: string; readonly View:
 
 function Page(): JSX.Element {
   const [key, setKey] = useState(takeKey);
+  useEffect(() => {
+    // An address with another key, opened in the same tab, does not load the page again.
+    const onMove = (): void => setKey(takeKey);
+    addEventListener("hashchange", onMove);
+    return () => removeEventListener("hashchange", onMove);
+  }, []);
   return key === undefined ? <KeyForm onKey={setKey} /> : <Gateway key={key} apiKey={key} onKey={setKey} />;
 }
 

@@ -97,6 +97,16 @@ describe.skipIf(!hasChromium)("the admin page", () => {
     expect(faults).toEqual([]);
   });
 
+  test("an address with another key, opened in the same tab, is taken and leaves the address bar", async () => {
+    const { page } = await openPage();
+    await page.evaluate(`location.hash = "#key=wrong"`);
+    await page.getByText("does not know this key").waitFor();
+    expect(page.url()).not.toContain("key=");
+    await page.evaluate(`location.hash = ${JSON.stringify(new URL(address).hash)}`);
+    await page.getByRole("heading", { name: "demo" }).waitFor();
+    expect(page.url()).not.toContain("key=");
+  });
+
   test("the link that skips to the content stays in the view", async () => {
     const { page, faults } = await openPage();
     await page.getByRole("link", { name: "Skip to the content" }).press("Enter");
