@@ -27,7 +27,7 @@ export type ServerState = "idle" | "starting" | "up" | "down" | "stopped" | "dis
 export interface ListedFault {
   readonly part: string;
   readonly name: string;
-  readonly problem: string;
+  readonly reason: string;
 }
 
 export interface ServerInfo {
@@ -57,7 +57,7 @@ export interface ServerInfo {
   readonly lines?: readonly { readonly reason: string; readonly status: string; readonly inUse: number }[];
   readonly leftOut?: readonly ListedFault[];
   readonly mended?: readonly ListedFault[];
-  readonly unapproved?: readonly { readonly kind: string; readonly name: string; readonly change: string }[];
+  readonly unapproved?: readonly { readonly part: string; readonly name: string; readonly why: string }[];
   readonly recent?: {
     readonly rate: readonly number[];
     readonly p50Ms: readonly (number | null)[];

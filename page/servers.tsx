@@ -154,9 +154,9 @@ function Details({ server }: { readonly server: ServerInfo }): JSX.Element | nul
       ))}
       <Faults title="Left out, because clients would refuse it" faults={leftOut} />
       <Faults title="Mended, so that clients accept it" faults={mended} />
-      {unapproved.map(({ kind, name, change }) => (
-        <p key={`${kind} ${name}`}>
-          {kind} {name} is {change}: <code>junctor trust</code> approves it.
+      {unapproved.map(({ part, name, why }) => (
+        <p key={`${part} ${name}`}>
+          <code>{name}</code> ({part}) is {why}: <code>junctor trust</code> approves it.
         </p>
       ))}
     </details>
@@ -172,9 +172,9 @@ function Faults(props: {
     <>
       <h3>{props.title}</h3>
       <ul>
-        {props.faults.map(({ part, name, problem }) => (
-          <li key={`${part} ${name} ${problem}`}>
-            <code>{name}</code> ({part}): {problem}
+        {props.faults.map(({ part, name, reason }) => (
+          <li key={`${part} ${name} ${reason}`}>
+            <code>{name}</code> ({part}): {reason}
           </li>
         ))}
       </ul>

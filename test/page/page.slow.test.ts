@@ -30,6 +30,7 @@ describe.skipIf(!hasChromium)("the admin page", () => {
       mcpServers: {
         demo: { command: process.execPath, args: ["test/fixtures/page-server.mjs"] },
         broken: { command: "no-such-program-anywhere" },
+        odd: { command: process.execPath, args: ["test/fixtures/children/refused-lists.mjs"] },
       },
       junctor: {
         keys: { ada: { env: "ADA_KEY" }, bob: { env: "BOB_KEY", allow: ["demo__add"] } },
@@ -112,6 +113,14 @@ describe.skipIf(!hasChromium)("the admin page", () => {
     await page.getByRole("link", { name: "Skip to the content" }).press("Enter");
     expect(await page.evaluate<string>("document.activeElement.id")).toBe("content");
     await page.getByRole("heading", { name: "demo" }).waitFor();
+    expect(faults).toEqual([]);
+  });
+
+  test("things that are left out are shown with the reason", async () => {
+    const { page, faults } = await openPage();
+    const card = page.getByRole("article", { name: "odd" });
+    await card.getByText("Details").click();
+    await card.getByText("text-schema (tools): inputSchema is").waitFor();
     expect(faults).toEqual([]);
   });
 
