@@ -28,7 +28,9 @@ export function Tools({ store, route }: { readonly store: Store; readonly route:
           <select
             id="as"
             value={as ?? ""}
-            onChange={({ currentTarget }) => go("tools", { as: currentTarget.value, server: server ?? "" })}
+            onChange={({ currentTarget }) =>
+              go(viewOf(route.rest), { as: currentTarget.value, server: server ?? "" })
+            }
           >
             <option value="">everything, no caller</option>
             {names.map((name) => (
@@ -52,6 +54,7 @@ export function Tools({ store, route }: { readonly store: Store; readonly route:
             catalog={value}
             store={store}
             as={as}
+            query={query}
             chosen={route.rest}
             needsCaller={names.length > 0}
           />
@@ -76,11 +79,13 @@ interface CatalogProps {
   readonly catalog: Catalog;
   readonly store: Store;
   readonly as: string | undefined;
+  /** Of the address: it stays when another thing is chosen. */
+  readonly query: URLSearchParams;
   readonly chosen: string;
   readonly needsCaller: boolean;
 }
 
-function CatalogView({ catalog, store, as, chosen, needsCaller }: CatalogProps): JSX.Element {
+function CatalogView({ catalog, store, as, query, chosen, needsCaller }: CatalogProps): JSX.Element {
   const [words, setWords] = useState("");
   const all = toListed(catalog);
   const found = all.filter((item) => matches(item, words));
@@ -105,7 +110,7 @@ function CatalogView({ catalog, store, as, chosen, needsCaller }: CatalogProps):
           {found.slice(0, maxListed).map((item) => (
             <li key={item.id}>
               <a
-                href={`#/tools/${encodeURIComponent(item.id)}${as === undefined ? "" : `?as=${encodeURIComponent(as)}`}`}
+                href={`#/${viewOf(item.id)}${query.size === 0 ? "" : `?${query.toString()}`}`}
                 aria-current={item.id === chosen ? "true" : undefined}
               >
                 <span class="name">{nameOf(item)}</span>
@@ -141,7 +146,9 @@ function CatalogView({ catalog, store, as, chosen, needsCaller }: CatalogProps):
 
 const maxListed = 200;
 
-function Chosen(props: Omit<CatalogProps, "catalog" | "chosen"> & { readonly item: Listed }): JSX.Element {
+function Chosen(
+  props: Omit<CatalogProps, "catalog" | "chosen" | "query"> & { readonly item: Listed },
+): JSX.Element {
   const { item, store, as, needsCaller } = props;
   return (
     <>
@@ -162,6 +169,11 @@ function Chosen(props: Omit<CatalogProps, "catalog" | "chosen"> & { readonly ite
       )}
     </>
   );
+}
+
+/** The view with this thing chosen; with none for the empty id. */
+function viewOf(id: string): string {
+  return id === "" ? "tools" : `tools/${encodeURIComponent(id)}`;
 }
 
 function nameOf({ id }: Pick<Listed, "id">): string {

@@ -124,6 +124,17 @@ describe.skipIf(!hasChromium)("the admin page", () => {
     expect(faults).toEqual([]);
   });
 
+  test("the chosen tool and the server stay when a caller is chosen", async () => {
+    const { page, faults } = await openPage();
+    await goTo(page, "tools?server=demo");
+    await page.getByRole("link", { name: /demo__add/ }).click();
+    await page.getByText("Choose a caller under").waitFor();
+    await page.getByLabel("Seen as").selectOption("ada");
+    await page.getByRole("button", { name: "Call", exact: true }).waitFor();
+    await page.getByRole("heading", { name: "Tools of demo" }).waitFor();
+    expect(faults).toEqual([]);
+  });
+
   test("a tool is called from a form made of its schema", async () => {
     const { page, faults } = await openPage();
     await openTool(page, "add");
