@@ -53,7 +53,7 @@ export function Calls({ store, route }: { readonly store: Store; readonly route:
 }
 
 function Row({ call }: { readonly call: Call }): JSX.Element {
-  const { id, at, ms, tool, method, server, caller, client } = call;
+  const { id, at, ms, tool, name, method, server, caller, client } = call;
   return (
     <tr>
       <td>{describeTime(at)}</td>
@@ -62,6 +62,7 @@ function Row({ call }: { readonly call: Call }): JSX.Element {
       </td>
       <td>
         <a href={`#/calls/${encodeURIComponent(id)}`}>{tool ?? method}</a>
+        {name !== undefined && <span class="quiet"> {name}</span>}
       </td>
       <td>{server ?? ""}</td>
       <td>{caller ?? client ?? ""}</td>
@@ -87,8 +88,8 @@ function describeLife({ steps, ms, state }: Call): string {
 }
 
 function matches(call: Call, words: string): boolean {
-  const { tool = "", method, server = "", caller = "", client = "", outcome = "", state, code = "" } = call;
-  const all = [tool, method, server, caller, client, outcome, state, code].join(" ").toLowerCase();
+  const { tool, name, method, server, caller, client, outcome, state, code } = call;
+  const all = [tool, name, method, server, caller, client, outcome, state, code].join(" ").toLowerCase();
   return words
     .toLowerCase()
     .split(/\s+/)
@@ -114,6 +115,7 @@ function Detail({ call }: { readonly call: CallDetail }): JSX.Element {
   const facts: readonly (readonly [string, string | undefined])[] = [
     ["Method", call.method],
     ["Tool", call.tool],
+    [call.method === "resources/read" ? "URI" : "Name", call.name],
     ["Server", call.server],
     ["Caller", call.caller],
     ["Client", call.client],

@@ -156,6 +156,8 @@ export interface Call {
   readonly id: string;
   readonly method: string;
   readonly tool?: string;
+  /** The name of a prompt or the URI of a resource. */
+  readonly name?: string;
   readonly server?: string;
   readonly caller?: string;
   readonly client?: string;

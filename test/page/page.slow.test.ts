@@ -135,6 +135,15 @@ describe.skipIf(!hasChromium)("the admin page", () => {
     expect(faults).toEqual([]);
   });
 
+  test("a resource that was read is named among the calls", async () => {
+    const { page } = await openPage();
+    await goTo(page, `tools/${encodeURIComponent("resource:odd://good")}?as=ada`);
+    await page.getByRole("button", { name: "Read" }).click();
+    await page.locator(".output").getByText(/.+/).first().waitFor();
+    await goTo(page, "calls");
+    await page.getByRole("row").filter({ hasText: "odd://good" }).first().waitFor();
+  });
+
   test("a tool is called from a form made of its schema", async () => {
     const { page, faults } = await openPage();
     await openTool(page, "add");
