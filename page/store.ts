@@ -67,7 +67,12 @@ export function createStore(api: Api): Store {
       for (const listener of listeners) listener();
     });
   };
+  /** Events that came while the lists are read; undefined while they are not. */
+  let waiting: StreamEvent[] | undefined;
+  /** What was known of calls may be of another run of the gateway, or lack their ends: the lists have all that counts. */
   const readLists = async (): Promise<void> => {
+    const late: StreamEvent[] = [];
+    waiting = late;
     const [status, { servers }, calls, parked, problems, { lines }] = await Promise.all([
       api.get<Status>("/api/status"),
       api.get<{ servers: readonly ServerInfo[] }>("/api/servers"),
@@ -75,15 +80,21 @@ export function createStore(api: Api): Store {
       api.get<ParkedCalls>("/api/parked"),
       api.get<Problems>("/api/problems"),
       api.get<{ lines: readonly LogLine[] }>("/api/logs?limit=500"),
-    ]);
-    const merged = mergeCalls(known.calls, [...calls.underway, ...calls.recent]);
+    ]).finally(() => {
+      if (waiting === late) waiting = undefined;
+    });
+    if (waiting !== undefined) return; // The stream was opened again, and the lists are read for that one.
+    const merged = mergeCalls([], [...calls.underway, ...calls.recent]);
     const catalogVersion = known.catalogVersion + 1;
     change({ link: "live", status, servers, calls: merged, parked, problems, log: lines, catalogVersion });
+    // The lists may be older than the events that came before all of them were read.
+    for (const event of late) onEvent(event);
   };
   const readProblems = async (): Promise<void> =>
     change({ problems: await api.get<Problems>("/api/problems") });
   const onEvent = ({ kind, data }: StreamEvent): void => {
-    if (kind === "hello" || kind === "dropped") void readLists().catch(onTrouble);
+    if (waiting !== undefined && kind !== "hello") waiting.push({ kind, data });
+    else if (kind === "hello" || kind === "dropped") void readLists().catch(onTrouble);
     else if (kind === "calls")
       change({ calls: mergeCalls(known.calls, (data as { calls: readonly Call[] }).calls) });
     else if (kind === "server") change({ servers: mergeServer(known.servers, data as ServerInfo) });
@@ -196,7 +207,12 @@ export function useLoaded<T>(api: Api, path: string | undefined, version: unknow
     api.get<T>(path, stopping.signal).then(
       (value) => setLoaded({ kind: "loaded", value, path }),
       (error: unknown) => {
-        if (!stopping.signal.aborted) setLoaded({ kind: "failed", message: String(error), path });
+        if (!stopping.signal.aborted)
+          setLoaded({
+            kind: "failed",
+            message: error instanceof ApiError ? error.message : String(error),
+            path,
+          });
       },
     );
     return () => stopping.abort();

@@ -144,6 +144,34 @@ describe.skipIf(!hasChromium)("the admin page", () => {
     await page.getByRole("row").filter({ hasText: "odd://good" }).first().waitFor();
   });
 
+  test("calls of an earlier run of the gateway are gone from the page", async () => {
+    const { page } = await openPage();
+    await openTool(page, "add");
+    const earlier = {
+      id: "c999999",
+      method: "earlier/run",
+      era: "modern",
+      state: "sent",
+      at: 1,
+      ms: 1,
+      steps: [],
+    };
+    await page.route(
+      "**/api/calls",
+      (route) => route.fulfill({ json: { underway: [earlier], recent: [] } }),
+      { times: 1 },
+    );
+    await page.route(
+      "**/api/events",
+      (route) => route.fulfill({ contentType: "text/event-stream", body: "event: hello\ndata: {}\n\n" }),
+      { times: 1 },
+    );
+    await page.reload();
+    await goTo(page, "calls");
+    await page.getByText("earlier/run").waitFor();
+    await page.getByText("earlier/run").waitFor({ state: "detached" });
+  });
+
   test("a tool is called from a form made of its schema", async () => {
     const { page, faults } = await openPage();
     await openTool(page, "add");
