@@ -78,6 +78,13 @@ function readScheme(): string {
   return getComputedStyle(document.body).backgroundColor;
 }
 
+/** Points without a neighbour, which no line shows: most tools are not called every few seconds. */
+function lonePoints({ data }: uPlot, line: number): number[] {
+  const values = data[line] ?? [];
+  const isEmpty = (i: number): boolean => (values[i] ?? null) === null;
+  return Array.from(values.keys()).filter((i) => !isEmpty(i) && isEmpty(i - 1) && isEmpty(i + 1));
+}
+
 /** The colour behind a name of the style sheet, as a canvas understands it. */
 function colourOf(name: string, at: HTMLElement): string {
   at.style.color = `var(--${name})`;
@@ -112,7 +119,7 @@ function toOptions(
         stroke: colourOf(tone, at),
         width: 1.5,
         spanGaps: false,
-        points: { show: false },
+        points: { show: false, size: 4, filter: lonePoints },
       })),
     ],
   };
