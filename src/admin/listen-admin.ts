@@ -13,6 +13,7 @@ import { EventHub } from "./event-hub.ts";
 import { type PageFile, readPage } from "./page-files.ts";
 import { type AdminAnswer, type AdminParts, routes } from "./routes.ts";
 import { Tries } from "./try-it.ts";
+import { readinessOf } from "./views.ts";
 
 interface AdminOptions {
   readonly source: AdminSource;
@@ -161,7 +162,7 @@ function createAnswer(
   const health: { readonly [path: string]: () => string } = {
     "/live": () => "ok",
     "/health": () => (parts.source.isDraining() ? "draining" : "ok"),
-    "/ready": () => (parts.source.isDraining() ? "draining" : parts.source.isReady() ? "ok" : "starting"),
+    "/ready": () => readinessOf(parts.source),
   };
 
   const serve = async (

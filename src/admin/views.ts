@@ -60,6 +60,13 @@ function stateOf({ isReady, isDraining }: AdminSource): string {
   return isReady() ? "ready" : "starting";
 }
 
+/** The same word as `/ready` of the MCP listener. */
+export function readinessOf({ isDraining, isReady, http }: AdminSource): string {
+  if (isDraining()) return "draining";
+  if (!isReady()) return "starting";
+  return http()?.inspect().isOverloaded === true ? "overloaded" : "ok";
+}
+
 /** Every server, also those that are disabled. `withRecent` adds the points of a sparkline. */
 export function serverViews(source: AdminSource, withRecent: boolean): readonly ServerView[] {
   const facts = new Map(source.gateway.controls.servers().map((each) => [each.name, each]));

@@ -156,7 +156,8 @@ export function observe({ config, transport, log, file, worker }: ObservedOption
         advise: (status) => adviseOnStatus(parts.gateway, status),
         restarts: (server) => Math.max(0, (starts.get(server) ?? 0) - 1),
         isReady: () => isReady,
-        isDraining: () => isDraining,
+        // The MCP listener also drains when the process is asked to stop.
+        isDraining: () => isDraining || parts.http?.inspect().isDraining === true,
         drain: () => {
           isDraining = true;
           parts.drain();

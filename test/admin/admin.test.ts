@@ -296,6 +296,16 @@ test("draining, stopping and the level of the log", async () => {
   expect((await admin.call("/api/reload", { body: {} })).status).toBe(409);
 });
 
+test("the admin port says what the MCP port says while the gateway stops", async () => {
+  await using admin = await startAdmin({ mcpServers: {} }, { local });
+  admin.listener.drain();
+  const answers = await Promise.all(
+    ["/live", "/ready", "/health", "/api/status"].map((path) => admin.call(path)),
+  );
+  expect(answers.map(({ status }) => status)).toEqual([200, 503, 503, 200]);
+  expect(answers.at(-1)?.json.state).toBe("draining");
+});
+
 test("a caller with a token is known from its first call: what it may see, and calls from the page with its rights", async () => {
   const audience = "https://mcp.example.com/mcp";
   let issuer: TestIssuer | undefined;

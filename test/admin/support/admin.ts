@@ -6,7 +6,7 @@ import { parseConfigValue } from "../../../src/gateway/config/parse-config.ts";
 import { startGateway } from "../../../src/gateway/gateway.ts";
 import type { RunningGateway } from "../../../src/gateway/running-gateway.ts";
 import type { Provider } from "../../../src/tools/provider.ts";
-import { listenHttp } from "../../../src/transports/http/server/node.ts";
+import { type HttpListener, listenHttp } from "../../../src/transports/http/server/node.ts";
 
 /** An answer of the admin API. */
 export interface AdminReply {
@@ -63,6 +63,7 @@ interface AdminCall {
 export interface TestAdmin extends AsyncDisposable {
   readonly gateway: RunningGateway;
   readonly log: KeptLog;
+  readonly listener: HttpListener;
   /** Of the MCP endpoint. */
   readonly url: string;
   readonly adminUrl: string;
@@ -121,6 +122,7 @@ export async function startAdmin(
   return {
     gateway,
     log,
+    listener,
     url: listener.url,
     adminUrl,
     key,

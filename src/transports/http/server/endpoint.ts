@@ -73,11 +73,18 @@ export interface HttpLoad {
   readonly streams: number;
   /** Legacy sessions in memory. */
   readonly sessions: readonly SessionFacts[];
+  /** Whether no call begins any more, and whether none begins for lack of memory. */
+  readonly isDraining: boolean;
+  readonly isOverloaded: boolean;
 }
 
-export function toLoad({ admissions: { calls, streams }, sessions, clock }: Endpoint): HttpLoad {
+export function toLoad(endpoint: Endpoint): HttpLoad {
+  const { admissions, sessions, clock, isDraining, shortage } = endpoint;
+  const { calls, streams } = admissions;
   const now = clock.now();
   return {
+    isDraining,
+    isOverloaded: shortage > 1,
     calls: calls.held,
     streams: streams.held,
     sessions: sessions.live.map((live) => toFacts(live, now)),
