@@ -93,11 +93,8 @@ export function gatewayMetrics(source: AdminSource): readonly Metric[] {
       type: "counter",
       samples: [{ value: (user + system) / 1e6 }],
     },
-    gauge(
-      "process_start_time_seconds",
-      "When the process started.",
-      source.clock.date() / 1000 - process.uptime(),
-    ),
+    // Made from the clock and the age it would differ a little in each scrape, as if the process had been started again.
+    gauge("process_start_time_seconds", "When the process started.", performance.timeOrigin / 1000),
     {
       name: "junctor_build_info",
       help: "The version of Junctor; always 1.",

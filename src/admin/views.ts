@@ -21,7 +21,7 @@ const maxUnderway = 1000;
 const maxListed = 1000;
 
 export function statusView(source: AdminSource): object {
-  const { gateway, telemetry, clock, version, file, log, worker } = source;
+  const { gateway, telemetry, version, file, log, worker } = source;
   const servers = gateway.status();
   const http = source.http();
   const load = http?.inspect();
@@ -32,7 +32,7 @@ export function statusView(source: AdminSource): object {
     pid: process.pid,
     worker: worker && { number: worker.number, count: worker.count, primary: worker.primary },
     node: process.version,
-    startedAt: clock.date() - uptimeMs,
+    startedAt: Math.round(performance.timeOrigin),
     uptimeMs,
     state: stateOf(source),
     url: http?.url,

@@ -306,6 +306,15 @@ test("the admin port says what the MCP port says while the gateway stops", async
   expect(answers.at(-1)?.json.state).toBe("draining");
 });
 
+test("the start of the process is the same in every scrape", async () => {
+  await using admin = await startAdmin({ mcpServers: {} }, { local });
+  const read = async (): Promise<string | undefined> =>
+    /^process_start_time_seconds .*$/m.exec((await admin.call("/metrics")).text)?.[0];
+  const first = await read();
+  expect(first).toMatch(/ \d+(\.\d+)?$/);
+  expect(await read()).toBe(first);
+});
+
 test("a caller with a token is known from its first call: what it may see, and calls from the page with its rights", async () => {
   const audience = "https://mcp.example.com/mcp";
   let issuer: TestIssuer | undefined;
