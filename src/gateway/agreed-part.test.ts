@@ -234,6 +234,13 @@ describe("issuers of tokens", () => {
   });
 });
 
+test("the first key beside client certificates waits: it is another way in", () => {
+  const http = { tls: { cert: "cert.pem", key: "key.pem", clientCa: "ca.pem" } };
+  const withCa = parse({ mcpServers, junctor: { http } });
+  const next = parse({ mcpServers, junctor: { http, keys: { ada: { env: "ADA" } } } });
+  expect(toAgreedPart(next, withCa, env)).toEqual({ config: withCa, waiting: ["junctor.keys"] });
+});
+
 test("a new server is shown as disabled, with what to do", () => {
   const { config } = edit(ofServers({ x: { command: "sh", env: { A: "${TOKEN}" } } }));
   expect(config.servers.map(({ name }) => name)).toEqual(["files", "web"]);

@@ -2,6 +2,7 @@ import { isDeepStrictEqual } from "node:util";
 import { createGlob } from "../middleware/glob.ts";
 import { describeCommand } from "../transports/child-command.ts";
 import { narrowIssuers, narrowRules } from "./agreed-access.ts";
+import { isOpen } from "./config-access.ts";
 import type { CallLimits, DisabledServer, GatewayConfig, KeyConfig, ServerConfig } from "./config/config.ts";
 import type { ProfileConfig } from "./config/profile-config.ts";
 import { createHide, hideInData, joinSecrets } from "./safe-log.ts";
@@ -224,9 +225,9 @@ function narrowTools(next: ServerConfig["tools"], agreed: ServerConfig["tools"])
   return Object.fromEntries(rules);
 }
 
-/** Where callers come with tokens only, the first key is a new way in. */
+/** Where callers come with tokens or certificates only, the first key is a new way in. */
 function withoutNewWay(next: GatewayConfig, agreed: GatewayConfig, waiting: string[]): GatewayConfig {
-  if (agreed.keys.length > 0 || agreed.issuers.length === 0 || next.keys.length === 0) return next;
+  if (agreed.keys.length > 0 || isOpen(agreed) || next.keys.length === 0) return next;
   waiting.push("junctor.keys");
   return { ...next, keys: [] };
 }
