@@ -45,6 +45,7 @@ interface Followed {
 async function follow(
   apply: (config: GatewayConfig, keepsModules?: boolean) => void = () => {},
   choice: ReloadChoice = "trust",
+  host = "127.0.0.1",
 ): Promise<Followed> {
   const applied: string[][] = [];
   const lines: string[] = [];
@@ -63,7 +64,7 @@ async function follow(
     isTrusted: false,
     choice,
     gateway,
-    host: "127.0.0.1",
+    host,
     log,
   });
   return { reload: look, ...rest, applied, lines };
@@ -90,6 +91,31 @@ test("an edit that changes nothing is neither applied nor logged", async () => {
   save(one, 2);
   await reload();
   expect([applied, lines]).toEqual([[], []]);
+});
+
+test.each([
+  [
+    "issuers",
+    { http: { publicUrl: "https://x.example/mcp" }, issuers: { corp: { issuer: "https://id.example" } } },
+  ],
+  ["client certificates", { http: { tls: { cert: "c.pem", key: "k.pem", clientCa: "ca.pem" } } }],
+])("an edit is used at an address that others reach, where %s let callers in", async (_, junctor) => {
+  save({ ...one, junctor });
+  const denied: (readonly string[])[] = [];
+  const { reload, lines } = await follow(({ deny }) => void denied.push(deny), "safe", "0.0.0.0");
+  save({ ...one, junctor: { ...junctor, deny: ["*__erase"] } });
+  await reload();
+  expect([denied, lines]).toEqual([[["*__erase"]], [readAgain]]);
+});
+
+test("an edit that would let everyone in is not used at an address that others reach", async () => {
+  const keys = { ada: { sha256: "a".repeat(64) } };
+  save({ ...one, junctor: { keys } });
+  const { reload, applied, lines } = await follow(() => {}, "trust", "0.0.0.0");
+  // Certificates are asked for from the next start on.
+  save({ ...one, junctor: { http: { tls: { cert: "c.pem", key: "k.pem", clientCa: "ca.pem" } } } });
+  await reload();
+  expect([applied, lines]).toEqual([[], [notUsed]]);
 });
 
 test("a mistake is told once, and that it is gone", async () => {

@@ -3,6 +3,7 @@ import { readFileSync, statSync } from "node:fs";
 import { isDeepStrictEqual } from "node:util";
 import { BindError } from "../errors/bind-error.ts";
 import { toAgreedPart } from "../gateway/agreed-part.ts";
+import { isOpen } from "../gateway/config-access.ts";
 import { parseConfigFile, readConfigText } from "../gateway/config/config-file.ts";
 import type { GatewayConfig } from "../gateway/config/config.ts";
 import type { GatewayLog } from "../gateway/log.ts";
@@ -91,8 +92,9 @@ export function createReload(options: FollowOptions): Reload {
   const apply = async (next: ConfigSnapshot, isWhole: boolean): Promise<void> => {
     checkPlaces(file, next.config, isTrusted);
     const { config, waiting } = isWhole ? { config: next.config, waiting: [] } : split(next, agreed);
-    if (!isLoopback(host) && config.keys.length === 0)
-      throw new BindError(host, "the new config has no keys");
+    // Certificates are asked for, or not, as at the start.
+    if (!isLoopback(host) && isOpen({ ...config, http: first.http }))
+      throw new BindError(host, "the new config has neither keys nor issuers");
     const { modules, lock } = isWhole ? next : agreed;
     const used: ConfigSnapshot = { config, modules, lock };
     if (JSON.stringify(used) !== applied) {
