@@ -1,9 +1,47 @@
+import type { Awaitable } from "../async/awaitable.ts";
 import { NotFoundError } from "../errors/not-found-error.ts";
+import { RawJson } from "../json/raw.ts";
 import type { Skill } from "../mcp/skill.ts";
 import type { Resource } from "../mcp/types.ts";
 import type { CallContext } from "./context.ts";
 import { applyFilters, type ListFilter } from "./filtered-lists.ts";
-import type { SkillProvider } from "./provider.ts";
+import type { ServeTask } from "./guarded-tasks.ts";
+import type { SkillProvider, ToolCall, ToolOutcome } from "./provider.ts";
+
+/** Makes a call through all hooks. */
+type RunSkill = (call: ToolCall, context: CallContext, serve: ServeTask) => Awaitable<ToolOutcome>;
+
+const nothing = RawJson.fromText("{}");
+
+/** Skills with hooks around them: the request for an entry or a folder is a call of the kind `resource`, under its URI. */
+export function guardSkills(skills: SkillProvider, run: RunSkill): SkillProvider {
+  const make = async <T>(
+    uri: string,
+    context: CallContext,
+    read: (uri: string, context: CallContext) => Promise<T>,
+  ): Promise<T> => {
+    let found: { readonly value: T; readonly result: RawJson } | undefined;
+    const call: ToolCall = { kind: "resource", name: uri, arguments: nothing };
+    const outcome = await run(call, context, async ({ name }, mapped) => {
+      const value = await read(name, mapped);
+      found = { value, result: RawJson.fromValue(value) };
+      return { kind: "complete", result: found.result };
+    });
+    if (outcome.kind !== "complete") throw new TypeError("A skill cannot ask its caller anything");
+    // Where no hook changed it, it keeps the text that its server wrote.
+    return outcome.result === found?.result ? found.value : (outcome.result.value as T);
+  };
+  const readDirectory = skills.readDirectory?.bind(skills);
+  return {
+    listSkills: (context) => skills.listSkills(context),
+    getSkill: (uri, context) => make(uri, context, (own, mapped) => skills.getSkill(own, mapped)),
+    ...(readDirectory === undefined
+      ? {}
+      : {
+          readDirectory: (uri: string, context: CallContext) => make(uri, context, readDirectory),
+        }),
+  };
+}
 
 /**
  * Skills as filters of resources leave them: each file of a skill is a resource, and a skill of which a filter takes or changes one is

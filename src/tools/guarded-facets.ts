@@ -3,7 +3,8 @@ import { RawJson } from "../json/raw.ts";
 import type { CompletionRef, CompletionResult } from "../mcp/types.ts";
 import type { CallContext } from "./context.ts";
 import { type FilteredLists, type ListFilter, refOf } from "./filtered-lists.ts";
-import { filterSkills } from "./filtered-skills.ts";
+import { filterSkills, guardSkills } from "./filtered-skills.ts";
+import type { ServeTask } from "./guarded-tasks.ts";
 import type {
   CompletionProvider,
   CompletionRequest,
@@ -20,8 +21,8 @@ type Facets = Pick<Provider, "resources" | "prompts" | "completion" | "skills">;
 interface FacetGuard {
   readonly lists: FilteredLists;
   readonly filters: readonly ListFilter[];
-  /** Makes a call through all hooks. */
-  run(call: ToolCall, context: CallContext): Awaitable<ToolOutcome>;
+  /** Makes a call through all hooks; `serve` answers it in the end, by default the facet of its kind. */
+  run(call: ToolCall, context: CallContext, serve?: ServeTask): Awaitable<ToolOutcome>;
   /** Throws unless every filter shows what a call is of. */
   judge(call: ToolCall, context: CallContext): Awaitable<void>;
 }
@@ -65,7 +66,7 @@ export function guardFacets(provider: Provider, { lists, filters, run, judge }: 
           },
         }),
     ...(completion === undefined ? {} : { completion: guardCompletion(run) }),
-    ...(skills === undefined ? {} : { skills: filterSkills(skills, filters) }),
+    ...(skills === undefined ? {} : { skills: guardSkills(filterSkills(skills, filters), run) }),
   };
 }
 

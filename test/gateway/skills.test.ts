@@ -1,5 +1,5 @@
 // Skills behind a gateway: their identities, what a policy leaves of them, and folders that are made from lists.
-import { mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
+import { mkdir, mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
@@ -7,6 +7,7 @@ import { connect } from "../../src/client/connect.ts";
 import { createGateway } from "../../src/gateway/gateway.ts";
 import { createServer } from "../../src/server/server.ts";
 import { type LoadedSkills, loadSkills } from "../../src/skills/load-skills.ts";
+import type { CallContext } from "../../src/tools/context.ts";
 import { createRegistry } from "../../src/tools/registry.ts";
 import { listenHttp } from "../../src/transports/http/server/node.ts";
 
@@ -130,4 +131,46 @@ test("a server that is down has the skills that it listed last, and hides no oth
   expect(await list()).toEqual(both);
   await one.close();
   expect(await list()).toEqual(both);
+});
+
+test("entries and folders of skills count for limits and have audit records, as files of skills do", async () => {
+  const audit = join(folder, "audit.jsonl");
+  const config = { mcpServers: {}, junctor: { audit, limits: { callsPerMinute: 3 } } };
+  const uri = "skill://shop/refunds/SKILL.md";
+  {
+    await using gateway = await createGateway(config, { local: { shop: createShop(true) } });
+    await using client = await connect({ server: gateway.server });
+    expect((await client.skills.getSkill(uri)).frontmatter.name).toBe("refunds");
+    expect(await client.skills.readDirectory("skill://shop/refunds")).toHaveLength(2);
+    await client.readResource(uri);
+    await expect(client.skills.getSkill(uri)).rejects.toThrow("No more than 3 calls a minute");
+    await expect(client.skills.readDirectory("skill://shop/refunds")).rejects.toThrow("No more than");
+  }
+  const lines = (await readFile(audit, "utf8")).trimEnd().split("\n");
+  const records = lines.map((line) => JSON.parse(line) as { readonly [key: string]: unknown });
+  const ended = records.filter(({ tool }) => tool !== undefined);
+  expect(ended.map(({ kind, server, tool, outcome }) => [kind, server, tool, outcome])).toEqual([
+    ["resource", "shop", uri, "ok"],
+    ["resource", "shop", "skill://shop/refunds", "ok"],
+    ["resource", "shop", uri, "ok"],
+    ["resource", "shop", uri, "refused"],
+    ["resource", "shop", "skill://shop/refunds", "refused"],
+  ]);
+});
+
+test("a server is not asked for a skill that the caller may not read", async () => {
+  const asked: string[] = [];
+  const skills = {
+    ...loaded,
+    getSkill: async (uri: string, context: CallContext) => {
+      asked.push(uri);
+      return loaded.getSkill(uri, context);
+    },
+  };
+  const config = { mcpServers: {}, junctor: { deny: ["secret__*"] } };
+  await using gateway = await createGateway(config, { local: { secret: createRegistry({ skills }) } });
+  await using client = await connect({ server: gateway.server });
+  for (const uri of ["skill://secret/refunds/SKILL.md", "skill://refunds/SKILL.md", "skill://x/SKILL.md"])
+    await expect(client.skills.getSkill(uri)).rejects.toThrow("Skill not found");
+  expect(asked).toEqual([]);
 });

@@ -96,13 +96,15 @@ export function composeSkills({ catalog, viewFor }: ComposedSkillsOptions): Requ
     },
     getSkill: async (uri, context) => {
       const found: Skill[] = [];
+      const view = viewFor(context);
       for (const { member, skills, ownUri } of placesOf(uri, context)) {
+        if (!view.allowsUri(member.name, ownUri)) continue;
         const names = namesOf(member, context);
         const skill = await skills.getSkill(ownUri, context).catch((error: unknown) => {
           if (!isNotFound(error)) throw error;
           return undefined;
         });
-        if (skill === undefined || names === undefined || !mayRead(skill, member, viewFor(context))) continue;
+        if (skill === undefined || names === undefined || !mayRead(skill, member, view)) continue;
         found.push(toPublic(skill, names));
       }
       const [only, ...others] = found;
