@@ -30,3 +30,15 @@ test("all together they have a limit, and no character is cut in half", () => {
   expect(joined.length).toBeLessThanOrEqual(16 * 1024);
   expect(() => encodeURIComponent(joined)).not.toThrow();
 });
+
+test("a server with long instructions takes no room from those of others", () => {
+  const greedy = saying("greedy", "x".repeat(100_000));
+  const others = Array.from({ length: 9 }, (_, index) => saying(`s${index}`, `Read page ${index} first.`));
+  const joined = joinInstructions([greedy, ...others]) ?? "";
+  for (const [index] of others.entries()) expect(joined).toContain(`# s${index}\nRead page ${index} first.`);
+  expect(joined.length).toBeGreaterThan(15 * 1024);
+  expect(joined.length).toBeLessThanOrEqual(16 * 1024);
+  const equals = joinInstructions([greedy, saying("second", "y".repeat(100_000))]) ?? "";
+  const countOf = (letter: string): number => equals.split(letter).length - 1;
+  expect(Math.abs(countOf("x") - countOf("y"))).toBeLessThan(100);
+});

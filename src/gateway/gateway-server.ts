@@ -172,12 +172,27 @@ export function joinInstructions(
     const isAdmitted = text !== undefined && pins?.admitsInstructions(name, text) !== false;
     return isAdmitted ? `# ${name}\n${text}` : "";
   }).filter((part) => part !== "");
-  const joined = parts.join("\n\n");
-  return joined === "" ? undefined : cut(joined);
+  if (parts.length === 0) return undefined;
+  const lengths = parts.map(({ length }) => length + separator.length);
+  const share = fairLength(lengths, maxInstructions) - separator.length;
+  return cut(parts.map((part) => cut(part, share)).join(separator), maxInstructions);
+}
+
+const separator = "\n\n";
+
+/** The length that each of several texts may have, so that all together fit and short ones are not cut for a long one. */
+function fairLength(lengths: readonly number[], maxLength: number): number {
+  let left = maxLength;
+  for (const [index, length] of lengths.toSorted((one, other) => one - other).entries()) {
+    const share = Math.floor(left / (lengths.length - index));
+    if (length > share) return share;
+    left -= length;
+  }
+  return maxLength;
 }
 
 /** Not in the middle of a character. */
-function cut(text: string): string {
-  if (text.length <= maxInstructions) return text;
-  return text.slice(0, maxInstructions).replace(/[\uD800-\uDBFF]$/, "");
+function cut(text: string, maxLength: number): string {
+  if (text.length <= maxLength) return text;
+  return text.slice(0, Math.max(0, maxLength)).replace(/[\uD800-\uDBFF]$/, "");
 }
