@@ -6,6 +6,7 @@ import type { CallContext } from "../../tools/context.ts";
 import type { Provider } from "../../tools/provider.ts";
 import { lacks } from "./held-task.ts";
 import type { Lease } from "./pool.ts";
+import type { PooledLine } from "./pooled-line.ts";
 import type { Requests, RequestsOptions } from "./requests.ts";
 import type { TaskLines } from "./task-lines.ts";
 import type { UpstreamLists } from "./upstream-lists.ts";
@@ -57,9 +58,12 @@ export function createUpstreamFacets(options: UpstreamFacetsOptions): {
     });
   /** Of the line for everyone: those of another line are for its callers alone. */
   let lastSkills: readonly Skill[] | undefined;
+  /** By line: until when its skills are not waited for, because they were late. 0 for a line that listed them. */
+  const lateUntil = new WeakMap<PooledLine, number>();
   const list = async ({ client, pooled }: Lease, context: CallContext): Promise<readonly Skill[]> => {
     const listed = await client.skills.listSkills(context);
     if (pooled === pool.everyone) lastSkills = listed;
+    if (!lateUntil.has(pooled)) lateUntil.set(pooled, 0);
     return listed;
   };
 
@@ -90,11 +94,16 @@ export function createUpstreamFacets(options: UpstreamFacetsOptions): {
       }
     },
     skills: {
-      // A server whose skills were never listed is waited for. One that is down has the skills that it listed last.
+      // A server whose skills were never listed is waited for. One that is down or late has the skills that it listed last.
       listSkills: async (context) => {
-        if (pool.everyone.client === undefined && lastSkills !== undefined) return lastSkills;
+        const line = pool.find(context);
+        const until = line && lateUntil.get(line);
+        const isAway = pool.everyone.client === undefined || clock.now() < (until ?? 0);
+        if (isAway && lastSkills !== undefined) return lastSkills;
         const listed = ask(context, (lease) => list(lease, context)).catch(() => undefined);
-        const found = await waitFor(listed, { ms: maxSkillListMs, clock });
+        const found = await waitFor(listed, { ms: until === undefined ? maxFirstMs : maxAgainMs, clock });
+        const used = pool.find(context);
+        if (found === timedOut && used !== undefined) lateUntil.set(used, clock.now() + lateMs);
         context.signal.throwIfAborted();
         lastSkills ??= [];
         return found === undefined || found === timedOut ? lastSkills : found;
@@ -133,8 +142,11 @@ export function createUpstreamFacets(options: UpstreamFacetsOptions): {
   };
 }
 
-/** How long the skills of one server are waited for: a list is of all servers. */
-const maxSkillListMs = 5000;
+/** How long the skills of one server are waited for, at first and once they are known: a list is of all servers. */
+const maxFirstMs = 5000;
+const maxAgainMs = 1000;
+/** How long skills that were late are not waited for. */
+const lateMs = 30_000;
 
 async function watchOn(
   { client, pooled }: Lease,
