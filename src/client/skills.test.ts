@@ -4,6 +4,8 @@ import { NotFoundError } from "../errors/not-found-error.ts";
 import { RawJson } from "../json/raw.ts";
 import type { Skill } from "../mcp/skill.ts";
 import { connectForTest } from "../testing/connect-for-test.ts";
+import { createVirtualClock } from "../testing/virtual-clock.ts";
+import { type CallContext, createCallContext } from "../tools/context.ts";
 import type { Provider, SkillProvider } from "../tools/provider.ts";
 import { createRegistry } from "../tools/registry.ts";
 import type { SkillSource } from "../tools/skills.ts";
@@ -164,4 +166,35 @@ test("redaction takes away a skill that says a secret", async () => {
   ]);
   const client = await open(withMiddleware(registry, [redact({ patterns: [/Fills/] })]));
   expect(await client.skills.listSkills()).toEqual([]);
+});
+
+test("a request for a skill or a folder that is given up is cancelled at the server", async () => {
+  const underway = new Set<string>();
+  const never = (what: string, { signal }: CallContext): Promise<never> => {
+    underway.add(what);
+    return new Promise((_, reject) => {
+      signal.addEventListener("abort", () => {
+        underway.delete(what);
+        reject(signal.reason as Error);
+      });
+    });
+  };
+  const { registry } = serveSkills(
+    [],
+    {},
+    {
+      getSkill: (_, context) => never("skill", context),
+      readDirectory: (_, context) => never("folder", context),
+    },
+  );
+  // Time stands still, so no limit ends the requests.
+  await using client = await connectForTest(registry, { clock: createVirtualClock() });
+  const stopping = new AbortController();
+  const context = createCallContext({ signal: stopping.signal });
+  const asked = [client.skills.getSkill(uri, context), client.skills.readDirectory("skill://acme", context)];
+  const ended = Promise.allSettled(asked);
+  await expect.poll(() => [...underway].toSorted()).toEqual(["folder", "skill"]);
+  stopping.abort(new Error("The caller is gone"));
+  expect((await ended).map(({ status }) => status)).toEqual(["rejected", "rejected"]);
+  await expect.poll(() => [...underway]).toEqual([]);
 });

@@ -116,8 +116,7 @@ export function createSkills(options: SkillsOptions): {
 
   const getSkill: ClientSkills["getSkill"] = async (uri, context) => {
     if ((await settings()) === undefined) throw new NotFoundError("skill", uri);
-    const asked = request("skills/get", RawJson.fromValue({ uri }));
-    const answer = await (context === undefined ? asked : waitFor(asked, context));
+    const answer = await request("skills/get", RawJson.fromValue({ uri }), { signal: context?.signal });
     // A gateway may know a skill by another URI than the one that was asked for; the entry says by which.
     return parseSkill(answer.at("skill")?.value);
   };
@@ -127,8 +126,8 @@ export function createSkills(options: SkillsOptions): {
     const ask = (params: RawJson | undefined): Promise<RawJson> => {
       const cursor = params?.at("cursor")?.value;
       const more = cursor === undefined ? {} : { cursor };
-      const asked = request("resources/directory/read", RawJson.fromValue({ uri, ...more }));
-      return context === undefined ? asked : waitFor(asked, context);
+      const asked = RawJson.fromValue({ uri, ...more });
+      return request("resources/directory/read", asked, { signal: context?.signal });
     };
     const { items } = await walkPages(ask, "resources", limits);
     return items.flatMap((item) => {
