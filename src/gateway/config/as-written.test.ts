@@ -24,3 +24,29 @@ test("a command is shown although the file has the same text as the value of a v
   const [launch] = listLaunches(JSON.stringify({ servers: { x: entry } }));
   expect(launch?.text).toBe('sh -c "curl example.com" (sets TOKEN)');
 });
+
+test("what the gateway itself reaches, lets in or writes is listed as well", () => {
+  const junctor = {
+    traces: { endpoint: "https://a.example/v1?k=${TOKEN}", headers: { "x-key": "hidden-value" }, percent: 5 },
+    store: "rediss://b.example",
+    issuers: {
+      corp: { issuer: "https://c.example", login: { clientId: "x", clientSecret: "hidden-value" } },
+    },
+    http: { host: "0.0.0.0", corsOrigins: ["https://d.example"], serverCard: { name: "long" } },
+    admin: false,
+    audit: "/var/log/audit file",
+    accessLog: { file: "./access.log" },
+    keys: { ada: { env: "ADA" } },
+  };
+  expect(listLaunches(JSON.stringify({ junctor }))).toEqual([
+    { name: "(traces.endpoint)", text: "https://a.example/v1?k=${TOKEN}" },
+    { name: "(traces.headers)", text: "x-key" },
+    { name: "(store)", text: "rediss://b.example" },
+    { name: "(issuers.corp.issuer)", text: "https://c.example" },
+    { name: "(issuers.corp.login.clientId)", text: "x" },
+    { name: "(http.host)", text: "0.0.0.0" },
+    { name: "(http.corsOrigins.0)", text: "https://d.example" },
+    { name: "(audit)", text: '"/var/log/audit file"' },
+    { name: "(accessLog.file)", text: "./access.log" },
+  ]);
+});

@@ -2,28 +2,46 @@ import { createFindings } from "./findings.ts";
 import { urlKeys } from "./http-launch.ts";
 import { parseJsonc } from "./jsonc.ts";
 
-/** A server or module that a config names. */
+/** A server, a module or an address that a config names. */
 interface WrittenLaunch {
-  /** The name of the server; `(module)` for a module. */
+  /** The name of the server; `(module)` for a module, `(traces.endpoint)` for a setting of the gateway itself. */
   readonly name: string;
-  /** What would be started, reached or loaded, in the words of the file. */
+  /** What would be started, reached, loaded, let in or written, in the words of the file. */
   readonly text: string;
 }
 
 /**
- * What a config would start, reach and load, as the file writes it: every server, also one that is off today because a
+ * What a config would start, reach, load, let in and write, as the file writes it: every server, also one that is off today because a
  * variable is not set, with `${VAR}` left as it is. Values of `env` and `headers` are left out; nothing else is hidden,
  * because a person is to decide by it. The text must have been parsed before.
  */
 export function listLaunches(text: string): readonly WrittenLaunch[] {
   const top = toFields(parseJsonc(text, createFindings({ file: "", env: {} })));
   const servers = ["mcpServers", "servers"].flatMap((section) => Object.entries(toFields(top[section])));
-  const { middleware } = toFields(top["junctor"]);
+  const junctor = toFields(top["junctor"]);
+  const { middleware } = junctor;
   const modules: readonly unknown[] = Array.isArray(middleware) ? middleware : [];
   return [
     ...servers.map(([name, entry]) => ({ name, text: describe(toFields(entry)) })),
     ...modules.map((path) => ({ name: "(module)", text: toWord(path) })),
+    ...outward.flatMap((key) => listTexts(key, junctor[key])),
   ];
+}
+
+/** Settings by which the gateway itself reaches others, lets them in, or writes files. */
+const outward = ["traces", "store", "trunk", "issuers", "http", "admin", "audit", "accessLog"] as const;
+
+/** Members that reach nothing. A secret may stand in the file. */
+const unlisted = new Set(["serverCard", "sha256", "clientSecret"]);
+
+/** Every text of a setting; of headers, their names. */
+function listTexts(path: string, value: unknown): readonly WrittenLaunch[] {
+  if (typeof value === "string") return [{ name: `(${path})`, text: toWord(value) }];
+  if (typeof value !== "object" || value === null) return [];
+  if (path.endsWith(".headers")) return [{ name: `(${path})`, text: Object.keys(value).join(", ") }];
+  return Object.entries(value).flatMap(([key, inner]) =>
+    unlisted.has(key) ? [] : listTexts(`${path}.${key}`, inner),
+  );
 }
 
 type WrittenFields = { readonly [key: string]: unknown };
