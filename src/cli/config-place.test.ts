@@ -12,7 +12,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { parseConfigValue } from "../gateway/config/parse-config.ts";
-import { checkConfigPlace, findExposed } from "./config-place.ts";
+import { checkConfigPlace, checkPlaces, findExposed } from "./config-place.ts";
 
 let folder: string;
 let file: string;
@@ -63,6 +63,18 @@ describe.skipIf(process.platform === "win32")("a config", () => {
     expect(checkConfigPlace(join(folder, "named.json"), false)).toEqual([]);
     chmodSync(open, 0o777);
     expect(() => checkConfigPlace(join(folder, "named.json"), false)).toThrow(`its folder ${open} may be`);
+  });
+
+  test("whose authorities for client certificates every user may write is refused", () => {
+    const ca = join(folder, "inner", "ca.pem");
+    writeFileSync(ca, "");
+    const tls = { cert: "cert.pem", key: "key.pem", clientCa: ca };
+    const config = parseConfigValue({ junctor: { http: { tls } } }, { file, env: {} });
+    expect(checkPlaces(file, config, false)).toEqual([]);
+    chmodSync(ca, 0o666);
+    const message = `${ca} may be written by every user, who could then come in as any caller`;
+    expect(() => checkPlaces(file, config, false)).toThrow(message);
+    expect(checkPlaces(file, config, true)).toEqual([]);
   });
 
   test("that does not exist, or is a pipe, is left to those who read it", () => {

@@ -16,24 +16,30 @@ interface Writer {
  * belong to this user or root, and not be writable for everybody. Gives warnings for what a group may write. Throws a
  * `ConfigError` that says what to do. On Windows there is nothing to see by these means.
  */
-export function checkConfigPlace(file: string, isTrusted: boolean): readonly string[] {
+export function checkConfigPlace(
+  file: string,
+  isTrusted: boolean,
+  harm = "start any program",
+): readonly string[] {
   if (process.getuid === undefined) return [];
   const writers = findWriters(file, process.getuid());
   const wrong = writers.filter(({ who }) => who !== "group" && !isTrusted);
   if (wrong.length > 0)
     throw new ConfigError(
       file,
-      wrong.map((writer) => ({ path: "", message: describe(writer) })),
+      wrong.map((writer) => ({ path: "", message: describe(writer, harm) })),
     );
-  return writers.filter(({ who }) => who === "group").map(describe);
+  return writers.filter(({ who }) => who === "group").map((writer) => describe(writer, harm));
 }
 
-/** The same for a config and every file that it names: modules, the lock, files of variables. */
+/** The same for a config and every file that it names: modules, the lock, files of variables, the authorities of callers. */
 export function checkPlaces(file: string, config: GatewayConfig, isTrusted: boolean): readonly string[] {
-  const { middleware, lock, servers } = config;
+  const { middleware, lock, servers, http } = config;
   const envFiles = servers.flatMap(({ launch }) => (launch.kind === "http" ? [] : (launch.envFile ?? [])));
   const paths = [file, ...middleware, ...(lock === undefined ? [] : [lock.file]), ...envFiles];
-  return [...new Set(paths.flatMap((path) => checkConfigPlace(path, isTrusted)))];
+  const ca = http.tls?.clientCa;
+  const ways = ca === undefined ? [] : checkConfigPlace(ca, isTrusted, "come in as any caller");
+  return [...new Set([...paths.flatMap((path) => checkConfigPlace(path, isTrusted)), ...ways])];
 }
 
 /**
@@ -104,12 +110,12 @@ function toRealPath(path: string): string | undefined {
   }
 }
 
-function describe({ path, isFolder, who }: Writer): string {
+function describe({ path, isFolder, who }: Writer, harm: string): string {
   const what = isFolder ? `its folder ${path}` : path;
   if (who === "owner")
-    return `${what} belongs to another user, who could then start any program: make it yours, or write --unsafe-config`;
+    return `${what} belongs to another user, who could then ${harm}: make it yours, or write --unsafe-config`;
   const mode = who === "others" ? "o-w" : "g-w";
   const whom = who === "others" ? "every user" : "the users of its group";
   const instead = who === "others" ? ", or write --unsafe-config" : "";
-  return `${what} may be written by ${whom}, who could then start any program: run chmod ${mode} ${path}${instead}`;
+  return `${what} may be written by ${whom}, who could then ${harm}: run chmod ${mode} ${path}${instead}`;
 }
