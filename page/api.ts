@@ -1,3 +1,5 @@
+import { decode } from "./route.ts";
+
 /** The admin API refused a request, or could not be reached (status 0). */
 export class ApiError extends Error {
   override readonly name = "ApiError";
@@ -36,7 +38,7 @@ const keyItem = "junctor-key";
 export function takeKey(): string | undefined {
   const given = /^#key=(.+)$/.exec(location.hash)?.[1];
   if (given === undefined) return sessionStorage.getItem(keyItem) ?? undefined;
-  const key = decodeURIComponent(given);
+  const key = decode(given);
   sessionStorage.setItem(keyItem, key);
   location.replace("#/servers");
   return key;

@@ -135,6 +135,14 @@ function countOf(view: string, { parked, problems }: Known): JSX.Element | undef
   return count === 0 ? undefined : <span class="count"> {count}</span>;
 }
 
+const linkTexts: { readonly [link in Known["link"]]: string } = {
+  live: "",
+  connecting: "Connecting…",
+  lost: "The gateway does not answer; trying again…",
+  full: "Too many pages of this gateway are open: close one. Trying again…",
+  refused: "",
+};
+
 function Banner({ known: { status, link } }: { readonly known: Known }): JSX.Element {
   return (
     <header class="banner">
@@ -142,11 +150,7 @@ function Banner({ known: { status, link } }: { readonly known: Known }): JSX.Ele
       {status !== undefined && <Badge state={status.state} />}
       <span class="address">{status?.url ?? ""}</span>
       <span role="status">
-        {link === "live"
-          ? ""
-          : link === "lost"
-            ? "The gateway does not answer; trying again…"
-            : "Connecting…"}
+        {linkTexts[link]}
       </span>
       <ThemeChoice />
     </header>

@@ -18,7 +18,7 @@ export function parseRoute(hash: string): Route {
 }
 
 /** Someone may edit the address into something that does not decode. */
-function decode(text: string): string {
+export function decode(text: string): string {
   try {
     return decodeURIComponent(text);
   } catch {

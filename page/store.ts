@@ -17,7 +17,7 @@ export interface Point {
 
 /** What the page knows of the gateway now. */
 export interface Known {
-  readonly link: "connecting" | "live" | "lost" | "refused";
+  readonly link: "connecting" | "live" | "lost" | "refused" | "full";
   readonly status?: Status;
   readonly servers: readonly ServerInfo[];
   /** The newest first, at most {@link maxCalls}. */
@@ -113,7 +113,8 @@ export function createStore(api: Api): Store {
   };
   const onTrouble = (error: unknown): void => {
     if (stopping.signal.aborted) return;
-    change({ link: error instanceof ApiError && error.status === 401 ? "refused" : "lost" });
+    const { status } = error instanceof ApiError ? error : { status: 0 };
+    change({ link: status === 401 ? "refused" : status === 429 ? "full" : "lost" });
   };
   void follow();
   return {

@@ -100,12 +100,28 @@ describe.skipIf(!hasChromium)("the admin page", () => {
 
   test("an address with another key, opened in the same tab, is taken and leaves the address bar", async () => {
     const { page } = await openPage();
-    await page.evaluate(`location.hash = "#key=wrong"`);
-    await page.getByText("does not know this key").waitFor();
+    // The second one cannot be decoded.
+    for (const wrong of ["wrong", "%"]) {
+      await page.evaluate(`location.hash = "#key=${wrong}"`);
+      await page.getByText("does not know this key").waitFor();
+    }
     expect(page.url()).not.toContain("key=");
     await page.evaluate(`location.hash = ${JSON.stringify(new URL(address).hash)}`);
     await page.getByRole("heading", { name: "demo" }).waitFor();
     expect(page.url()).not.toContain("key=");
+  });
+
+  test("a page for which there is no event stream left says so, and goes on when there is one", async () => {
+    const others = new AbortController();
+    const headers = { authorization: `Bearer ${address.replace(/.*#key=/, "")}` };
+    const events = new URL("/api/events", address);
+    for (let count = 0; count < 16; count++)
+      expect((await fetch(events, { headers, signal: others.signal })).status).toBe(200);
+    const page = await (await browser.newContext()).newPage();
+    await page.goto(address);
+    await page.getByText("Too many pages of this gateway are open").waitFor();
+    others.abort();
+    await page.getByRole("heading", { name: "demo" }).waitFor();
   });
 
   test("the link that skips to the content stays in the view", async () => {
