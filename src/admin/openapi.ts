@@ -57,6 +57,7 @@ const schemas: { readonly [name: string]: ApiSchema } = {
       problems: count,
       url: text,
       adminUrl: text,
+      pageUrl: text,
       config: text,
     },
     ["version", "pid", "state", "servers", "calls", "problems"],
@@ -147,10 +148,27 @@ const schemas: { readonly [name: string]: ApiSchema } = {
     "where",
     "message",
   ]),
+  Problems: toObject(
+    {
+      problems: listOf(refTo("Problem")),
+      waiting: toObject({ edits: listOf(text), version: text }),
+    },
+    ["problems"],
+  ),
+  Catalog: toObject(
+    {
+      as: text,
+      tools: listOf(object),
+      prompts: listOf(object),
+      resources: listOf(object),
+      templates: listOf(object),
+      collisions: listOf(object),
+    },
+    ["tools", "prompts", "resources", "templates", "collisions"],
+  ),
 };
 
 const events = "text/event-stream";
-const inCatalog = { tools: listOf(object), prompts: listOf(object), resources: listOf(object) };
 
 /** Every route, by the name it has in the table of routes. A test holds one to the other. */
 const described: { readonly [route: string]: RouteDescription } = {
@@ -162,7 +180,7 @@ const described: { readonly [route: string]: RouteDescription } = {
   "GET /api/catalog": {
     summary: "Tools, prompts and resources under their public names.",
     query: { as: "only those that this caller may use", server: "only those of this server" },
-    answer: { ...inCatalog, templates: listOf(object), collisions: listOf(object) },
+    answer: "Catalog",
   },
   "GET /api/callers": {
     summary: "The callers that the config knows.",
@@ -185,7 +203,7 @@ const described: { readonly [route: string]: RouteDescription } = {
   },
   "GET /api/problems": {
     summary: "Everything that a person should look at.",
-    answer: { problems: listOf(refTo("Problem")) },
+    answer: "Problems",
   },
   "GET /api/logs": {
     summary: "The last lines of the log.",
