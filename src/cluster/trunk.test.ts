@@ -1,4 +1,9 @@
+import { once } from "node:events";
+import { mkdtempSync, rmSync } from "node:fs";
 import { request } from "node:http";
+import { connect as connectSocket } from "node:net";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import type { Duplex } from "node:stream";
 import { connect as connectTls } from "node:tls";
 import { expect, test } from "vitest";
@@ -15,6 +20,16 @@ function openTrunk(...given: readonly string[]): Promise<Trunk> {
   return listenTrunk({ listen, keys: toTrunkKeys(given), onWarning: () => {} });
 }
 
+/** Trunks on Unix sockets, as workers have them. */
+function makeFolder(): Disposable & { open(name: string): Promise<Trunk> } {
+  const folder = mkdtempSync(join(tmpdir(), "junctor-"));
+  return {
+    open: (name) =>
+      listenTrunk({ listen: { kind: "socket", path: join(folder, name) }, keys: [], onWarning: () => {} }),
+    [Symbol.dispose]: () => rmSync(folder, { recursive: true, force: true }),
+  };
+}
+
 function toReplica({ address }: Trunk): Replica {
   return { id: "0123456789ab", address, version: "1", isDraining: false };
 }
@@ -23,8 +38,7 @@ async function ask(from: Trunk, to: Trunk): Promise<number> {
   const asked = await from.request(toReplica(to), { path: "/" });
   return new Promise((resolve, reject) => {
     asked.once("response", (answer) => {
-      answer.resume();
-      resolve(answer.statusCode ?? 0);
+      answer.resume().once("end", () => resolve(answer.statusCode ?? 0));
     });
     asked.once("error", reject);
     asked.end();
@@ -56,6 +70,35 @@ test("a line that is meant for the replica that had the address before is refuse
     from.openLine({ ...toReplica(to), id }, "it", new AbortController().signal);
   await expect(openLine("0123456789ab")).rejects.toThrow("404");
   (await openLine("ba9876543210")).destroy();
+});
+
+test("a replica that is killed at the moment of a request fails this request alone", async () => {
+  using sockets = makeFolder();
+  await using from = await sockets.open("from");
+  await using to = await sockets.open("to");
+  await expect(ask(from, to)).resolves.toBe(503);
+  // Its end of the kept connection is closed now, and this side has not read that yet.
+  const killed = to[Symbol.asyncDispose]();
+  await expect(ask(from, to)).rejects.toThrow("EPIPE");
+  await killed;
+});
+
+test("a replica that leaves while its line is refused harms nothing", async () => {
+  using sockets = makeFolder();
+  await using from = await sockets.open("from");
+  await using to = await sockets.open("to");
+  const { path } = to.address as { path: string };
+  const leaving = connectSocket(path);
+  const head = [
+    "GET /line/unknown HTTP/1.1",
+    "Host: trunk",
+    "Connection: Upgrade",
+    "Upgrade: junctor-line/1",
+  ];
+  // An error that nobody hears would end the process, and fails this run of tests.
+  leaving.end(`${head.join("\r\n")}\r\n\r\n`, () => leaving.destroy());
+  await once(leaving, "close");
+  await expect(ask(from, to)).resolves.toBe(503);
 });
 
 test("programs without the secret reach nothing", async () => {

@@ -93,7 +93,8 @@ export async function listenTrunk({ listen, keys, id, onWarning }: TrunkOptions)
   listener.on("upgrade", (incoming: IncomingMessage, socket: Duplex, head: Buffer) => {
     const { upgrade, [replicaHeader]: wanted = id } = incoming.headers;
     const server = upgrade === lineProtocol && wanted === id ? serverAt(incoming.url, work) : undefined;
-    if (server === undefined) return void socket.end(refusal);
+    // The other replica may have left meanwhile. An error that nobody hears would end this process.
+    if (server === undefined) return void socket.on("error", () => {}).end(refusal);
     socket.write(
       `HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: ${lineProtocol}\r\n\r\n`,
     );
@@ -119,7 +120,11 @@ export async function listenTrunk({ listen, keys, id, onWarning }: TrunkOptions)
     if ((open.get(replica.id)?.size ?? 0) >= maxForwards)
       throw new Error(`more than ${maxForwards} connections to one replica`);
     const asked = request({ ...toDestination(replica.address), ...options, agent });
+    let failure: Error | undefined;
+    // A kept connection may break at the first write, before the caller can listen.
+    asked.on("error", (error) => (failure ??= error));
     remember(open, replica.id, await untilConnected(asked));
+    if (failure !== undefined) throw failure;
     return asked;
   };
   return {
