@@ -1,6 +1,6 @@
 import { once } from "node:events";
 import { mkdtempSync, rmSync } from "node:fs";
-import { request } from "node:http";
+import { type OutgoingHttpHeaders, request } from "node:http";
 import { connect as connectSocket } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -9,6 +9,8 @@ import { connect as connectTls } from "node:tls";
 import { expect, test } from "vitest";
 import { createServer } from "../server/server.ts";
 import { createRegistry } from "../tools/registry.ts";
+import type { PipedFrom } from "../transports/http/server/elsewhere.ts";
+import { toCallerHeader } from "./caller-header.ts";
 import type { Replica } from "./membership.ts";
 import { toTrunkKeys } from "./trunk-key.ts";
 import { listenTrunk, type Trunk } from "./trunk.ts";
@@ -34,8 +36,8 @@ function toReplica({ address }: Trunk): Replica {
   return { id: "0123456789ab", address, version: "1", isDraining: false };
 }
 
-async function ask(from: Trunk, to: Trunk): Promise<number> {
-  const asked = await from.request(toReplica(to), { path: "/" });
+async function ask(from: Trunk, to: Trunk, headers: OutgoingHttpHeaders = {}): Promise<number> {
+  const asked = await from.request(toReplica(to), { path: "/", headers });
   return new Promise((resolve, reject) => {
     asked.once("response", (answer) => {
       answer.resume().once("end", () => resolve(answer.statusCode ?? 0));
@@ -70,6 +72,22 @@ test("a line that is meant for the replica that had the address before is refuse
     from.openLine({ ...toReplica(to), id }, "it", new AbortController().signal);
   await expect(openLine("0123456789ab")).rejects.toThrow("404");
   (await openLine("ba9876543210")).destroy();
+});
+
+test("a request of a caller with many groups is passed on", async () => {
+  await using one = await openTrunk(secrets.own);
+  await using two = await openTrunk(secrets.own);
+  const groups = Array.from({ length: 1000 }, (_, index) => `group-${index}`.padEnd(256, "x"));
+  const from = { identity: { name: "ada", groups }, address: "127.0.0.1" };
+  let passed: PipedFrom | undefined;
+  one.serve({
+    pipe: (_incoming, response, given) => {
+      passed = given;
+      response.writeHead(200).end();
+    },
+  });
+  await expect(ask(two, one, toCallerHeader(from))).resolves.toBe(200);
+  expect(passed?.identity?.groups).toEqual(groups);
 });
 
 test("a replica that is killed at the moment of a request fails this request alone", async () => {

@@ -72,6 +72,9 @@ const replicaHeader = "junctor-replica";
 /** Most requests, streams and lines to one other replica at the same time. */
 const maxForwards = 16_384;
 
+/** The header with the caller has all its scopes and groups: a thousand of each, of 256 characters. */
+const maxHeaderSize = 1024 * 1024;
+
 /** How long another replica may take to accept a connection. */
 const connectMs = 3000;
 
@@ -81,7 +84,10 @@ const lingerMs = 60_000;
 /** Listens for the other replicas of the gateway. Nothing else can connect: see {@link TrunkKey}. */
 export async function listenTrunk({ listen, keys, id, onWarning }: TrunkOptions): Promise<Trunk> {
   let work: Partial<TrunkWork> = {};
-  const listener = listen.kind === "tls" ? createTlsServer(toTlsSettings(keys)) : createServer();
+  const listener =
+    listen.kind === "tls"
+      ? createTlsServer({ ...toTlsSettings(keys), maxHeaderSize })
+      : createServer({ maxHeaderSize });
   listener.keepAliveTimeout = 65_000;
   // Bodies come as fast as their clients send them, and answers may take as long as a call may.
   listener.requestTimeout = 0;
