@@ -111,10 +111,12 @@ interface Drained {
 
 /** How often it is looked whether a call still waits. */
 const lookMs = 100;
+/** How long calls have that other replicas passed on to servers of this one: as long as the listener waits for its own. */
+const callMs = 10_000;
 
 /**
  * Takes no new calls, and waits for those that wait for an answer of their caller: `drainMs` at most. The other replicas take all that
- * is new, and pass on what belongs to this one.
+ * is new, and pass on what belongs to this one. Then closes the listener, and waits until the servers of this replica have no call.
  */
 export async function drainReplica({ membership }: Cluster, drained: Drained): Promise<void> {
   const { gateway, listener, drainMs } = drained;
@@ -125,4 +127,9 @@ export async function drainReplica({ membership }: Cluster, drained: Drained): P
     gateway.controls.parked().length > 0 ||
     listener.inspect().sessions.some(({ questions }) => questions > 0);
   while (isAwaited() && systemClock.now() < until) await sleep(lookMs, systemClock);
+  const callsUntil = systemClock.now() + callMs;
+  const closed = listener.close();
+  const isBusy = (): boolean => gateway.controls.servers().some(({ inFlight }) => inFlight > 0);
+  while (isBusy() && systemClock.now() < callsUntil) await sleep(lookMs, systemClock);
+  await closed;
 }

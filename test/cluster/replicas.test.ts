@@ -1,9 +1,11 @@
 import { expect, test } from "vitest";
+import { drainReplica } from "../../src/cli/serve-cluster.ts";
 import { connect } from "../../src/client/connect.ts";
 import { createEraCache } from "../../src/client/era-cache.ts";
 import type { AskParams } from "../../src/mcp/question.ts";
 import { fixture, startUpstream } from "../bridge/support/upstream.ts";
 import { startReplicas } from "./support/replicas.ts";
+import { createToldServer } from "./support/servers.ts";
 
 const counting = { command: process.execPath, args: [fixture("bridge-counting.mjs")] };
 const handlers = {
@@ -42,3 +44,22 @@ for (const revision of ["2025-11-25", "2026-07-28"] as const)
     expect(upstream.count("asked")).toBe(40);
     expect(upstream.count("answered")).toBe(40);
   });
+
+test("a replica that leaves lets the calls end that others have passed on to its server", async () => {
+  using told = createToldServer("legacy");
+  await using replicas = await startReplicas(2, { mcpServers: { up: told.entry } });
+  const [owner, other] = replicas.replicas;
+  await using client = await connect(other!.url, { revision: "2026-07-28", eras: createEraCache() });
+  const call = client.callTool("up__recite", { nonce: "n" });
+  await expect.poll(() => told.count("run", "n")).toBe(1);
+  const order: string[] = [];
+  const { cluster, gateway, listener } = owner!;
+  const left = drainReplica(cluster, { gateway, listener, drainMs: 0 }).then(() => order.push("left"));
+  await client.callTool("up__echo", { nonce: "n" });
+  order.push("another call");
+  told.tell("go", "n");
+  await call;
+  order.push("the call");
+  await left;
+  expect(order).toEqual(["another call", "the call", "left"]);
+});
