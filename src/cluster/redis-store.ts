@@ -47,12 +47,14 @@ export async function connectRedisStore(options: RedisStoreOptions): Promise<Clu
       }
     }
   };
+  // Channels are of the whole engine, not of a database.
+  const channel = address.database === 0 ? `${prefix}news` : `${prefix}news:${address.database}`;
   const age = new EngineAge(clock);
   const shared = { address, createClient, clock, operationMs };
   const commands = new RedisConnection({ ...shared, prepare: (client) => age.learn(client) });
   const news = new RedisConnection({
     ...shared,
-    prepare: async (client) => void (await client.subscribe(`${prefix}news`, hear)),
+    prepare: async (client) => void (await client.subscribe(channel, hear)),
   });
   try {
     await commands.open();
@@ -61,7 +63,7 @@ export async function connectRedisStore(options: RedisStoreOptions): Promise<Clu
     await commands[Symbol.asyncDispose]();
     throw error;
   }
-  const store = createOperations(commands, prefix, age);
+  const store = createOperations(commands, { prefix, channel, age });
   return {
     ...store,
     onNews: (listener) => {
@@ -77,8 +79,7 @@ export async function connectRedisStore(options: RedisStoreOptions): Promise<Clu
 
 function createOperations(
   connection: RedisConnection,
-  prefix: string,
-  age: EngineAge,
+  { prefix, channel, age }: { readonly prefix: string; readonly channel: string; readonly age: EngineAge },
 ): Omit<ClusterStore, "onNews" | typeof Symbol.asyncDispose> {
   const run = (script: EngineScript, keys: readonly string[], args: readonly unknown[]): Promise<unknown> =>
     runScript(
@@ -130,7 +131,7 @@ function createOperations(
     },
     publish: async (news) => {
       assertValue(news, "News");
-      await connection.send(["PUBLISH", `${prefix}news`, news]);
+      await connection.send(["PUBLISH", channel, news]);
     },
   };
 }

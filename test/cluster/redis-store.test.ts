@@ -59,6 +59,16 @@ describe.skipIf(!hasRedis)("with a real engine", () => {
     expect([...(await two.register("bbbbbbbbbbbb", "{}", 10_000)).keys()]).toEqual(["bbbbbbbbbbbb"]);
   });
 
+  test("gateways with different databases do not hear each other's news", async () => {
+    await using one = await connectRedisStore({ url: engine.url, prefix: "apart:" });
+    await using three = await connectRedisStore({ url: `${engine.url}/3`, prefix: "apart:" });
+    const heard: string[] = [];
+    three.onNews((news) => heard.push(news));
+    await one.publish("of one");
+    await three.publish("of three");
+    await expect.poll(() => heard).toEqual(["of three"]);
+  });
+
   test("a connection that is cut is opened again, and news is heard again", async () => {
     await using proxy = await TcpProxy.to(Number(new URL(engine.url).port));
     await using store = await connectRedisStore({ url: `redis://127.0.0.1:${proxy.port}`, prefix: "cut:" });
