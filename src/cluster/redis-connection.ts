@@ -74,6 +74,8 @@ export class RedisConnection implements AsyncDisposable {
     try {
       reply = await waitFor(client.sendCommand(args), { ms: operationMs, clock });
     } catch (error) {
+      // A copy takes no writes. The name of the engine may mean another machine by now, which only a new connection reaches.
+      if (error instanceof Error && error.message.startsWith("READONLY")) close(client);
       throw this.#toStoreError(error);
     } finally {
       this.#inFlight -= 1;

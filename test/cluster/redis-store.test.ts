@@ -87,6 +87,18 @@ describe.skipIf(!hasRedis)("with a real engine", () => {
       .toBeGreaterThan(0);
   });
 
+  test("an engine that became a copy is connected to anew, because its name may mean another one now", async () => {
+    await using own = await start();
+    await using proxy = await TcpProxy.to(Number(new URL(own.url).port));
+    await using store = await connectRedisStore({ url: `redis://127.0.0.1:${proxy.port}` });
+    const before = proxy.connects;
+    await run(own.url, ["REPLICAOF", "127.0.0.1", "1"]);
+    await expect(store.register("aaaaaaaaaaaa", "{}", 10_000)).rejects.toThrow("READONLY");
+    await expect.poll(() => proxy.connects).toBeGreaterThan(before);
+    await run(own.url, ["REPLICAOF", "NO", "ONE"]);
+    await expect.poll(() => outcome(store.write("k", "v", 10_000))).toBe("done");
+  });
+
   test("scripts are sent again to an engine that forgot them", async () => {
     await using store = await connectRedisStore({ url: engine.url, prefix: "scripts:" });
     await store.claim("k", "A", 10_000);
