@@ -106,7 +106,8 @@ export async function joinCluster(options: JoinOptions): Promise<Membership> {
   const findAnew: Membership["findAnew"] = async (wanted) => {
     await renewals.next();
     const found = others.get(wanted);
-    if (found !== undefined || clock.now() - backAt >= ttlMs) return found;
+    const isComplete = clock.now() - backAt >= ttlMs && store.isYoung?.(ttlMs) !== true;
+    if (found !== undefined || isComplete) return found;
     throw new StoreError(
       "store.starting",
       "The store was away, and other replicas may not have registered again",

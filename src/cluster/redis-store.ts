@@ -122,6 +122,7 @@ function createOperations(
       for (let at = 0; at + 1 < found.length; at += 2) replicas.set(found[at] ?? "", found[at + 1] ?? "");
       return replicas;
     },
+    isYoung: (ms) => age.leftMs(ms) > 0,
     unregister: async (id) => void (await connection.send(["DEL", `${prefix}replica:${id}`])),
     take: async (limit, count) => {
       assertLimit(limit, count);
@@ -157,8 +158,13 @@ class EngineAge {
     this.#startedAt = asked - Math.max(0, seconds - 1) * 1000;
   }
 
+  /** How long it takes until the engine is as old as this; 0 or less when it is. */
+  leftMs(ms: number): number {
+    return this.#startedAt + ms - this.#clock.now();
+  }
+
   assertOlder(ms: number): void {
-    const leftMs = this.#startedAt + ms - this.#clock.now();
+    const leftMs = this.leftMs(ms);
     if (leftMs <= 0) return;
     const seconds = Math.ceil(leftMs / 1000);
     throw new StoreError(

@@ -21,6 +21,8 @@ export interface ClusterStore extends AsyncDisposable {
   write(key: string, value: string, ttlMs: number): Promise<void>;
   /** Registers a replica, or prolongs its registration, and resolves with all replicas that are registered, by id. */
   register(id: string, facts: string, ttlMs: number): Promise<ReadonlyMap<string, string>>;
+  /** Whether the engine was started less than `ms` ago: replicas that are alive may not have registered again. Never without an engine. */
+  isYoung?(ms: number): boolean;
   /** Removes a registration: at an orderly end, or by the process that saw the replica die. */
   unregister(id: string): Promise<void>;
   /** Takes up to `count` tokens of a limit (GCRA). Resolves with how many were given, and when there is another one. */

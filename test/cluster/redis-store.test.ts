@@ -99,6 +99,20 @@ describe.skipIf(!hasRedis)("with a real engine", () => {
     await expect.poll(() => outcome(store.write("k", "v", 10_000))).toBe("done");
   });
 
+  test("an engine that was restarted between two renewals does not make other replicas dead", async () => {
+    await using own = await start();
+    await using store = await connectRedisStore({ url: own.url });
+    const address = { kind: "socket", path: "-" } as const;
+    await using member = await joinCluster({ store, address, version: "1" });
+    const facts = JSON.stringify({ language: 1, address, version: "1" });
+    await store.register("aaaaaaaaaaaa", facts, 10_000);
+    expect(await member.findAnew("aaaaaaaaaaaa")).toMatchObject({ id: "aaaaaaaaaaaa" });
+    await own.kill();
+    await own.start();
+    await expect.poll(() => outcome(store.read("k"))).toBe("done");
+    expect(await outcome(member.findAnew("aaaaaaaaaaaa"))).toBe("store.starting");
+  });
+
   test("scripts are sent again to an engine that forgot them", async () => {
     await using store = await connectRedisStore({ url: engine.url, prefix: "scripts:" });
     await store.claim("k", "A", 10_000);
