@@ -20,7 +20,7 @@ interface ReplicaOptions {
   readonly store?: ClusterStore | undefined;
   readonly worker?: TrunkOwner | undefined;
   readonly env?: NodeJS.ProcessEnv;
-  readonly onWarning: (text: string) => void;
+  readonly onWarning: (text: string, error?: unknown) => void;
 }
 
 /** A worker, which has a trunk of its own. */
@@ -52,7 +52,7 @@ export async function openReplica(options: ReplicaOptions): Promise<Cluster | un
   };
 }
 
-async function connectStore(url: string, onWarning: (text: string) => void): Promise<ClusterStore> {
+async function connectStore(url: string, onWarning: ReplicaOptions["onWarning"]): Promise<ClusterStore> {
   try {
     return await connectRedisStore({ url, onWarning });
   } catch (error) {

@@ -56,7 +56,8 @@ export async function serveGateway(plan: ServePlan, surroundings: Surroundings):
   const { log, stopped, stop, secrets, store, worker } = surroundings;
   const file = opened?.file;
   const seal = createSeal({ secrets });
-  const onWarning = (text: string): void => log.warn({}, text);
+  const onWarning = (text: string, error?: unknown): void =>
+    log.warn(error === undefined ? {} : { error: describeError(error) }, text);
   await using cluster = await openReplica({ config, secrets, store, worker, onWarning });
   const info = { name: "junctor-demo", title: "Junctor demo", version: readVersion() };
   const local = file === undefined ? { local: { demo: createDemoRegistry() }, info } : {};

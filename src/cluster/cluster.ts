@@ -17,7 +17,7 @@ interface ClusterOptions {
   /** The secrets that all replicas have; the first is used, all are accepted. */
   readonly secrets: readonly string[];
   readonly clock?: Clock;
-  readonly onWarning: (text: string) => void;
+  readonly onWarning: (text: string, error?: unknown) => void;
 }
 
 /** This process among the replicas of one gateway. Disposing it leaves them, and closes the store. */

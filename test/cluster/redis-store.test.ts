@@ -243,6 +243,29 @@ test.skipIf(!hasRedis)(
   },
 );
 
+test.skipIf(!hasRedis)("the log says why an engine refuses the facts of a replica", async () => {
+  const folder = mkdtempSync(join(tmpdir(), "junctor-full-"));
+  await using engine = await start();
+  const env = {
+    ...process.env,
+    JUNCTOR_STORE: engine.url,
+    JUNCTOR_SECRET: "x".repeat(40),
+    XDG_STATE_HOME: folder,
+    XDG_CACHE_HOME: folder,
+  };
+  const gateway = startProgram(process.execPath, [bin, "serve", "--port", "0"], env);
+  try {
+    await until("the gateway listens", () => gateway.output().includes("http://127.0.0.1"), gateway);
+    await run(engine.url, ["CONFIG", "SET", "maxmemory", "1"]);
+    const isTold = (): boolean =>
+      /"error":"[^"]*OOM[^"]*","msg":"the store cannot be reached"/u.test(gateway.output());
+    await until("the log says why", isTold, gateway);
+  } finally {
+    await gateway.end("SIGTERM");
+    rmSync(folder, { recursive: true, force: true });
+  }
+});
+
 async function start(...options: readonly string[]): Promise<Engine> {
   const port = await freePort();
   return startEngine(port, tmpdir(), options);
