@@ -45,7 +45,7 @@ export function describeDaemon({ pid, build, config, fronts, gateways }: DaemonS
       ? "Servers:"
       : `Servers for clients ${workspace === undefined ? "without a project" : `in ${workspace}`}:`,
     ...all.map(({ name, status, tools, trouble }) => {
-      const what = status === "up" ? `${tools} tools` : (trouble ?? "");
+      const what = status === "up" ? (tools === 1 ? "1 tool" : `${tools} tools`) : (trouble ?? "");
       return `  ${name}: ${[status, what].filter(Boolean).join(", ")}`;
     }),
   ]);

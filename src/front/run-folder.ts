@@ -34,6 +34,12 @@ export function userConfig(): string {
   return join(homeFolder(), "junctor.json");
 }
 
+/** A folder or key at which no daemon can be met safely. */
+class RunFolderError extends Error {
+  override readonly name = "RunFolderError";
+  readonly code = "cli.run_folder";
+}
+
 /** The system refuses longer paths of sockets: 108 bytes on Linux, 104 on macOS, our longest name included. */
 const maxFolderBytes = 70;
 
@@ -44,6 +50,8 @@ const maxFolderBytes = 70;
 export function openRunPlace(config: string, env: NodeJS.ProcessEnv = process.env): RunPlace {
   const hash = createHash("sha256").update(toRealPath(config)).digest("hex").slice(0, 12);
   const folder = runFolder(env);
+  if (isTooLong(folder))
+    throw new RunFolderError(`${folder} is too long for a socket: set XDG_RUNTIME_DIR to a shorter folder`);
   const key = openKey(folder);
   const socket =
     process.platform === "win32"
@@ -55,6 +63,7 @@ export function openRunPlace(config: string, env: NodeJS.ProcessEnv = process.en
 /** The places at which daemons of this user may listen, whatever their configs. Makes nothing. */
 export function listRunPlaces(env: NodeJS.ProcessEnv = process.env): readonly RunPlace[] {
   const folder = runFolder(env);
+  if (isTooLong(folder)) return [];
   const key = readIfKey(join(folder, "key"));
   if (key === undefined || process.platform === "win32") return [];
   return readdirSync(folder).flatMap((name) => {
@@ -66,11 +75,11 @@ export function listRunPlaces(env: NodeJS.ProcessEnv = process.env): readonly Ru
 /** `$XDG_RUNTIME_DIR/junctor`, which the system removes when the user logs out, or `~/.junctor/run`. */
 function runFolder(env: NodeJS.ProcessEnv = process.env): string {
   const named = env["XDG_RUNTIME_DIR"];
-  const folder =
-    named !== undefined && named.startsWith("/") ? join(named, "junctor") : join(homeFolder(), "run");
-  if (Buffer.byteLength(folder) > maxFolderBytes)
-    throw new Error(`${folder} is too long for a socket: set XDG_RUNTIME_DIR to a shorter folder`);
-  return folder;
+  return named !== undefined && named.startsWith("/") ? join(named, "junctor") : join(homeFolder(), "run");
+}
+
+function isTooLong(folder: string): boolean {
+  return Buffer.byteLength(folder) > maxFolderBytes;
 }
 
 /** Makes the folder and its key, if they are missing. A folder that is removed meanwhile is made again, within reason. */
@@ -88,8 +97,8 @@ function openKey(folder: string): Buffer {
 
 function assertOurs(folder: string, user: number): void {
   const stats = lstatSync(folder);
-  if (!stats.isDirectory()) throw new Error(`${folder} is no folder: remove it`);
-  if (stats.uid !== user) throw new Error(`${folder} belongs to another user: remove it`);
+  if (!stats.isDirectory()) throw new RunFolderError(`${folder} is no folder: remove it`);
+  if (stats.uid !== user) throw new RunFolderError(`${folder} belongs to another user: remove it`);
   if ((stats.mode & 0o077) !== 0) chmodSync(folder, 0o700);
 }
 
@@ -98,7 +107,7 @@ function readKey(path: string): Buffer {
   for (let attempt = 0; ; attempt++) {
     const found = readIfKey(path);
     if (found !== undefined) return found;
-    if (attempt > 2) throw new Error(`${path} is no key of this user: remove it`);
+    if (attempt > 2) throw new RunFolderError(`${path} is no key of this user: remove it`);
     const next = `${path}.${randomBytes(6).toString("hex")}`;
     try {
       writeFileSync(next, randomBytes(32), { mode: 0o600, flag: "wx" });
@@ -117,7 +126,7 @@ function readIfKey(path: string): Buffer | undefined {
   const isOurs =
     process.getuid === undefined || (stats.uid === process.getuid() && (stats.mode & 0o077) === 0);
   if (!stats.isFile() || !isOurs || stats.size !== 32)
-    throw new Error(`${path} is no key of this user: remove it`);
+    throw new RunFolderError(`${path} is no key of this user: remove it`);
   return readFileSync(path);
 }
 
