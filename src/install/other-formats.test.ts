@@ -154,3 +154,19 @@ describe.each(Object.entries(formats))("an edit of any %s file", (name, { splice
     expect(refused).toBeLessThan(runs(2000) / 3);
   });
 });
+
+describe("a YAML file", () => {
+  test("with a comment beside an empty section keeps it", () => {
+    for (const empty of ["extensions: # mine", "extensions:  {} # mine", "extensions: ~ # mine"]) {
+      const next = spliceYaml("f", `${empty}\nb: 2\n`, { section: "extensions", set, remove: [] });
+      expect(next).toMatch(/^extensions: # mine\n  junctor:/);
+    }
+  });
+
+  test("with an alias of nothing, or with too many aliases, is refused", () => {
+    expect(() => parseYaml("f", "a: *nothing\n")).toThrow(SpliceError);
+    const rows = ["a: &a [x,x,x,x,x,x,x,x,x]", "b: &b [*a,*a,*a,*a,*a,*a]", "c: &c [*b,*b,*b,*b,*b,*b]"];
+    const bomb = [...rows, "d: &d [*c,*c,*c,*c,*c,*c]", "e: [*d,*d,*d,*d,*d]"].join("\n");
+    expect(() => parseYaml("f", bomb)).toThrow(SpliceError);
+  });
+});

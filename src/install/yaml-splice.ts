@@ -1,5 +1,5 @@
 import { isDeepStrictEqual } from "node:util";
-import { isMap, isScalar, parseDocument, type Pair, stringify } from "yaml";
+import { type Document, isMap, isScalar, parseDocument, type Pair, stringify } from "yaml";
 import type { SectionEdit } from "./json-splice.ts";
 import { SpliceError } from "./splice-error.ts";
 
@@ -9,10 +9,19 @@ export function parseYaml(file: string, text: string): Mapping {
   const document = parseDocument(text, { uniqueKeys: true });
   const [error] = document.errors;
   if (error !== undefined) throw new SpliceError(file, error.message.split("\n")[0] ?? "it is no YAML");
-  const value: unknown = document.toJS() ?? {};
+  const value = toValue(file, document) ?? {};
   if (typeof value !== "object" || value === null || Array.isArray(value))
     throw new SpliceError(file, "is not a mapping");
   return value as Mapping;
+}
+
+/** Throws a `SpliceError` for an alias of nothing, or for more aliases than a person would write. */
+function toValue(file: string, document: Document): unknown {
+  try {
+    return document.toJS() as unknown;
+  } catch (error) {
+    throw new SpliceError(file, error instanceof Error ? error.message : String(error));
+  }
 }
 
 /**
@@ -68,10 +77,11 @@ function insert(
     .map((each) => `${indent}${each}${eol}`)
     .join("");
   if (line !== -1) return text.slice(0, line) + written + text.slice(line);
-  const header = new RegExp(`^${section}:[ \\t]*(?:\\{\\s*\\}|null|~)?[ \\t]*(?:#.*)?\\r?$`, "m").exec(text);
+  const empty = `^${section}:(?:[ \\t]*(?:\\{\\s*\\}|null|~))?([ \\t]+#.*?)?[ \\t]*\\r?$`;
+  const header = new RegExp(empty, "m").exec(text);
   if (header === null)
     return `${text}${text === "" || text.endsWith("\n") ? "" : eol}${section}:${eol}${written}`;
   const end = text.indexOf("\n", header.index);
   const rest = end === -1 ? "" : text.slice(end + 1);
-  return `${text.slice(0, header.index)}${section}:${eol}${written}${rest}`;
+  return `${text.slice(0, header.index)}${section}:${header[1] ?? ""}${eol}${written}${rest}`;
 }
