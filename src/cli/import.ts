@@ -2,9 +2,9 @@ import { existsSync } from "node:fs";
 import { resolve } from "node:path";
 import { fileOf, readClientFile, readSection, writeClientFile } from "../install/client-file.ts";
 import { type ClientProgram, clients } from "../install/clients.ts";
-import { ourName } from "../install/entry-for-client.ts";
+import { isOurEntry, ourName } from "../install/entry-for-client.ts";
 import { type OurEntry, toOurEntry } from "../install/entry-from-client.ts";
-import { addServers } from "../install/our-config.ts";
+import { addServers, whyRefused } from "../install/our-config.ts";
 import { type Command, UsageError } from "./command.ts";
 import { moveSecrets, secretFlags } from "./move-secrets.ts";
 import {
@@ -36,24 +36,24 @@ export const importServers: Command = {
     if (!read.exists) throw new UsageError(`${file} does not exist`);
     const entries = new Map<string, OurEntry>();
     for (const [name, value] of Object.entries(await readSection(client, file, read.text))) {
-      if (name === ourName) continue;
+      if (name === ourName || isOurEntry(value)) continue;
       const taken = toOurEntry(client, value);
-      if (taken.kind === "entry") entries.set(name, taken.entry);
-      else await note(`${toSafeLine(name)} is left out: ${taken.why}\n`);
+      const why = taken.kind === "entry" ? whyRefused(name, taken.entry) : taken.why;
+      if (taken.kind === "entry" && why === undefined) entries.set(name, taken.entry);
+      else await note(`${toSafeLine(`${name} is left out: ${why ?? ""}`)}\n`);
     }
     const config = configOf(parsed);
     const moved = moveSecrets(parsed, entries, false);
     const edit = addServers(config, client.id, moved.entries);
-    const added = [...edit.names].filter(([, own]) => !edit.file.text.includes(JSON.stringify(own)));
     for (const [name, own] of edit.names)
       await note(
-        `  ${toSafeLine(`${own}: ${describeEntry(entries.get(name) ?? {})}`)}${added.some(([, each]) => each === own) ? "" : " (known)"}\n`,
+        `  ${toSafeLine(`${own}: ${describeEntry(entries.get(name) ?? {})}`)}${edit.added.includes(own) ? "" : edit.enabled.includes(own) ? " (known, now on)" : " (known)"}\n`,
       );
     if (edit.text === edit.file.text) await print("nothing is new\n");
-    else if (await mayWrite(parsed, `Add ${added.length} to ${toSafeLine(config)}?`)) {
+    else if (await mayWrite(parsed, `Add ${edit.added.length} to ${toSafeLine(config)}?`)) {
       moved.write();
       writeClientFile(edit.file, edit.text);
-      await print(`${added.length} added to ${toSafeLine(config)}\n`);
+      await print(`${edit.added.length} added to ${toSafeLine(config)}\n`);
       await tellGateways(config);
     }
     return 0;
@@ -62,12 +62,12 @@ export const importServers: Command = {
 
 /** A client by its name, or a file by its path; the format of a file is told by its end. */
 function findSource(word: string): { readonly client: ClientProgram; readonly file: string } {
-  const isFile = /[/\\.]/.test(word) && existsSync(word);
-  if (!isFile) {
+  if (!/[/\\.]/.test(word)) {
     const client = clientOf(word);
     return { client, file: fileOf(client, thisMachine()) };
   }
   const file = resolve(word);
+  if (!existsSync(file)) throw new UsageError(`${file} does not exist`);
   const known = clients.find((each) => each.files(thisMachine()).includes(file));
   const ending = /\.(toml|ya?ml)$/.exec(file)?.[1];
   const id = ending === "toml" ? "codex" : ending !== undefined ? "goose" : sectionIn(file);

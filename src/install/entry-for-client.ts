@@ -9,6 +9,12 @@ export interface Launcher {
 /** The name of our entry in the files of clients. */
 export const ourName = "junctor";
 
+/** Whether an entry of a client starts us, under whatever name. */
+export function isOurEntry(value: unknown): boolean {
+  const text = JSON.stringify(value) ?? "";
+  return text.includes('"attach"') && text.includes("junctor");
+}
+
 /** Our entry, as a client writes down its servers. */
 export function toClientEntry(
   client: ClientProgram,

@@ -244,6 +244,37 @@ test("the same server of two clients is one, and another server of the same name
   });
 });
 
+test("a server that one client has off and another has on is on", async () => {
+  for (const [id, disabled] of [
+    ["cursor", true],
+    ["windsurf", false],
+    ["gemini", true],
+  ] as const) {
+    const client = clientCalled(id);
+    const file = client.files(place)[0] ?? "";
+    mkdirSync(dirname(file), { recursive: true });
+    writeFileSync(file, JSON.stringify({ mcpServers: { files: { command: "npx", disabled } } }));
+    applyInstall(await planInstall(client, { place, launcher, config: configFile(), keeps: false }));
+  }
+  const { mcpServers } = JSON.parse(readFileSync(configFile(), "utf8")) as { mcpServers: object };
+  expect(mcpServers).toEqual({ files: { command: "npx", args: [] } });
+});
+
+test("a server that our config cannot have stays with the client, and the others are taken over", async () => {
+  const client = clientCalled("cursor");
+  const file = client.files(place)[0] ?? "";
+  mkdirSync(dirname(file), { recursive: true });
+  const odd = { "": { command: "x" }, ftp: { url: "ftp://example.com" }, made: { command: "${FOO-x}" } };
+  writeFileSync(file, JSON.stringify({ mcpServers: { ...odd, files: { command: "npx" } } }));
+  const plan = await planInstall(client, { place, launcher, config: configFile(), keeps: false });
+  expect([...plan.imported.keys()]).toEqual(["files"]);
+  expect(plan.stays.get("ftp")).toBe(
+    'our config cannot have it: mcpServers.ftp.url must begin with http:// or https://: write "https://example.com/mcp"',
+  );
+  applyInstall(plan);
+  expect(JSON.parse(readFileSync(file, "utf8"))).toEqual({ mcpServers: { junctor: plan.entry, ...odd } });
+});
+
 test("servers with state of one user get a process for each session", async () => {
   const client = clientCalled("cursor");
   const file = client.files(place)[0] ?? "";

@@ -9,10 +9,10 @@ import {
   writeClientFile,
 } from "./client-file.ts";
 import type { ClientProgram, ClientPlace } from "./clients.ts";
-import { type Launcher, ourName, toClientEntry } from "./entry-for-client.ts";
+import { isOurEntry, type Launcher, ourName, toClientEntry } from "./entry-for-client.ts";
 import { type OurEntry, toOurEntry } from "./entry-from-client.ts";
 import { forgetInstalled, keepBackup, type LedgerEntry, noteInstalled, readBackup } from "./ledger.ts";
-import { addServers, type ConfigEdit } from "./our-config.ts";
+import { addServers, type ConfigEdit, whyRefused } from "./our-config.ts";
 import { SpliceError } from "./splice-error.ts";
 
 interface InstallOptions {
@@ -51,10 +51,11 @@ export async function planInstall(client: ClientProgram, options: InstallOptions
   const imported = new Map<string, OurEntry>();
   const stays = new Map<string, string>();
   for (const [name, value] of Object.entries(servers)) {
-    if (name === ourName || isOurs(value)) continue;
+    if (name === ourName || isOurEntry(value)) continue; // It would start us in a circle.
     const taken = toOurEntry(client, value);
-    if (taken.kind === "entry") imported.set(name, taken.entry);
-    else stays.set(name, taken.why);
+    const why = taken.kind === "entry" ? whyRefused(name, taken.entry) : taken.why;
+    if (taken.kind === "entry" && why === undefined) imported.set(name, taken.entry);
+    else stays.set(name, why ?? "");
   }
   const config = addServers(configFile, client.id, imported);
   const entry = toClientEntry(client, launcher, place);
@@ -91,11 +92,6 @@ async function spliceOrKeep(
     if (!(error instanceof SpliceError) || edit.remove.length === 0) throw error;
     return { text: await spliceSection(format, path, text, { ...edit, remove: [] }), kept: edit.remove };
   }
-}
-
-/** Our entry under another name would start us in a circle. */
-function isOurs(value: unknown): boolean {
-  return /"attach"/.test(JSON.stringify(value)) && /junctor/.test(JSON.stringify(value));
 }
 
 /** Writes our config first: a server is in one of the two files at every moment. */

@@ -1,5 +1,7 @@
 import { isDeepStrictEqual } from "node:util";
+import { ConfigError } from "../errors/config-error.ts";
 import { parseConfig } from "../gateway/config/parse-config.ts";
+import { findSamePrefixes, toPrefix } from "../gateway/config/prefix.ts";
 import { type TextFile, readClientFile } from "./client-file.ts";
 import type { OurEntry } from "./entry-from-client.ts";
 import { parseJson, readJsonSection, spliceJson } from "./json-splice.ts";
@@ -10,6 +12,10 @@ export interface ConfigEdit {
   readonly text: string;
   /** Names in our config by names in the client. */
   readonly names: ReadonlyMap<string, string>;
+  /** The names in our config that are new. */
+  readonly added: readonly string[];
+  /** The names in our config that were off, and are on. */
+  readonly enabled: readonly string[];
 }
 
 /** Servers that keep the state of one user, as of November 2026: each session gets a process of its own. */
@@ -23,12 +29,16 @@ export function readOurServers(file: string): { readonly [name: string]: OurEntr
   };
 }
 
-/** Adds servers of a client to our config. A launch that is there already is not added again; another one gets another name. */
+/**
+ * Adds servers of a client to our config. A launch that is there already is not added again, and is switched on if the client has it
+ * on; another one gets another name.
+ */
 export function addServers(path: string, client: string, added: ReadonlyMap<string, OurEntry>): ConfigEdit {
   const file = readClientFile(path);
   const known = new Map(
     Object.entries(readJsonSection(path, file.text, "mcpServers")) as [string, OurEntry][],
   );
+  const before = new Set(known.keys());
   const names = new Map<string, string>();
   const set = new Map<string, OurEntry>();
   const perSession: string[] = [];
@@ -36,9 +46,11 @@ export function addServers(path: string, client: string, added: ReadonlyMap<stri
     const same = [...known].find(([, each]) => isDeepStrictEqual(launchOf(each), launchOf(entry)));
     const own = same?.[0] ?? freeName(name, client, known);
     names.set(name, own);
-    if (same !== undefined) continue;
-    known.set(own, entry);
-    set.set(own, entry);
+    const { disabled, ...rest } = same?.[1] ?? entry;
+    if (same !== undefined && (disabled !== true || entry.disabled === true)) continue;
+    const next = same === undefined ? entry : rest;
+    known.set(own, next);
+    set.set(own, next);
     if (stateful.test([entry.command, ...(entry.args ?? [])].join(" "))) perSession.push(own);
   }
   const withServers =
@@ -47,7 +59,20 @@ export function addServers(path: string, client: string, added: ReadonlyMap<stri
       : spliceJson(path, file.text, { section: "mcpServers", set, remove: [] });
   const text = perSession.length === 0 ? withServers : withSettings(path, withServers, perSession);
   assertConfig(path, text);
-  return { file, text, names };
+  const enabled = [...set.keys()].filter((name) => before.has(name));
+  return { file, text, names, added: [...set.keys()].filter((name) => !before.has(name)), enabled };
+}
+
+/** Why our config cannot have a server of a client; undefined when it can. */
+export function whyRefused(name: string, entry: OurEntry): string | undefined {
+  try {
+    assertConfig("", JSON.stringify({ mcpServers: { [name]: entry } }));
+    return undefined;
+  } catch (error) {
+    if (!(error instanceof ConfigError)) throw error;
+    const [issue] = error.issues;
+    return `our config cannot have it: ${issue?.path ?? ""} ${issue?.message ?? ""}`;
+  }
 }
 
 /** Throws a `ConfigError` when the text would be no config of ours. */
@@ -60,11 +85,17 @@ function launchOf({ command, args = [], env = {}, cwd, envFile, url, type, heade
 }
 
 function freeName(name: string, client: string, known: ReadonlyMap<string, unknown>): string {
-  if (!known.has(name)) return name;
+  if (!isTaken(name, known)) return name;
   for (let number = 1; ; number++) {
     const next = `${name}-${client}${number === 1 ? "" : `-${number}`}`;
-    if (!known.has(next)) return next;
+    if (!isTaken(next, known)) return next;
   }
+}
+
+/** Whether a server has the name, or another that gives its tools the same prefix. */
+function isTaken(name: string, known: ReadonlyMap<string, unknown>): boolean {
+  const prefixes = new Map([...known.keys(), name].map((each) => [each, toPrefix(each, "__")]));
+  return known.has(name) || findSamePrefixes(prefixes, "__").some(([, second]) => second === name);
 }
 
 /** Each session has a process of its own of these servers. */
