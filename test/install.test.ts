@@ -74,26 +74,70 @@ test("nothing is written without a word of the person, nor with --dry-run", asyn
   expect(() => statSync(join(home, ".junctor"))).toThrow("ENOENT");
 });
 
-test("Claude Code is edited by its own program only", async () => {
-  const file = join(home, ".claude.json");
-  writeFileSync(file, '{"mcpServers":{"files":{"type":"stdio","command":"npx","args":["files"]}}}');
-  expect(await run("install", "claude-code", "--yes")).toMatchObject({ code: 1 });
-  const bin = join(home, "bin");
-  mkdirSync(bin);
-  writeFileSync(join(bin, "claude"), `#!/bin/sh\necho "$@" >> ${home}/asked\n`);
-  chmodSync(join(bin, "claude"), 0o755);
-  const env = { HOME: home, XDG_RUNTIME_DIR: "", PATH: `${bin}:${process.env["PATH"] ?? ""}` };
-  expect(await junctor(["install", "claude", "--yes"], { env, cwd: home })).toMatchObject({ code: 0 });
-  expect(await junctor(["uninstall", "claude", "--yes"], { env, cwd: home })).toMatchObject({ code: 0 });
-  const asked = readFileSync(join(home, "asked"), "utf8").split("\n");
-  const own = `{"type":"stdio","command":"${home}/.junctor/bin/junctor","args":["attach","--client","claude-code"]}`;
-  expect(asked).toEqual([
-    `mcp add-json -s user junctor ${own}`,
-    "mcp remove -s user files",
-    "mcp remove -s user junctor",
-    'mcp add-json -s user files {"type":"stdio","command":"npx","args":["files"]}',
-    "",
-  ]);
+describe("Claude Code", () => {
+  const files = { type: "stdio", command: "npx", args: ["files"] };
+  const more = { type: "stdio", command: "npx", args: ["more"] };
+  const servers = (): object =>
+    (JSON.parse(readFileSync(join(home, ".claude.json"), "utf8")) as { mcpServers: object }).mcpServers;
+  const asked = (): readonly string[] => readFileSync(join(home, "asked"), "utf8").trimEnd().split("\n");
+  const own = (): object => ({
+    type: "stdio",
+    command: join(home, ".junctor", "bin", "junctor"),
+    args: ["attach", "--client", "claude-code"],
+  });
+  /** With a program that edits the file as Claude Code's does, and refuses to remove `stuck`. */
+  const runWith = (...words: readonly string[]): Promise<Run> => {
+    const bin = join(home, "bin");
+    mkdirSync(bin, { recursive: true });
+    const script = `#!${process.execPath}
+const fs = require("node:fs");
+const [, act, , , name, text] = process.argv.slice(2);
+fs.appendFileSync(process.env.HOME + "/asked", process.argv.slice(2).join(" ") + "\\n");
+const file = process.env.HOME + "/.claude.json";
+const value = JSON.parse(fs.readFileSync(file, "utf8"));
+if (act === "add-json" ? name in value.mcpServers : !(name in value.mcpServers) || name === process.env.STUCK) process.exit(1);
+if (act === "add-json") value.mcpServers[name] = JSON.parse(text);
+else delete value.mcpServers[name];
+fs.writeFileSync(file, JSON.stringify(value));
+`;
+    writeFileSync(join(bin, "claude"), script);
+    chmodSync(join(bin, "claude"), 0o755);
+    const env = { HOME: home, XDG_RUNTIME_DIR: "", PATH: `${bin}:${process.env["PATH"] ?? ""}` };
+    const [stuck, rest] = words[0] === "stuck" ? [words[1] ?? "", words.slice(2)] : ["", words];
+    return junctor(rest, { env: { ...env, STUCK: stuck }, cwd: home });
+  };
+
+  test("is edited by its own program only", async () => {
+    writeFileSync(join(home, ".claude.json"), JSON.stringify({ mcpServers: { files } }));
+    expect(await run("install", "claude-code", "--yes")).toMatchObject({ code: 1 });
+    expect(await run("uninstall", "claude-code", "--yes")).toMatchObject({ code: 2 });
+    expect(await runWith("install", "claude", "--yes")).toMatchObject({ code: 0 });
+    expect(await runWith("uninstall", "claude", "--yes")).toMatchObject({ code: 0 });
+    expect(asked()).toEqual([
+      `mcp add-json -s user junctor ${JSON.stringify(own())}`,
+      "mcp remove -s user files",
+      "mcp remove -s user junctor",
+      `mcp add-json -s user files ${JSON.stringify(files)}`,
+    ]);
+  });
+
+  test("is left by a second installation as by the first: our entry goes, and all servers come back", async () => {
+    writeFileSync(join(home, ".claude.json"), JSON.stringify({ mcpServers: { files } }));
+    await runWith("install", "claude", "--yes");
+    writeFileSync(join(home, ".claude.json"), JSON.stringify({ mcpServers: { ...servers(), more } }));
+    await runWith("install", "claude", "--yes");
+    expect(servers()).toEqual({ junctor: own() });
+    expect(await runWith("uninstall", "claude", "--yes")).toMatchObject({ code: 0 });
+    expect(servers()).toEqual({ files, more });
+  });
+
+  test("gets its servers back also after an installation that failed on the way", async () => {
+    writeFileSync(join(home, ".claude.json"), JSON.stringify({ mcpServers: { files, more } }));
+    expect(await runWith("stuck", "more", "install", "claude", "--yes")).toMatchObject({ code: 1 });
+    expect(servers()).toEqual({ more, junctor: own() });
+    expect(await runWith("uninstall", "claude", "--yes")).toMatchObject({ code: 0 });
+    expect(servers()).toEqual({ files, more });
+  });
 });
 
 describe("servers of our config", () => {

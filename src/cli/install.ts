@@ -176,7 +176,7 @@ async function uninstallOne(client: ClientProgram, parsed: Parsed): Promise<void
     );
     await showDiff(file.path, file.text, text, hiderFor(Object.values(entry.removed)));
     if (!(await mayWrite(parsed, "Write it?"))) continue;
-    if (client.command !== undefined && entry.backup === "") uninstallByCommand(client, entry);
+    if (client.command !== undefined && entry.backup === "") await uninstallByCommand(client, entry);
     else applyUninstall(restored);
     await print(`${client.title}: ${kind === "restored" ? "restored" : "merged"}\n`);
   }

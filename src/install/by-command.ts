@@ -1,5 +1,5 @@
 import { spawnSync } from "node:child_process";
-import { sha256Of, writeClientFile } from "./client-file.ts";
+import { readClientFile, readSection, sha256Of, writeClientFile } from "./client-file.ts";
 import type { ClientProgram } from "./clients.ts";
 import { ourName } from "./entry-for-client.ts";
 import type { InstallPlan } from "./install.ts";
@@ -12,17 +12,7 @@ import { SpliceError } from "./splice-error.ts";
  */
 export function installByCommand({ client, file, config, entry, removed, replaced }: InstallPlan): void {
   if (config.text !== config.file.text) writeClientFile(config.file, config.text);
-  if (replaced !== undefined) run(client, file.path, ["mcp", "remove", "-s", "user", ourName]);
-  run(client, file.path, [
-    "mcp",
-    "add-json",
-    "-s",
-    "user",
-    ourName,
-    JSON.stringify({ type: "stdio", ...entry }),
-  ]);
-  for (const name of Object.keys(removed)) run(client, file.path, ["mcp", "remove", "-s", "user", name]);
-  noteInstalled({
+  const takeBack = noteInstalled({
     client: client.id,
     file: file.path,
     existed: file.exists,
@@ -33,13 +23,25 @@ export function installByCommand({ client, file, config, entry, removed, replace
     removed,
     ...(replaced === undefined ? {} : { replaced }),
   });
+  const entryText = JSON.stringify({ type: "stdio", ...entry });
+  try {
+    if (replaced !== undefined) run(client, file.path, ["mcp", "remove", "-s", "user", ourName]);
+    run(client, file.path, ["mcp", "add-json", "-s", "user", ourName, entryText]);
+  } catch (error) {
+    takeBack();
+    throw error;
+  }
+  for (const name of Object.keys(removed)) run(client, file.path, ["mcp", "remove", "-s", "user", name]);
 }
 
-/** Takes our entry out by the client's own program, and puts back the servers that were taken out. */
-export function uninstallByCommand(client: ClientProgram, { file, removed, replaced }: LedgerEntry): void {
-  run(client, file, ["mcp", "remove", "-s", "user", ourName]);
-  const back = { ...removed, ...(replaced === undefined ? {} : { [ourName]: replaced }) };
-  for (const [name, value] of Object.entries(back))
+/** Takes our entry out by the client's own program, and puts back the servers that are missing. */
+export async function uninstallByCommand(client: ClientProgram, entry: LedgerEntry): Promise<void> {
+  const { file, removed, replaced } = entry;
+  const servers = await readSection(client, file, readClientFile(file).text);
+  if (Object.hasOwn(servers, ourName)) run(client, file, ["mcp", "remove", "-s", "user", ourName]);
+  const missing = Object.entries(removed).filter(([name]) => !Object.hasOwn(servers, name));
+  const back = replaced === undefined ? missing : [...missing, [ourName, replaced] as const];
+  for (const [name, value] of back)
     run(client, file, ["mcp", "add-json", "-s", "user", name, JSON.stringify(value)]);
   forgetInstalled(file);
 }

@@ -1,6 +1,7 @@
 import { Buffer } from "node:buffer";
 import { createHash, randomBytes } from "node:crypto";
 import {
+  chmodSync,
   existsSync,
   lstatSync,
   mkdirSync,
@@ -11,7 +12,7 @@ import {
   statSync,
   writeFileSync,
 } from "node:fs";
-import { dirname } from "node:path";
+import { basename, dirname, join } from "node:path";
 import { type ClientProgram, type ClientPlace } from "./clients.ts";
 import { readJsonSection, type SectionEdit, spliceJson } from "./json-splice.ts";
 import { SpliceError } from "./splice-error.ts";
@@ -31,7 +32,9 @@ const maxBytes = 32 * 1024 * 1024;
 export function readClientFile(file: string): TextFile {
   if (!existsSync(file)) {
     if (isLink(file)) throw new SpliceError(file, "is a link that leads nowhere: remove it");
-    return { path: file, text: "", exists: false, mode: 0o600 };
+    const folder = dirname(file);
+    const path = existsSync(folder) ? join(realpathSync(folder), basename(file)) : file;
+    return { path, text: "", exists: false, mode: 0o600 };
   }
   const path = realpathSync(file);
   const stats = statSync(path);
@@ -57,6 +60,7 @@ export function writeClientFile({ path, text: before, exists, mode }: TextFile, 
   try {
     mkdirSync(dirname(path), { recursive: true });
     writeFileSync(next, text, { mode, flag: "wx", flush: true });
+    chmodSync(next, mode); // The umask took some of it.
     const now = readClientFile(path);
     if (now.exists !== exists || now.text !== before)
       throw new SpliceError(path, "another program changed it meanwhile: try again");

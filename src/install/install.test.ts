@@ -288,3 +288,98 @@ test("servers with state of one user get a process for each session", async () =
     junctor: { servers: { web: { sharing: "perSession" } } },
   });
 });
+
+describe("the ledger", () => {
+  const client = clientCalled("cursor");
+  const fileOfCursor = (): string => join(home, ".cursor", "mcp.json");
+  const prepare = (text: string): void => {
+    mkdirSync(join(home, ".cursor"), { recursive: true });
+    writeFileSync(fileOfCursor(), text);
+  };
+  const installInto = async (keeps = false): Promise<void> =>
+    applyInstall(await planInstall(client, { place, launcher, config: configFile(), keeps }));
+  const uninstall = async (): Promise<string> => {
+    const [entry, ...others] = readLedger();
+    if (entry === undefined || others.length > 0) throw new Error("there must be one entry");
+    const restored = await planUninstall(client, entry);
+    applyUninstall(restored);
+    expect(readLedger()).toEqual([]);
+    return restored.kind;
+  };
+  const a = { command: "a" };
+  const b = { command: "b" };
+
+  test("joins two installations into a file: uninstalling gives back the bytes before the first", async () => {
+    const text = JSON.stringify({ mcpServers: { a } });
+    prepare(text);
+    await installInto(true);
+    await installInto();
+    expect(await uninstall()).toBe("restored");
+    expect(readFileSync(fileOfCursor(), "utf8")).toBe(text);
+  });
+
+  test("joins two installations with an edit between them: uninstalling gives back the servers of both", async () => {
+    prepare(JSON.stringify({ mcpServers: { a } }));
+    await installInto();
+    const { mcpServers } = JSON.parse(readFileSync(fileOfCursor(), "utf8")) as { mcpServers: object };
+    prepare(JSON.stringify({ mcpServers: { ...mcpServers, b } }));
+    await installInto();
+    expect(await uninstall()).toBe("merged");
+    expect(JSON.parse(readFileSync(fileOfCursor(), "utf8"))).toEqual({ mcpServers: { a, b } });
+  });
+
+  test("forgets an installation that a person undid by hand before the next one", async () => {
+    prepare(JSON.stringify({ mcpServers: { a } }));
+    await installInto();
+    const text = JSON.stringify({ mcpServers: { b } });
+    prepare(text);
+    await installInto();
+    expect(await uninstall()).toBe("restored");
+    expect(readFileSync(fileOfCursor(), "utf8")).toBe(text);
+  });
+
+  test("is written before the file, so an installation that is killed can be undone", async () => {
+    prepare("{}");
+    mkdirSync(join(home, ".junctor", "backups", "ledger.json"), { recursive: true });
+    await expect(installInto()).rejects.toThrow("EISDIR");
+    expect(readFileSync(fileOfCursor(), "utf8")).toBe("{}");
+  });
+
+  test("has no note of an installation that could not be written", async () => {
+    prepare("{}");
+    chmodSync(fileOfCursor(), 0o444);
+    await expect(installInto()).rejects.toThrow("it is read-only");
+    expect(readLedger()).toEqual([]);
+  });
+
+  test("knows a file that was made in a folder behind a link", async () => {
+    mkdirSync(join(home, "real"));
+    symlinkSync("real", join(home, ".cursor"));
+    await installInto();
+    expect(await uninstall()).toBe("restored");
+    expect(existsSync(fileOfCursor())).toBe(false);
+  });
+
+  test("lets go of a file whose folder was removed, or that was ours alone", async () => {
+    prepare(JSON.stringify({ mcpServers: { a } }));
+    await installInto();
+    rmSync(join(home, ".cursor"), { recursive: true });
+    await uninstall();
+    expect(existsSync(join(home, ".cursor"))).toBe(false);
+    mkdirSync(join(home, ".cursor"));
+    await installInto();
+    rmSync(fileOfCursor());
+    await uninstall();
+    expect(existsSync(fileOfCursor())).toBe(false);
+  });
+});
+
+test("a file that a whole group may write stays so, whatever the umask", async () => {
+  const client = clientCalled("cursor");
+  const file = client.files(place)[0] ?? "";
+  mkdirSync(dirname(file), { recursive: true });
+  writeFileSync(file, "{}");
+  chmodSync(file, 0o666);
+  applyInstall(await planInstall(client, { place, launcher, config: configFile(), keeps: false }));
+  expect(statSync(file).mode & 0o777).toBe(0o666);
+});

@@ -1,4 +1,5 @@
-import { chmodSync, rmSync } from "node:fs";
+import { existsSync, rmSync } from "node:fs";
+import { dirname } from "node:path";
 import {
   fileOf,
   readClientFile,
@@ -99,8 +100,7 @@ export function applyInstall({ client, file, text, config, removed, replaced }: 
   if (config.text !== config.file.text) writeClientFile(config.file, config.text);
   if (text === file.text) return;
   const backup = keepBackup(client.id, file.text);
-  writeClientFile(file, text);
-  noteInstalled({
+  const takeBack = noteInstalled({
     client: client.id,
     file: file.path,
     existed: file.exists,
@@ -110,36 +110,48 @@ export function applyInstall({ client, file, text, config, removed, replaced }: 
     removed,
     ...(replaced === undefined ? {} : { replaced }),
   });
+  try {
+    writeClientFile(file, text);
+  } catch (error) {
+    takeBack();
+    throw error;
+  }
 }
 
-/** How a file was restored. */
-type Restored =
-  /** It has the bytes it had before, or is gone again. */
-  | { readonly kind: "restored"; readonly file: TextFile; readonly text: string | undefined }
-  /** It was edited since: only our part was taken out, and the servers were put back. */
-  | { readonly kind: "merged"; readonly file: TextFile; readonly text: string };
+/** How a file is restored. */
+interface Restored {
+  /** It has the bytes it had before, or was edited since: then only our part is taken out, and the servers are put back. */
+  readonly kind: "restored" | "merged";
+  readonly file: TextFile;
+  /** Undefined when there is to be no file. */
+  readonly text: string | undefined;
+  /** The file as the ledger names it. */
+  readonly noted: string;
+}
 
 /** Plans what uninstalling does. Throws a `SpliceError` when the file is malformed now. */
 export async function planUninstall(client: ClientProgram, entry: LedgerEntry): Promise<Restored> {
   const file = readClientFile(entry.file);
+  const noted = entry.file;
+  const isGone = !file.exists && (!entry.existed || !existsSync(dirname(file.path)));
+  if (isGone) return { kind: "restored", file, text: undefined, noted };
   const backup = readBackup(entry);
   const isUntouched =
     sha256Of(file.text) === entry.sha256After &&
     backup !== undefined &&
     sha256Of(backup) === entry.sha256Before;
-  if (isUntouched) return { kind: "restored", file, text: entry.existed ? backup : undefined };
+  if (isUntouched) return { kind: "restored", file, text: entry.existed ? backup : undefined, noted };
   const servers = await readSection(client, file.path, file.text);
-  const back = Object.entries(entry.removed).filter(([name]) => !(name in servers));
+  const back = Object.entries(entry.removed).filter(([name]) => !Object.hasOwn(servers, name));
   const replaced = entry.replaced === undefined ? [] : [[ourName, entry.replaced] as const];
   const set = new Map([...back, ...replaced]);
-  const edit = { section: client.section, set, remove: ourName in servers ? [ourName] : [] };
-  return { kind: "merged", file, text: await spliceSection(client.format, file.path, file.text, edit) };
+  const edit = { section: client.section, set, remove: Object.hasOwn(servers, ourName) ? [ourName] : [] };
+  const text = await spliceSection(client.format, file.path, file.text, edit);
+  return { kind: "merged", file, text, noted };
 }
 
-export function applyUninstall(restored: Restored): void {
-  const { file, text } = restored;
+export function applyUninstall({ file, text, noted }: Restored): void {
   if (text === undefined) rmSync(file.path, { force: true });
   else if (text !== file.text) writeClientFile(file, text);
-  if (text !== undefined && file.exists) chmodSync(file.path, file.mode);
-  forgetInstalled(file.path);
+  forgetInstalled(noted);
 }

@@ -3,6 +3,7 @@ import { systemClock } from "../async/clock.ts";
 import { homeFolder } from "../front/run-folder.ts";
 import { readPrivateFile, writePrivateFile } from "../gateway/user-files.ts";
 import { sha256Of } from "./client-file.ts";
+import { isOurEntry } from "./entry-for-client.ts";
 
 /** What an installation changed in one file. */
 export interface LedgerEntry {
@@ -14,6 +15,7 @@ export interface LedgerEntry {
   /** The file with the bytes as they were. */
   readonly backup: string;
   readonly sha256Before: string;
+  /** Of the file as we left it; empty when the backup must not be given back. */
   readonly sha256After: string;
   /** Servers that were taken out, as they were written. */
   readonly removed: { readonly [name: string]: unknown };
@@ -44,10 +46,29 @@ export function readBackup({ backup }: LedgerEntry): string | undefined {
   return readPrivateFile(backup, 64 * 1024 * 1024);
 }
 
-/** Notes an installation; an earlier one into the same file is the one whose backup counts. */
-export function noteInstalled(entry: Omit<LedgerEntry, "at">): void {
-  const others = readLedger().filter(({ file }) => file !== entry.file);
-  write([...others, { ...entry, at: dateText() }]);
+/**
+ * Notes an installation. It is done before the file is written, so that one that is killed in between can be undone. Gives a function
+ * that takes the note back.
+ */
+export function noteInstalled(entry: Omit<LedgerEntry, "at">): () => void {
+  const ledger = readLedger();
+  const earlier = ledger.find(({ file }) => file === entry.file);
+  const isSecond = earlier !== undefined && isOurEntry(entry.replaced);
+  const noted = { ...(isSecond ? joinNotes(earlier, entry) : entry), at: dateText() };
+  write([...ledger.filter((each) => each !== earlier), noted]);
+  return () => {
+    const others = readLedger().filter(({ file }) => file !== entry.file);
+    write(earlier === undefined ? others : [...others, earlier]);
+  };
+}
+
+/** Two installations into a file as one. The first backup counts, unless the file was edited between them. */
+function joinNotes(earlier: LedgerEntry, entry: Omit<LedgerEntry, "at">): LedgerEntry {
+  return {
+    ...earlier,
+    sha256After: entry.sha256Before === earlier.sha256After ? entry.sha256After : "",
+    removed: { ...earlier.removed, ...entry.removed },
+  };
 }
 
 export function forgetInstalled(file: string): void {
