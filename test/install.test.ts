@@ -74,6 +74,33 @@ test("nothing is written without a word of the person, nor with --dry-run", asyn
   expect(() => statSync(join(home, ".junctor"))).toThrow("ENOENT");
 });
 
+test("a difference shows no secret of any server, in any format, whatever its quotes", async () => {
+  mkdirSync(join(home, ".junctor"));
+  writeFileSync(
+    join(home, ".junctor", "junctor.json"),
+    '{"mcpServers":{"x":{"command":"x","env":{"K":"sk-not-shown-1"}}}}',
+  );
+  mkdirSync(join(home, ".cursor"));
+  writeFileSync(
+    join(home, ".cursor", "mcp.json"),
+    '{"mcpServers":{"o":{"url":"https://e.com","headers":{"X":"sk-not-shown-2"},"auth":{"S":"sk-not-shown-3"}}}}',
+  );
+  mkdirSync(join(home, ".codex"));
+  writeFileSync(
+    join(home, ".codex", "config.toml"),
+    "# the \"old one\n[mcp_servers.'q\"t']\ncommand = \"x\"\nenv = { K = 'sk-not-shown-4' }\n",
+  );
+  mkdirSync(join(home, ".config", "goose"), { recursive: true });
+  writeFileSync(
+    join(home, ".config", "goose", "config.yaml"),
+    "extensions:\n  a:\n    type: stdio\n    cmd: a\n    envs:\n      K: sk-not-shown-5\n",
+  );
+  const dry = await run("install", "--all", "--dry-run");
+  expect(dry.code).toBe(0);
+  expect(dry.stderr).toContain("K: [secret]");
+  expect(dry.stderr + dry.stdout).not.toContain("sk-not-shown");
+});
+
 describe("Claude Code", () => {
   const files = { type: "stdio", command: "npx", args: ["files"] };
   const more = { type: "stdio", command: "npx", args: ["more"] };
@@ -176,6 +203,24 @@ describe("servers of our config", () => {
     expect(config().mcpServers).toEqual({ a: { command: "x", args: [], envFile: file } });
     expect(readFileSync(file, "utf8")).toBe('KEY="sk-secret"\n');
     expect(statSync(file).mode & 0o777).toBe(0o600);
+  });
+
+  test("are known by their own names when they are imported", async () => {
+    expect(await run("import", "./none.json")).toMatchObject({
+      code: 2,
+      stderr: `junctor: ${join(home, "none.json")} does not exist\n`,
+    });
+    await run("add", "x", "--no-check", "--", "npx", "files");
+    writeFileSync(
+      join(home, "some.json"),
+      JSON.stringify({
+        mcpServers: { files: { command: "y" }, us: { command: "junctor", args: ["attach"] } },
+      }),
+    );
+    expect(await run("import", "./some.json", "--yes")).toMatchObject({
+      stdout: `1 added to ${join(home, ".junctor", "junctor.json")}\n`,
+      stderr: "  files: y\n",
+    });
   });
 
   test("are imported from a file, each once", async () => {

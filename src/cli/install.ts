@@ -1,8 +1,7 @@
 import { existsSync } from "node:fs";
 import { dirname, join } from "node:path";
-import { createHide } from "../gateway/safe-log.ts";
 import { installByCommand, uninstallByCommand } from "../install/by-command.ts";
-import { fileOf } from "../install/client-file.ts";
+import { fileOf, readSection, type TextFile } from "../install/client-file.ts";
 import { type ClientProgram, clients } from "../install/clients.ts";
 import {
   applyInstall,
@@ -26,7 +25,7 @@ import {
 } from "./own-terminal.ts";
 import { note, print } from "./print.ts";
 import { toSafeLine, toSafeText } from "./terminal-text.ts";
-import { diffLines } from "./text-diff.ts";
+import { createHideInText, diffLines } from "./text-diff.ts";
 
 /** `junctor install` */
 export const install: Command = {
@@ -136,16 +135,19 @@ function fileFor(client: ClientProgram, parsed: Parsed): string | undefined {
   return join(process.cwd(), client.project);
 }
 
-async function show({ file, text, config, imported, stays }: InstallPlan): Promise<void> {
-  const hide = hiderFor([...imported.values()]);
-  await showDiff(config.file.path, config.file.text, config.text, hide);
-  await showDiff(file.path, file.text, text, hide);
+async function show({ client, file, text, config, imported, stays }: InstallPlan): Promise<void> {
+  const ours = await readSection(ourConfig, config.file.path, config.file.text);
+  const theirs = await readSection(client, file.path, file.text);
+  const hide = createHideInText(secretsIn([...imported.values(), ours, theirs]));
+  await showDiff(config.file, config.text, hide);
+  await showDiff(file, text, hide);
   for (const [name, why] of stays) await note(`${toSafeLine(`${name} stays with the client: ${why}`)}\n`);
 }
 
+const ourConfig = { format: "json", section: "mcpServers" } as const;
+
 async function showDiff(
-  path: string,
-  before: string,
+  { path, text: before }: TextFile,
   after: string,
   hide: (text: string) => string,
 ): Promise<void> {
@@ -154,15 +156,14 @@ async function showDiff(
   await note(`${toSafeLine(path)}\n${lines.join("")}`);
 }
 
-/** Values of variables and headers are not shown. */
-function hiderFor(entries: readonly unknown[]): (text: string) => string {
-  const values = entries.flatMap((entry) =>
-    ["env", "envs", "environment", "headers", "http_headers"].flatMap((key) =>
-      Object.values((entry as { [key: string]: object | undefined })[key] ?? {}).map(String),
-    ),
+const secretKeys = ["env", "envs", "environment", "headers", "http_headers", "auth", "oauth"];
+
+/** The values of variables and headers anywhere in some servers: they are not shown. */
+function secretsIn(value: unknown, isSecret = false): readonly string[] {
+  if (typeof value !== "object" || value === null) return isSecret ? [String(value)] : [];
+  return Object.entries(value).flatMap(([key, each]) =>
+    secretsIn(each, isSecret || secretKeys.includes(key)),
   );
-  const secrets = values.filter(({ length }) => length >= 6).toSorted((a, b) => b.length - a.length);
-  return createHide(() => secrets);
 }
 
 async function uninstallOne(client: ClientProgram, parsed: Parsed): Promise<void> {
@@ -174,7 +175,8 @@ async function uninstallOne(client: ClientProgram, parsed: Parsed): Promise<void
     await note(
       `${toSafeLine(file.path)}: ${kind === "restored" ? "as it was before" : "edited since, so only our part is taken out"}\n`,
     );
-    await showDiff(file.path, file.text, text, hiderFor(Object.values(entry.removed)));
+    const servers = await readSection(client, file.path, file.text);
+    await showDiff(file, text, createHideInText(secretsIn([entry.removed, entry.replaced, servers])));
     if (!(await mayWrite(parsed, "Write it?"))) continue;
     if (client.command !== undefined && entry.backup === "") await uninstallByCommand(client, entry);
     else applyUninstall(restored);

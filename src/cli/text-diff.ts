@@ -1,3 +1,5 @@
+import { secretMark } from "../gateway/safe-log.ts";
+
 /** Most lines that are compared one by one; of longer files the part that differs is shown as a whole. */
 const maxLines = 2000;
 const context = 2;
@@ -16,6 +18,22 @@ export function diffLines(before: string, after: string): readonly string[] {
     return index > 0 && !shown.has(index - 1) ? ["…", line] : [line];
   });
 }
+
+/** Takes secrets out of lines of any format: as they are, and as JSON, TOML and YAML write them between quotes. */
+export function createHideInText(secrets: readonly string[]): (line: string) => string {
+  const written = secrets.flatMap((secret) => [
+    ...secret.split(/\r?\n/),
+    JSON.stringify(secret).slice(1, -1),
+    secret.replaceAll("'", "''"),
+  ]);
+  const hidden = [...new Set(written)]
+    .filter(({ length }) => length >= minSecretLength)
+    .toSorted((a, b) => b.length - a.length);
+  return (line) => hidden.reduce((shown, secret) => shown.replaceAll(secret, secretMark), line);
+}
+
+/** Shorter texts would hide half of every line. */
+const minSecretLength = 6;
 
 function toLines(text: string): readonly string[] {
   const lines = text.split(/\r?\n/);
