@@ -205,6 +205,30 @@ describe("servers of our config", () => {
     expect(statSync(file).mode & 0o777).toBe(0o600);
   });
 
+  test("have secrets of their own, however alike their names are", async () => {
+    const servers = {
+      "a b": { command: "x", env: { K: "first" } },
+      a_b: { command: "y", env: { K: "second" } },
+      "a:b": { command: "z", env: { K: "third" } },
+    };
+    writeFileSync(join(home, "some.json"), JSON.stringify({ mcpServers: servers }));
+    await run("import", "./some.json", "--secrets", "--yes");
+    const texts = Object.values(config().mcpServers).map((entry) =>
+      readFileSync((entry as { envFile: string }).envFile, "utf8"),
+    );
+    expect(Object.keys(config().mcpServers)).toEqual(["a b", "a_b", "a:b-cursor"]);
+    expect(texts).toEqual(['K="first"\n', 'K="second"\n', 'K="third"\n']);
+  });
+
+  test("that are added from a folder say what that means elsewhere", async () => {
+    const added = await run("add", "toString", "--no-check", "--cwd", "sub", "--", command, "./s.mjs");
+    expect(added).toMatchObject({ code: 0, stderr: "" });
+    expect(config().mcpServers["toString"]).toMatchObject({ cwd: join(home, "sub") });
+    expect((await run("add", "b", "--no-check", "--", command, "./s.mjs")).stderr).toBe(
+      "junctor: warning: ./s.mjs is another file in each project; write the whole path, or --cwd FOLDER\n",
+    );
+  });
+
   test("are known by their own names when they are imported", async () => {
     expect(await run("import", "./none.json")).toMatchObject({
       code: 2,

@@ -3,6 +3,7 @@ import { join } from "node:path";
 import { homeFolder } from "../front/run-folder.ts";
 import { readKeychain, writeKeychain } from "../gateway/keychain.ts";
 import { writePrivateFile } from "../gateway/user-files.ts";
+import { sha256Of } from "../install/client-file.ts";
 import type { OurEntry } from "../install/entry-from-client.ts";
 import { type Flags, type Parsed, UsageError } from "./command.ts";
 
@@ -64,8 +65,14 @@ function fileFor(name: string, text: string, mayReplace: boolean): string {
       return undefined;
     }
   };
-  const own = name.replaceAll(/[^\w.-]/g, "_");
+  const own = toOwnName(name);
   return path(mayReplace ? own : findFree(own, text, read));
+}
+
+/** The name of a server as files and keychains can have it. Two names that differ stay different. */
+function toOwnName(name: string): string {
+  const own = name.replaceAll(/[^\w.-]/g, "_");
+  return own === name ? own : `${own}-${sha256Of(name).slice(0, 8)}`;
 }
 
 /** The first of `NAME`, `NAME-2` and so on that is not there or has these values: others may be those of another server. */
@@ -88,7 +95,7 @@ function moveToKeychain(entries: ReadonlyMap<string, OurEntry>, mayReplace: bool
     Object.fromEntries(
       Object.entries(values).map(([key, value]) => {
         if (value === "" || value.includes("${")) return [key, value];
-        const own = `${server}/${key}`.replaceAll(/[^\w./-]/g, "_");
+        const own = `${toOwnName(server)}/${toOwnName(key)}`;
         const name = mayReplace ? own : findFree(own, value, readText);
         secrets.set(name, value);
         return [key, `\${keychain:${name}}`];

@@ -1,3 +1,5 @@
+import { resolve } from "node:path";
+import { isRelativePath } from "../daemon/projects.ts";
 import { createGateway } from "../gateway/gateway.ts";
 import { readClientFile, writeClientFile } from "../install/client-file.ts";
 import type { OurEntry } from "../install/entry-from-client.ts";
@@ -39,7 +41,7 @@ export const add: Command = {
     if (name === undefined || stray !== undefined || (url === undefined) === (parsed.command === undefined))
       throw new UsageError("write junctor add NAME -- COMMAND ARGS…, or junctor add NAME URL");
     const config = configOf(parsed);
-    if (name in readOurServers(config) && !parsed.has("replace"))
+    if (Object.hasOwn(readOurServers(config), name) && !parsed.has("replace"))
       throw new UsageError(
         `${config} has a server ${JSON.stringify(name)}; write --replace, or choose another name`,
       );
@@ -49,6 +51,11 @@ export const add: Command = {
     moved.write();
     await edit(config, moved.entries, []);
     await print(`${toSafeLine(name)} is in ${toSafeLine(config)}\n`);
+    const path = entry.cwd === undefined && [entry.command ?? "", ...(entry.args ?? [])].find(isRelativePath);
+    if (typeof path === "string")
+      await note(
+        `junctor: warning: ${toSafeLine(path)} is another file in each project; write the whole path, or --cwd FOLDER\n`,
+      );
     return 0;
   },
 };
@@ -166,7 +173,8 @@ function toEntry(parsed: Parsed, url: string | undefined): OurEntry {
   if (parsed.has("header")) throw new UsageError("--header is for servers with a URL");
   const [command = "", ...args] = parsed.command ?? [];
   if (command === "") throw new UsageError("there is no command after --");
-  return { command, args, ...(parsed.has("env") ? { env } : {}), ...(cwd === undefined ? {} : { cwd }) };
+  const folder = cwd === undefined ? {} : { cwd: cwd.includes("${") ? cwd : resolve(cwd) };
+  return { command, args, ...(parsed.has("env") ? { env } : {}), ...folder };
 }
 
 /** Whether a server starts and lists; says so, or what is wrong. */

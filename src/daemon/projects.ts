@@ -13,7 +13,8 @@ export interface FrontPlace {
 /** Servers that look at the folder they are started in, as of November 2026. */
 const lookAtFolder =
   /(?:^|[\s/@])(?:mcp-server-git|git-mcp-server|nx-mcp|serena|serena-mcp-server)(?:@|\s|$)/;
-const relative = /^\.{1,2}(?:$|[/\\])/;
+/** Whether a word of a command means another file in each folder. */
+export const isRelativePath = (word: string): boolean => /^\.{1,2}(?:$|[/\\])/.test(word);
 const otherProject = "/junctor-other-project";
 
 /**
@@ -48,7 +49,7 @@ export function isOfProject(server: ServerConfig, other: ServerConfig | undefine
   if (workspace === "each") return true;
   const words = [launch.command, ...launch.args];
   const isElsewhere = JSON.stringify(launch) !== JSON.stringify(other?.launch);
-  return isElsewhere || words.some((word) => relative.test(word)) || lookAtFolder.test(words.join(" "));
+  return isElsewhere || words.some(isRelativePath) || lookAtFolder.test(words.join(" "));
 }
 
 /** The names of the variables that a config fills in. Those of a config that is wrong are found as far as it was read. */
