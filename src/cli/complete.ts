@@ -21,7 +21,8 @@ export async function complete(words: readonly string[], commands: Load): Promis
   const given = words[0] === "--" ? words.slice(1) : words;
   const found = await candidates(given, commands).catch(() => []);
   const last = given.at(-1) ?? "";
-  const fitting = found.filter((word) => word.startsWith(last));
+  // A name with a line end would be two, and one with other control characters would steer the terminal.
+  const fitting = found.filter((word) => word.startsWith(last) && !/\p{C}/u.test(word));
   await print(fitting.map((word) => `${word}\n`).join(""));
   return 0;
 }

@@ -1,11 +1,17 @@
 import { type Command, UsageError } from "./command.ts";
 import { print } from "./print.ts";
 
-/** What each shell runs to complete a word: `junctor complete` prints what may stand there, one a line. */
+/**
+ * What each shell runs to complete a word: `junctor complete` prints what may stand there, one a line. Names are those of servers and
+ * of files in a folder that a person just looks at, so no shell may evaluate them: `compgen -W` of bash would.
+ */
 const scripts: { readonly [shell: string]: string } = {
   bash: `_junctor() {
-  local IFS=$'\\n'
-  COMPREPLY=($(compgen -W "$(junctor complete -- "\${COMP_WORDS[@]:1:COMP_CWORD}" 2>/dev/null)" -- "\${COMP_WORDS[COMP_CWORD]}"))
+  local word
+  COMPREPLY=()
+  while IFS= read -r word; do
+    COMPREPLY+=("$(printf %q "$word")")
+  done < <(junctor complete -- "\${COMP_WORDS[@]:1:COMP_CWORD}" 2>/dev/null)
   [[ \${COMPREPLY[0]} == *= ]] && compopt -o nospace
 }
 complete -o default -F _junctor junctor

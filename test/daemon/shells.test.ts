@@ -56,6 +56,23 @@ describe.runIf(process.platform === "linux")("completion in a real shell", () =>
     );
   }
 
+  test.skipIf(!isThere("bash"))("bash runs nothing that a name says, and quotes it", async () => {
+    await using home = createDaemonHome({ mcpServers: notedServers(["notes"]) });
+    const env = await prepare(home);
+    const names = ["$(touch ran)", "`touch ran` b", "two words", "three\nlines"];
+    const servers = Object.fromEntries(names.map((each) => [each, { command: "x" }]));
+    writeFileSync(join(home.folder, ".mcp.json"), JSON.stringify({ mcpServers: servers }));
+    const code = `source ${writeScript(home, "bash", env)}
+COMP_WORDS=(junctor disable ""); COMP_CWORD=2; _junctor; printf '%s\\n' "\${COMPREPLY[@]}"`;
+    const { stdout } = spawnSync("bash", ["--norc", "-c", code], { cwd: home.folder, env, encoding: "utf8" });
+    expect(existsSync(join(home.folder, "ran"))).toBe(false);
+    expect(stdout.trimEnd().split("\n")).toEqual([
+      "\\$\\(touch\\ ran\\)",
+      "\\`touch\\ ran\\`\\ b",
+      "two\\ words",
+    ]);
+  });
+
   const missing = ["fish"].filter((program) => !isThere(program));
   test.skipIf(missing.length > 0)(
     `fish completes commands, clients, servers, tools and arguments${why(missing)}`,
