@@ -20,6 +20,17 @@ type Imported =
 
 type ClientEntry = { readonly [key: string]: unknown };
 
+/** How clients limit a server to some of its tools. We would offer all of them. */
+const toolLimits = [
+  "enabled_tools",
+  "disabled_tools",
+  "includeTools",
+  "excludeTools",
+  "disabledTools",
+  "available_tools",
+  "tools",
+];
+
 /** Takes a server of a client over into our config. Settings that only the client knows are left out. */
 export function toOurEntry(client: ClientProgram, value: unknown): Imported {
   const stays = (why: string): Imported => ({ kind: "stays", why });
@@ -29,6 +40,8 @@ export function toOurEntry(client: ClientProgram, value: unknown): Imported {
     return stays("the client asks for a value of it");
   if (["auth", "oauth", "authProvider"].some((key) => key in given))
     return stays("the client signs in to it");
+  const limit = toolLimits.find((key) => texts(given[key]).some((name) => name !== "*"));
+  if (limit !== undefined) return stays(`the client limits its tools (${limit})`);
   if (client.entry === "goose" && !isOfGoose(given)) return stays("it is a part of Goose");
   const named = client.entry === "goose" ? texts(given["env_keys"]) : [];
   if (named.length > 0) return stays("its secrets are in the keychain of Goose");

@@ -16,6 +16,7 @@ import { dirname, join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 import { readSection } from "./client-file.ts";
 import { type ClientProgram, type ClientPlace, clients } from "./clients.ts";
+import { toOurEntry } from "./entry-from-client.ts";
 import { applyInstall, applyUninstall, planInstall, planUninstall } from "./install.ts";
 import { readLedger } from "./ledger.ts";
 
@@ -273,6 +274,22 @@ test("a server that our config cannot have stays with the client, and the others
   );
   applyInstall(plan);
   expect(JSON.parse(readFileSync(file, "utf8"))).toEqual({ mcpServers: { junctor: plan.entry, ...odd } });
+});
+
+test("a server that a client limits to some tools stays with the client", async () => {
+  const limits = {
+    codex: { enabled_tools: ["a"] },
+    gemini: { excludeTools: ["b"] },
+    windsurf: { disabledTools: ["c"] },
+    copilot: { tools: ["d"] },
+  };
+  for (const [id, limit] of Object.entries(limits))
+    expect(toOurEntry(clientCalled(id), { command: "x", ...limit })).toEqual({
+      kind: "stays",
+      why: `the client limits its tools (${Object.keys(limit)[0]})`,
+    });
+  expect(toOurEntry(clientCalled("copilot"), { command: "x", tools: ["*"] }).kind).toBe("entry");
+  expect(toOurEntry(clientCalled("windsurf"), { command: "x", disabledTools: [] }).kind).toBe("entry");
 });
 
 test("servers with state of one user get a process for each session", async () => {
