@@ -153,3 +153,9 @@ function writeOddly(value: unknown, style: OddStyle, indent: string): string {
   const end = isLined ? `${eol}${indent}` : "";
   return `${open}${items.map((item) => `${gap}${item}`).join(",")}${last}${trivia()}${end}${close}`;
 }
+
+test("a file of comments alone keeps them", () => {
+  const edit = { section: "mcpServers", set: new Map([["junctor", { command: "x" }]]), remove: [] };
+  expect(spliceJson("f", "// mine\n/* too */", edit)).toMatch(/^\/\/ mine\n\/\* too \*\/\n\{\n/);
+  expect(spliceJson("f", "\uFEFF", edit)).toMatch(/^\uFEFF\{\n/);
+});

@@ -64,8 +64,8 @@ export function spliceJson(file: string, text: string, edit: SectionEdit): strin
 }
 
 function createFile(text: string, { section, set }: SectionEdit): string {
-  const mark = text.startsWith("\uFEFF") ? "\uFEFF" : "";
-  return `${mark}${JSON.stringify({ [section]: Object.fromEntries(set) }, null, 2)}\n`;
+  const gap = text === "" || text === "\uFEFF" || text.endsWith("\n") ? "" : "\n";
+  return `${text}${gap}${JSON.stringify({ [section]: Object.fromEntries(set) }, null, 2)}\n`;
 }
 
 function applyTo(value: unknown, { section, set, remove }: SectionEdit): unknown {
