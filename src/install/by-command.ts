@@ -51,7 +51,7 @@ function run({ command = "", title }: ClientProgram, file: string, args: readonl
   if (error !== undefined)
     throw new SpliceError(
       file,
-      `only ${title} itself may edit it, and ${command} cannot be run (${error.message}); run ${command} ${args.slice(0, 5).join(" ")} yourself`,
+      `only ${title} itself may edit it, and ${command} cannot be run (${error.message}): install ${command}, or put it into the PATH, and try again`,
     );
   if (status !== 0)
     throw new SpliceError(file, `${command} ${args.slice(0, 5).join(" ")} failed: ${stderr.trim()}`);

@@ -362,6 +362,12 @@ describe("the ledger", () => {
     expect(readFileSync(fileOfCursor(), "utf8")).toBe("{}");
   });
 
+  test("that is malformed is an error that says so", () => {
+    mkdirSync(join(home, ".junctor", "backups"), { recursive: true });
+    writeFileSync(join(home, ".junctor", "backups", "ledger.json"), "{");
+    expect(() => readLedger()).toThrow("it is no JSON");
+  });
+
   test("has no note of an installation that could not be written", async () => {
     prepare("{}");
     chmodSync(fileOfCursor(), 0o444);

@@ -4,6 +4,7 @@ import { homeFolder } from "../front/run-folder.ts";
 import { readPrivateFile, writePrivateFile } from "../gateway/user-files.ts";
 import { sha256Of } from "./client-file.ts";
 import { isOurEntry } from "./entry-for-client.ts";
+import { SpliceError } from "./splice-error.ts";
 
 /** What an installation changed in one file. */
 export interface LedgerEntry {
@@ -27,11 +28,15 @@ const maxLedgerBytes = 16 * 1024 * 1024;
 
 const ledgerFile = (): string => join(homeFolder(), "backups", "ledger.json");
 
-/** Everything that is installed. */
+/** Everything that is installed. Throws a `SpliceError` when the ledger is malformed. */
 export function readLedger(): readonly LedgerEntry[] {
   const text = readPrivateFile(ledgerFile(), maxLedgerBytes);
   if (text === undefined) return [];
-  return JSON.parse(text) as readonly LedgerEntry[];
+  try {
+    return JSON.parse(text) as readonly LedgerEntry[];
+  } catch {
+    throw new SpliceError(ledgerFile(), "it is no JSON: mend it, or remove it; the backups are beside it");
+  }
 }
 
 /** Keeps the bytes of a file before it is changed. Gives the path of the copy. */

@@ -170,3 +170,11 @@ describe("a YAML file", () => {
     expect(() => parseYaml("f", bomb)).toThrow(SpliceError);
   });
 });
+
+test("a file between brackets is not said to be wrong: it cannot be edited", () => {
+  const why = "is written in a way that cannot be edited without changing other parts";
+  const yaml = "extensions: {a: {cmd: x}, b: {cmd: y}}\n";
+  expect(() => spliceYaml("f", yaml, { section: "extensions", set, remove: [] })).toThrow(why);
+  const toml = 'mcp_servers = { a = { command = "x" } }\n';
+  expect(() => spliceToml("f", toml, { section: "mcp_servers", set, remove: [] })).toThrow(why);
+});

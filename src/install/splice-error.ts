@@ -9,3 +9,13 @@ export class SpliceError extends Error {
     this.file = file;
   }
 }
+
+/** What an edit made; undefined when it cannot be parsed. The person's file is right then, and the edit is not. */
+export function parseOrNone<T>(parse: () => T): T | undefined {
+  try {
+    return parse();
+  } catch (error) {
+    if (error instanceof SpliceError) return undefined;
+    throw error;
+  }
+}

@@ -1,7 +1,7 @@
 import { isDeepStrictEqual } from "node:util";
 import { parse } from "smol-toml";
 import type { SectionEdit } from "./json-splice.ts";
-import { SpliceError } from "./splice-error.ts";
+import { parseOrNone, SpliceError } from "./splice-error.ts";
 
 const begin = "# >>> junctor";
 const end = "# <<< junctor";
@@ -36,10 +36,11 @@ export function spliceToml(file: string, text: string, { section, set, remove }:
   const gap = kept === "" || kept.endsWith("\n") ? "" : eol;
   const next = set.size === 0 ? kept : `${kept}${gap}${lines.join(eol)}${eol}`;
   const tables = Object.entries((before[section] ?? {}) as Table).filter(([name]) => !gone.includes(name));
-  const after = parseToml(file, next);
+  const after = parseOrNone(() => parseToml(file, next));
   const { [section]: _, ...rest } = before;
-  const { [section]: got = {}, ...others } = after;
+  const { [section]: got = {}, ...others } = after ?? {};
   const isRight =
+    after !== undefined &&
     isDeepStrictEqual(toPlain(others), toPlain(rest)) &&
     isDeepStrictEqual(toPlain(got), toPlain({ ...Object.fromEntries(tables), ...Object.fromEntries(set) }));
   if (!isRight)

@@ -1,7 +1,7 @@
 import { isDeepStrictEqual } from "node:util";
 import { type Document, isMap, isScalar, parseDocument, type Pair, stringify } from "yaml";
 import type { SectionEdit } from "./json-splice.ts";
-import { SpliceError } from "./splice-error.ts";
+import { parseOrNone, SpliceError } from "./splice-error.ts";
 
 type Mapping = { readonly [key: string]: unknown };
 
@@ -36,8 +36,8 @@ export function spliceYaml(file: string, text: string, { section, set, remove }:
   const next = set.size === 0 ? kept : insert(kept, { section, set, eol });
   const members = Object.entries((before[section] ?? {}) as Mapping).filter(([name]) => !gone.includes(name));
   const wanted = { ...before, [section]: { ...Object.fromEntries(members), ...Object.fromEntries(set) } };
-  const got = parseYaml(file, next);
-  if (!isDeepStrictEqual({ ...got, [section]: got[section] ?? {} }, wanted))
+  const got = parseOrNone(() => parseYaml(file, next));
+  if (got === undefined || !isDeepStrictEqual({ ...got, [section]: got[section] ?? {} }, wanted))
     throw new SpliceError(
       file,
       `${section} is written in a way that cannot be edited without changing other parts`,
