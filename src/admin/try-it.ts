@@ -73,8 +73,8 @@ export class Tries implements Disposable {
       const result = await this.#rounds(id, request, open, sink);
       tell("result", `"isError":${result.textOf("isError") === "true"},"result":${toOneLine(result).text}`);
     } catch (error) {
-      const told = error instanceof RpcError ? error : new RpcError("rpc.internal", reasonOf(error));
-      tell("error", `"error":${JSON.stringify(toErrorBody(told))}`);
+      const rpcError = error instanceof RpcError ? error : new RpcError("rpc.internal", reasonOf(error));
+      tell("error", `"error":${JSON.stringify(toErrorBody(rpcError))}`);
     } finally {
       this.#open.delete(id);
       sink.end();

@@ -2,29 +2,29 @@ import type { Clock } from "./clock.ts";
 
 interface RepeatsOptions {
   readonly clock: Clock;
-  /** How long something that was told is not told again; doubled each time. A minute. */
+  /** Pause after an event was reported; doubled each time. A minute. */
   readonly minMs?: number;
-  /** An hour. */
+  /** The longest pause. An hour. */
   readonly maxMs?: number;
 }
 
-/** Most things remembered at once; beyond that the one that was told longest ago is forgotten. */
+/** Most events remembered at once; beyond that the one that was reported longest ago is forgotten. */
 const maxKeys = 64;
 
-interface Told {
-  /** When it may be told again. */
+interface RepeatedEvent {
+  /** When it may be reported again. */
   dueAt: number;
   pauseMs: number;
-  /** How often it happened since it was told. */
-  untold: number;
+  /** How often it happened since it was last reported. */
+  unreported: number;
 }
 
-/** Decides what of a thing that happens again and again is worth a line in the log: the first time, then ever more rarely. */
+/** Decides when an event that happens again and again is reported: the first time, then ever more rarely. */
 export class Repeats {
   readonly #clock: Clock;
   readonly #minMs: number;
   readonly #maxMs: number;
-  readonly #told = new Map<string, Told>();
+  readonly #events = new Map<string, RepeatedEvent>();
 
   constructor({ clock, minMs = 60_000, maxMs = 3_600_000 }: RepeatsOptions) {
     this.#clock = clock;
@@ -32,20 +32,20 @@ export class Repeats {
     this.#maxMs = maxMs;
   }
 
-  /** It happened. Says how often it did since it was last told, if it is to be told now; 1 for the first time. */
+  /** Notes that an event happened. If it should be reported now, returns how often it happened since the last report; 1 for the first time. */
   note(key: string): number | undefined {
     const now = this.#clock.now();
-    const told = this.#told.get(key);
-    const times = (told?.untold ?? 0) + 1;
-    if (told !== undefined && now < told.dueAt) {
-      told.untold = times;
+    const event = this.#events.get(key);
+    const times = (event?.unreported ?? 0) + 1;
+    if (event !== undefined && now < event.dueAt) {
+      event.unreported = times;
       return undefined;
     }
-    const pauseMs = told === undefined ? this.#minMs : Math.min(this.#maxMs, told.pauseMs * 2);
-    this.#told.delete(key);
-    this.#told.set(key, { dueAt: now + pauseMs, pauseMs, untold: 0 });
-    const [oldest] = this.#told.keys();
-    if (this.#told.size > maxKeys && oldest !== undefined) this.#told.delete(oldest);
+    const pauseMs = event === undefined ? this.#minMs : Math.min(this.#maxMs, event.pauseMs * 2);
+    this.#events.delete(key);
+    this.#events.set(key, { dueAt: now + pauseMs, pauseMs, unreported: 0 });
+    const [oldest] = this.#events.keys();
+    if (this.#events.size > maxKeys && oldest !== undefined) this.#events.delete(oldest);
     return times;
   }
 }

@@ -73,9 +73,9 @@ export interface AuditOptions {
   /** Most records that wait for a slow sink; more are dropped and counted. */
   readonly maxWaiting?: number;
   readonly onDropped?: (count: number) => void;
-  /** Told of a record the sink could not take. */
+  /** Called for each record that the sink could not take. */
   readonly onFailed?: (error: unknown) => void;
-  /** Told that the sink takes records again. */
+  /** Called when the sink takes records again. */
   readonly onRecovered?: () => void;
 }
 
@@ -159,9 +159,9 @@ function digestOf(args: RawJson): string {
 }
 
 /** A listener that throws must not fail the call. */
-function tell<T>(listener: ((told: T) => void) | undefined, told: T): void {
+function tell<T>(listener: ((fact: T) => void) | undefined, fact: T): void {
   try {
-    listener?.(told);
+    listener?.(fact);
   } catch {
     // There is no other listener to tell.
   }

@@ -96,9 +96,9 @@ function createCheck(files: readonly string[]): {
   };
 
   /** A line that was cut short is fine if the one that was written next says the same of it. */
-  const checkTorn = (told: Torn | undefined): void => {
-    const before = cut?.torn ?? (told === undefined || last === undefined ? undefined : toTorn(last));
-    if (told?.bytes === before?.bytes && told?.sha256 === before?.sha256) cut = undefined;
+  const checkTorn = (noted: Torn | undefined): void => {
+    const before = cut?.torn ?? (noted === undefined || last === undefined ? undefined : toTorn(last));
+    if (noted?.bytes === before?.bytes && noted?.sha256 === before?.sha256) cut = undefined;
     else if (cut === undefined) tell("removed", "a line that was cut short stood before it");
     tellCut();
   };

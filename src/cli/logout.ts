@@ -40,13 +40,13 @@ export const logout: Command = {
       return 0;
     }
     const fetch = createGuardedFetch({ server: url });
-    const told = await Promise.all(
+    const revoked = await Promise.all(
       removed.map((stored) => revokeCredential(stored, { fetch, privateKey: oauth?.privateKey })),
     );
     await print(
       caller === undefined ? `Logged out of ${name}.\n` : `Took the account${whose} at ${name} away.\n`,
     );
-    if (told.includes(false))
+    if (revoked.includes(false))
       await note("junctor: its authorization server could not be told; the access ends by itself\n");
     return 0;
   },

@@ -8,7 +8,7 @@ interface SecretsOptions {
   readonly env: { readonly [name: string]: string | undefined };
   /** What is served, such as the path of the config: tokens that were made for another do not open. */
   readonly served: string;
-  /** Told why sessions will not outlive this process, and what to do about it. */
+  /** Called with the reason why sessions will not outlive this process, and the remedy. */
   readonly onWarning: (text: string) => void;
 }
 

@@ -17,9 +17,9 @@ interface AskRouterOptions {
   readonly server: string;
   readonly clock: Clock;
   readonly habits?: AskHabits | undefined;
-  /** Told why a question was refused to the server. */
+  /** Called with the reason when a question of the server is refused. */
   readonly onRefused: (text: string) => void;
-  /** Told when a call begins to wait for its turn; the returned function is called when it waits no longer. */
+  /** Called when a call begins to wait for its turn; the returned function is called when it waits no longer. */
   readonly onWaiting?: (() => () => void) | undefined;
 }
 

@@ -9,7 +9,7 @@ interface AskTurnsOptions {
   readonly server: string;
   readonly clock: Clock;
   readonly habits: AskHabits;
-  /** Told when a call begins to wait for its turn; the returned function is called when it waits no longer. */
+  /** Called when a call begins to wait for its turn; the returned function is called when it waits no longer. */
   readonly onWaiting?: (() => () => void) | undefined;
 }
 

@@ -28,7 +28,7 @@ interface RelayOptions {
   readonly habits?: AskHabits;
   /** Whether the server is told who the caller of each request is. For another replica of the same gateway only. */
   readonly tellsCaller?: boolean;
-  /** Told when a call begins to wait because another one may ask; the returned function is called when it waits no longer. */
+  /** Called when a call begins to wait because another one may ask; the returned function is called when it waits no longer. */
   readonly onWaiting?: () => () => void;
 }
 
@@ -42,9 +42,9 @@ export interface ClientOptions {
   readonly relays?: RelayOptions;
   /** Whether a way that was lost is opened again when it is needed; true. */
   readonly reconnects?: boolean;
-  /** Told before a way to the server is opened, which may start a process; what it throws prevents that. */
+  /** Called before a link to the server is opened, which may start a process. If it throws, the link is not opened. */
   readonly onOpen?: () => void;
-  /** Told when the way to the server was lost; never for HTTP, where each request stands alone. */
+  /** Called when the link to the server was lost; never for HTTP, where each request stands alone. */
   readonly onLost?: (reason: ClosedError) => void;
   /** Speak this revision or none; by default the newest both sides know. */
   readonly revision?: Revision;
@@ -77,11 +77,11 @@ export interface ClientOptions {
   /** Takes log messages that belong to no call. */
   readonly onLog?: (event: Extract<CallEvent, { kind: "log" }>) => void;
   /**
-   * Told of each listed thing that was mended or left out because clients would refuse it, once as long as the list says the
-   * same. By default `onWarning` is told of those left out.
+   * Called for each definition that was mended or left out because clients would refuse it, once as long as the list says the
+   * same. By default `onWarning` is called for those left out.
    */
   readonly onListFault?: (fault: ListFault) => void;
-  /** Told of faults of the server that do not fail a call. */
+  /** Called for faults of the server that do not fail a call. */
   readonly onWarning?: (text: string) => void;
   readonly clock?: Clock;
   /** Aborting gives connecting up; afterwards it means nothing. */

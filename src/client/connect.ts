@@ -46,7 +46,7 @@ export interface ConnectOptions extends ClientOptions {
   readonly authorization?: AuthorizationOptions | Authorizer;
   /** Takes what a child writes to its standard error stream. */
   readonly onStderr?: (chunk: Uint8Array) => void;
-  /** Told when a child runs, with a function that says how busy it was so far. */
+  /** Called when a child runs, with a function that says how busy it was so far. */
   readonly onSpawned?: (progress: () => StartProgress) => void;
   /** Takes the first line of each child that is no message and came on its standard output, cut to 200 characters. */
   readonly onStray?: (line: string) => void;

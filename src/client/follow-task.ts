@@ -10,7 +10,7 @@ interface Following {
   wait(ms: number): Promise<void>;
   /** Whether it was given up, so that a look that failed is not made again. */
   isGivenUp(): boolean;
-  /** Told of each state. */
+  /** Called for each state. */
   onState(task: TaskState): void;
   /** The keys of questions that were answered: a key is answered once, whatever the server asks. */
   readonly answered: Set<string>;

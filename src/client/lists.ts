@@ -40,7 +40,7 @@ interface ListsOptions extends WalkLimits {
   readonly maxTtlMs: number;
   readonly isHttp: boolean;
   readonly maxTools: number;
-  /** Told of definitions that are mended or left out, and were not in the list before. */
+  /** Called for each definition that is mended or left out, and was not so in the list before. */
   readonly onListFault: (fault: ListFault, method: string) => void;
 }
 
@@ -89,8 +89,8 @@ export function createLists(
         maxItems: member === "tools" ? options.maxTools : options.maxItems,
       });
       const { items, faults } = await fitList(listed, reader);
-      const told = new Set(list.faults.map(toText));
-      for (const fault of faults) if (!told.has(toText(fault))) onListFault(fault, method);
+      const reported = new Set(list.faults.map(toText));
+      for (const fault of faults) if (!reported.has(toText(fault))) onListFault(fault, method);
       // Legacy servers give no time; those that announce changes can be trusted until they do, if we would hear it. A pipe
       // carries announcements without being asked to.
       const isTrusted = offered.listChanged === true && (!isHttp || conversation.isHearing);

@@ -67,16 +67,16 @@ export function createOldTasks({ send, deadlines, clock }: OldTasksOptions): Old
     underway: Deadline,
     over: AbortSignal,
   ): Promise<void> => {
-    let told: unknown;
+    let lastMessage: unknown;
     for (let waitMs = firstLookMs; ; waitMs = Math.min(2 * waitMs, maxLookMs)) {
       await sleep(waitMs, clock, over);
       const task = await send("tasks/get", RawJson.fromValue({ taskId }), { stop: underway.stop });
       // The result is waited for by a request that stays silent, so this is the sign of life.
       underway.touch();
       const message = task.at("statusMessage")?.value;
-      if (typeof message === "string" && message !== told)
+      if (typeof message === "string" && message !== lastMessage)
         context.emit({ kind: "progress", message }).catch(() => {});
-      told = message;
+      lastMessage = message;
     }
   };
 

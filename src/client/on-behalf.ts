@@ -129,8 +129,8 @@ function metaWithCaller(context: CallContext): string | undefined {
   const { caller, identity } = context;
   const carried = metaOf(context);
   if (caller === undefined) return carried;
-  const told = `${JSON.stringify(callerKey)}:${JSON.stringify(identity ?? { name: caller })}`;
-  return carried === undefined ? told : `${carried},${told}`;
+  const callerMember = `${JSON.stringify(callerKey)}:${JSON.stringify(identity ?? { name: caller })}`;
+  return carried === undefined ? callerMember : `${carried},${callerMember}`;
 }
 
 /** Makes a request in the middle of which its caller may be asked something. */

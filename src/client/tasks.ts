@@ -18,7 +18,7 @@ export interface TaskWait {
   readonly timeoutMs?: number;
   /** How long the whole wait may take; without end when left out. */
   readonly maxTotalMs?: number;
-  /** Told of each state that is another one than before. */
+  /** Called for each state that differs from the one before. */
   readonly onStatus?: (task: TaskReport) => void;
 }
 
@@ -97,10 +97,10 @@ export function createTasks({ send, deadlines, handlers, clock }: TasksOptions):
 
   return {
     follow: async (first, underway, onMessage) => {
-      let told: string | undefined;
+      let lastMessage: string | undefined;
       const onState = ({ message }: TaskState): void => {
-        if (message !== undefined && message !== told) onMessage(message);
-        told = message;
+        if (message !== undefined && message !== lastMessage) onMessage(message);
+        lastMessage = message;
       };
       const ended = await untilEnd(first, underway, onState).catch(async (error: unknown) => {
         // The result is not waited for any more. The client may be closed next, so the server is told before.

@@ -25,10 +25,10 @@ export function createLineServer(
       const claimed: unknown = request.params?.at("_meta")?.at(callerKey)?.value;
       const identity = isCaller(claimed) ? claimed : undefined;
       const caller = identity?.name;
-      const told = { ...wire, caller, identity, owner: caller ?? wire.owner };
+      const ofCaller = { ...wire, caller, identity, owner: caller ?? wire.owner };
       // A caller that was asked something has a state, and comes back by another replica. Any other has lost its call.
-      if (request.params?.at("requestState") !== undefined) return server.handle(request, told);
-      return untilInputEnd(told, (ended) => server.handle(request, ended));
+      if (request.params?.at("requestState") !== undefined) return server.handle(request, ofCaller);
+      return untilInputEnd(ofCaller, (ended) => server.handle(request, ended));
     },
   };
 }

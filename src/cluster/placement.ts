@@ -63,8 +63,8 @@ export class ServerPlacement {
     const stream = await this.#options.trunk.openLine(replica, server, signal).catch((error: unknown) => {
       throw new ConnectError(server, "the replica that runs it cannot be reached", { cause: error });
     });
-    const told = relays === undefined ? {} : { relays: { ...relays, tellsCaller: true } };
-    return markLine(await connect({ readable: stream, writable: stream }, { ...others, ...told }));
+    const relaying = relays === undefined ? {} : { relays: { ...relays, tellsCaller: true } };
+    return markLine(await connect({ readable: stream, writable: stream }, { ...others, ...relaying }));
   }
 
   /** Starts a server here, and gives its lease back when its process has ended. */

@@ -93,8 +93,8 @@ export function shareRevocations(options: RevocationOptions): SharedRevocations 
     if (!isOver) stopTimer = clock.timer(lookMs, () => void look().then(lookAgain));
   };
   const stopNews = store.onNews((news) => {
-    const told = parseNews(news);
-    if (told !== undefined) hear(told.caller, told);
+    const revocation = parseNews(news);
+    if (revocation !== undefined) hear(revocation.caller, revocation);
   });
   void look().then(lookAgain);
 
@@ -104,9 +104,9 @@ export function shareRevocations(options: RevocationOptions): SharedRevocations 
       const at = Math.max(clock.date(), (entries.get(caller)?.at ?? 0) + 1);
       learn(caller, { isRevoked, at });
       const news = JSON.stringify({ kind, caller, isRevoked, at });
-      // What cannot be told now is found by the next look of each replica.
-      const told = news.length > storeBounds.value ? undefined : store.publish(news).catch(() => {});
-      await Promise.all([told, look()]);
+      // A change that cannot be published now is found by the next look of each replica.
+      const published = news.length > storeBounds.value ? undefined : store.publish(news).catch(() => {});
+      await Promise.all([published, look()]);
     },
     [Symbol.dispose]: () => {
       isOver = true;

@@ -20,13 +20,13 @@ interface FleetOptions extends UpstreamFactoryOptions {
   readonly kinds: CallerKinds;
   /** Providers of this process, by name. */
   readonly local: { readonly [name: string]: Provider };
-  /** Told what is news to callers. */
+  /** Called for each change that callers must hear of. */
   readonly onChange: (change: Change) => void;
-  /** Told that a server was listed, whether or not that is news. */
+  /** Called when a server was listed, also if its lists are the same as before. */
   readonly onListed: () => void;
   /** Servers that other gateways of this process have, too. */
   readonly shared?: SharedUpstreams | undefined;
-  /** Told of each change of a server: its health, or its lists. */
+  /** Called for each change of a server: its health, or its lists. */
   readonly onServer?: OnServer | undefined;
   /** Where callers connect their own accounts; undefined where all callers are one person. */
   readonly links?: Links | undefined;
@@ -163,8 +163,8 @@ export class Fleet implements AsyncDisposable {
 }
 
 /** Tells the catalog, the memory, the log and callers what changed at a server. */
-function createReport({ catalog, memory, log, clock, pins, ...told }: FleetOptions) {
-  const { onChange, onListed, onServer } = told;
+function createReport({ catalog, memory, log, clock, pins, ...listeners }: FleetOptions) {
+  const { onChange, onListed, onServer } = listeners;
   const logFaults = createFaultLog(log);
   const logHealth = createHealthLog(log, clock);
   return (upstream: Upstream, { pooled, ...change }: UpstreamChange): void => {

@@ -54,7 +54,7 @@ export interface StartOptions extends GatewayOptions {
    * person who runs the gateway: then that person's logins are used.
    */
   readonly accounts?: boolean;
-  /** Told of each change of a server. */
+  /** Called for each change of a server. */
   readonly onServer?: OnServer;
   /** The other processes that serve the same config. */
   readonly cluster?: Cluster | undefined;

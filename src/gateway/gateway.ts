@@ -118,10 +118,10 @@ export async function startGateway(
   const shared = { catalog, parking, kinds, log, hide, clock, logins, pins: () => pins, shared: others };
   const onCredential = (server: string, event: CredentialEvent): void =>
     recordCredential(chain.auditFile?.sink, server, event, clock);
-  const told = { onChange: changes.report, onListed: () => rules.look(), onServer, onCredential };
+  const listeners = { onChange: changes.report, onListed: () => rules.look(), onServer, onCredential };
   const isKnown: LinksOptions["isKnown"] = (caller) => isProvable(config, caller, controls.isRevoked);
   const links = options.accounts === true ? new Links({ seal, clock, ...first.http, isKnown }) : undefined;
-  const fleet = new Fleet({ ...shared, ...told, local, memory, maxStarts, links, cluster, heldFd });
+  const fleet = new Fleet({ ...shared, ...listeners, local, memory, maxStarts, links, cluster, heldFd });
 
   const have = (): Promise<void> => fleet.have(config.servers, toNaming(config), firstListMs);
   let isReady = false;

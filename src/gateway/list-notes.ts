@@ -25,15 +25,15 @@ interface ToldFaults {
 }
 
 /** Most faults of each kind that a list tells of one server. */
-const maxTold = 20;
+const maxShown = 20;
 
 /** As many faults as belong in a list. Where there are more, the last one says how many. */
 export function tellFaults(faults: readonly ListFault[]): ToldFaults {
   const tell = (isLeftOut: boolean): readonly ToldFault[] => {
     const all = faults.filter((fault) => fault.isLeftOut === isLeftOut);
-    const told = all.slice(0, maxTold).map(({ name, reason }) => ({ name, reason: clip(reason, 200) }));
-    const more = all.length - told.length;
-    return more === 0 ? told : [...told, { name: "…", reason: `and ${more} more` }];
+    const shown = all.slice(0, maxShown).map(({ name, reason }) => ({ name, reason: clip(reason, 200) }));
+    const more = all.length - shown.length;
+    return more === 0 ? shown : [...shown, { name: "…", reason: `and ${more} more` }];
   };
   const [leftOut, mended] = [tell(true), tell(false)];
   return {
@@ -65,8 +65,8 @@ export function noteList(part: ListPart, view: View, sources: NoteSources): List
   const known = servers.filter(({ config }) => isKnown(config));
   const missing = known.flatMap((server) => {
     const heldBack = pins?.heldBack(server.config.name, part, server.listedFor()[part]) ?? 0;
-    const told = tellFaults(faultsFor(server, part, view, naming));
-    return noteServer(server, heldBack === 0 ? told : { ...told, heldBack });
+    const faults = tellFaults(faultsFor(server, part, view, naming));
+    return noteServer(server, heldBack === 0 ? faults : { ...faults, heldBack });
   });
   const off = { status: "disabled", reason: "a variable it needs is not set", isListed: false };
   const all = [...missing, ...disabled.filter(isKnown).map(({ name }) => [name, off] as const)];
@@ -82,16 +82,16 @@ export function isKnownIn(
   return view.allows(`${prefix === false ? name : prefix}${separator}*`) || view.uses(name);
 }
 
-function noteServer(server: GatewayServer, told: ToldFaults): readonly (readonly [string, object])[] {
+function noteServer(server: GatewayServer, faults: ToldFaults): readonly (readonly [string, object])[] {
   const { config, health } = server;
   const listed = server.listedFor();
   if (health.kind === "up" && listed.problems.length === 0 && listed.isConfirmed)
-    return Object.keys(told).length === 0 ? [] : [[config.name, { status: "up", ...told }]];
+    return Object.keys(faults).length === 0 ? [] : [[config.name, { status: "up", ...faults }]];
   const reason = health.kind === "down" ? health.reason : listed.problems.join("; ");
   const { tools, prompts, resources, templates } = listed;
   const isListed = [tools, prompts, resources, templates].some(({ length }) => length > 0);
   const status = health.kind !== "up" ? health.kind : listed.problems.length > 0 ? "incomplete" : "listing";
-  const facts = { status, ...(reason === "" ? {} : { reason }), isListed, ...told };
+  const facts = { status, ...(reason === "" ? {} : { reason }), isListed, ...faults };
   const isRemembered = isListed && !listed.isConfirmed;
   return [[config.name, isRemembered ? { ...facts, isConfirmed: false } : facts]];
 }

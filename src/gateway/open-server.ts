@@ -24,7 +24,7 @@ interface OpenServerOptions {
   readonly logins: Logins;
   /** Gives requests the token of one caller, in place of the one that all callers use. */
   readonly authorizer?: Authorizer | undefined;
-  /** Told of what becomes of them. */
+  /** Called for each event of a credential. */
   readonly onCredential?: ((server: string, event: CredentialEvent) => void) | undefined;
 }
 

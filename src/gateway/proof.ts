@@ -22,7 +22,7 @@ interface Proof {
 export interface ProofParts {
   readonly clock: Clock;
   readonly log: GatewayLog;
-  /** Told of tokens that are refused: of the first for a reason, then ever more rarely. */
+  /** Called for tokens that are refused: for the first with each reason, then ever more rarely. */
   readonly onRefused?: (refused: RefusedToken) => void;
 }
 

@@ -2,13 +2,13 @@ import type { ConfigIssue } from "./config/config.ts";
 import type { GatewayLog } from "./log.ts";
 
 /** Most findings that are remembered; a config that is edited for ever must not fill our memory. */
-const maxTold = 1000;
+const maxLogged = 1000;
 
 /** Tells the log, once each, which rules of the config match nothing. */
 export class RuleWatch {
   readonly #find: () => readonly ConfigIssue[];
   readonly #log: GatewayLog;
-  readonly #told = new Set<string>();
+  readonly #logged = new Set<string>();
   #isDue = false;
 
   constructor(find: () => readonly ConfigIssue[], log: GatewayLog) {
@@ -28,9 +28,9 @@ export class RuleWatch {
 
   #tell(path: string, message: string): void {
     const text = `${path}: ${message}`;
-    if (this.#told.has(text)) return;
-    if (this.#told.size >= maxTold) this.#told.clear();
-    this.#told.add(text);
+    if (this.#logged.has(text)) return;
+    if (this.#logged.size >= maxLogged) this.#logged.clear();
+    this.#logged.add(text);
     this.#log.warn({ path }, text);
   }
 }

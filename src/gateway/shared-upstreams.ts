@@ -2,7 +2,7 @@ import type { Clock } from "../async/clock.ts";
 import { Parking } from "./bridge/parking.ts";
 import type { Upstream, UpstreamChange } from "./upstream/upstream.ts";
 
-/** Told what changes at a server. */
+/** Called for each change of a server. */
 type Listen = (upstream: Upstream, change: UpstreamChange) => void;
 
 /** A fleet that has a server. */

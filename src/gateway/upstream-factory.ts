@@ -29,7 +29,7 @@ export interface UpstreamFactoryOptions {
   readonly pins: () => Pins | undefined;
   /** The credentials of servers that want OAuth. */
   readonly logins: Logins;
-  /** Told of what becomes of them. */
+  /** Called for each event of a credential. */
   readonly onCredential?: ((server: string, event: CredentialEvent) => void) | undefined;
   /** The other processes of the gateway, if there are any. */
   readonly cluster?: Cluster | undefined;

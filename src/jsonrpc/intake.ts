@@ -22,7 +22,7 @@ interface IntakeOptions {
   readonly underway: () => number;
   /** Starts what waited. */
   readonly start: (incoming: Incoming) => void;
-  /** Told of an answer that could not be sent. */
+  /** Called when an answer could not be sent. */
   readonly onFailed: (error: unknown) => void;
 }
 

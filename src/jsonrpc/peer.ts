@@ -26,7 +26,7 @@ export interface PeerOptions {
   readonly toRpcError?: (thrown: unknown, request: Request) => RpcError;
   /** The error code for input that is not JSON; `-32700` unless a dialect wants another. */
   readonly parseErrorCode?: number;
-  /** Told about input that was dropped: broken responses, answers to no request. */
+  /** Called for input that was dropped: broken responses, answers to no request. */
   readonly dropped?: (what: string) => void;
   /** Most requests of the other side worked on at once. */
   readonly maxInFlight?: number;

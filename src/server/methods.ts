@@ -128,9 +128,9 @@ function toolMethods(provider: Provider, { finish, list, answer }: Parts, unknow
       (resumption) => provider.callTool({ name, arguments: args, resumption }, served.context),
       (result) => toResult(name, result, served),
       (error) => {
-        const told = toFailure(error, unknownTool);
-        if (told === undefined) throw error;
-        return finish(RawJson.fromValue(failure(told)), served.wire.era);
+        const text = toFailure(error, unknownTool);
+        if (text === undefined) throw error;
+        return finish(RawJson.fromValue(failure(text)), served.wire.era);
       },
     );
 

@@ -80,10 +80,10 @@ function createEmit(wire: WireContext, meta: RawJson | undefined, mintsTokens: b
     await sendProgress(event);
   };
   return (event) => {
-    const told = tell(event);
+    const emitted = tell(event);
     // A tool that does not wait for this must not end the process when it fails; one that waits still hears of it.
-    told.catch(() => {});
-    return told;
+    emitted.catch(() => {});
+    return emitted;
   };
 }
 

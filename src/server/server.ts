@@ -60,7 +60,7 @@ export interface ServerOptions {
   readonly clock?: Clock;
   /** Sees every request; see {@link Observer}. */
   readonly observer?: Observer | undefined;
-  /** Told of every error that was not meant for the caller; the default writes it to the standard error stream. */
+  /** Called for every error that was not meant for the caller; the default writes it to the standard error stream. */
   readonly onError?: (error: unknown, method: string) => void;
 }
 
@@ -142,12 +142,12 @@ export function createServer(provider: Provider, info: ServerInfo, options: Serv
       const method = table[wire.era.kind].get(request.method) ?? other;
       const observation = observer?.began(request, wire);
       const fail = (error: unknown): never => {
-        const told = toRpcError(error, wire.era, unknownTool, (detail) => {
+        const rpcError = toRpcError(error, wire.era, unknownTool, (detail) => {
           if (!wire.cancellation.isAborted) onError(detail, request.method);
         });
         observation?.failed(error);
-        observation?.ended(undefined, told);
-        throw told;
+        observation?.ended(undefined, rpcError);
+        throw rpcError;
       };
       if (method === undefined) {
         return fail(new RpcError("rpc.method_not_found", `Method not found: ${request.method}`));

@@ -14,7 +14,7 @@ export interface LoadSkillsOptions {
   readonly prefix?: string;
   /** Whether the folder is read again when something in it changes; false. */
   readonly watch?: boolean;
-  /** Told when a changed folder cannot be served; the skills stay as they were. The default writes it to the standard error stream. */
+  /** Called when a changed folder cannot be served; the skills stay as they were. The default writes it to the standard error stream. */
   readonly onError?: (error: unknown) => void;
   readonly clock?: Clock;
 }

@@ -15,7 +15,7 @@ interface AccessFileOptions {
   readonly maxBytes?: number | undefined;
   /** How many files that were put aside are kept, as `file.1` and so on; 5. */
   readonly keep?: number | undefined;
-  /** Told once that lines cannot be written, until some can be again. */
+  /** Called when lines cannot be written: once, until some were written again. */
   readonly onFailed: (error: unknown) => void;
 }
 

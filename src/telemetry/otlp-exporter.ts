@@ -10,7 +10,7 @@ interface OtlpOptions {
   readonly resource: { readonly [name: string]: AttributeValue };
   readonly version: string;
   readonly clock: Clock;
-  /** Told once that spans cannot be sent, until some can be again. */
+  /** Called when spans cannot be sent: once, until some were sent again. */
   readonly onFailed: (reason: string) => void;
 }
 

@@ -69,7 +69,7 @@ export interface CallContext {
    * when the call is over. Undefined for callers that know no such notice: all but those of 2025-11-25 that can show pages.
    */
   readonly visited?: ((elicitationId: string) => void) | undefined;
-  /** Told how the request goes on, where a server observes its requests. */
+  /** Observes the request, where the server has an observer. */
   readonly observation?: Observation | undefined;
 }
 

@@ -169,14 +169,14 @@ function withOutcome(task: TaskState, outcome: ToolOutcome): TaskState {
   }
 }
 
-/** What a hook withheld is told to the model, as for a call. */
+/** The task with the error of a hook that withheld its result: a `ToolError` becomes a result, as for a call. */
 function withFailure(task: TaskState, error: unknown): TaskState {
   if (error instanceof ToolError)
     return withOutcome(task, { kind: "complete", result: RawJson.fromValue(failure(error.message)) });
-  const told =
+  const rpcError =
     error instanceof RpcError ? error : new RpcError("rpc.internal", "Internal error", { cause: error });
   const { ref, createdAt, updatedAt, ttlMs, pollMs } = task;
-  return { ref, createdAt, updatedAt, ttlMs, pollMs, status: "failed", error: told };
+  return { ref, createdAt, updatedAt, ttlMs, pollMs, status: "failed", error: rpcError };
 }
 
 function toAnswers(args: RawJson): Answers {

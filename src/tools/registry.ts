@@ -53,7 +53,7 @@ export interface RegistryOptions {
   readonly tasks?: MemoryTasks;
   /** Skills, such as those of a folder; see `loadSkills`. Their files are served as resources. */
   readonly skills?: SkillSource;
-  /** Told of every error that was not a `ToolError`; the default writes it to the standard error stream. */
+  /** Called for every error that was not a `ToolError`; the default writes it to the standard error stream. */
   readonly onError?: (error: unknown, tool: string) => void;
 }
 

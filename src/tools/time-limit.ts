@@ -109,9 +109,9 @@ function withoutTime(ask: AskCaller, limit: TimeLimit): AskCaller {
 /** A tool that does not wait for its `emit` must not end the process when that fails. A tool that waits gets the error. */
 function handled(emit: CallContext["emit"]): CallContext["emit"] {
   return (event) => {
-    const told = emit(event);
-    told.catch(() => {});
-    return told;
+    const emitted = emit(event);
+    emitted.catch(() => {});
+    return emitted;
   };
 }
 

@@ -12,9 +12,9 @@ import type { Received } from "./line-reader.ts";
 interface ChannelLinkOptions {
   readonly target: string;
   readonly events: LinkEvents;
-  /** Told of messages that were passed over. */
+  /** Called for messages that were ignored. */
   readonly onDropped?: (what: string) => void;
-  /** Told of answers that cannot be read. */
+  /** Called for answers that cannot be read. */
   readonly onWarning?: ((text: string) => void) | undefined;
   /** Resolves when the server is gone, where that is known before all it said is read: the rest is read at once then. */
   readonly gone?: Promise<unknown>;

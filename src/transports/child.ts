@@ -15,9 +15,9 @@ import { TextTail } from "./text-tail.ts";
 interface ChildOptions extends LineLimits {
   /** How long the child may take to leave: after the end of its input, and again after TERM. */
   readonly stageMs?: number | undefined;
-  /** Told what the child writes to its standard error stream, as it comes. */
+  /** Called with each piece that the child writes to its standard error stream. */
   readonly onStderr?: ((chunk: Uint8Array) => void) | undefined;
-  /** Told the first line on the child's standard output that is no message, cut to 200 characters. */
+  /** Called with the first line on the child's standard output that is no message, cut to 200 characters. */
   readonly onStray?: ((line: string) => void) | undefined;
   /** Ends the child and its descendants when we are killed. Without one they live on. */
   readonly guardian?: Guardian | undefined;

@@ -6,7 +6,7 @@ import { type Clock, systemClock } from "../async/clock.ts";
 export interface GuardianOptions {
   /** The POSIX shell that the helper process runs in; `/bin/sh`. */
   readonly shell?: string;
-  /** Told once when the helper process cannot be started; children are then started without it. */
+  /** Called once when the helper process cannot be started; children are then started without it. */
   readonly onWarning?: (text: string) => void;
   readonly clock?: Clock;
   /** A file descriptor that the helper process keeps open: the reader of its other end sees when no child is left. */
@@ -108,7 +108,7 @@ function createPosixGuardian({
     watch: (start) => {
       if (helper === undefined) startAgain();
       const mark = randomUUID();
-      // Told before there is a child: if we are killed before its id is told, it is found by the mark.
+      // The mark is written before the child exists: if we are killed before its id is written, it is found by the mark.
       add(mark, mark);
       let pid: number | undefined;
       try {

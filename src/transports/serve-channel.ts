@@ -35,7 +35,7 @@ export interface ServeOptions {
   readonly graceMs?: number;
   readonly maxInFlight?: number;
   readonly clock?: Clock;
-  /** Told about input that was dropped. */
+  /** Called for input that was dropped. */
   readonly onDropped?: (what: string) => void;
 }
 

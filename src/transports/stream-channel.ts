@@ -21,7 +21,7 @@ export interface LineLimits {
 }
 
 export interface StreamChannelOptions extends LineLimits {
-  /** Told the bytes of each line that is no message. */
+  /** Called with the bytes of each line that is no message. */
   readonly onStray?: ((line: Uint8Array) => void) | undefined;
   /** How long a reader may take for the last messages when the channel is disposed. After that they are lost. */
   readonly closeMs?: number;

@@ -16,9 +16,9 @@ export interface AcceptTokensOptions {
   /** Instead of the global one. */
   readonly fetch?: (url: string, init: RequestInit) => Promise<Response>;
   readonly clock?: Clock;
-  /** Told of each token that is refused. */
+  /** Called for each token that is refused. */
   readonly onRefused?: (refused: RefusedToken) => void;
-  /** Told, now and then, of an issuer that cannot be asked; written to the standard error stream by default. */
+  /** Called, at a limited rate, when an issuer cannot be asked; the default writes to the standard error stream. */
   readonly onWarning?: (text: string) => void;
 }
 

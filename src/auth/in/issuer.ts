@@ -47,7 +47,7 @@ export interface Vouched {
 interface IssuerParts {
   readonly fetch: FetchLike;
   readonly clock: Clock;
-  /** Told why an issuer could not be asked. */
+  /** Called with the reason when an issuer could not be asked. */
   readonly onTrouble: (error: unknown) => void;
 }
 

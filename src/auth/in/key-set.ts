@@ -7,7 +7,7 @@ interface KeySetOptions {
   readonly findUrl: () => Promise<string>;
   readonly fetch: FetchLike;
   readonly clock: Clock;
-  /** Told why the keys could not be renewed. */
+  /** Called with the reason when the keys could not be renewed. */
   readonly onTrouble: (error: unknown) => void;
 }
 

@@ -26,7 +26,7 @@ interface TokensOptions {
   readonly fetch: FetchLike;
   readonly clock: Clock;
   readonly onRefused: (refused: RefusedToken) => void;
-  /** Told of an issuer that cannot be asked. */
+  /** Called when an issuer cannot be asked. */
   readonly onTrouble: (alias: string, error: unknown) => void;
 }
 
@@ -102,16 +102,16 @@ export class Tokens {
     if (named !== undefined) {
       const issuer = this.issuers.find(({ options }) => options.issuer === named);
       if (issuer === undefined) throw new BadToken("the token is of another issuer (iss)");
-      return { ...(await this.#told(issuer, issuer.verify(token, resource))), issuer };
+      return { ...(await this.#reportTrouble(issuer, issuer.verify(token, resource))), issuer };
     }
     for (const issuer of this.issuers) {
-      const vouched = await this.#told(issuer, issuer.introspect(token, resource));
+      const vouched = await this.#reportTrouble(issuer, issuer.introspect(token, resource));
       if (vouched !== undefined) return { ...vouched, issuer };
     }
     throw new BadToken("the token is not known, or it expired");
   }
 
-  async #told<T>(issuer: Issuer, asked: Promise<T>): Promise<T> {
+  async #reportTrouble<T>(issuer: Issuer, asked: Promise<T>): Promise<T> {
     try {
       return await asked;
     } catch (error) {

@@ -45,11 +45,11 @@ interface AuthorizerOptions {
   readonly renewElsewhere?: ((id: string, token: string) => Promise<void>) | undefined;
   /** What a person does about a missing sign-in, for messages. */
   readonly advice: string;
-  /** Told of what becomes of the credential. */
+  /** Called for each event of the credential. */
   readonly onEvent?: ((event: CredentialEvent) => void) | undefined;
 }
 
-/** What became of a credential. */
+/** A credential was obtained, renewed or refused. */
 export interface CredentialEvent {
   readonly kind:
     | "login"

@@ -31,9 +31,9 @@ interface PerCallerServerOptions {
     onChange: (upstream: Upstream, change: UpstreamChange) => void,
   ) => Upstream;
   readonly onEvent: (event: CredentialEvent) => void;
-  /** Told that lists of some callers changed. */
+  /** Called when lists of some callers changed. */
   readonly onChange: (change: Change) => void;
-  /** Told what a server listed for a caller. */
+  /** Called with the lists that the server gave for a caller. */
   readonly onListed: (listed: Listed) => void;
 }
 

@@ -59,10 +59,10 @@ export function createFindings(source: ConfigSource): Findings {
 
 /** A variable is told once, however often it is used. */
 function once(tell: (fault: Unset, path: string) => void): (fault: Unset, path: string) => void {
-  const told = new Set<string>();
+  const reported = new Set<string>();
   return (fault, path) => {
-    if (told.has(fault.name)) return;
-    told.add(fault.name);
+    if (reported.has(fault.name)) return;
+    reported.add(fault.name);
     tell(fault, path);
   };
 }

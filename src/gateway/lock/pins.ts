@@ -161,8 +161,8 @@ function createPins(lock: Lock, { mode, skip, file }: LockConfig, options: PinsO
 
   const unapprovedOf: Pins["unapproved"] = (server, lists, instructions) => {
     const why = judgeInstructions(server, instructions);
-    const told = why === undefined ? [] : [toUnapproved("instructions", "", why, isHeldBack)];
-    return [...told, ...parts.flatMap((part) => compare(server, part, lists[part]).unapproved)];
+    const ofInstructions = why === undefined ? [] : [toUnapproved("instructions", "", why, isHeldBack)];
+    return [...ofInstructions, ...parts.flatMap((part) => compare(server, part, lists[part]).unapproved)];
   };
 
   return {

@@ -119,16 +119,16 @@ async function holdTask(
   const signal = AbortSignal.any([context.signal, late.signal]);
   const own = withContext(context, { signal, wantsProgress: false, logLevel: undefined });
   const known = new Set(answered);
-  let told: string | undefined;
+  let lastMessage: string | undefined;
   try {
     const left = await followTask(first, {
       get: async () => tasks.get(first.ref, own),
       wait: (ms) => sleep(ms, clock, signal),
       isGivenUp: () => signal.aborted,
       onState: ({ message }) => {
-        if (message !== undefined && message !== told)
+        if (message !== undefined && message !== lastMessage)
           context.emit({ kind: "progress", message }).catch(() => {});
-        told = message;
+        lastMessage = message;
       },
       answered: known,
       answer: (asks) => {

@@ -29,7 +29,7 @@ interface LineFactoryOptions {
   readonly isPlaced?: boolean | undefined;
   /** What earlier lines to the server learnt of its questions. */
   readonly habits: AskHabits;
-  /** Told when a call begins to wait for another that may ask; the returned function is called when it waits no longer. */
+  /** Called when a call begins to wait for another that may ask; the returned function is called when it waits no longer. */
   readonly onWaiting: () => () => void;
 }
 

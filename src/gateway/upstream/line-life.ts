@@ -30,9 +30,9 @@ interface LineLifeOptions {
   readonly closing: ClosingSet;
   /** The health of the line when this life begins. */
   readonly before: Health;
-  /** Told each change of health. */
+  /** Called for each change of health. */
   readonly onHealth: (health: Health, cause?: unknown) => void;
-  /** Told which client may be used from now on, before anything else is. */
+  /** Called with the client to use from now on, before any other listener. */
   readonly onClient: (client: Client | undefined) => void;
   readonly onUp?: ((client: Client) => void) | undefined;
 }

@@ -17,7 +17,7 @@ export interface LineOptions extends StartsOptions {
   readonly startPatienceMs: number;
   readonly onHealth: (health: Health, cause?: unknown) => void;
   readonly onUp?: (client: Client) => void;
-  /** Told which client may be used from now on, before anything else is. */
+  /** Called with the client to use from now on, before any other listener. */
   readonly onClient?: (client: Client | undefined) => void;
 }
 

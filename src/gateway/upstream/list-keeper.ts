@@ -12,9 +12,9 @@ interface ListKeeperOptions {
   readonly lists: KnownLists;
   /** How long changes are waited for that come with the first. */
   readonly gatherMs: number;
-  /** Told what changed, once it is known here, and whether it was listed for the first time. */
+  /** Called with the lists that changed, once they are known here. `isFirst`: nothing was listed before. */
   readonly onListed: (changed: readonly ListKind[], isFirst: boolean) => void;
-  /** Told of a change of one resource. */
+  /** Called for each change of one resource. */
   readonly onResource: (uri: string) => void;
 }
 

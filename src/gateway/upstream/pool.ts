@@ -24,7 +24,7 @@ interface PoolOptions extends LineNews {
   readonly audiences: Audiences;
   readonly createLine: CreateLine;
   readonly clock: Clock;
-  /** Told when a call begins to wait for others to end; the returned function is called when it waits no longer. */
+  /** Called when a call begins to wait for others to end; the returned function is called when it waits no longer. */
   readonly onWaiting: () => () => void;
   /** What is known of the server's lists from before. */
   readonly known: Listed | undefined;
@@ -132,7 +132,7 @@ export class Pool implements AsyncDisposable {
 
   #create(audience: Audience): PooledLine {
     const { createLine, clock, known, audiences, onListed, onResource, onUp, onHealth } = this.#options;
-    const told = { onListed, onResource, onUp, onHealth };
+    const listeners = { onListed, onResource, onUp, onHealth };
     const isEveryone = audience === audiences.everyone;
     return createPooledLine(audience, {
       isEveryone,
@@ -141,9 +141,9 @@ export class Pool implements AsyncDisposable {
       twin: isEveryone ? undefined : () => this.everyone.lists.listed,
       clock,
       createLine,
-      ...told,
+      ...listeners,
       onListed: (pooled, changed) => {
-        told.onListed(pooled, changed);
+        listeners.onListed(pooled, changed);
         if (isEveryone && changed.length > 0) this.#refreshOthers(changed);
       },
       isInVain: (pooled) => this.#isTrial(pooled) && isModern(pooled),

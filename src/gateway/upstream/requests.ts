@@ -50,7 +50,7 @@ export interface RequestsOptions extends HeldTasksOptions {
   /** What the caller is told of a failure on a line. */
   readonly toFailure: (error: unknown, line: Line) => unknown;
   readonly useAt: UseAt;
-  /** Told when a request has ended. */
+  /** Called when a request has ended. */
   readonly onEnded: () => void;
 }
 

@@ -98,9 +98,9 @@ export function hideText(text: string, hide: Hide): string {
 
 /** A server that repeats what it was given in confidence must not tell our callers. */
 function hideIn(error: RpcError, hide: Hide): RpcError {
-  const told = JSON.stringify([error.message, error.data ?? null]);
-  const hidden = hide(told);
-  if (hidden === told) return error;
+  const text = JSON.stringify([error.message, error.data ?? null]);
+  const hidden = hide(text);
+  if (hidden === text) return error;
   const [message, data] = JSON.parse(hidden) as [string, unknown];
   return new RpcError(error.code, message, { rpcCode: error.rpcCode, data: data ?? undefined });
 }

@@ -127,7 +127,7 @@ export function createUpstreamTasks(options: UpstreamTasksOptions): UpstreamTask
     const signal = AbortSignal.any([context.signal, over.signal]);
     const own = withContext(context, { signal });
     const first = await get(ref, own);
-    let told = toText(first);
+    let lastText = toText(first);
     const { caller } = context;
     watching.set(caller, (watching.get(caller) ?? 0) + 1);
     const leave = (): void => {
@@ -142,8 +142,8 @@ export function createUpstreamTasks(options: UpstreamTasksOptions): UpstreamTask
       answered: new Set(),
       onState: (task) => {
         const text = toText(task);
-        if (text !== told) listener(task);
-        told = text;
+        if (text !== lastText) listener(task);
+        lastText = text;
       },
     })
       .catch(() => {})

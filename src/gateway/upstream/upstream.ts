@@ -124,7 +124,7 @@ export class Upstream implements Provider, AsyncDisposable {
       if (isDoubtful(error)) line.doubt();
       return toUpstreamError(server, error, options.hide);
     };
-    const told = { toFailure, onEnded: () => this.#restLater() };
+    const hooks = { toFailure, onEnded: () => this.#restLater() };
     const useAt = createUseAt(server, options.elsewhere, (error) => toFailure(error, everyone.line));
     const taskLines = new TaskLines({ pool, clock });
     const common = { server, clock, pool, useAt, here: options.elsewhere?.here };
@@ -142,10 +142,10 @@ export class Upstream implements Provider, AsyncDisposable {
         if (isProcess && !isLine(client)) taskLines.created(task, pooled, context.caller);
         return known;
       },
-      ...told,
+      ...hooks,
     });
     const watchesForAll = config.sharing === "shared";
-    const facets = createUpstreamFacets({ ...common, lists, requests, watchesForAll, taskLines, ...told });
+    const facets = createUpstreamFacets({ ...common, lists, requests, watchesForAll, taskLines, ...hooks });
     const tasks = createUpstreamTasks({
       ...common,
       use: facets.useTask,

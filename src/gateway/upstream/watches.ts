@@ -13,7 +13,7 @@ interface Watched {
 
 /** The resources that are watched on one line: asked for once, however many watch, and again when it was started anew. */
 export class Watches {
-  /** Told of resources that may have changed while the server was away. Set by the upstream that has the watches now. */
+  /** Called for resources that may have changed while the server was away. Set by the upstream that has the watches now. */
   onMissed: (uri: string) => void = () => {};
   readonly #watched = new Map<string, Watched>();
 

@@ -233,8 +233,8 @@ function withSignature(
   if (text === undefined) return outcome;
   const { content, ...rest } = outcome.result.value as Partial<ToolResult>;
   const given: readonly Content[] = Array.isArray(content) ? content : [];
-  const told: ToolResult = { ...rest, content: [...given, { type: "text", text }] };
-  return { ...outcome, result: RawJson.fromValue(told) };
+  const result: ToolResult = { ...rest, content: [...given, { type: "text", text }] };
+  return { ...outcome, result: RawJson.fromValue(result) };
 }
 
 const callShape = defineShape({ name: true, arguments: true });

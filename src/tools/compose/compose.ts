@@ -18,7 +18,7 @@ export interface ComposeOptions extends Partial<Naming> {
    */
   readonly bareNames?: "exact" | "first_match" | "refuse";
   /**
-   * Told when a provider could not be listed; its last good list is used. The default writes it to the standard error
+   * Called when a provider could not be listed; its last good list is used. The default writes it to the standard error
    * stream.
    */
   readonly onListError?: OnListError;
@@ -122,7 +122,7 @@ function toMember(
   name: string,
   provider: Provider,
   naming: Naming,
-  told: { readonly onListError: OnListError; readonly onChanged: () => void },
+  listeners: { readonly onListError: OnListError; readonly onChanged: () => void },
 ): Member {
   const prefix = prefixOf(name, naming);
   return {
@@ -134,7 +134,7 @@ function toMember(
       prompt: (ownName) => qualify(name, ownName, naming),
       mayOwn: (publicName) => publicName.startsWith(prefix),
     },
-    ...createPolledLists({ name, provider, ...told }),
+    ...createPolledLists({ name, provider, ...listeners }),
   };
 }
 

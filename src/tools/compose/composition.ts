@@ -20,9 +20,9 @@ interface CompositionOptions {
   readonly onChange: NonNullable<Provider["onChange"]>;
   /** Whether members that list nothing of a URI's scheme may know the URI all the same. */
   readonly triesAll: boolean;
-  /** Told which members a list or a call waits for, because nothing is known of their lists. */
+  /** Called with the members that a list or a call waits for because nothing is known of their lists. */
   readonly onWaiting?: (members: readonly string[]) => void;
-  /** Told of each list that is given to a caller. */
+  /** Called for each list that is given to a caller. */
   readonly onList?: (items: readonly object[], part: ListPart, view: View) => void;
   /** The error for a name that is not there. */
   readonly toMissing?: (what: Missing, id: string, resumption: Resumption | undefined) => Error;

@@ -5,14 +5,14 @@ import type { ListPart } from "../fit/list-fault.ts";
 import type { Hearer, Provider } from "../provider.ts";
 import type { MemberLists, Member } from "./member.ts";
 
-/** Told when a provider could not be listed. */
+/** Called when a provider could not be listed. */
 export type OnListError = (namespace: string, error: unknown) => void;
 
 interface PolledListsOptions {
   readonly name: string;
   readonly provider: Provider;
   readonly onListError: OnListError;
-  /** Told when a list of a caller changed. */
+  /** Called when a list of a caller changed. */
   readonly onChanged: () => void;
   readonly clock?: Clock;
 }

@@ -24,9 +24,9 @@ export function toListFault(part: ListPart, name: string, isLeftOut: boolean, re
 
 /** What was changed in one thing, as a sentence. */
 export function describeNotes(notes: readonly Note[]): string {
-  const told = notes.slice(0, maxNotes).map(({ path, text }) => `${path} ${text}`);
-  const more = notes.length - told.length;
-  return [...told, ...(more > 0 ? [`${more} more changes`] : [])].join("; ");
+  const texts = notes.slice(0, maxNotes).map(({ path, text }) => `${path} ${text}`);
+  const more = notes.length - texts.length;
+  return [...texts, ...(more > 0 ? [`${more} more changes`] : [])].join("; ");
 }
 
 /** Without characters that break lines, steer a terminal, or make text run the other way (CVE-2021-42574). */

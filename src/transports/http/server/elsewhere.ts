@@ -14,7 +14,7 @@ export interface Elsewhere {
   ended(token: string): void;
   /** A session is no longer in the memory of this replica. */
   left(token: string): void;
-  /** Told once of the sessions in the memory of this replica, so that it can end those that another replica adopted. */
+  /** Called once with the sessions in the memory of this replica, so that it can end those that another replica adopted. */
   watch(sessions: LocalSessions): void;
 }
 

@@ -148,7 +148,7 @@ export function atExpiry(caller: Caller | undefined, clock: Clock, end: () => vo
   return () => stop();
 }
 
-/** Told of failures that no request can be answered with: clients that were cut, faults of our own. */
+/** Called for failures that are no answer to a request: clients that were cut, faults of our own. */
 export type OnWarning = (text: string, error?: unknown) => void;
 
 /** Writes a warning to the standard error stream. */

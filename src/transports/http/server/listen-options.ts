@@ -27,7 +27,7 @@ export interface ListenHttpOptions extends HttpOptions {
   readonly maxMemoryBytes?: number;
   /** How long calls in flight may take when the listener is disposed. */
   readonly graceMs?: number;
-  /** Told of requests that were refused before they were served. */
+  /** Called for requests that were refused before they were served. */
   readonly onRefused?: SinkLimits["onRefused"];
 }
 

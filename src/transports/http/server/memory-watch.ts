@@ -7,7 +7,7 @@ export type Shortage = 0 | 1 | 2;
 interface MemoryWatchOptions {
   /** How many bytes this process may have; without a number, as much as the system gives it. */
   readonly maxBytes: number | undefined;
-  /** Told at each look while memory is short, and once when it no longer is. */
+  /** Called at each look while memory is short, and once when it no longer is. */
   readonly onLook: (shortage: Shortage) => void;
 }
 

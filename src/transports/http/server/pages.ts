@@ -27,7 +27,7 @@ export interface Pages {
   /** The methods that the page at a path takes; undefined where there is none. */
   methodsAt(path: string): readonly string[] | undefined;
   serve(request: PageRequest): Promise<PageAnswer>;
-  /** Told where the endpoint listens, as soon as it does. */
+  /** Called with the URL of the endpoint as soon as it listens. */
   listensAt?(url: string): void;
 }
 

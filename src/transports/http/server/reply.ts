@@ -80,9 +80,9 @@ export interface SinkLimits {
   readonly maxBufferBytes: number;
   /** How long a client may take nothing while something waits for it. */
   readonly stallMs: number;
-  /** Told why a client was cut. */
+  /** Called with the reason when a client was cut. */
   readonly onCut: (reason: string) => void;
-  /** Told of requests that were refused before they were served. */
+  /** Called for requests that were refused before they were served. */
   readonly onRefused?: ((status: number, code: string, caller: string | undefined) => void) | undefined;
   /** What waits for all clients. */
   readonly unread?: Unread;
