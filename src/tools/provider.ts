@@ -29,7 +29,7 @@ export interface Resumption {
   readonly state: unknown;
 }
 
-/** What a call is of. */
+/** The kind of thing that a call is for. */
 export type CallKind = "tool" | "resource" | "prompt" | "completion" | "task" | "method";
 
 /** A request about a task: a look at it, answers to its questions, or the wish that it ends. */
@@ -46,7 +46,7 @@ export interface ToolCall {
   readonly name: string;
   /** An object, as the bytes that came. Of a completion, the params of its request; of a task, the answers by key; of a method, its params. */
   readonly arguments: RawJson;
-  /** Of a task, what is wanted of it. */
+  /** The operation, if the call is about a task. */
   readonly task?: TaskRequest | undefined;
   readonly resumption?: Resumption | undefined;
   /**
@@ -94,7 +94,7 @@ export type Change = (
   readonly origin?: string;
   /** Where that provider heard it, if only some callers are concerned; see {@link Provider.mayHear}. */
   readonly line?: object;
-  /** The change as that provider told it. */
+  /** The change as that provider reported it. */
   readonly inner?: Change;
 };
 
@@ -137,7 +137,7 @@ export interface SkillProvider {
   listSkills(context: CallContext): Promise<readonly Skill[]>;
   /** The skill whose `SKILL.md` has this URI. Rejects with a `NotFoundError` where there is none. */
   getSkill(uri: string, context: CallContext): Promise<Skill>;
-  /** The direct children of a folder. Rejects with a `NotFoundError` for what is no folder. */
+  /** The direct children of a folder. Rejects with a `NotFoundError` for a URI that is no folder. */
   readDirectory?(uri: string, context: CallContext): Promise<readonly Resource[]>;
 }
 
@@ -161,8 +161,8 @@ export interface CompletionRequest {
 }
 
 /**
- * The interface on the tool side: list and call. A registry, a composite, a client, an upstream and a
- * middleware-wrapped provider are all providers.
+ * The interface on the tool side: list and call. A registry, a composition, a client, an upstream and a
+ * provider with middleware are all providers.
  *
  * A list that did not change is the same array: the server keeps its serialised form by identity. Lists have a
  * deterministic order, and depend on the caller but not on earlier calls.
