@@ -9,7 +9,7 @@ import type { KeptLog } from "./kept-log.ts";
 export interface EditedConfig {
   /** The part of it that waits for a person. Throws when the config is wrong. */
   inspect(): { readonly waiting: readonly string[]; readonly version: string };
-  /** Takes the config as it is, or only if it still is this version. Resolves with what is wrong. */
+  /** Takes the config as it is; with `version`, only if it still has that version. Resolves with the fault, if there is one. */
   agree(version?: string): Promise<string | undefined>;
 }
 
@@ -19,7 +19,7 @@ interface ConfigNote {
   readonly message: string;
 }
 
-/** The parts of a running gateway that the admin API shows and moves. */
+/** The parts of a running gateway that the admin API shows and acts on. */
 export interface AdminSource {
   readonly gateway: RunningGateway;
   readonly telemetry: Telemetry;
@@ -36,7 +36,7 @@ export interface AdminSource {
   readonly edits: EditedConfig | undefined;
   /** Warnings of the config. */
   readonly warnings: () => readonly ConfigNote[];
-  /** What usually helps a server that is in trouble. */
+  /** Advice for a server that is in trouble. */
   readonly advise: (status: ServerStatus) => string | undefined;
   /** How often a server was started again since the gateway started. */
   readonly restarts: (server: string) => number;

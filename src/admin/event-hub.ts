@@ -31,7 +31,7 @@ interface Reader {
   readonly kinds: ReadonlySet<string>;
 }
 
-/** What happened since readers were told last. */
+/** The changes since the last events. */
 class Gathered {
   readonly lines: AdminLogLine[] = [];
   readonly servers = new Set<string>();
@@ -44,7 +44,7 @@ class Gathered {
   }
 }
 
-/** Tells readers what happens. While there is no reader, nothing is listened to. */
+/** Sends events to readers. While there is no reader, it listens to nothing. */
 export class EventHub implements Disposable {
   readonly #source: AdminSource;
   readonly #readers = new Set<Reader>();
@@ -56,7 +56,7 @@ export class EventHub implements Disposable {
     this.#source = source;
   }
 
-  /** Answers with an event stream of these kinds; all without one. */
+  /** Answers with an event stream of these kinds; of all kinds if none is named. */
   open(
     response: ServerResponse,
     headers: { readonly [name: string]: string },

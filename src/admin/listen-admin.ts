@@ -23,7 +23,7 @@ interface AdminOptions {
   readonly socket?: string | undefined;
   /** The folder of the page. Without an `index.html` in it there is no page. */
   readonly pageFolder: string;
-  /** The address of the page, with its key if that is known. It is told on the socket only. */
+  /** The address of the page, with its key if that is known. It is given on the socket only. */
   readonly toPage?: (url: string) => string | undefined;
   readonly onWarning: (text: string, error?: unknown) => void;
 }
@@ -50,8 +50,8 @@ export interface AdminListener extends AsyncDisposable {
 }
 
 /**
- * Headers of every answer. Nothing but our own files runs in the page, no other page may frame it, read it or be told where it
- * came from, and no answer is kept.
+ * Headers of every answer. Nothing but our own files runs in the page, no other page may frame it, read it or learn its
+ * address as a referrer, and no answer is cached.
  */
 const headers: { readonly [name: string]: string } = {
   "content-security-policy":

@@ -11,7 +11,7 @@ import {
   toObject,
 } from "./api-schemas.ts";
 
-/** What the description says of one route. */
+/** The description of one route. */
 interface RouteDescription {
   readonly summary: string;
   /** Members of the query, with what they mean. */
@@ -83,7 +83,7 @@ const described: { readonly [route: string]: RouteDescription } = {
     answer: { taken: flag },
   },
   "PUT /api/log-level": {
-    summary: "Changes what is logged.",
+    summary: "Changes the level of the log.",
     body: { level: text },
     answer: { level: text },
   },

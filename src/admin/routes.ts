@@ -28,7 +28,7 @@ export type AdminAnswer =
   | { readonly text: string; readonly type: string }
   | undefined;
 
-/** What routes work with. */
+/** The parts that routes use. */
 export interface AdminParts {
   readonly source: AdminSource;
   readonly hub: EventHub;

@@ -19,7 +19,7 @@ import type { EventSink } from "./sse.ts";
 /** A call that a person makes from the page. */
 export interface TryRequest {
   readonly method: "tools/call" | "prompts/get" | "resources/read";
-  /** The member of the params that says what is wanted, and its value. */
+  /** The member of the params that names the thing, and its value. */
   readonly key: "name" | "uri";
   readonly name: string;
   readonly args: RawJson | undefined;
@@ -35,7 +35,7 @@ interface OpenTry {
 
 const maxOpen = 16;
 const answerMs = 10 * 60_000;
-/** How long to wait before a call is made again that only wants to be asked later. */
+/** The pause before a call is made again whose result had no questions. */
 const pauseMs = 250;
 
 interface TriesOptions {
@@ -60,7 +60,7 @@ export class Tries implements Disposable {
       throw new AdminError("admin.too_many", `${maxOpen} calls are open; end one first`);
   }
 
-  /** Makes a call, and tells how it goes. Resolves when it has ended. */
+  /** Makes a call, and sends its events to the sink. Resolves when it has ended. */
   async run(request: TryRequest, sink: EventSink, onId: (id: string) => void): Promise<void> {
     const id = `t${++this.#number}`;
     const open: OpenTry = { cancellation: new LazyAbort(), questions: undefined, answers: undefined };
