@@ -52,7 +52,7 @@ export async function openCluster(options: ClusterOptions): Promise<Cluster> {
     tokens: { take: store.take, replicas: () => membership.others.length + 1 },
     clientAt: async (id, server) => {
       const replica = await membership.find(id).catch((error: unknown) => {
-        throw new ConnectError(server, "which replica has it cannot be told now", { cause: error });
+        throw new ConnectError(server, "the store cannot be asked which replica has it", { cause: error });
       });
       if (replica === undefined) return undefined;
       const key = `${id} ${server}`;

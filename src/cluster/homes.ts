@@ -26,7 +26,7 @@ interface HomesOptions {
   readonly clock?: Clock;
 }
 
-/** Pause before leases that could not be asked for are asked for again. */
+/** Pause before the leases of busy sessions are claimed again, after the store could not be asked. */
 const proveAgainMs = 1000;
 
 /** A request is passed on at most so often: to the home, and from there to the replica that adopted the session. */
@@ -139,7 +139,7 @@ export class Homes implements Elsewhere {
     });
   }
 
-  /** Where a session lives now. Rejects when that cannot be told. */
+  /** Where a session lives now. Rejects when the store cannot be asked. */
   async #find(http: HttpRequest, local: LocalService, look: "find" | "findAnew"): Promise<SessionPlace> {
     const { membership } = this.#options;
     const token = tokenOf(http) ?? "";

@@ -8,7 +8,7 @@ export interface IpcPort {
   once(event: "disconnect", listener: () => void): unknown;
 }
 
-/** A conversation of our own on such a channel. Other messages on it are left alone. */
+/** One named exchange of messages on such a channel. Other messages on it are ignored. */
 export interface IpcLine<Sent> {
   /** Sends a message without an answer. It is lost when the other side is gone. */
   tell(message: Sent): void;
@@ -22,7 +22,7 @@ const fullCode = "store.full";
 
 /** The form on the wire. The content is packed, because JSON would lose `undefined`, `Infinity` and the like. */
 interface Frame {
-  /** The name of the conversation. */
+  /** The name of the exchange. */
   readonly junctor: string;
   readonly kind: "tell" | "ask" | "answer" | "failure";
   readonly id: number;
@@ -30,7 +30,7 @@ interface Frame {
 }
 
 /**
- * Opens the conversation of this name. `answer` takes each message of the other side; its result is the answer to one that asks, and
+ * Opens the exchange of this name. `answer` takes each message of the other side; its result is the answer to one that asks, and
  * an error that it throws reaches the other side with its message and `code`.
  */
 export function openIpcLine<Sent, Taken>(

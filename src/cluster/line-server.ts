@@ -10,8 +10,8 @@ import type { InputRequired, Provider, Resumption } from "../tools/provider.ts";
 import { isCaller } from "./caller-header.ts";
 
 /**
- * One server of this replica, for the other replicas. They have let the caller in, applied all rules and limits, and say with each
- * request who the caller is.
+ * One server of this replica, for the other replicas. They have authenticated the caller and applied all rules and limits, and each
+ * request names its caller.
  */
 export function createLineServer(
   provider: Provider,
@@ -26,7 +26,7 @@ export function createLineServer(
       const identity = isCaller(claimed) ? claimed : undefined;
       const caller = identity?.name;
       const ofCaller = { ...wire, caller, identity, owner: caller ?? wire.owner };
-      // A caller that was asked something has a state, and comes back by another replica. Any other has lost its call.
+      // A call with a state stays when the line breaks: its caller can come back by another replica. Any other call is cancelled.
       if (request.params?.at("requestState") !== undefined) return server.handle(request, ofCaller);
       return untilInputEnd(ofCaller, (ended) => server.handle(request, ended));
     },

@@ -34,7 +34,7 @@ export interface Membership extends AsyncDisposable {
   readonly isIn: boolean;
   /** The other replicas, as they were at the last renewal. */
   readonly others: readonly Replica[];
-  /** A replica by id. Asks the store when it is not known here. Undefined when it is not alive. Rejects when that cannot be told. */
+  /** A replica by id. Asks the store when it is not known here. Undefined when it is not alive. Rejects when the store cannot be asked. */
   find(id: string): Promise<Replica | undefined>;
   /** The same, as the store has it at this moment: for a replica that could not be reached. */
   findAnew(id: string): Promise<Replica | undefined>;

@@ -54,7 +54,7 @@ interface PipeOptions {
   readonly membership: Membership;
 }
 
-/** Opens the way of a request to another replica. Rejects when that cannot be reached: nothing was sent then. */
+/** Opens a pipe for a request to another replica. Rejects when that cannot be reached: nothing was sent then. */
 export async function openPipe(
   replica: Replica,
   admission: Admission,
@@ -106,7 +106,7 @@ export async function usePipe(
 /** Sends a request and waits for the beginning of its answer; undefined when its connection broke before that. */
 function answerOf(asked: ClientRequest, body: Uint8Array | undefined): Promise<IncomingMessage | undefined> {
   return new Promise((resolve) => {
-    asked.on("error", () => resolve(undefined)); // Later, the answer ends too, and tells.
+    asked.on("error", () => resolve(undefined)); // After the response began, its own stream fails too.
     asked.once("response", resolve);
     asked.end(body);
   });
@@ -162,8 +162,8 @@ interface StreamSource {
 
 /**
  * Passes a stream on at the pace of its reader. When it breaks and its replica is alive, it is resumed after its last event;
- * otherwise it ends with an `outcome_unknown` error. Where the home refuses that, the stream goes on over another connection of its
- * client, or the home cut it for want of memory: its reader is cut, as it would be at the home.
+ * otherwise it ends with an `outcome_unknown` error. The home refuses to resume a stream that its client reads over another
+ * connection, or that the home cut because memory is short. Then the reader is cut here too.
  */
 async function passStream(
   first: IncomingMessage,
@@ -185,7 +185,7 @@ async function passStream(
     answer = undefined;
     breaks = last.eventId === brokeAfter ? breaks + 1 : 1;
     brokeAfter = last.eventId;
-    // An event that does not fit would break the stream for ever.
+    // An event that is too long would break the stream each time.
     if (breaks > maxResumptions) break;
     for (let count = 0; count < maxResumptions && answer === undefined; count++) {
       if (hasLeft) return;

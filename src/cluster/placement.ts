@@ -16,10 +16,10 @@ interface PlacementOptions {
   readonly clock: Clock;
 }
 
-/** How soon a lease is asked for again that could not be asked for. */
+/** Pause before a lease is claimed again, after the store could not be asked. */
 const retryMs = 1000;
 
-/** How often a replica that was said to own a server, and does not any more, is looked for again. */
+/** Most claims of a server whose lease belongs to a replica that is not alive. */
 const maxLooks = 3;
 
 /**
@@ -41,7 +41,7 @@ export class ServerPlacement {
     const key = `own:${server}`;
     return async (options) => {
       for (let look = 1; ; look++) {
-        // The process that this one takes the place of has not ended yet. There must not be two.
+        // The earlier process of the server has not ended yet. There must not be two.
         const before = this.#running.get(key);
         if (before !== undefined) await waitFor(before, { signal: options.signal });
         const owned = new OwnedServer(membership, key, clock);
@@ -57,7 +57,7 @@ export class ServerPlacement {
 
   /** Opens a line to a server of another replica. It speaks the newest revision, whatever the server itself speaks. */
   async openLine(replica: Replica, server: string, options: ConnectOptions): Promise<Client> {
-    // No process is started here, and how often lines may break is no fault of the server.
+    // `onOpen` counts starts of the server: a line starts no process, and a broken line is no fault of the server.
     const { era: _, onOpen: _start, relays, ...others } = options;
     const signal = options.signal ?? new AbortController().signal;
     const stream = await this.#options.trunk.openLine(replica, server, signal).catch((error: unknown) => {

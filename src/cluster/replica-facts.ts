@@ -1,8 +1,8 @@
 import type { Replica, TrunkAddress } from "./membership.ts";
 
 /**
- * The number of the language between replicas: facts in the store, and the trunk. A change that a replica of the number before
- * would misunderstand adds one. Replicas whose numbers differ by one work together; further members of facts are ignored.
+ * The version of the protocol between replicas: facts in the store, and the trunk. A change that a replica of the version before
+ * would misunderstand adds one. Replicas whose versions differ by one work together; further members of facts are ignored.
  */
 const language = 1;
 

@@ -11,9 +11,9 @@ interface RevocationOptions {
   readonly onWarning?: (text: string, error?: unknown) => void;
 }
 
-/** The callers that a person revoked, the same at all replicas. Disposing it ends the looking. */
+/** The callers that a person revoked, the same at all replicas. Disposing it stops the looks at the store. */
 export interface SharedRevocations extends Disposable {
-  /** Tells all replicas. Resolves when the store has it; a failure is made good at the next look. */
+  /** Tells all replicas. Resolves when the store has the change, or has failed: the next look writes it again. */
   change(caller: string, isRevoked: boolean): Promise<void>;
 }
 
@@ -25,7 +25,7 @@ interface Revocation {
 
 /** How often a replica looks whether it missed news. */
 const lookMs = 3_000;
-/** What the store has lives for a week. Replicas write it anew when it is gone. */
+/** Entries in the store live for a week. Replicas write them again when they are gone. */
 const ttlMs = storeBounds.ttlMs;
 const maxEntries = 4096;
 /** Entries are spread over so many values of the store, whose length is limited. */
@@ -33,8 +33,8 @@ const slots = 64;
 const digestKey = "revoked";
 
 /**
- * Keeps revocations the same at all replicas. A change is told as news and written to the store. A replica that missed the news, or
- * starts later, compares a digest every 3 s, reads what is different, and writes what the store lacks: an engine that was restarted gets
+ * Keeps revocations the same at all replicas. A change is published as news and written to the store. A replica that missed the news, or
+ * starts later, compares a digest every 3 s, reads the entries if it differs, and writes those that the store lacks: an engine that was restarted gets
  * everything again.
  */
 export function shareRevocations(options: RevocationOptions): SharedRevocations {
@@ -141,7 +141,7 @@ function formatSlots(entries: ReadonlyMap<string, Revocation>): readonly string[
   return parts.map((part) => JSON.stringify(part));
 }
 
-/** What another version wrote, or a person by hand, is left out where it cannot be read. */
+/** Entries that cannot be read, such as those of another version, are left out. */
 function parseEntries(text: string | undefined): readonly (readonly [string, Revocation])[] {
   return Object.entries(parseObject(text ?? "{}")).flatMap(([caller, value]) => {
     if (!Array.isArray(value)) return [];

@@ -1,7 +1,7 @@
 import { StoreError } from "../errors/store-error.ts";
 import type { SharedLimit } from "./store.ts";
 
-/** What a store takes. All stores refuse the same. */
+/** The limits of keys, values and times. All stores refuse the same. */
 export const storeBounds = {
   /** Characters of a key, of a holder and of the id of a replica. */
   key: 512,

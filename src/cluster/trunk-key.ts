@@ -3,7 +3,7 @@ import { connect as connectTls, type TLSSocket, type TlsOptions as NodeTlsOption
 
 /** A key that two replicas with the same secret share. */
 export interface TrunkKey {
-  /** What the key is called on the wire: says nothing about the key. */
+  /** The name of the key on the wire, which reveals nothing about the key. */
   readonly name: string;
   readonly bytes: Buffer;
 }

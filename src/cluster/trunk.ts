@@ -32,7 +32,7 @@ export interface TrunkConfig {
   readonly advertise?: string;
 }
 
-/** What this replica does for others. */
+/** The work that this replica does for others. */
 interface TrunkWork {
   /** Serves a request of a client that another replica let in. */
   readonly pipe: (incoming: IncomingMessage, response: ServerResponse, from: PipedFrom) => void;
@@ -40,10 +40,10 @@ interface TrunkWork {
   readonly serverNamed: (name: string) => Server | undefined;
 }
 
-/** The ways between this replica and the others. Disposing it ends all of them. */
+/** The connections between this replica and the others. Disposing it ends all of them. */
 export interface Trunk extends AsyncDisposable {
   readonly address: TrunkAddress;
-  /** Begins to do work for others. Until then they are told to come back. */
+  /** Begins to work for other replicas. Until then their requests get 503, and their lines are refused. */
   serve(work: Partial<TrunkWork>): void;
   /** Begins an HTTP request to another replica. Rejects when the replica cannot be reached: nothing was sent then. */
   request(replica: Replica, options: RequestOptions): Promise<ClientRequest>;
@@ -66,7 +66,7 @@ const lineProtocol = "junctor-line/1";
 
 const refusal = "HTTP/1.1 404 Not Found\r\nConnection: close\r\nContent-Length: 0\r\n\r\n";
 
-/** Names the replica that a line is meant for: another one may have its address by now, and would look for it without end. */
+/** Names the replica that a line is for. A replica that has its address by now must refuse the line: it would look for the owner without end. */
 const replicaHeader = "junctor-replica";
 
 /** Most requests, streams and lines to one other replica at the same time. */
@@ -78,7 +78,7 @@ const maxHeaderSize = 1024 * 1024;
 /** How long another replica may take to accept a connection. */
 const connectMs = 3000;
 
-/** How long the calls of a line go on when the line broke: their caller may come back by another replica. */
+/** How long calls may continue after their line broke: their caller may come back by another replica. */
 const lingerMs = 60_000;
 
 /** Listens for the other replicas of the gateway. Nothing else can connect: see {@link TrunkKey}. */
