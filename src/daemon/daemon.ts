@@ -19,7 +19,7 @@ interface DaemonOptions {
   readonly scopes: Scopes;
   readonly log: GatewayLog;
   readonly clock: Clock;
-  /** It ends after so long without a front; undefined: it stays. */
+  /** The daemon ends after this time without a front; undefined: never. */
   readonly idleMs: number | undefined;
   /** Resolves when the process is asked to stop. */
   readonly stopped: Promise<unknown>;
@@ -47,16 +47,16 @@ interface DaemonFront extends Pick<Introduction, "client" | "profile" | "workspa
   readonly since: number;
 }
 
-/** How long calls may go on when the daemon ends or gives way to another. */
+/** How long calls may take to finish when the daemon ends or another replaces it. */
 const drainMs = 30_000;
-/** How often a client that ended its requests is looked for: one that was killed looks the same. */
+/** How often a blank line is written to a front whose client ended its input; see {@link knockAfterEnd}. */
 const knockMs = 1000;
 /** How long the other side may take to read an answer to a control request, or why it is refused. */
 const lastWordsMs = 5000;
 /** Programs that have not proved themselves yet. */
 const maxStrangers = 64;
 
-/** Serves fronts until there is no use for it: idle for too long, replaced by another daemon, or told to stop. */
+/** Serves fronts until the daemon ends: it was idle for too long, another daemon replaced it, or it was asked to stop. */
 export async function runDaemon(options: DaemonOptions): Promise<void> {
   const { log, clock, scopes, idleMs } = options;
   let place = options.openPlace();
@@ -64,7 +64,7 @@ export async function runDaemon(options: DaemonOptions): Promise<void> {
   const fronts = new Map<Socket, DaemonFront>();
   let strangers = 0;
   let isClaimed: () => void = () => {};
-  /** Without servers, no client is served. */
+  /** Resolves when no other daemon has the place. Servers are started then, and fronts are served from then on. */
   const claimed = new Promise<void>((resolve) => {
     isClaimed = resolve;
   });
@@ -96,7 +96,7 @@ export async function runDaemon(options: DaemonOptions): Promise<void> {
   const control = async (front: GreetedFront): Promise<void> => {
     const { control: asked } = front.introduction;
     front.answer(asked === "status" ? await status() : { pid: process.pid, build: options.build });
-    if (asked === "stop") end("it was told to stop", "stop");
+    if (asked === "stop") end("junctor stop asked for it", "stop");
   };
   const serve = async (socket: Socket): Promise<void> => {
     const front = await greetFront(socket, { key: place.key, build: options.build }).finally(
@@ -200,7 +200,7 @@ async function serveFront({ socket, front, scopes }: ServedFront): Promise<void>
   }
 }
 
-/** Calls of a client that ended its requests have the time that their servers have. */
+/** How long calls of a client that ended its input may take. */
 const lingerMs = 60 * 60_000;
 
 function serverFor({ gateway }: Scope, profile: string | undefined): Server | undefined {

@@ -2,7 +2,7 @@ import { homedir } from "node:os";
 import { parseConfigFile } from "../gateway/config/config-file.ts";
 import type { DisabledServer, GatewayConfig, ServerConfig } from "../gateway/config/config.ts";
 
-/** What a front brings with it, on which the launch of a server may depend. */
+/** The facts about a front that the launch of a server may depend on. */
 export interface FrontPlace {
   /** The values of the variables that the config names. */
   readonly env: { readonly [name: string]: string };
@@ -18,7 +18,7 @@ export const isRelativePath = (word: string): boolean => /^\.{1,2}(?:$|[/\\])/.t
 const otherProject = "/junctor-other-project";
 
 /**
- * The config as it holds for one front. Servers whose launch depends on the project run in its folder, and so are others for each
+ * The config as it holds for one front. A server whose launch depends on the project runs in its folder, as a process for each
  * project; all others run in the home folder, wherever the daemon was started. Throws a `ConfigError`.
  */
 export function parseForFront(file: string, text: string, { env, workspace }: FrontPlace): GatewayConfig {
@@ -71,7 +71,7 @@ export function variablesOf(file: string, text: string): readonly string[] {
   try {
     parseConfigFile(file, text, env, otherProject);
   } catch {
-    // What is wrong is told to the front that asks for it.
+    // A front that uses this config gets the error from `parseForFront`.
   }
   return [...names];
 }

@@ -3,7 +3,7 @@ import type { GatewayConfig } from "../gateway/config/config.ts";
 import type { RunningGateway } from "../gateway/running-gateway.ts";
 import { type FrontPlace, parseForFront, variablesOf } from "./projects.ts";
 
-/** A gateway for the fronts to which the config means the same. */
+/** A gateway for all fronts whose resolved config is the same; see {@link parseForFront}. */
 export interface Scope {
   readonly gateway: RunningGateway;
   readonly place: FrontPlace;
@@ -34,7 +34,7 @@ interface KnownScope {
   stopIdle: (() => void) | undefined;
 }
 
-/** The gateways of a daemon: one for all fronts to which the config means the same, whatever their projects and variables. */
+/** The gateways of a daemon: one for all fronts whose resolved config is the same, whatever their projects and variables. */
 export class Scopes implements AsyncDisposable {
   readonly #options: ScopesOptions;
   readonly #known = new Map<string, Promise<KnownScope>>();

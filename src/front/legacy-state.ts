@@ -65,7 +65,7 @@ export class LegacyState {
     ];
   }
 
-  /** What the client is told after another gateway took over: anything may have changed meanwhile. */
+  /** The announcements for the client after another gateway took over: anything may have changed meanwhile. */
   announcements(): readonly string[] {
     const lists = this.#announces.map((kind) =>
       JSON.stringify({ jsonrpc: "2.0", method: `notifications/${kind}/list_changed` }),
