@@ -24,7 +24,7 @@ interface AccountGuardOptions {
   readonly connectName: () => string;
 }
 
-/** How long a call that came back waits for its person. */
+/** How long a call that came back waits for the person to connect the account. */
 const patienceMs = 30_000;
 /** How often one call may ask for the account: a server that refuses each would have its person asked without end. */
 const maxRounds = 3;
@@ -78,7 +78,7 @@ export function createAccountGuard(options: AccountGuardOptions): AccountGuard {
     const wished = await wish(account, lack);
     return askToConnect(wished, context, account) ?? tellToConnect(wished);
   };
-  /** The round that a caller came back in, once its account is connected; else what it is asked or told. */
+  /** The round of a call whose account is connected; otherwise the question or the text for its caller. */
   const met = async (
     account: Account,
     context: CallContext,

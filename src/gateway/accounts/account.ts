@@ -10,7 +10,7 @@ import type { Listed } from "../upstream/known-lists.ts";
 import type { Upstream } from "../upstream/upstream.ts";
 
 interface AccountOptions {
-  /** Under which the credential is stored; see `toOwner`. */
+  /** The owner under which the credential is stored; see `toOwner`. */
   readonly owner: string;
   readonly caller: string | undefined;
   readonly identity: Caller | undefined;
@@ -44,9 +44,9 @@ export interface Account extends AsyncDisposable {
   readonly isAwaited: boolean;
   /** Lists that stay though the upstream is gone, for a caller that has to connect again. */
   readonly kept: Listed | undefined;
-  /** Names the credential of the moment, to wait for another; undefined where there is none. Nothing of it can be told from the name. */
+  /** A hash that identifies the current credential, so that a wait notices another one; undefined where there is none. */
   credentialName(): Promise<string | undefined>;
-  /** Whether there is a credential, as far as is known not one that the server refuses. */
+  /** Whether the store has a credential that the server is not known to refuse. */
   isConnected(): Awaitable<boolean>;
   /** The upstream of the caller; a new one where there is none. */
   open(): Upstream;
@@ -64,7 +64,7 @@ export interface Account extends AsyncDisposable {
 const recheckMs = 5000;
 /** How often a call that waits for the person looks into the store, where another process may write. */
 const pollMs = 1000;
-/** Most notices that wait for the person. */
+/** Most listeners that wait for the person. */
 const maxListeners = 64;
 
 export function createAccount(options: AccountOptions): Account {

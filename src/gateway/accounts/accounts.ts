@@ -34,7 +34,7 @@ export class Accounts implements AsyncDisposable {
   /** The account of a caller, if it is in use. */
   find({ caller, identity }: Pick<Hearer, "caller" | "identity">): Account | undefined {
     const account = this.#accounts.get(caller);
-    // Announcements go by the name alone.
+    // Announcements know their callers by name only.
     if (account === undefined || identity === undefined) return account;
     return account.options.owner === toOwner({ caller, identity }) ? account : undefined;
   }
@@ -46,7 +46,7 @@ export class Accounts implements AsyncDisposable {
     let account = this.find(hearer);
     if (account === undefined) {
       const { caller } = hearer;
-      // The name means someone else than before.
+      // The name belongs to another identity than before.
       this.#close(this.#accounts.get(caller));
       if (this.#accounts.size >= maxAccounts && !this.#evict())
         throw unavailable(server, "too many callers use it");
@@ -58,7 +58,7 @@ export class Accounts implements AsyncDisposable {
     return account;
   }
 
-  /** A caller may no longer come in: whatever is open for it ends. */
+  /** A caller was revoked: its account is closed. */
   revoke(caller: string | undefined): void {
     this.#close(this.#accounts.get(caller));
   }

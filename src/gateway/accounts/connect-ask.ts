@@ -40,8 +40,8 @@ export function wasAskedToConnect(context: CallContext): boolean {
 const askKey = "connect";
 
 /**
- * Asks for an account by the means of the caller's client: a modern one is given a page to show and comes back, one of 2025-11-25 is told
- * of the page by an error. Undefined for clients that show no pages: they can only be told in words.
+ * Asks for an account by the means of the caller's client: a modern one is given a page to show and comes back, one of 2025-11-25 gets
+ * an error that names the page. Undefined for clients that show no pages: {@link tellToConnect} makes a text for them.
  */
 export function askToConnect(
   { server, link, isMore, round, before }: ConnectWish,

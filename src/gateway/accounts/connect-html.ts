@@ -37,7 +37,7 @@ interface PageParts {
   readonly body: Markup;
   /** The value of `Set-Cookie`. */
   readonly cookie?: string;
-  /** Where the browser goes on by itself. */
+  /** The URL that the page sends the browser to. */
   readonly leadsTo?: string;
   /** Whether it has a form. A browser names the origin of a form only where pages of this origin may know where it comes from. */
   readonly hasForm?: boolean;

@@ -40,7 +40,7 @@ const over =
   "This link is over, was used before, or is none of this gateway. Call the tool again to get a new one.";
 
 /**
- * The pages on which a person connects an account of a caller. A link is no login: its visitor proves to be the caller, sees what is about to
+ * The pages on which a person connects an account of a caller. A link is no login: its visitor proves to be the caller, sees what will
  * happen and agrees, and only then is sent to the authorization server of the server.
  */
 export function createConnectPages(options: ConnectPagesOptions): Pages {
@@ -81,7 +81,7 @@ export function createConnectPages(options: ConnectPagesOptions): Pages {
     });
   };
 
-  /** The first page: who is asked for what, and the proof. */
+  /** The first page: it names the caller and the server, and asks for the proof. */
   const welcome = (token: string): PageAnswer => {
     const { ticket, server } = opened(token);
     const value = newSecret();
@@ -224,7 +224,7 @@ export function createConnectPages(options: ConnectPagesOptions): Pages {
     const { privateKey } = client;
     try {
       const credential = await finishLogin(pending, callback, { server: url, fetch, clock, privateKey });
-      // The caller may have been sent away meanwhile.
+      // The caller may have been revoked meanwhile, or the server removed.
       const server = serverOf(ticket);
       const id = credentialId(url, ticket.owner);
       await logins.store.alone(id, () => logins.store.write(id, credential));

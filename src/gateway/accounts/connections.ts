@@ -26,7 +26,7 @@ interface ConnectionsOptions {
   readonly onCredential: (server: string, event: CredentialEvent) => void;
 }
 
-/** The pages on which callers connect their accounts, and an end to what is open for a caller that may no longer come in. */
+/** The pages on which callers connect their accounts. `revoke` ends the visits and the accounts of a caller. */
 export interface Connections {
   readonly pages: Pages;
   revoke(caller: string | undefined): void;

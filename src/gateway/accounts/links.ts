@@ -5,7 +5,7 @@ import type { Caller } from "../../mcp/caller.ts";
 import type { Seal } from "../../mcp/seal.ts";
 import { isLoopback } from "../../transports/loopback.ts";
 
-/** For whom and for what a link is. It is no login: the page finds out whether its visitor is the caller. */
+/** The caller and the server of a link. It is no login: the page finds out whether its visitor is the caller. */
 export interface Ticket {
   readonly nonce: string;
   /** The caller, and the owner of its accounts; see `toOwner`. */
@@ -98,7 +98,7 @@ export class Links {
     return this.origin === undefined ? {} : documentAt(this.origin);
   }
 
-  /** A new link. Undefined where the pages have no address, or the caller could not be told from others. */
+  /** A new link. Undefined where the pages have no address, or the caller cannot prove on a page who it is. */
   create({ owner, caller, identity, server, url, challenge }: TicketFacts): string | undefined {
     const { origin, isLocal } = this;
     if (origin === undefined || (caller === undefined && !isLocal)) return undefined;

@@ -70,7 +70,7 @@ export function createPerCallerServer(options: PerCallerServerOptions): PerCalle
       for (const kind of change.changed) onChange({ kind, origin: name, line: pooled });
       return;
     }
-    // Only the person can help, so trying again and again would only tire the server.
+    // Only the person can help, so the upstream is closed and does not try again.
     if (change.health.kind !== "down" || account.need === undefined) return;
     if (!account.wasConnected) listsClosedUntil = clock.now() + closedListsMs;
     setImmediate(() => void account.close(true));
@@ -131,7 +131,7 @@ export function createPerCallerServer(options: PerCallerServerOptions): PerCalle
     // The state of one account says nothing about the server for other callers.
     health: alwaysUp,
     isListed: true,
-    // What one caller is listed says nothing of rules for all.
+    // Lists of one caller do not show whether rules for all callers match something.
     isSettled: false,
     listedFor: (caller) => {
       const account = caller === undefined ? undefined : accounts.find(caller);
@@ -165,7 +165,7 @@ export function createPerCallerServer(options: PerCallerServerOptions): PerCalle
     connected: async (owner) => {
       for (const account of accounts.all) {
         if (account.options.owner !== owner) continue;
-        // The account may be another one than before, so nothing of that is used or shown any more.
+        // It may be another account than before, so the old upstream and its lists are dropped.
         if ((account.upstream?.inFlight ?? 0) === 0) await account.close();
         account.connected();
         const upstream = account.open();

@@ -29,7 +29,7 @@ interface PerCallerServersOptions {
 
 /** How long the first lists of a caller are waited for. */
 const firstListMs = 5000;
-/** How long calls of a server that was removed or changed may go on. */
+/** How long calls of a server that was removed or changed may take to finish. */
 const retireMs = 10_000;
 
 /** The servers of a gateway at which each caller has an account of its own. */
@@ -56,17 +56,17 @@ export class PerCallerServers implements AsyncDisposable {
     return this.#servers.get(name);
   }
 
-  /** Has these servers from now on. Those for which `goesOn` is false are made anew, and nothing is known of them. */
+  /** Replaces the set of servers. A server for which `runsTheSame` is false is made anew, and its lists are dropped. */
   have(
     configured: readonly ServerConfig[],
     naming: Naming,
-    goesOn: (before: ServerConfig, after: ServerConfig) => boolean,
+    runsTheSame: (before: ServerConfig, after: ServerConfig) => boolean,
   ): void {
     this.#naming = naming;
     const wanted = new Map(configured.filter((server) => this.has(server)).map((each) => [each.name, each]));
     for (const [name, server] of this.#servers) {
       const next = wanted.get(name);
-      if (next !== undefined && goesOn(server.config, next)) server.config = next;
+      if (next !== undefined && runsTheSame(server.config, next)) server.config = next;
       else this.#close(server, retireMs);
     }
     for (const [name, config] of wanted)
@@ -78,7 +78,7 @@ export class PerCallerServers implements AsyncDisposable {
     return this.all.flatMap((server) => server.upstreamOf(caller) ?? []);
   }
 
-  /** A caller may no longer come in. */
+  /** A caller was revoked: its accounts are closed. */
   revoke(caller: string | undefined): void {
     for (const { accounts } of this.all) accounts.revoke(caller);
   }

@@ -71,7 +71,7 @@ export class LinkVisits {
     return found;
   }
 
-  /** The ticket whose visitor was sent away with a state, if there is one; the state is good no more. */
+  /** Ends the visit whose browser was sent to another site with this state. Returns its ticket, if there is one. */
   drop(state: string | null): Ticket | undefined {
     for (const visit of this.#visits.values()) {
       if (visit.step.kind === "agreeing" || visit.step.pending.state !== state) continue;
@@ -81,7 +81,7 @@ export class LinkVisits {
     return undefined;
   }
 
-  /** A caller may no longer come in. */
+  /** A caller was revoked: its visits end. */
   revoke(caller: string | undefined): void {
     for (const { ticket, cookie } of this.#visits.values())
       if (ticket.caller === caller) this.#visits.delete(cookie);
