@@ -40,7 +40,7 @@ export class AccessLog implements Disposable {
     if (this.#ended.push(call) >= batch) this.#settle();
   }
 
-  /** One round of a call took so long, up to `now`. A call of several rounds has a line for each. */
+  /** One round of a call ended at `now`, after `ms`. A call of several rounds has a line for each. */
   roundEnded(call: CallRecord, ms: number, now: number): void {
     this.#settle();
     this.#add(call, ms, now + this.#options.epoch());

@@ -7,26 +7,26 @@ interface TakenChanges {
   readonly skipped: number;
 }
 
-/** Where calls are found of which nothing was noted. */
+/** Finds the calls that were not noted. */
 interface CallSource {
   readonly underway: readonly CallRecord[];
   /** Those that ended last, newest first. */
   newest(most: number): readonly CallRecord[];
 }
 
-/** Most calls that are told of at once. */
-const maxTold = 50;
-/** Most calls of which something is noted, besides those that were told of. */
+/** Most calls that are taken at once. */
+const maxTaken = 50;
+/** Most noted calls, not counting those that the reader knows. */
 const maxNoted = 4096;
 
 /**
- * What happened to calls since a reader was told last. Of a plain call nothing is noted: the reader finds it where it is kept
- * anyway, so that an open page costs the call nothing.
+ * The calls that changed since the reader last took changes. A plain call is not noted: `take` finds it in the source, so that an
+ * open page costs the call nothing.
  */
 export class CallChanges {
   readonly #source: CallSource;
   readonly #noted = new Set<CallRecord>();
-  /** How many ended of which nothing was noted. */
+  /** How many calls ended that were not noted. */
   #unread = 0;
 
   constructor(source: CallSource) {
@@ -38,7 +38,7 @@ export class CallChanges {
     this.#note(call);
   }
 
-  /** A call that was told of must be told to have ended, though many others end. */
+  /** A call that the reader knows is noted, so that the reader learns of its end though many others end. */
   ended(call: CallRecord): void {
     const isKnown = call.told !== undefined || call.steps !== undefined;
     if (!isKnown || !this.#note(call)) this.#unread++;
@@ -50,16 +50,16 @@ export class CallChanges {
 
   /** The changes since the last time. Those that do not fit come the next time, or are counted. */
   take(): TakenChanges {
-    const calls = [...this.#noted].slice(0, maxTold);
+    const calls = [...this.#noted].slice(0, maxTaken);
     for (const call of calls) this.#noted.delete(call);
     const unread = this.#unread;
     this.#unread = 0;
     const isNew = (call: CallRecord): boolean => call.told !== call.state && !calls.includes(call);
     const ended = this.#source.newest(unread).filter((call) => call.told === undefined && isNew(call));
-    const shown = ended.slice(0, maxTold - calls.length);
+    const shown = ended.slice(0, maxTaken - calls.length);
     const begun = this.#source.underway.filter((call) => !this.#noted.has(call) && isNew(call));
     calls.push(...shown);
-    calls.push(...begun.slice(0, maxTold - calls.length));
+    calls.push(...begun.slice(0, maxTaken - calls.length));
     for (const call of calls) call.told = call.state;
     return { calls, skipped: unread - shown.length };
   }

@@ -1,6 +1,6 @@
 import { Durations } from "./durations.ts";
 
-/** What a duration is counted under. An empty text stands for none. */
+/** The labels that a duration is counted under. An empty text stands for none. */
 interface CallLabels {
   readonly method: string;
   readonly server: string;

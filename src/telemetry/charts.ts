@@ -10,7 +10,7 @@ interface ChartPoint {
   readonly p99Ms: number | null;
 }
 
-/** What a chart is about: everything, a server, or a tool of a server. */
+/** The subject of a chart: everything, a server, or a tool of a server. */
 interface ChartName {
   readonly server?: string;
   readonly tool?: string;
@@ -68,7 +68,7 @@ class ChartRing {
     this.#failed = 0;
   }
 
-  /** A step before the first has the place of one that is yet to come, which is empty. */
+  /** A step before the first falls on the place of a future step, which is empty. */
   point(step: number): ChartPoint {
     const at = ((step + points) % points) * 4;
     const read = (offset: number): number => this.#values[at + offset] ?? Number.NaN;

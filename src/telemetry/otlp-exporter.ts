@@ -6,7 +6,7 @@ interface OtlpOptions {
   /** The whole address, which ends with `/v1/traces` at most collectors. */
   readonly endpoint: string;
   readonly headers: { readonly [name: string]: string };
-  /** What the spans are about: `service.name` and the like. */
+  /** The attributes of this process, such as `service.name`. */
   readonly resource: { readonly [name: string]: AttributeValue };
   readonly version: string;
   readonly clock: Clock;

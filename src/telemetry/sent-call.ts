@@ -13,7 +13,7 @@ interface SentTrace {
   readonly parentSpanId: string;
 }
 
-/** The span of a request that is sent on for another. */
+/** The span of a request to a server, below the span of the caller's request. */
 export function startSentSpan({ traceId, spanId }: TraceContext): SentTrace {
   return { span: { traceId, spanId: randomId(8), isSampled: true }, parentSpanId: spanId };
 }

@@ -22,7 +22,7 @@ export interface Tracer {
   peerOf(server: string): TracePeer;
 }
 
-/** The parts that an observed call tells of itself. Those that are off are missing. */
+/** The parts of telemetry that an observed call reports to. A part that is off is undefined. */
 export interface TelemetryParts {
   /** How callers reach the gateway. */
   readonly transport: "http" | "stdio" | "tcp";

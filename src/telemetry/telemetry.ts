@@ -24,7 +24,7 @@ interface TelemetryOptions {
   readonly clock?: Clock;
 }
 
-/** What a process observes of its calls. Disposing it stops its timer. */
+/** Observes the calls of a process. Disposing it stops its timer. */
 export interface Telemetry extends Disposable {
   readonly observer: Observer;
   readonly calls: LiveCalls;
@@ -44,7 +44,7 @@ export const pageOwner: object = Object.freeze({ owner: "page" });
 
 /** Most characters of arguments or of a result that are kept of a call; one more says that there were more. */
 export const maxRecorded: number = 16 * 1024;
-/** What is larger is not kept at all: it would have to be redacted as a whole. */
+/** Arguments and results that are larger are not kept: redaction would have to read all of them. */
 const maxRedacted = 256 * 1024;
 
 /** Observes the calls of one server. */

@@ -46,6 +46,6 @@ export function randomId(bytes: 8 | 16): string {
   }
   const id = Buffer.from(pool.buffer, used, bytes).toString("hex");
   used += bytes;
-  // Nothing but zeros is no id.
+  // An id of zeros is not valid (W3C Trace Context).
   return /^0+$/.test(id) ? randomId(bytes) : id;
 }
