@@ -37,12 +37,12 @@ export function createChannelLink(channel: Channel, options: ChannelLinkOptions)
     unanswered--;
     return true;
   };
-  /** No other answer will come: the call that waits for it ends, and not when its time is over. */
+  /** Fails the call that a broken answer is for, at once: no other answer will come. */
   const fail = ({ answer, error }: Invalid): void => {
     if (answer === undefined) return;
     const isKnown = peer.fail(answer, new RpcError("rpc.other", error.message, { cause: error }));
     if (isKnown) countAnswer();
-    const whose = isKnown ? "the call that waits for it has failed" : "for which call cannot be told";
+    const whose = isKnown ? "the call that waits for it has failed" : "and its call is not known";
     onWarning?.(`The server sent an answer that cannot be read, ${whose}: ${error.message}`);
   };
   const pause = new Pause(clock);
@@ -89,8 +89,8 @@ export function createChannelLink(channel: Channel, options: ChannelLinkOptions)
 }
 
 /**
- * What a client listens to. Nonsense is passed over without a word: many a server prints its banner to the wrong stream,
- * and an answer to that would confuse it more. Requests are for legacy clients, and batches for those of one revision.
+ * Chooses the messages that a client handles. Input that is no message is ignored: many servers print a banner to the wrong stream,
+ * and an answer to that would confuse them. Requests are for legacy clients, and batches for those of one revision.
  */
 function createFilter(
   mode: () => LinkMode,
@@ -111,7 +111,7 @@ function createFilter(
 }
 
 /**
- * What a server says unasked has a price in time, so that one that never stops takes a small part of ours: its chunks of 64
+ * Unsolicited messages of a server have a price in time, so that a server that never stops takes a small part of ours: its chunks of 64
  * KiB come so rarely that fewer than one call in a hundred to another server meets one. A line that is no message is
  * dearer, because it becomes an error with a stack (18 µs; a message takes 2 to 10), and a request is dearest: it is answered, and the writes
  * of the answers, which wake the server, were a third of what a flood of questions cost.
@@ -208,7 +208,7 @@ function toPieces(messages: readonly Incoming[], costs: readonly number[]): (rea
   return pieces;
 }
 
-/** Waiting that can be put an end to. */
+/** A pause that can be ended early. */
 class Pause {
   readonly #clock: Clock;
   #wake: () => void = () => {};

@@ -62,7 +62,7 @@ function createPosixGuardian({
   clock = systemClock,
   heldFd,
 }: GuardianOptions): Guardian {
-  /** The lines that tell the helper of each child, by its mark. They are told again to the next helper. */
+  /** The lines that name each child to the helper, by its mark. The next helper gets them again. */
   const wards = new Map<string, string>();
   let helper: ChildProcess | undefined;
   let hasWarned = false;

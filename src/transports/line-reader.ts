@@ -8,10 +8,10 @@ import type { Incoming } from "../jsonrpc/channel.ts";
 import { Pacer } from "./pacer.ts";
 import { Pieces } from "./pieces.ts";
 
-/** What a reader of messages gives next. */
+/** The result of `next` of a reader of messages. */
 export type Received = IteratorResult<readonly Incoming[], undefined>;
 
-/** Someone who waits for the next messages. */
+/** A call of `next` that waits for messages. */
 interface WaitingReader {
   readonly resolve: (received: Received) => void;
   readonly reject: (error: unknown) => void;
@@ -25,7 +25,7 @@ interface Chunk {
   readonly isCut: boolean;
 }
 
-/** Most messages read in one go. A server that floods is let in by fewer, so what is read of them waits. */
+/** Most messages parsed at once. The messages of a server that floods are taken in smaller pieces, so more would be parsed in advance. */
 const maxTogether = 16;
 
 /** The calls underway fail because the input ended, and not because one of their answers was cut short. */
@@ -51,7 +51,7 @@ interface LineReaderOptions {
 
 /**
  * Reads messages from a byte stream, those that came together in one array. Listens to the stream itself: its own iterator
- * costs several turns of the microtask queue for each chunk. Nothing that was handed out is held on to.
+ * costs several turns of the microtask queue for each chunk. It keeps no reference to messages that it gave out.
  */
 export function createLineReader(
   readable: Readable,

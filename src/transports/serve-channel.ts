@@ -145,13 +145,13 @@ export function givenUp(): RpcError {
 }
 
 /**
- * Sends announcements as they come. What is announced again while a slow reader has not taken it is sent once more, and
- * not as often as it was announced, so that a stalled reader costs next to nothing.
+ * Sends announcements as they come. An announcement that is repeated while a slow reader has not taken it is sent once more, however
+ * often it was repeated, so that a stalled reader costs next to nothing.
  */
 export function createAnnouncer(
   send: (method: string, params: RawJson | undefined) => Promise<void>,
 ): Announce {
-  /** What was not taken yet, and whether it was announced again since. */
+  /** The announcements that were not taken yet, and whether each was repeated since. */
   const untaken = new Map<string, boolean>();
   const sendUntilTaken = async (key: string, method: string, params: RawJson | undefined): Promise<void> => {
     do {

@@ -98,7 +98,7 @@ export function refuseTooLong(maxBytes: number): Invalid {
 }
 
 /**
- * Writes JSON as lines. What is sent within one turn of the event loop leaves in one write, because a system call costs
+ * Writes JSON as lines. Messages that are sent within one turn of the event loop leave in one write, because a system call costs
  * more than everything else about a small message. A reader that vanished (EPIPE) closes the writer and is no error.
  */
 class LineWriter {
@@ -185,7 +185,7 @@ function isAnswer(message: Message | readonly Message[]): boolean {
 /** A reader that stopped reading must not make us hold everything it was ever sent. */
 const maxUnreadBytes = 64 * 1024 * 1024;
 
-/** Beyond this a system call more is nothing, and a string longer than half a gigabyte cannot be made at all. */
+/** Beyond this length one more system call costs little, and a string longer than half a gigabyte cannot be made at all. */
 const maxChunkLength = 256 * 1024;
 
 /** Lines joined to chunks worth a write each. Text stays text: joining strings is free, encoding them once is cheap. */

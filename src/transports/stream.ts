@@ -40,7 +40,7 @@ export async function serveStream(
       send: stream.send,
       [Symbol.asyncIterator]: () => stream[Symbol.asyncIterator](),
       [Symbol.asyncDispose]: async () => {
-        // The last answers leave at the pace of their reader, unless we are told to stop.
+        // The last answers leave at the pace of their reader, unless `signal` stops us.
         const limits = { signal: stopping.signal, ms: lingerMs, clock };
         await waitFor(stream.endOutput(), limits).catch(() => {});
         await stream[Symbol.asyncDispose]();

@@ -45,7 +45,7 @@ export function createHttpLink(url: URL, options: HttpLinkOptions): Link {
   // Each stream that has to wait listens to it.
   setMaxListeners(0, closing.signal);
   const pace: Pace = { bucket: new LeakyBucket(clock, patienceMs), clock, signal: closing.signal };
-  /** What a legacy server asked and we have not answered. */
+  /** The requests of a legacy server that are not answered yet. */
   const unanswered = new Map<RequestId, AbortController>();
   /** Answers, cancellations and the like that have not arrived yet. */
   const delivering = new Set<Promise<void>>();
@@ -72,7 +72,7 @@ export function createHttpLink(url: URL, options: HttpLinkOptions): Link {
     const headers = way.mode.kind === "modern" ? ["mcp-method", method] : [];
     return deliver(encodeMessage({ kind: "notification", method, params }), headers);
   };
-  /** A modern request is cancelled by closing its stream, which aborting has done. A legacy one must be told. */
+  /** A modern request is cancelled by closing its stream, which the abort has done. A legacy server needs a notification. */
   const cancel = (id: RequestId, method: string): void => {
     if (way.mode.kind === "modern" || method === "initialize" || method === "server/discover") return;
     const params = RawJson.fromText(`{"requestId":${id}}`);
@@ -167,7 +167,7 @@ export function createHttpLink(url: URL, options: HttpLinkOptions): Link {
       const { method, params, events, onSent, stop } = request;
       if (stop.isAborted) throw stop.reason;
       const id = toRequestId(request.id ?? nextId++);
-      /** What the server asks on this request's stream is of no interest once that has ended. */
+      /** Questions on this request's stream end with the request. */
       let asked: Set<AbortController> | undefined;
       let takeOwn: TakeMessage | undefined;
       // Most requests are answered without another word.

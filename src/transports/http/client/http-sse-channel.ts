@@ -39,7 +39,7 @@ const maxAhead = 4;
 
 /**
  * Connects to a server of 2024-11-05: a stream that brings everything, and a URL, named in its first event, that takes
- * everything. Rejects when the first event is something else, which is how it is told from other servers.
+ * everything. Rejects when the first event is something else, which is how other servers are recognised.
  */
 export async function connectHttpSse(url: URL, options: HttpSseOptions): Promise<Channel> {
   const { clock, timeoutMs, authorizer } = options;

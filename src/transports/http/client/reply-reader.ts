@@ -11,7 +11,7 @@ import { mediaTypeOf, type ReplySink } from "./exchange.ts";
 import { type SseEvent, SseReader } from "./sse-reader.ts";
 import { WholeReply } from "./whole-reply.ts";
 
-/** Takes what is no answer: notifications, a legacy server's requests, nonsense. Until a promise resolves nothing more is read. */
+/** Takes everything that is no answer: notifications, a legacy server's requests, input that is no message. Until a promise resolves nothing more is read. */
 export type TakeMessage = (message: Exclude<Incoming, Response | Batch>) => Promise<void> | void;
 
 /** The pace of what one server says unasked, on all its streams together; see `costOf`. */
@@ -109,7 +109,7 @@ export class ReplyReader implements ReplySink {
       if (this.answer !== undefined) return true;
     }
     const isAll = this.#next >= this.#events.length;
-    // A chunk that was read is let go of: a stream may be silent for hours.
+    // Drops the reference to a chunk that was read: a stream may be silent for hours.
     if (isAll) this.#events = [];
     const { bucket, clock, signal } = this.#options.pace;
     if (isAsked) costMs += answerMs;

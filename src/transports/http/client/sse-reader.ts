@@ -50,7 +50,7 @@ export class SseReader {
   #event: string | undefined;
   #id: string | undefined;
 
-  /** `resumed` is the reader of the stream that this one goes on with. */
+  /** `resumed` is the reader of the stream that this one continues. */
   constructor(maxEventBytes: number, resumed?: SseReader) {
     this.#maxEventBytes = maxEventBytes;
     this.lastEventId = resumed?.lastEventId;

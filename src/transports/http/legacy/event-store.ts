@@ -108,7 +108,7 @@ export function createMemoryEventStore(options: MemoryEventStoreOptions = {}): E
     ring.events = ring.events.slice(ring.head);
     ring.head = 0;
   };
-  /** The count goes on, so that no id is given twice: one that is read later must not name another event. */
+  /** `next` is kept, so that no id is given twice: a client may still come back with an id of a dropped event. */
   const dropEvents = (ring: Ring): void => {
     count(ring, -ring.bytes);
     ring.events = [];

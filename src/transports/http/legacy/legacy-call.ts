@@ -144,7 +144,7 @@ class LegacyCall implements WireContext, Admitted {
     return this.#out === undefined;
   }
 
-  /** Nothing is said any more. Lets go of all it held: the table of a session's calls may hold on to it for a while. */
+  /** Sends nothing from now on. Drops its references: the table of a session's calls may keep this object for a while. */
   end(): void {
     this.#out = undefined;
   }
@@ -209,7 +209,7 @@ export class CallStream {
     return this.open().send(toData(message), this.endpoint.clock.now());
   }
 
-  /** Lets the connection go; see `WireContext.release`. */
+  /** Closes the connection; see `WireContext.release`. */
   release(): Awaitable<void> {
     if (this.#accepted.sse) return this.open().close("released");
   }

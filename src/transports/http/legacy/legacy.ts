@@ -178,7 +178,7 @@ class StandingStream implements Admitted {
 
   open(reply: Reply, live: LiveSession, endpoint: Endpoint): FrameSink {
     const number = endpoint.admissions.add(this);
-    // Its session goes on, and the client may come back with another token.
+    // The session stays, and the client may come back with another token.
     const stop = atExpiry(live.session.identity, endpoint.clock, () => this.#sink?.end());
     this.#sink = endpoint.openSink(reply, streamHeaders(live), () => {
       stop();
@@ -208,9 +208,13 @@ async function resume(
     return refuse(reply, 400, text);
   }
   if (admission.piped?.isMending === true && (stream.isConnected || endpoint.shortage > 0))
-    return refuse(reply, 409, "This stream goes on over another connection, or was cut for want of memory");
+    return refuse(
+      reply,
+      409,
+      "This stream continues over another connection, or was cut because memory is short",
+    );
   const standing = new StandingStream(live);
-  // One that comes back in place of its own stream takes no more than it had.
+  // A client that replaces its own open stream holds no more streams than before.
   const refusal = stream.isConnected ? undefined : endpoint.admissions.refusal(standing);
   if (refusal !== undefined) return refuseGreedy(admission, refusal, endpoint);
   const sink = standing.open(reply, live, endpoint);
@@ -218,12 +222,12 @@ async function resume(
   if (stream === live.standalone) flushAnnouncements(live, endpoint);
 }
 
-/** Most news kept for a session that listens to none; beyond that the oldest is forgotten. */
+/** Most announcements kept for a session that has no stream for them; beyond that the oldest is forgotten. */
 const maxUnannounced = 1024;
 
 /**
- * Tells a session of a change, on its standalone stream. Without one the news waits: merged by what it is about, so it
- * takes no more room than there are things to change.
+ * Announces a change to a session, on its standalone stream. Without one the announcement waits. Announcements of the same change
+ * are merged, so there are no more of them than things that can change.
  */
 export function announce(news: Notification, live: LiveSession, endpoint: Endpoint): void {
   const data = toData(news);

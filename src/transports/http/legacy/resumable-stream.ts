@@ -40,7 +40,7 @@ export class ResumableStream {
     return this.#sink?.isOpen === true;
   }
 
-  /** Begins on a fresh connection; `retryMs` makes it one the client may be sent away from. */
+  /** Begins on a new connection. With `retryMs`, the client learns an event id to come back with, so the connection may be released. */
   open(sink: FrameSink, retryMs: number | undefined): Awaitable<void> {
     this.#sink = sink; // At once: `isConnected` is true from now on.
     if (retryMs === undefined) return;
@@ -52,8 +52,8 @@ export class ResumableStream {
   }
 
   /**
-   * Goes on over a new connection with what came after an event. When that is no longer known, the connection is cut. An
-   * older connection that is still there goes first: a reader that vanished without a word may hold up a write on it.
+   * Continues over a new connection with the events after `lastEventId`. When they are no longer kept, the connection is cut. An
+   * older connection is cut first: a reader that vanished without a word may hold up a write on it.
    */
   resume(sink: FrameSink, lastEventId: string, now: number): Awaitable<void> {
     this.#sink?.cut("it went on over another connection");
@@ -83,8 +83,8 @@ export class ResumableStream {
   }
 
   /**
-   * Lets the connection go. A stream that is only `released` goes on, and the client comes back for the rest; one that is
-   * `ended` gets no more events, and of one that is `forgotten` nothing stays stored.
+   * Closes the connection. A stream that is only `released` stays open, and the client comes back for the rest. One that is
+   * `ended` gets no more events. The events of one that is `forgotten` are dropped.
    */
   close(how: "released" | "ended" | "forgotten"): Awaitable<void> {
     return this.#inTurn(() => {

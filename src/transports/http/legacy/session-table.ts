@@ -55,7 +55,7 @@ export interface SessionTableOptions {
   readonly elsewhere?: Pick<Elsewhere, "address" | "ended" | "left" | "watch"> | undefined;
   /** Called when a session comes to life, also again. */
   readonly onLive: (live: LiveSession) => void;
-  /** Drops what is stored of a stream. */
+  /** Ends a stream and drops its stored events. */
   readonly forget: (stream: ResumableStream) => void;
 }
 

@@ -44,7 +44,7 @@ export interface Endpoint {
   readonly shortage: Shortage;
   /** Starts an event stream and keeps it alive. Calls back when it ended, was cut, or the client is gone. */
   openSink(reply: Reply, headers: HttpHeaders, onClosed?: () => void): FrameSink;
-  /** Ends a stream and drops what is stored of it. */
+  /** Ends a stream and drops its stored events. */
   forget(stream: ResumableStream): void;
   /** The challenge for a caller that lacks scopes, where callers come with tokens. */
   readonly challengeFor: Authenticate["challengeFor"];
@@ -67,7 +67,7 @@ interface SessionFacts {
   readonly questions: number;
 }
 
-/** What callers of an endpoint have open. */
+/** The calls, streams and sessions that callers of an endpoint have open. */
 export interface HttpLoad {
   readonly calls: number;
   readonly streams: number;
@@ -108,7 +108,7 @@ function toFacts(live: LiveSession, now: number): SessionFacts {
 
 /** Refuses a request that would begin something, while the endpoint stops or memory is short; false when it may begin. */
 export function refuseNew(admission: Admission, endpoint: Endpoint, id?: RequestId): boolean {
-  // Those of a session that lives here have nowhere else to go, and come from another process until the end.
+  // Piped requests belong to a session that lives here, and no other replica can serve them.
   if (endpoint.isDraining && admission.piped === undefined) {
     refuseStopping(admission.reply, id);
     return true;

@@ -34,7 +34,7 @@ export function createGuard(options: GuardOptions): Guard {
   const ownNames = new Set(isOwn ? ["localhost", "127.0.0.1", "[::1]"] : []);
   if (host !== undefined) ownNames.add((host.includes(":") ? `[${host}]` : host).toLowerCase());
 
-  // Nothing is remembered by port: where the URL of a request says which it is, that is the client's choice.
+  // Nothing is cached by port: a runtime that takes the port from the URL of a request takes what the client chose.
   const isServed = (name: string, port: number | undefined): boolean => {
     if (hosts.has(name)) return true;
     if (port === undefined) return false;
@@ -75,7 +75,7 @@ export function corsHeaders(http: HttpRequest, origins: readonly string[]): Http
   return {
     "access-control-allow-origin": origin,
     "access-control-allow-methods": "GET, POST, DELETE",
-    // A page may mirror any argument in a header of its own, so what it asks to send is what it may send.
+    // A page may mirror any argument in a header of its own, so every header that it asks for is allowed.
     "access-control-allow-headers": http.header("access-control-request-headers") ?? "content-type",
     "access-control-expose-headers": "mcp-session-id, www-authenticate",
     vary: "origin",
@@ -130,7 +130,7 @@ export function ownerOf({ caller, http, piped }: Admission): string | undefined 
   return caller ?? (piped === undefined ? http.remoteAddress : piped.from);
 }
 
-/** Work that goes on for a caller, and ends when the caller's key is revoked. */
+/** A call or a stream that is open for a caller. It ends when the caller's key is revoked. */
 export interface Admitted {
   readonly caller: string | undefined;
   readonly owner: string | undefined;
@@ -144,7 +144,7 @@ export interface Admitted {
   cut?(reason: string): void;
 }
 
-/** Each call may take much memory: it is looked at after so many, besides from time to time. */
+/** Memory is looked at after this many calls and streams too, because each may take much of it. */
 const lookEvery = 16;
 
 /** Most calls underway, and most streams that stay open, for all callers. */
@@ -168,13 +168,13 @@ class Revocations {
   }
 }
 
-/** The work that goes on for callers. */
+/** The calls and streams that are open for callers, and their limits. */
 export class Admissions {
   readonly revocations: Revocations = new Revocations();
   readonly calls: Shares<string | undefined>;
   readonly streams: Shares<string | undefined>;
   readonly #open = new Numbered<Admitted>();
-  /** While less than this goes on, no caller is at a limit. */
+  /** While fewer than this are open, no caller is at a limit. */
   readonly #ample: number;
   #added = 0;
   /** Called after every few calls and streams that were added. */
@@ -186,7 +186,7 @@ export class Admissions {
     this.#ample = Math.min(this.calls.ample, this.streams.ample);
   }
 
-  /** Why its owner may not have this work now, if so. */
+  /** The error for work that its owner may not begin now; undefined when it may. */
   refusal(wanted: Pick<Admitted, "owner" | "isStream">): RpcError | undefined {
     if (this.#open.size < this.#ample) return undefined;
     return (wanted.isStream ? this.streams : this.calls).refusal(wanted.owner);

@@ -38,13 +38,13 @@ export interface HttpHandler {
   handle(http: HttpRequest, reply: Reply): Routed;
   /** The same for a request that another process of the same gateway let in. */
   admit(http: HttpRequest, reply: Reply, from: PipedFrom): Routed;
-  /** From now on `GET /health` says that we are leaving, and no call begins; those that run may finish. */
+  /** From now on `/ready` and `/health` say 503, and no call begins. Calls that run may finish. */
   drain(): void;
   /** Sheds work while memory is short: refuses calls, and cuts streams of the caller with most. */
   shed(shortage: Shortage): void;
-  /** Called after every few calls that began and did not end at once: a reason to look at the memory. */
+  /** Sets the function that is called after every few calls that did not end at once. It looks at the memory. */
   onMany(look: () => void): void;
-  /** What callers have open. */
+  /** The calls, streams and sessions that callers have open. */
   inspect(): ReturnType<typeof toLoad>;
   /** Ends every stream and forgets every session. */
   close(): void;
@@ -239,7 +239,7 @@ function createEndpoint(
   return endpoint;
 }
 
-/** The methods of an endpoint's path, or of the paths of its mounts. A request that `endpointFor` finds none for was answered. */
+/** The methods of an endpoint's path, or of the paths of its mounts. Where `endpointFor` gives undefined, it has answered the request. */
 function endpointMethods(
   serves: Server["serves"],
   endpointFor: (admission: Admission) => Endpoint | undefined,

@@ -3,7 +3,7 @@ import type { Endpoint } from "./endpoint.ts";
 import type { Admission } from "./guard.ts";
 import { sendJson } from "./reply.ts";
 
-/** The paths that say how the process is. They need no key, and say nothing that is not for everybody. */
+/** The paths that say how the process is. They need no key, and reveal nothing secret. */
 export const healthPaths: readonly string[] = ["/health", "/live", "/ready"];
 
 const words = {
@@ -17,7 +17,7 @@ type HealthRoute = (admission: Admission) => void;
 
 /**
  * The routes `/live` (the process serves), `/ready` (new calls are taken) and `/health` (the process is not leaving). `isReady` says
- * whether what is behind the endpoint has started.
+ * whether the servers behind the endpoint have started.
  */
 export function createHealthRoutes(
   endpoint: Endpoint,

@@ -127,7 +127,7 @@ export class ModernCall implements WireContext, Admitted {
   /** The caller's key was revoked. The client is still there, so the call ends with an answer. */
   revoke(): void {
     if (this.#state !== "over")
-      this.cancellation.abort(new DOMException("The key was taken away", "AbortError"));
+      this.cancellation.abort(new DOMException("The key was revoked", "AbortError"));
   }
 
   /** The server stops, and its client must hear that the outcome is not known. */

@@ -58,7 +58,7 @@ function toPath(url: string): string {
   return queryAt === -1 ? target : target.slice(0, queryAt);
 }
 
-/** Reads a body up to a limit, and gives it, or why there is none, once: within the event that ends it. */
+/** Reads a body up to a limit. Calls `give` once, within the event that ends it, with the body or the reason why there is none. */
 export function readNodeBody(incoming: IncomingMessage, maxBytes: number, give: (body: Body) => void): void {
   const chunks: Uint8Array[] = [];
   let length = 0;
@@ -195,12 +195,12 @@ interface Drain {
   end(): void;
 }
 
-/** So often in `stallMs` it is looked whether a client took something. */
+/** How often within `stallMs` it is checked whether the client took something. */
 const looksPerStall = 4;
 
 /**
  * Calls back when the client took nothing for `stallMs`, until the returned function is called. A client that takes some of a
- * large frame may take its time. The timer of the socket does not do: bytes that the client sends start it anew.
+ * large frame may take its time. The timer of the socket cannot be used: bytes that the client sends restart it.
  */
 function watchStall(
   response: ServerResponse,

@@ -35,7 +35,7 @@ export interface HttpListener extends AsyncDisposable {
   /** Where clients connect. */
   readonly url: string;
   inspect(): HttpLoad;
-  /** From now on no call begins, and `/ready` and `/health` say 503; those that run go on. */
+  /** From now on no call begins, and `/ready` and `/health` say 503. Calls that run may finish. */
   drain(): void;
   /** Serves a request that another process of the same gateway let in and passed on. */
   pipe(incoming: IncomingMessage, response: ServerResponse, from: PipedFrom): void;
@@ -112,7 +112,7 @@ export async function listenHttp(server: Server, options: ListenHttpOptions = {}
     // Still listening: calls that wait for an answer to a question get it by a request of its own.
     await waitFor(untilIdle(activity), { ms: leftMs() });
     const before = activity.arrived;
-    while (leftMs() > 0 && activity.arrived < before + maxUnaccepted && (await isVisited(activity)))
+    while (leftMs() > 0 && activity.arrived < before + maxUnaccepted && (await hasArrivals(activity)))
       await waitFor(untilIdle(activity), { ms: leftMs() });
     handler.close();
     memory.stop();
@@ -143,7 +143,7 @@ export async function listenHttp(server: Server, options: ListenHttpOptions = {}
 }
 
 /**
- * Connections the system holds until we come to accept them. With Node's 511, a thousand clients that connect at once
+ * Connections that the system queues until Node accepts them. With Node's 511, a thousand clients that connect at once
  * leave some that believe they are connected, wait for seconds, and are reset.
  */
 const maxUnaccepted = 4096;
@@ -160,16 +160,16 @@ interface Activity {
 }
 
 /**
- * Whether connections or requests wait that the system has taken and we have not. Those would be cut without a word if we
- * closed the port. Node accepts one connection in each turn of the event loop, and reads it in the next.
+ * Whether connections or requests arrived in the last turns of the event loop. More of them may be in the queue of the system, and
+ * would be cut without an answer if we closed the port. Node accepts one connection in each turn of the event loop, and reads it in the next.
  */
-async function isVisited(activity: Activity): Promise<boolean> {
+async function hasArrivals(activity: Activity): Promise<boolean> {
   const before = activity.arrived;
   for (let turn = 0; turn < 3; turn++) await new Promise((resolve) => setImmediate(resolve));
   return activity.arrived > before;
 }
 
-/** Resolves when every call has been answered. Streams that were asked for by GET go on for as long as they are let. */
+/** Resolves when every call has been answered. Streams that a GET opened are not waited for. */
 async function untilIdle(activity: Activity): Promise<void> {
   const isCall = (response: ServerResponse): boolean => response.req.method === "POST";
   for (;;) {
@@ -208,7 +208,7 @@ function createListener(options: ListenerOptions): {
     if (--activity.running === 0) activity.onIdle?.();
   };
 
-  /** `onRead` is called before the body is read, for a client that waits for leave to send it. */
+  /** `onRead` is called before the body is read: a client that sent `Expect: 100-continue` waits for that. */
   const serve = (
     incoming: IncomingMessage,
     response: ServerResponse,
@@ -266,7 +266,7 @@ function createListener(options: ListenerOptions): {
     headersTimeout: headersTimeoutMs,
     requestTimeout: requestTimeoutMs,
     keepAliveTimeout: 65_000,
-    // Node looks for late clients every 30 s unless told; a limit of 10 s would be one of 40.
+    // By default Node looks for late clients every 30 s, so a limit of 10 s would become one of 40 s.
     connectionsCheckingInterval: Math.min(headersTimeoutMs, requestTimeoutMs, 1000),
     noDelay: true,
   };
@@ -281,12 +281,12 @@ function createListener(options: ListenerOptions): {
     socket.once("close", () => shares.give(remoteAddress));
   });
   listener.on("request", (incoming, response) => inTurn(incoming, response));
-  // A client is told to send its body only when the request was let in.
+  // With `Expect: 100-continue`, a client sends its body only when the request was let in.
   listener.on("checkContinue", (incoming: IncomingMessage, response: ServerResponse) =>
     inTurn(incoming, response, () => response.writeContinue()),
   );
   listener.maxConnections = maxConnections;
-  // Their size is limited; beyond a number, Node would drop some silently, and among them an Origin.
+  // The size of all headers is limited. With a limit on their number, Node would drop some silently, perhaps `Origin`.
   listener.maxHeadersCount = 0;
   return { listener, pipe: (incoming, response, from) => serve(incoming, response, undefined, from) };
 }

@@ -35,7 +35,7 @@ type ServeBody = (body: Uint8Array, admission: Admission, endpoint: Endpoint) =>
 
 const smallBytes = 16 * 1024;
 
-/** Wants the body of a request, which must be JSON; undefined when the request was refused for saying that it is not. */
+/** Asks for the body of a request, which must be JSON. Undefined when the request was refused: for its type, or because memory is short. */
 export function wantJson(admission: Admission, endpoint: Endpoint, serve: ServeBody): WantedBody | undefined {
   const { http, reply } = admission;
   if (!isJson(http.header("content-type"))) {

@@ -84,7 +84,7 @@ export interface SinkLimits {
   readonly onCut: (reason: string) => void;
   /** Called for requests that were refused before they were served. */
   readonly onRefused?: ((status: number, code: string, caller: string | undefined) => void) | undefined;
-  /** What waits for all clients. */
+  /** The bytes that wait for all clients together. */
   readonly unread?: Unread;
 }
 
@@ -136,7 +136,7 @@ export function sendJson(
   reply.send(status, headers, json.written);
 }
 
-/** What an error answer says beside its error. */
+/** The parts of an error answer besides its error. */
 interface ErrorDetails {
   readonly id?: RequestId | undefined;
   readonly headers?: HttpHeaders;

@@ -58,9 +58,9 @@ export function followTlsFiles(listener: HttpServer, options: TlsOptions, onWarn
   const paths = [options.cert, options.key, options.clientCa].filter((path) => path !== undefined);
   const stateOf = (): string => paths.map(stampOf).join(" ");
   let used = stateOf();
-  /** The state that did not fit, and whether that was told. */
+  /** The state that did not fit, and whether a warning was given. */
   let failed = "";
-  let isTold = false;
+  let hasWarned = false;
   const look = (): void => {
     const state = stateOf();
     if (state === used) return;
@@ -68,10 +68,10 @@ export function followTlsFiles(listener: HttpServer, options: TlsOptions, onWarn
       server.setSecureContext(readTlsFiles(options));
       used = state;
     } catch (error) {
-      // Of two files that are written one after the other, the first alone does not fit; only what stays so is told.
-      if (failed === state && !isTold)
+      // Two files are written one after the other, and the first alone does not fit the old second one. So the first failure gives no warning.
+      if (failed === state && !hasWarned)
         onWarning("The new certificate is not used, and the old one is still", error);
-      isTold = failed === state;
+      hasWarned = failed === state;
       failed = state;
     }
   };
