@@ -23,11 +23,11 @@ export interface ModernEra {
   readonly capabilities: ClientCapabilities;
   readonly clientInfo: Implementation | undefined;
   readonly logLevel: LogLevel | undefined;
-  /** True when `_meta` has the members of the envelope only: no trace, no progress token. False may mean that nobody looked. */
+  /** True when `_meta` has the members of the envelope only: no trace, no progress token. False also where this was not checked. */
   readonly isBare: boolean;
 }
 
-/** A message of a legacy conversation; there is no session yet for `initialize` and for a `ping` before it. */
+/** A legacy message. There is no session yet for `initialize`, and for a `ping` before it. */
 export interface LegacyEra {
   readonly kind: "legacy";
   readonly session: Session | undefined;
@@ -43,7 +43,7 @@ export interface EraFacts {
   readonly session?: Session | undefined;
   /** Present on HTTP only: there a modern request says some things twice, and both must agree. */
   readonly headers?: HeaderLookup | undefined;
-  /** Which eras are served; both unless told otherwise. */
+  /** Which eras are served; both by default. */
   readonly serves?: "both" | "legacy" | "modern" | undefined;
 }
 
@@ -87,8 +87,8 @@ export function metaOf(params: RawJson | undefined): RawJson | undefined {
 }
 
 /**
- * Undefined for a handshake that merely carries modern-looking `_meta`: that is a legacy client being careful. Of a
- * notification nothing but the revision is read.
+ * Undefined for an `initialize` whose `_meta` is no valid envelope: that is a legacy handshake. Of a notification only the
+ * revision is read.
  */
 function readEnvelope(message: Request | Notification, meta: RawJson): Envelope | undefined {
   try {

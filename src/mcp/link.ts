@@ -6,7 +6,7 @@ import type { Notification, Request } from "../jsonrpc/message.ts";
 /** What arrives on a link besides the results of requests. */
 export interface LinkEvents {
   notified(notification: Notification): void;
-  /** A legacy server wants something of us. What is thrown becomes the error response. */
+  /** A legacy server sends a request to the client. An error that is thrown becomes the error response. */
   asked(request: Request, signal: AbortSignal): Promise<RawJson>;
 }
 
@@ -22,7 +22,7 @@ export interface LinkRequest {
   readonly mirrored?: { readonly [header: string]: string } | undefined;
   /** Takes the messages on this request's own stream, where the link has one; else the link's events do. */
   readonly events?: (() => Partial<LinkEvents>) | undefined;
-  /** Called when the request is about to leave. A failure before that left nothing behind. */
+  /** Called when the request is about to leave. After a failure before that, the server has got nothing. */
   readonly onSent?: (() => void) | undefined;
   /** An id outside the usual count, for probes whose answer may come too late. */
   readonly id?: string | undefined;

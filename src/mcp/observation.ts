@@ -3,7 +3,7 @@ import type { RawJson } from "../json/raw.ts";
 
 /** One request, from the moment it came in until it is answered. No member throws. */
 export interface Observation {
-  /** Names the call, to people, over all its rounds. */
+  /** The id of the call in the admin API and in logs, the same for all its rounds. */
   readonly id: string;
   /** The `traceparent` to send to the server in place of the caller's; undefined to pass the caller's on. */
   readonly traceparent: string | undefined;
@@ -13,7 +13,7 @@ export interface Observation {
   sent(era: "modern" | "legacy" | undefined): SentObservation;
   /** The server asked the caller so many questions. */
   asked(questions: number): void;
-  /** The caller answered, while its request went on. */
+  /** A legacy caller answered a question in the middle of its call. */
   answered(): void;
   /** Data to give to `resumed` of the next round. It travels inside the sealed state. */
   carried(): unknown;

@@ -116,7 +116,7 @@ export function parseAsks(requests: RawJson | undefined): Asks {
   );
 }
 
-/** What a client lacks to be asked this; undefined when it can be. A bare `elicitation: {}` means forms. */
+/** The capabilities that a client lacks for a question; undefined when it can be asked. A bare `elicitation: {}` means forms. */
 export function lacking(ask: Ask, declared: ClientCapabilities): ClientCapabilities | undefined {
   const { elicitation, sampling, roots } = declared;
   switch (ask.method) {
@@ -137,7 +137,7 @@ export function lacking(ask: Ask, declared: ClientCapabilities): ClientCapabilit
   }
 }
 
-/** What a client lacks to be asked all of these; undefined when it can be. */
+/** The capabilities that a client lacks for several questions; undefined when it can be asked all of them. */
 export function lackingAny(asks: Asks, declared: ClientCapabilities): ClientCapabilities | undefined {
   const required: { [name: string]: object } = {};
   for (const ask of Object.values(asks)) {
@@ -152,7 +152,7 @@ function isDeclared<T extends object>(capability: T | undefined): capability is 
   return typeof capability === "object" && capability !== null;
 }
 
-/** Lists of content came with the use of tools, and are for those who know it. */
+/** Content that is a list came with the use of tools, so only clients with that capability can read it. */
 function usesTools({ tools, toolChoice, messages }: AskParams): boolean {
   if (tools !== undefined || toolChoice !== undefined) return true;
   return contentsOf(messages).some(
@@ -188,7 +188,7 @@ export function missingCapability(required: ClientCapabilities): RpcError {
 }
 
 /**
- * What a server is answered that asks for what its client has not declared, or what the client's revision cannot express:
+ * The error for a server whose question needs a capability that its client has not declared, or that the client's revision lacks:
  * `-32601` when no such question can be asked at all, `-32602` when this one cannot (2025-11-25, elicitation).
  */
 export function notOffered(ask: Ask, { elicitation, sampling, roots }: ClientCapabilities): RpcError {
@@ -221,7 +221,7 @@ export function toLegacyAsk(ask: Ask, revision: LegacyRevision, elicitationId: s
   return requestedSchema === undefined ? undefined : { ...ask, params: { ...params, requestedSchema } };
 }
 
-/** A legacy server's question as a modern client knows it: without what names it on the server's own hop. */
+/** A legacy server's question in the modern form: without the members that matter only between that server and its client. */
 export function toModernAsk(ask: Ask): Ask {
   if (ask.method === "roots/list") return { method: ask.method };
   const { _meta: _, task: __, ...params } = ask.params;
@@ -258,7 +258,7 @@ export function closedForm(ask: Ask): RawJson | undefined {
   return ask.method === "elicitation/create" ? RawJson.fromValue({ action: "cancel" }) : undefined;
 }
 
-/** What a legacy server is answered when its question was not answered in time. */
+/** The error for a legacy server whose question was not answered in time. */
 export function unanswered({ method }: Ask): RpcError {
   const isSampling = method === "sampling/createMessage";
   return new RpcError("rpc.other", "The caller did not answer in time", {
@@ -275,7 +275,7 @@ export function visitIdOf(params: unknown): string | undefined {
   return mode === "url" && typeof elicitationId === "string" ? elicitationId : undefined;
 }
 
-/** What 2025-11-25 calls a request that cannot be served before the user has visited pages. Gone from 2026-07-28. */
+/** The error code of 2025-11-25 for a request that cannot be served before the user has visited pages. 2026-07-28 does not have it. */
 export const urlElicitationRequired = -32042;
 
 /**

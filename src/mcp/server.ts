@@ -21,11 +21,11 @@ export interface WireContext extends PeerContext {
   readonly headers?: HeaderLookup | undefined;
   /** Sends a request to the client that belongs to this one. Legacy only: modern servers send none. */
   ask?(method: string, params: RawJson | undefined, signal: AbortSignal): Promise<RawJson>;
-  /** Aborted when the client sends nothing more, though it may still read. Missing on HTTP, where that is one request. */
+  /** Aborted when the client sends nothing more, though it may still read. Missing on HTTP, where each request has an input of its own. */
   readonly inputEnd?: Cancellation | undefined;
   /** Whether its answer was given: a notification would be dropped now. Missing where the pipe is the same for everything. */
   readonly isOver?: boolean;
-  /** Lets the client's connection go while the work goes on; it comes back for the result (2025-11-25 over HTTP only). */
+  /** Closes the client's connection while the work continues; the client comes back for the result (2025-11-25 over HTTP only). */
   release?(): Promise<void>;
   /** Starts a legacy session; called once, by `initialize`. */
   beginSession?(handshake: Handshake): void;
@@ -43,8 +43,8 @@ export interface Server {
   /** Announces changes to a legacy session until the returned function is called, which ends its subscriptions too. */
   attach(session: Session, announce: Announce, caller?: string): () => void;
   /**
-   * Calls back, until the returned function is called, when those who came in under a name may no longer do so, or those
-   * without a name when it is undefined: a transport that knows its callers ends what it has open for them.
+   * Calls back, until the returned function is called, when the access of a caller is revoked; undefined stands for callers
+   * without a name. A transport that knows its callers then ends their calls, streams and sessions.
    */
   onRevoked?(listener: (caller: string | undefined) => void): () => void;
   /** Ends what would never end by itself: streams of change notifications get their result. */
@@ -53,9 +53,9 @@ export interface Server {
 
 /**
  * Sees each request of a server: the one seam for metrics, traces, the access log and the live feed. A server without an
- * observer makes no observations, and everything that would tell one something finds none.
+ * observer makes no observations, and `observation` is undefined everywhere.
  */
 export interface Observer {
-  /** A request came in. Undefined for one of which nothing is to be seen. */
+  /** A request came in. Undefined for a request that is not observed. */
   began(request: Request, wire: WireContext): Observation | undefined;
 }

@@ -32,7 +32,7 @@ export interface InteractionOptions {
   readonly stateTtlMs: number;
   /** Most rounds of questions in one legacy call. */
   readonly maxRounds: number;
-  /** How long a legacy client may take to answer; people think slowly, but not forever. */
+  /** How long a legacy client may take to answer. */
   readonly askTimeoutMs: number;
 }
 
@@ -150,7 +150,7 @@ function assertNoTask(outcome: ToolOutcome): asserts outcome is Outcome {
     throw new TypeError("The provider started a task for a caller that knows none");
 }
 
-/** To a legacy caller all rounds are one call. One whose last round was not sent has reached the server before. */
+/** To a legacy caller all rounds are one call. If a later round was not sent, the server has still got an earlier one. */
 function ofLaterRound(error: unknown): unknown {
   if (!(error instanceof UpstreamError) || error.delivery !== "not_sent") return error;
   const { server, code } = error;
@@ -159,7 +159,7 @@ function ofLaterRound(error: unknown): unknown {
   return new UpstreamError(reason, text, { server, delivery: "outcome_unknown", cause: error });
 }
 
-/** A provider that asks nothing wants to be called again later. */
+/** The pause before a provider is called again whose outcome has no questions. */
 const pauseMs = 250;
 
 async function askAll(
@@ -189,8 +189,8 @@ async function askAll(
 }
 
 /**
- * A client may refuse a form by an error; to the provider that is a form the user closed. Others cannot be answered. What
- * is no answer at all is neither a yes nor a no of the user, so the provider does not get to see it.
+ * Asks one question. A client may refuse a form with an error; to the provider that is a form that the user closed. Other questions
+ * fail. An answer that does not fit is neither consent nor refusal of the user, so the provider does not get it.
  */
 async function askOne(ask: Ask, wire: WireContext, signal: AbortSignal): Promise<RawJson> {
   try {

@@ -164,7 +164,7 @@ function byName(tools: readonly Tool[]): ReadonlyMap<string, Tool> {
   return found;
 }
 
-/** What the model is told about a failed call; undefined when the client is told instead. */
+/** The text of the `isError` result for a failed call; undefined for errors that become error responses. */
 function toFailure(error: unknown, unknownTool: UnknownTool): string | undefined {
   if (error instanceof ToolError) return error.message;
   const isUnknown = error instanceof NotFoundError && error.what === "tool";
@@ -194,10 +194,10 @@ function promptMethods(prompts: PromptProvider, { finish, list, answer }: Parts)
   };
 }
 
-/** What depends on answers that only this caller gave is not for keeping (2026-07-28, multi round-trip requests). */
+/** A result that depends on answers of this caller must not be cached (2026-07-28, multi round-trip requests). */
 const uncached: CacheHints = { ttlMs: 0, cacheScope: "private" };
 
-/** `hints` says how long what is read may be kept, where the provider does not say. */
+/** `hints` says how long a resource may be cached, where its result does not say. */
 function resourceMethods(
   resources: ResourceProvider,
   { finish, list, answer }: Parts,

@@ -66,7 +66,7 @@ export function createPager<T extends object>(options: PagerOptions<T>): Pager<T
 /** From here on, encoding a page for every caller costs more than the rest of the answer. */
 const minEncodedLength = 16 * 1024;
 
-/** What will be sent many times is kept as it will be sent. */
+/** Pages that are sent many times are kept as bytes. */
 function toKept(page: RawJson): RawJson {
   return page.written.length < minEncodedLength ? page : RawJson.fromChecked(page.bytes);
 }

@@ -75,7 +75,7 @@ function createEmit(wire: WireContext, meta: RawJson | undefined, mintsTokens: b
       if (wantsLog(wire.era, event.level)) await wire.notify("notifications/message", toLogParams(event));
       return;
     }
-    // Callers that sent no token want no progress, unless the server is told to send it anyway.
+    // A caller that sent no token gets no progress, unless the server mints tokens.
     sendProgress ??= createProgress(wire, tokenOf(meta) ?? (mintsTokens ? mintToken() : undefined));
     await sendProgress(event);
   };
@@ -96,14 +96,14 @@ function tokenOf(meta: RawJson | undefined): string | undefined {
   return token?.kind === "string" || token?.kind === "number" ? token.text : undefined;
 }
 
-/** A little more: less than any step a tool would report, but a different number. */
+/** The next larger number that matters to no reader: the step is smaller than any that a tool would report. */
 function nudge(progress: number): number {
   return progress + Math.max(1e-6, Math.abs(progress) * Number.EPSILON);
 }
 
 /**
- * ProgressEvent must grow with every notification. Events without a number count on; one that does not grow is nudged if it
- * has something to say, and dropped if not.
+ * `progress` must grow with every notification. An event without a number gets the next one. An event whose number does not
+ * grow is nudged if it has a message, and dropped if not.
  */
 function createProgress(
   wire: WireContext,
@@ -179,10 +179,10 @@ export function sessionOf({ wire: { era } }: Served): Session | undefined {
   return era.kind === "legacy" ? era.session : undefined;
 }
 
-/** The result that says nothing. */
+/** The empty result. */
 export const empty: RawJson = RawJson.fromText("{}");
 
-/** Serves one method. What it gives back goes on the wire as it is. */
+/** Serves one method. Its result is sent unchanged. */
 export type Method = (served: Served) => Awaitable<RawJson>;
 
 /** Methods by name. */
@@ -218,15 +218,15 @@ export function stringsParam(params: RawJson | undefined, key: string): { readon
   return value as { readonly [name: string]: string };
 }
 
-/** Makes a result ready for its era: modern ones say what they are and who made them, legacy ones do not. */
+/** Makes a result ready for its era: a modern one has `resultType` and the server's info, a legacy one has neither. */
 export type Finish = (result: RawJson, era: Era, hints?: CacheHints) => RawJson;
 
-/** What a result may say of itself. */
+/** The members that a finished result has and a provider may have set already. */
 const ownMembers = ["resultType", "_meta", "ttlMs", "cacheScope"];
 
 /**
- * The members every modern result begins with are written once per server. `passesOn`: what other servers have said of
- * themselves is left as it is.
+ * The members that every modern result begins with are written once per server. With `passesOn`, a result of another modern
+ * server keeps its own.
  */
 export function createFinish(info: Implementation, passesOn = false): Finish {
   const serverInfo = `"${metaKeys.serverInfo}":${JSON.stringify(info)}`;
@@ -252,7 +252,7 @@ export function assertObject(result: RawJson): void {
     throw new TypeError(`A result is an object, and the provider gave ${result.kind}`);
 }
 
-/** What the result says of itself is kept, but for a `_meta` that is no object. */
+/** Adds the members that the result lacks. A `_meta` that is no object is replaced. */
 function merge(result: RawJson, serverInfo: string, hints: CacheHints | undefined): RawJson {
   const meta = result.at("_meta");
   const known = meta?.kind === "object" ? meta : RawJson.fromText("{}");

@@ -38,7 +38,7 @@ export interface ServerOptions {
   readonly serves?: "both" | "legacy" | "modern";
   /** How a call of a tool that is not there is answered. */
   readonly unknownTool?: UnknownTool;
-  /** The code for input that is not JSON: `-32700` by the protocol, `-32600` for those who want that. */
+  /** The code for input that is not JSON: `-32700` by the protocol, `-32600` for clients that expect that. */
   readonly malformedJson?: -32700 | -32600;
   /** `always` reports progress also to callers that sent no token, under one of the server's own. */
   readonly progress?: "on_request" | "always";
@@ -81,7 +81,7 @@ export function createServer(provider: Provider, info: ServerInfo, options: Serv
   const { serves = "both", unknownTool = "invalid_params", observer, onError = writeError } = options;
   const { instructions: given, ...serverInfo } = info;
   const instructions = typeof given === "function" ? given : () => given;
-  // What each caller is told for itself is not for a cache that serves others.
+  // Instructions that depend on the caller must not be cached for others.
   const cacheScope = typeof given === "function" ? "private" : "public";
   const finish = createFinish(serverInfo, options.passesOn);
   const capabilities = capabilitiesOf(provider);
@@ -177,7 +177,7 @@ function serveOther(methods: MethodProvider, finish: Finish): Method {
   };
 }
 
-/** What JSON cannot hold must fail here, where that can still be told, and not when it is sent. */
+/** Serialises a result now: a value that JSON cannot hold must fail while an error can still be answered. */
 function written(result: RawJson): RawJson {
   void result.written;
   return result;
@@ -189,7 +189,7 @@ function toTable(methods: MethodTable): {
   return { modern: new Map(Object.entries(methods.modern)), legacy: new Map(Object.entries(methods.legacy)) };
 }
 
-/** What the server tells clients it can do: what the provider has, and nothing more. */
+/** The capabilities that the server declares: those of its provider, and `logging`. */
 function capabilitiesOf(provider: Provider): ServerCapabilities {
   const listChanged = provider.onChange === undefined ? {} : { listChanged: true };
   const { resources, prompts, completion } = provider;

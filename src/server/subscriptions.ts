@@ -28,14 +28,14 @@ const listFilters = {
   resources: "resourcesListChanged",
 } as const;
 
-/** What one listener asked for and gets. */
+/** The changes that one listener asked for and gets. */
 interface Filter {
   readonly lists: ReadonlySet<keyof typeof listFilters>;
   readonly uris: ReadonlySet<string>;
   readonly taskIds: ReadonlySet<string>;
 }
 
-/** What a listener is to be told. */
+/** A change or the state of a task, for a listener. */
 type Notice = Change | { readonly kind: "task"; readonly id: string; readonly task: TaskState };
 
 /** How change notifications reach clients of both eras. */

@@ -20,7 +20,7 @@ function toTaskId(ref: string, seal: Seal, caller: string | undefined): string {
   throw new RpcError("rpc.internal", text);
 }
 
-/** The provider's name of a task. Why an id does not open is not told: it is unknown, whatever the reason. */
+/** The provider's name of a task. For every id that does not open the error is the same: the task is unknown. */
 export function openTaskId(id: string, seal: Seal, caller: string | undefined): string {
   const opened = id.length <= maxIdLength ? seal.open(id, toBinding(caller)) : undefined;
   if (opened?.ok === true && typeof opened.payload === "string") return opened.payload;

@@ -34,7 +34,7 @@ export function taskMethods(tasks: TaskProvider, seal: Seal, finish: Finish): Me
   };
 }
 
-/** What was declared counts for one request: the one that uses a task must say that it knows tasks, before anything else. */
+/** Capabilities count for one request: each request about a task must declare that its caller knows tasks. This is checked first. */
 function assertDeclared({ capabilities }: Pick<CallContext, "capabilities">): void {
   if (declaredExtension(capabilities, extensionIds.tasks) === undefined)
     throw missingExtension(extensionIds.tasks);
@@ -69,7 +69,7 @@ export function readTaskIds(
 }
 
 /**
- * Watches the tasks that can be watched, and leaves the others out. Each is told once as it is now: one that ended before
+ * Watches the tasks that can be watched, and leaves the others out. The state of each is sent once as it is now: one that ended before
  * would not be heard of again. `watched` takes the functions that end it.
  */
 export async function watchTasks(

@@ -9,7 +9,7 @@ import type { Era } from "../mcp/era.ts";
 export type UnknownTool = "invalid_params" | "method_not_found" | "is_error";
 
 /**
- * The one place where a thrown error becomes an error response. An unknown error is told without detail; `onError` gets
+ * Turns an error that was thrown while a server handles a request into the error of the response. An unknown error is sent without detail; `onError` gets
  * everything. Never throws, whatever was thrown and whatever `onError` does with it: the caller must get an answer.
  */
 export function toRpcError(
