@@ -14,7 +14,7 @@ import type { AskHandlers } from "./handlers.ts";
 
 /** A client whose calls are made for others: what a server asks is asked of the caller it belongs to. */
 interface RelayOptions {
-  /** What is declared to a legacy server on behalf of the callers. */
+  /** The capabilities that are declared to a legacy server on behalf of the callers. */
   readonly capabilities: ClientCapabilities;
   /** The extensions that are declared on their behalf: to a legacy server once, to a modern one for its lists. */
   readonly extensions?: Extensions;
@@ -26,7 +26,7 @@ interface RelayOptions {
   readonly server: string;
   /** Which requests of the server ask something; share one between the clients of a server. */
   readonly habits?: AskHabits;
-  /** Whether the server is told who the caller of each request is. For another replica of the same gateway only. */
+  /** Whether each request names its caller to the server. For another replica of the same gateway only. */
   readonly tellsCaller?: boolean;
   /** Called when a call begins to wait because another one may ask; the returned function is called when it waits no longer. */
   readonly onWaiting?: () => () => void;

@@ -67,7 +67,7 @@ export interface Client extends Provider, Reads, Apps, AsyncDisposable {
   listResourceTemplates(): Promise<readonly ResourceTemplate[]>;
   listPrompts(): Promise<readonly Prompt[]>;
   readonly skills: ClientSkills;
-  /** What of the lists that were fetched last clients would refuse: things that were mended, and things that were left out. */
+  /** The faults of the lists that were fetched last: definitions that were mended, and definitions that were left out. */
   readonly listFaults: readonly ListFault[];
   /** Forgets lists that were fetched, because they changed: the next request for one fetches it anew. */
   forgetLists(kind: "tools" | "resources" | "prompts"): void;
@@ -91,7 +91,7 @@ export interface ClientWays {
   readonly signIn?: (error: AuthorizationError) => Promise<boolean>;
 }
 
-/** Eras found out by clients that were not told to keep them elsewhere. */
+/** Eras of servers, for clients without an era cache of their own. */
 const sharedEras = createEraCache();
 
 const defaultInfo: Implementation = { name: "junctor", version: packageVersion };
@@ -119,7 +119,7 @@ export async function createClient(ways: ClientWays, options: ClientOptions = {}
         try {
           conversation?.take(notification);
         } catch (error) {
-          // What a listener throws is its own affair, and no reason to stop listening to the server.
+          // An error of a listener must not end the stream of announcements.
           onWarning(`A listener failed: ${String(error)}`);
         }
       },

@@ -34,7 +34,7 @@ export interface Agreement {
 /** How one request is made. */
 export interface RequestSpec {
   readonly stop: Cancellation;
-  /** Takes progress and logs of this request; asking for it costs the server work, so it is left out where no one listens. */
+  /** Takes progress and logs of this request; it costs the server work, so leave it out where it is not needed. */
   readonly onEvent?: ((event: CallEvent) => void) | undefined;
   /** False says that `onEvent` is for log messages only. */
   readonly wantsProgress?: boolean | undefined;
@@ -49,7 +49,7 @@ export interface RequestSpec {
   readonly onSent?: (() => void) | undefined;
 }
 
-/** Who makes the requests. */
+/** The client that makes the requests. */
 interface Speaker {
   readonly info: Implementation;
   readonly capabilities: ClientCapabilities;
@@ -86,14 +86,17 @@ export function createConversation(
     mode.kind === "modern" ? createModernEnvelope(mode.revision, info, own) : addLegacyEnvelope;
   /** The listener for progress under each token. Tokens are minted here. */
   const listeners = new Numbered<(event: CallEvent) => void>();
-  /** Who asked for the log. The wire does not say which call a message belongs to, so it takes one call to be sure. */
+  /**
+   * The listeners of calls that asked for log messages. A message does not say which call it belongs to, so it is delivered only while one
+   * call is underway.
+   */
   const loggers = new Numbered<(event: CallEvent) => void>();
-  /** The rank of the level a legacy server was told. */
+  /** The rank of the log level that a legacy server was asked for. */
   let logRank: number = Number.POSITIVE_INFINITY;
   let underway = 0;
-  /** Requests among them that log nothing of a call: lists, and listening to changes, which is never done. */
+  /** Requests among them that log nothing: lists, and `subscriptions/listen`, which never ends. */
   let besides = 0;
-  /** A request was given up, and the server may go on talking about it for a while. */
+  /** Until when the server may still send messages about a request that was given up. */
   let strayUntil = 0;
   let idle: Deferred<void> | undefined;
 
@@ -103,7 +106,7 @@ export function createConversation(
     if (!isLegacy || offered.logging === undefined || logRank <= rank) return;
     logRank = rank;
     const params = RawJson.fromValue({ level });
-    // It is not waited for, and a server that refuses goes on as before.
+    // The answer is not waited for; a server that refuses logs as before.
     link.request({ method: "logging/setLevel", params, stop: new LazyAbort() }).catch(() => {});
   };
   /** What arrives on a request's own stream is known to belong to it, where there is such a stream. */
@@ -124,8 +127,8 @@ export function createConversation(
       if (event !== undefined) listener?.(event);
       return;
     }
-    // A server that was once told to log does so for every call: the message is about one only if there is no other, and
-    // none that was given up a moment ago.
+    // A legacy server that was once asked to log does so for every call. The message is certainly about one call only if no other is
+    // underway and none was given up a moment ago.
     const isAboutOne = loggers.size === 1 && underway - besides === 1 && clock.now() >= strayUntil;
     const event = method === "notifications/message" && isAboutOne ? toLog(params) : undefined;
     if (event === undefined) notified(notification);

@@ -24,7 +24,7 @@ export type Send = (
   about?: string,
 ) => Promise<RawJson>;
 
-/** Hears of what happens in the conversations with one server. */
+/** Listens to the conversations with one server. */
 interface ConversationHearer {
   /** Takes a notification; true when no other needs to hear of it. */
   take(notification: Notification): boolean;
@@ -164,7 +164,7 @@ export function createConversations(options: ConversationsOptions): Conversation
   };
 }
 
-/** The same failure, met before the request in question was sent: its fate is known, whatever became of what met it. */
+/** The same failure as `not_sent`: it happened to another request or to the handshake, before this request was sent. */
 export function toNotSent(error: unknown): unknown {
   if (error instanceof ClosedError && error.delivery !== "not_sent")
     return new ClosedError("not_sent", "the server was lost before", { cause: error });

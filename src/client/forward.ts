@@ -28,7 +28,7 @@ interface ForwarderOptions {
 
 /** Sends calls of tools to the server, one round at a time. */
 export interface Forwarder {
-  /** A call for another, who is asked what the server asks. */
+  /** Makes a call on behalf of a caller, which answers the questions of the server. */
   forward(call: ToolCall, context: CallContext): Promise<ToolOutcome>;
   /** One round of a call. `read` says what the answer means. */
   round<T>(
@@ -103,7 +103,7 @@ function orOpened(
   };
 }
 
-/** Whether a request was declared to know tasks; to any other, a task is an error. */
+/** Whether a request declared that its caller knows tasks. For any other, a task is an error. */
 function declaresTasks({ capabilities }: RequestSpec): boolean {
   return capabilities?.extensions !== undefined && extensionIds.tasks in capabilities.extensions;
 }
@@ -189,7 +189,7 @@ export function toRoundOutcome(result: RawJson): Outcome {
   return { kind: "input_required", asks, ...(state === undefined ? {} : { state }) };
 }
 
-/** The same for a call that declared tasks: to any other, a task is an error. */
+/** The same for a call that declared tasks. */
 export function toOwnOutcome(result: RawJson): ToolOutcome {
   if (result.textOf("resultType") !== '"task"') return toRoundOutcome(result);
   return { kind: "task", task: parseTask(result) };

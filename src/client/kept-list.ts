@@ -5,7 +5,7 @@ import type { ListFault } from "../tools/fit/list-fault.ts";
 /** A list as it was fetched, and how long it may be kept. */
 export interface Fetched<T> {
   readonly items: readonly T[];
-  /** What of it was mended or left out. */
+  /** The definitions of it that were mended or left out. */
   readonly faults: readonly ListFault[];
   readonly ttlMs: number;
   /** What the server said about keeping it. */

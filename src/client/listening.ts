@@ -117,7 +117,7 @@ export function createListening(conversation: Conversation, options: ListeningOp
     if (clock.now() - openedAt >= stableMs) backoff.reset();
     await reopen(stream, error);
   };
-  /** Goes on until it succeeds, another took its place, or the server does not know such a thing. */
+  /** Tries again until it succeeds, another stream took its place, or the server does not know the method. */
   const reopen = async (broken: Stream | undefined, cause: unknown): Promise<void> => {
     const isWanted = (): boolean => current === broken && !signal.aborted;
     for (let error = cause; isWanted();) {

@@ -28,7 +28,7 @@ export interface Lists {
   readonly prompts: KeptList<Prompt>;
   /** The strictest of what the server said about keeping its lists. */
   hints(): CacheHints;
-  /** What of the lists that were fetched last was mended or left out. */
+  /** The faults of the lists that were fetched last. */
   faults(): readonly ListFault[];
   /** Something changed, or may have. */
   invalidate(kind: Change["kind"]): void;
@@ -143,10 +143,10 @@ interface ListReader<T> {
   fit(raw: RawJson): Awaitable<Fit<T>>;
 }
 
-/** Most faults of one list that are kept to be told. */
+/** Most faults of one list that are kept. */
 const maxFaults = 1000;
 
-/** Reads what a server listed: things that clients would refuse are mended or left out, and told. */
+/** Reads what a server listed. Definitions that clients would refuse are mended or left out, and reported as faults. */
 async function fitList<T extends object>(
   raws: readonly RawJson[],
   { part, key, fit }: ListReader<T>,

@@ -23,7 +23,7 @@ import type { RequestSpec } from "./conversation.ts";
 import type { Conversations } from "./conversations.ts";
 import type { OpenCall } from "./open-calls.ts";
 
-/** Makes requests on behalf of others, who hear of progress and answer questions themselves. `about` is what is requested. */
+/** Makes a request on behalf of a caller, which gets the progress and answers the questions. `about` is the tool, prompt or resource. */
 export type OnBehalf = <T>(
   context: CallContext,
   about: string,
@@ -63,7 +63,10 @@ export function createOnBehalf(options: OnBehalfOptions): OnBehalf {
       : visits.heed(context, (heeding) => make(heeding, about, work));
 }
 
-/** A modern caller that can be asked nothing is told what it lacks, once the server that asked for it has ended the call. */
+/**
+ * Makes a call for a modern caller that can be asked nothing. If the server asked something, the call ends with an error that names the
+ * missing capability, once the server has ended it.
+ */
 async function lackingAll<T>(make: (ask: AskCaller) => Promise<T>): Promise<T> {
   let missing: RpcError | undefined;
   const result = await make((question) => {
@@ -82,12 +85,12 @@ export function toSpec(deadline: Deadline): RequestSpec {
   return { stop: deadline.stop, onSent };
 }
 
-/** Capabilities as they are declared for a caller that declared extensions, by what it declared. */
+/** The capabilities to declare for a caller that declared extensions, by its extensions and its other capabilities. */
 const extended = new WeakMap<Declared, WeakMap<ClientCapabilities, ClientCapabilities>>();
 
 /**
- * What is declared to a modern server on behalf of the caller of one request. A caller that knows tasks gets those of the
- * server: they are passed on.
+ * The capabilities that are declared to a modern server for the caller of one request. Tasks of the server are passed on to a
+ * caller that knows tasks.
  */
 function toDeclaredFor(context: CallContext, opened: readonly string[] | undefined): ClientCapabilities {
   const { capabilities } = toRelayable(context.capabilities, context.revision);
@@ -113,7 +116,7 @@ function toSpecFor(
   const capabilities = toDeclaredFor(context, opened);
   const meta = tellsCaller === true ? metaWithCaller(context) : metaOf(context);
   if (!wantsProgress && logLevel === undefined) return { stop, onSent, capabilities, meta };
-  // Who cannot be told any more has left, and their signal says so.
+  // An event that cannot be delivered is dropped: its caller has left, and `stop` says so.
   const onEvent = (event: CallEvent): void => {
     deadline.touch();
     context.emit(event).catch(() => {});
@@ -191,7 +194,7 @@ function withinCall(
   };
 }
 
-/** Has a caller answer a legacy server's request. A ping is not the caller's affair. */
+/** Has a caller answer a legacy server's request. A ping is answered here. */
 export async function answerBy(ask: AskCaller, request: Request, signal: AbortSignal): Promise<RawJson> {
   if (request.method === "ping") return RawJson.fromText("{}");
   const question = toAsk(request.method, request.params);
@@ -200,12 +203,12 @@ export async function answerBy(ask: AskCaller, request: Request, signal: AbortSi
   try {
     return await ask(question, signal);
   } catch (error) {
-    // A caller that cannot be asked is told to the model in words, and to the server by a code.
+    // The model gets a text that its client cannot be asked; the server that asked gets the error code.
     throw error instanceof ToolError && error.cause instanceof RpcError ? error.cause : error;
   }
 }
 
-/** Who was sent to a page. */
+/** A caller whose user was sent to a page. */
 interface Visitor {
   readonly owner: unknown;
   readonly tell: NonNullable<CallContext["visited"]>;
@@ -217,7 +220,7 @@ const maxIdLength = 1024;
 
 /**
  * Finds the caller a legacy server means when it says that the user is done with a page: the one it sent there, by a question
- * or by an error. A page to which it sent two different callers is told to neither.
+ * or by an error. If it sent two different callers to the same page, neither hears of it.
  */
 export class Visits {
   readonly #visitors = new Map<string, Visitor | "several">();
@@ -237,7 +240,7 @@ export class Visits {
     });
   }
 
-  /** Takes a notification; true when it told of a page. */
+  /** Takes a notification; true when it was about a page. */
   take({ method, params }: Notification): boolean {
     if (method !== visitedMethod) return false;
     const id = params?.at("elicitationId")?.value;

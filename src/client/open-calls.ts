@@ -13,7 +13,7 @@ export interface OpenCall {
 }
 
 /**
- * Calls that are not known to ask, of callers that can be asked nothing. They are counted and not told apart: a question of
+ * Calls that are not known to ask, of callers that can be asked nothing. They are only counted: a question of
  * any of them is answered in the same way. A question begins a new group, so that it waits for those before it only.
  */
 interface QuietGroup extends OpenCall {

@@ -21,7 +21,7 @@ export function createTaskFacet({ send, onBehalf }: TaskFacetOptions): TaskProvi
     more: readonly (string | RawJson)[] = [],
   ): Promise<RawJson> => {
     const params = joinJson([`{"taskId":${JSON.stringify(ref)}`, ...more, "}"]);
-    // A caller that cannot be told of tasks may have one that is followed for it.
+    // For a caller that knows no tasks, the gateway may follow a task itself.
     return onBehalf(context, method, (spec) =>
       send(method, params, { ...spec, capabilities: withTasks(spec.capabilities ?? {}) }, ref),
     );

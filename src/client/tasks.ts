@@ -12,7 +12,7 @@ import { parseTask, toToolResult } from "./parse-result.ts";
 
 /** How long a task is waited for. */
 export interface TaskWait {
-  /** Aborting ends the wait. The task goes on; {@link ClientTask.cancel} ends it. */
+  /** Aborting ends the wait and not the task; {@link ClientTask.cancel} ends the task. */
   readonly signal?: AbortSignal;
   /** How long the server may take for one answer; as for other requests when left out. */
   readonly timeoutMs?: number;
@@ -103,7 +103,7 @@ export function createTasks({ send, deadlines, handlers, clock }: TasksOptions):
         lastMessage = message;
       };
       const ended = await untilEnd(first, underway, onState).catch(async (error: unknown) => {
-        // The result is not waited for any more. The client may be closed next, so the server is told before.
+        // The result is not waited for any more. The server is asked to cancel now, because the client may be closed next.
         await cancel(first.ref, cancelTimeoutMs).catch(() => {});
         throw error;
       });
