@@ -47,7 +47,7 @@ export interface CallContext {
   readonly wantsProgress: boolean;
   /** The least important log messages the caller wants; undefined when it wants none. */
   readonly logLevel: LogLevel | undefined;
-  /** Stands for the legacy conversation the call came in: the same object for all its calls, and for no other. */
+  /** Stands for the legacy session of the call: the same object for all calls of the session, and for no other. Modern calls have none. */
   readonly session: object | undefined;
   /**
    * Tells the caller something now. Resolves when the transport took it, which is the backpressure; events the caller did
@@ -55,12 +55,12 @@ export interface CallContext {
    */
   emit(event: CallEvent): Promise<void>;
   /**
-   * Lets the caller's connection go before a long wait; it comes back for the result by itself. Does nothing where that
+   * Closes the caller's connection before a long wait; the client comes back for the result by itself. Does nothing where that
    * is not possible, which is everywhere but for 2025-11-25 over HTTP.
    */
   release(): Promise<void>;
   /**
-   * Asks the caller something while the call goes on, and resolves with the bare result; rejects with an `RpcError` when
+   * Asks the caller something in the middle of the call, and resolves with the bare result; rejects with an `RpcError` when
    * the caller refuses. Undefined for callers that cannot be asked so: modern ones get `input_required` instead.
    */
   readonly ask: AskCaller | undefined;
@@ -81,7 +81,7 @@ export function withContext<Changes extends object>(
   return Object.assign(toContext(context), changes);
 }
 
-/** A context for calling a provider directly, without a wire: full capabilities are not assumed, nothing is emitted. */
+/** A context for calling a provider directly, without a wire: it has no capabilities, and events are dropped. */
 export function createCallContext(overrides: Partial<CallContext> = {}): CallContext {
   return toContext({
     caller: undefined,

@@ -71,7 +71,7 @@ const eventsPerTurn = 64;
 
 /**
  * Runs a generator to its end: emits every event as it comes, waits until each was taken, and collects the content.
- * When the signal aborts, the generator is told to return, so its `finally` blocks run.
+ * When the signal aborts, `return` of the generator is called, so its `finally` blocks run.
  */
 export async function drainEvents(
   events: EventStream,

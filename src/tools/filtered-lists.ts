@@ -33,23 +33,23 @@ export interface FilteredLists {
   readonly templates: FilteredList<ResourceTemplate>;
   /** The provider's own list that a list was made from; itself, if it is no list of ours. */
   originOf(list: readonly object[]): readonly object[];
-  /** Whether a caller may see what a call is of. A filter may judge a thing by its neighbours, so whole lists are filtered. */
+  /** Whether a caller may see the thing that a call is for. A filter may judge a thing by its neighbours, so whole lists are filtered. */
   shows(call: ToolCall, context: CallContext): Awaitable<boolean>;
 }
 
-/** What an error says that a call is of. */
+/** The kind of thing that a call is for, as errors name it. */
 export function thingOf(call: ToolCall): "tool" | "prompt" | "resource" {
   if (call.kind === undefined || call.kind === "task" || call.kind === "method") return "tool";
   if (call.kind !== "completion") return call.kind;
   return refOf(call).type === "ref/prompt" ? "prompt" : "resource";
 }
 
-/** What a completion is for. */
+/** The prompt or resource template that a completion is for. */
 export function refOf({ arguments: args }: ToolCall): CompletionRef {
   return (args.value as { readonly ref: CompletionRef }).ref;
 }
 
-/** How many callers' lists are remembered; who was not seen for longest is forgotten first. */
+/** How many callers' lists are remembered; those of the caller that was not seen for longest are forgotten first. */
 const maxCallers = 1024;
 
 export function createFilteredLists(provider: Provider, filters: readonly ListFilter[]): FilteredLists {
@@ -180,7 +180,7 @@ function keysOf(items: readonly object[]): ReadonlySet<string> {
   return made;
 }
 
-/** What a listed thing is used by. */
+/** The name or URI by which a listed thing is used. */
 export function keyOf(item: ListedItem): string {
   if ("uriTemplate" in item) return item.uriTemplate;
   return "uri" in item ? item.uri : item.name;

@@ -72,7 +72,8 @@ export function guardFacets(provider: Provider, { lists, filters, run, judge }: 
 
 /** Only a tool can go on as a task. */
 function withoutTask(outcome: ToolOutcome): Outcome {
-  if (outcome.kind === "task") throw new TypeError("A middleware made a task of what is no tool");
+  if (outcome.kind === "task")
+    throw new TypeError("A middleware made a task of a call that is not a tool call");
   return outcome;
 }
 

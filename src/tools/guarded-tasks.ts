@@ -90,7 +90,7 @@ export function guardTasks({ tasks }: Provider, run: RunTask): TaskProvider | un
       ? {}
       : {
           watch: async (ref: string, context: CallContext, listener: (task: TaskState) => void) => {
-            // One after the other, so that an older state is never told after a newer one.
+            // One after the other, so that an older state is never sent after a newer one.
             let last = Promise.resolve();
             const tell = async (task: TaskState): Promise<void> => {
               const shown = await show(ref, context, () => task).catch(() => undefined);

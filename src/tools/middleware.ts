@@ -35,7 +35,7 @@ export type CallEnd =
  */
 export interface Middleware {
   /**
-   * The things of a list this caller may see; `part` says of which. A caller cannot use a thing that is left out, under any spelling.
+   * The things of a list this caller may see; `part` says which list. A caller cannot use a thing that is left out, under any spelling.
    * A resource that no list has may be: `beforeCall` judges it.
    */
   filterTools?(
@@ -46,8 +46,8 @@ export interface Middleware {
   /** False where `filterTools` only changes how things are described: then nothing is judged by the lists. */
   readonly isFilter?: boolean;
   /**
-   * Runs before a call; `call.kind` says of what. returning a call replaces it. Throw to refuse: a `ToolError` is told to the model, an
-   * `RpcError` to the client. Set `timeoutMs` or `mapEvent` in what you return; what others set is not shown and stays.
+   * Runs before a call; `call.kind` says of which facet. Returning a call replaces it. Throw to refuse: a `ToolError` reaches the model,
+   * an `RpcError` the client. Set `timeoutMs` or `mapEvent` in the call you return; those that other middlewares set are not shown, and stay.
    */
   beforeCall?(call: ToolCall, context: CallContext): ToolCall | void | Promise<ToolCall | void>;
   /**
@@ -130,7 +130,7 @@ export function withMiddleware(
       });
     return recover(work, (thrown) => {
       const error = thrown instanceof Refusal ? thrown.error : thrown;
-      // The caller is told about the name it used.
+      // The error has the name that the caller used.
       const isMissing = error instanceof NotFoundError && error.what === "tool" && error.id === name;
       return reject(isMissing ? new NotFoundError("tool", call.name) : error);
     });
@@ -159,7 +159,7 @@ export function withMiddleware(
   };
 }
 
-/** Whether what a middleware leaves out of a list cannot be used. */
+/** Whether a caller cannot use the things that a middleware leaves out of a list. */
 function judges({ filterTools, isFilter = true }: Middleware): boolean {
   return filterTools !== undefined && isFilter;
 }
@@ -237,7 +237,7 @@ function endWith(
   );
 }
 
-/** What a filter or a `beforeCall` threw, on its way through the chain: outer middlewares can tell it from a failed call. */
+/** The error of a filter or a `beforeCall` on its way through the chain: outer middlewares can tell it from a failed call. */
 class Refusal {
   readonly error: unknown;
 
@@ -256,7 +256,7 @@ function reject(error: unknown): Promise<never> {
   return Promise.reject(error);
 }
 
-/** What else a provider has that middleware leaves as it is. */
+/** The members of a provider that middleware leaves unchanged. */
 function othersOf(provider: Provider): Partial<Provider> {
   return {
     ...(provider.listedName === undefined ? {} : { listedName: provider.listedName.bind(provider) }),

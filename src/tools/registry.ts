@@ -240,7 +240,7 @@ export function isEventStream(value: unknown): value is EventStream {
   return (Symbol.asyncIterator in value || Symbol.iterator in value) && "return" in value;
 }
 
-/** What the model is told when a handler fails. Detail of errors that were not meant for it stays here. */
+/** The text that the model gets when a handler fails. Detail of errors that were not meant for it stays here. */
 export function toFailureText(error: unknown, tool: string): string {
   return error instanceof ToolError ? error.message : `The tool ${tool} failed because of an internal error.`;
 }

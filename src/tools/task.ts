@@ -14,7 +14,7 @@ export type TaskProgress =
   | { readonly status: "failed"; readonly error: RpcError }
   | { readonly status: "cancelled" };
 
-/** A call of a tool that goes on after its request was answered, at one moment. */
+/** The state, at one moment, of a call of a tool that is underway after its request was answered. */
 export type TaskState = TaskProgress & {
   /** The provider's own name for the task. The server seals it for the caller, and that is the id on the wire. */
   readonly ref: string;

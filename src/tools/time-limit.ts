@@ -115,7 +115,7 @@ function handled(emit: CallContext["emit"]): CallContext["emit"] {
   };
 }
 
-/** What middlewares asked for a call besides what is called. The provider does not get to see it. */
+/** The limits and mappings that middlewares set for a call. The provider does not see them. */
 export type CallTerms = Pick<ToolCall, "timeoutMs" | "mapEvent">;
 
 /** Nothing was asked for. */

@@ -26,7 +26,7 @@ export interface ToolSpec<Input extends SchemaSource, Output extends SchemaSourc
   readonly _meta?: Meta;
 }
 
-/** What a tool says that can run as a task. */
+/** The settings of a tool that can run as a task. */
 export interface TaskSpec<Arguments> {
   /**
    * `required` refuses callers that do not know tasks with `-32021`. `optional` serves them without a task: they wait for the
@@ -148,7 +148,7 @@ const specKeys: KeysOf<ToolSpec<SchemaSource> & TaskSpec<never>> = keys(
   "title description input output annotations icons view visibility _meta task askFirst",
 );
 
-/** What other libraries call them. */
+/** The names that other libraries have for these keys. */
 const meant: { readonly [key: string]: string } = {
   inputSchema: "input",
   parameters: "input",

@@ -3,12 +3,12 @@ import type { RawJson } from "../../json/raw.ts";
 import type { Content, ToolResult } from "../../mcp/types.ts";
 import { estimateTokens, toCharacters } from "../estimate.ts";
 
-/** Keeps what is left out, and gives the id to read it by. */
+/** Keeps the part that is left out, and gives the id to read it by. */
 type Keep = (content: string | Buffer, mimeType?: string) => string;
 
 /** The most that an image or a recording costs a model, whatever its size. */
 const tokensOfMedia = 1600;
-/** What is said in place of the rest, with its link. */
+/** The text in place of the rest, with the link to it. */
 const tokensOfNotice = 150;
 const headShare = 0.7;
 /** Most images and the like that are kept, of one result. */

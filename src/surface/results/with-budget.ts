@@ -135,7 +135,7 @@ export function withBudget(provider: Provider, options: BudgetOptions): Provider
   };
 }
 
-/** Tasks whose results fit. Undefined where it cannot be told which tool a task is of: its results would pass by. */
+/** Tasks whose results fit. Undefined where the tool of a task is not known: its results would not be cut. */
 function withCappedTasks(
   tasks: TaskProvider,
   fit: (result: RawJson, tool: string, context: CallContext) => RawJson,

@@ -55,7 +55,7 @@ const maxQuery = 1000;
 /** Most names that are compared with one that is not there, letter by letter. */
 const maxCompared = 1000;
 
-/** What a model is told of a name that is not there. */
+/** The text for a model that used an unknown name. */
 export function unknownTool(given: string, index: IndexedList): string {
   const name = given.length > maxQuery ? `${given.slice(0, maxQuery)}…` : given;
   const all = [...index.servers.values()].flat();

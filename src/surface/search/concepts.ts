@@ -2,9 +2,9 @@ import { stemOf } from "./stem.ts";
 import { synonymsOf } from "./synonyms.ts";
 import { wordsOf } from "./terms.ts";
 
-/** One thing that a query speaks of: a term of its own, and others that may stand for it. */
+/** One concept of a query: its own term, and others that may stand for it. */
 export interface Concept {
-  /** The term of the query; undefined for what is only implied. */
+  /** The term of the query; undefined for a concept that is only implied. */
   readonly own: string | undefined;
   /** By term: how much it counts. */
   readonly weights: ReadonlyMap<string, number>;
@@ -17,7 +17,7 @@ const maxTerms = 32;
 /** Two words of a query that a tool writes as one: `data source`, `datasource`. */
 const joinedWeight = 0.8;
 
-/** Who asks or wants to see something wants to read: slightly better are tools that do. */
+/** A query that asks a question slightly prefers tools that read. */
 const asks = /^\s*(?:which|what|who|how|where|is|are|does|show|see)\b/i;
 const reading: Concept = {
   own: undefined,
@@ -30,7 +30,7 @@ const reading: Concept = {
   ]),
 };
 
-/** What a query speaks of. */
+/** The concepts of a query. */
 export function toConcepts(query: string): readonly Concept[] {
   const words = wordsOf(query.slice(0, maxQuery)).slice(0, maxTerms);
   const own = new Map<string, Map<string, number>>();

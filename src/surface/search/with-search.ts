@@ -30,7 +30,7 @@ export interface SearchOptions {
   readonly pin?: readonly string[];
   /** The server of a tool, and its name there; by default the text before the first `__`, and the text after it. */
   readonly serverOf?: ServerOf;
-  /** The servers that a caller is told of; by default those that have tools. */
+  /** The servers that are named to a caller; by default those that have tools. */
   readonly serversFor?: (caller: Hearer) => readonly string[];
   /** Servers whose `readOnlyHint` is believed: their tools can be called by `call_read_tool`. None by default. */
   readonly trustsHints?: (server: string) => boolean;
@@ -95,7 +95,7 @@ export function withSearch(provider: Provider, options: SearchOptions = {}): Pro
     const tool = (await provider.listTools(context)).find((each) => each.name === name);
     return tool && `${name}(${parametersOf(tool, maxSignature)})`;
   };
-  /** What a model is told that named no tool, or gave arguments that were refused. */
+  /** The text for a model that named no tool, or whose arguments were refused. */
   const explain = async (error: unknown, name: string, context: CallContext): Promise<unknown> => {
     const isUnknown = error instanceof NotFoundError && error.what === "tool" && error.id === name;
     if (isUnknown) return refused(unknownTool(name, await search(context)));

@@ -22,7 +22,7 @@ interface CatalogOptions {
   readonly kindOf: (caller: Hearer) => unknown;
   /** Between a member's name and a URI, where a policy judges a resource. */
   readonly separator: () => string;
-  /** Which names of tools and prompts are kept for one member; another function whenever that changed. None when left out. */
+  /** Says which names of tools and prompts are reserved for one member. Gives another function whenever that changed. */
   readonly reservedFor?: () => ReservedFor;
   readonly onCollision?: (collision: Collision) => void;
 }
@@ -30,7 +30,7 @@ interface CatalogOptions {
 interface Current {
   readonly snapshot: Snapshot;
   readonly views: Map<Policy, View>;
-  /** Of callers that show views. They see tools that are for views alone. */
+  /** The same for hosts. They also see tools that are for app views alone. */
   readonly viewsOfHosts: Map<Policy, View>;
 }
 

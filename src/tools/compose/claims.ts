@@ -59,7 +59,7 @@ export interface Merged<T> {
 /**
  * Settles who owns what. Of several claims the first server in the config has it, unless another had it before: what a name
  * means does not change while the gateway runs because a server came up late. `owners` remembers, and is updated. A claim of a
- * name that is kept for another server is left out, and told as a collision.
+ * name that is kept for another server is left out, and reported as a collision.
  */
 export function merge<T>(
   claims: readonly Claim<T>[],

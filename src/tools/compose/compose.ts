@@ -48,7 +48,7 @@ export function compose(
   const { separator } = naming;
   const namespaces = Object.keys(providers);
   assertNamespaces(namespaces, naming);
-  // What one caller may see is not for another.
+  // Each caller has an edition of its own: providers may list other things for each.
   const catalog = new Catalog({ kindOf: ({ caller }) => caller, separator: () => separator });
   const all = Object.values(providers);
   catalog.members = Object.entries(providers).map(([name, provider]) =>

@@ -72,7 +72,7 @@ export function composeTasks({ owns, useTool }: ComposedTasksOptions): TaskProvi
     watch: (ref, context, listener) =>
       at(ref, context, (tasks, own) =>
         tasks.watch?.(own, context, (task) => {
-          // A tool that was taken from the caller meanwhile is not told of any more.
+          // If the caller may no longer use the tool, it hears no more of the task.
           if (mayUse(parseRef(ref), context)) listener({ ...task, ref });
         }),
       ),

@@ -61,7 +61,7 @@ export function createComposition(options: CompositionOptions): Provider {
     if (first.length > 0) onWaiting(first.map(({ member }) => member.name));
     return Promise.all(waits.map(({ wait }) => wait)).then(() => {
       const isReplaced = waits.some(({ member }) => !catalog.members.includes(member));
-      // An edit of the config put another in its place, which has the rest of the time.
+      // An edit of the config replaced a member: its successor is waited for.
       return isReplaced ? untilListed(context, part) : undefined;
     });
   };
@@ -193,7 +193,7 @@ export function createComposition(options: CompositionOptions): Provider {
       firstOf(uri, context, (provider, own) => provider.resources?.watch?.(own, context)),
   };
 
-  /** The public name of a tool that a view calls by its own name, as views do: they do not know what others call it. */
+  /** The public name of a tool that an app view calls by the server's own name: a view does not know public names. */
   const appName = (name: string, context: CallContext): string | undefined => {
     const view = viewFor(context);
     if (!view.hasApps || view.toolClaims.has(name)) return undefined;

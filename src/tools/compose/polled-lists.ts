@@ -20,7 +20,7 @@ interface PolledListsOptions {
 /** How many callers' last lists are kept; the caller that was not seen for longest is forgotten first. */
 const maxCallers = 1024;
 
-/** How long a list waits for the provider the first time. After that it goes on without, until the provider has answered. */
+/** How long a list waits for the provider the first time. Later lists do without it until the provider has answered. */
 const maxWaitMs = 2000;
 
 /** A list that was asked for: it settles with whether it came, or whether the caller that asked gave up. */

@@ -176,7 +176,7 @@ function hasViews({ server }: Owner, { uris }: Snapshot): boolean {
   return (uris.get(server)?.views.size ?? 0) > 0;
 }
 
-/** A tool as a caller sees it: one that may not read its view is told of none. */
+/** A tool as a caller sees it: without its app view, if the caller may not read that. */
 function withoutDeniedView(claim: Claim<Tool>, snapshot: Snapshot, mayUse: MayUse): Tool {
   const { server, item, ownItem = item } = claim;
   const own = hasViews(claim, snapshot) ? viewUriOf(ownItem) : undefined;

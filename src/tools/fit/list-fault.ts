@@ -11,7 +11,7 @@ export interface ListFault {
   readonly name: string;
   /** Whether it is missing from the list. Otherwise it was mended, without changing its meaning. */
   readonly isLeftOut: boolean;
-  /** What is wrong, and what was done about it, in 500 characters at most. */
+  /** The fault, and what was done about it, in 500 characters at most. */
   readonly reason: string;
 }
 

@@ -37,7 +37,7 @@ export interface Job<Arguments, State, Result> {
   cancel?(state: State, context: CallContext): Awaitable<void>;
   /** How long the job can be asked for from its start; null, which is the default, for as long as `status` knows it. */
   readonly ttlMs?: number | null;
-  /** How long callers are told to wait before they look again; 1 s. */
+  /** The pause that callers are asked to make before they look again; 1 s. */
   readonly pollMs?: number;
 }
 

@@ -17,7 +17,7 @@ export interface MemoryTasksOptions {
   readonly maxPerCaller?: number;
   /** Most bytes of results that are kept for all callers; 256 MiB. */
   readonly maxResultBytes?: number;
-  /** How long callers are told to wait before they look again; 1 s. */
+  /** The pause that callers are asked to make before they look again; 1 s. */
   readonly pollMs?: number;
   readonly clock?: Clock;
 }

@@ -14,7 +14,7 @@ export interface TaskContext extends ToolContext {
   /** Says where the work is: the status of a task, or progress of a call that is no task. */
   status(text: string): Promise<void>;
   /**
-   * Asks the caller while the handler goes on. Works in a task, and for legacy callers. A modern caller that is served without a
+   * Asks the caller while the handler runs. Works in a task, and for legacy callers. A modern caller that is served without a
    * task gets `-32021`; return `inputRequired()` to ask it.
    */
   askNow(asks: Asks): Promise<AnswerReader>;
