@@ -51,7 +51,7 @@ export interface Access {
   apply(config: GatewayConfig, compiled: CallerRules | undefined): readonly (string | undefined)[];
 }
 
-/** What callers without a name may do though there are keys. The person who starts us on stdio may be trusted. */
+/** Whether callers without a name are served although the config has keys. On stdio, the person who started the gateway is trusted. */
 export type Unnamed = "refused" | "trusted";
 
 interface AccessOptions extends ProofParts {
@@ -101,7 +101,7 @@ export function createAccess(first: GatewayConfig, options: AccessOptions): Acce
     return name.startsWith(`${server}${separator}`) || (isOwn && namedOwner(name)?.server === server);
   };
   let rules = toRules(first, unnamed, isOf);
-  /** The server whose tool a rule of the config takes away that would have this name. */
+  /** The server that has a tool which would have this name, if a rule of the config did not leave it out. */
   const withheldBy = (tool: string): ReturnType<OwnerOf> => {
     const naming = toNaming(rules.config);
     for (const each of servers()) {
@@ -116,7 +116,7 @@ export function createAccess(first: GatewayConfig, options: AccessOptions): Acce
     }
     return undefined;
   };
-  /** The server that a name speaks of, though it lists no such tool or is disabled. */
+  /** The server that the prefix of a name belongs to, even if it lists no such tool or is disabled. */
   const namedOwner = (tool: string): ReturnType<OwnerOf> => {
     const { config } = rules;
     const all = [...config.servers, ...config.disabled];

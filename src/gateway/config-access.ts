@@ -3,7 +3,7 @@ import { ConfigError } from "../errors/config-error.ts";
 import type { GatewayConfig } from "./config/config.ts";
 import { mayWantOAuth } from "./config/http-launch.ts";
 
-/** Whether a caller may no longer use a mount, or what is outside of them, after an edit of the config. */
+/** Whether an edit of the config takes a mount, or the path outside of all mounts, from a caller. */
 export function losesMounts(caller: string, before: GatewayConfig, after: GatewayConfig): boolean {
   const boundIn = ({ keys }: GatewayConfig): readonly string[] | undefined =>
     keys.find(({ name }) => name === caller)?.profiles;
@@ -31,7 +31,7 @@ export function hasCertificates({ http }: GatewayConfig): boolean {
   return http.tls?.clientCa !== undefined;
 }
 
-/** The listener was told once, at its start, whether callers must prove who they are. */
+/** The error for an edit that adds the first or removes the last proof: the listener learns only at its start whether callers must prove who they are. */
 export function proofInOrOut(file: string): ConfigError {
   const message = "cannot be brought in or taken away while the gateway runs: make another gateway";
   return new ConfigError(file, [{ path: "junctor.keys, junctor.issuers", message }]);

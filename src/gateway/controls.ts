@@ -81,7 +81,7 @@ interface ControlsOptions {
   readonly store: ClusterStore | undefined;
 }
 
-/** How long a restart may take before it is answered; the server goes on starting. */
+/** How long a restart may take before it is answered; after that the start continues. */
 const restartMs = 20_000;
 
 /** Disposing them ends the exchange with other replicas. */

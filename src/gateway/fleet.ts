@@ -188,7 +188,7 @@ function createReport({ catalog, memory, log, clock, pins, ...listeners }: Fleet
   };
 }
 
-/** Whether a server goes on as it is: what concerns only how its things are listed needs no other process. */
+/** Whether a server keeps its process after an edit: settings that only change how its things are listed need no other one. */
 function runsTheSame(one: ServerConfig | undefined, other: ServerConfig): boolean {
   return one !== undefined && JSON.stringify(toRun(one)) === JSON.stringify(toRun(other));
 }

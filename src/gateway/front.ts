@@ -51,7 +51,7 @@ export interface FrontParts {
 interface FrontOptions {
   /** The part of the catalog that each caller may use here. */
   readonly viewFor: (caller: Hearer) => View;
-  /** The name of a mount: what is sealed here opens nowhere else. */
+  /** The name of a mount: tokens that are sealed here open nowhere else. */
   readonly mount?: string;
   /** Puts around the middleware what follows the config as it does; by default caps of servers. */
   readonly around?: (provider: Provider) => Provider;

@@ -10,7 +10,7 @@ import { createServerNames, toPublicName } from "./server-names.ts";
 /** The member of a list's `_meta` that says what is missing from it, or was changed in it, and of which server. */
 const serversKey = "junctor/servers";
 
-/** A fault as callers and people are told of it. */
+/** A fault as it is shown to callers and people. */
 interface ToldFault {
   readonly name: string;
   readonly reason: string;
@@ -20,7 +20,7 @@ interface ToldFault {
 interface ToldFaults {
   readonly leftOut?: readonly ToldFault[];
   readonly mended?: readonly ToldFault[];
-  /** How many things are held back because their definitions are not approved. Their names are not told: servers choose them. */
+  /** How many things are held back because their definitions are not approved. Their names are left out: servers choose them. */
   readonly heldBack?: number;
 }
 
@@ -56,7 +56,7 @@ export type ListNote = { readonly [serversKey]: { readonly [server: string]: obj
 /**
  * The note of a list about servers that are not up: how each is, whether its last list is part of this one, and whether the
  * server confirmed that list since it was started or the gateway only remembers it; and about servers of which something was
- * mended, left out or held back. A caller is told of the servers it may use. It is not told which variables a disabled server needs:
+ * mended, left out or held back. A caller sees notes of the servers it may use. They do not say which variables a disabled server needs:
  * those are the affair of the person who runs the gateway.
  */
 export function noteList(part: ListPart, view: View, sources: NoteSources): ListNote {

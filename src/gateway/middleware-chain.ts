@@ -52,9 +52,9 @@ interface MiddlewareChainOptions {
 }
 
 /**
- * Makes the middlewares of a config, outermost first: the audit sees everything, also what is refused; redaction is next to
- * the servers, so that no other part sees what is redacted. An edit elsewhere in the config gives no caller back what it used up of the earlier
- * chain's limits.
+ * Makes the middlewares of a config, outermost first: the audit sees every call, also refused ones; redaction is next to
+ * the servers, so that no other middleware sees redacted text. Limits that an edit of the config does not change keep their counts from the
+ * earlier chain.
  */
 export async function createMiddlewareChain(
   config: GatewayConfig,
@@ -138,7 +138,7 @@ function toRefusalRecord({ reason, token }: RefusedToken, clock: Clock): AuditRe
   };
 }
 
-/** Opens the audit file, or goes on with that of the config before: its chain of records must not have two ends. */
+/** Opens the audit file, or keeps that of the earlier config: its chain of records must not have two ends. */
 async function openAudit(
   { file, maxBytes, keep, keepDays }: NonNullable<GatewayConfig["audit"]>,
   { keys, issuers }: GatewayConfig,

@@ -76,8 +76,8 @@ function createRules(
   const hasAllow = all.some(({ kind }) => kind === "allow");
   /** By caller: conditions are asked once a token. */
   const applying = new WeakMap<Caller, readonly CompiledRule[]>();
-  const nobody: Caller = { name: "" };
-  const rulesFor = (caller: Caller = nobody): readonly CompiledRule[] => {
+  const unnamed: Caller = { name: "" };
+  const rulesFor = (caller: Caller = unnamed): readonly CompiledRule[] => {
     let rules = applying.get(caller);
     if (rules === undefined) applying.set(caller, (rules = here.filter((rule) => applies(rule, caller))));
     return rules;
@@ -105,7 +105,7 @@ function createRules(
       if (rules === undefined) mounts.set(name, (rules = createRules(all, baseScopes, name)));
       return rules;
     },
-    narrow: (policy, caller = nobody) => {
+    narrow: (policy, caller = unnamed) => {
       let mine = byCaller.get(caller);
       if (mine === undefined) byCaller.set(caller, (mine = new WeakMap()));
       let narrowed = mine.get(policy);

@@ -18,7 +18,7 @@ export interface ServerStatus {
   readonly tools: number;
   readonly resources: number;
   readonly prompts: number;
-  /** What clients would refuse: things it lists that were left out, and things that were mended. */
+  /** Definitions that clients would refuse: those that were left out, and those that were mended. */
   readonly leftOut?: readonly ListFault[];
   readonly mended?: readonly ListFault[];
   /** Definitions that are not the ones in the lock. */

@@ -35,7 +35,7 @@ export function toCallerError(
   return new UpstreamError("failed", text, { server, delivery: "answered", cause: error });
 }
 
-/** A server's complaint about capabilities, as far as it concerns the caller: it is not told to declare what it declared. */
+/** A server's error about missing capabilities, without those that the caller has declared. */
 function toMissing(
   error: RpcError,
   { revision, capabilities }: Pick<CallContext, "revision" | "capabilities">,

@@ -56,10 +56,10 @@ interface Parked {
   leftAt: number;
   /** When it is given up, unless its caller is back before. */
   until: number;
-  /** The call, as people know it. */
+  /** The id of the call in the admin API and in logs. */
   readonly callId: string | undefined;
-  /** Whether its caller was told how it ended. It is kept only in case that answer was lost on the way. */
-  isTold: boolean;
+  /** Whether its end was sent to its caller. It is kept only in case that answer was lost on the way. */
+  isEndSent: boolean;
 }
 
 export function isParkedState(state: unknown): state is ParkedState {
@@ -95,7 +95,7 @@ class ParkedCalls {
     if (!this.#makeRoom(flow.caller)) return undefined;
     const parkedAt = this.#options.clock.now();
     const times = { parkedAt, leftAt: 0, until: 0 };
-    const parked: Parked = { id, flow, callId, stopTimer: () => {}, ...times, isTold: false };
+    const parked: Parked = { id, flow, callId, stopTimer: () => {}, ...times, isEndSent: false };
     this.#byId.set(id, parked);
     this.#shares.add(flow.caller);
     return parked;
@@ -109,21 +109,21 @@ class ParkedCalls {
     parked.stopTimer = this.#options.clock.timer(ms, () => void this.#drop(parked));
   }
 
-  /** Gives up each call that matches: its server is told that there will be no answer. */
+  /** Gives up each call that matches: its server hears that there will be no answer. */
   async giveUp(matches: (flow: Flow) => boolean): Promise<void> {
     await Promise.all(this.where(matches).map((parked) => this.#drop(parked)));
   }
 
   /**
-   * Whether one more call of a caller may wait. At a limit, calls whose callers were told the end go first: the caller's own,
-   * or those of all when there is no room for any caller.
+   * Whether one more call of a caller may wait. At a limit, calls whose end was sent are dropped first: the caller's own,
+   * or those of all callers when the table is full.
    */
   #makeRoom(caller: string | undefined): boolean {
     let refusal = this.#shares.refusal(caller);
     if (refusal === undefined) return true;
     for (const parked of this.#byId.values()) {
       const isInTheWay = refusal.code === "rpc.overloaded" || parked.flow.caller === caller;
-      if (!parked.isTold || !isInTheWay) continue;
+      if (!parked.isEndSent || !isInTheWay) continue;
       void this.#drop(parked);
       refusal = this.#shares.refusal(caller);
       if (refusal === undefined) return true;
@@ -143,7 +143,7 @@ class ParkedCalls {
 export class Parking {
   readonly #options: ParkingSettings;
   readonly #calls: ParkedCalls;
-  /** How many calls wait for the parked calls of a server, and how long the callers of those may take meanwhile. */
+  /** By server: how many calls wait until its parked calls end, and how long the callers of parked calls may take meanwhile. */
   readonly #wanted = new Map<string, { count: number; readonly ms: number }>();
 
   constructor(options: ParkingOptions) {
@@ -170,7 +170,7 @@ export class Parking {
     return flow.start(invoke, context, () => this.#park(id, flow, context));
   }
 
-  /** Goes on with a parked call. The seal has made sure that it is the same caller and the same request. */
+  /** Resumes a parked call. The seal has made sure that it is the same caller and the same request. */
   async resume(
     state: ParkedState,
     { answers, latest = answers }: Resumption,
@@ -187,7 +187,7 @@ export class Parking {
       return await flow.answer(latest, context, () => this.#park(state.parked, flow, context));
     } finally {
       // The end is kept for a while: its caller may not have got it, and asks again with the same state.
-      parked.isTold = flow.isOver;
+      parked.isEndSent = flow.isOver;
       const keptMs = flow.isOver ? this.#options.keepMs : this.#ttlMs(flow.server);
       if (!flow.isAwaited) this.#calls.keep(parked, keptMs);
     }
@@ -244,7 +244,7 @@ export class Parking {
     const parked = this.#calls.get(id) ?? this.#calls.add(id, flow, observation?.id);
     if (parked === undefined) {
       void flow.giveUp(new Error("too many calls wait for answers"));
-      throw new ToolError("Too many calls wait for answers; answer or let go of some of them first.");
+      throw new ToolError("Too many calls wait for answers; answer or cancel some of them first.");
     }
     parked.leftAt = this.#options.clock.now();
     this.#calls.keep(parked, this.#ttlMs(flow.server));

@@ -3,7 +3,7 @@ import { ToolError } from "../../errors/tool-error.ts";
 import type { RawJson } from "../../json/raw.ts";
 import type { InputRequired, Resumption } from "../../tools/provider.ts";
 
-/** What a modern server wants back, and which server it was. Sealed by ours before it leaves. */
+/** The state of a modern server behind the gateway, with the name of that server. Our own server seals it before it leaves. */
 interface WrappedState {
   readonly via: string;
   readonly state?: unknown;
@@ -11,7 +11,7 @@ interface WrappedState {
 
 /**
  * Puts the name of its server around a state. All callers look like one to a server behind the gateway, so its own seal
- * cannot tell them apart: ours does, and it says for which server the state is good.
+ * cannot tell them apart. Our seal binds the state to the caller, and the name to the server.
  */
 export function wrapState(outcome: InputRequired, server: string): InputRequired {
   const { state } = outcome;

@@ -30,7 +30,7 @@ export type ServerLaunch =
       readonly transport: "auto" | "sse";
     };
 
-/** What is done to one tool of a server. */
+/** How one tool of a server is changed or left out. */
 export interface ToolRule {
   readonly name?: string;
   readonly description?: string;
@@ -111,7 +111,7 @@ export interface DisabledServer {
   readonly prefix: string | false;
   readonly tools: ServerConfig["tools"];
   readonly audit: ServerConfig["audit"];
-  /** What is missing, and what to do about it, for those who run the gateway. */
+  /** The missing part and the remedy, for those who run the gateway. */
   readonly reason: string;
 }
 
@@ -273,6 +273,6 @@ export interface GatewayConfig {
    * than six characters is left out: hiding every `1` and `true` would hide the log.
    */
   readonly secrets: readonly string[];
-  /** What is odd and not wrong. */
+  /** Settings that are odd and not wrong. */
   readonly warnings: readonly ConfigIssue[];
 }

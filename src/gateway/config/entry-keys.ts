@@ -22,7 +22,7 @@ const allowKeys: readonly string[] = [
 /** The names of a deny list: Windsurf, Roo Code, Kiro, Gemini CLI, Codex and others. */
 const denyKeys: readonly string[] = ["disabledTools", "excludeTools", "disabled_tools", "excludedTools"];
 
-/** Filters that are not understood here. Their owner believes that something is hidden, so they are told. */
+/** Filters that are not understood here. They give a warning, because their author believes that something is hidden. */
 const otherFilters: readonly string[] = ["toolFilter", "toolNames", "disabledPrompts", "disabledResources"];
 
 /** The keys that are read here. */

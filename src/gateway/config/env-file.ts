@@ -19,7 +19,7 @@ export function readEnvFile(given: ConfigValue, file: string | undefined): Texts
   }
 }
 
-/** Parses lines of `KEY=VALUE`, as dotenv spells them. Lines that are none are left out and told. */
+/** Parses lines of `KEY=VALUE`, as dotenv spells them. Other lines are left out and reported. */
 export function parseEnvFile(text: string, onWrong: (line: number, why: string) => void): Texts {
   const entries: [string, string][] = [];
   for (const [index, written] of text

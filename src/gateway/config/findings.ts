@@ -10,11 +10,11 @@ export interface Findings {
   warn(path: string, message: string): void;
   /** The text with its variables filled in; undefined when one cannot be, which has been reported then. */
   expand(text: string, path: string): string | undefined;
-  /** The same findings, but variables without a value are no issue: they are told to `onUnset`, each once. */
+  /** The same findings, but variables without a value are no issue: `onUnset` is called for each, once. */
   withUnset(onUnset: (fault: Unset) => void): Findings;
   /** Notes a value that must never be shown. */
   hide(value: string): void;
-  /** What must not be shown, longest first: a given of a secret that is replaced first leaves the rest readable. */
+  /** Values that must not be shown, longest first: if a part of a secret were replaced first, the rest would stay readable. */
   secrets(): readonly string[];
 }
 
@@ -57,7 +57,7 @@ export function createFindings(source: ConfigSource): Findings {
   return findings;
 }
 
-/** A variable is told once, however often it is used. */
+/** A variable is reported once, however often it is used. */
 function once(tell: (fault: Unset, path: string) => void): (fault: Unset, path: string) => void {
   const reported = new Set<string>();
   return (fault, path) => {

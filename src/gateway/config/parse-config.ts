@@ -116,7 +116,7 @@ function readServers(
   return { servers, disabled };
 }
 
-/** A server's audit setting says what is recorded of it; whether anything is, and where, is said of the gateway. */
+/** A server's audit setting says what is recorded of its calls. Whether and where records are written is a setting of the gateway. */
 function warnOfUnusedAudits(section: ConfigObject): void {
   if (section.has("audit")) return;
   for (const [, given] of toObject(section.get("servers"))?.entries() ?? []) {

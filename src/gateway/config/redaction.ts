@@ -14,7 +14,7 @@ export function readRedaction(given: ConfigValue): string | undefined {
   return problem === undefined ? text : refuse(given, problem);
 }
 
-/** What a redaction of a config stands for. */
+/** A redaction of a config as a pattern or a kind of secret. */
 export function toRedaction(text: string): RegExp | SecretKind {
   const [, pattern, flags] = split(text) ?? [];
   return pattern === undefined ? (text as SecretKind) : new RegExp(pattern, flags);

@@ -1,4 +1,4 @@
-/** What the process of a server may see and use. */
+/** The limits of a server's process. */
 export interface SandboxConfig {
   readonly network: boolean;
   /** Absolute paths it may read, beside the folders of the system. */

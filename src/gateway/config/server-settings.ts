@@ -130,7 +130,7 @@ function readServerAudit(given: ConfigValue): ServerSettings["audit"] {
   return defined({ arguments: readFlag(object.get("arguments")) });
 }
 
-/** What is right by itself and not beside the rest. Only what the server says itself is told: defaults are for others too. */
+/** Reports settings that are right alone and wrong together. Only settings of the server itself are reported: defaults are for others too. */
 function checkTogether(object: ConfigObject, own: ServerSettings): void {
   const { start, sharing, instances, credentials, oauth } = own;
   if (credentials === "perCaller" && oauth?.grant === "client_credentials")

@@ -2,8 +2,8 @@ import { resolve } from "node:path";
 import { nearest } from "../../options/nearest.ts";
 import { type ConfigObject, type ConfigValue, joinPath, refuse, toObject } from "./config-value.ts";
 
-// Each of these gives undefined for what is absent (null is), and for what is wrong, which has been reported then. So a
-// mistake is one issue, and the rest of the config is still looked at.
+// Each reader gives undefined for a value that is absent or null, and for a wrong value, which it has reported. So a
+// mistake is one issue, and the rest of the config is still read.
 
 /** An object; `example` is one that may stand there. */
 export function readObject(given: ConfigValue, example: string): ConfigObject | undefined {

@@ -16,7 +16,7 @@ export interface Audience {
   readonly holder: Audience["owner"];
   /** The era that is tried first. */
   readonly era: "modern" | "legacy" | undefined;
-  /** What is declared to a legacy server on behalf of the callers. */
+  /** The capabilities that are declared to a legacy server on behalf of the callers. */
   readonly declares: Relayable;
   /** The extensions that are declared on their behalf: to a legacy server once, to a modern one for its lists. */
   readonly extensions: Declared;
@@ -25,7 +25,7 @@ export interface Audience {
 const nothing = toRelayable({}, newestModernRevision);
 const everything = toRelayable(everythingRelayable, newestModernRevision);
 
-/** What is known of the server on the line for everyone, once it is up. */
+/** Facts about the server, from the line for everyone once that is up. */
 interface ServerEras {
   /** The era that line speaks. */
   readonly spoken: "modern" | "legacy";
@@ -42,9 +42,9 @@ const maxAudiences = 256;
 const unnamed = "";
 
 /**
- * Decides which audience a caller belongs to. A process is shared by all callers unless the config says otherwise, and is
- * told everything that can be asked through us, and no extension, because it cannot be told of one caller's alone. A further
- * conversation over HTTP is cheap, so there each caller's era is spoken, exactly what the caller offers is declared, and a
+ * Decides which audience a caller belongs to. A process is shared by all callers unless the config says otherwise. All
+ * capabilities that the gateway can relay are declared to it, and no extension, because those differ from caller to caller. A further
+ * conversation over HTTP is cheap, so there the gateway speaks each caller's era and declares exactly the caller's capabilities, and a
  * caller that can be asked has a conversation of its own.
  */
 export class Audiences {
@@ -89,7 +89,7 @@ export class Audiences {
     const owner = ownerOf(caller);
     const holder = caller.caller ?? owner;
     if (sharing !== "shared") {
-      // A modern caller says with each request what it offers; a process is told once.
+      // A modern request declares its caller's capabilities; a legacy process gets them once, at the handshake.
       const declares = launch.kind === "command" && !isLegacy ? everything : relayable;
       const era = isLegacy ? "legacy" : "modern";
       return this.#intern({ owner, era, declares, extensions, holder });

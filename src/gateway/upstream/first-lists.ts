@@ -21,7 +21,7 @@ export class FirstLists {
   readonly #options: FirstListsOptions;
   #health: Health = { kind: "idle" };
   #startedAt = 0;
-  /** Whether it was told to start and is not at rest again. */
+  /** Whether it was started and is not at rest again. */
   #hasBegun = false;
   /** Settles when the server fails; made anew each time it is up. */
   #failure = createDeferred<void>();

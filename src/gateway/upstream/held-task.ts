@@ -52,7 +52,7 @@ export interface HeldTasks {
     context: CallContext,
     work: (client: Client, context: CallContext, resumption: undefined) => Promise<ToolOutcome>,
   ): Promise<ToolOutcome>;
-  /** Goes on with a task whose caller brings answers. A refused answer leaves the task as it is. */
+  /** Resumes a task whose caller brings answers. A refused answer leaves the task as it is. */
   resume(
     client: Client,
     context: CallContext,

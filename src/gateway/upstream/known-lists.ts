@@ -13,13 +13,13 @@ export interface Listed {
   readonly prompts: readonly Prompt[];
   /** How long it may be kept by others. */
   readonly hints: CacheHints;
-  /** What could not be listed, and why. */
+  /** The lists that failed, and why. */
   readonly problems: readonly string[];
   /** Whether the server that runs now listed all of this; else some of it is known from before. */
   readonly isConfirmed: boolean;
   /** The same of its tools alone. */
   readonly areToolsConfirmed: boolean;
-  /** What clients would refuse: things that were mended, and things that were left out. */
+  /** Definitions that clients would refuse: those that were mended, and those that were left out. */
   readonly faults: readonly ListFault[];
 }
 

@@ -6,7 +6,7 @@ import type { Agreement } from "../../client/conversation.ts";
 import type { Health } from "./health.ts";
 import type { Starts } from "./starts.ts";
 
-/** What a line tells those who open its client, and wants to be told. */
+/** The facts that a line gives to the function that opens its client, and the functions that it must call. */
 interface Opening {
   readonly signal: AbortSignal;
   /** Whether a call waits for the client. */
@@ -19,7 +19,7 @@ interface Opening {
   readonly onOpen: () => void;
 }
 
-/** Opens the way to a server once. */
+/** Opens a client of a server once. */
 export type OpenClient = (opening: Opening) => Promise<Client>;
 
 interface LineLifeOptions {

@@ -61,7 +61,7 @@ export class ListKeeper {
   readonly #options: ListKeeperOptions;
   /** When each list was last asked for. */
   readonly #askedAt = new Map<ListPart, number>();
-  /** Lists that the server said have changed: callers are told, even if the list looks the same. */
+  /** Lists that the server said have changed: that is announced to callers even if the list looks the same. */
   readonly #announced = new Set<ListPart>();
   #listing: Listing | undefined;
 

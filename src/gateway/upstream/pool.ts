@@ -26,7 +26,7 @@ interface PoolOptions extends LineNews {
   readonly clock: Clock;
   /** Called when a call begins to wait for others to end; the returned function is called when it waits no longer. */
   readonly onWaiting: () => () => void;
-  /** What is known of the server's lists from before. */
+  /** The lists of the server from before, if they are known. */
   readonly known: Listed | undefined;
 }
 
@@ -151,7 +151,7 @@ export class Pool implements AsyncDisposable {
     });
   }
 
-  /** Not every conversation hears of changes: one that has not listed them by itself soon after another did is told to. */
+  /** Not every conversation hears of changes. A line that has not listed again by itself, soon after another line did, is made to. */
   #refreshOthers(changed: readonly ListKind[]): void {
     const { clock, audiences } = this.#options;
     const since = clock.now() - relistMs;

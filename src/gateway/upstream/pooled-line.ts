@@ -22,7 +22,7 @@ export interface PooledLine {
   /** The client while the line is up, and the era it speaks. */
   client: Client | undefined;
   era: "modern" | "legacy" | undefined;
-  /** The sessions that used it and are not over: they hear what is announced on it. */
+  /** The sessions that used it and are not over: they hear its announcements. */
   readonly sessions: Set<object>;
   /** Whether a resource is watched for its callers on the line for everyone, because it cannot be on this one. */
   watchesElsewhere: boolean;

@@ -47,7 +47,7 @@ export interface RequestsOptions extends HeldTasksOptions {
   readonly holdsTasks: () => boolean;
   /** A call became a task on a line. Gives the task as callers know it. */
   readonly onTask: (task: TaskState, attempt: Pick<Attempt, "client" | "pooled" | "context">) => TaskState;
-  /** What the caller is told of a failure on a line. */
+  /** The error that the caller gets for a failure on a line. */
   readonly toFailure: (error: unknown, line: Line) => unknown;
   readonly useAt: UseAt;
   /** Called when a request has ended. */
@@ -122,7 +122,7 @@ export class Requests {
     return this.#attempt(attempt).finally(release);
   }
 
-  /** Of resources and prompts there are no tasks. */
+  /** Reads a resource. Only tools have tasks, so the outcome is never one. */
   read(request: ResourceRequest, context: CallContext): Awaitable<Outcome> {
     return this.make(request.resumption, context, async ({ resources }, served, resumption) => {
       if (resources === undefined) throw lacks(this.#options.server, "resources");
@@ -225,7 +225,7 @@ export class Requests {
   }
 }
 
-/** Goes on with a call that waits at another replica. */
+/** Resumes a call that waits at another replica. */
 async function resumeAt(
   at: string,
   resumption: Resumption,

@@ -18,7 +18,7 @@ const hopCodes: ReadonlySet<number> = new Set([
 ]);
 
 /**
- * What a caller is told of a failure behind the gateway. The server's own errors are passed on as they are; everything
+ * The error that a caller gets for a failure behind the gateway. The server's own errors are passed on as they are; everything
  * else says which server, what happened, and whether the call may have been carried out. Commands, URLs and what a child
  * wrote are for the log: they are not the caller's to know.
  */
@@ -63,7 +63,7 @@ export function toUpstreamError(server: string, error: unknown, hide: Hide = (te
   return error;
 }
 
-/** What a caller may know: not what the server or its authorization server said. */
+/** The reason as a caller may see it: without texts of the server or its authorization server. */
 function toAuthorizationText(server: string, { code }: AuthorizationError): string {
   switch (code) {
     case "auth.login_required":

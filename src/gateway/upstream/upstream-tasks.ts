@@ -37,7 +37,7 @@ interface UpstreamTasksOptions {
   readonly lines: TaskLines;
   /** The tasks that the gateway hosts. */
   readonly hosted: TaskProvider;
-  /** What a caller is told of an error of the server. */
+  /** The error that a caller gets for an error of the server. */
   readonly toFailure: (error: unknown) => unknown;
   /** Whether tasks of the server end with one process of it. */
   readonly isProcess: boolean;
@@ -169,7 +169,7 @@ function createEnds(server: string): (task: TaskState) => void {
   };
 }
 
-/** What a state says; a change of its times alone is no news. */
+/** A state as text, to compare it. Its times are left out: a change of those alone is not reported. */
 function toText(task: TaskState): string {
   const { status, message } = task;
   switch (task.status) {

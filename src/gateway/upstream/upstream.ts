@@ -41,7 +41,7 @@ export type UpstreamChange = { readonly pooled: PooledLine } & (
 
 interface UpstreamOptions {
   readonly config: ServerConfig;
-  /** Opens a way to the server: as the config says, unless a test wants another. */
+  /** Opens a client of the server: as the config says, or as a test wants. */
   readonly connect: (options: ConnectOptions) => Promise<Client>;
   readonly parking: Parking;
   /** The tasks that the gateway hosts for servers of 2025-11-25. */
@@ -71,7 +71,7 @@ interface UpstreamOptions {
  * requests and its other facets.
  */
 export class Upstream implements Provider, AsyncDisposable {
-  /** The part of it that concerns only how things are listed may be replaced while it runs. */
+  /** Settings that only change how things are listed may be replaced while the server runs. */
   config: ServerConfig;
   readonly resources: NonNullable<Provider["resources"]>;
   readonly prompts: NonNullable<Provider["prompts"]>;
@@ -116,7 +116,7 @@ export class Upstream implements Provider, AsyncDisposable {
     });
     const { everyone } = pool;
     const lists = new UpstreamLists({ config, clock, firstListMs, pool });
-    // A caller that watches a resource goes on watching when the server is replaced.
+    // Watches of callers are kept when the server is replaced.
     if (predecessor !== undefined) everyone.watches = predecessor.pool.everyone.watches;
     everyone.watches.onMissed = (uri) => onChange({ kind: "resource", uri, pooled: everyone });
     const server = config.name;
@@ -171,7 +171,7 @@ export class Upstream implements Provider, AsyncDisposable {
     return this.config.name;
   }
 
-  /** Itself: servers of this process are other objects than their providers. */
+  /** Itself. Of a server of this process, the provider is another object. */
   get provider(): Provider {
     return this;
   }
@@ -228,7 +228,7 @@ export class Upstream implements Provider, AsyncDisposable {
     return new UpstreamError("unavailable", text, { server: this.name, delivery: "not_sent" });
   }
 
-  /** An announcement concerns the callers of its line. Those whose own line lists or watches nothing hear that for everyone. */
+  /** A caller hears the announcements of its own line; those of the line for everyone only where its own line lists or watches nothing. */
   mayHear({ line, kind }: Change, caller: Hearer): boolean {
     const own = this.pool.find(caller);
     if (line === undefined || own === line) return true;

@@ -7,7 +7,7 @@ interface Watched {
   count: number;
   /** The server was started anew and did not agree again. */
   isRefused: boolean;
-  /** What ends it on the server, as it is now; rejects when the server refused. */
+  /** Resolves with the function that ends the watch on the server; rejects when the server refused. */
   stop: Promise<() => void>;
 }
 
