@@ -48,7 +48,7 @@ export const errorCatalogue: Catalogue = {
     "rpc.too_many": {
       meaning:
         "The caller holds as many calls, streams, sessions or subscriptions as it may. Nothing was done.",
-      advice: "Let go of some, or try again after `data.retryAfterMs`; `perCaller` sets the limits.",
+      advice: "End some of them, or try again after `data.retryAfterMs`; `perCaller` sets the limits.",
     },
     "rpc.overloaded": {
       meaning: "All callers together hold as much as there is, or memory is short. Nothing was done.",

@@ -120,7 +120,7 @@ export class Shares<Owner = unknown> {
 }
 
 function tooMany(what: string, most: number): RpcError {
-  const text = `You hold too many ${what}; at most ${most} now. Let go of some, or try again later`;
+  const text = `You hold too many ${what}; at most ${most} now. End some of them, or try again later`;
   const data = { code: "rpc.too_many", delivery: "not_sent", most, retryAfterMs };
   return new RpcError("rpc.too_many", text, { data });
 }

@@ -85,7 +85,7 @@ export interface Audit {
   record(record: AuditRecord): Awaitable<boolean>;
   /** Whether records of a caller can be written. Always true when failures are `open`, without looking. */
   isReady(caller: string | undefined): Awaitable<boolean>;
-  /** What a record says about the arguments of a call. `isWanted`: whether they are recorded themselves; as far as they are. */
+  /** The members of a record about the arguments of a call. `isWanted`: whether the arguments themselves are recorded too. */
   describeArguments(
     args: RawJson,
     tool: string,

@@ -21,7 +21,7 @@ export interface AuthRefusal {
  */
 export type Authenticated = Caller | string | typeof anybody | AuthRefusal | undefined;
 
-/** What besides the headers tells who sent a request. */
+/** The facts besides the headers that identify the sender of a request. */
 export interface AuthRequest {
   /** The path of the URL. */
   readonly path: string;

@@ -47,7 +47,7 @@ export const logout: Command = {
       caller === undefined ? `Logged out of ${name}.\n` : `Took the account${whose} at ${name} away.\n`,
     );
     if (revoked.includes(false))
-      await note("junctor: its authorization server could not be told; the access ends by itself\n");
+      await note("junctor: its authorization server did not revoke the access, which ends by itself\n");
     return 0;
   },
 };
@@ -60,7 +60,7 @@ function idsOf(store: FileStore, url: URL, caller: string): readonly string[] {
   });
 }
 
-/** Has the authorization server forget a credential (RFC 7009). False where it could not be told. */
+/** Has the authorization server forget a credential (RFC 7009). False where that failed. */
 async function revokeCredential(
   { issuer, client, accessToken, refreshToken }: Credential,
   { fetch, privateKey }: { readonly fetch: GuardedFetch; readonly privateKey?: string | undefined },

@@ -116,7 +116,7 @@ const nouns: { readonly [Part in ListPart]: string } = {
 /** Most reasons that are shown, and most names of one reason; `--json` has all. */
 const maxShown = 10;
 
-/** What of a server's lists clients would refuse or the lock has not, and what the gateway made of it; empty if there is nothing. */
+/** Texts about definitions that clients would refuse or that are not in the lock, and what the gateway did with them; empty if there are none. */
 export function describeFaults({ name, leftOut = [], mended = [], unapproved = [] }: ServerStatus): string {
   return describe(name, leftOut, "left out") + describe(name, mended, "mended") + tell(name, unapproved);
 }

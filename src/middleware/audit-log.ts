@@ -127,7 +127,8 @@ export function auditLog(options: AuditLogOptions): Middleware {
       };
       const written = audit.record(toRecord(call, context, { ...begun, owner }, ending));
       return andThen(written, (isWritten) => {
-        // What was read and is not recorded is not told. Of what was changed there is a record, and the caller must know.
+        // A result that was only read is withheld if it is not recorded. A call that may change something was recorded before, and its
+        // caller must get the result.
         if (isWritten || !isClosed || begun.isRecorded || ended.kind === "failed") return undefined;
         return { kind: "failed", error: new ToolError(withheld, { code: "tool.refused" }) } satisfies CallEnd;
       });

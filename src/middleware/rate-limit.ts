@@ -15,13 +15,13 @@ export interface LimitRateOptions extends Rate {
   readonly clock?: Clock;
 }
 
-/** Who was not seen for longest is forgotten first, and begins with a full burst when seen again. */
+/** The caller that was not seen for longest is forgotten first, and begins with a full burst when seen again. */
 const maxCallers = 10_000;
 
 /**
  * Limits how often each caller may call; those whose name is not known share one limit. A call too many is refused, and
- * the model is told when to try again. Every round of a call that asks something counts: who could come back with an
- * answer for free could call for free. Looking at a task, and cancelling one, does not.
+ * the model hears when to try again. Every round of a call that asks something counts: otherwise a caller that comes back with an
+ * answer would call for free. Looking at a task, and cancelling one, does not.
  *
  * @throws RangeError for a rate or burst that cannot be
  * @example

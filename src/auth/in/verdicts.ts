@@ -1,7 +1,7 @@
 import type { Clock } from "../../async/clock.ts";
 import type { Caller } from "../../mcp/caller.ts";
 
-/** What was found out about a token. */
+/** The verdict on a token. */
 interface TokenVerdict {
   /** Undefined: the token was refused. */
   readonly caller: Caller | undefined;
@@ -10,11 +10,11 @@ interface TokenVerdict {
 }
 
 const maxGood = 10_000;
-/** Few: strangers fill this part, and must not push out what is known of callers. */
+/** Few: unknown senders fill this part, and must not push out verdicts on callers. */
 const maxBad = 1000;
 const keepBadMs = 30_000;
 
-/** What was found out about tokens, by their hashes, for as long as it is good. Looking at a signature costs a hundred times as much. */
+/** The verdicts on tokens, by their hashes, each for as long as it is valid. Verifying a signature costs a hundred times as much. */
 export class Verdicts {
   readonly #clock: Clock;
   readonly #good = new Map<string, TokenVerdict>();

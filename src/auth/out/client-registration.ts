@@ -20,7 +20,7 @@ export interface OAuthClient {
   readonly secretEndsAt?: number;
 }
 
-/** What is known of a client before an authorization server is. */
+/** The facts about a client that are known before its authorization server is. */
 export interface ClientTerms {
   readonly clientId?: string | undefined;
   readonly clientSecret?: string | undefined;
