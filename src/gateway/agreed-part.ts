@@ -10,7 +10,7 @@ import { createHide, hideInData, joinSecrets } from "./safe-log.ts";
 /** What may be used of an edited config before a person agrees to the edit. */
 interface AgreedPart {
   readonly config: GatewayConfig;
-  /** The settings that wait for a person, each as a path with what is new about it; nothing is cut. */
+  /** The settings that wait for a person, each as a path with its change; nothing is cut. */
   readonly waiting: readonly string[];
 }
 

@@ -7,7 +7,7 @@ import type { GatewayServer } from "./gateway-server.ts";
 import type { Pins } from "./lock/pins.ts";
 import { createServerNames, toPublicName } from "./server-names.ts";
 
-/** The member of a list's `_meta` that says what is missing from it, or was changed in it, and of which server. */
+/** The member of a list's `_meta` that names, by server, things that are missing from it or were changed. */
 const serversKey = "junctor/servers";
 
 /** A fault as it is shown to callers and people. */

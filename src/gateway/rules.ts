@@ -13,7 +13,7 @@ interface CompiledRule extends Pick<AccessRule, "kind" | "names" | "scopes" | "p
   readonly unless: Condition | undefined;
 }
 
-/** What is decided about a name for a caller. */
+/** The decision about a name for a caller. */
 interface RuleDecision {
   readonly kind: "allow" | "deny" | "step_up";
   /** The rule that decides, as `rules[2]`; undefined when no rule says anything. */

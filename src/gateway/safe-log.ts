@@ -42,7 +42,7 @@ export function joinSecrets(one: readonly string[], other: readonly string[]): r
 /** Shorter texts would hide half of every line. */
 const minLength = 6;
 
-/** What a JSON text says, without secrets: in its strings, its keys and its numbers. For what is written down. */
+/** A JSON text without secrets in its strings, its keys and its numbers. For texts that are written to a file. */
 export function hideEverywhere(json: string, hide: (json: string) => string): unknown {
   const hideAll = (texts: readonly string[]): string[] => JSON.parse(hide(JSON.stringify(texts))) as string[];
   return JSON.parse(rewriteTexts(json, hideAll));

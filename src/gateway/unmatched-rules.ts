@@ -83,7 +83,7 @@ function unmatchedOf(source: RuleSource, naming: Naming): readonly ConfigIssue[]
   return [...ofGlobs("allow", allow), ...ofGlobs("deny", deny), ...ofTools];
 }
 
-/** What is wrong with a rule about the names that callers see: at most one thing. */
+/** The fault of a rule about the names that callers see: one at most. */
 function judge(
   glob: string,
   sources: readonly RuleSource[],

@@ -150,8 +150,8 @@ function isNotSent(error: unknown): boolean {
 function noPage(server: string, caller: string | undefined, { origin }: Links): UpstreamError {
   const why =
     origin === undefined
-      ? `the gateway does not know its own address: those who run it write it as "http": { "publicUrl": … }`
-      : `its callers have no names here: those who run the gateway give them keys, or name an issuer`;
+      ? `the gateway does not know its own address: its operator sets "http": { "publicUrl": … }`
+      : `its callers have no names here: its operator gives them keys, or names an issuer`;
   const advice = caller === undefined && origin === undefined ? `; junctor login ${server}` : "";
   const text = `${server} works with an account of each caller, and none can be connected: ${why}${advice}.`;
   return new UpstreamError("unavailable", text, { server, delivery: "not_sent" });

@@ -143,7 +143,7 @@ export class Flow {
     const inner = withContext(context, {
       signal: this.#working.signal,
       ask: (ask: Ask, signal: AbortSignal) => this.#ask(ask, context, signal),
-      // The request that brings the answers may want progress, though the first did not; a server can be told only now.
+      // The request that brings the answers may want progress, though the first did not; only now can progress be asked of the server.
       wantsProgress: true,
       emit: async (event: CallEvent) => [...this.#open].at(-1)?.emit(event),
     });
@@ -160,7 +160,7 @@ export class Flow {
     return this.questions.size > 0 ? toInputRequired(this.questions, toState) : this.#next(context, toState);
   }
 
-  /** The caller will not answer: the server is told so in the way it knows, and then that the call is given up. */
+  /** The caller will not answer: the server gets the answer that its revision has for that, and then the call is cancelled. */
   async giveUp(reason: unknown): Promise<void> {
     this.#end ??= { kind: "failed", error: abandonedCall(this.server, "it was given up") };
     this.questions.close(({ ask, answer }) => {

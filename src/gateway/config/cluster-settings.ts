@@ -38,7 +38,7 @@ export function readTrunk(given: ConfigValue): GatewayConfig["trunk"] {
   return { host, port, ...(advertise === undefined ? {} : { advertise }) };
 }
 
-/** Whether a host means every address of a machine, and so none that others could be told. */
+/** Whether a host means every address of a machine, so that other replicas cannot use it as an address. */
 export function isAnyAddress(host: string): boolean {
   return host === "0.0.0.0" || host === "::";
 }

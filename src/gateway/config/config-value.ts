@@ -40,12 +40,12 @@ export function joinPath(path: string, key: string | number): string {
   return path === "" ? key : `${path}.${key}`;
 }
 
-/** Reports a mistake. Gives undefined, as readers do for what is wrong. */
+/** Reports a mistake. Gives undefined, as readers do for a wrong value. */
 export function refuse({ path, findings }: Omit<ConfigValue, "value">, message: string): undefined {
   findings.issue(path, message);
 }
 
-/** Reports what is odd and not wrong. */
+/** Reports a setting that is odd and not wrong. */
 export function warn({ path, findings }: Omit<ConfigValue, "value">, message: string): void {
   findings.warn(path, message);
 }

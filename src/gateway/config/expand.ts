@@ -24,7 +24,7 @@ type Meaning = Pick<ConfigSource, "env" | "folder" | "workspace" | "readSecret">
 
 /** A text with its variables filled in. */
 interface Expansion {
-  /** Without what is faulty. */
+  /** The text without its faulty variables. */
   readonly text: string;
   /** The values that came from the environment. */
   readonly values: readonly string[];

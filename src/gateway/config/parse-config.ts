@@ -85,7 +85,7 @@ function readServers(
   const disabled: DisabledServer[] = [];
   for (const { name, launch, disabled: reason, tools } of entries) {
     const given = object.get(name);
-    // Read for every server: what is wrong with the settings of one that is off is said together with the rest.
+    // Read for every server: mistakes in the settings of a disabled server are reported with the rest.
     const { prefix: own, sandbox: wanted, ...settings } = readServerSettings(given, defaults);
     checkPlacement(given, launch, settings.sharing);
     if (typeof own === "string" && !isPrefix(own, separator)) {

@@ -93,7 +93,7 @@ function readInstructions(given: ConfigValue): string | undefined {
   return text;
 }
 
-/** What is wrong with profiles beside the rest of a config. */
+/** Reports profiles that contradict the rest of a config. */
 export function checkProfiles(
   given: ConfigValue,
   { profiles, keys, rules }: Pick<GatewayConfig, "profiles" | "keys" | "rules">,

@@ -12,7 +12,7 @@ import {
 
 const example = '{ "name": "find" }, { "hide": true } or { "description": "…" }';
 
-/** What is done to the tools of one server, by their own names. */
+/** The rules for the tools of one server, by their own names. */
 export function readToolRules(given: ConfigValue): { readonly [ownName: string]: ToolRule } {
   const object = readObject(given, '"tools": { "search": { "name": "find" } }');
   const renamed = new Map<string, string>();

@@ -20,7 +20,7 @@ export interface KeyHints {
   readonly [key: string]: string;
 }
 
-/** For what is ours alone: every key that is not known is an issue. Gives whether all were known. */
+/** For objects of our own format: every unknown key is an issue. Gives whether all were known. */
 export function refuseUnknownKeys(
   object: ConfigObject,
   known: readonly string[],
@@ -56,7 +56,7 @@ export function readPath(given: ConfigValue): string | undefined {
   return file === undefined || folder === undefined ? file : resolve(folder, file);
 }
 
-/** A text that fits a pattern; `problem` says what is wrong with another. */
+/** A text that fits a pattern; `problem` is the message for any other. */
 export function readFitting(
   given: ConfigValue,
   example: string,

@@ -46,7 +46,7 @@ export function describeHealth(health: Health, now: number): string {
   }
 }
 
-/** A duration as people are told it: in whole seconds, never too short. */
+/** A duration for people: in whole seconds, rounded up. */
 export function toSeconds(ms: number): string {
   return `${Math.ceil(ms / 1000)} s`;
 }

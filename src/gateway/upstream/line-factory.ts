@@ -23,7 +23,7 @@ interface LineFactoryOptions {
   readonly clock: Clock;
   /** Limits how many processes start at the same time, for all servers. */
   readonly slots?: StartSlots | undefined;
-  /** Takes the secrets of the config out of what callers are told. */
+  /** Takes the secrets of the config out of messages to callers. */
   readonly hide?: Hide | undefined;
   /** Whether the server may run in another process of the gateway, which comes and goes for reasons of its own. */
   readonly isPlaced?: boolean | undefined;

@@ -22,7 +22,7 @@ export class LineQueue<Need, Line> {
 
   readonly #onWaiting: () => () => void;
 
-  /** `onWaiting` is told when a call begins to wait; the function it gives is called when the call waits no longer. */
+  /** `onWaiting` is called when a call begins to wait; the returned function is called when the call waits no longer. */
   constructor(server: string, clock: Clock, onWaiting: () => () => void) {
     this.#server = server;
     this.#clock = clock;

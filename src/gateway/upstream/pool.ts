@@ -94,7 +94,7 @@ export class Pool implements AsyncDisposable {
     return this.#hand(pooled, signal);
   }
 
-  /** Keeps a line open, for work that goes on after its call, until the returned function is called. */
+  /** Keeps a line open, for work that continues after its call, until the returned function is called. */
   keep(pooled: PooledLine): () => void {
     let isKept = true;
     pooled.inUse++;

@@ -31,7 +31,7 @@ const minShare = 0.1;
 
 /**
  * Limits how many servers start at the same time: forty programs that start at once take the processor from each other until
- * all of them are too slow. A start that is not busy, or takes very long, gives its slot to the next one and goes on.
+ * all of them are too slow. A start that is not busy, or takes very long, gives its slot to the next one and continues.
  */
 export class StartSlots {
   readonly #options: Required<StartSlotsOptions>;

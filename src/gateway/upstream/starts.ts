@@ -12,7 +12,7 @@ export interface StartsOptions {
   readonly clock: Clock;
   readonly backoff?: Backoff;
   readonly gate: StartGate;
-  /** Takes secrets out of the reason of a failure, which callers are told. */
+  /** Takes secrets out of the reason of a failure, which callers see. */
   readonly hide?: Hide | undefined;
   /**
    * Counts, for all lines of the server, the starts that did not last. It does not hold back lines that are kept alive, nor
