@@ -41,7 +41,7 @@ function isRefusal(error: unknown): boolean {
   );
 }
 
-/** A call that was stopped for its time limit is told to the model as a `ToolError`; the record has what happened. */
+/** A call that was stopped for its time limit ends with a `ToolError` for the model; the record has the real reason. */
 function causeOf(error: unknown): unknown {
   return error instanceof ToolError && error.cause instanceof TimeoutError ? error.cause : error;
 }
@@ -64,7 +64,7 @@ export function bounded(text: string): string {
   return text.length <= maxLength ? text : text.slice(0, maxLength).replace(/[\uD800-\uDBFF]$/, "");
 }
 
-/** The `traceparent` of a call as it is recorded; undefined for what is no text. */
+/** The `traceparent` of a call as it is recorded; undefined for a value that is no text. */
 export function toTrace(traceparent: unknown): string | undefined {
   return typeof traceparent === "string" ? bounded(traceparent) : undefined;
 }

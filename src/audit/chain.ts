@@ -43,7 +43,7 @@ export function hashOf(text: string | Uint8Array): string {
   return createHash("sha256").update(text).digest("hex");
 }
 
-/** The hash by which a chain goes on after a line. A line that has none, of an earlier version, is hashed as a whole. */
+/** The hash by which a chain continues after a line. A line that has none, of an earlier version, is hashed as a whole. */
 export function hashAfter(line: string): string {
   return hashMember.exec(line)?.[2] ?? hashOf(line);
 }

@@ -61,7 +61,7 @@ function ifMissing(error: NodeJS.ErrnoException): undefined {
   if (error.code !== "ENOENT") throw error;
 }
 
-/** The hash by which a chain goes on: that of the last whole line of a log, in its file or in the one before it. */
+/** The hash by which a chain continues: that of the last whole line of a log, in its file or in the one before it. */
 export async function lastHashOf(path: string, { handle, size }: LogFile): Promise<string> {
   const line = size === 0 ? undefined : (await endOf(handle)).line;
   if (line !== undefined) return hashAfter(line);

@@ -26,7 +26,7 @@ export interface AuditReport {
   readonly faults: readonly AuditFault[];
 }
 
-/** Most faults that are told; after a few, more say nothing new. */
+/** Most faults that are reported. */
 const maxFaults = 100;
 
 /**

@@ -38,7 +38,7 @@ interface Report {
   readonly issuers?: readonly IssuerHealth[];
   /** Names that several servers claim. */
   readonly collisions: readonly Collision[];
-  /** What is odd in the config, and rules of it that match nothing. */
+  /** Odd settings of the config, and rules that match nothing. */
   readonly warnings: readonly ConfigIssue[];
 }
 
@@ -168,7 +168,7 @@ function toChecked(
   return { ...status, ...defined({ latencyMs: rounded, advice }) };
 }
 
-/** Warnings about the config were told when it was read; `unmatched` is the rest. */
+/** Warnings about the config were printed when it was read; `unmatched` is the rest. */
 async function show(
   { file, servers, issuers = [], collisions }: Report,
   unmatched: readonly ConfigIssue[],

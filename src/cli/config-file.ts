@@ -18,7 +18,7 @@ export interface ConfigFile {
   readonly isTrusted: boolean;
 }
 
-/** Reads the config a command line names. What is odd in it is told on standard error. */
+/** Reads the config a command line names. Warnings about it go to standard error. */
 export async function readConfigFile(parsed: Parsed): Promise<ConfigFile> {
   const file = parsed.valueOf("config") ?? "";
   return toConfigFile(file, readConfigText(file, true), parsed.has("unsafe-config"));

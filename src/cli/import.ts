@@ -60,7 +60,7 @@ export const importServers: Command = {
   },
 };
 
-/** A client by its name, or a file by its path; the format of a file is told by its end. */
+/** A client by its name, or a file by its path; the format of a file is recognised by the end of its name. */
 function findSource(word: string): { readonly client: ClientProgram; readonly file: string } {
   if (!/[/\\.]/.test(word)) {
     const client = clientOf(word);

@@ -135,7 +135,7 @@ function toTexts(text: string, { kinds }: ValueType): readonly string[] {
   return /^no?$/i.test(text) ? ["false"] : [text];
 }
 
-/** What is wrong with a value besides its type: length, range, format. */
+/** The fault of a value whose type is right: its length, range or format. */
 async function misfit(value: unknown, schema: FormPart): Promise<string | undefined> {
   const { default: _, enumNames: __, ...checked } = schema;
   const verdict = await toSchema(checked).check(value);

@@ -6,7 +6,7 @@ import { UsageError } from "./command.ts";
 
 interface SecretsOptions {
   readonly env: { readonly [name: string]: string | undefined };
-  /** What is served, such as the path of the config: tokens that were made for another do not open. */
+  /** Identifies the gateway, such as the path of its config: tokens of another gateway do not open. */
   readonly served: string;
   /** Called with the reason why sessions will not outlive this process, and the remedy. */
   readonly onWarning: (text: string) => void;

@@ -21,7 +21,7 @@ type ParsedValue =
 
 const anything: ValueType = { kinds: [], choices: undefined, items: undefined };
 
-/** References are followed this often; a schema that goes on refers to itself. */
+/** Most references that are followed; a schema with more refers to itself. */
 const maxDepth = 16;
 
 /** The type a schema describes. References are looked up in `root`; what is not understood is taken for anything. */

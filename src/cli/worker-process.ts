@@ -123,7 +123,7 @@ function onceClosed(handle: { close(): void }, done: () => void): void {
   };
 }
 
-/** Node and the system's loader read these before a worker can be told of them. */
+/** Node and the system's loader read these before a worker could set them. */
 const startVariables = new Set(
   "NODE_OPTIONS NODE_PATH NODE_COMPILE_CACHE NODE_V8_COVERAGE NODE_ICU_DATA OPENSSL_CONF UV_THREADPOOL_SIZE LD_LIBRARY_PATH LD_PRELOAD".split(
     " ",

@@ -3,7 +3,7 @@ import { type RequestId, toRequestId } from "./message.ts";
 
 /** The traces of an answer in bytes that are no message. */
 export interface BrokenAnswer {
-  /** The request it is for, where that can be told. */
+  /** The request it is for, where that is known. */
   readonly id: RequestId | undefined;
 }
 

@@ -73,8 +73,8 @@ export class Outbound {
   }
 
   /**
-   * Fails the request that a broken answer is for: the one with its id, or the only one there is. Gives false when it cannot
-   * be told which.
+   * Fails the request that a broken answer is for: the one with its id, or the only one there is. Gives false when that is
+   * not known.
    */
   failed({ id }: BrokenAnswer, error: Error): boolean {
     const all = [...this.#counted.values(), ...this.#named.values()];

@@ -103,7 +103,7 @@ export class Peer {
     return this.#outbound.request(method, params, options);
   }
 
-  /** Fails the request of ours that a broken answer is for; false when it cannot be told which. */
+  /** Fails the request of ours that a broken answer is for; false when that is not known. */
   fail(answer: BrokenAnswer, error: Error): boolean {
     return this.#outbound.failed(answer, error);
   }

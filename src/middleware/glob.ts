@@ -6,7 +6,7 @@ type PassTest = (name: string, otherName?: string) => boolean;
 
 /**
  * Which names may pass: those that fit one of `allow` and none of `deny`. Without `allow` every name may; with an empty
- * one none does, because a list of what is allowed that came out empty must not mean everything. A glob of `deny` that fits
+ * one none does, because an empty list of allowed names must not allow everything. A glob of `deny` that fits
  * either name of a thing denies it; `allow` looks at the first name only, because a server chooses its own names as it likes.
  *
  * @example
@@ -29,7 +29,7 @@ export function createGlobs(allow: readonly string[] | undefined, deny: readonly
 export function createGlob(glob: string): NameTest {
   return (name) => {
     let at = 0;
-    /** Where the glob goes on after the last star, and the end of what the star stands for so far. */
+    /** Where the glob continues after the last star, and the end of the text that the star stands for so far. */
     let afterStar = -1;
     let starEnd = 0;
     for (let read = 0; read < name.length;) {

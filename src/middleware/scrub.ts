@@ -28,7 +28,7 @@ export function createScrubber({ patterns, maxSearchMs = 100 }: ScrubberOptions)
   // Ours end in time; others are watched, which costs 60 µs.
   const limitMs = patterns.some((pattern) => typeof pattern !== "string") ? maxSearchMs : Infinity;
   return (json) => {
-    // An escape can spell any character, so that nothing can be told from the text as it is written.
+    // An escape can spell any character, so the text as it is written cannot be searched.
     const isPlain = !json.includes("\\u");
     const needed = isPlain ? searches.filter(({ hint }) => hint?.test(json) ?? true) : searches;
     if (needed.length === 0) return json;

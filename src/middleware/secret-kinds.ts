@@ -55,7 +55,7 @@ export const secrets: Readonly<Record<SecretKind, Secret>> = {
   },
   "private-key": {
     hint: /PRIVATE KEY/,
-    // A key that is cut off has no end, and goes on to the end of the text.
+    // A key that is cut off has no end, and reaches to the end of the text.
     hide: hideAll(
       /-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----[^]*?(?:-----END [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----|$)/g,
     ),

@@ -39,7 +39,7 @@ interface SharedRateOptions extends Omit<LimitRateOptions, "tools" | "callsPerMi
 
 /** Callers that are remembered, as of a limit that is not shared. */
 const maxCallers = 10_000;
-/** How long a call waits for the source. After that the process goes on with its share of the limit. */
+/** How long a call waits for the source. After that the process uses its share of the limit. */
 const patienceMs = 250;
 /** How long a source that failed is not asked again. */
 const downMs = 1_000;

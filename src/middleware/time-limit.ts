@@ -11,7 +11,7 @@ export interface LimitTimeOptions {
 }
 
 /**
- * Stops calls that take too long: their signal is aborted, and the model is told at once, even if the tool does not heed
+ * Stops calls that take too long: their signal is aborted, and the call ends at once for the model, even if the tool does not heed
  * its signal. Each round of a call that asks the user something has the whole time.
  *
  * @throws RangeError for a limit that is not a positive number

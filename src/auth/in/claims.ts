@@ -5,7 +5,7 @@ export interface Claims {
   readonly [claim: string]: unknown;
 }
 
-/** Why a token is no good, in words that may be told to its sender. */
+/** Why a token is refused, in a text that its sender may see. */
 export class BadToken extends Error {
   override readonly name = "BadToken";
   /** Whether the token will be no good a moment later either. */

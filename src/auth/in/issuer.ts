@@ -175,7 +175,7 @@ export class Issuer {
   }
 }
 
-/** What is wrong with a claim, by its name. */
+/** The texts about wrong claims, by the name of the claim. */
 const faults: { readonly [claim: string]: string } = {
   iss: "the token is of another issuer (iss)",
   exp: "the token has no expiry (exp)",
@@ -190,7 +190,7 @@ function codeOf(error: unknown): string {
   return error instanceof Error && "code" in error ? String(error.code) : "";
 }
 
-/** Says what is wrong with a token without a word of the token. */
+/** Describes the fault of a token without any part of the token. */
 function describeFault(error: unknown, resource: string): string {
   const { claim } = error as { readonly claim?: string };
   switch (codeOf(error)) {

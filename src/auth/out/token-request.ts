@@ -84,7 +84,7 @@ export async function post(
     grant,
     { ...parameters },
     {
-      // The fetch below refuses what is not HTTPS, but for this machine.
+      // The fetch below refuses URLs that are not HTTPS, except on this machine.
       [allowInsecureRequests]: true,
       [customFetch]: (url: string, { method, headers, body }: FormRequest) =>
         fetch(new URL(url), { method, headers, body: body.toString(), signal }).catch((error: unknown) => {
@@ -100,7 +100,7 @@ interface FormRequest {
   readonly body: URLSearchParams;
 }
 
-/** A refusal may repeat the code or the refresh token that came with the request; then nothing of its text is told. */
+/** A refusal may repeat the code or the refresh token that came with the request; then its text is left out. */
 function withoutSecrets(error: unknown, secrets: readonly string[], server: URL): unknown {
   const isTold = (text: string): boolean =>
     secrets.some((secret) => secret.length >= minSecret && text.includes(secret));
