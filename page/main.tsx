@@ -149,9 +149,7 @@ function Banner({ known: { status, link } }: { readonly known: Known }): JSX.Ele
       <strong>Junctor</strong>
       {status !== undefined && <Badge state={status.state} />}
       <span class="address">{status?.url ?? ""}</span>
-      <span role="status">
-        {linkTexts[link]}
-      </span>
+      <span role="status">{linkTexts[link]}</span>
       <ThemeChoice />
     </header>
   );
