@@ -74,7 +74,7 @@ export async function listenAdmin(options: AdminOptions): Promise<AdminListener>
       'the admin API needs a key: write "junctor": { "admin": { "key": { "env": "VARIABLE" } } }',
     );
   const hub = new EventHub(source);
-  const tries = new Tries({ server: source.gateway.server, clock: source.clock, version: source.version });
+  const tries = new Tries({ server: source.gateway.server, clock: source.clock });
   const page = readPage(options.pageFolder);
   let url: string | undefined;
   const parts: AdminParts = { source, hub, tries, headers, adminUrl: () => url };

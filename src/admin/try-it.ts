@@ -12,7 +12,7 @@ import type { ModernEra } from "../mcp/era.ts";
 import { type Asks, isAcceptable, parseAsks } from "../mcp/question.ts";
 import { newestModernRevision } from "../mcp/revision.ts";
 import type { Server, WireContext } from "../mcp/server.ts";
-import { pageOwner } from "../telemetry/telemetry.ts";
+import { pageClient } from "../telemetry/telemetry.ts";
 import { AdminError } from "./admin-error.ts";
 import type { EventSink } from "./sse.ts";
 
@@ -41,7 +41,6 @@ const pauseMs = 250;
 interface TriesOptions {
   readonly server: Server;
   readonly clock: Clock;
-  readonly version: string;
 }
 
 /** The calls that are made from the page: modern requests to the gateway's own server, without a socket between. */
@@ -150,7 +149,7 @@ export class Tries implements Disposable {
       kind: "modern",
       revision: newestModernRevision,
       capabilities: { elicitation: { form: {}, url: {} } },
-      clientInfo: { name: "junctor-page", version: this.#options.version },
+      clientInfo: pageClient,
       logLevel: "info",
       isBare: false,
     };
@@ -158,7 +157,7 @@ export class Tries implements Disposable {
       era,
       caller: caller?.name,
       identity: caller,
-      owner: pageOwner,
+      owner: pageClient,
       cancellation,
       notify: (method, params) => {
         if (method === "notifications/progress") return sink.send("progress", params.text);

@@ -58,7 +58,7 @@ export class ObservedCall implements Observation {
   traceparent: string | undefined = undefined;
 
   constructor(parts: TelemetryParts, request: Request, wire: WireContext, place: TracePlace | undefined) {
-    const { era, caller, owner } = wire;
+    const { era, caller } = wire;
     const { params } = request;
     const method = shortened(request.method);
     const info = era.kind === "modern" ? era.clientInfo : era.session?.handshake.clientInfo;
@@ -72,7 +72,7 @@ export class ObservedCall implements Observation {
       caller,
       client: info && clientName(info),
       era: era.kind,
-      isFromPage: owner === parts.pageOwner,
+      isFromPage: info === parts.pageClient,
       startedAt,
     });
     if (place !== undefined) this.#record.traceId = place.span?.traceId ?? place.parent?.traceId;

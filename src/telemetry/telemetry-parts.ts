@@ -34,8 +34,8 @@ export interface TelemetryParts {
   begun: number;
   /** A random name of this process: numbers of calls are its own. */
   readonly process: string;
-  /** The owner of requests that the page makes. */
-  readonly pageOwner: object;
+  /** The client of requests that the page makes. */
+  readonly pageClient: object;
   /** Keeps the arguments and the result of a call, where that is wanted. */
   keep(call: CallRecord, params: RawJson | undefined, result: RawJson | undefined): void;
 }

@@ -2,6 +2,8 @@ import { type Clock, systemClock } from "../async/clock.ts";
 import type { RawJson } from "../json/raw.ts";
 import type { Request } from "../jsonrpc/message.ts";
 import type { Observer, WireContext } from "../mcp/server.ts";
+import type { Implementation } from "../mcp/types.ts";
+import { packageVersion } from "../options/version.ts";
 import type { AccessLog } from "./access-log.ts";
 import { CallCounts } from "./call-counts.ts";
 import { Charts, stepMs } from "./charts.ts";
@@ -39,8 +41,8 @@ export interface Telemetry extends Disposable {
   onStep(listener: () => void): () => void;
 }
 
-/** The owner of requests that the page makes. */
-export const pageOwner: object = Object.freeze({ owner: "page" });
+/** What the page says of itself in the requests that it makes. They are known by this object, which no request from outside can have. */
+export const pageClient: Implementation = Object.freeze({ name: "junctor-page", version: packageVersion });
 
 /** Most characters of arguments or of a result that are kept of a call; one more says that there were more. */
 export const maxRecorded: number = 16 * 1024;
@@ -75,7 +77,7 @@ export function createTelemetry(options: TelemetryOptions): Telemetry {
     tracer,
     begun: 0,
     process: randomId(8),
-    pageOwner,
+    pageClient,
     keep: (call, params, result) => {
       if (!call.isFromPage && (call.server === undefined || !records(call.server))) return;
       call.args = toKept(params?.at("arguments"));
