@@ -31,6 +31,8 @@ await build({
     sourcemap: true,
     sourcemapExcludeSources: true, // They are in the package.
     minifyInternalExports: false,
+    // Node reads all of it at every start. The comments are in src, and those for users in the types.
+    comments: false,
     entryFileNames: "[name].js",
     // All one folder deep, as the files of src are: src/cli/version.ts counts on it.
     chunkFileNames: ({ isDynamicEntry, moduleIds }) =>

@@ -68,24 +68,33 @@ const spellings =
 const synonymWeight = 0.25;
 const spellingWeight = 0.6;
 
-const byTerm = new Map<string, Map<string, number>>();
-for (const [table, weight] of [
-  [groups, synonymWeight],
-  [spellings, spellingWeight],
-] as const) {
-  for (const group of table.split("|")) {
-    const terms = group.split(" ").map(stemOf);
-    for (const term of terms) {
-      const others = byTerm.get(term) ?? new Map<string, number>();
-      for (const other of terms) if (other !== term) others.set(other, weight);
-      byTerm.set(term, others);
-    }
-  }
-}
+type Synonyms = ReadonlyMap<string, number>;
+
+/** The synonyms of each term. Made for the first search: it takes milliseconds, and most processes never search. */
+let byTerm: ReadonlyMap<string, Synonyms> | undefined;
 
 /** Other terms that say the same, and how much each counts of what the term itself does. */
-export function synonymsOf(term: string): ReadonlyMap<string, number> {
+export function synonymsOf(term: string): Synonyms {
+  byTerm ??= readTables();
   return byTerm.get(term) ?? none;
 }
 
-const none: ReadonlyMap<string, number> = new Map();
+const none: Synonyms = new Map();
+
+function readTables(): ReadonlyMap<string, Synonyms> {
+  const found = new Map<string, Map<string, number>>();
+  for (const [table, weight] of [
+    [groups, synonymWeight],
+    [spellings, spellingWeight],
+  ] as const) {
+    for (const group of table.split("|")) {
+      const terms = group.split(" ").map(stemOf);
+      for (const term of terms) {
+        const others = found.get(term) ?? new Map<string, number>();
+        for (const other of terms) if (other !== term) others.set(other, weight);
+        found.set(term, others);
+      }
+    }
+  }
+  return found;
+}
