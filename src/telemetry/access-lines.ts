@@ -18,17 +18,6 @@ interface LineMiddle {
   readonly bytes: Uint8Array;
 }
 
-/** The line up to its duration, as it was put last: from `start` to `end`, and in `front` once it was put twice. */
-interface LineFront {
-  readonly millisecond: number;
-  readonly middle: Uint8Array | undefined;
-  readonly start: number;
-  readonly end: number;
-  front: Uint8Array | undefined;
-}
-
-const noFront: LineFront = { millisecond: Number.NaN, middle: undefined, start: 0, end: 0, front: undefined };
-
 /**
  * Makes the lines of the access log, as bytes, one after the other in one buffer. They are put together by hand, from parts that were
  * made before: a line as text makes so much garbage that collecting it takes as long as making it, and `JSON.stringify` of an
@@ -42,7 +31,6 @@ export class AccessLines {
   /** How many middles were made. */
   #made = 0;
   readonly #date = new DateBytes();
-  #last: LineFront = noFront;
 
   constructor(maxBytes: number) {
     this.#bytes = new Uint8Array(maxBytes);
@@ -56,7 +44,6 @@ export class AccessLines {
   take(): Uint8Array {
     const bytes = this.#bytes.subarray(0, this.#length);
     this.#length = 0;
-    this.#last = noFront;
     return bytes;
   }
 
@@ -66,10 +53,12 @@ export class AccessLines {
     const bytes = this.#bytes;
     let at = this.#length;
     if (at + middle.length + maxBesides > bytes.length) return false;
-    at = this.#putFront(at, Math.floor(date), middle);
+    at = put(bytes, at, parts.time);
+    at = put(bytes, at, this.#date.of(date));
+    bytes.set(middle, at);
     const micros = Math.round(ms * 1000);
     const wholeMs = Math.floor(micros / 1000);
-    at = putNumber(bytes, at, wholeMs);
+    at = putNumber(bytes, at + middle.length, wholeMs);
     at = put(bytes, at, fractions[micros - 1000 * wholeMs] ?? parts.noFraction);
     at = put(bytes, at, parts.bytesIn);
     at = putNumber(bytes, at, call.bytesIn);
@@ -89,23 +78,6 @@ export class AccessLines {
     this.#bytes.set(line, this.#length);
     this.#length += line.length;
     return true;
-  }
-
-  /** Puts a line as far as its duration. Many lines of one millisecond begin alike: one copy is quicker than all its parts. */
-  #putFront(start: number, millisecond: number, middle: Uint8Array): number {
-    const bytes = this.#bytes;
-    const last = this.#last;
-    if (last.millisecond === millisecond && last.middle === middle) {
-      last.front ??= bytes.slice(last.start, last.end);
-      bytes.set(last.front, start);
-      return start + last.front.length;
-    }
-    let at = put(bytes, start, parts.time);
-    at = put(bytes, at, this.#date.of(millisecond));
-    bytes.set(middle, at);
-    at += middle.length;
-    this.#last = { millisecond, middle, start, end: at, front: undefined };
-    return at;
   }
 
   #middle(call: CallRecord): Uint8Array {
@@ -203,7 +175,8 @@ class DateBytes {
   #second = Number.NaN;
   #bytes: Uint8Array = new Uint8Array();
 
-  of(millisecond: number): Uint8Array {
+  of(date: number): Uint8Array {
+    const millisecond = Math.floor(date);
     if (millisecond === this.#millisecond) return this.#bytes;
     const second = Math.floor(millisecond / 1000);
     if (second !== this.#second) {

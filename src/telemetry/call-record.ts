@@ -111,15 +111,14 @@ export function nameOf({ name, params }: Pick<CallRecord, "name" | "params">): s
 }
 
 const clients = new WeakMap<Implementation, string>();
-/** The client of the last request: clients make many one after the other, and a look-up costs more than a comparison. */
-let last = { info: undefined as Implementation | undefined, name: "" };
 
 /** What a client calls itself. Nearly all requests of a client bring the same object. */
 export function clientName(info: Implementation): string {
-  if (info === last.info) return last.name;
-  const name = clients.get(info) ?? shortened(`${info.name} ${info.version}`);
-  clients.set(info, name);
-  last = { info, name };
+  let name = clients.get(info);
+  if (name === undefined) {
+    name = shortened(`${info.name} ${info.version}`);
+    clients.set(info, name);
+  }
   return name;
 }
 
