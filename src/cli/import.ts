@@ -33,7 +33,10 @@ export const importServers: Command = {
     if (word === undefined || stray !== undefined) throw new UsageError("import takes one client or file");
     const { client, file } = findSource(word);
     const read = readClientFile(file);
-    if (!read.exists) throw new UsageError(`${file} does not exist`);
+    if (!read.exists)
+      throw new UsageError(
+        `${file} does not exist; name another file, or a client that junctor clients lists`,
+      );
     const entries = new Map<string, OurEntry>();
     for (const [name, value] of Object.entries(await readSection(client, file, read.text))) {
       if (name === ourName || isOurEntry(value)) continue;

@@ -99,7 +99,7 @@ export async function listenTrunk({ listen, keys, id, onWarning }: TrunkOptions)
   listener.on("upgrade", (incoming: IncomingMessage, socket: Duplex, head: Buffer) => {
     const { upgrade, [replicaHeader]: wanted = id } = incoming.headers;
     const server = upgrade === lineProtocol && wanted === id ? serverAt(incoming.url, work) : undefined;
-    // The other replica may have left meanwhile. An error that nobody hears would end this process.
+    // The other replica may have left meanwhile. An error without a listener would end this process.
     if (server === undefined) return void socket.on("error", () => {}).end(refusal);
     socket.write(
       `HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: ${lineProtocol}\r\n\r\n`,
