@@ -7,9 +7,11 @@
 //
 // A turn is long enough that few of its calls meet cold caches, and that the page is told of calls at least once.
 //
-// V8 compiles what ran often, in threads whose CPU counts. Telemetry works on many calls at once, so its code runs more rarely than that
-// of calls and is compiled later: every gateway serves twice as many calls before it is measured as in other sections. At 1 % a gateway would have to serve a million calls before the code of a traced one is compiled, as it
-// is in a gateway that runs for an hour. So before the usual warm-up a gateway that traces gets calls that their caller traces.
+// V8 compiles what ran often, in threads whose CPU counts. Telemetry works on many calls at once, so its code runs more rarely than
+// that of calls and is compiled later: every gateway serves twice as many calls before it is measured as in other sections.
+//
+// At 1 % a gateway would have to serve a million calls before the code of a traced one is compiled, as it is in a gateway that runs
+// for an hour. So before the warm-up a gateway that traces gets calls that their caller traces.
 
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { createServer } from "node:http";
