@@ -232,7 +232,7 @@ describe("servers of our config", () => {
   test("are known by their own names when they are imported", async () => {
     expect(await run("import", "./none.json")).toMatchObject({
       code: 2,
-      stderr: `junctor: ${join(home, "none.json")} does not exist\n`,
+      stderr: `junctor: ${join(home, "none.json")} does not exist; name another file, or a client that junctor clients lists\n`,
     });
     await run("add", "x", "--no-check", "--", "npx", "files");
     writeFileSync(

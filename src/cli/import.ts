@@ -34,9 +34,7 @@ export const importServers: Command = {
     const { client, file } = findSource(word);
     const read = readClientFile(file);
     if (!read.exists)
-      throw new UsageError(
-        `${file} does not exist; name another file, or a client that junctor clients lists`,
-      );
+      throw new UsageError(`${client.title} has no servers to import: ${file} does not exist`);
     const entries = new Map<string, OurEntry>();
     for (const [name, value] of Object.entries(await readSection(client, file, read.text))) {
       if (name === ourName || isOurEntry(value)) continue;
@@ -70,7 +68,8 @@ function findSource(word: string): { readonly client: ClientProgram; readonly fi
     return { client, file: fileOf(client, thisMachine()) };
   }
   const file = resolve(word);
-  if (!existsSync(file)) throw new UsageError(`${file} does not exist`);
+  if (!existsSync(file))
+    throw new UsageError(`${file} does not exist; name another file, or a client that junctor clients lists`);
   const known = clients.find((each) => each.files(thisMachine()).includes(file));
   const ending = /\.(toml|ya?ml)$/.exec(file)?.[1];
   const id = ending === "toml" ? "codex" : ending !== undefined ? "goose" : sectionIn(file);
