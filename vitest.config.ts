@@ -2,7 +2,7 @@ import { defineConfig, type ViteUserConfig } from "vitest/config";
 import { BaseSequencer, type TestSpecification } from "vitest/node";
 
 // Tests of the source itself, which take a second each.
-const ofSource = ["exports", "house", "layers", "option-keys", "walk"].map((name) => `test/${name}.test.ts`);
+const ofSource = ["exports", "layers", "option-keys"].map((name) => `test/${name}.test.ts`);
 const slow = "{src,test}/**/*.slow.test.ts";
 
 /** One more than the processors that CI has: these tests also wait for time to pass and for other processes. */
