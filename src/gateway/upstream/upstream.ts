@@ -104,7 +104,7 @@ export class Upstream implements Provider, AsyncDisposable {
       audiences,
       clock,
       onWaiting,
-      createLine: createLineFactory({ ...options, clock, habits: this.#habits, onWaiting }),
+      createLine: createLineFactory({ ...options, clock, habits: this.#habits }),
       known: predecessor?.isListed === true ? predecessor.listedFor() : options.remembered,
       onListed: (pooled, changed) => onChange({ kind: "listed", changed, pooled }),
       onResource: (pooled, uri) => onChange({ kind: "resource", uri, pooled }),
