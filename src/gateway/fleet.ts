@@ -158,7 +158,7 @@ export class Fleet implements AsyncDisposable {
     const create = (listen: typeof onChange): Upstream =>
       this.factory.create({ config, firstListMs, predecessor, onChange: listen });
     if (shared === undefined) return create(onChange);
-    return shared.take(JSON.stringify(toRun(config)), { user: this, listen: onChange }, create);
+    return shared.take(JSON.stringify(toRun(config)), { user: this, listen: onChange }, create, predecessor);
   }
 }
 
