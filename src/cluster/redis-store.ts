@@ -20,6 +20,8 @@ interface RedisStoreOptions {
   /** The start of all keys and channels, so that several gateways can share an engine. `junctor:` by default. */
   readonly prefix?: string;
   readonly clock?: Clock;
+  /** The time of limits. The engine's own by default, because the clocks of replicas differ. */
+  readonly limitClock?: Pick<Clock, "now">;
   readonly onWarning?: (text: string, error?: unknown) => void;
 }
 
@@ -33,7 +35,7 @@ const operationMs = 5_000;
  * @throws StoreError when the URL is wrong, `@redis/client` is missing, or the engine cannot be reached for 10 s
  */
 export async function connectRedisStore(options: RedisStoreOptions): Promise<ClusterStore> {
-  const { url, prefix = "junctor:", clock = systemClock, onWarning } = options;
+  const { url, prefix = "junctor:", clock = systemClock, limitClock, onWarning } = options;
   const address = parseStoreUrl(url);
   const createClient = await loadClient();
   const listeners = new Set<(news: string) => void>();
@@ -63,7 +65,7 @@ export async function connectRedisStore(options: RedisStoreOptions): Promise<Clu
     await commands[Symbol.asyncDispose]();
     throw error;
   }
-  const store = createOperations(commands, { prefix, channel, age });
+  const store = createOperations(commands, { prefix, channel, age, limitClock });
   return {
     ...store,
     onNews: (listener) => {
@@ -77,9 +79,16 @@ export async function connectRedisStore(options: RedisStoreOptions): Promise<Clu
   };
 }
 
+interface OperationParts {
+  readonly prefix: string;
+  readonly channel: string;
+  readonly age: EngineAge;
+  readonly limitClock: RedisStoreOptions["limitClock"] | undefined;
+}
+
 function createOperations(
   connection: RedisConnection,
-  { prefix, channel, age }: { readonly prefix: string; readonly channel: string; readonly age: EngineAge },
+  { prefix, channel, age, limitClock }: OperationParts,
 ): Omit<ClusterStore, "onNews" | typeof Symbol.asyncDispose> {
   const run = (script: EngineScript, keys: readonly string[], args: readonly unknown[]): Promise<unknown> =>
     runScript(
@@ -127,7 +136,9 @@ function createOperations(
     take: async (limit, count) => {
       assertLimit(limit, count);
       const { key, everyMs, burst } = limit;
-      const [given, waitMs] = (await run(takeScript, [key], [everyMs, burst, count])) as readonly number[];
+      const time = limitClock === undefined ? [] : [limitClock.now()];
+      const args = [everyMs, burst, count, ...time];
+      const [given, waitMs] = (await run(takeScript, [key], args)) as readonly number[];
       return { count: given ?? 0, waitMs: waitMs ?? 0 };
     },
     publish: async (news) => {
