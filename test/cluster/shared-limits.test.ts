@@ -9,6 +9,7 @@ import { freePort } from "../support/free-ports.ts";
 import { runSpread } from "../support/limit-spread.ts";
 import { type Engine, startEngine } from "./support/engine.ts";
 import { isSkipped } from "./support/skip.ts";
+import { secret } from "./support/stage.ts";
 
 describe.skipIf(isSkipped)("three replicas with a limit and a real engine", () => {
   const folder = mkdtempSync(join(tmpdir(), "junctor-limits-"));
@@ -17,7 +18,7 @@ describe.skipIf(isSkipped)("three replicas with a limit and a real engine", () =
   let stores: readonly ClusterStore[];
   beforeAll(async () => {
     engine = await startEngine(await freePort(), folder);
-    const connect = () => connectRedisStore({ url: engine.url, limitClock: clock });
+    const connect = () => connectRedisStore({ url: engine.url, secrets: [secret], limitClock: clock });
     stores = await Promise.all([connect(), connect(), connect()]);
   });
   afterAll(async () => {
