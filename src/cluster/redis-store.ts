@@ -48,15 +48,16 @@ export async function connectRedisStore(options: RedisStoreOptions): Promise<Clu
   // Channels are of the whole engine, not of a database.
   const channel = address.database === 0 ? `${prefix}news` : `${prefix}news:${address.database}`;
   const signer = createFactSigner(secrets);
-  let hasWarned = false;
+  /** The kinds of facts that were ignored: a warning each, because whoever writes them could fill the log. */
+  const ignored = new Set<string>();
+  const ignore = (what: string): void => {
+    if (!ignored.has(what)) onWarning?.(`${what} in the store is ignored: ${notSigned}`);
+    ignored.add(what);
+  };
   const hear = (signed: string): void => {
     const isShort = signed.length <= storeBounds.value + signatureLength;
     const news = isShort ? signer.open(channel, signed) : undefined;
-    if (news === undefined) {
-      if (!hasWarned) onWarning?.(`news in the store is ignored: ${notSigned}`);
-      hasWarned = true;
-      return;
-    }
+    if (news === undefined) return ignore("news");
     for (const listener of listeners) {
       try {
         listener(news);
@@ -79,7 +80,7 @@ export async function connectRedisStore(options: RedisStoreOptions): Promise<Clu
     await commands[Symbol.asyncDispose]();
     throw error;
   }
-  const store = createOperations(commands, { prefix, channel, age, signer, limitClock, onWarning });
+  const store = createOperations(commands, { prefix, channel, age, signer, limitClock, ignore });
   return {
     ...store,
     onNews: (listener) => {
@@ -99,15 +100,16 @@ interface OperationParts {
   readonly age: EngineAge;
   readonly signer: FactSigner;
   readonly limitClock: RedisStoreOptions["limitClock"] | undefined;
-  readonly onWarning: RedisStoreOptions["onWarning"] | undefined;
+  /** Tells of a fact that was not signed. */
+  readonly ignore: (what: string) => void;
 }
 
 const notSigned =
-  "it is not signed with JUNCTOR_SECRET of this replica. Another program writes to the store, or a replica has another secret";
+  "it is not signed with JUNCTOR_SECRET. Another program writes to the store, or a replica has another secret: set the same for all";
 
 function createOperations(
   connection: RedisConnection,
-  { prefix, channel, age, signer, limitClock, onWarning }: OperationParts,
+  { prefix, channel, age, signer, limitClock, ignore }: OperationParts,
 ): Omit<ClusterStore, "onNews" | typeof Symbol.asyncDispose> {
   const run = (script: EngineScript, keys: readonly string[], args: readonly unknown[]): Promise<unknown> =>
     runScript(
@@ -116,8 +118,6 @@ function createOperations(
       keys.map((key) => prefix + key),
       args.map(String),
     );
-  /** Replicas whose registration was not believed: a warning each. */
-  let strangers: ReadonlySet<string> = new Set();
   return {
     claim: async (key, holder, ttlMs) => {
       assertKey(key);
@@ -154,15 +154,12 @@ function createOperations(
       const args = [id, signer.sign(start + id, facts), ttlMs, start];
       const found = (await run(registerScript, ["replicas"], args)) as readonly string[];
       const replicas = new Map<string, string>();
-      const unsigned = new Set<string>();
       for (let at = 0; at + 1 < found.length; at += 2) {
         const [other = "", signed = ""] = found.slice(at, at + 2);
         const known = signer.open(start + other, signed);
-        if (known !== undefined) replicas.set(other, known);
-        else if (unsigned.add(other) && !strangers.has(other))
-          onWarning?.(`the registration of replica ${other} is ignored: ${notSigned}`);
+        if (known === undefined) ignore("the registration of a replica");
+        else replicas.set(other, known);
       }
-      strangers = unsigned;
       return replicas;
     },
     isYoung: (ms) => age.leftMs(ms) > 0,
