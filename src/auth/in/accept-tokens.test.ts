@@ -58,7 +58,9 @@ const refusal = (reason: string): Partial<AuthRefusal> => ({
   text: `The token is refused: ${reason}`,
 });
 const otherAudience = refusal(`the token is for another audience (aud); ask for one for ${publicUrl}`);
-const noAccessToken = refusal("the token is no access token; send the access token, not the ID token");
+const noAccessToken = refusal(
+  "the token is no access token; send the access token, not the ID or refresh token",
+);
 
 describe("a token that is fine", () => {
   test("names its caller, with all that it proves", async () => {
@@ -88,6 +90,23 @@ describe("a token that is fine", () => {
         scopes: ["mcp:use", "b"],
         groups: ["admin"],
       });
+  });
+
+  test("is in the one group that a groups claim without an array names, spaces and all", async () => {
+    const { issuer, send } = await createStage();
+    expect(await send(await issuer.sign({ groups: "office admin" }))).toMatchObject({
+      groups: ["office admin"],
+    });
+    const byScope = await createStage({ groupsClaim: "scope" });
+    expect(await byScope.send(await byScope.issuer.sign({ scope: "mcp:use admin" }))).toMatchObject({
+      groups: ["mcp:use", "admin"],
+    });
+  });
+
+  test("keeps all of 1,000 groups", async () => {
+    const { issuer, send } = await createStage();
+    const groups = Array.from({ length: 1000 }, (_, index) => `g${index}`);
+    expect(await send(await issuer.sign({ groups }))).toMatchObject({ groups });
   });
 
   test("is known again at once, without a look at its signature", async () => {
@@ -185,6 +204,35 @@ describe("refused with 401 is a token", () => {
     ["no subject", { sub: undefined }, "the token names no subject (sub)"],
     ["an empty subject", { sub: "" }, "the token names no subject (sub)"],
     ["a subject with a line end", { sub: "a\nb" }, "the token names no subject (sub)"],
+  ])("with %s", async (_, claims, reason) => {
+    expect(await stage.send(await stage.issuer.sign(claims))).toMatchObject(refusal(reason));
+  });
+
+  const many = Array.from({ length: 1001 }, (_, index) => `g${index}`);
+  test.each([
+    [
+      "more groups than are kept, of which one may be denied",
+      { groups: many },
+      "the token has more than 1000 values in groups: have the issuer send fewer",
+    ],
+    [
+      "more scopes than are kept",
+      { scope: `mcp:use ${many.join(" ")}` },
+      "the token has more than 1000 values in scope: have the issuer send fewer",
+    ],
+    [
+      "a group with a longer name than is kept",
+      { groups: ["eng", "g".repeat(257)] },
+      "the token has a value of more than 256 characters in groups",
+    ],
+    [
+      "its groups left out, as Entra does it for users with many",
+      {
+        _claim_names: { groups: "src1" },
+        _claim_sources: { src1: { endpoint: "https://graph.example.com" } },
+      },
+      "the token leaves its groups out (_claim_names): have the issuer send fewer",
+    ],
   ])("with %s", async (_, claims, reason) => {
     expect(await stage.send(await stage.issuer.sign(claims))).toMatchObject(refusal(reason));
   });
