@@ -261,6 +261,7 @@ describe("refused with 401 is a token", () => {
     ["an ID token of Keycloak", { typ: "ID" }, { typ: "JWT" }],
     ["a refresh token of Keycloak", { typ: "Refresh" }, { typ: "JWT" }],
     ["a logout token", { events: {} }, { typ: "JWT" }],
+    ["an ID token of Cognito", { token_use: "id" }, { typ: "JWT" }],
   ])("that is %s", async (_, claims, header) => {
     expect(await stage.send(await stage.issuer.sign(claims, header))).toMatchObject(noAccessToken);
   });
@@ -515,10 +516,27 @@ describe("an opaque token", () => {
     ["names no subject", { sub: undefined }],
     ["is no bearer token", { token_type: "DPoP" }],
     ["is active only by name", { active: "true" }],
+    ["is a refresh token by its type", { token_type: "refresh_token" }],
+    ["is a refresh token by its use", { token_use: "refresh_token" }],
+    ["is a refresh token of Keycloak", { typ: "Refresh" }],
+    ["is an ID token by its use", { token_use: "id" }],
+    ["has an expiry that cannot be read", { exp: "tomorrow" }],
   ])("that %s is refused", async (_, members) => {
     const stage = await createOpaqueStage();
     Object.assign(stage.answer, members);
     expect(await stage.send("opaque-2")).toMatchObject({ refused: 401 });
+  });
+
+  test("that says it is an access token is accepted", async () => {
+    const stage = await createOpaqueStage();
+    Object.assign(stage.answer, { token_type: "Bearer", token_use: "access_token", typ: "Bearer" });
+    expect(await stage.send("opaque-2")).toMatchObject({ name: "corp:bob" });
+  });
+
+  test("without an expiry is good for five minutes, and so are the streams of its caller", async () => {
+    const stage = await createOpaqueStage();
+    stage.answer["exp"] = undefined;
+    expect(await stage.send("opaque-2")).toMatchObject({ expiresAt: start + 300_000 });
   });
 
   test("cannot be checked while the issuer is down: 503", async () => {

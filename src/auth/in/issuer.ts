@@ -1,6 +1,6 @@
 import type { Clock } from "../../async/clock.ts";
 import type { Caller } from "../../mcp/caller.ts";
-import { type Claims, refuseForeignKinds, BadToken, toTokenCaller } from "./claims.ts";
+import { type Claims, refuseForeignKinds, refuseOtherUses, BadToken, toTokenCaller } from "./claims.ts";
 import { fetchJson, type FetchLike, IssuerUnavailable } from "./fetch-json.ts";
 import { findIssuerMetadata, type IssuerMetadata } from "./issuer-metadata.ts";
 import { KeySet } from "./key-set.ts";
@@ -57,6 +57,8 @@ const toleranceS = 30;
 const keepJwtMs = 5 * 60_000;
 /** How long the answer of an introspection is believed: a token may be revoked meanwhile. */
 const keepOpaqueMs = 30_000;
+/** How long an opaque token is good for, and what its caller has open, where its issuer names no expiry. */
+const noExpiryS = 300;
 /** Most questions to one issuer at the same time. */
 const maxAsked = 32;
 
@@ -119,7 +121,7 @@ export class Issuer {
       const url = introspection.url ?? (await this.#findMetadata()).introspectionUri;
       if (url === undefined) throw new IssuerUnavailable(`${issuer} names no introspection endpoint`);
       const pair = `${encodeURIComponent(clientId)}:${encodeURIComponent(clientSecret)}`;
-      const claims: Claims = await fetchJson(url, {
+      const answer: Claims = await fetchJson(url, {
         fetch: this.#parts.fetch,
         method: "POST",
         headers: {
@@ -128,7 +130,8 @@ export class Issuer {
         },
         body: new URLSearchParams({ token, token_type_hint: "access_token" }).toString(),
       });
-      if (claims["active"] !== true) return undefined;
+      if (answer["active"] !== true) return undefined;
+      const claims = { ...answer, exp: answer["exp"] ?? this.#parts.clock.date() / 1000 + noExpiryS };
       this.#checkIntrospected(claims, resource);
       return this.#vouch(claims, keepOpaqueMs);
     } finally {
@@ -143,10 +146,12 @@ export class Issuer {
     const named: readonly unknown[] = Array.isArray(aud) ? aud : [aud];
     if (!named.some((each) => wanted.includes(String(each)))) throw new BadToken(otherAudience(resource));
     const now = this.#parts.clock.date() / 1000;
-    if (typeof exp === "number" && exp <= now - toleranceS) throw new BadToken("the token expired");
+    if (typeof exp !== "number" || !Number.isFinite(exp)) throw new BadToken("the expiry (exp) is no number");
+    if (exp <= now - toleranceS) throw new BadToken("the token expired");
     if (typeof nbf === "number" && nbf > now + toleranceS) throw new BadToken(faults["nbf"] as string);
     if (typeof claims["token_type"] === "string" && !/^(?:bearer|access_token)$/i.test(claims["token_type"]))
       throw new BadToken("the token is no bearer token");
+    refuseOtherUses(claims);
   }
 
   #vouch(claims: Claims, atMostMs: number): Vouched {
