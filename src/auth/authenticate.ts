@@ -39,6 +39,8 @@ export interface ClientCertificate {
   readonly issuer: string;
   /** In milliseconds since the epoch. */
   readonly expiresAt: number;
+  /** Its SHA-256 thumbprint in base64url, as the `x5t#S256` of a token that is bound to it (RFC 8705). */
+  readonly thumbprint: string;
 }
 
 /** Says who sent a request. A function with the headers as its only parameter is enough. */

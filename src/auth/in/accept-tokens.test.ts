@@ -62,6 +62,10 @@ const noAccessToken = refusal(
   "the token is no access token; send the access token, not the ID or refresh token",
 );
 
+const boundToCertificate = refusal(
+  "the token is bound to a certificate (cnf): connect with that certificate, and not through a proxy that ends TLS",
+);
+
 describe("a token that is fine", () => {
   test("names its caller, with all that it proves", async () => {
     const { issuer, send, now } = await createStage({ implies: { "mcp:use": ["mcp:read"] } });
@@ -264,6 +268,25 @@ describe("refused with 401 is a token", () => {
     ["an ID token of Cognito", { token_use: "id" }, { typ: "JWT" }],
   ])("that is %s", async (_, claims, header) => {
     expect(await stage.send(await stage.issuer.sign(claims, header))).toMatchObject(noAccessToken);
+  });
+
+  test.each([
+    ["a key of its client (DPoP)", { jkt: "0ZcOCORZNYy-DWpqq30jZyJGHTN0d2HglBV3uiguA4I" }],
+    ["a certificate and a key", { "x5t#S256": "a", jkt: "b" }],
+    ["an empty certificate", { "x5t#S256": "" }],
+    ["nothing that can be read", "key"],
+    ["nothing", {}],
+  ])("that is bound to %s", async (_, cnf) => {
+    expect(await stage.send(await stage.issuer.sign({ cnf }))).toMatchObject(
+      refusal(
+        "the token is bound to a key of its client (cnf), as with DPoP, which is not checked here: ask for a plain bearer token",
+      ),
+    );
+  });
+
+  test("that is bound to a certificate, on a connection without one", async () => {
+    const token = await stage.issuer.sign({ cnf: { "x5t#S256": "a" } });
+    expect(await stage.send(token)).toMatchObject(boundToCertificate);
   });
 
   test("of another type by its header", async () => {
@@ -516,6 +539,8 @@ describe("an opaque token", () => {
     ["names no subject", { sub: undefined }],
     ["is no bearer token", { token_type: "DPoP" }],
     ["is active only by name", { active: "true" }],
+    ["is bound to a key of its client (DPoP)", { cnf: { jkt: "a" } }],
+    ["is bound to a certificate", { cnf: { "x5t#S256": "a" } }],
     ["is a refresh token by its type", { token_type: "refresh_token" }],
     ["is a refresh token by its use", { token_use: "refresh_token" }],
     ["is a refresh token of Keycloak", { typ: "Refresh" }],

@@ -81,6 +81,20 @@ export function refuseOtherUses(claims: Claims): void {
 
 const noAccessToken = "the token is no access token; send the access token, not the ID or refresh token";
 
+/**
+ * The SHA-256 thumbprint of the client certificate that a token is bound to (RFC 8705, section 3.1); undefined for a plain bearer token. Refuses
+ * a token that is bound to anything else: whoever stole it could use it.
+ */
+export function readBoundCertificate({ cnf }: Claims): string | undefined {
+  if (cnf === undefined || cnf === null) return undefined;
+  const { "x5t#S256": thumbprint, ...others } = typeof cnf === "object" ? (cnf as Claims) : {};
+  if (typeof thumbprint === "string" && thumbprint !== "" && Object.keys(others).length === 0)
+    return thumbprint;
+  throw new BadToken(
+    "the token is bound to a key of its client (cnf), as with DPoP, which is not checked here: ask for a plain bearer token",
+  );
+}
+
 /** Scopes as a string with spaces between them, or as an array. */
 function readScopes(claims: Claims, claim: string): readonly string[] {
   const value = claims[claim];

@@ -1,6 +1,13 @@
 import type { Clock } from "../../async/clock.ts";
 import type { Caller } from "../../mcp/caller.ts";
-import { type Claims, refuseForeignKinds, refuseOtherUses, BadToken, toTokenCaller } from "./claims.ts";
+import {
+  type Claims,
+  readBoundCertificate,
+  refuseForeignKinds,
+  refuseOtherUses,
+  BadToken,
+  toTokenCaller,
+} from "./claims.ts";
 import { fetchJson, type FetchLike, IssuerUnavailable } from "./fetch-json.ts";
 import { findIssuerMetadata, type IssuerMetadata } from "./issuer-metadata.ts";
 import { KeySet } from "./key-set.ts";
@@ -42,6 +49,8 @@ export interface Vouched {
   readonly caller: Caller;
   /** How long the answer may be kept. */
   readonly keepMs: number;
+  /** The thumbprint of the certificate that the sender must have proved to own. */
+  readonly boundTo: string | undefined;
 }
 
 interface IssuerParts {
@@ -158,7 +167,8 @@ export class Issuer {
     const { issuer, groupsClaim = "groups", implies = {} } = this.options;
     const caller = toTokenCaller(claims, { alias: this.alias, issuer, groupsClaim, implies });
     const leftMs = (caller.expiresAt ?? Infinity) - this.#parts.clock.date();
-    return { caller, keepMs: Math.min(atMostMs, Math.max(leftMs, 0)) };
+    const keepMs = Math.min(atMostMs, Math.max(leftMs, 0));
+    return { caller, keepMs, boundTo: readBoundCertificate(claims) };
   }
 
   #audiences(resource: string): string[] {

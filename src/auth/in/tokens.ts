@@ -2,7 +2,7 @@ import { hash } from "node:crypto";
 import type { Awaitable } from "../../async/awaitable.ts";
 import type { Clock } from "../../async/clock.ts";
 import type { Caller } from "../../mcp/caller.ts";
-import type { AuthRefusal } from "../authenticate.ts";
+import type { AuthRefusal, AuthRequest } from "../authenticate.ts";
 import { createTokenAnswers, type TokenAnswers } from "./answers.ts";
 import { BadToken } from "./claims.ts";
 import { type FetchLike, IssuerUnavailable } from "./fetch-json.ts";
@@ -42,7 +42,7 @@ export class Tokens {
   readonly answers: TokenAnswers;
   readonly #options: TokensOptions;
   readonly #verdicts: Verdicts;
-  readonly #underway = new Map<string, Promise<Caller | AuthRefusal>>();
+  readonly #underway = new Map<string, Promise<Vouched | AuthRefusal>>();
 
   constructor(options: TokensOptions) {
     const { publicUrl, path, fetch, clock, onTrouble } = options;
@@ -59,29 +59,47 @@ export class Tokens {
   }
 
   /** Finds the caller of a token; at once where the token is known. */
-  check(token: string, digest: string, path: string): Awaitable<Caller | AuthRefusal> {
-    const resource = this.resources.at(path);
+  check(token: string, digest: string, request: AuthRequest): Awaitable<Caller | AuthRefusal> {
+    const resource = this.resources.at(request.path);
     const key = resource === this.resources.main ? digest : `${digest} ${resource.url}`;
     const known = this.#verdicts.get(key);
-    if (known !== undefined) return known.caller ?? this.answers.invalid(known.reason, resource);
-    const underway = this.#underway.get(key);
-    if (underway !== undefined) return underway;
-    const judged = this.#judge(token, key, resource).finally(() => this.#underway.delete(key));
-    this.#underway.set(key, judged);
-    return judged;
+    if (known !== undefined)
+      return known.vouched === undefined
+        ? this.answers.invalid(known.reason, resource)
+        : this.#admit(known.vouched, key, resource, request);
+    let judged = this.#underway.get(key);
+    if (judged === undefined) {
+      judged = this.#judge(token, key, resource).finally(() => this.#underway.delete(key));
+      this.#underway.set(key, judged);
+    }
+    return judged.then((each) => ("refused" in each ? each : this.#admit(each, key, resource, request)));
   }
 
-  async #judge(token: string, key: string, resource: ProtectedResource): Promise<Caller | AuthRefusal> {
+  /** A token that is bound to a certificate is good on the connections of that certificate only, however well it is known. */
+  #admit(
+    { caller, boundTo }: Vouched,
+    key: string,
+    resource: ProtectedResource,
+    { certificate }: AuthRequest,
+  ): Caller | AuthRefusal {
+    if (boundTo === undefined || boundTo === certificate?.thumbprint) return caller;
+    const reason =
+      "the token is bound to a certificate (cnf): connect with that certificate, and not through a proxy that ends TLS";
+    this.#options.onRefused({ reason, token: key.slice(0, 8) });
+    return this.answers.invalid(reason, resource);
+  }
+
+  async #judge(token: string, key: string, resource: ProtectedResource): Promise<Vouched | AuthRefusal> {
     try {
-      const { caller, keepMs, issuer } = await this.#ask(token, resource.url);
+      const { issuer, ...vouched } = await this.#ask(token, resource.url);
       const { scopes: needed = [] } = issuer.options;
-      const missing = needed.filter((scope) => caller.scopes?.includes(scope) !== true);
+      const missing = needed.filter((scope) => vouched.caller.scopes?.includes(scope) !== true);
       if (missing.length > 0) {
         this.#options.onRefused({ reason: `it lacks ${missing.join(" ")}`, token: key.slice(0, 8) });
         return this.answers.insufficient(needed, resource);
       }
-      this.#verdicts.accept(key, caller, keepMs);
-      return caller;
+      this.#verdicts.accept(key, vouched);
+      return vouched;
     } catch (error) {
       if (error instanceof BadToken) {
         if (error.isLasting) this.#verdicts.refuse(key, error.message);

@@ -1,10 +1,10 @@
 import type { Clock } from "../../async/clock.ts";
-import type { Caller } from "../../mcp/caller.ts";
+import type { Vouched } from "./issuer.ts";
 
 /** The verdict on a token. */
 interface TokenVerdict {
   /** Undefined: the token was refused. */
-  readonly caller: Caller | undefined;
+  readonly vouched: Vouched | undefined;
   readonly reason: string;
   readonly until: number;
 }
@@ -30,12 +30,13 @@ export class Verdicts {
     return verdict !== undefined && this.#clock.now() < verdict.until ? verdict : undefined;
   }
 
-  accept(hash: string, caller: Caller, keepMs: number): void {
-    keep(this.#good, hash, { caller, reason: "", until: this.#clock.now() + keepMs }, maxGood);
+  accept(hash: string, vouched: Vouched): void {
+    const until = this.#clock.now() + vouched.keepMs;
+    keep(this.#good, hash, { vouched, reason: "", until }, maxGood);
   }
 
   refuse(hash: string, reason: string): void {
-    keep(this.#bad, hash, { caller: undefined, reason, until: this.#clock.now() + keepBadMs }, maxBad);
+    keep(this.#bad, hash, { vouched: undefined, reason, until: this.#clock.now() + keepBadMs }, maxBad);
   }
 }
 
