@@ -27,6 +27,8 @@ export interface AuthRequest {
   readonly path: string;
   /** The certificate that the client proved to own, on a connection with TLS that asks for one; undefined when there is none. */
   readonly certificate?: ClientCertificate | undefined;
+  /** The address that the request came from. Senders share by it what strangers could use up. */
+  readonly remoteAddress?: string | undefined;
 }
 
 /** A certificate of a client, signed by an authority that the listener trusts. */

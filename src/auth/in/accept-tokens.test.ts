@@ -19,7 +19,7 @@ interface Stage {
   readonly refused: RefusedToken[];
   readonly warnings: string[];
   /** What becomes of a token. */
-  send(token: string, path?: string): Promise<Authenticated>;
+  send(token: string, path?: string, remoteAddress?: string): Promise<Authenticated>;
   /** In seconds since the epoch. */
   now(): number;
 }
@@ -48,8 +48,11 @@ async function createStage(
     onRefused: (token) => refused.push(token),
     onWarning: (text) => warnings.push(text),
   });
-  const send: Stage["send"] = async (token, path = "/mcp") =>
-    authenticate((name) => (name === "authorization" ? `Bearer ${token}` : undefined), { path });
+  const send: Stage["send"] = async (token, path = "/mcp", remoteAddress = undefined) =>
+    authenticate((name) => (name === "authorization" ? `Bearer ${token}` : undefined), {
+      path,
+      remoteAddress,
+    });
   return { issuer, clock, authenticate, refused, warnings, send, now };
 }
 
@@ -495,6 +498,10 @@ describe("an opaque token", () => {
   interface Introspected extends Stage {
     readonly asked: string[];
     answer: { [member: string]: unknown };
+    /** Whether the issuer knows a token. */
+    isActive: (token: string) => boolean;
+    /** Whether the issuer never answers about a token. */
+    isStuck: (token: string) => boolean;
   }
 
   async function createOpaqueStage(): Promise<Introspected> {
@@ -505,6 +512,8 @@ describe("an opaque token", () => {
     const opaque: Introspected = {
       ...stage,
       asked,
+      isActive: () => true,
+      isStuck: () => false,
       answer: { active: true, sub: "bob", aud: publicUrl, scope: "mcp:use", exp: stage.now() + 600 },
     };
     stage.issuer.metadata = { introspection_endpoint: url };
@@ -514,7 +523,9 @@ describe("an opaque token", () => {
         if (at !== url || stage.issuer.isDown) return usual(at, init);
         const { authorization } = init.headers as { authorization: string };
         asked.push(`${Buffer.from(authorization.slice(6), "base64").toString()} ${init.body as string}`);
-        return Response.json(opaque.answer);
+        const token = new URLSearchParams(init.body as string).get("token") ?? "";
+        if (opaque.isStuck(token)) await new Promise(() => {});
+        return Response.json(opaque.isActive(token) ? opaque.answer : { active: false });
       },
     });
     return opaque;
@@ -568,6 +579,116 @@ describe("an opaque token", () => {
     const stage = await createOpaqueStage();
     stage.issuer.isDown = true;
     expect(await stage.send("opaque-3")).toMatchObject({ refused: 503 });
+  });
+
+  test("that was revoked is asked about once, and not for each request", async () => {
+    const stage = await createOpaqueStage();
+    await stage.send("opaque-5");
+    await stage.clock.advance(30_000);
+    stage.isActive = () => false;
+    for (let request = 0; request < 3; request++)
+      expect(await stage.send("opaque-5")).toMatchObject({ refused: 401 });
+    expect(stage.asked).toHaveLength(2);
+  });
+
+  describe("among many that are made up", () => {
+    const strangersAt = "192.0.2.1";
+
+    interface Attack {
+      /** Most questions to the issuer in any second so far. */
+      mostASecond(): number;
+      /** Lets time pass. */
+      pass(ms: number): Promise<void>;
+    }
+
+    /** Strangers of one address, each of whom sends one made-up token after the other. */
+    function attack(stage: Introspected, strangers: number): Attack {
+      stage.isActive = (token) => token.startsWith("good");
+      const times: number[] = [];
+      let seen = stage.asked.length;
+      let tokens = 0;
+      const next = async (): Promise<void> => {
+        const answer = await stage.send(`made-up-${tokens++}`, "/mcp", strangersAt);
+        expect(answer).toHaveProperty("refused");
+        stage.clock.timer(1, () => void next());
+      };
+      for (let stranger = 0; stranger < strangers; stranger++) void next();
+      return {
+        mostASecond: () =>
+          Math.max(...times.map((at) => times.filter((each) => each >= at && each < at + 1000).length)),
+        pass: async (ms) => {
+          for (let passed = 0; passed < ms; passed += 50) {
+            await stage.clock.advance(50);
+            for (; seen < stage.asked.length; seen++) times.push(stage.clock.now());
+          }
+        },
+      };
+    }
+
+    /** Whether a promise has settled. */
+    const hasSettled = (promise: Promise<unknown>): Promise<boolean> =>
+      Promise.race([promise.then(() => true), Promise.resolve().then(() => Promise.resolve(false))]);
+
+    test("is served at once if it was good before, and the issuer is asked 20 times a second at most", async () => {
+      const stage = await createOpaqueStage();
+      const callers = Array.from({ length: 39 }, (_, index) => `good-${index}`);
+      const first = Promise.all(callers.map((token) => stage.send(token, "/mcp", strangersAt)));
+      await stage.clock.advance(5000);
+      await first;
+      const { pass, mostASecond } = attack(stage, 256);
+      for (let second = 0; second < 90; second++) {
+        await pass(1000);
+        for (const token of callers)
+          expect(await stage.send(token, "/mcp", strangersAt)).toMatchObject({ name: "corp:bob" });
+      }
+      const timesAsked = (token: string): number =>
+        stage.asked.filter((each) => each.includes(`token=${token}&`)).length;
+      expect(Math.min(...callers.map(timesAsked))).toBeGreaterThanOrEqual(3);
+      expect(mostASecond()).toBeLessThanOrEqual(20);
+    });
+
+    test("has its turn if it is new: at once from another address, and after theirs from the same", async () => {
+      const stage = await createOpaqueStage();
+      const { pass } = attack(stage, 256);
+      await pass(1000);
+      const apart = stage.send("good-apart", "/mcp", "192.0.2.2");
+      const beside = stage.send("good-beside", "/mcp", strangersAt);
+      await pass(200);
+      expect(await hasSettled(apart)).toBe(true);
+      expect(await apart).toMatchObject({ name: "corp:bob" });
+      await pass(24_000);
+      expect(await hasSettled(beside)).toBe(true);
+      expect(await beside).toMatchObject({ name: "corp:bob" });
+    });
+
+    test("is not served without a new answer of the issuer for longer than a minute", async () => {
+      const stage = await createOpaqueStage();
+      await stage.send("good");
+      stage.isStuck = (token) => token === "good";
+      const { pass } = attack(stage, 256);
+      await pass(59_000);
+      expect(await stage.send("good")).toMatchObject({ name: "corp:bob" });
+      await pass(1000);
+      const late = stage.send("good");
+      await pass(1000);
+      expect(await hasSettled(late)).toBe(false);
+    });
+
+    test("cannot be checked where too many wait at its address: 503; another address has places left", async () => {
+      const stage = await createOpaqueStage();
+      stage.isStuck = () => true;
+      const send = (count: number, address: string): Promise<Authenticated>[] =>
+        Array.from({ length: count }, (_, index) => stage.send(`${address}-${index}`, "/mcp", address));
+      const strangers = send(600, strangersAt);
+      expect(await strangers.at(-1)).toMatchObject({ refused: 503 });
+      const [other] = send(1, "192.0.2.2");
+      await stage.clock.advance(24_000);
+      expect(await hasSettled(other!)).toBe(false);
+      // The issuer answers none of them, and some of its places are kept for tokens that were good before.
+      expect(stage.asked).toHaveLength(24);
+      await stage.clock.advance(1000);
+      expect(await strangers.at(300)).toMatchObject({ refused: 503 });
+    });
   });
 
   test("is refused where no issuer can be asked about it", async () => {

@@ -67,12 +67,22 @@ export class Tokens {
       return known.vouched === undefined
         ? this.answers.invalid(known.reason, resource)
         : this.#admit(known.vouched, key, resource, request);
+    const last = this.#verdicts.lastGood(key);
+    const isBusy = last?.countsWhileBusy === true && last.vouched.issuer.isBusy;
     let judged = this.#underway.get(key);
     if (judged === undefined) {
-      judged = this.#judge(token, key, resource).finally(() => this.#underway.delete(key));
+      const { remoteAddress: address } = request;
+      const asked = this.#ask(token, resource.url, { issuer: last?.vouched.issuer, address });
+      judged = this.#judge(asked, key, resource).finally(() => this.#underway.delete(key));
       this.#underway.set(key, judged);
     }
-    return judged.then((each) => ("refused" in each ? each : this.#admit(each, key, resource, request)));
+    const admitted = judged.then((each) =>
+      "refused" in each ? each : this.#admit(each, key, resource, request),
+    );
+    if (!isBusy) return admitted;
+    // Strangers who have the issuer asked about made-up tokens must not delay a caller that it vouched for a moment ago.
+    admitted.catch((error: unknown) => this.#options.onTrouble(last.vouched.issuer.alias, error));
+    return this.#admit(last.vouched, key, resource, request);
   }
 
   /** A token that is bound to a certificate is good on the connections of that certificate only, however well it is known. */
@@ -89,10 +99,14 @@ export class Tokens {
     return this.answers.invalid(reason, resource);
   }
 
-  async #judge(token: string, key: string, resource: ProtectedResource): Promise<Vouched | AuthRefusal> {
+  async #judge(
+    asked: Promise<Vouched>,
+    key: string,
+    resource: ProtectedResource,
+  ): Promise<Vouched | AuthRefusal> {
     try {
-      const { issuer, ...vouched } = await this.#ask(token, resource.url);
-      const { scopes: needed = [] } = issuer.options;
+      const vouched = await asked;
+      const { scopes: needed = [] } = vouched.issuer.options;
       const missing = needed.filter((scope) => vouched.caller.scopes?.includes(scope) !== true);
       if (missing.length > 0) {
         this.#options.onRefused({ reason: `it lacks ${missing.join(" ")}`, token: key.slice(0, 8) });
@@ -109,22 +123,28 @@ export class Tokens {
       if (error instanceof IssuerUnavailable)
         return {
           refused: 503,
-          text: "The token cannot be checked now, because its issuer does not answer; try again",
+          text: "The token cannot be checked now: its issuer does not answer, or too many tokens wait to be checked; try again",
         };
       throw error;
     }
   }
 
-  async #ask(token: string, resource: string): Promise<Vouched & { readonly issuer: Issuer }> {
+  /** `issuer` is the one that vouched for the token before. */
+  async #ask(
+    token: string,
+    resource: string,
+    { issuer: known, address }: { readonly issuer: Issuer | undefined; readonly address: string | undefined },
+  ): Promise<Vouched> {
     const named = await issuerOf(token);
     if (named !== undefined) {
       const issuer = this.issuers.find(({ options }) => options.issuer === named);
       if (issuer === undefined) throw new BadToken("the token is of another issuer (iss)");
-      return { ...(await this.#reportTrouble(issuer, issuer.verify(token, resource))), issuer };
+      return this.#reportTrouble(issuer, issuer.verify(token, resource));
     }
-    for (const issuer of this.issuers) {
-      const vouched = await this.#reportTrouble(issuer, issuer.introspect(token, resource));
-      if (vouched !== undefined) return { ...vouched, issuer };
+    const lookup = { isKnown: known !== undefined, address };
+    for (const issuer of known === undefined ? this.issuers : [known]) {
+      const vouched = await this.#reportTrouble(issuer, issuer.introspect(token, resource, lookup));
+      if (vouched !== undefined) return vouched;
     }
     throw new BadToken("the token is not known, or it expired");
   }
