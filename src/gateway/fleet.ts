@@ -83,7 +83,7 @@ export class Fleet implements AsyncDisposable {
     firstListMs: number,
     renewed?: string,
   ): Promise<void> {
-    const { catalog, clock, kinds, pins, shared } = this.#options;
+    const { catalog, clock, kinds, memory, pins, shared } = this.#options;
     const servers = [...this.#local.missingIn(configured), ...configured];
     const isOne = (server: ServerConfig): boolean => !this.#local.has(server.name);
     const remote = servers.filter((server) => isOne(server) && !this.perCaller.has(server));
@@ -129,8 +129,14 @@ export class Fleet implements AsyncDisposable {
       this.#retiring.set(upstream, retired);
     }
     const eager = added.filter(({ config }) => config.start === "eager" || config.name === renewed);
-    const started = Promise.all(eager.map((upstream) => upstream.start()));
-    await waitFor(started, { ms: firstListMs, clock });
+    const isAwaited = (upstream: Upstream): boolean => upstream.isAwaited || upstream.name === renewed;
+    // Nobody waits for one that was waited for in vain before. It comes first, so that its tools are missing no longer than need be.
+    const unawaited = eager.filter((upstream) => !isAwaited(upstream));
+    const awaited = eager.filter(isAwaited);
+    for (const upstream of unawaited) void upstream.start();
+    await waitFor(Promise.all(awaited.map((upstream) => upstream.start())), { ms: firstListMs, clock });
+    for (const upstream of awaited)
+      if (!upstream.isListed && upstream.health.kind !== "stopped") memory?.miss(upstream.config);
   }
 
   /** Resolves when what was replaced or removed has ended. */
@@ -176,6 +182,8 @@ function createReport({ catalog, memory, log, clock, pins, ...listeners }: Fleet
     if (change.kind === "listed" || isForAll) catalog.outdated();
     pins()?.look(name, pooled.lists.listed, isForAll ? instructionsOf(upstream) : undefined);
     onServer?.(name, change.kind === "health" && isForAll ? change.health : undefined);
+    const hasFailed = change.kind === "health" && isForAll && change.health.kind === "down";
+    if (hasFailed && !upstream.isListed) memory?.miss(upstream.config);
     if (change.kind === "health")
       return logHealth(isForAll ? name : `${name} (${pooled.reason})`, change.health);
     if (isForAll) {

@@ -77,6 +77,9 @@ export class UpstreamFactory {
       authorizer,
       onCredential,
     });
+    // What one caller's account lists is not what others see.
+    const lists = authorizer === undefined ? memory : undefined;
+    const remembered = lists?.recall(config);
     const isPlaced = cluster !== undefined && isOneInAll(config);
     const open = isPlaced ? cluster.placement.place(config.name, openHere) : openHere;
     const upstream: Upstream = new Upstream({
@@ -84,7 +87,9 @@ export class UpstreamFactory {
       firstListMs,
       slots: this.#slots,
       hosted: this.#hosted,
-      remembered: authorizer === undefined ? memory?.recall(config) : undefined,
+      remembered,
+      isAwaited: remembered !== undefined || lists?.wasMissed(config) !== true,
+      onAwaited: () => lists?.miss(config),
       connect: withPreparedLists(config.name, open, pins),
       parking,
       clock,

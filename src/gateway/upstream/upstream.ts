@@ -50,6 +50,10 @@ interface UpstreamOptions {
   readonly slots?: StartSlots | undefined;
   /** The lists of an earlier run, if they are known. */
   readonly remembered?: Listed | undefined;
+  /** Whether lists wait for its first lists. False for one that was waited for in vain in an earlier run; true. */
+  readonly isAwaited?: boolean;
+  /** Called when a list begins to wait for its first list. */
+  readonly onAwaited?: () => void;
   /** How long after its start its first lists are waited for; 2 s. */
   readonly firstListMs?: number;
   /** The server this one takes the place of, because its config changed: its lists and watches are taken over. */
@@ -92,7 +96,8 @@ export class Upstream implements Provider, AsyncDisposable {
 
   constructor(options: UpstreamOptions) {
     const { config, clock = systemClock, onChange, predecessor, parking } = options;
-    const { firstListMs = 2000, hosted = createMemoryTasks({ clock }) } = options;
+    const { firstListMs = 2000, isAwaited = true, onAwaited = () => {} } = options;
+    const { hosted = createMemoryTasks({ clock }) } = options;
     this.config = config;
     this.#options = options;
     this.#clock = clock;
@@ -115,7 +120,8 @@ export class Upstream implements Provider, AsyncDisposable {
       },
     });
     const { everyone } = pool;
-    const lists = new UpstreamLists({ config, clock, firstListMs, pool });
+    const awaited = { firstListMs: isAwaited ? firstListMs : 0, onAwaited };
+    const lists = new UpstreamLists({ config, clock, pool, ...awaited });
     // Watches of callers are kept when the server is replaced.
     if (predecessor !== undefined) everyone.watches = predecessor.pool.everyone.watches;
     everyone.watches.onMissed = (uri) => onChange({ kind: "resource", uri, pooled: everyone });
@@ -189,6 +195,11 @@ export class Upstream implements Provider, AsyncDisposable {
   /** Whether anything is known of its lists. */
   get isListed(): boolean {
     return this.pool.everyone.lists.isListed;
+  }
+
+  /** Whether lists wait for its first lists. */
+  get isAwaited(): boolean {
+    return this.#options.isAwaited ?? true;
   }
 
   /** Whether everything it lists is known, as it was last listed. */
