@@ -111,7 +111,8 @@ export function createFront(parts: FrontParts, options: FrontOptions): Front {
     const naming = toNaming(parts.config());
     const hearer = { ...anyone, caller, identity };
     const view = viewFor(hearer);
-    const used = [...fleet.upstreams.values(), ...fleet.perCaller.upstreamsOf(hearer)];
+    const shared = fleet.servers.filter(({ config }) => fleet.upstreams.has(config.name));
+    const used = [...shared, ...fleet.perCaller.upstreamsOf(hearer)];
     const known = used.filter(({ config }) => isKnownIn(view, config, naming));
     return parts.chain().redactText(joinInstructions(known, parts.pins()));
   };

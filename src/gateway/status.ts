@@ -15,6 +15,7 @@ export interface ServerStatus {
   readonly revision?: string;
   /** The name and version that the server reports. */
   readonly says?: string;
+  /** How many tools clients are listed. With keys: those whose caller may use everything. */
   readonly tools: number;
   readonly resources: number;
   readonly prompts: number;
@@ -48,26 +49,22 @@ export interface LineStatus {
   readonly inUse: number;
 }
 
-type StatusSource = Pick<GatewayServer, "config" | "health" | "isListed" | "listedFor"> & {
-  readonly lines?: readonly LineStatus[];
-};
+type StatusSource = Pick<GatewayServer, "config" | "health" | "isListed" | "listedFor" | "lines" | "words">;
 
 const noWords: Words = { said: "", stray: "" };
 
-/** `words` is what its process wrote besides messages. */
+/** How many things of a server callers are listed. */
+export type ListedCounts = Pick<ServerStatus, "tools" | "resources" | "prompts">;
+
+/** How a server is now. */
 export function describeStatus(
   source: StatusSource,
   now: number,
-  words: Words = noWords,
+  counts: ListedCounts,
   pins?: Pins,
 ): ServerStatus {
-  const { config, health } = source;
+  const { config, health, words = noWords } = source;
   const listed = source.listedFor();
-  const counts = {
-    tools: listed.tools.length,
-    resources: listed.resources.length + listed.templates.length,
-    prompts: listed.prompts.length,
-  };
   const stray = words.stray === "" ? {} : { stray: words.stray };
   const leftOut = listed.faults.filter(({ isLeftOut }) => isLeftOut);
   const mended = listed.faults.filter(({ isLeftOut }) => !isLeftOut);

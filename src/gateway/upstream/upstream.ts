@@ -12,6 +12,7 @@ import type { Change, Hearer, Provider, ToolCall, ToolOutcome } from "../../tool
 import { createMemoryTasks, type MemoryTasks } from "../../tools/tasks/memory-tasks.ts";
 import type { Parking } from "../bridge/parking.ts";
 import type { ServerConfig } from "../config/config.ts";
+import type { Words } from "../server-words.ts";
 import type { LineStatus } from "../status.ts";
 import { Audiences } from "./audience.ts";
 import { describeHealth, type Health, measureAnswer } from "./health.ts";
@@ -62,6 +63,8 @@ interface UpstreamOptions {
   /** Takes the secrets of the config out of messages to callers. */
   readonly hide?: Hide;
   readonly onChange: (change: UpstreamChange) => void;
+  /** What its process writes besides messages. */
+  readonly words?: Words;
   /** Whether it may run in another process of the gateway. */
   readonly isPlaced?: boolean | undefined;
   /** Reaches the same server in other processes of the gateway. */
@@ -210,6 +213,11 @@ export class Upstream implements Provider, AsyncDisposable {
   /** Its processes, or its conversations over HTTP, each with its reason. */
   get lines(): readonly LineStatus[] {
     return this.pool.all.map(({ reason, line, inUse }) => ({ reason, status: line.health.kind, inUse }));
+  }
+
+  /** What its process wrote besides messages. */
+  get words(): Words {
+    return this.#options.words ?? { said: "", stray: "" };
   }
 
   /** How many calls it has underway. */
