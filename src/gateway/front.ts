@@ -85,7 +85,8 @@ export function createFront(parts: FrontParts, options: FrontOptions): Front {
       if (notes.has(items)) return;
       const config = parts.config();
       const { disabled } = config;
-      const sources = { servers: fleet.servers, disabled, naming: toNaming(config), pins: parts.pins() };
+      const naming = toNaming(config);
+      const sources = { servers: fleet.servers, disabled, naming, clock, pins: parts.pins() };
       notes.set(items, hideInData(noteList(part, view, sources), hide));
     },
     toMissing: (what, id, resumption) =>

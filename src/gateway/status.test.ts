@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import { createSource, toTools } from "../../test/support/fake-source.ts";
-import { describeStatus } from "./status.ts";
+import { describeStatus, lastWordsOf } from "./status.ts";
 
 const counts = { tools: 2, resources: 1, prompts: 0 };
 
@@ -70,7 +70,7 @@ test("one that is down says why, what it wrote, when it is tried again, and what
     name: "a",
     status: "down",
     ...counts,
-    trouble: "it exited with code 1; it failed too often, and it is tried again in 9 s",
+    trouble: "it exited with code 1: no database; it failed too often, and it is tried again in 9 s",
     reason: "it exited with code 1",
     code: "exited",
     said: "no database",
@@ -123,4 +123,19 @@ test("what clients would refuse is told, and is no trouble", () => {
   const status = describeStatus(createSource("a", { faults }), 0, counts);
   expect(status).toMatchObject({ leftOut: [faults[0]], mended: [faults[1]] });
   expect(status).not.toHaveProperty("trouble");
+});
+
+test.each([
+  ["API token expired (401)\n", "API token expired (401)"],
+  [
+    'file.js:3\nthrow new Error("no key");\n^\n\nError: no key\n    at main (file.js:3:7)\n\nNode.js v22.1.0\n',
+    "Error: no key",
+  ],
+  [
+    "npm error 404 Not Found\nnpm error A complete log of this run can be found in: /a.log",
+    "npm error 404 Not Found",
+  ],
+  ["  \n^\n", undefined],
+])("the last words of %j", (said, words) => {
+  expect(lastWordsOf(said)).toBe(words);
 });
