@@ -20,14 +20,9 @@ test.skipIf(isSkipped)(
     const folder = mkdtempSync(join(tmpdir(), "junctor-young-"));
     const [enginePort = 0, ...ports] = await freePorts(5);
     const config = join(folder, "mcp.json");
-    // The list of tools is not waited for, so that the calls come while the engine is young.
-    writeFileSync(
-      config,
-      JSON.stringify({ mcpServers: { stateful }, junctor: { admin: false, firstListMs: 1 } }),
-      {
-        mode: 0o600,
-      },
-    );
+    writeFileSync(config, JSON.stringify({ mcpServers: { stateful }, junctor: { admin: false } }), {
+      mode: 0o600,
+    });
     await using engine = await startEngine(enginePort, folder);
     const trunkPorts = ports.slice(2);
     const env = { JUNCTOR_STORE: engine.url, JUNCTOR_SECRET: secret };
