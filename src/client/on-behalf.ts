@@ -43,8 +43,9 @@ export function createOnBehalf(options: OnBehalfOptions): OnBehalf {
       if (router === undefined || conversations.agreement?.mode.kind !== "legacy") return work(spec);
       deadline.onEnd = context.ask === undefined ? router.enterQuietly(about) : undefined;
       if (deadline.onEnd !== undefined) return work(spec);
-      const owner = context.session ?? context.caller;
-      return inTurn(router, { about, owner, ask: context.ask, deadline }, spec, work);
+      const { ask, session, caller } = context;
+      const whose = { owner: session ?? caller, holder: caller ?? session };
+      return inTurn(router, { about, ...whose, ask, deadline }, spec, work);
     });
   };
   return (context, about, work) =>
@@ -115,12 +116,13 @@ function metaWithCaller(context: CallContext): string | undefined {
 /** Makes a request in the middle of which its caller may be asked something. */
 async function inTurn<T>(
   router: AskRouter,
-  { about, owner, ask, deadline }: OpenCall & { readonly deadline: Deadline },
+  { about, owner, holder, ask, deadline }: OpenCall & { readonly deadline: Deadline },
   spec: RequestSpec,
   work: (spec: RequestSpec) => Promise<T>,
 ): Promise<T> {
   const asked = ask === undefined ? undefined : withinCall(ask, deadline);
-  const call: OpenCall = { about, owner, ask: asked?.ask };
+  const giveUp = (error: Error): void => deadline.stop.abort(error);
+  const call: OpenCall = { about, owner, holder, ask: asked?.ask, giveUp };
   const turn = router.enter(call, deadline.stop);
   if (turn !== undefined) {
     const release = deadline.hold(); // The server is not idle: it has not been asked yet.

@@ -26,20 +26,24 @@ export type Health =
     })
   | { readonly kind: "stopped" };
 
-/** Why a server cannot be called now, for those who tried. */
-export function describeHealth(health: Health, now: number): string {
+/** Why a server cannot be called now, for those who tried. `toText` says how a failure is told. */
+export function describeHealth(
+  health: Health,
+  now: number,
+  toText: (failure: Failure) => string = ({ reason }) => reason,
+): string {
   switch (health.kind) {
     case "idle":
       return "it is not started";
     case "starting":
       return health.after === undefined
         ? `it is still starting, since ${toSeconds(now - health.since)}`
-        : `${health.after.reason}; it is being started again`;
+        : `${toText(health.after)}; it is being started again`;
     case "up":
       return "it is up";
     case "down": {
       const next = `it is tried again in ${toSeconds(Math.max(0, health.nextTryAt - now))}`;
-      return `${health.reason}; ${health.isBroken ? "it failed too often, and " : ""}${next}`;
+      return `${toText(health)}; ${health.isBroken ? "it failed too often, and " : ""}${next}`;
     }
     case "stopped":
       return "it was stopped or removed, or the gateway is shutting down";
