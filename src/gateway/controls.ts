@@ -26,6 +26,8 @@ export interface ServerFacts {
   readonly config: ServerConfig;
   readonly health: Health;
   readonly inFlight: number;
+  /** See {@link Words.progress}. */
+  readonly progress: number;
   /** Whether it is a provider of this process, which cannot be stopped. */
   readonly isLocal: boolean;
 }
@@ -198,11 +200,21 @@ function countListed(view: View): ReadonlyMap<string, ListedCounts> {
   return counts;
 }
 
-function toFacts({ config, health }: GatewayServer, { upstreams, perCaller }: Fleet): ServerFacts {
+function toFacts({ config, health, words }: GatewayServer, { upstreams, perCaller }: Fleet): ServerFacts {
   const { name } = config;
   const upstream = upstreams.get(name);
   const isLocal = upstream === undefined && perCaller.get(name) === undefined;
-  return { name, config, health, inFlight: upstream?.inFlight ?? 0, isLocal };
+  return {
+    name,
+    config,
+    health,
+    inFlight: upstream?.inFlight ?? 0,
+    // Looks at the processes of the server, which only those who ask for it should pay for.
+    get progress() {
+      return words?.progress ?? 0;
+    },
+    isLocal,
+  };
 }
 
 /** A sender that was authenticated; undefined, which refuses it, when a person revoked it. */

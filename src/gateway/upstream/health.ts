@@ -14,8 +14,13 @@ export interface Failure {
 export type Health =
   /** Not needed so far, or not for a while. */
   | { readonly kind: "idle" }
-  /** `after`: how it failed before, if it did. */
-  | { readonly kind: "starting"; readonly since: number; readonly after?: Failure | undefined }
+  /** `after`: how it failed before, if it did. `isQueued`: it waits until other servers have started. */
+  | {
+      readonly kind: "starting";
+      readonly since: number;
+      readonly after?: Failure | undefined;
+      readonly isQueued?: boolean;
+    }
   | { readonly kind: "up"; readonly since: number; readonly agreement: Agreement; readonly connectMs: number }
   /** It failed, and is tried again at `nextTryAt`. `isBroken`: it failed too often lately, so that takes a while. */
   | (Failure & {
@@ -36,6 +41,7 @@ export function describeHealth(
     case "idle":
       return "it is not started";
     case "starting":
+      if (health.isQueued === true) return "it is started after other servers, which are starting now";
       return health.after === undefined
         ? `it is still starting, since ${toSeconds(now - health.since)}`
         : `${toText(health.after)}; it is being started again`;

@@ -70,9 +70,12 @@ export function createLineFactory(options: LineFactoryOptions): CreateLine {
       common,
       patienceMs,
       startPatienceMs: config.startTimeoutMs,
-      open: async ({ signal, isUrgent, timeouts, onLost, onOpen }) => {
+      open: async ({ signal, isUrgent, timeouts, onQueued, onLost, onOpen }) => {
         let progress: (() => StartProgress) | undefined;
+        const isQueued = slots?.isFull === true;
+        if (isQueued) onQueued(true);
         const giveBack = await slots?.take({ isUrgent, signal, processorMs: () => progress?.().processorMs });
+        if (isQueued) onQueued(false);
         try {
           return await connect({
             relays: {

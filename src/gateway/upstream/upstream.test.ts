@@ -58,6 +58,7 @@ function make(config: Partial<ServerConfig> = {}): Made {
         onLost: onLost as (reason: Error) => void,
         onOpen: onOpen ?? (() => {}),
         isUrgent: () => false,
+        onQueued: () => {},
         timeouts: 0,
       });
       const close = client.close.bind(client);
