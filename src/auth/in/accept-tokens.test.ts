@@ -48,7 +48,7 @@ async function createStage(
     onRefused: (token) => refused.push(token),
     onWarning: (text) => warnings.push(text),
   });
-  const send: Stage["send"] = async (token, path = "/mcp", remoteAddress = undefined) =>
+  const send: Stage["send"] = async (token, path = "/mcp", remoteAddress) =>
     authenticate((name) => (name === "authorization" ? `Bearer ${token}` : undefined), {
       path,
       remoteAddress,
