@@ -2,7 +2,7 @@ import { once } from "node:events";
 import { get, type IncomingMessage } from "node:http";
 import { connect, type Socket } from "node:net";
 import { fixture, startGateway, until } from "../lib/gateway.ts";
-import { attempt, type Line, type Row, type Scale } from "../lib/row.ts";
+import { attempt, type Line, type Row, type Scale, toText } from "../lib/row.ts";
 
 const connections = 300;
 
@@ -81,7 +81,7 @@ async function run(scale: Scale): Promise<readonly Line[]> {
           const others = statuses.filter((status) => status !== 200);
           const first = others.length === 0 ? "" : `, the first of the others got ${others[0]}`;
           return {
-            figure: `${checks - others.length} of ${checks} answered${first}; ${halves.opened()} connections in all`,
+            figure: `${checks - others.length} of ${checks} answered${first}; ${toText(halves.opened())} connections in all`,
             isMet: others.length === 0,
           };
         },
