@@ -42,6 +42,7 @@ interface MethodOptions {
   readonly interaction: InteractionOptions;
   readonly pageSize: number;
   readonly unknownTool: UnknownTool;
+  readonly onError: (error: unknown, method: string) => void;
 }
 
 /** The methods that depend on what the provider offers. Those of a facet it lacks do not exist. */
@@ -54,7 +55,8 @@ export function createMethods(provider: Provider, options: MethodOptions): Metho
     list: (spec, list) => {
       const { maxPage = Number.POSITIVE_INFINITY, ...paged } = spec;
       const pageSize = Math.min(options.pageSize, maxPage);
-      const pager = createPager({ ...paged, pageSize, finish: finishPage });
+      const onFault = (error: unknown): void => options.onError(error, `${paged.member}/list`);
+      const pager = createPager({ ...paged, pageSize, finish: finishPage, onFault });
       return ({ params, wire, context }) =>
         andThen(settled(list(context, params)), (items) => pager(items, params?.at("cursor"), wire.era));
     },
