@@ -1,4 +1,5 @@
 import { createHash, randomBytes } from "node:crypto";
+import { resolve } from "node:path";
 import { fileURLToPath } from "node:url";
 import type { AdminSource, EditedConfig } from "../admin/admin-source.ts";
 import type { KeptLog } from "../admin/kept-log.ts";
@@ -23,7 +24,8 @@ import { readVersion } from "./version.ts";
 
 interface ObservedOptions {
   readonly config: GatewayConfig;
-  readonly transport: "http" | "stdio" | "tcp";
+  /** Of the daemon, whose clients are on stdio, it is `daemon`. */
+  readonly transport: "http" | "stdio" | "tcp" | "daemon";
   readonly log: KeptLog;
   /** The file of the config; undefined for the demo. */
   readonly file: string | undefined;
@@ -117,7 +119,7 @@ export function observe({ config, transport, log, file, worker }: ObservedOption
             toDate: (reading) => systemClock.date() - (performance.now() - reading),
             peerOf: (server) => toPeer(gateway, server),
           },
-          transport,
+          transport: transport === "daemon" ? "stdio" : transport,
           isShown,
           accessLog,
           records,
@@ -147,7 +149,7 @@ export function observe({ config, transport, log, file, worker }: ObservedOption
         log,
         clock: systemClock,
         version: readVersion(),
-        file,
+        file: file && resolve(file),
         worker,
         hasKeys: () => parts.gateway.controls.needsProof(),
         http: () => parts.http,
@@ -167,7 +169,8 @@ export function observe({ config, transport, log, file, worker }: ObservedOption
       const opened = await listenAdmin({
         source,
         tcp: toAddress(config, transport, { key, number: worker?.number }),
-        socket: process.platform === "win32" ? undefined : adminSocket(process.pid),
+        // The daemon is asked on its own socket.
+        socket: process.platform === "win32" || transport === "daemon" ? undefined : adminSocket(process.pid),
         pageFolder,
         toPage: (url) => toPageUrl(url, key),
         onWarning: (text, error) =>
@@ -188,19 +191,23 @@ export function observe({ config, transport, log, file, worker }: ObservedOption
 
 type AdminTcp = NonNullable<Parameters<typeof listenAdmin>[0]["tcp"]>;
 
-/** A gateway on stdio or TCP is started often, and has a port for people only if the config says so. */
+/**
+ * A gateway on stdio or TCP is started often, and has a port for people only if the config says so. A daemon has a page for each of
+ * its gateways, and leaves the usual port to `junctor serve`.
+ */
 function toAddress(
   { admin }: GatewayConfig,
   transport: ObservedOptions["transport"],
   { key = "", number = 1 }: { readonly key: string | undefined; readonly number: number | undefined },
 ): AdminTcp | undefined {
-  if (admin === false || (admin === undefined && transport !== "http")) return undefined;
-  const { host = "127.0.0.1", port, allowedHosts = [], sha256 } = admin ?? {};
+  const isDaemon = transport === "daemon";
+  if (admin === false || (admin === undefined && transport !== "http" && !isDaemon)) return undefined;
+  const { host = "127.0.0.1", port = isDaemon ? 0 : undefined, allowedHosts = [], sha256 } = admin ?? {};
   return {
     host,
     // Each worker has a port of its own, from the first on.
     port: port === 0 ? 0 : (port ?? usualPort) + number - 1,
-    isFlexible: port === undefined,
+    isFlexible: port === undefined || isDaemon,
     keyHash: sha256 ?? createHash("sha256").update(key).digest("hex"),
     isOwnKey: sha256 !== undefined,
     allowedHosts,
