@@ -30,9 +30,6 @@ export interface ToolEntry {
   readonly mode: TaskMode | undefined;
 }
 
-/** A schema in our own source needs no guard against patterns that never end; the guard costs 60 µs a call. */
-const trusted = { maxCheckMs: Infinity };
-
 /** The arguments of a tool that takes none. */
 export type NoInput = { readonly type: "object"; readonly additionalProperties: false };
 const noInput: NoInput = { type: "object", additionalProperties: false };
@@ -47,12 +44,12 @@ export function toEntry(
   const { input: inputSource = noInput, output: outputSource, task, askFirst, ...others } = spec;
   const { view, visibility, _meta, ...shown } = others;
   const what = `Tool ${JSON.stringify(name)}`;
-  const given = toSchema(inputSource, { limits: trusted, what: `${what}: input` });
+  const given = toSchema(inputSource, { what: `${what}: input` });
   const input = toObjectRoot(given, `${what}: input`);
   const output =
     outputSource === undefined
       ? undefined
-      : toSchema(outputSource, { side: "output", limits: trusted, what: `${what}: output` });
+      : toSchema(outputSource, { side: "output", what: `${what}: output` });
   const tool: Tool = {
     name,
     ...shown,
