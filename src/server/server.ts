@@ -51,9 +51,9 @@ export interface ServerOptions {
   /** How long a legacy client may take to answer a question; 10 minutes. */
   readonly askTimeoutMs?: number;
   readonly maxListens?: number;
-  /** Most streams and subscriptions that one caller may hold; see {@link CallerLimits}. */
-  readonly perCaller?: Pick<CallerLimits, "streams" | "subscriptions">;
-  /** Streams and subscriptions counted together with those of other servers, instead of `maxListens` and `perCaller`. */
+  /** Most streams and subscriptions that one caller may hold, and completions that it may ask for; see {@link CallerLimits}. */
+  readonly perCaller?: Pick<CallerLimits, "streams" | "subscriptions" | "completionsPerMinute">;
+  /** Streams, subscriptions and completions counted together with those of other servers, instead of `maxListens` and `perCaller`. */
   readonly listenLimits?: ListenLimits;
   /** For gateways: results of modern servers leave as they came, under their own name. */
   readonly passesOn?: boolean;
@@ -85,14 +85,15 @@ export function createServer(provider: Provider, info: ServerInfo, options: Serv
   const cacheScope = typeof given === "function" ? "private" : "public";
   const finish = createFinish(serverInfo, options.passesOn);
   const capabilities = capabilitiesOf(provider);
-  const { listenLimits = createListenLimits(options.perCaller, options.maxListens) } = options;
   const clock = options.clock ?? systemClock;
+  const { listenLimits = createListenLimits(options.perCaller, options.maxListens, clock) } = options;
   const seal = options.seal ?? createSeal({ now: () => clock.now() });
   const subscriptions = createSubscriptions(provider, capabilities, { ...listenLimits, seal });
   const methods = createMethods(provider, {
     finish,
     pageSize: options.pageSize ?? 1000,
     unknownTool,
+    takeCompletion: listenLimits.takeCompletion,
     onError,
     interaction: {
       seal,
