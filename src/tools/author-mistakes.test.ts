@@ -10,6 +10,7 @@ import { createServer, type ServerInfo, type ServerOptions } from "../server/ser
 import { inputRequired } from "./ask.ts";
 import { type Completer, createCompletionRegistry } from "./completion.ts";
 import { audio, embedResource, image, resourceLink, structured, text } from "./content.ts";
+import type { ToolContext } from "./event.ts";
 import { type Middleware, withMiddleware } from "./middleware.ts";
 import { createPromptRegistry, type PromptRegistry } from "./prompts.ts";
 import type { Provider } from "./provider.ts";
@@ -315,6 +316,36 @@ describe("what a handler gives is refused, and the log says whose it is:", () =>
       expect(said).toContain("Completion of prompt p, a: the completer gave");
     },
   );
+});
+
+test.each<[what: string, use: (context: ToolContext) => unknown, message: string]>([
+  [
+    "progress in words",
+    ({ progress }) => progress(wrong("half")),
+    'Write context.progress(number, total, message): it was called with arguments whose "progress" is string "half"; it must be a number',
+  ],
+  [
+    "a message in place of the total",
+    ({ progress }) => progress(1, wrong("half")),
+    'whose "total" is string "half"',
+  ],
+  [
+    "a log without a level",
+    ({ log }) => log(wrong("hello"), undefined),
+    'Write context.log(level, data, logger): it was called with arguments whose "level" is string "hello"; it must be one of debug',
+  ],
+  ["a log without data", ({ log }) => log("info", undefined), 'whose "data" is missing'],
+])("a handler that makes %s fails, and the log says why", async (_, use, message) => {
+  const errors: unknown[] = [];
+  const registry = createRegistry({
+    onError: (error, tool) => void errors.push(`${tool}: ${String(error)}`),
+  });
+  // Not awaited, as it often is.
+  registry.register("t", {}, (_args, context) => void use(context));
+  await using client = await connect({ server: createServer(registry, info) });
+  expect(await client.callTool("t")).toMatchObject({ isError: true });
+  expect(errors).toEqual([expect.stringContaining(`t: TypeError: `)]);
+  expect(errors).toEqual([expect.stringContaining(message)]);
 });
 
 test("a prompt of another provider that cannot be listed is left out, and the others are listed", async () => {

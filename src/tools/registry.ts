@@ -15,6 +15,7 @@ import { isInputRequired, noAnswers, readAnswers } from "./ask.ts";
 import { type NamedEntries, createNamedEntries } from "./catalog.ts";
 import { failure } from "./content.ts";
 import { type CallContext, withContext } from "./context.ts";
+import { assertArguments } from "./event-check.ts";
 import {
   type EventStream,
   type HandlerResult,
@@ -264,15 +265,19 @@ export function toToolContext({ resumption }: ToolCall, context: CallContext): T
     answers: resumption === undefined ? noAnswers : readAnswers(resumption),
     state: resumption?.state,
     canShow: () => canShowViews(context.capabilities),
-    progress: (progress: number, total?: number, message?: string) =>
-      context.emit({
+    progress: (progress: number, total?: number, message?: string) => {
+      assertArguments("progress(number, total, message)", { type: "progress", progress, total, message });
+      return context.emit({
         kind: "progress",
         progress,
         ...(total === undefined ? {} : { total }),
         ...(message === undefined ? {} : { message }),
-      }),
-    log: (level: LogLevel, data: unknown, logger?: string) =>
-      context.emit({ kind: "log", level, data, ...(logger === undefined ? {} : { logger }) }),
+      });
+    },
+    log: (level: LogLevel, data: unknown, logger?: string) => {
+      assertArguments("log(level, data, logger)", { type: "log", level, data, logger });
+      return context.emit({ kind: "log", level, data, ...(logger === undefined ? {} : { logger }) });
+    },
   });
 }
 
