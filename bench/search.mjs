@@ -27,15 +27,24 @@ const charactersPerToken = 3.6;
 
 const at = process.argv.indexOf("--dataset");
 const { servers, queries } = at === -1 ? await collect() : readDataset(process.argv[at + 1] ?? "");
+/** @type {Map<string, { server: string, ownName: string }>} */
+const owners = new Map();
 const tools = Object.entries(servers).flatMap(([server, list]) =>
-  list.map((tool) => Object.freeze({ ...tool, name: `${server}__${tool.name}` })),
+  list.map((tool) => {
+    const name = `${server}__${tool.name}`;
+    owners.set(name, { server, ownName: tool.name });
+    return Object.freeze({ ...tool, name });
+  }),
 );
 Object.freeze(tools);
 const context = createContext();
 const createSearch = () =>
   withSearch(
     { listTools: () => tools, callTool: () => Promise.reject(new Error("nothing is called here")) },
-    { trustsHints: () => true },
+    {
+      trustsHints: () => true,
+      serverOf: ({ name }) => owners.get(name) ?? { server: "tools", ownName: name },
+    },
   );
 const provider = createSearch();
 const server = createServer(provider, { name: "bench", version: "1.0.0" });

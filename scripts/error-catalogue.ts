@@ -47,7 +47,7 @@ export const errorCatalogue: Catalogue = {
     },
     "rpc.too_many": {
       meaning:
-        "The caller holds as many calls, streams, sessions or subscriptions as it may. Nothing was done.",
+        "The caller holds as many calls, streams, sessions or subscriptions as it may, or asked for as many completions as it may in a minute. Nothing was done.",
       advice: "End some of them, or try again after `data.retryAfterMs`; `perCaller` sets the limits.",
     },
     "rpc.overloaded": {

@@ -59,6 +59,24 @@ describe("a server on standard streams", () => {
     await expect.poll(() => child.stderr()).toContain("a secret");
   });
 
+  test("goes on after an argument that the pattern of a tool would take hours for", async () => {
+    await using child = noisy();
+    const endless = await child.request(call(1, "coded", { code: `${"a".repeat(40)}!` }));
+    expect(endless).toMatchObject({ result: { isError: true } });
+    await expect.poll(() => child.stderr()).toContain("schema.exhausted");
+    expect(textOf(await child.request(call(2, "coded", { code: "aaa" })))).toBe("aaa");
+  });
+
+  test.each([
+    ["unknown_block", 'content[0] is of the unknown type "img"; did you mean "image"?'],
+    ["misfit", "The tool's output does not fit its own schema"],
+  ])("writes what is wrong with the result of a tool to its log: %s", async (tool, message) => {
+    await using child = noisy();
+    await expect(child.request(call(1, tool))).resolves.toMatchObject({ result: { isError: true } });
+    await expect.poll(() => child.stderr()).toContain(message);
+    expect(child.stderr()).toContain(`The tool ${tool} failed:`);
+  });
+
   test("stops reading when nobody reads its answers, and loses none of them", async () => {
     await using child = demo();
     const { stdin, stdout } = child.process;

@@ -1,11 +1,14 @@
 import type { Clock } from "./clock.ts";
 
+/** Most owners that are remembered. The one that was not seen for longest is forgotten first, and has a full burst when seen again. */
+const maxOwners = 1024;
+
 /** Lets work through whose cost is time: up to `burstMs` at once, and beyond that no faster than it is paid for. */
 export class LeakyBucket {
   readonly #clock: Clock;
   readonly #burstMs: number;
   /** When all the work so far is paid for. */
-  #paidAt = 0;
+  #paidAt = Number.NEGATIVE_INFINITY;
 
   constructor(clock: Clock, burstMs: number) {
     this.#clock = clock;
@@ -17,5 +20,25 @@ export class LeakyBucket {
     const now = this.#clock.now();
     if (costMs > 0) this.#paidAt = Math.max(this.#paidAt, now - this.#burstMs) + costMs;
     return Math.max(0, this.#paidAt - now);
+  }
+}
+
+/** A bucket for each owner. */
+export class LeakyBuckets<Owner> {
+  readonly #clock: Clock;
+  readonly #burstMs: number;
+  readonly #owners = new Map<Owner, LeakyBucket>();
+
+  constructor(clock: Clock, burstMs: number) {
+    this.#clock = clock;
+    this.#burstMs = burstMs;
+  }
+
+  of(owner: Owner): LeakyBucket {
+    const bucket = this.#owners.get(owner) ?? new LeakyBucket(this.#clock, this.#burstMs);
+    this.#owners.delete(owner);
+    this.#owners.set(owner, bucket);
+    if (this.#owners.size > maxOwners) this.#owners.delete(this.#owners.keys().next().value as Owner);
+    return bucket;
   }
 }

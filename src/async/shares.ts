@@ -1,7 +1,7 @@
 import { RpcError } from "../errors/rpc-error.ts";
 
 /**
- * Most of each thing that one caller may hold. A caller is a key by its name; without keys it is the address that requests
+ * Most of each thing that one caller may hold or ask for. A caller is a key by its name; without keys it is the address that requests
  * come from over HTTP, and the channel elsewhere. Beside this, no caller holds more than its share of the total.
  */
 export interface CallerLimits {
@@ -13,6 +13,8 @@ export interface CallerLimits {
   readonly sessions?: number;
   /** Resources it is told of when they change; 4,096. */
   readonly subscriptions?: number;
+  /** Completions it may ask for in a minute; 600, all of them at once if it likes. */
+  readonly completionsPerMinute?: number;
   /** Calls of a gateway that wait for its answers; 1,024. */
   readonly parked?: number;
   /** Bytes of answers over HTTP that it has not read; 64 MiB. */

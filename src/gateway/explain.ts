@@ -1,5 +1,5 @@
 import type { Caller } from "../mcp/caller.ts";
-import { createGlob } from "../middleware/glob.ts";
+import { createGlob, createGlobs } from "../middleware/glob.ts";
 import { type Naming, prefixOf } from "../tools/compose/namespace.ts";
 import { toNaming } from "./access.ts";
 import { isOpen } from "./config-access.ts";
@@ -38,7 +38,7 @@ export function explainAccess(
     ...(key === undefined ? [] : [[`junctor.keys.${key.name}`, key] as const]),
   ];
   for (const [path, { allow, deny }] of lists) {
-    const glob = deny.find((each) => createGlob(each)(name) || createGlob(each)(ownName ?? name));
+    const glob = deny.find((each) => !createGlobs(undefined, [each])(name, ownName));
     if (glob !== undefined) return denied(`${path}.deny`, `${JSON.stringify(glob)} denies it`);
     if (allow.length > 0 && !allow.some((each) => createGlob(each)(name)))
       return denied(`${path}.allow`, "it allows other names only");

@@ -140,7 +140,7 @@ export async function startGateway(
     clock,
     seal,
     info: options.info ?? { name: "junctor", title: "Junctor", version: packageVersion },
-    listenLimits: createListenLimits(perCaller),
+    listenLimits: createListenLimits(perCaller, undefined, clock),
     config: () => config,
     pins: () => pins,
     chain: () => chain,

@@ -1,10 +1,9 @@
-import type { Tool } from "../mcp/types.ts";
 import type { CapOf } from "../surface/results/caps.ts";
 import { readResultName, withBudget } from "../surface/results/with-budget.ts";
 import type { ServerOf } from "../surface/search/tool-index.ts";
 import { withSearch } from "../surface/search/with-search.ts";
 import { withProfile } from "../surface/with-profile.ts";
-import { anyone, type Catalog } from "../tools/compose/catalog.ts";
+import type { Catalog } from "../tools/compose/catalog.ts";
 import { everything, type View } from "../tools/compose/view.ts";
 import { followFacets } from "../tools/guarded-facets.ts";
 import { followTasks } from "../tools/guarded-tasks.ts";
@@ -89,16 +88,13 @@ function build(base: Provider, profile: ProfileConfig, parts: ProfileParts): Pro
   });
 }
 
-/** Finds the server of a tool by the catalog. */
+/** Finds the server of a tool by the catalog of the caller: servers may list other tools for each. Tools of no server are the gateway's. */
 function createServerOf(rename: ProfileConfig["rename"], catalog: Catalog): ServerOf {
   const oldNames = new Map(Object.entries(rename).map(([old, name]) => [name, old]));
-  return ({ name }: Tool) => {
+  return ({ name }, caller) => {
     const listed = oldNames.get(name) ?? name;
-    const claim = catalog.viewFor(anyone, everything).toolClaims.get(listed);
+    const claim = catalog.viewFor(caller, everything).toolClaims.get(listed);
     if (claim !== undefined) return { server: claim.server, ownName: name === listed ? claim.ownName : name };
-    const at = listed.indexOf("__");
-    return at <= 0
-      ? { server: "gateway", ownName: name }
-      : { server: listed.slice(0, at), ownName: listed.slice(at + 2) };
+    return { server: "gateway", ownName: name };
   };
 }

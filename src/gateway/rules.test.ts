@@ -85,6 +85,19 @@ describe("rules", () => {
     expect(rules.decide(guest, "files__search", "github__search").kind).toBe("deny");
   });
 
+  test("deny resources and want scopes for them in every case, and allow them as they are written", async () => {
+    const decide = async (rule: object): Promise<readonly string[]> => {
+      const rules = await compile([rule]);
+      return ["a", "A"].map((letter) => {
+        const uri = `file:///${letter}/b`;
+        return rules.decide(guest, `disk__${uri}`, uri).kind;
+      });
+    };
+    expect(await decide({ deny: ["file:///a/*"] })).toEqual(["deny", "deny"]);
+    expect(await decide({ scope: "s", tools: ["file:///a/*"] })).toEqual(["step_up", "step_up"]);
+    expect(await decide({ allow: ["disk__file:///a/*"] })).toEqual(["allow", "deny"]);
+  });
+
   test("that cannot be evaluated deny, want scopes, and do not allow", async () => {
     const when = "caller.groups[0] == 'eng'";
     const kinds = [

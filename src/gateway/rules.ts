@@ -143,7 +143,8 @@ function lacks(caller: Caller | undefined, scopes: readonly string[]): boolean {
 
 /** A `deny` or a `scope` goes by either name of a thing, an `allow` by the one that callers know. */
 function fits({ kind, names }: CompiledRule, name: string, ownName = name): boolean {
-  return names.map(createGlob).some((glob) => glob(name) || (kind !== "allow" && glob(ownName)));
+  if (kind === "allow") return names.some((glob) => createGlob(glob)(name));
+  return !createGlobs(undefined, names)(name, ownName);
 }
 
 /** Most names whose scopes a policy remembers. */

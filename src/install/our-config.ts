@@ -2,6 +2,7 @@ import { isDeepStrictEqual } from "node:util";
 import { ConfigError } from "../errors/config-error.ts";
 import { parseConfig } from "../gateway/config/parse-config.ts";
 import { findSamePrefixes, toPrefix } from "../gateway/config/prefix.ts";
+import { defaultNaming, type Separator } from "../tools/compose/namespace.ts";
 import { type TextFile, readClientFile } from "./client-file.ts";
 import type { OurEntry } from "./entry-from-client.ts";
 import { parseJson, readJsonSection, spliceJson } from "./json-splice.ts";
@@ -39,12 +40,13 @@ export function addServers(path: string, client: string, added: ReadonlyMap<stri
     Object.entries(readJsonSection(path, file.text, "mcpServers")) as [string, OurEntry][],
   );
   const before = new Set(known.keys());
+  const isTaken = createIsTaken(path, file.text, known);
   const names = new Map<string, string>();
   const set = new Map<string, OurEntry>();
   const perSession: string[] = [];
   for (const [name, entry] of added) {
     const same = [...known].find(([, each]) => isDeepStrictEqual(launchOf(each), launchOf(entry)));
-    const own = same?.[0] ?? freeName(name, client, known);
+    const own = same?.[0] ?? freeName(name, client, isTaken);
     names.set(name, own);
     const { disabled, ...rest } = same?.[1] ?? entry;
     if (same !== undefined && (disabled !== true || entry.disabled === true)) continue;
@@ -84,19 +86,36 @@ function launchOf({ command, args = [], env = {}, cwd, envFile, url, type, heade
   return JSON.parse(JSON.stringify({ command, args, env, cwd, envFile, url, type, headers })) as object;
 }
 
-function freeName(name: string, client: string, known: ReadonlyMap<string, unknown>): string {
-  if (!isTaken(name, known)) return name;
+type IsTaken = (name: string) => boolean;
+
+function freeName(name: string, client: string, isTaken: IsTaken): string {
+  if (!isTaken(name)) return name;
   for (let number = 1; ; number++) {
     const next = `${name}-${client}${number === 1 ? "" : `-${number}`}`;
-    if (!isTaken(next, known)) return next;
+    if (!isTaken(next)) return next;
   }
 }
 
-/** Whether a server has the name, or another that gives its tools the same prefix. */
-function isTaken(name: string, known: ReadonlyMap<string, unknown>): boolean {
-  const prefixes = new Map([...known.keys(), name].map((each) => [each, toPrefix(each, "__")]));
-  return known.has(name) || findSamePrefixes(prefixes, "__").some(([, second]) => second === name);
+/** Tells whether a server has a name, or gives its tools the prefix that a server of this name would: with the separator and prefixes of the config. */
+function createIsTaken(file: string, text: string, known: ReadonlyMap<string, unknown>): IsTaken {
+  const { separator, servers } = readNaming(file, text);
+  const prefixOf = (name: string): string | false => servers[name]?.prefix ?? toPrefix(name, separator);
+  return (name) => {
+    const prefixes = new Map([...known.keys(), name].map((each) => [each, prefixOf(each)]));
+    return known.has(name) || findSamePrefixes(prefixes, separator).some(([, second]) => second === name);
+  };
 }
+
+/** How our config names the tools of servers. Values that cannot be are refused when the config is checked. */
+function readNaming(file: string, text: string): { separator: Separator; servers: PrefixSettings } {
+  const { separator, servers } = readJsonSection(file, text, "junctor") as {
+    separator?: Separator;
+    servers?: PrefixSettings;
+  };
+  return { separator: separator ?? defaultNaming.separator, servers: servers ?? {} };
+}
+
+type PrefixSettings = { readonly [name: string]: { readonly prefix?: string | false } | undefined };
 
 /** Each session has a process of its own of these servers. */
 function withSettings(file: string, text: string, names: readonly string[]): string {

@@ -1,3 +1,5 @@
+import type { StandardJSONSchemaV1 } from "@standard-schema/spec";
+
 /** The schema of a form, or of one field of it; also the content of a filled-in form. */
 type FormFields = { readonly [name: string]: unknown };
 
@@ -87,4 +89,55 @@ function projectField(field: FormFields): FormFields | undefined {
     enum: choices.map((choice) => choice.const),
     enumNames: choices.map(({ title, const: value }) => title ?? value),
   };
+}
+
+const example = 'write { city: { type: "string" } }, or z.object({ city: z.string() })';
+
+/** The schema of a form, from its fields or from a schema of an object. Throws a `TypeError` that says what to write. */
+export function toForm(source: unknown, required: unknown): FormFields {
+  const given = toFormSource(source);
+  const { properties } = given;
+  if (!isFields(properties)) throw new TypeError(`elicit: a form is an object of fields; ${example}`);
+  for (const [name, field] of Object.entries(properties)) {
+    const fault = findFieldFault(field);
+    if (fault !== undefined) throw new TypeError(`elicit: the field ${JSON.stringify(name)} ${fault}`);
+  }
+  const listed: readonly unknown[] = Array.isArray(given["required"]) ? given["required"] : [];
+  if (!Array.isArray(required))
+    throw new TypeError('elicit: the names of required fields must be an array, such as ["city"]');
+  const wanted = [...new Set([...listed, ...(required as readonly unknown[])])];
+  const missing = wanted.find((name) => typeof name !== "string" || !Object.hasOwn(properties, name));
+  if (missing !== undefined)
+    throw new TypeError(
+      `elicit: ${JSON.stringify(missing)} is required, but the fields are ${Object.keys(properties).join(", ")}`,
+    );
+  return { type: "object", properties, ...(wanted.length > 0 ? { required: wanted } : {}) };
+}
+
+/** A form as a JSON Schema. A field is an object, so a `type` that is a text, or `~standard`, tells a schema from fields. */
+function toFormSource(source: unknown): FormFields {
+  const isSchema = (typeof source === "object" || typeof source === "function") && source !== null;
+  if (isSchema && "~standard" in source) {
+    const { vendor, jsonSchema } = source["~standard"] as Partial<StandardJSONSchemaV1.Props>;
+    if (jsonSchema === undefined)
+      throw new TypeError(
+        `elicit: this ${vendor} schema cannot say its own JSON Schema; write the fields: { city: { type: "string" } }`,
+      );
+    return jsonSchema.input({ target: "draft-2020-12" });
+  }
+  if (isFields(source) && typeof source["type"] === "string") return source;
+  return { properties: source };
+}
+
+const fieldTypes = ["string", "number", "integer", "boolean", "array"];
+
+/** Why clients cannot show a field; undefined when they can (2025-11-25, elicitation: requested schema). */
+function findFieldFault(field: unknown): string | undefined {
+  if (!isFields(field)) return `must be an object such as { type: "string" }; ${example}`;
+  if ("~standard" in field) return "is a schema of a library: put z.object({ … }) around all fields";
+  const { type, items } = field;
+  if (!fieldTypes.includes(type as string))
+    return `has the type ${JSON.stringify(type)}; forms have strings, numbers, integers, booleans and choices`;
+  if (type !== "array" || (isFields(items) && choicesOf(items) !== undefined)) return undefined;
+  return 'is an array; a choice of several is written { type: "array", items: { type: "string", enum: ["a", "b"] } }';
 }

@@ -2,9 +2,10 @@
  * All that is known of questions: their kinds, the capability each needs, the form each revision has for them, what an
  * acceptable answer is, and how one is refused. A question is an `Ask`; other modules pass it on without looking inside.
  */
+import type { StandardSchemaV1 } from "@standard-schema/spec";
 import { RpcError } from "../errors/rpc-error.ts";
 import { RawJson } from "../json/raw.ts";
-import { fitsForm, projectForm } from "./form.ts";
+import { fitsForm, projectForm, toForm } from "./form.ts";
 import { isAtLeast, type LegacyRevision } from "./revision.ts";
 import type { Ask, ClientCapabilities, Content } from "./types.ts";
 
@@ -31,22 +32,26 @@ export interface Root {
   readonly name?: string;
 }
 
+/** The fields of a form by name, or a schema of an object: JSON Schema, or one of zod or arktype that says its own JSON Schema. */
+type FormSource =
+  | { readonly [name: string]: object }
+  | { readonly type: "object"; readonly properties: object; readonly required?: readonly string[] }
+  | StandardSchemaV1;
+
 /**
- * Asks the user to fill in a form. The schema is an object of flat fields: strings, numbers, booleans, enums.
+ * Asks the user to fill in a form. Its fields are flat: strings, numbers, booleans and choices. A schema only describes the form; check the
+ * answer yourself where a field has more rules than clients know.
  *
+ * @throws TypeError for a field that no form has, and a name in `required` that no field has
  * @example
  * return inputRequired({ name: elicit("What is your name?", { name: { type: "string" } }, ["name"]) });
+ * @example
+ * return inputRequired({ name: elicit("What is your name?", z.object({ name: z.string() })) });
  */
-export function elicit(
-  message: string,
-  fields: { readonly [name: string]: object },
-  required: readonly string[] = [],
-): Ask {
-  const requestedSchema = {
-    type: "object",
-    properties: fields,
-    ...(required.length > 0 ? { required } : {}),
-  };
+export function elicit(message: string, fields: FormSource, required: readonly string[] = []): Ask {
+  if (typeof message !== "string")
+    throw new TypeError(`elicit(message, fields): the message must be a string, but is ${typeof message}`);
+  const requestedSchema = toForm(fields, required);
   return { method: "elicitation/create", params: { message, requestedSchema } };
 }
 
@@ -56,11 +61,13 @@ export function elicit(
  * @throws TypeError for an address that is not http or https: clients refuse it
  */
 export function elicitUrl(message: string, url: string): Ask {
+  if (typeof message !== "string")
+    throw new TypeError(`elicitUrl(message, url): the message must be a string, but is ${typeof message}`);
   if (!isWebUrl(url)) throw new TypeError(`${JSON.stringify(url)} is not an http or https address`);
   return { method: "elicitation/create", params: { mode: "url", message, url } };
 }
 
-/** Asks the client's model to write something. */
+/** Asks the client's model to write something. Throws a `TypeError` without messages or `maxTokens`. */
 export function sample(params: {
   readonly messages: readonly {
     readonly role: "user" | "assistant";
@@ -69,12 +76,26 @@ export function sample(params: {
   readonly maxTokens: number;
   readonly [option: string]: unknown;
 }): Ask {
+  const { messages, maxTokens } = (params ?? {}) as { readonly [option: string]: unknown };
+  const isMessage = (message: unknown): boolean => {
+    const { role, content } = (message ?? {}) as { readonly [member: string]: unknown };
+    return (role === "user" || role === "assistant") && typeof content === "object" && content !== null;
+  };
+  if (!Array.isArray(messages) || !messages.every(isMessage) || typeof maxTokens !== "number")
+    throw new TypeError(
+      'Write sample({ messages: [{ role: "user", content: { type: "text", text: "…" } }], maxTokens: 100 })',
+    );
   return { method: "sampling/createMessage", params };
 }
 
 /** Asks the client which folders the user is working in. */
 export function listRoots(): Ask {
   return { method: "roots/list" };
+}
+
+/** Whether a text is the method of a question. */
+export function isAskMethod(method: unknown): method is Ask["method"] {
+  return method === "elicitation/create" || method === "sampling/createMessage" || method === "roots/list";
 }
 
 /**

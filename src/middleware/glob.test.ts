@@ -10,6 +10,32 @@ function naive(glob: string, name: string): boolean {
   return name !== "" && (glob[0] === "?" || glob[0] === name[0]) && naive(glob.slice(1), name.slice(1));
 }
 
+describe("deny", () => {
+  test.each([
+    ["note://secret", "NOTE://SECRET", true],
+    ["NOTE://Secret", "note://secret", true],
+    ["own__note://secret", "own__note://SECRET", true],
+    ["file:///etc/*", "file:///ETC/passwd", true],
+    ["file:///straße/é", "file:///STRASSE/E\u0301", true],
+    ["*secret*", "note://SECRET/1", true],
+    ["note://secret", "note://secrets", false],
+    // Names of tools and prompts have a case.
+    ["delete_all", "Delete_All", false],
+  ])("%s keeps %s away: %s", (glob, name, isKept) => {
+    expect(createGlobs(undefined, [glob])(name)).toBe(!isKept);
+    expect(createGlobs(undefined, [glob])("own__x", name)).toBe(!isKept);
+  });
+
+  test("is not weakened by what allow says, for which case counts", () => {
+    const mayPass = createGlobs(["note://Open*"], ["note://openssl"]);
+    expect(["note://Open", "note://open", "note://OpenSSL"].map((uri) => mayPass(uri))).toEqual([
+      true,
+      false,
+      false,
+    ]);
+  });
+});
+
 describe("a glob", () => {
   test.each([
     ["github__*", "github__search", true],

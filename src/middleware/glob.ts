@@ -1,3 +1,5 @@
+import { foldCase } from "../tools/compose/uri-spellings.ts";
+
 /** Says whether a name fits. */
 export type NameTest = (name: string) => boolean;
 
@@ -7,17 +9,31 @@ type PassTest = (name: string, otherName?: string) => boolean;
 /**
  * Which names may pass: those that fit one of `allow` and none of `deny`. Without `allow` every name may; with an empty
  * one none does, because an empty list of allowed names must not allow everything. A glob of `deny` that fits
- * either name of a thing denies it; `allow` looks at the first name only, because a server chooses its own names as it likes.
+ * either name of a thing denies it; `allow` looks at the first name only, because a server chooses its own names as it likes. `deny` takes no
+ * notice of case in the URIs of resources.
  *
  * @example
  * const mayPass = createGlobs(["github__*"], ["*delete*"]);
  */
 export function createGlobs(allow: readonly string[] | undefined, deny: readonly string[] = []): PassTest {
   const allowed = allow?.map(createGlob);
-  const denied = deny.map(createGlob);
+  const isDenied = createDeny(deny);
   return (name, otherName = name) => {
     const isAllowed = allowed === undefined || allowed.some((fits) => fits(name));
-    return isAllowed && !denied.some((fits) => fits(name) || fits(otherName));
+    return isAllowed && !isDenied(name) && (name === otherName || !isDenied(otherName));
+  };
+}
+
+/** Whether a name fits one of the globs that keep things from callers. That of a resource, which has a colon, fits in any case. */
+function createDeny(globs: readonly string[]): NameTest {
+  if (globs.length === 0) return () => false;
+  const exact = globs.map(createGlob);
+  const folded = globs.map((glob) => createGlob(foldCase(glob)));
+  return (name) => {
+    if (exact.some((fits) => fits(name))) return true;
+    if (!name.includes(":")) return false;
+    const inOneCase = foldCase(name);
+    return folded.some((fits) => fits(inOneCase));
   };
 }
 

@@ -3,7 +3,8 @@ import { runInNewContext } from "node:vm";
 import { describe, expect, test } from "vitest";
 import type { SchemaError } from "../errors/schema-error.ts";
 import { type JsonSchema, type Schema, toSchema } from "./schema.ts";
-import type { SchemaLimits } from "./types.ts";
+import { surveySchema } from "./survey.ts";
+import { defaultSchemaLimits, type SchemaLimits } from "./types.ts";
 
 async function isOk(schema: Schema, value: unknown): Promise<boolean> {
   return (await schema.check(value)).ok;
@@ -159,6 +160,25 @@ describe("limits", () => {
   ])("stop %s", async (_, schema, value) => {
     const checking = (async () => toSchema(schema, { limits: { maxCheckMs: 50 } }).check(value))();
     await expect(checking).rejects.toMatchObject({ code: "schema.exhausted" });
+  });
+
+  test.each([
+    ["^[a-z0-9-]+$", true],
+    ["^\\d{4}-\\d{2}-\\d{2}$", true],
+    ["^ISSUE-\\d{1,9}$", true],
+    ["^.*$", true],
+    ["^a", true],
+    // Each may begin anywhere, split a text in several ways, or try more than one way.
+    ["a+$", false],
+    ["^a*a*$", false],
+    ["^a*a{999}$", false],
+    ["^(a+)+$", false],
+    ["^(?:a|a)$", false],
+    ["^a?a?$", false],
+    ["^(?=a)$", false],
+    ["^(a)\\1$", false],
+  ])("of time: whether %s takes one look at each character is %s", (pattern, isLinear) => {
+    expect(surveySchema({ pattern }, defaultSchemaLimits).isLinear).toBe(isLinear);
   });
 
   test("a definition used many times is not compiled as many times", async () => {

@@ -11,7 +11,8 @@ import type { Checked, JsonSchema, Schema, SchemaLimits } from "./types.ts";
 /** What is known of a JSON Schema before it is compiled. */
 interface Inspected {
   readonly dialect: Dialect;
-  readonly isLinear: boolean;
+  /** Time for one check; `Infinity` where the time to check a value grows no faster than the value. */
+  readonly maxCheckMs: number;
 }
 
 /**
@@ -26,7 +27,7 @@ export function inspectJsonSchema(json: JsonSchema, limits: SchemaLimits): Inspe
   const dialect = dialectOf(json);
   const { subschemas, isLinear } = surveySchema(json, limits);
   checkRefs(subschemas);
-  return { dialect, isLinear };
+  return { dialect, maxCheckMs: isLinear ? Number.POSITIVE_INFINITY : limits.maxCheckMs };
 }
 
 /**
@@ -34,8 +35,7 @@ export function inspectJsonSchema(json: JsonSchema, limits: SchemaLimits): Inspe
  * with the same error.
  */
 export function fromJsonSchema(json: JsonSchema, limits: SchemaLimits): Schema {
-  const { dialect, isLinear } = inspectJsonSchema(json, limits);
-  const maxCheckMs = isLinear ? Number.POSITIVE_INFINITY : limits.maxCheckMs;
+  const { dialect, maxCheckMs } = inspectJsonSchema(json, limits);
   let compiled: ((value: unknown) => Checked) | undefined;
   /** The same, from when on no check has to wait for the engine. */
   let check: typeof compiled;
@@ -116,7 +116,8 @@ function compile(document: JsonSchema, engine: Engine, allErrors: boolean): Vali
   }
 }
 
-function guard<T>(limitMs: number, run: () => T): T {
+/** Runs a check, or the making of one, for at most so long. Throws a {@link SchemaError} `schema.exhausted`. */
+export function guard<T>(limitMs: number, run: () => T): T {
   try {
     return withinTime(limitMs, run);
   } catch (cause) {

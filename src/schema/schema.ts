@@ -2,6 +2,7 @@ import type { StandardSchemaV1 } from "@standard-schema/spec";
 import { SchemaError } from "../errors/schema-error.ts";
 import { fromJsonSchema } from "./ajv-schema.ts";
 import { toPointer } from "./issue.ts";
+import { assertWellWritten } from "./mistakes.ts";
 import { fromStandardSchema } from "./standard-schema.ts";
 import { type JsonSchema, type Schema, type SchemaLimits, defaultSchemaLimits } from "./types.ts";
 
@@ -28,7 +29,7 @@ export interface SchemaOptions {
    */
   readonly side?: "input" | "output";
   readonly limits?: Partial<SchemaLimits>;
-  /** Names the schema in errors, such as `Tool "weather": input`. */
+  /** Names a schema of our own in errors, such as `Tool "weather": input`. Mistakes that the compiler would find later are errors then. */
   readonly what?: string;
 }
 
@@ -44,10 +45,26 @@ export interface SchemaOptions {
  * if (!checked.ok) throw new ToolError(describeIssues(checked.issues));
  */
 export function toSchema(source: SchemaSource, options: SchemaOptions = {}): Schema {
+  const { what } = options;
   const limits = { ...defaultSchemaLimits, ...options.limits };
-  if (isStandardSchema(source)) return fromStandardSchema(source, options.side ?? "input", limits);
-  assertNoRawShape(source, options.what ?? "The schema");
-  return fromJsonSchema(source, limits);
+  if (!isStandardSchema(source)) assertNoRawShape(source, what ?? "The schema");
+  try {
+    if (isStandardSchema(source)) return fromStandardSchema(source, options.side ?? "input", limits);
+    if (what !== undefined) assertWellWritten(source);
+    return fromJsonSchema(source, limits);
+  } catch (error) {
+    throw what !== undefined && error instanceof SchemaError ? withSubject(error, what) : error;
+  }
+}
+
+/** The error with the name of the schema in front. */
+function withSubject(error: SchemaError, what: string): SchemaError {
+  const { code, message, path, limit, cause } = error;
+  return new SchemaError(code, `${what}: ${message}`, {
+    ...(path === undefined ? {} : { path }),
+    ...(limit === undefined ? {} : { limit }),
+    cause,
+  });
 }
 
 /** A plain object of schemas is no schema: as a JSON Schema it would allow everything. */

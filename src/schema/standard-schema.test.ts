@@ -138,3 +138,51 @@ describe("a Standard Schema", () => {
     expectTypeOf<InferredOutput<typeof source>>().toEqualTypeOf<{ city: string; days: number }>();
   });
 });
+
+describe("a pattern that backtracks", () => {
+  // One way to split 40 letters is tried after the other: 2 to the power of 40, which takes hours.
+  const value = { code: `${"a".repeat(40)}!` };
+  const pattern = /^(a+)+$/;
+  const byValibot = withJsonSchema(v.object({ code: v.pipe(v.string(), v.regex(pattern)) }), {
+    type: "object",
+    properties: { code: { type: "string", pattern: pattern.source } },
+  });
+
+  test.each<[string, SchemaSource]>([
+    ["zod", z.object({ code: z.string().regex(pattern) })],
+    ["arktype", type({ code: pattern })],
+    ["valibot", byValibot],
+    ["JSON Schema", { properties: { code: { type: "string", pattern: pattern.source } } }],
+  ])("in %s is stopped, and does not hold up later checks", async (_, source) => {
+    const schema = toSchema(source, { limits: { maxCheckMs: 50 } });
+    await expect((async () => schema.check(value))()).rejects.toMatchObject({ code: "schema.exhausted" });
+    expect(await schema.check({ code: "aaa" })).toMatchObject({ ok: true });
+    expect(await schema.check({ code: "b" })).toMatchObject({ ok: false });
+  });
+
+  test("does not hide an error of the author's own code", async () => {
+    const broken = z.object({
+      code: z
+        .string()
+        .regex(pattern)
+        .refine(() => {
+          throw new RangeError("Invalid time zone");
+        }),
+    });
+    await expect((async () => toSchema(broken).check({ code: "a" }))()).rejects.toThrow("Invalid time zone");
+  });
+
+  test("may be checked inside of another check", async () => {
+    const inner = toSchema(z.string().regex(pattern));
+    const outer = toSchema(
+      z.object({
+        code: z
+          .string()
+          .regex(pattern)
+          .refine((code) => "ok" in (inner.check(code) as object)),
+      }),
+    );
+    expect(await outer.check({ code: "a" })).toMatchObject({ ok: true });
+    expect(await outer.check({ code: "a" })).toMatchObject({ ok: true });
+  });
+});

@@ -1,7 +1,7 @@
 import type { StandardJSONSchemaV1, StandardSchemaV1 } from "@standard-schema/spec";
 import { andThen, settled } from "../async/awaitable.ts";
 import { SchemaError } from "../errors/schema-error.ts";
-import { inspectJsonSchema } from "./ajv-schema.ts";
+import { guard, inspectJsonSchema } from "./ajv-schema.ts";
 import { type Issue, maxIssues, toPointer } from "./issue.ts";
 import type { Checked, JsonSchema, Schema, SchemaLimits } from "./types.ts";
 
@@ -26,7 +26,8 @@ export function withJsonSchema<Input, Output>(
 }
 
 /**
- * A schema checked by the library it was written with. Its JSON Schema is made once, here.
+ * A schema checked by the library it was written with. Its JSON Schema is made once, here. A check has a time limit where that JSON Schema
+ * shows a pattern or the like; code inside the schema (`refine`, `transform`) is the author's own, like a handler.
  *
  * @throws {@link SchemaError} `schema.no_json_schema` when the library cannot convert it; other codes when what it
  * converts to breaks a limit.
@@ -37,15 +38,11 @@ export function fromStandardSchema(
   limits: SchemaLimits,
 ): Schema {
   const json = convert(source, side);
-  inspectJsonSchema(json, limits);
+  const { maxCheckMs } = inspectJsonSchema(json, limits);
   const standard = source["~standard"];
-  return {
-    json,
-    check(value) {
-      const result = standard.validate(value);
-      return andThen(settled(result), toChecked);
-    },
-  };
+  const validate = (value: unknown): ReturnType<typeof standard.validate> =>
+    maxCheckMs === Infinity ? standard.validate(value) : guard(maxCheckMs, () => standard.validate(value));
+  return { json, check: (value) => andThen(settled(validate(value)), toChecked) };
 }
 
 function convert(source: StandardSchemaV1, side: "input" | "output"): JsonSchema {

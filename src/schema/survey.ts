@@ -20,15 +20,14 @@ interface Survey {
 
 const namingKeywords = ["$id", "$anchor", "$dynamicAnchor", "$ref", "$dynamicRef", "$recursiveRef"];
 // Backtracking, pairwise comparison, and recursion through both branches of an anyOf: all can be exponential.
-const costlyKeywords = [
-  "pattern",
-  "patternProperties",
-  "uniqueItems",
-  "$ref",
-  "$dynamicRef",
-  "$recursiveRef",
-];
+const costlyKeywords = ["patternProperties", "uniqueItems", "$ref", "$dynamicRef", "$recursiveRef"];
 const maxLinearNodes = 200;
+
+const part = String.raw`(?:\[(?:[^\]\\]|\\.)+\]|\\[dDwWsS./-]|[\w .:/@#=,;-])`;
+/** A pattern that is tied to the start and repeats its last part at most, such as `^\d{4}$` or `^[a-z]+$`: it takes one look at each character. */
+const linearPattern: RegExp = new RegExp(
+  String.raw`^\^(?:${part}(?:\{\d+\})?)*(?:${part}(?:[*+?]|\{\d+,\d*\}))?\$?$`,
+);
 
 /**
  * Walks a document once, holding it to its limits. The walk itself is limited, so that a cyclic object or one that
@@ -69,7 +68,10 @@ export function surveySchema(schema: JsonSchema, limits: SchemaLimits): Survey {
     const node = value as JsonSchema;
     let self = parent;
     if (position === "schema") {
-      if (typeof node["pattern"] === "string") checkPattern(node["pattern"]);
+      if (typeof node["pattern"] === "string") {
+        checkPattern(node["pattern"]);
+        if (!linearPattern.test(node["pattern"])) isLinear = false;
+      }
       if (isObject(node["patternProperties"])) Object.keys(node["patternProperties"]).forEach(checkPattern);
       if (costlyKeywords.some((keyword) => Object.hasOwn(node, keyword))) isLinear = false;
       if (parent === undefined || namingKeywords.some((keyword) => Object.hasOwn(node, keyword))) {

@@ -29,7 +29,7 @@ export function toExhausted(cause: unknown, limitMs: number): ExhaustedError | u
   if (cause instanceof ExhaustedError) return cause;
   if (isTimeout(cause)) return new ExhaustedError(`took longer than ${limitMs} ms`, { cause });
   // A schema that refers to itself without consuming any of the value recurses until the stack ends.
-  return cause instanceof RangeError
+  return cause instanceof RangeError && cause.message.startsWith("Maximum call stack")
     ? new ExhaustedError("needed more stack than there is", { cause })
     : undefined;
 }
@@ -38,11 +38,12 @@ function runTimed<T>(limitMs: number, run: () => T): T {
   // The code runs in its own realm as always; the empty context is only what carries the watchdog.
   context ??= createContext({});
   const outcome: { value?: T } = {};
-  context["run"] = () => {
-    outcome.value = run();
-  };
   try {
     for (let patience = 1; ; patience *= 2) {
+      // Set for each attempt: code that is run may run other code within a time, and that clears it.
+      context["run"] = () => {
+        outcome.value = run();
+      };
       const begun = cpuTime();
       const timeout = Math.max(1, Math.ceil(limitMs)) * patience;
       try {

@@ -1,11 +1,15 @@
 import { describe, expect, test } from "vitest";
 import { type Conversation, talkLegacy, talkModern } from "../../test/support/conversation.ts";
+import { connect } from "../client/connect.ts";
 import { RawJson } from "../json/raw.ts";
 import { type LegacyRevision, legacyRevisions, type Revision } from "../mcp/revision.ts";
 import type { Server } from "../mcp/server.ts";
+import { createVirtualClock } from "../testing/virtual-clock.ts";
+import { createCompletionRegistry } from "../tools/completion.ts";
 import { audio, image, resourceLink, structured, text } from "../tools/content.ts";
 import { createPromptRegistry } from "../tools/prompts.ts";
 import { createRegistry } from "../tools/registry.ts";
+import { createListenLimits } from "./listen-limits.ts";
 import { createServer } from "./server.ts";
 
 const info = { name: "test-server", version: "1" };
@@ -143,5 +147,45 @@ describe("a result that came as bytes", () => {
       content: [],
       _meta: { a: 1, "io.modelcontextprotocol/serverInfo": info },
     });
+  });
+});
+
+describe("completions", () => {
+  const completion = createCompletionRegistry();
+  completion.registerPrompt("guide", "city", () => ["Bern"]);
+  const registry = createRegistry({ completion });
+
+  test("are 600 a minute for each caller, and those of all servers with the same limits together", async () => {
+    const clock = createVirtualClock();
+    const listenLimits = createListenLimits(undefined, undefined, clock);
+    const servers = [1, 2].map(() => createServer(registry, info, { clock, listenLimits }));
+    const [first, second] = await Promise.all(
+      servers.map((server) => connect({ server, caller: "ada" }, { clock })),
+    );
+    await using ada = first!;
+    await using elsewhere = second!;
+    await using bob = await connect({ server: servers[0]!, caller: "bob" }, { clock });
+    const complete = async (client: typeof ada): Promise<unknown> => {
+      const ref = { type: "ref/prompt", name: "guide" } as const;
+      return (await client.complete(ref, { name: "city", value: "" })).values;
+    };
+    for (let count = 0; count < 300; count++) await Promise.all([complete(ada), complete(elsewhere)]);
+    const refused = {
+      message: "You asked for too many completions; at most 600 a minute. Try again in 1 s",
+      data: { code: "rpc.too_many", delivery: "not_sent", retryAfterMs: 100 },
+    };
+    await expect(complete(ada)).rejects.toMatchObject(refused);
+    await expect(complete(elsewhere)).rejects.toMatchObject(refused);
+    expect(await complete(bob)).toEqual(["Bern"]);
+    await clock.advance(100);
+    expect(await complete(ada)).toEqual(["Bern"]);
+    await expect(complete(ada)).rejects.toMatchObject(refused);
+  });
+
+  test("need a rate that can be", () => {
+    const perCaller = { completionsPerMinute: 0 };
+    expect(() => createServer(registry, info, { perCaller })).toThrow(
+      "completionsPerMinute must be 1 or more, not 0",
+    );
   });
 });

@@ -18,6 +18,7 @@ import { failure } from "../tools/content.ts";
 import type { CallContext } from "../tools/context.ts";
 import type { CompletionProvider, PromptProvider, Provider, ResourceProvider } from "../tools/provider.ts";
 import { interact, type InteractionOptions, type RoundAttempt } from "./interaction.ts";
+import type { ListenLimits } from "./listen-limits.ts";
 import { createFinishPage, createPager, type ServeList } from "./pages.ts";
 import {
   assertObject,
@@ -42,6 +43,8 @@ interface MethodOptions {
   readonly interaction: InteractionOptions;
   readonly pageSize: number;
   readonly unknownTool: UnknownTool;
+  readonly takeCompletion: ListenLimits["takeCompletion"];
+  readonly onError: (error: unknown, method: string) => void;
 }
 
 /** The methods that depend on what the provider offers. Those of a facet it lacks do not exist. */
@@ -54,7 +57,8 @@ export function createMethods(provider: Provider, options: MethodOptions): Metho
     list: (spec, list) => {
       const { maxPage = Number.POSITIVE_INFINITY, ...paged } = spec;
       const pageSize = Math.min(options.pageSize, maxPage);
-      const pager = createPager({ ...paged, pageSize, finish: finishPage });
+      const onFault = (error: unknown): void => options.onError(error, `${paged.member}/list`);
+      const pager = createPager({ ...paged, pageSize, finish: finishPage, onFault });
       return ({ params, wire, context }) =>
         andThen(settled(list(context, params)), (items) => pager(items, params?.at("cursor"), wire.era));
     },
@@ -75,7 +79,7 @@ export function createMethods(provider: Provider, options: MethodOptions): Metho
     ...toolMethods(provider, parts, options.unknownTool),
     ...(resources === undefined ? {} : resourceMethods(resources, parts, () => hintsOf(provider))),
     ...(prompts === undefined ? {} : promptMethods(prompts, parts)),
-    ...(completion === undefined ? {} : { "completion/complete": completeMethod(completion, finish) }),
+    ...(completion === undefined ? {} : { "completion/complete": completeMethod(completion, options) }),
     ...(skills === undefined || resources === undefined
       ? {}
       : skillMethods(skills, { finish, list: parts.list, hints: () => hintsOf(provider) })),
@@ -243,8 +247,9 @@ function resourceMethods(
   };
 }
 
-function completeMethod(completion: CompletionProvider, finish: Finish): Method {
+function completeMethod(completion: CompletionProvider, { finish, takeCompletion }: MethodOptions): Method {
   return async ({ params, wire, context }) => {
+    takeCompletion(wire.owner ?? wire.caller);
     const ref = parseRef(objectParam(params, "ref"));
     const argument = objectParam(params, "argument");
     const name = stringParam(argument, "name");

@@ -114,6 +114,7 @@ describe("what was written of a list", () => {
 
   test("is the very same JSON for as long as the list is the same array", () => {
     const pager = createPager<{ name: string }>({
+      onFault: () => {},
       member: "tools",
       keyOf: ({ name }) => name,
       project: (item) => item,

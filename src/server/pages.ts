@@ -18,11 +18,13 @@ interface PagerOptions<T> {
   readonly project: (item: T, revision: Revision) => T;
   readonly pageSize: number;
   readonly finish: FinishPage;
+  /** Hears of an item that cannot be written. It is left out: one of a provider's things must not take the others with it. */
+  readonly onFault: (error: unknown) => void;
 }
 
 /** Makes the method that serves the pages of one list. `maxPage` is for things that are long. */
 export type ServeList = <T extends object>(
-  spec: Omit<PagerOptions<T>, "pageSize" | "finish"> & { readonly maxPage?: number },
+  spec: Omit<PagerOptions<T>, "pageSize" | "finish" | "onFault"> & { readonly maxPage?: number },
   list: (context: CallContext, params: RawJson | undefined) => Awaitable<readonly T[]>,
 ) => Method;
 
@@ -37,14 +39,26 @@ type Pager<T> = (items: readonly T[], cursor: RawJson | undefined, era: Era) => 
  * one is written once per revision.
  */
 export function createPager<T extends object>(options: PagerOptions<T>): Pager<T> {
-  const { member, keyOf, project, pageSize, finish } = options;
+  const { member, keyOf, project, pageSize, finish, onFault } = options;
   const written = new WeakMap<readonly T[], Map<string, RawJson>>();
 
   const write = (items: readonly T[], start: number, era: Era): RawJson => {
     const revision = revisionOf(era);
-    const page = items.slice(start, start + pageSize).map((item) => definitionOf(project(item, revision)));
-    const last = items[start + page.length - 1];
-    const hasMore = start + page.length < items.length && last !== undefined;
+    const shown = items.slice(start, start + pageSize);
+    const page = shown.flatMap((item) => {
+      try {
+        return [definitionOf(project(item, revision))];
+      } catch (error) {
+        onFault(
+          new TypeError(`Left out of the ${member}: ${keyOf(item)}, which cannot be listed`, {
+            cause: error,
+          }),
+        );
+        return [];
+      }
+    });
+    const last = shown.at(-1);
+    const hasMore = start + shown.length < items.length && last !== undefined;
     const next = hasMore ? `,"nextCursor":"${toCursor(keyOf(last))}"` : "";
     const parts = page.flatMap((item, index) => (index === 0 ? [item] : [",", item]));
     return finish(joinJson([`{"${member}":[`, ...parts, `]${next}}`]), era, items);

@@ -10,7 +10,7 @@ import { modernRevisions } from "../mcp/revision.ts";
 import { createSeal, type Seal } from "../mcp/seal.ts";
 import type { Observer, Server, WireContext } from "../mcp/server.ts";
 import { parseInitialize, toInitializeResult } from "../mcp/session.ts";
-import { type Implementation, isLogLevel, type ServerCapabilities } from "../mcp/types.ts";
+import { type Implementation, isImplementation, isLogLevel, type ServerCapabilities } from "../mcp/types.ts";
 import { assertKnownKeys, keys, type KeysOf } from "../options/known-keys.ts";
 import type { MethodProvider, Provider } from "../tools/provider.ts";
 import { createListenLimits, type ListenLimits } from "./listen-limits.ts";
@@ -51,9 +51,9 @@ export interface ServerOptions {
   /** How long a legacy client may take to answer a question; 10 minutes. */
   readonly askTimeoutMs?: number;
   readonly maxListens?: number;
-  /** Most streams and subscriptions that one caller may hold; see {@link CallerLimits}. */
-  readonly perCaller?: Pick<CallerLimits, "streams" | "subscriptions">;
-  /** Streams and subscriptions counted together with those of other servers, instead of `maxListens` and `perCaller`. */
+  /** Most streams and subscriptions that one caller may hold, and completions that it may ask for; see {@link CallerLimits}. */
+  readonly perCaller?: Pick<CallerLimits, "streams" | "subscriptions" | "completionsPerMinute">;
+  /** Streams, subscriptions and completions counted together with those of other servers, instead of `maxListens` and `perCaller`. */
   readonly listenLimits?: ListenLimits;
   /** For gateways: results of modern servers leave as they came, under their own name. */
   readonly passesOn?: boolean;
@@ -77,7 +77,7 @@ const serverOptionKeys: KeysOf<ServerOptions> = {
  * await serveStdio(createServer(registry, { name: "weather", version: "1.0.0" }));
  */
 export function createServer(provider: Provider, info: ServerInfo, options: ServerOptions = {}): Server {
-  assertKnownKeys("createServer", options, serverOptionKeys);
+  assertServable(provider, info, options);
   const { serves = "both", unknownTool = "invalid_params", observer, onError = writeError } = options;
   const { instructions: given, ...serverInfo } = info;
   const instructions = typeof given === "function" ? given : () => given;
@@ -85,14 +85,16 @@ export function createServer(provider: Provider, info: ServerInfo, options: Serv
   const cacheScope = typeof given === "function" ? "private" : "public";
   const finish = createFinish(serverInfo, options.passesOn);
   const capabilities = capabilitiesOf(provider);
-  const { listenLimits = createListenLimits(options.perCaller, options.maxListens) } = options;
   const clock = options.clock ?? systemClock;
+  const { listenLimits = createListenLimits(options.perCaller, options.maxListens, clock) } = options;
   const seal = options.seal ?? createSeal({ now: () => clock.now() });
   const subscriptions = createSubscriptions(provider, capabilities, { ...listenLimits, seal });
   const methods = createMethods(provider, {
     finish,
     pageSize: options.pageSize ?? 1000,
     unknownTool,
+    takeCompletion: listenLimits.takeCompletion,
+    onError,
     interaction: {
       seal,
       clock,
@@ -167,6 +169,41 @@ export function createServer(provider: Provider, info: ServerInfo, options: Serv
     drain: subscriptions.drain,
   };
 }
+
+/** Throws a `TypeError` for what the compiler refuses too, with what to write. */
+function assertServable(provider: Provider, info: ServerInfo, options: ServerOptions): void {
+  if (typeof provider?.listTools !== "function" || typeof provider.callTool !== "function")
+    throw new TypeError(
+      "createServer(provider, info): the provider must have listTools and callTool; createRegistry() makes one",
+    );
+  if (!isImplementation(info))
+    throw new TypeError('createServer(provider, info): write { name: "weather", version: "1.0.0" } as info');
+  const { instructions } = info;
+  if (instructions !== undefined && typeof instructions !== "string" && typeof instructions !== "function")
+    throw new TypeError("createServer: instructions must be a text, or a function that gives one");
+  assertKnownKeys("createServer", options, serverOptionKeys);
+  for (const [key, values] of Object.entries(choices)) {
+    const value = options[key as keyof typeof choices];
+    if (value !== undefined && !values.includes(value))
+      throw new TypeError(
+        `createServer: ${key} must be one of ${values.join(", ")}, but is ${String(value)}`,
+      );
+  }
+  for (const key of ["pageSize", "stateTtlMs", "maxRounds", "askTimeoutMs", "maxListens"] as const) {
+    const value = options[key];
+    if (value !== undefined && !(typeof value === "number" && value >= 1))
+      throw new RangeError(`createServer: ${key} must be a number above 0, but is ${String(value)}`);
+  }
+}
+
+const choices: {
+  readonly [Key in "serves" | "unknownTool" | "malformedJson" | "progress"]: readonly unknown[];
+} = {
+  serves: ["both", "legacy", "modern"],
+  unknownTool: ["invalid_params", "method_not_found", "is_error"],
+  malformedJson: [-32700, -32600],
+  progress: ["on_request", "always"],
+};
 
 /** Serves methods that the protocol does not have. */
 function serveOther(methods: MethodProvider, finish: Finish): Method {

@@ -123,6 +123,10 @@ export function createViewFiles(): ViewFiles {
     readResource: async ({ uri }) => {
       const { html, resource } = viewAt(uri);
       const page = typeof html === "function" ? await html() : html;
+      if (typeof page !== "string")
+        throw new TypeError(
+          `View ${JSON.stringify(uri)}: html() gave ${describeValue(page)}; it must give a page, a string`,
+        );
       const { _meta } = resource;
       const content = {
         ...toResourceContents(uri, page, viewType),

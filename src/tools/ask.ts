@@ -1,12 +1,21 @@
 import type { RawJson } from "../json/raw.ts";
-import type { Asks, Elicited, Root, Sampled } from "../mcp/question.ts";
+import { type Asks, type Elicited, isAskMethod, type Root, type Sampled } from "../mcp/question.ts";
+import type { Ask } from "../mcp/types.ts";
 import type { InputRequired, Resumption } from "./provider.ts";
 
 /**
  * Ends a round: the caller is asked, and the handler runs again from its start with the answers. Everything the next
  * round must know goes into `state`, which the caller can neither read nor alter.
+ *
+ * @throws TypeError for questions that are not made by `elicit`, `elicitUrl`, `sample` or `listRoots`
  */
 export function inputRequired(asks: Asks, state?: unknown): InputRequired {
+  const usage = 'write inputRequired({ name: elicit("What is your name?", { name: { type: "string" } }) })';
+  if (!isRecord(asks) || isAskMethod(asks["method"]))
+    throw new TypeError(`inputRequired: questions are an object of them by name; ${usage}`);
+  for (const [key, ask] of Object.entries(asks))
+    if (!isAskMethod((ask as Partial<Ask> | undefined)?.method))
+      throw new TypeError(`inputRequired: ${JSON.stringify(key)} is not a question; ${usage}`);
   return state === undefined ? { kind: "input_required", asks } : { kind: "input_required", asks, state };
 }
 

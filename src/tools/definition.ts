@@ -7,6 +7,24 @@ import { editMembers } from "../json/splice.ts";
  */
 const definitions = new WeakMap<object, RawJson>();
 
+/** Whose a listed thing is, and what its owner calls it; kept beside the object, and for a changed one. */
+const owners = new WeakMap<object, DefinitionOwner>();
+
+export interface DefinitionOwner {
+  readonly server: string;
+  readonly ownName: string;
+}
+
+/** Whose a listed thing is; undefined for one that is in no composition. */
+export function ownerOf(item: object): DefinitionOwner | undefined {
+  return owners.get(item);
+}
+
+/** Says whose a listed thing is. */
+export function setOwner(item: object, owner: DefinitionOwner): void {
+  owners.set(item, owner);
+}
+
 /** The JSON of a listed thing, serialised at most once. */
 export function definitionOf(item: object): RawJson {
   let raw = definitions.get(item);
@@ -35,6 +53,8 @@ export function withMembers<T extends object>(
   const changed = Object.freeze(Object.fromEntries(members)) as T;
   const raw = definitions.get(item);
   if (raw !== undefined) definitions.set(changed, rewrite(raw, item, changed));
+  const owner = owners.get(item);
+  if (owner !== undefined) owners.set(changed, owner);
   return changed;
 }
 

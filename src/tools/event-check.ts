@@ -50,6 +50,16 @@ export function assertEvent(event: unknown): void {
     throw new TypeError(`A streaming tool yielded an event of type "${String(type)}" ${mistake}`);
 }
 
+/** Throws a `TypeError` for wrong arguments of a method of the context that makes an event of them. */
+export function assertArguments(
+  usage: string,
+  { type, ...members }: { readonly type: "progress" | "log"; readonly [name: string]: unknown },
+): void {
+  const mistake = findMistake(members, eventMembers[type] ?? {});
+  if (mistake !== undefined)
+    throw new TypeError(`Write context.${usage}: it was called with arguments ${mistake}`);
+}
+
 function findMistake(event: { readonly [name: string]: unknown }, members: EventMembers): string | undefined {
   for (const name of Object.keys(event)) {
     if (name === "type" || Object.hasOwn(members, name)) continue;

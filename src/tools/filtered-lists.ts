@@ -2,7 +2,7 @@ import { andThen, type Awaitable, settled } from "../async/awaitable.ts";
 import { UriTemplateError } from "../errors/uri-template-error.ts";
 import type { CompletionRef, Prompt, Resource, ResourceTemplate, Tool } from "../mcp/types.ts";
 import { parseUriTemplate } from "../mcp/uri-template.ts";
-import { spellingsOf } from "./compose/uri-spellings.ts";
+import { foldCase, spellingsOf } from "./compose/uri-spellings.ts";
 import type { CallContext } from "./context.ts";
 import type { ListPart } from "./fit/list-fault.ts";
 import type { Provider, ToolCall } from "./provider.ts";
@@ -71,11 +71,13 @@ export function createFilteredLists(provider: Provider, filters: readonly ListFi
     const [listed, patterns] = await Promise.all([resources.list(context), templates.list(context)]);
     const isHidden = (spelling: string): boolean => {
       if (keysOf(listed).has(spelling)) return false;
-      const fits = (list: readonly ResourceTemplate[]): boolean =>
-        list.some((each) => isFitting(each, spelling));
+      const folded = foldCase(spelling);
+      if (leftOutOf(listed, resources.originOf(listed)).has(folded)) return true;
+      if (patterns.some(({ uriTemplate }) => isFitting(uriTemplate, spelling))) return false;
       const before = templates.originOf(patterns) ?? patterns;
-      const isTaken = keysOf(resources.originOf(listed) ?? listed).has(spelling);
-      return isTaken || (fits(before) && !fits(patterns));
+      return before.some(
+        ({ uriTemplate }) => isFitting(uriTemplate, spelling) || isFitting(foldCase(uriTemplate), folded),
+      );
     };
     return !spellingsOf(uri).some(isHidden);
   };
@@ -180,6 +182,21 @@ function keysOf(items: readonly object[]): ReadonlySet<string> {
   return made;
 }
 
+/** By list: the URIs that filters left out of it, in one case; the same list may be left of several. */
+const leftOut = new WeakMap<
+  readonly object[],
+  { readonly origin: readonly object[]; readonly uris: ReadonlySet<string> }
+>();
+
+function leftOutOf(items: readonly object[], origin: readonly object[] = items): ReadonlySet<string> {
+  const known = leftOut.get(items);
+  if (known?.origin === origin) return known.uris;
+  const left = keysOf(items);
+  const uris = new Set([...keysOf(origin)].filter((key) => !left.has(key)).map(foldCase));
+  if (Object.isFrozen(items) && Object.isFrozen(origin)) leftOut.set(items, { origin, uris });
+  return uris;
+}
+
 /** The name or URI by which a listed thing is used. */
 export function keyOf(item: ListedItem): string {
   if ("uriTemplate" in item) return item.uriTemplate;
@@ -187,7 +204,7 @@ export function keyOf(item: ListedItem): string {
 }
 
 /** A template that cannot be parsed fits nothing. */
-function isFitting({ uriTemplate }: ResourceTemplate, uri: string): boolean {
+function isFitting(uriTemplate: string, uri: string): boolean {
   try {
     return parseUriTemplate(uriTemplate).match(uri) !== undefined;
   } catch (error) {

@@ -2,7 +2,8 @@ import { describe, expect, test } from "vitest";
 import { ToolError } from "../errors/tool-error.ts";
 import { RawJson } from "../json/raw.ts";
 import { type CallEvent, createCallContext } from "./context.ts";
-import { isEventStream, toFailureText, toToolContext } from "./registry.ts";
+import { isEventStream, toToolContext } from "./registry.ts";
+import { toFailureText } from "./result.ts";
 
 const noArguments = RawJson.fromText("{}");
 

@@ -3,6 +3,8 @@ import { fromSignal } from "../async/cancellation.ts";
 import { type Clock, systemClock, waitFor } from "../async/clock.ts";
 import { NotFoundError } from "../errors/not-found-error.ts";
 import { RawJson } from "../json/raw.ts";
+import { keys, type KeysOf } from "../options/known-keys.ts";
+import { nearest } from "../options/nearest.ts";
 import type { CallContext } from "./context.ts";
 import { createFilteredLists, type ListedItem, thingOf } from "./filtered-lists.ts";
 import type { ListPart } from "./fit/list-fault.ts";
@@ -75,6 +77,7 @@ export function withMiddleware(
   middlewares: readonly Middleware[],
   options: MiddlewareOptions = {},
 ): Provider {
+  assertMiddlewares(middlewares);
   const { clock = systemClock } = options;
   const named = nameTasks(provider);
   const serveThing: ServeTask = (call, context) =>
@@ -105,6 +108,8 @@ export function withMiddleware(
       andThen(isJudgedHere ? judge(call, context) : undefined, () =>
         andThen(settled(middleware.beforeCall?.(call, context)), (replacement) => {
           const made = replacement ?? call;
+          if (typeof made.name !== "string")
+            throw new TypeError("beforeCall must return a call, such as { ...call, name }, or nothing");
           return andThen(made.name === call.name ? undefined : judge(made, context), () => made);
         }),
       );
@@ -164,6 +169,32 @@ export function withMiddleware(
     callTool: run,
   };
 }
+
+const hooks = ["filterTools", "beforeCall", "afterCall"] as const;
+const endKinds: ReadonlySet<unknown> = new Set(["complete", "input_required", "task", "failed"]);
+
+/** Throws a `TypeError` for hooks that would never run. A middleware may have other members, but not one that is a misspelt hook. */
+function assertMiddlewares(middlewares: readonly Middleware[]): void {
+  if (!Array.isArray(middlewares))
+    throw new TypeError("withMiddleware(provider, middlewares): write an array, such as [{ beforeCall }]");
+  for (const [index, middleware] of (middlewares as readonly Middleware[]).entries()) {
+    const what = `withMiddleware: middlewares[${index}]`;
+    if (typeof middleware !== "object" || middleware === null)
+      throw new TypeError(
+        `${what} must be an object of hooks (${hooks.join(", ")}), but is ${typeof middleware}`,
+      );
+    for (const hook of hooks)
+      if (middleware[hook] !== undefined && typeof middleware[hook] !== "function")
+        throw new TypeError(`${what}: ${hook} must be a function, but is ${typeof middleware[hook]}`);
+    for (const key of Object.keys(middleware)) {
+      const likely = key in known ? undefined : nearest(key, hooks);
+      if (likely !== undefined)
+        throw new TypeError(`${what}: ${JSON.stringify(key)} is no hook; did you mean ${likely}?`);
+    }
+  }
+}
+
+const known: KeysOf<Middleware> = keys("filterTools isFilter beforeCall afterCall");
 
 /** Whether a caller cannot use the things that a middleware leaves out of a list. */
 function judges({ filterTools, isFilter = true }: Middleware): boolean {
@@ -236,6 +267,10 @@ function endWith(
   return andThen(ended, (end) =>
     andThen(settled(middleware.afterCall?.(call, end, context)), (replacement) => {
       const final = replacement ?? end;
+      if (!endKinds.has(final.kind))
+        throw new TypeError(
+          'afterCall must return an end, such as { kind: "complete", result: RawJson.fromValue({ content }) }, or nothing',
+        );
       if (final.kind !== "failed") return final;
       if (final.isRefused === true) refuse(final.error);
       throw final.error;

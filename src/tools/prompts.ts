@@ -3,12 +3,14 @@ import { RpcError } from "../errors/rpc-error.ts";
 import { RawJson } from "../json/raw.ts";
 import type { Prompt, PromptMessage, PromptResult } from "../mcp/types.ts";
 import { assertKnownKeys, keys, type KeysOf } from "../options/known-keys.ts";
+import { describeValue } from "../schema/issue.ts";
 import { type AnswerReader, isInputRequired, noAnswers, readAnswers } from "./ask.ts";
 import { createNamedEntries } from "./catalog.ts";
-import { text } from "./content.ts";
+import { describeBlockFault, isContent, text } from "./content.ts";
 import { type CallContext, withContext } from "./context.ts";
+import { assertDefinition } from "./fit/fit-listed.ts";
 import type { Change, InputRequired, Outcome, PromptProvider, PromptRequest } from "./provider.ts";
-import { assertHandler } from "./tool-spec.ts";
+import { assertHandler, assertSpec } from "./tool-spec.ts";
 
 /** What a prompt gives: the user's message as text, messages, or a whole result. */
 export type PromptOutput = string | readonly PromptMessage[] | PromptResult | InputRequired;
@@ -27,8 +29,8 @@ export type PromptHandler = (
 /** Prompts living in this process. Made by {@link createPromptRegistry}. */
 export interface PromptRegistry extends PromptProvider {
   /**
-   * Adds a prompt. Arguments marked `required` are there when the handler runs. Throws at once for a taken name, an unknown
-   * key of the spec and a missing handler.
+   * Adds a prompt. Arguments marked `required` are there when the handler runs. Throws at once for a bad or taken name, a key
+   * of the spec that is unknown or has a wrong value, and a missing handler.
    *
    * @example
    * prompts.register("review", { arguments: [{ name: "code", required: true }] }, ({ code }) => `Review this:\n${code}`);
@@ -45,6 +47,8 @@ interface PromptEntry {
 }
 
 const specKeys: KeysOf<Omit<Prompt, "name">> = keys("title description arguments icons _meta");
+/** The names that other libraries have for these keys. */
+const meant = { argsSchema: "arguments", args: "arguments", parameters: "arguments", meta: "_meta" };
 
 /** An empty registry of prompts; pass it to `createRegistry({ prompts })`. */
 export function createPromptRegistry(): PromptRegistry {
@@ -52,9 +56,18 @@ export function createPromptRegistry(): PromptRegistry {
   return {
     register: (name, spec, handler) => {
       const what = `Prompt ${JSON.stringify(name)}`;
-      assertKnownKeys(what, spec, specKeys);
+      assertSpec(what, spec, "register(name, {}, handler)");
+      assertKnownKeys(what, spec, specKeys, meant);
       assertHandler(what, handler);
-      catalog.add(name, { prompt: Object.freeze({ name, ...spec }), handler });
+      const { arguments: args } = spec;
+      if (args !== undefined && !Array.isArray(args))
+        throw new TypeError(
+          `${what}: arguments must be an array such as [{ name: "city", required: true }], ` +
+            `but is ${"~standard" in Object(args) ? "a schema" : describeValue(args)}; callers always send strings`,
+        );
+      const prompt: Prompt = Object.freeze({ name, ...spec });
+      assertDefinition("prompts", what, prompt);
+      catalog.add(name, { prompt, handler });
     },
     unregister: (name) => catalog.remove(name),
     listPrompts: () => Promise.resolve(catalog.list()),
@@ -89,5 +102,23 @@ function toPromptResult(output: Exclude<PromptOutput, InputRequired>, prompt: Pr
   const described = prompt.description === undefined ? {} : { description: prompt.description };
   if (typeof output === "string")
     return { ...described, messages: [{ role: "user", content: text(output) }] };
-  return "messages" in output ? output : { ...described, messages: output };
+  const isWhole = typeof output === "object" && output !== null && "messages" in output;
+  const messages: unknown = isWhole ? output.messages : output;
+  const fault = findMessageFault(messages);
+  if (fault !== undefined)
+    throw new TypeError(`Prompt ${JSON.stringify(prompt.name)}: the handler gave ${fault}`);
+  return isWhole ? output : { ...described, messages: messages as readonly PromptMessage[] };
+}
+
+/** What a handler gave in place of messages, and what to write. */
+function findMessageFault(messages: unknown): string | undefined {
+  const example = 'a string, or messages such as [{ role: "user", content: { type: "text", text: "…" } }]';
+  if (!Array.isArray(messages)) return `${describeValue(messages)}; it must give ${example}`;
+  for (const [index, message] of (messages as readonly unknown[]).entries()) {
+    const { role, content } = (message ?? {}) as { readonly role?: unknown; readonly content?: unknown };
+    if (role !== "user" && role !== "assistant")
+      return `messages[${index}] with the role ${describeValue(role)}; the roles are user and assistant`;
+    if (!isContent(content)) return `messages[${index}] whose content ${describeBlockFault(content)}`;
+  }
+  return undefined;
 }

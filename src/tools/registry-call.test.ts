@@ -164,15 +164,34 @@ describe("a failure", () => {
 
   test("to fit its own output schema is a failure that says how", async () => {
     const spec = { output: z.object({ celsius: z.number() }) };
-    expect(await run({ handler: () => ({ celsius: 21 }), spec })).toEqual(structured({ celsius: 21 }));
-    expect(await run({ handler: () => ({ celsius: "warm" }), spec })).toEqual(
-      failure(
-        expect.stringMatching(
-          /^The tool's output does not fit its own schema; .*: \/celsius .*number/,
-        ) as string,
-      ),
+    const onError = vi.fn<NonNullable<RegistryOptions["onError"]>>();
+    const options = { onError };
+    expect(await run({ handler: () => ({ celsius: 21 }), spec, options })).toEqual(
+      structured({ celsius: 21 }),
     );
-    expect(await run({ handler: () => "warm", spec })).toMatchObject({ isError: true });
+    expect(onError).not.toHaveBeenCalled();
+    const fault = /^The tool's output does not fit its own schema; .*: \/celsius .*number/;
+    expect(await run({ handler: () => ({ celsius: "warm" }), spec, options })).toMatchObject({
+      isError: true,
+      content: [{ type: "text", text: expect.stringMatching(fault) as string }],
+    });
+    // The author hears of it too: the model cannot mend it.
+    expect(onError).toHaveBeenCalledExactlyOnceWith(
+      expect.objectContaining({ message: expect.stringMatching(fault) as string }),
+      "tool",
+    );
+    expect(await run({ handler: () => "warm", spec, options })).toMatchObject({ isError: true });
+    expect(onError).toHaveBeenCalledTimes(2);
+  });
+
+  test("to return content that is content reaches onError with the name of the tool", async () => {
+    const onError = vi.fn<NonNullable<RegistryOptions["onError"]>>();
+    const handler = (): HandlerResult => ({ content: [{ type: "img", data: "", mimeType: "image/png" }] });
+    expect(await run({ handler, options: { onError } })).toEqual(
+      failure("The tool tool failed because of an internal error."),
+    );
+    const message = expect.stringContaining('content[0] is of the unknown type "img"') as string;
+    expect(onError).toHaveBeenCalledExactlyOnceWith(expect.objectContaining({ message }), "tool");
   });
 });
 

@@ -8,13 +8,14 @@ import { parseText } from "../json/value.ts";
 import { canShowViews } from "../mcp/app.ts";
 import type { CacheHints, Content, LogLevel, Tool, ToolResult } from "../mcp/types.ts";
 import { assertKnownKeys, keys, type KeysOf } from "../options/known-keys.ts";
-import { describeIssues } from "../schema/issue.ts";
+import { describeIssues, describeValue } from "../schema/issue.ts";
 import type { InferredOutput, SchemaSource } from "../schema/schema.ts";
 import { createViewFiles } from "./app-view.ts";
 import { isInputRequired, noAnswers, readAnswers } from "./ask.ts";
 import { type NamedEntries, createNamedEntries } from "./catalog.ts";
 import { failure } from "./content.ts";
 import { type CallContext, withContext } from "./context.ts";
+import { assertArguments } from "./event-check.ts";
 import {
   type EventStream,
   type HandlerResult,
@@ -26,7 +27,7 @@ import { followResources } from "./joined-resources.ts";
 import type { PromptRegistry } from "./prompts.ts";
 import type { Change, CompletionProvider, Provider, ToolCall, ToolOutcome } from "./provider.ts";
 import type { ResourceRegistry } from "./resources.ts";
-import { checkOutput, toToolResult } from "./result.ts";
+import { toFailureText } from "./result.ts";
 import type { SkillSource } from "./skills.ts";
 import type { AnyJob, Job } from "./tasks/jobs.ts";
 import type { MemoryTasks } from "./tasks/memory-tasks.ts";
@@ -128,7 +129,7 @@ export interface Registry extends Provider {
  * registry.register("hello", { description: "Greets" }, () => "Hello!");
  */
 export function createRegistry(options: RegistryOptions = {}): Registry {
-  assertKnownKeys("createRegistry", options, registryOptionKeys);
+  assertOptions(options);
   const { prompts, completion, cacheHints, skills, onError = writeError } = options;
   const views = createViewFiles();
   const resources = followResources(() => [
@@ -151,6 +152,24 @@ export function createRegistry(options: RegistryOptions = {}): Registry {
     const returned = entry.handler(args, toolContext);
     if (isEventStream(returned)) return runStream(entry, returned, toolContext);
     return andThen(settled(returned), (value) => toOutcome(entry, value, []));
+  };
+  const runStream = async (
+    entry: ToolEntry,
+    events: EventStream,
+    context: CallContext,
+  ): Promise<ToolOutcome> => {
+    const end = await drainEvents(events, (event) => context.emit(event), context.signal);
+    return end.kind === "failed" ? complete(failure(end.message)) : toOutcome(entry, end.value, end.streamed);
+  };
+  const toOutcome = (
+    entry: ToolEntry,
+    value: HandlerResult,
+    streamed: readonly Content[],
+  ): Awaitable<ToolOutcome> => {
+    if (typeof value === "string" && streamed.length === 0 && entry.output === undefined)
+      return { kind: "complete", result: toTextResult(value) };
+    if (isInputRequired(value)) return value;
+    return andThen(entry.toResult(value, streamed, onError), complete);
   };
   const run = (entry: ToolEntry, call: ToolCall, context: CallContext): Awaitable<ToolOutcome> =>
     andThen(entry.input.check(freshArguments(call)), (checked) => {
@@ -189,7 +208,7 @@ export function createRegistry(options: RegistryOptions = {}): Registry {
     register: (name: string, spec: ToolSpec<SchemaSource>, handler: unknown) =>
       add(name, toEntry(name, spec, handler as ToolHandler<never>)),
     registerJob: (name: string, spec: ToolSpec<SchemaSource>, job: unknown) =>
-      add(name, toJobEntry(name, spec, job as AnyJob)),
+      add(name, toJobEntry(name, spec, job as AnyJob, onError)),
     unregister: (name) => catalog.remove(name),
     listTools: () => catalog.list(),
     toolNamed: (name) => catalog.entries.get(name)?.tool,
@@ -216,21 +235,49 @@ export function createRegistry(options: RegistryOptions = {}): Registry {
   };
 }
 
+/** What each part must be able to do, and what makes one. */
+const parts: readonly (readonly [key: keyof RegistryOptions, method: string, maker: string])[] = [
+  ["resources", "listResources", "createResourceRegistry()"],
+  ["prompts", "listPrompts", "createPromptRegistry()"],
+  ["completion", "complete", "createCompletionRegistry()"],
+  ["tasks", "start", "createMemoryTasks()"],
+  ["skills", "listSkills", "await loadSkills(folder)"],
+];
+
+function assertOptions(options: RegistryOptions): void {
+  assertKnownKeys("createRegistry", options, registryOptionKeys);
+  for (const [key, method, maker] of parts) {
+    const part = options[key] as { readonly [method: string]: unknown } | undefined;
+    if (part !== undefined && typeof part?.[method] !== "function")
+      throw new TypeError(`createRegistry: ${key} is ${describeValue(part)}; write { ${key}: ${maker} }`);
+  }
+  const { cacheHints: hints, onError } = options;
+  const isScope = hints?.cacheScope === "public" || hints?.cacheScope === "private";
+  if (hints !== undefined && !(isScope && Number.isSafeInteger(hints.ttlMs) && hints.ttlMs >= 0))
+    throw new TypeError('createRegistry: cacheHints must be such as { ttlMs: 60000, cacheScope: "public" }');
+  if (onError !== undefined && typeof onError !== "function")
+    throw new TypeError(`createRegistry: onError must be a function, but is ${describeValue(onError)}`);
+}
+
 /** The context a handler gets: the call's own, with the answers of earlier rounds and two ways to emit. */
 export function toToolContext({ resumption }: ToolCall, context: CallContext): ToolContext {
   return withContext(context, {
     answers: resumption === undefined ? noAnswers : readAnswers(resumption),
     state: resumption?.state,
     canShow: () => canShowViews(context.capabilities),
-    progress: (progress: number, total?: number, message?: string) =>
-      context.emit({
+    progress: (progress: number, total?: number, message?: string) => {
+      assertArguments("progress(number, total, message)", { type: "progress", progress, total, message });
+      return context.emit({
         kind: "progress",
         progress,
         ...(total === undefined ? {} : { total }),
         ...(message === undefined ? {} : { message }),
-      }),
-    log: (level: LogLevel, data: unknown, logger?: string) =>
-      context.emit({ kind: "log", level, data, ...(logger === undefined ? {} : { logger }) }),
+      });
+    },
+    log: (level: LogLevel, data: unknown, logger?: string) => {
+      assertArguments("log(level, data, logger)", { type: "log", level, data, logger });
+      return context.emit({ kind: "log", level, data, ...(logger === undefined ? {} : { logger }) });
+    },
   });
 }
 
@@ -238,31 +285,6 @@ export function toToolContext({ resumption }: ToolCall, context: CallContext): T
 export function isEventStream(value: unknown): value is EventStream {
   if (typeof value !== "object" || value === null || !("next" in value)) return false;
   return (Symbol.asyncIterator in value || Symbol.iterator in value) && "return" in value;
-}
-
-/** The text that the model gets when a handler fails. Detail of errors that were not meant for it stays here. */
-export function toFailureText(error: unknown, tool: string): string {
-  return error instanceof ToolError ? error.message : `The tool ${tool} failed because of an internal error.`;
-}
-
-async function runStream(entry: ToolEntry, events: EventStream, context: CallContext): Promise<ToolOutcome> {
-  const end = await drainEvents(events, (event) => context.emit(event), context.signal);
-  return end.kind === "failed" ? complete(failure(end.message)) : toOutcome(entry, end.value, end.streamed);
-}
-
-function toOutcome(
-  entry: ToolEntry,
-  value: HandlerResult,
-  streamed: readonly Content[],
-): Awaitable<ToolOutcome> {
-  if (typeof value === "string" && streamed.length === 0 && entry.output === undefined) {
-    return { kind: "complete", result: toTextResult(value) };
-  }
-  if (isInputRequired(value)) return value;
-  return andThen(
-    checkOutput(toToolResult(value, streamed, entry.output !== undefined), entry.output),
-    complete,
-  );
 }
 
 /** Parsed anew for every attempt: a handler may change its arguments, and the next must not see that. */

@@ -3,13 +3,15 @@ import { RawJson } from "../json/raw.ts";
 import type { Resource, ResourceContents, ResourceTemplate } from "../mcp/types.ts";
 import { parseUriTemplate, type UriTemplate } from "../mcp/uri-template.ts";
 import { assertKnownKeys, keys, type KeysOf } from "../options/known-keys.ts";
+import { describeValue } from "../schema/issue.ts";
 import { type AnswerReader, isInputRequired, noAnswers, readAnswers } from "./ask.ts";
 import { createNamedEntries } from "./catalog.ts";
 import { createChangeSource } from "./changes.ts";
-import { toResourceContents } from "./content.ts";
+import { isResourceContents, toResourceContents } from "./content.ts";
 import { type CallContext, withContext } from "./context.ts";
+import { assertDefinition } from "./fit/fit-listed.ts";
 import type { Change, InputRequired, Outcome, ResourceProvider, ResourceRequest } from "./provider.ts";
-import { assertHandler } from "./tool-spec.ts";
+import { assertHandler, assertSpec } from "./tool-spec.ts";
 
 /** What reading a resource gives: text, bytes, or contents in the protocol's own form. */
 export type ReadResult = string | Uint8Array | ResourceContents | readonly ResourceContents[] | InputRequired;
@@ -28,7 +30,8 @@ export type ResourceReader = (context: ReadContext) => ReadResult | Promise<Read
 /** Resources living in this process. Made by {@link createResourceRegistry}. */
 export interface ResourceRegistry extends ResourceProvider {
   /**
-   * Adds a resource at one URI. Throws at once for a taken URI, an unknown key of the spec and a missing reader.
+   * Adds a resource at one URI. Throws at once for a URI that is taken or not absolute, a missing name, a key of the spec
+   * that is unknown or has a wrong value, and a missing reader.
    *
    * @example
    * resources.register("config://app", { name: "Settings", mimeType: "application/json" }, () => readSettings());
@@ -88,15 +91,24 @@ export function createResourceRegistry(): ResourceRegistry {
   return {
     register: (uri, spec, read) => {
       const what = `Resource ${JSON.stringify(uri)}`;
+      if (typeof uri !== "string" || !URL.canParse(uri))
+        throw new TypeError(`${what}: the URI must be an absolute one, such as config://app`);
+      assertSpec(what, spec, "register(uri, { name }, read)");
       assertKnownKeys(what, spec, { ...specKeys, size: true });
       assertHandler(what, read);
-      plain.add(uri, { resource: Object.freeze({ uri, ...spec }), read });
+      const resource: Resource = Object.freeze({ uri, ...spec });
+      assertDefinition("resources", what, resource);
+      plain.add(uri, { resource, read });
     },
     registerTemplate: (uriTemplate, spec, read) => {
       const what = `Resource template ${JSON.stringify(uriTemplate)}`;
+      if (typeof uriTemplate !== "string")
+        throw new TypeError(`${what}: the template must be a string, such as users://{id}`);
+      assertSpec(what, spec, "registerTemplate(uriTemplate, { name }, read)");
       assertKnownKeys(what, spec, specKeys);
       assertHandler(what, read);
-      const template = Object.freeze({ uriTemplate, ...spec });
+      const template: ResourceTemplate = Object.freeze({ uriTemplate, ...spec });
+      assertDefinition("templates", what, template);
       templates.add(uriTemplate, { template, pattern: parseUriTemplate(uriTemplate), read });
     },
     unregister: (uriOrTemplate) => plain.remove(uriOrTemplate) || templates.remove(uriOrTemplate),
@@ -128,7 +140,14 @@ function toContents(
 ): readonly ResourceContents[] {
   if (typeof value === "string" || value instanceof Uint8Array)
     return [toResourceContents(uri, value, mimeType)];
-  return "uri" in value ? [value] : value;
+  const contents: readonly unknown[] = Array.isArray(value) ? value : [value];
+  const wrong = contents.findIndex((one) => !isResourceContents(one));
+  if (wrong === -1) return contents as readonly ResourceContents[];
+  const place = Array.isArray(value) ? ` at [${wrong}]` : "";
+  throw new TypeError(
+    `Resource ${JSON.stringify(uri)}: the reader gave ${describeValue(contents[wrong])}${place}; it must give a string, a Uint8Array, or ` +
+      "contents such as { uri, text } or { uri, blob } with base64. For JSON, write JSON.stringify(value)",
+  );
 }
 
 function mimeTypeOf(spec: { readonly mimeType?: string }): { mimeType?: string } {

@@ -2,6 +2,7 @@ import { describe, expect, test } from "vitest";
 import type { ToolResult } from "../mcp/types.ts";
 import { toSchema } from "../schema/schema.ts";
 import { embedResource, failure, structured, text } from "./content.ts";
+import type { HandlerResult } from "./event.ts";
 import { checkOutput, toToolResult } from "./result.ts";
 
 describe("what a handler returned", () => {
@@ -28,16 +29,51 @@ describe("what a handler returned", () => {
     [{ a: 1 }],
     [[1, 2]],
     [[]],
-    [[text("a"), "b"]],
     [0],
     [false],
     [null],
     [{ type: "Feature" }],
     [{ content: "a page's own content" }],
     [{ content: ["not", "blocks"] }],
-    [{ content: [{ type: "paragraph" }] }],
+    [{ type: "doc", content: [{ type: "paragraph" }] }],
+    [{ type: "image", url: "https://example.com/a.png" }],
   ])("as %j is structured output", (value) => {
     expect(toToolResult(value)).toEqual(structured(value));
+  });
+
+  test.each([
+    [
+      { content: [{ type: "img", data: "", mimeType: "image/png" }] },
+      'content[0] is of the unknown type "img"; did you mean "image"?',
+    ],
+    [
+      { content: [text("a"), { type: "vidoe" }] },
+      'content[1] is of the unknown type "vidoe"; the types are text, image',
+    ],
+    [{ content: [{ type: "text" }] }, 'content[0] is of type "text" and must have a "text"'],
+    [{ content: [{ type: "paragraph" }] }, "To send the value as it is, write structured(value)"],
+    [{ content: [{ type: "resource", resource: {} }] }, 'must have a "resource" with a "uri"'],
+    [[text("a"), "b"], '[1] is string "b"'],
+    [{ type: "image", data: "" }, 'must have "data", base64 in a string, and a "mimeType"'],
+    [{ isError: true }, "whose content is missing"],
+    [{ structuredContent: { a: 1 } }, "return structured(value)"],
+    [{ content: [], isError: "yes" }, 'whose isError is string "yes"'],
+    [{ content: [], _meta: "x" }, 'whose _meta is string "x"'],
+    [{ method: "elicitation/create", params: {} }, "write inputRequired({ name: question })"],
+    [new Error("boom"), "An Error has no JSON; throw it"],
+    [{ a: Promise.resolve(1) }, "A Promise has no JSON; await it"],
+    [{ a: new Set([1]) }, "A Set has no JSON"],
+    [new Response("x"), "A Response has no JSON"],
+    [Buffer.from("x"), "A Buffer has no JSON; write image(bytes, mimeType)"],
+    [{ data: new Uint8Array(2) }, "A Uint8Array has no JSON"],
+    [Number.NaN, "NaN has no JSON"],
+  ])("as %j is a mistake that is named", (value, message) => {
+    expect(() => toToolResult(value as HandlerResult)).toThrow(message);
+  });
+
+  test("as a value like a result is checked by the output schema, where there is one", () => {
+    const value = { content: [{ type: "paragraph" }] };
+    expect(toToolResult(value, [], true)).toEqual(structured(value));
   });
 
   test("as nothing is no content", () => {
@@ -57,6 +93,7 @@ describe("what a handler returned", () => {
 });
 
 describe("an output schema", () => {
+  const ignore = (): void => {};
   const schema = toSchema({
     type: "object",
     properties: { celsius: { type: "number" } },
@@ -65,28 +102,31 @@ describe("an output schema", () => {
 
   test("lets through what fits", async () => {
     const result = structured({ celsius: 21.5 });
-    expect(await checkOutput(result, schema)).toBe(result);
+    expect(await checkOutput(result, schema, ignore)).toBe(result);
   });
 
   test("turns what does not fit into a failure that says where and what", async () => {
-    const { content, isError } = await checkOutput(structured({ celsius: "warm" }), schema);
-    expect(isError).toBe(true);
-    expect(content).toEqual([
-      text(expect.stringMatching(/^The tool's output .* fault of the tool: \/celsius .*number/) as string),
+    const heard: string[] = [];
+    const hear = (fault: string): void => void heard.push(fault);
+    const checked = await checkOutput(structured({ celsius: "warm" }), schema, hear);
+    expect(heard).toEqual([
+      expect.stringMatching(/^The tool's output .* fault of the tool: \/celsius .*number/),
     ]);
+    expect(checked).toEqual(failure(heard[0] ?? ""));
   });
 
   test("turns a result without structured output into a failure", async () => {
-    const checked = await checkOutput({ content: [text("warm")] }, schema);
-    expect(checked).toEqual(
-      failure("The tool promised structured output and gave none; this is a fault of the tool."),
-    );
+    const heard: string[] = [];
+    const checked = await checkOutput({ content: [text("warm")] }, schema, (fault) => void heard.push(fault));
+    const fault = "The tool promised structured output and gave none; this is a fault of the tool.";
+    expect(checked).toEqual(failure(fault));
+    expect(heard).toEqual([fault]);
   });
 
   test("does not judge failures, nor results of tools without one", async () => {
     const failed = failure("no such place");
-    expect(await checkOutput(failed, schema)).toBe(failed);
+    expect(await checkOutput(failed, schema, ignore)).toBe(failed);
     const free = structured({ anything: true });
-    expect(await checkOutput(free, undefined)).toBe(free);
+    expect(await checkOutput(free, undefined, ignore)).toBe(free);
   });
 });

@@ -1,26 +1,34 @@
-import type { Awaitable } from "../async/awaitable.ts";
-import type { Tool, ToolResult } from "../mcp/types.ts";
+import { type Awaitable, recover } from "../async/awaitable.ts";
+import type { Content, Tool, ToolResult } from "../mcp/types.ts";
 import { type Schema, type SchemaSource, toObjectRoot, toSchema } from "../schema/schema.ts";
 import type { AppView } from "./app-view.ts";
+import { failure } from "./content.ts";
 import type { HandlerResult, ToolHandler } from "./event.ts";
-import { checkOutput, toToolResult } from "./result.ts";
+import { assertDefinition } from "./fit/fit-listed.ts";
+import { checkOutput, toFailureText, toToolResult } from "./result.ts";
 import type { AnyJob } from "./tasks/jobs.ts";
 import type { TaskMode } from "./tasks/task-tools.ts";
 import { assertToolSpec, type TaskSpec, type ToolSpec } from "./tool-spec.ts";
+
+/** Hears of errors that are not meant for the model. */
+export type OnToolError = (error: unknown, tool: string) => void;
 
 /** A registered tool. */
 export interface ToolEntry {
   readonly tool: Tool;
   readonly input: Schema;
   readonly output: Schema | undefined;
+  /** The result that the tool promised, from what its handler returned. Output that does not fit is told to `onError` too. */
+  readonly toResult: (
+    value: HandlerResult,
+    streamed: readonly Content[],
+    onError: OnToolError,
+  ) => Awaitable<ToolResult>;
   readonly handler: ToolHandler<never>;
   readonly view: AppView | undefined;
   /** Missing for a tool that is never a task. */
   readonly mode: TaskMode | undefined;
 }
-
-/** A schema in our own source needs no guard against patterns that never end; the guard costs 60 µs a call. */
-const trusted = { maxCheckMs: Infinity };
 
 /** The arguments of a tool that takes none. */
 export type NoInput = { readonly type: "object"; readonly additionalProperties: false };
@@ -36,12 +44,12 @@ export function toEntry(
   const { input: inputSource = noInput, output: outputSource, task, askFirst, ...others } = spec;
   const { view, visibility, _meta, ...shown } = others;
   const what = `Tool ${JSON.stringify(name)}`;
-  const given = toSchema(inputSource, { limits: trusted, what: `${what}: input` });
+  const given = toSchema(inputSource, { what: `${what}: input` });
   const input = toObjectRoot(given, `${what}: input`);
   const output =
     outputSource === undefined
       ? undefined
-      : toSchema(outputSource, { side: "output", limits: trusted, what: `${what}: output` });
+      : toSchema(outputSource, { side: "output", what: `${what}: output` });
   const tool: Tool = {
     name,
     ...shown,
@@ -49,8 +57,13 @@ export function toEntry(
     inputSchema: input.json,
     ...(output === undefined ? {} : { outputSchema: output.json }),
   };
+  assertDefinition("tools", what, tool);
   const mode = task === undefined ? undefined : { task, ...(askFirst === undefined ? {} : { askFirst }) };
-  return { tool: Object.freeze(tool), input, output, handler, view, mode };
+  const toResult: ToolEntry["toResult"] = (value, streamed, onError) =>
+    checkOutput(toToolResult(value, streamed, output !== undefined), output, (fault) =>
+      onError(new TypeError(fault), name),
+    );
+  return { tool: Object.freeze(tool), input, output, toResult, handler, view, mode };
 }
 
 /** The view in both forms: hosts know one or the other. */
@@ -72,7 +85,12 @@ function toMeta({
 }
 
 /** The same for a tool that starts a job. */
-export function toJobEntry(name: string, spec: ToolSpec<SchemaSource>, job: AnyJob): ToolEntry {
+export function toJobEntry(
+  name: string,
+  spec: ToolSpec<SchemaSource>,
+  job: AnyJob,
+  onError: OnToolError,
+): ToolEntry {
   const what = `Job ${JSON.stringify(name)}`;
   if (
     typeof job !== "object" ||
@@ -83,6 +101,12 @@ export function toJobEntry(name: string, spec: ToolSpec<SchemaSource>, job: AnyJ
     throw new TypeError(`${what}: write registerJob(name, spec, { start, status }); both are functions`);
   const entry = toEntry(name, spec, job.start as ToolHandler<never>);
   const toResult = (value: unknown): Awaitable<ToolResult> =>
-    checkOutput(toToolResult(value as HandlerResult, [], entry.output !== undefined), entry.output);
+    recover(
+      () => entry.toResult(value as HandlerResult, [], onError),
+      (error) => {
+        onError(error, name);
+        return failure(toFailureText(error, name));
+      },
+    );
   return { ...entry, mode: { task: "required", job: { job, toResult } } };
 }

@@ -185,7 +185,20 @@ export function assertToolSpec(name: string, spec: unknown, handler: unknown): v
       visibility.length > 0 &&
       visibility.every((who) => who === "model" || who === "app"));
   if (!isVisible) throw new TypeError(`${what}: visibility must be ["model"], ["app"] or ["model", "app"]`);
+  const { askFirst } = spec as Partial<TaskSpec<never>>;
+  if (askFirst !== undefined && (task === undefined || typeof askFirst !== "function"))
+    throw new TypeError(
+      `${what}: askFirst must be a function, and needs task: "optional" or "required" beside it`,
+    );
   assertHandler(what, handler);
+}
+
+/** Throws a `TypeError` for a spec of a prompt or resource that is not an object, with what to write. */
+export function assertSpec(what: string, spec: unknown, example: string): asserts spec is object {
+  if (typeof spec === "object" && spec !== null && !Array.isArray(spec)) return;
+  const found =
+    typeof spec === "function" ? "is missing" : `must be an object, but is ${describeValue(spec)}`;
+  throw new TypeError(`${what}: the spec ${found}; write ${example}`);
 }
 
 /** Throws a `TypeError` for what cannot be called. */

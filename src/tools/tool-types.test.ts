@@ -199,9 +199,11 @@ describe("with `output`, a handler may not return", () => {
       (r) => r.register("x", { output: sources.arktype }, () => ({ celsius: "3" })),
     ],
   ])("%s", async (_, register) => {
-    const registry = createRegistry();
+    const failed: string[] = [];
+    const registry = createRegistry({ onError: (_error, tool) => void failed.push(tool) });
     register(registry);
     expect(await resultOf(registry)).toMatchObject({ isError: true });
+    expect(failed).toEqual(["x"]);
   });
 });
 

@@ -100,6 +100,46 @@ test("a server allows by either name, all callers only by the name they see", as
   expect((await toolsOf(at)).toSorted()).toEqual(["child__count", "child__echo"]);
 });
 
+test("a resource that is denied is denied in every case, also where file names have none", async () => {
+  const resources = createResourceRegistry();
+  const files = new Map([
+    ["etc/passwd", "root"],
+    ["home/ada", "hello"],
+  ]);
+  // As on the file systems of Windows and macOS.
+  resources.registerTemplate(
+    "file:///{+path}",
+    { name: "files" },
+    ({ variables }) => files.get(String(variables["path"]).toLowerCase()) ?? "no such file",
+  );
+  const local = { disk: createRegistry({ resources }) };
+  const read = async (at: TestGateway, uri: string): Promise<string> => {
+    const outcome = await at.gateway.provider.resources?.readResource({ uri }, context);
+    return outcome?.kind === "complete" ? outcome.result.text : "";
+  };
+  for (const junctor of [
+    { deny: ["file:///etc/*"] },
+    { deny: ["disk__file:///Etc/*"] },
+    { rules: [{ deny: ["file:///etc/*"] }] },
+  ]) {
+    await using at = await startTestGateway({ mcpServers: {}, junctor }, { local });
+    for (const uri of [
+      "file:///etc/passwd",
+      "file:///ETC/passwd",
+      "FILE:///Etc/Passwd",
+      "file:///home/../%45TC/passwd",
+    ])
+      await expect(read(at, uri)).rejects.toThrow("not found");
+    expect(await read(at, "file:///home/ADA")).toContain("hello");
+  }
+  await using narrow = await startTestGateway(
+    { mcpServers: {}, junctor: { allow: ["disk__file:///*path*", "disk__file:///home/*"] } },
+    { local },
+  );
+  expect(await read(narrow, "file:///home/ADA")).toContain("hello");
+  await expect(read(narrow, "file:///HOME/ada")).rejects.toThrow("not found");
+});
+
 test("prompts and resources are denied by their own names as well", async () => {
   const [prompts, resources] = [createPromptRegistry(), createResourceRegistry()];
   for (const name of ["draft", "secret"]) {

@@ -120,6 +120,28 @@ describe("subscriptions", () => {
   });
 });
 
+describe("completions", () => {
+  const complete = (): object =>
+    modern("completion/complete", {
+      ref: { type: "ref/prompt", name: "guide" },
+      argument: { name: "city", value: "B" },
+    });
+
+  test("are limited for each caller", async () => {
+    await using at = await start({ perCaller: { completionsPerMinute: 1 } });
+    using wire = wireOf(at.port, greedy);
+    using other = wireOf(at.port, modest);
+    expect(await wire.ask(complete())).toMatchObject({ result: { completion: { values: ["Bern"] } } });
+    const reply = await (await wire.post(complete())).complete;
+    expect([reply.status, reply.json]).toMatchObject([
+      429,
+      { error: { ...refused, message: expect.stringContaining("at most 1 a minute") as string } },
+    ]);
+    expect(await other.ask(complete())).toMatchObject({ result: { completion: { values: ["Bern"] } } });
+    expect((await wire.ask(modernCall("echo", { message: "free" }))).result).toBeDefined();
+  });
+});
+
 describe("calls underway", () => {
   test("are limited for each caller, in both eras together, and only while they run", async () => {
     await using at = await start({ perCaller: { calls: 3 } });

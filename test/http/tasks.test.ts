@@ -440,6 +440,36 @@ describe("jobs", () => {
     });
   });
 
+  test("a status that there is not, and a result that does not fit, reach the log with the name of the job", async () => {
+    const errors: string[] = [];
+    const registry = createRegistry({
+      onError: (error, tool) => void errors.push(`${tool}: ${String(error)}`),
+    });
+    let status: unknown = { status: "done" };
+    registry.registerJob(
+      "build",
+      { output: { type: "object", required: ["url"] } },
+      { start: () => 1, status: () => status as { status: "completed"; result: object } },
+    );
+    await using at = await serve(registry, { onError: (error) => void errors.push(String(error)) });
+    const call = at.as("alice");
+    const taskId = (await call("tools/call", { name: "build" })).result["taskId"];
+    expect((await call("tasks/get", { taskId })).error).toMatchObject({ code: -32603 });
+    expect(errors.splice(0)).toEqual([
+      expect.stringContaining('Job "build": status() gave the status string "done"'),
+    ]);
+    for (const result of [{}, { content: [{ type: "img" }], isError: "yes" }]) {
+      status = { status: "completed", result };
+      expect((await call("tasks/get", { taskId })).result).toMatchObject({
+        status: "completed",
+        result: { isError: true },
+      });
+      expect(errors.splice(0)).toEqual([
+        expect.stringMatching(/^build: TypeError: The tool's output does not fit/),
+      ]);
+    }
+  });
+
   test("another replica with the same secret answers for a job, and one with another secret does not", async () => {
     const builds = new Map<number, string>();
     await using first = await serve(createBuilds(builds), { seal: createSeal({ secret }) });

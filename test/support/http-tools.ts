@@ -2,6 +2,7 @@ import { elicit, listRoots, sample } from "../../src/mcp/question.ts";
 import type { Server } from "../../src/mcp/server.ts";
 import { createServer, type ServerOptions } from "../../src/server/server.ts";
 import { inputRequired } from "../../src/tools/ask.ts";
+import { createCompletionRegistry } from "../../src/tools/completion.ts";
 import { text } from "../../src/tools/content.ts";
 import { createPromptRegistry } from "../../src/tools/prompts.ts";
 import { createRegistry, type Registry } from "../../src/tools/registry.ts";
@@ -31,7 +32,11 @@ export const strings = (...names: readonly string[]): { readonly [keyword: strin
 export function createHttpTools(options: ServerOptions = {}): HttpTools {
   const resources = createResourceRegistry();
   const prompts = createPromptRegistry();
-  const registry = createRegistry({ resources, prompts, onError: () => {} });
+  const completion = createCompletionRegistry();
+  completion.registerPrompt("guide", "city", (typed) =>
+    ["Bern", "Oslo"].filter((city) => city.startsWith(typed)),
+  );
+  const registry = createRegistry({ resources, prompts, completion, onError: () => {} });
   const steps = createSteps();
   const waits = new Map<string, "running" | "aborted">();
 

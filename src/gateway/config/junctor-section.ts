@@ -168,7 +168,10 @@ function readCallLimits(object: ConfigObject): CallLimits {
 
 function readCallerLimits(given: ConfigValue): CallerLimits {
   const object = readObjectOrEmpty(given, '"perCaller": { "calls": 100 }');
-  refuseUnknownKeys(object, ["calls", "streams", "sessions", "subscriptions", "parked", "unreadBytes"]);
+  refuseUnknownKeys(
+    object,
+    "calls streams sessions subscriptions completionsPerMinute parked unreadBytes".split(" "),
+  );
   const read = (key: keyof CallerLimits): number | undefined =>
     readNumber(object.get(key), { min: 1, max: 1_000_000, example: 100 });
   return defined({
@@ -176,6 +179,7 @@ function readCallerLimits(given: ConfigValue): CallerLimits {
     streams: read("streams"),
     sessions: read("sessions"),
     subscriptions: read("subscriptions"),
+    completionsPerMinute: read("completionsPerMinute"),
     parked: read("parked"),
     unreadBytes: readNumber(object.get("unreadBytes"), { min: 1024, max: 2 ** 40, example: 67_108_864 }),
   });

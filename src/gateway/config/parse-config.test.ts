@@ -264,7 +264,15 @@ test("everything that may be said is taken", () => {
     middleware: ["./m.mjs"],
     audit: { file: "audit.jsonl", maxBytes: 2048, keep: 0, keepDays: 7, onFailure: "open", arguments: true },
     limits: { callsPerMinute: 60, strict: true, tools: { "a.*": { callTimeoutMs: 1000, strict: false } } },
-    perCaller: { calls: 1, streams: 2, sessions: 3, subscriptions: 4, parked: 5, unreadBytes: 4096 },
+    perCaller: {
+      calls: 1,
+      streams: 2,
+      sessions: 3,
+      subscriptions: 4,
+      completionsPerMinute: 7,
+      parked: 5,
+      unreadBytes: 4096,
+    },
     redact: ["email", "/sk-\\w+/gi"],
     http: {
       host: "::1",

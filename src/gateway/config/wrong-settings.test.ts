@@ -173,7 +173,7 @@ describe("the junctor section", () => {
     ],
     [
       section('{ "perCaller": { "session": 5 } }'),
-      "junctor.perCaller.session: is not known here: did you mean sessions? (There may be calls, streams, sessions, subscriptions, parked, unreadBytes.)",
+      "junctor.perCaller.session: is not known here: did you mean sessions? (There may be calls, streams, sessions, subscriptions, completionsPerMinute, parked, unreadBytes.)",
     ],
     [
       section('{ "limits": { "callTimeoutMs": "60000" } }'),

@@ -1,12 +1,12 @@
 import { UriTemplateError } from "../../errors/uri-template-error.ts";
 import { parseUriTemplate } from "../../mcp/uri-template.ts";
 import type { MemberLists } from "../../tools/compose/member.ts";
-import { spellingsOf } from "../../tools/compose/uri-spellings.ts";
+import { foldCase, spellingsOf } from "../../tools/compose/uri-spellings.ts";
 
 /** Where a server has more templates that are held back, every URI that is not approved itself is held back. */
 const maxTemplates = 100;
 
-/** Tells URIs that are held back, or fit a template that is, in any spelling. */
+/** Tells URIs that are held back, or fit a template that is, in any spelling and any case. */
 export function createWithholds(
   { resources, templates }: MemberLists,
   held: readonly string[],
@@ -17,14 +17,20 @@ export function createWithholds(
   ]);
   let spelled: ReadonlySet<string> | undefined;
   const heldTemplates = held.flatMap(toTemplate);
+  const foldedTemplates = held.map(foldCase).flatMap(toTemplate);
   return (uri) => {
     if (approved.has(uri)) return false;
     if (heldTemplates.length > maxTemplates) return true;
     const spellings = spellingsOf(uri);
-    const known = (spelled ??= new Set(held.flatMap(spellingsOf)));
-    return spellings.some(
-      (spelling) => known.has(spelling) || heldTemplates.some(({ match }) => match(spelling) !== undefined),
-    );
+    const known = (spelled ??= new Set(held.flatMap(spellingsOf).map(foldCase)));
+    return spellings.some((spelling) => {
+      const folded = foldCase(spelling);
+      return (
+        known.has(folded) ||
+        heldTemplates.some(({ match }) => match(spelling) !== undefined) ||
+        foldedTemplates.some(({ match }) => match(folded) !== undefined)
+      );
+    });
   };
 }
 

@@ -1,11 +1,12 @@
 import { describe, expect, test } from "vitest";
 import type { Tool } from "../../mcp/types.ts";
+import { anyone } from "../../tools/compose/catalog.ts";
 import { readDocument } from "./document.ts";
 import { Postings } from "./postings.ts";
 import { inSlices, type SlicedWork } from "./slices.ts";
 import { stemOf } from "./stem.ts";
 import { termsOf } from "./terms.ts";
-import { ToolIndex } from "./tool-index.ts";
+import { type IndexedList, ToolIndex } from "./tool-index.ts";
 
 const tool = (name: string, description: string): Tool => ({
   name,
@@ -16,6 +17,7 @@ const serverOf = ({ name }: Tool): { readonly server: string; readonly ownName: 
   const [server = "", ...own] = name.split("__");
   return { server, ownName: own.join("__") };
 };
+const indexed = (tools: readonly Tool[]): Promise<IndexedList> => new ToolIndex(serverOf).of(tools, anyone);
 
 test.each([
   ["caresses", "caress"],
@@ -58,10 +60,7 @@ test("words are split where people split them, and count whole too", () => {
 });
 
 test("a word inside of another is not found", async () => {
-  const index = await new ToolIndex(serverOf).of([
-    tool("a__theme", "Sets colours."),
-    tool("b__heat", "Warms."),
-  ]);
+  const index = await indexed([tool("a__theme", "Sets colours."), tool("b__heat", "Warms.")]);
   expect(index.best("the hea", 5)).toEqual([]);
 });
 
@@ -76,9 +75,9 @@ test("a definition is read once, also when it is renamed and its neighbours chan
   };
   const index = new ToolIndex(serverOf);
   const kept = { ...tool("a__x", "Does x."), inputSchema };
-  await index.of([kept]);
+  await index.of([kept], anyone);
   const before = reads;
-  await index.of([{ ...kept }, tool("b__y", "Does y.")]);
+  await index.of([{ ...kept }, tool("b__y", "Does y.")], anyone);
   expect(reads).toBe(before);
 });
 
@@ -126,7 +125,7 @@ describe("work in slices", () => {
       if (!isDone) setImmediate(turn);
     };
     setImmediate(turn);
-    await new ToolIndex(serverOf).of(tools);
+    await indexed(tools);
     isDone = true;
     expect(turns).toBeGreaterThan(3);
   });
@@ -150,12 +149,12 @@ describe("work in slices", () => {
     const posting = Postings.make([step.value]);
     for (let each = posting.next(); each.done !== true; each = posting.next())
       expect(each.value).toBeLessThanOrEqual(2000);
-    const index = await new ToolIndex(serverOf).of([huge, tool("a__small", "Does little.")]);
+    const index = await indexed([huge, tool("a__small", "Does little.")]);
     expect(index.best("little", 1)).toEqual(["a__small"]);
   });
 
   test("a text that is cut into parts keeps its words", async () => {
-    const index = await new ToolIndex(serverOf).of([tool("a__long", `${words(900)} needle`)]);
+    const index = await indexed([tool("a__long", `${words(900)} needle`)]);
     for (const word of [...words(900).split(" "), "needle"])
       expect([word, ...index.best(word, 1)]).toEqual([word, "a__long"]);
   });
@@ -179,13 +178,13 @@ describe("names in a query", () => {
     // A plain word is no name where there are others.
     ["query rows with a filter", "b__rows"],
   ])("%s", async (query, name) => {
-    const index = await new ToolIndex(serverOf).of(tools);
+    const index = await indexed(tools);
     expect(index.best(query, 1)).toEqual([name]);
   });
 });
 
 test("two words that a tool writes as one are found", async () => {
-  const index = await new ToolIndex(serverOf).of([
+  const index = await indexed([
     tool("a__getDatasource", "Gets one."),
     tool("a__other", "Gets another source."),
     tool("b__x", "The work space."),
@@ -194,16 +193,13 @@ test("two words that a tool writes as one are found", async () => {
 });
 
 test("a question prefers tools that read, and an order those that do", async () => {
-  const index = await new ToolIndex(serverOf).of([
-    tool("a__create_label", "Label."),
-    tool("a__list_labels", "Label."),
-  ]);
+  const index = await indexed([tool("a__create_label", "Label."), tool("a__list_labels", "Label.")]);
   expect(index.best("which labels are there", 1)).toEqual(["a__list_labels"]);
   expect(index.best("make a label", 1)).toEqual(["a__create_label"]);
 });
 
 test("a search within one server finds its tools only", async () => {
-  const index = await new ToolIndex(serverOf).of([tool("a__x", "Reads mail."), tool("b__y", "Reads mail.")]);
+  const index = await indexed([tool("a__x", "Reads mail."), tool("b__y", "Reads mail.")]);
   expect(index.best("mail", 5)).toEqual(["a__x", "b__y"]);
   expect(index.bestOf("b", "mail", 5)).toEqual(["b__y"]);
   expect(index.bestOf("c", "mail", 5)).toEqual([]);

@@ -1,11 +1,12 @@
 import type { Tool } from "../../mcp/types.ts";
+import type { Hearer } from "../../tools/provider.ts";
 import { type Document, readDocument } from "./document.ts";
 import { Postings } from "./postings.ts";
 import { makeRanking } from "./ranking.ts";
 import { inSlices, type SlicedWork } from "./slices.ts";
 
-/** The server of a tool, and the server's name for it. */
-export type ServerOf = (tool: Tool) => { readonly server: string; readonly ownName: string };
+/** The server of a tool that a caller was listed, and the server's name for it. */
+export type ServerOf = (tool: Tool, caller: Hearer) => { readonly server: string; readonly ownName: string };
 
 /** A list of tools, ready to be searched. */
 export interface IndexedList {
@@ -42,11 +43,11 @@ export class ToolIndex {
     this.#serverOf = serverOf;
   }
 
-  /** The index of a list. The work begins at once and goes on in the background. */
-  of(tools: readonly Tool[]): Promise<IndexedList> {
+  /** The index of a list, as a caller got it. The work begins at once and goes on in the background. */
+  of(tools: readonly Tool[], caller: Hearer): Promise<IndexedList> {
     const known = this.#lists.get(tools);
     if (known !== undefined) return known;
-    const made = this.#last.then(() => inSlices(this.#make(tools)));
+    const made = this.#last.then(() => inSlices(this.#make(tools, caller)));
     // The next list is not kept waiting by one that failed.
     this.#last = made.catch(() => {});
     this.#lists.set(tools, made);
@@ -56,11 +57,13 @@ export class ToolIndex {
     return made;
   }
 
-  *#make(tools: readonly Tool[]): SlicedWork<IndexedList> {
+  *#make(tools: readonly Tool[], caller: Hearer): SlicedWork<IndexedList> {
     const byServer = new Map<string, Tool[]>();
+    const ownNames = new Map<Tool, string>();
     const byName = new Map<string, Tool>();
     for (const tool of tools) {
-      const { server } = this.#serverOf(tool);
+      const { server, ownName } = this.#serverOf(tool, caller);
+      ownNames.set(tool, ownName);
       const list = byServer.get(server);
       if (list === undefined) byServer.set(server, [tool]);
       else list.push(tool);
@@ -70,7 +73,8 @@ export class ToolIndex {
     const postings = new Map<string, Postings>();
     for (const [server, list] of byServer) {
       const documents: Document[] = [];
-      for (const tool of list) documents.push(yield* this.#documentOf(tool));
+      for (const tool of list)
+        documents.push(yield* this.#documentOf(tool, ownNames.get(tool) ?? tool.name, server));
       const kept = [...(this.#postings.get(server) ?? [])].find((each) => isSame(each.documents, documents));
       postings.set(server, kept ?? (yield* Postings.make(documents)));
       yield list.length;
@@ -89,8 +93,7 @@ export class ToolIndex {
     };
   }
 
-  *#documentOf(tool: Tool): SlicedWork<Document> {
-    const { server, ownName } = this.#serverOf(tool);
+  *#documentOf(tool: Tool, ownName: string, server: string): SlicedWork<Document> {
     const byName =
       this.#documents.get(tool.inputSchema) ?? new Map<string, { of: Tool; document: Document }>();
     this.#documents.set(tool.inputSchema, byName);

@@ -7,6 +7,8 @@ import { createCallContext } from "../../tools/context.ts";
 import { definitionOf } from "../../tools/definition.ts";
 import type { Provider } from "../../tools/provider.ts";
 import { createRegistry, type Registry } from "../../tools/registry.ts";
+import { withBudget } from "../results/with-budget.ts";
+import { withProfile } from "../with-profile.ts";
 import { type SearchOptions, withSearch } from "./with-search.ts";
 
 const issue = {
@@ -191,6 +193,28 @@ test("call_read_tool calls only tools that say they read, of servers that are tr
     "Call it by call_tool",
   );
   await expect(call(provider, "call_read_tool", { name: "nothing" })).rejects.toThrow("Unknown tool");
+});
+
+test("whose a tool is follows from the composition, not from its name", async () => {
+  const inner = createRegistry();
+  inner.register("files__wipe", { annotations: { readOnlyHint: true } }, () => "wiped");
+  const parts = { ...createParts(), "odd_-one": inner };
+  for (const separator of ["__", "."] as const) {
+    // Renaming and cutting change definitions, and those stay the server's.
+    const composed = withBudget(compose(parts, { separator }), { maxResultTokens: { "*": 1000 } });
+    const rename = { [`files${separator}read_file`]: "odd_-one__read" };
+    const provider = withSearch(withProfile(composed, { rename }), {
+      trustsHints: (server) => server === "files",
+    });
+    expect(await call(provider, "call_read_tool", { name: "odd_-one__read" })).toBe("text of a file");
+    const wipe = `odd_-one${separator}files__wipe`;
+    expect(await call(provider, "search_tools", { server: "odd_-one" })).toBe(wipe);
+    await expect(call(provider, "call_read_tool", { name: wipe })).rejects.toThrow("Call it by call_tool");
+  }
+  const alone = withSearch(inner, { trustsHints: (server) => server === "files" });
+  await expect(call(alone, "call_read_tool", { name: "files__wipe" })).rejects.toThrow(
+    "Call it by call_tool",
+  );
 });
 
 describe("auto", () => {

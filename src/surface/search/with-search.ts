@@ -9,7 +9,7 @@ import { defineShape } from "../../json/shape.ts";
 import type { Content, Tool, ToolResult } from "../../mcp/types.ts";
 import { assertKnownKeys, keys, type KeysOf } from "../../options/known-keys.ts";
 import type { CallContext } from "../../tools/context.ts";
-import { definitionOf, withMembers } from "../../tools/definition.ts";
+import { definitionOf, ownerOf, withMembers } from "../../tools/definition.ts";
 import type { Hearer, Provider, ToolCall, ToolOutcome } from "../../tools/provider.ts";
 import { delegateTo } from "../delegate.ts";
 import { estimateTokens } from "../estimate.ts";
@@ -28,7 +28,7 @@ export interface SearchOptions {
   readonly budget?: number;
   /** Names of tools that stay in the list. */
   readonly pin?: readonly string[];
-  /** The server of a tool, and its name there; by default the text before the first `__`, and the text after it. */
+  /** The server of a tool, and its name there; by default as `compose` named it, and the server `tools` for others. */
   readonly serverOf?: ServerOf;
   /** The servers that are named to a caller; by default those that have tools. */
   readonly serversFor?: (caller: Hearer) => readonly string[];
@@ -59,7 +59,7 @@ const deferring = /^(?:claude-code|codex|visual studio code|openai)/i;
  */
 export function withSearch(provider: Provider, options: SearchOptions = {}): Provider {
   assertKnownKeys("withSearch", options, optionKeys);
-  const { tools: mode = "search", budget = usualBudget, pin = [], serverOf = splitName } = options;
+  const { tools: mode = "search", budget = usualBudget, pin = [], serverOf = ownerOrNone } = options;
   const { trustsHints = () => false, own: wrap = (tools: Provider) => tools } = options;
   const { hasReadTool = () => options.trustsHints !== undefined } = options;
   const index = new ToolIndex(serverOf);
@@ -69,9 +69,11 @@ export function withSearch(provider: Provider, options: SearchOptions = {}): Pro
   const isSearched = (tools: readonly Tool[], context: CallContext): boolean =>
     mode === "search" || (!deferring.test(context.clientInfo?.name ?? "") && isOverBudget(tools));
   const search = async (context: CallContext): Promise<IndexedList> =>
-    index.of(await provider.listTools(context));
+    index.of(await provider.listTools(context), context);
   const surfaceFor = (tools: readonly Tool[], context: CallContext): readonly Tool[] => {
-    const servers = options.serversFor?.(context) ?? [...new Set(tools.map((tool) => serverOf(tool).server))];
+    const servers = options.serversFor?.(context) ?? [
+      ...new Set(tools.map((tool) => serverOf(tool, context).server)),
+    ];
     return surfaces.of(tools, servers, hasReadTool());
   };
 
@@ -87,7 +89,7 @@ export function withSearch(provider: Provider, options: SearchOptions = {}): Pro
     const indexed = await search(context);
     const tool = indexed.byName.get(name);
     if (tool === undefined) throw refused(unknownTool(name, indexed));
-    if (tool.annotations?.readOnlyHint !== true || !trustsHints(serverOf(tool).server))
+    if (tool.annotations?.readOnlyHint !== true || !trustsHints(serverOf(tool, context).server))
       throw refused(`${name} is not known to only read. Call it by ${surfaceNames.call}.`);
   };
   /** What a tool takes now; undefined where there is none of that name. */
@@ -122,7 +124,7 @@ export function withSearch(provider: Provider, options: SearchOptions = {}): Pro
     listTools: (context) =>
       andThen(provider.listTools(context), (tools) => {
         if (!isSearched(tools, context)) return tools;
-        void index.of(tools).catch(() => {}); // The search that needs it fails, and says why.
+        void index.of(tools, context).catch(() => {}); // The search that needs it fails, and says why.
         return surfaceFor(tools, context);
       }),
     toolNamed: async (name, context) => {
@@ -256,9 +258,7 @@ function unwrap({ arguments: args, resumption }: ToolCall): ToolCall {
   return { name: name.value as string, arguments: given, resumption };
 }
 
-function splitName({ name }: Tool): { readonly server: string; readonly ownName: string } {
-  const at = name.indexOf("__");
-  return at <= 0
-    ? { server: "tools", ownName: name }
-    : { server: name.slice(0, at), ownName: name.slice(at + 2) };
+/** A name does not say whose a tool is: a registry may have tools whose names look like those of a composition. */
+function ownerOrNone(tool: Tool): ReturnType<ServerOf> {
+  return ownerOf(tool) ?? { server: "tools", ownName: tool.name };
 }

@@ -1,7 +1,7 @@
 import { canShowViews } from "../../mcp/app.ts";
 import { newestModernRevision } from "../../mcp/revision.ts";
 import type { Tool } from "../../mcp/types.ts";
-import { withMembers } from "../definition.ts";
+import { setOwner, withMembers } from "../definition.ts";
 import type { ListPart } from "../fit/list-fault.ts";
 import type { Hearer } from "../provider.ts";
 import {
@@ -295,6 +295,10 @@ class ToolClaim implements Claim<Tool> {
     const description = this.#description ?? tool.description;
     const _meta = toAppMeta(tool, this.server, this.#names);
     const isSame = tool.name === name && tool.description === description && tool._meta === _meta;
-    return isSame ? tool : withMembers(tool, { name, description, _meta });
+    // A definition that does not change is the server's own object, which others may list too.
+    if (isSame) return tool;
+    const renamed = withMembers(tool, { name, description, _meta });
+    setOwner(renamed, { server: this.server, ownName: this.ownName });
+    return renamed;
   }
 }

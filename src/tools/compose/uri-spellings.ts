@@ -21,6 +21,18 @@ export function spellingsOf(uri: string): readonly string[] {
 }
 
 /**
+ * A URI or a glob with all letters in one case. Scheme and host have no case (RFC 3986, section 6.2.2.1); the path has one, but file systems
+ * may fold it. So who keeps a URI from a caller keeps it in every case: a URI that is kept needlessly is the lesser evil.
+ */
+export function foldCase(text: string): string {
+  // Capital letters first, because several small ones may have the same: "ſ" and "s".
+  return isAscii.test(text) ? text.toLowerCase() : text.normalize().toUpperCase().toLowerCase();
+}
+
+// oxlint-disable-next-line no-control-regex -- all of ASCII
+const isAscii = /^[\x00-\x7f]*$/;
+
+/**
  * As a URL is read by the rules of the web, which many servers follow: without tabs, line breaks and outer blanks, scheme and
  * host in small letters, backslashes as slashes. The text itself where it is none.
  */

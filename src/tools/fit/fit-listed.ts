@@ -1,6 +1,8 @@
 import type { RawJson } from "../../json/raw.ts";
 import { mirroringFault } from "../../mcp/mirrored-headers.ts";
-import type { Prompt, Resource, ResourceTemplate, Tool } from "../../mcp/types.ts";
+import type { Icon, Prompt, PromptArgument, Resource, ResourceTemplate, Tool } from "../../mcp/types.ts";
+import { defined } from "../../options/defined.ts";
+import { assertKnownKeys, keys, type KeysOf } from "../../options/known-keys.ts";
 import { describeValue } from "../../schema/issue.ts";
 import { fromDefinition, withMembers } from "../definition.ts";
 import {
@@ -21,6 +23,7 @@ import {
   string,
 } from "./check.ts";
 import { type Budget, findCompileFault } from "./compile-fault.ts";
+import type { ListPart } from "./list-fault.ts";
 import { mendInputSchema, mendOutputSchema } from "./schemas.ts";
 
 /** A listed thing as every client takes it, with what had to be changed for that; or why it cannot be. */
@@ -184,4 +187,62 @@ function unfit(reason: string): { readonly kind: "unfit"; readonly reason: strin
 function isDay(text: string): boolean {
   const date = new Date(`${text}T00:00:00Z`);
   return !Number.isNaN(date.getTime()) && date.toISOString().startsWith(text);
+}
+
+/** The members of the objects inside a definition. Clients ignore others, so one that is misspelt would do nothing. */
+const annotationKeys = {
+  tools: keys("title readOnlyHint destructiveHint idempotentHint openWorldHint"),
+  resources: keys("audience priority lastModified"),
+};
+const iconKeys: KeysOf<Icon> = keys("src mimeType sizes theme");
+const argumentKeys: KeysOf<PromptArgument> = keys("name title description required");
+
+/**
+ * Throws a `TypeError` for a definition of our own that clients would refuse, and often the whole list with it. `what` names it, such as
+ * `Prompt "review"`.
+ */
+export function assertDefinition(
+  part: ListPart,
+  what: string,
+  definition: Tool | Prompt | Resource | ResourceTemplate,
+): void {
+  const fields = defined(definition) as Fields;
+  if (typeof fields["name"] !== "string" || fields["name"] === "")
+    throw new TypeError(`${what}: the name must be a text that is not empty`);
+  const checks = {
+    tools: toolChecks,
+    prompts: promptChecks,
+    resources: resourceChecks,
+    templates: resourceChecks,
+  };
+  const [note] = checkMembers(fields, checks[part]).notes;
+  if (note !== undefined)
+    throw new TypeError(`${what}: ${note.path} cannot be used: ${note.text.replace(/^removed: /, "")}`);
+  const {
+    annotations,
+    icons = [],
+    arguments: args = [],
+  } = fields as {
+    readonly annotations?: object;
+    readonly icons?: readonly object[];
+    readonly arguments?: readonly PromptArgument[];
+  };
+  if (annotations !== undefined)
+    assertKnownKeys(
+      `${what}: annotations`,
+      annotations,
+      annotationKeys[part === "tools" ? part : "resources"],
+      {
+        readOnly: "readOnlyHint",
+        destructive: "destructiveHint",
+        idempotent: "idempotentHint",
+        openWorld: "openWorldHint",
+      },
+    );
+  for (const [index, one] of icons.entries()) assertKnownKeys(`${what}: icons[${index}]`, one, iconKeys);
+  for (const [index, one] of args.entries()) {
+    assertKnownKeys(`${what}: arguments[${index}]`, one, argumentKeys);
+    if (args.findIndex(({ name }) => name === one.name) !== index)
+      throw new TypeError(`${what}: two arguments have the name ${JSON.stringify(one.name)}`);
+  }
 }

@@ -5,6 +5,7 @@ import { RpcError } from "../../errors/rpc-error.ts";
 import { RawJson } from "../../json/raw.ts";
 import type { Asks } from "../../mcp/question.ts";
 import type { ToolResult } from "../../mcp/types.ts";
+import { describeValue } from "../../schema/issue.ts";
 import { type AnswerReader, readAnswers } from "../ask.ts";
 import type { CallContext } from "../context.ts";
 import type { ToolContext } from "../event.ts";
@@ -89,10 +90,10 @@ export function createJobTasks(find: (tool: string) => JobTool | undefined, cloc
   };
   return {
     get: async (ref, context) => {
-      const { job, toResult, state, createdAt } = open(ref, context);
-      const found = await job.status(state, context);
+      const { tool, job, toResult, state, createdAt } = open(ref, context);
+      const found = (await job.status(state, context)) ?? {};
       const facts = { ref, createdAt, updatedAt: clock.now(), message: found.message };
-      return toState(await toProgress(found, toResult), job, facts);
+      return toState(await toProgress(tool, found, toResult), job, facts);
     },
     update: async (ref, answers, context) => {
       const { job, state } = open(ref, context);
@@ -105,7 +106,11 @@ export function createJobTasks(find: (tool: string) => JobTool | undefined, cloc
   };
 }
 
-async function toProgress(found: JobStatus<unknown>, toResult: JobTool["toResult"]): Promise<TaskProgress> {
+async function toProgress(
+  tool: string,
+  found: JobStatus<unknown>,
+  toResult: JobTool["toResult"],
+): Promise<TaskProgress> {
   switch (found.status) {
     case "completed":
       return { status: "completed", result: RawJson.fromValue(await toResult(found.result)) };
@@ -116,6 +121,13 @@ async function toProgress(found: JobStatus<unknown>, toResult: JobTool["toResult
     case "working":
     case "cancelled":
       return { status: found.status };
+    default: {
+      const { status } = found as { readonly status?: unknown };
+      throw new TypeError(
+        `Job ${JSON.stringify(tool)}: status() gave the status ${describeValue(status)}; ` +
+          "it must be working, input_required, completed, failed or cancelled",
+      );
+    }
   }
 }
 

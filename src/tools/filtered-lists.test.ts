@@ -1,0 +1,56 @@
+import { expect, test } from "vitest";
+import { RawJson } from "../json/raw.ts";
+import { createCallContext } from "./context.ts";
+import { type Middleware, withMiddleware } from "./middleware.ts";
+import type { Provider } from "./provider.ts";
+
+/** A server on a file system that does not tell upper from lower case: it reads whatever it is asked for. */
+function createFiles(): Provider {
+  const uris = ["file:///open", "file:///Secret", "note://secret", "note://Secret"];
+  return {
+    listTools: () => [],
+    callTool: () => Promise.reject(new Error("no tools")),
+    resources: {
+      listResources: async () => uris.map((uri) => ({ uri, name: uri })),
+      listTemplates: async () =>
+        ["vault://Keys/{id}", "day://{day}"].map((uriTemplate) => ({ uriTemplate, name: uriTemplate })),
+      readResource: async ({ uri }) => ({
+        kind: "complete",
+        result: RawJson.fromValue({ contents: [{ uri, text: uri.toLowerCase() }] }),
+      }),
+    },
+  };
+}
+
+test("a resource that a filter leaves out cannot be read in another case", async () => {
+  const middleware: Middleware = {
+    filterTools: (items) => items.filter((item) => !/file:.*secret|vault/i.test(JSON.stringify(item))),
+  };
+  const { resources } = withMiddleware(createFiles(), [middleware]);
+  const read = async (uri: string): Promise<string> => {
+    const outcome = await resources!.readResource({ uri }, createCallContext());
+    return outcome.kind === "complete" ? outcome.result.text : outcome.kind;
+  };
+  for (const uri of [
+    "file:///Secret",
+    "file:///secret",
+    "FILE:///SECRET",
+    "file:///%53ECRET",
+    "file:///a/../SECRET",
+  ])
+    await expect(read(uri)).rejects.toThrow("not found");
+  for (const uri of ["vault://Keys/1", "vault://keys/1", "VAULT://KEYS/1"])
+    await expect(read(uri)).rejects.toThrow("not found");
+  // What is listed can be read as it is written, whatever else there is.
+  for (const uri of ["file:///open", "file:///OPEN", "note://secret", "note://Secret", "day://Monday"])
+    expect(await read(uri)).toContain(JSON.stringify(uri));
+});
+
+test("a resource can be read when another that differs only in case is left out", async () => {
+  const { resources } = withMiddleware(createFiles(), [
+    { filterTools: (items) => items.filter((item) => !("uri" in item && item.uri === "note://secret")) },
+  ]);
+  const read = async (uri: string): Promise<unknown> => resources!.readResource({ uri }, createCallContext());
+  await expect(read("note://Secret")).resolves.toMatchObject({ kind: "complete" });
+  for (const uri of ["note://secret", "note://SECRET"]) await expect(read(uri)).rejects.toThrow("not found");
+});
