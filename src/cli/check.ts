@@ -9,7 +9,7 @@ import type { ConfigIssue, GatewayConfig } from "../gateway/config/config.ts";
 import { toLoginTerms } from "../gateway/credentials/server-authorizer.ts";
 import { startGateway } from "../gateway/gateway.ts";
 import type { RunningGateway } from "../gateway/running-gateway.ts";
-import { createHide, hideInData } from "../gateway/safe-log.ts";
+import { createHide, hideInData, secretsAt } from "../gateway/safe-log.ts";
 import type { ServerStatus } from "../gateway/status.ts";
 import { toReason } from "../gateway/upstream/to-reason.ts";
 import { defined } from "../options/defined.ts";
@@ -128,7 +128,7 @@ export async function checkServers(
   options: CheckOptions,
 ): Promise<readonly CheckedServer[]> {
   const { config, timeoutMs, firstListMs, view, onChecked, signal, clock = systemClock } = options;
-  const hide = createHide(() => config.secrets);
+  const hide = createHide((server) => secretsAt(config, server));
   const startedAt = clock.now();
   const checked = new Map<string, CheckedServer>();
   const statusOf = (name: string): ServerStatus | undefined =>
@@ -137,7 +137,8 @@ export async function checkServers(
   const finish = async (status: ServerStatus): Promise<void> => {
     const measureMs = toMeasureMs(timeoutMs, clock.now() - startedAt);
     const latencyMs = status.status === "up" ? await measure(status.name, measureMs) : undefined;
-    const server = hideInData(toChecked(await examineAccess(status, config), config, latencyMs), hide);
+    const shown = toChecked(await examineAccess(status, config), config, latencyMs);
+    const server = hideInData(shown, (json) => hide(json, status.name));
     if (checked.has(server.name)) return;
     checked.set(server.name, server);
     await onChecked(server);
