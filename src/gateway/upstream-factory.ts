@@ -89,6 +89,7 @@ export class UpstreamFactory {
       remembered,
       isAwaited: remembered !== undefined || lists?.wasMissed(config) !== true,
       onAwaited: () => lists?.miss(config),
+      onAsked: () => lists?.noteAsked(config),
       connect: withPreparedLists(config.name, open, pins),
       parking,
       clock,

@@ -53,6 +53,8 @@ interface UpstreamOptions {
   readonly remembered?: Listed | undefined;
   /** Whether lists wait for its first lists. False for one that was waited for in vain in an earlier run; true. */
   readonly isAwaited?: boolean;
+  /** Called when it asks a caller something for the first time. */
+  readonly onAsked?: () => void;
   /** Called when a list begins to wait for its first list. */
   readonly onAwaited?: () => void;
   /** How long after its start its first lists are waited for; 2 s. */
@@ -104,7 +106,7 @@ export class Upstream implements Provider, AsyncDisposable {
     this.config = config;
     this.#options = options;
     this.#clock = clock;
-    this.#habits = predecessor === undefined ? new AskHabits() : predecessor.#habits;
+    this.#habits = predecessor === undefined ? new AskHabits(options.onAsked) : predecessor.#habits;
     const onWaiting = (): (() => void) => parking.wants(config.name, config.answerWithinMs);
     const audiences = new Audiences(config);
     const pool = new Pool({
