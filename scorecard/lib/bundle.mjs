@@ -24,6 +24,8 @@ export const rows = [
   "fairness",
   "schema-bombs",
   "secrets",
+  "strangers",
+  "half-requests",
   "shared-facts",
   "soak",
   "simulation",

@@ -14,7 +14,6 @@ import type { Outcome, Resumption, ToolOutcome } from "../../tools/provider.ts";
 import type { TaskProvider, TaskState } from "../../tools/task.ts";
 import type { HeldState } from "../bridge/wrapped-state.ts";
 import type { Pool } from "./pool.ts";
-import type { TaskLines } from "./task-lines.ts";
 
 /** Whether a server refused a call because its caller does not know tasks, and for no other reason. Nothing was run. */
 export function needsTasks(error: unknown): boolean {
@@ -37,7 +36,8 @@ export interface HeldTasksOptions {
   readonly server: string;
   readonly clock: Clock;
   readonly pool: Pool;
-  readonly taskLines: TaskLines;
+  /** Counts the tasks of callers. */
+  readonly taskLines: { seen(task: TaskState): void; forget(ref: string): void };
   /** Whether its lines are conversations over HTTP. */
   readonly isHttp: boolean;
   /** How long a task is followed in one round. */
