@@ -21,6 +21,7 @@ export const rows = [
   "floods",
   "answers",
   "parked",
+  "fairness",
   "schema-bombs",
   "secrets",
   "strangers",

@@ -17,6 +17,7 @@ interface RepeatedEvent {
   pauseMs: number;
   /** How often it happened since it was last reported. */
   unreported: number;
+  lastAt: number;
 }
 
 /** Decides when an event that happens again and again is reported: the first time, then ever more rarely. */
@@ -32,18 +33,25 @@ export class Repeats {
     this.#maxMs = maxMs;
   }
 
+  /** Whether an event has not happened yet, or not for as long as the longest pause. */
+  isNew(key: string): boolean {
+    const event = this.#events.get(key);
+    return event === undefined || this.#clock.now() - event.lastAt >= this.#maxMs;
+  }
+
   /** Notes that an event happened. If it should be reported now, returns how often it happened since the last report; 1 for the first time. */
   note(key: string): number | undefined {
     const now = this.#clock.now();
-    const event = this.#events.get(key);
+    const event = this.isNew(key) ? undefined : this.#events.get(key);
     const times = (event?.unreported ?? 0) + 1;
     if (event !== undefined && now < event.dueAt) {
       event.unreported = times;
+      event.lastAt = now;
       return undefined;
     }
     const pauseMs = event === undefined ? this.#minMs : Math.min(this.#maxMs, event.pauseMs * 2);
     this.#events.delete(key);
-    this.#events.set(key, { dueAt: now + pauseMs, pauseMs, unreported: 0 });
+    this.#events.set(key, { dueAt: now + pauseMs, pauseMs, unreported: 0, lastAt: now });
     const [oldest] = this.#events.keys();
     if (this.#events.size > maxKeys && oldest !== undefined) this.#events.delete(oldest);
     return times;

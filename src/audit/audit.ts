@@ -57,8 +57,11 @@ export type AuditSink = (record: AuditRecord) => void | Promise<void>;
 
 export interface AuditOptions {
   readonly sink: AuditSink;
-  /** Given, the arguments are recorded too, after this changed them. `text` is their JSON as it came, with exact numbers. */
-  readonly redact?: (args: unknown, tool: string, text: string) => unknown;
+  /**
+   * Given, the arguments are recorded too, after this changed them. `text` is their JSON as it came, with exact numbers; `server` is
+   * the one that a gateway sends them to.
+   */
+  readonly redact?: (args: unknown, tool: string, text: string, server?: string) => unknown;
   /** Arguments with more bytes are not recorded, only how many there were; 16 KiB. */
   readonly maxArgumentBytes?: number;
   /**
@@ -90,6 +93,7 @@ export interface Audit {
     args: RawJson,
     tool: string,
     isWanted?: boolean,
+    server?: string,
   ): Pick<AuditRecord, "argumentsDigest" | "arguments">;
 }
 
@@ -143,12 +147,12 @@ export function createAudit(options: AuditOptions, clock: Clock): Audit {
       );
     },
     isReady: (caller) => (onFailure === "open" || ready === undefined ? true : isDone(() => ready(caller))),
-    describeArguments: (args, tool, isWanted = true) => {
+    describeArguments: (args, tool, isWanted = true, server) => {
       const argumentsDigest = digestOf(args);
       if (redact === undefined || !isWanted) return { argumentsDigest };
       const size = args.byteLength;
       if (size > maxArgumentBytes) return { argumentsDigest, arguments: `[${size} bytes, not recorded]` };
-      return { argumentsDigest, arguments: redacted(redact, args, tool) };
+      return { argumentsDigest, arguments: redacted(redact, args, tool, server) };
     },
   };
 }
@@ -168,9 +172,14 @@ function tell<T>(listener: ((fact: T) => void) | undefined, fact: T): void {
 }
 
 /** A redaction that fails says so in the record: it must neither leak the arguments nor fail the call. */
-function redacted(redact: NonNullable<AuditOptions["redact"]>, args: RawJson, tool: string): unknown {
+function redacted(
+  redact: NonNullable<AuditOptions["redact"]>,
+  args: RawJson,
+  tool: string,
+  server: string | undefined,
+): unknown {
   try {
-    return redact(args.value, tool, args.text);
+    return redact(args.value, tool, args.text, server);
   } catch {
     return "[redaction failed]";
   }

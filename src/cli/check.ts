@@ -1,17 +1,21 @@
+import { join } from "node:path";
 import { type Clock, systemClock, waitFor } from "../async/clock.ts";
 import { createDeferred } from "../async/deferred.ts";
 import type { IssuerHealth } from "../auth/in/probe.ts";
 import { examineLogin } from "../auth/out/login.ts";
 import { failureCodeOf } from "../errors/failure-code.ts";
 import { signInAt } from "../gateway/accounts/links.ts";
-import { isOpen } from "../gateway/config-access.ts";
+import { hasCertificates, isOpen } from "../gateway/config-access.ts";
 import type { ConfigIssue, GatewayConfig } from "../gateway/config/config.ts";
 import { toLoginTerms } from "../gateway/credentials/server-authorizer.ts";
 import { startGateway } from "../gateway/gateway.ts";
+import { openListMemory } from "../gateway/list-memory.ts";
+import { silentLog } from "../gateway/log.ts";
 import type { RunningGateway } from "../gateway/running-gateway.ts";
-import { createHide, hideInData } from "../gateway/safe-log.ts";
+import { createHide, hideInData, secretsAt } from "../gateway/safe-log.ts";
 import type { ServerStatus } from "../gateway/status.ts";
 import { toReason } from "../gateway/upstream/to-reason.ts";
+import { cacheFolder } from "../gateway/user-files.ts";
 import { defined } from "../options/defined.ts";
 import { type Collision, describeCollision } from "../tools/compose/claims.ts";
 import { isLoopback } from "../transports/loopback.ts";
@@ -128,7 +132,7 @@ export async function checkServers(
   options: CheckOptions,
 ): Promise<readonly CheckedServer[]> {
   const { config, timeoutMs, firstListMs, view, onChecked, signal, clock = systemClock } = options;
-  const hide = createHide(() => config.secrets);
+  const hide = createHide((server) => secretsAt(config, server));
   const startedAt = clock.now();
   const checked = new Map<string, CheckedServer>();
   const statusOf = (name: string): ServerStatus | undefined =>
@@ -137,7 +141,8 @@ export async function checkServers(
   const finish = async (status: ServerStatus): Promise<void> => {
     const measureMs = toMeasureMs(timeoutMs, clock.now() - startedAt);
     const latencyMs = status.status === "up" ? await measure(status.name, measureMs) : undefined;
-    const server = hideInData(toChecked(await examineAccess(status, config), config, latencyMs), hide);
+    const shown = toChecked(await examineAccess(status, config), config, latencyMs);
+    const server = hideInData(shown, (json) => hide(json, status.name));
     if (checked.has(server.name)) return;
     checked.set(server.name, server);
     await onChecked(server);
@@ -227,10 +232,26 @@ async function toReport(
   servers: readonly CheckedServer[],
 ): Promise<Report> {
   const hide = createHide(() => config.secrets);
-  const warnings = [...config.warnings, ...gateway.unmatchedRules()];
+  const warnings = [...config.warnings, ...gateway.unmatchedRules(), ...findAskingServers(config)];
   const issuers = await gateway.probeIssuers();
   const more = issuers.length === 0 ? {} : { issuers };
   return { file, servers, ...hideInData({ ...more, collisions: gateway.collisions(), warnings }, hide) };
+}
+
+/** Processes that several callers share and that ask them something, as far as a gateway saw it: their callers wait for each other. */
+function findAskingServers(config: GatewayConfig): readonly ConfigIssue[] {
+  const { keys, issuers, servers, remembersLists } = config;
+  const hasSeveral = keys.length > 1 || issuers.length > 0 || hasCertificates(config);
+  if (!hasSeveral || !remembersLists) return [];
+  const folder = join(cacheFolder(), "lists");
+  const memory = openListMemory({ folder, hide: (text) => text, log: silentLog });
+  return servers
+    .filter(({ launch, sharing }) => launch.kind === "command" && sharing === "shared")
+    .filter((server) => memory.hasAsked(server))
+    .map(({ name }) => ({
+      path: `junctor.servers.${name}.sharing`,
+      message: `${name} asks its callers questions, and all of them share its process, so a call may wait until another caller has answered: write "perSession" to give each caller its own`,
+    }));
 }
 
 /** A server that wants a sign-in may want something else first, which is found without signing in. */

@@ -1,7 +1,7 @@
 import type { GatewayConfig, ServerConfig } from "../gateway/config/config.ts";
 import { mayWantOAuth } from "../gateway/config/http-launch.ts";
 import { startGateway } from "../gateway/gateway.ts";
-import { createHide, hideInData } from "../gateway/safe-log.ts";
+import { createHide, hideInData, secretsAt } from "../gateway/safe-log.ts";
 import { toTarget } from "../gateway/sandbox.ts";
 import { isNamedFor } from "../gateway/server-names.ts";
 import type { ServerStatus } from "../gateway/status.ts";
@@ -104,7 +104,7 @@ function findOwners(
 /** Says which servers are missing. Throws when no server is left that could have the tool: then the reason is all that matters. */
 async function tellTrouble(
   statuses: readonly ServerStatus[],
-  { servers, secrets }: GatewayConfig,
+  config: GatewayConfig,
   isOneWanted: boolean,
 ): Promise<void> {
   const troubled = statuses.filter(({ trouble }) => trouble !== undefined);
@@ -115,11 +115,11 @@ async function tellTrouble(
       await note(`junctor: warning: ${toSafeLine(`${name} is missing: ${reason ?? trouble}`)}\n`);
     return;
   }
-  const hide = createHide(() => secrets);
+  const hide = createHide((server) => secretsAt(config, server));
   const blocks = troubled.map((status) => {
-    const launch = servers.find(({ name }) => name === status.name)?.launch;
+    const launch = config.servers.find(({ name }) => name === status.name)?.launch;
     const advice = launch === undefined ? undefined : adviseOn({ ...status, launch });
-    return describeTrouble(hideInData({ ...status, advice }, hide));
+    return describeTrouble(hideInData({ ...status, advice }, (json) => hide(json, status.name)));
   });
   throw new ServerTrouble(blocks.join("\n"));
 }
@@ -136,10 +136,10 @@ function findServer({ servers, disabled }: GatewayConfig, name: string, file: st
 
 function toDestination(
   { name, launch, sandbox, oauth }: ServerConfig,
-  { secrets }: GatewayConfig,
+  config: GatewayConfig,
   deadline: CommandDeadline | undefined,
 ): Destination {
-  const hide = createHide(() => secrets);
+  const hide = createHide(() => secretsAt(config, name));
   const server = { name, launch, hide: <T>(data: T): T => hideInData(data, hide) };
   const rest = { deadline, server, [Symbol.asyncDispose]: async () => deadline?.[Symbol.dispose]() };
   if (launch.kind === "http")

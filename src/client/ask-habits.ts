@@ -12,6 +12,12 @@ export class AskHabits {
   /** By holder of calls, those first that were noted longest ago. */
   readonly #unanswered = new Map<unknown, { readonly count: number; readonly until: number }>();
 
+  readonly #onFirstAsked: () => void;
+
+  constructor(onFirstAsked: () => void = () => {}) {
+    this.#onFirstAsked = onFirstAsked;
+  }
+
   /** Whether the server ever asked anything. */
   get hasAsked(): boolean {
     return this.#asking.size > 0;
@@ -24,6 +30,7 @@ export class AskHabits {
 
   noteAsked(about: string): void {
     this.#quiet.delete(about);
+    if (!this.hasAsked) this.#onFirstAsked();
     if (this.#asking.size < maxRemembered) this.#asking.add(about);
   }
 

@@ -5,7 +5,7 @@ import { narrowIssuers, narrowRules } from "./agreed-access.ts";
 import { isOpen } from "./config-access.ts";
 import type { CallLimits, DisabledServer, GatewayConfig, KeyConfig, ServerConfig } from "./config/config.ts";
 import type { ProfileConfig } from "./config/profile-config.ts";
-import { createHide, hideInData, joinSecrets } from "./safe-log.ts";
+import { allSecrets, createHide, hideInData, joinSecrets } from "./safe-log.ts";
 
 /** What may be used of an edited config before a person agrees to the edit. */
 interface AgreedPart {
@@ -40,13 +40,13 @@ export function toAgreedPart(
   const rest = narrow(ofGateway, withoutNewWay(next, agreed, waiting), agreed, { path: "junctor", waiting });
   const given = new Set(Object.values(env));
   const hidden = joinSecrets(
-    agreed.secrets,
-    next.secrets.filter((secret) => given.has(secret)),
+    allSecrets(agreed),
+    allSecrets(next).filter((secret) => given.has(secret)),
   );
   const hide = createHide(() => hidden);
   // Values of launches that are not used would only be looked for in every line of the log.
-  const secrets = waiting.length === 0 ? next.secrets : agreed.secrets;
-  return { config: { ...rest, servers, disabled, secrets }, waiting: hideInData(waiting, hide) };
+  const { secrets, ownSecrets } = waiting.length === 0 ? next : agreed;
+  return { config: { ...rest, servers, disabled, secrets, ownSecrets }, waiting: hideInData(waiting, hide) };
 }
 
 const waits = 'it is new in the config and waits for you: run "junctor reload"';
@@ -168,6 +168,7 @@ const ofGateway: Narrowing<GatewayConfig> = {
   lock: asAgreed,
   remembersLists: asWritten,
   secrets: asWritten,
+  ownSecrets: asWritten,
   warnings: asWritten,
 };
 

@@ -15,7 +15,7 @@ import { type Fleet, retireMs } from "./fleet.ts";
 import type { GatewayServer } from "./gateway-server.ts";
 import type { Pins } from "./lock/pins.ts";
 import type { GatewayLog } from "./log.ts";
-import { hideInData } from "./safe-log.ts";
+import { hideInData, type HideSecrets } from "./safe-log.ts";
 import { SeenCallers } from "./seen-callers.ts";
 import { describeDisabled, describeStatus, type ListedCounts, type ServerStatus } from "./status.ts";
 import type { Health } from "./upstream/health.ts";
@@ -74,7 +74,7 @@ interface ControlsOptions {
   readonly clock: Clock;
   readonly pins: () => Pins | undefined;
   /** Takes the secrets of the config out of JSON text. */
-  readonly hide: (json: string) => string;
+  readonly hide: HideSecrets;
   readonly redactText: (text: string) => string | undefined;
   /** Ends all that transports have open for a caller. */
   readonly revoke: (caller: string) => void;
@@ -112,7 +112,9 @@ export function createControls(options: ControlsOptions): GatewayControls & Disp
       const used = fleet.servers.map((server) =>
         describeStatus(server, clock.now(), counts.get(server.config.name) ?? nothingCounted, pins()),
       );
-      return hideInData([...used, ...config().disabled.map(describeDisabled)], hide);
+      return [...used, ...config().disabled.map(describeDisabled)].map((status) =>
+        hideInData(status, (json) => hide(json, status.name)),
+      );
     },
     servers: () => fleet.servers.map((server) => toFacts(server, fleet)),
     server: (name) => {

@@ -36,7 +36,15 @@ import { GatewayMounts } from "./mounts.ts";
 import { RuleWatch } from "./rule-watch.ts";
 import { compileRules } from "./rules.ts";
 import type { Gateway, RunningGateway } from "./running-gateway.ts";
-import { createHide, createSafeLog, isStrongSecret, joinSecrets } from "./safe-log.ts";
+import {
+  allSecrets,
+  createHide,
+  createSafeLog,
+  isStrongSecret,
+  joinOwnSecrets,
+  joinSecrets,
+  secretsAt,
+} from "./safe-log.ts";
 import { logDisabled } from "./status.ts";
 import { findUnmatchedRules } from "./unmatched-rules.ts";
 
@@ -69,7 +77,7 @@ export async function startGateway(
   const { startsWhen, firstListMs = first.firstListMs } = options;
   const { cluster, local = {}, unnamed = "refused", seal = createSeal({ now: () => clock.now() }) } = options;
   let config = first;
-  const hide = createHide(() => config.secrets);
+  const hide = createHide((server) => secretsAt(config, server));
   const log = createSafeLog(options.log ?? silentLog, hide);
   const { perCaller, maxStarts } = first;
   const parked = { clock, maxParkedPerCaller: perCaller.parked, at: cluster?.membership.id };
@@ -106,7 +114,7 @@ export async function startGateway(
   const rules = new RuleWatch(unmatched, log);
   const remembers = folder !== undefined && first.remembersLists;
   // An edit that no person agreed to must not choose which texts of a definition count as the same.
-  let agreedSecrets = first.secrets;
+  let agreedSecrets = allSecrets(first);
   const strong = (): readonly string[] => agreedSecrets.filter(isStrongSecret);
   const hideStrong = createHide(strong);
   const toJson = createPinnedJson(strong, hideStrong);
@@ -173,8 +181,12 @@ export async function startGateway(
     pins = nextPins;
     logDisabled(log, next.disabled, config.disabled);
     // What was secret stays so: it may still turn up in what an old server says.
-    config = { ...next, secrets: joinSecrets(next.secrets, config.secrets) };
-    if (!keepsModules) agreedSecrets = joinSecrets(next.secrets, agreedSecrets);
+    config = {
+      ...next,
+      secrets: joinSecrets(next.secrets, config.secrets),
+      ownSecrets: joinOwnSecrets(next.ownSecrets, config.ownSecrets),
+    };
+    if (!keepsModules) agreedSecrets = joinSecrets(allSecrets(next), agreedSecrets);
     chain = nextChain;
     for (const caller of access.apply(next, nextRules)) {
       revoke(caller);

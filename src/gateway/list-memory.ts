@@ -31,6 +31,10 @@ export interface ListMemory {
   recall(server: ServerConfig): Listed | undefined;
   /** Whether it never listed anything, though it was waited for or failed, when it was last launched in the same way. */
   wasMissed(server: ServerConfig): boolean;
+  /** Whether it asked its callers something when it was launched in the same way before. */
+  hasAsked(server: ServerConfig): boolean;
+  /** Remembers that a server asks its callers something. */
+  noteAsked(server: ServerConfig): void;
   /** Remembers what a server lists now. The file is written a little later, and not more often than every 30 s. */
   keep(server: ServerConfig, listed: Listed): void;
   /** Remembers, a little later, that a server which never listed anything is waited for or has failed; unless it lists until then. */
@@ -63,6 +67,9 @@ const extension = ".lists";
 /** What a file says of a server that listed nothing. */
 const missedText = '"missed"';
 
+/** What another file says of a server that asks its callers something. */
+const askedText = '"asked"';
+
 /** A file that is to be written. */
 interface Pending {
   readonly listed: Listed | "missed";
@@ -87,9 +94,9 @@ export function openListMemory(options: ListMemoryOptions): ListMemory {
     hasWarned = true;
     log.warn({ folder, error: String(error) }, "lists of servers cannot be remembered in this folder");
   };
-  const pathOf = (server: ServerConfig): string => {
+  const pathOf = (server: ServerConfig, what = ""): string => {
     salt ??= readSalt(folder);
-    return join(folder, `${macOf(describeLaunch(server), salt)}${extension}`);
+    return join(folder, `${macOf(describeLaunch(server) + what, salt)}${extension}`);
   };
   /** Undefined for a file that another program changed, or another version wrote: it was not checked as ours are. */
   const read = (path: string): string | undefined => {
@@ -137,6 +144,15 @@ export function openListMemory(options: ListMemoryOptions): ListMemory {
         return text === undefined || text === missedText ? undefined : fromText(text);
       }),
     wasMissed: (server) => orWarn(() => read(pathOf(server))) === missedText,
+    hasAsked: (server) => orWarn(() => read(pathOf(server, askedText))) === askedText,
+    noteAsked: (server) => {
+      orWarn(() => {
+        const path = pathOf(server, askedText);
+        if (read(path) === askedText) return;
+        const text = `${macOf(askedText, salt ?? "")}\n${askedText}`;
+        writing = writing.then(() => writePrivateFileAsync(path, text)).catch(warn);
+      });
+    },
     keep: (server, listed) => {
       if (!listed.areToolsConfirmed) return;
       orWarn(() => {

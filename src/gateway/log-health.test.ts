@@ -8,6 +8,8 @@ interface Heard {
   readonly clock: VirtualClock;
   /** What is told above debug. */
   readonly told: string[];
+  /** What is told on the level `warn`. */
+  readonly warned: string[];
   readonly debugged: string[];
   up(): void;
   down(reason?: string): void;
@@ -17,12 +19,17 @@ interface Heard {
 function listen(): Heard {
   const clock = createVirtualClock(1_000_000);
   const told: string[] = [];
+  const warned: string[] = [];
   const debugged: string[] = [];
-  const tell = (_: object, text: string): void => void told.push(text);
+  const tell = (facts: { readonly reason?: string }, text: string): void =>
+    void told.push(facts.reason === undefined ? text : `${text}: ${facts.reason}`);
   const log: GatewayLog = {
     debug: (_, text) => void debugged.push(text),
     info: tell,
-    warn: (facts, text) => void told.push(`${text}: ${String((facts as { reason?: string }).reason)}`),
+    warn: (facts, text) => {
+      warned.push(text);
+      tell(facts, text);
+    },
     error: tell,
   };
   const healthLog = createHealthLog(log, clock);
@@ -30,6 +37,7 @@ function listen(): Heard {
   return {
     clock,
     told,
+    warned,
     debugged,
     hear,
     up: () => {
@@ -52,8 +60,8 @@ function listen(): Heard {
   };
 }
 
-test("a dead server is told once, and summed up at growing intervals", async () => {
-  const { clock, told, debugged, down } = listen();
+test("a dead server is warned of once, and summed up at growing intervals", async () => {
+  const { clock, told, warned, debugged, down } = listen();
   // A try a second, for three hours.
   for (let tries = 0; tries < 3 * 3600; tries++) {
     down();
@@ -61,6 +69,7 @@ test("a dead server is told once, and summed up at growing intervals", async () 
   }
   expect(told[0]).toBe("up is down: it ended");
   expect(told[1]).toBe("up is still down after 61 tries: it ended");
+  expect(warned).toEqual(["up is down"]);
   expect(told).toHaveLength(8); // After 0, 1, 3, 7, 15, 31, 63 and 123 minutes.
   expect(debugged.length).toBeGreaterThan(10_000);
 });

@@ -25,7 +25,7 @@ interface Outage {
 
 /**
  * Logs how servers are, each change once: that a server is down and why, each further reason, and that it is up again. What
- * repeats during an outage is summed up at growing intervals, and is a debug line otherwise.
+ * repeats during an outage is summed up at growing intervals on the level `info`, and is a debug line otherwise.
  */
 export function createHealthLog(log: GatewayLog, clock: Clock): HealthLog {
   const outages = new Map<string, Outage>();
@@ -45,12 +45,14 @@ export function createHealthLog(log: GatewayLog, clock: Clock): HealthLog {
     outages.set(server, outage);
     outage.failures++;
     outage.upAt = undefined;
+    const isNew = outage.repeats.isNew(health.reason);
     const isTold = outage.repeats.note(health.reason) !== undefined || outage.isToldUp;
     if (isTold) outage.isToldUp = false;
     const facts = toFacts(server, health, outage.failures);
     const isFirst = outage.failures === 1;
     const text = isFirst ? `${server} is down` : `${server} is still down after ${outage.failures} tries`;
-    if (isTold) log.warn(facts, text);
+    if (isNew) log.warn(facts, text);
+    else if (isTold) log.info(facts, text);
     else log.debug(facts, text);
   };
 

@@ -17,7 +17,7 @@ import type { GatewayConfig } from "./config/config.ts";
 import { toRedaction } from "./config/redaction.ts";
 import { logCalls } from "./log-calls.ts";
 import type { GatewayLog } from "./log.ts";
-import { hideEverywhere } from "./safe-log.ts";
+import { hideEverywhere, type HideSecrets } from "./safe-log.ts";
 import { loadMiddleware } from "./user-middleware.ts";
 
 /** What a config wants done around every call; disposing it closes the audit file. */
@@ -42,7 +42,7 @@ interface MiddlewareChainOptions {
   readonly isReadOnly: NonNullable<AuditLogOptions["isReadOnly"]>;
   readonly describe?: DescribeCall;
   /** Takes the secrets of the config out of JSON text. */
-  readonly hide: (json: string) => string;
+  readonly hide: HideSecrets;
   /** Gives out the tokens of limits that several replicas share. */
   readonly tokens?: TokenSource | undefined;
   /** The chain of the config before an edit. */
@@ -172,7 +172,7 @@ function createAudited(
     clock,
     ownerOf,
     recordsArguments: (server) => wanted.get(server) ?? audit?.arguments ?? false,
-    redact: (_args, _tool, text) => hideEverywhere(text, (json) => hide(scrub(json))),
+    redact: (_args, _tool, text, server) => hideEverywhere(text, (json) => hide(scrub(json), server)),
     onDropped: (count) => log.error({ count }, "audit records were dropped: the file is too slow"),
     // One line for the first of many failures.
     onFailed: (error) => {

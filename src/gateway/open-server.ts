@@ -37,9 +37,11 @@ export function createOpenServer(
   // Shared by all lines of the server: a dead one breaks the streams of all, again and again.
   const warnings = new Repeats({ clock });
   const warnStill = (text: string, facts: object = {}): void => {
-    const times = warnings.note(text);
+    const cause = toCause(text);
+    const isNew = warnings.isNew(cause);
+    const times = warnings.note(cause);
     if (times === undefined) log.debug({ server: name, ...facts }, text);
-    else log.warn({ server: name, ...facts, ...(times === 1 ? {} : { times }) }, text);
+    else log[isNew ? "warn" : "info"]({ server: name, ...facts, ...(times === 1 ? {} : { times }) }, text);
   };
   const shared = {
     clientInfo: { name: "junctor", version: packageVersion },
@@ -87,6 +89,11 @@ export function createOpenServer(
     };
     return connect(target, { ...own, onStderr, ...options, onSpawned });
   };
+}
+
+/** What a warning is about, the same for messages that differ in their details. What is left out of a list is a detail that counts. */
+function toCause(text: string): string {
+  return text.startsWith("Left out") ? text : (text.split(": ", 1)[0] ?? text).replaceAll(/\d+/g, "0");
 }
 
 /** What became of a credential, for the log. */

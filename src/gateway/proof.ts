@@ -47,15 +47,18 @@ export function createProof(first: GatewayConfig, parts: ProofParts): Proof {
       fetch: (url, init) => fetch(url, init),
       clock: parts.clock,
       onRefused: (refused) => {
+        const isNew = repeats.isNew(refused.reason);
         const times = repeats.note(refused.reason);
         if (times === undefined) return;
         parts.onRefused?.(refused);
-        parts.log.warn({ ...refused, times }, "a token was refused");
+        parts.log[isNew ? "warn" : "info"]({ ...refused, times }, "a token was refused");
       },
       onTrouble: (issuer, error) => {
         const reason = error instanceof Error ? error.message : String(error);
-        if (repeats.note(`${issuer} ${reason}`) !== undefined)
-          parts.log.warn({ issuer, reason }, "an issuer of tokens cannot be asked");
+        const cause = `${issuer} ${reason}`;
+        const isNew = repeats.isNew(cause);
+        if (repeats.note(cause) !== undefined)
+          parts.log[isNew ? "warn" : "info"]({ issuer, reason }, "an issuer of tokens cannot be asked");
       },
     });
   };

@@ -1,15 +1,22 @@
 import { rewriteStrings } from "../json/rewrite-strings.ts";
 import { rewriteTexts } from "../json/rewrite-texts.ts";
+import type { GatewayConfig } from "./config/config.ts";
 import type { GatewayLog, GatewayLogLevel } from "./log.ts";
 
+/** Takes secrets out of the strings of JSON text; with a server, also those that are secrets in what is about it. */
+export type HideSecrets = (json: string, server?: string) => string;
+
 /** A log without secrets: they are removed from messages and from all members of the logged objects. */
-export function createSafeLog(log: GatewayLog, hide: (json: string) => string): GatewayLog {
+export function createSafeLog(log: GatewayLog, hide: HideSecrets): GatewayLog {
   const isEnabled = (level: GatewayLogLevel): boolean => log.isLevelEnabled?.(level) ?? true;
   const safely =
     (level: GatewayLogLevel) =>
     (facts: object, text: string): void => {
       if (!isEnabled(level)) return;
-      const [shownFacts, shownText] = hideEverywhere(JSON.stringify([facts, text]), hide) as [object, string];
+      const { server } = facts as { readonly server?: unknown };
+      const hideIn = typeof server === "string" ? (json: string) => hide(json, server) : hide;
+      const json = JSON.stringify([facts, text]);
+      const [shownFacts, shownText] = hideEverywhere(json, (each) => hideIn(each)) as [object, string];
       log[level](shownFacts, shownText);
     };
   return {
@@ -25,13 +32,41 @@ export function createSafeLog(log: GatewayLog, hide: (json: string) => string): 
 export const secretMark = "[secret]";
 
 /** Takes secrets out of the strings of JSON text; of a secret of several lines, each line. */
-export function createHide(secrets: () => readonly string[]): (json: string) => string {
-  const hideIn = (value: string): string =>
-    secrets()
+export function createHide(secrets: (server?: string) => readonly string[]): HideSecrets {
+  const hideIn = (value: string, server: string | undefined): string =>
+    secrets(server)
       .flatMap((secret) => [secret, ...secret.split("\n")])
       .filter((part) => part.length >= minLength)
       .reduce((shown, part) => shown.replaceAll(part, secretMark), value);
-  return (json) => rewriteStrings(json, hideIn);
+  return (json, server) => rewriteStrings(json, (value) => hideIn(value, server));
+}
+
+/** The secrets of a config that must not be shown; with a server, in what is about it. */
+export function secretsAt(
+  { secrets, ownSecrets }: Pick<GatewayConfig, "secrets" | "ownSecrets">,
+  server?: string,
+): readonly string[] {
+  const own = server !== undefined && Object.hasOwn(ownSecrets, server) ? ownSecrets[server] : undefined;
+  return own === undefined ? secrets : joinSecrets(secrets, own);
+}
+
+/** Every secret of a config, whatever it is shown in. */
+export function allSecrets({
+  secrets,
+  ownSecrets,
+}: Pick<GatewayConfig, "secrets" | "ownSecrets">): readonly string[] {
+  return joinSecrets(secrets, Object.values(ownSecrets).flat());
+}
+
+/** The secrets of two configs, each server's with its own. */
+export function joinOwnSecrets(
+  one: GatewayConfig["ownSecrets"],
+  other: GatewayConfig["ownSecrets"],
+): GatewayConfig["ownSecrets"] {
+  const servers = new Set([...Object.keys(one), ...Object.keys(other)]);
+  return Object.fromEntries(
+    [...servers].map((name) => [name, joinSecrets(one[name] ?? [], other[name] ?? [])]),
+  );
 }
 
 /** Each secret once, the longest first: a secret may be the beginning of another, of which the rest would be shown. */
@@ -53,10 +88,7 @@ export function hideInData<T>(data: T, hide: (json: string) => string): T {
   return data === undefined ? data : (JSON.parse(hide(JSON.stringify(data))) as T);
 }
 
-/**
- * Every value of `env` counts as a secret in the log, also a path or a word such as "issues". Such a value may well be part of
- * a name or a URI in a list, and must stay there.
- */
+/** A secret may be a phrase or a word. Such a value may well be part of a name or a URI in a list, and must stay there. */
 export function isStrongSecret(value: string): boolean {
   return value.length >= 8 && /\d/.test(value) && /[A-Za-z]/.test(value) && !/[/\\\s]/.test(value);
 }

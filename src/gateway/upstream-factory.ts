@@ -13,6 +13,7 @@ import type { Pins } from "./lock/pins.ts";
 import { withPreparedLists } from "./lock/prepared-lists.ts";
 import type { GatewayLog } from "./log.ts";
 import { createOpenServer } from "./open-server.ts";
+import type { HideSecrets } from "./safe-log.ts";
 import { ServerWords } from "./server-words.ts";
 import { StartSlots } from "./upstream/start-slots.ts";
 import { Upstream, type UpstreamChange } from "./upstream/upstream.ts";
@@ -21,7 +22,7 @@ export interface UpstreamFactoryOptions {
   readonly parking: Parking;
   readonly log: GatewayLog;
   /** Takes the secrets of the config out of a text. */
-  readonly hide: (text: string) => string;
+  readonly hide: HideSecrets;
   readonly clock: Clock;
   /** Remembers what servers listed, between runs. */
   readonly memory?: ListMemory | undefined;
@@ -88,10 +89,11 @@ export class UpstreamFactory {
       remembered,
       isAwaited: remembered !== undefined || lists?.wasMissed(config) !== true,
       onAwaited: () => lists?.miss(config),
+      onAsked: () => lists?.noteAsked(config),
       connect: withPreparedLists(config.name, open, pins),
       parking,
       clock,
-      hide,
+      hide: (text) => hide(text, config.name),
       predecessor,
       isPlaced,
       words,

@@ -85,7 +85,7 @@ export function auditLog(options: AuditLogOptions): Middleware {
       era: isModernRevision(context.revision) ? "modern" : "legacy",
       revision: context.revision,
       // The record of a call's beginning has the arguments, that of its end need not repeat them.
-      ...audit.describeArguments(call.arguments, name, isFirst && recordsArguments?.(owner) !== false),
+      ...audit.describeArguments(call.arguments, name, isFirst && recordsArguments?.(owner) !== false, owner),
       ...end,
     };
   };

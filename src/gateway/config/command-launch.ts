@@ -22,8 +22,18 @@ export function readCommandLaunch(entry: ConfigObject): ServerLaunch | undefined
   const toPath = (path: string | undefined): string | undefined =>
     path === undefined || base === undefined ? path : resolve(base, path);
   const envFile = toPath(readText(entry.get("envFile"), '"./.env"'));
-  const env = { ...readEnvFile(entry.get("envFile"), envFile), ...readEnv(entry.get("env")) };
-  Object.values(env).forEach(findings.hide);
+  const fromFile = readEnvFile(entry.get("envFile"), envFile);
+  const own = readEnv(entry.get("env"));
+  const env = { ...fromFile, ...own };
+  for (const [name, value] of Object.entries(fromFile))
+    findings.hideSecret({ value, names: [name], isLikely: true });
+  for (const [name, value] of Object.entries(own))
+    findings.hideSecret({ value, names: [name], isLikely: false });
+  for (const [index, arg] of args.entries()) {
+    const [, name, value] =
+      /^--?([\w.-]+)=(.+)$/s.exec(arg) ?? /^--?([\w.-]+)=?$/.exec(args[index - 1] ?? "") ?? [];
+    if (name !== undefined) findings.hideSecret({ value: value ?? arg, names: [name], isLikely: false });
+  }
   const cwd = toPath(readText(entry.get("cwd"), '"cwd": "./folder"'));
   return command === undefined
     ? undefined

@@ -269,10 +269,12 @@ export interface GatewayConfig {
   /** Whether the lists of servers are remembered on disk; true. */
   readonly remembersLists: boolean;
   /**
-   * Never to be shown, longest first: what came from the environment, header values, values of `env`, keys. Shorter
-   * than six characters is left out: hiding every `1` and `true` would hide the log.
+   * Never to be shown, longest first: keys, and what `secret-value.ts` takes for a secret of the environment, of headers, of URLs, of
+   * `env` and of `args`. Shorter than six characters is left out: hiding every `1` and `true` would hide the log.
    */
   readonly secrets: readonly string[];
+  /** By server: secrets that read like ordinary words. They are not shown in what is about their server. */
+  readonly ownSecrets: { readonly [server: string]: readonly string[] };
   /** Settings that are odd and not wrong. */
   readonly warnings: readonly ConfigIssue[];
 }

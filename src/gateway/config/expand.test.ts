@@ -37,8 +37,8 @@ describe("expanding", () => {
 
   test("tells what came from the environment, and nothing else", () => {
     expect(expand("${A} ${NO:-other} ${NESTED} ${workspaceFolder}", source).values).toEqual([
-      "alpha",
-      "${A}",
+      { name: "A", value: "alpha" },
+      { name: "NESTED", value: "${A}" },
     ]);
   });
 
@@ -114,6 +114,7 @@ test("an escaped text comes out as it was", () => {
       ).toEqual({
         text: given,
         values: [],
+        secrets: [],
         faults: [],
       });
     }),
@@ -127,7 +128,8 @@ describe("a secret of the keychain", () => {
   test("is filled in as it is, and is a value to hide", () => {
     expect(expand("Bearer ${keychain:a/KEY}", { ...source, readSecret })).toEqual({
       text: "Bearer ${A}",
-      values: ["${A}"],
+      values: [],
+      secrets: ["${A}"],
       faults: [],
     });
   });

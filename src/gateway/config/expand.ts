@@ -26,8 +26,9 @@ type Meaning = Pick<ConfigSource, "env" | "folder" | "workspace" | "readSecret">
 interface Expansion {
   /** The text without its faulty variables. */
   readonly text: string;
-  /** The values that came from the environment. */
-  readonly values: readonly string[];
+  /** The values that came from the environment, by the names of their variables, and those of the keychain. */
+  readonly values: readonly { readonly name: string; readonly value: string }[];
+  readonly secrets: readonly string[];
   readonly faults: readonly Fault[];
 }
 
@@ -49,7 +50,8 @@ const variable = /^(?:env:)?([A-Za-z_][A-Za-z0-9_()]*)(?::-(.*))?$/s;
  * once: variables inside the value of a variable are not filled in, or setting one variable could reveal all others.
  */
 export function expand(text: string, source: Meaning): Expansion {
-  const values: string[] = [];
+  const values: { readonly name: string; readonly value: string }[] = [];
+  const secrets: string[] = [];
   const faults: Fault[] = [];
   const fail = (fault: Fault): string => {
     faults.push(fault);
@@ -64,7 +66,7 @@ export function expand(text: string, source: Meaning): Expansion {
       const message = `${name} is not set: set it, or write \${${name}:-default}`;
       return fail({ kind: "unset", name, message });
     }
-    values.push(value);
+    values.push({ name, value });
     return value;
   };
   const secretOf = (name: string): string => {
@@ -73,7 +75,7 @@ export function expand(text: string, source: Meaning): Expansion {
       const message = `\${keychain:${name}} has no value: ${secret.problem}`;
       return fail({ kind: "unknown", name: `keychain:${name}`, message });
     }
-    values.push(secret.text);
+    secrets.push(secret.text);
     return secret.text;
   };
   const resolve = (whole: string, inside: string | undefined): string => {
@@ -94,7 +96,7 @@ export function expand(text: string, source: Meaning): Expansion {
       );
     return valueOf(name, fallback);
   };
-  return { text: text.replaceAll(reference, resolve), values, faults };
+  return { text: text.replaceAll(reference, resolve), values, secrets, faults };
 }
 
 type Predefined = { readonly text: string } | { readonly text: undefined; readonly fault: string };

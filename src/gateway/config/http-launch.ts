@@ -24,9 +24,11 @@ function readUrl(given: ConfigValue): string | undefined {
   if (problem !== undefined) return refuse(given, problem);
   // Some services take their key there: ?apiKey=…
   const { searchParams, pathname } = new URL(text);
-  for (const value of searchParams.values()) given.findings.hide(value);
+  for (const [name, value] of searchParams)
+    given.findings.hideSecret({ value, names: [name], isLikely: true });
   // A token may stand in the path; the words of a path have no digits, or are short.
-  for (const part of pathname.split("/")) if (part.length >= 8 && /\d/.test(part)) given.findings.hide(part);
+  for (const value of pathname.split("/"))
+    given.findings.hideSecret({ value, names: [], isLikely: value.length >= 8 && /\d/.test(value) });
   return text;
 }
 
@@ -51,7 +53,7 @@ export function readHeaders(given: ConfigValue): { readonly [name: string]: stri
     seen.add(name.toLowerCase());
     const value = readAnyText(at, '"Bearer ${TOKEN}"');
     if (value === undefined) continue;
-    hideHeader(value, at.findings.hide);
+    hideHeader(name, value, at);
     if (/^[\t\u0020-\u007e\u0080-\u00ff]*$/.test(value)) headers.push([name, value]);
     else refuse(at, "has a line break or a character no header can carry: remove it");
   }
@@ -59,10 +61,10 @@ export function readHeaders(given: ConfigValue): { readonly [name: string]: stri
 }
 
 /** The value, and what follows a scheme: a server may repeat the one without the other. */
-function hideHeader(value: string, hide: (value: string) => void): void {
-  hide(value);
+function hideHeader(name: string, value: string, { findings }: ConfigValue): void {
   const [, credentials] = /^[A-Za-z]+ +(\S+)$/.exec(value) ?? [];
-  if (credentials !== undefined) hide(credentials);
+  for (const each of [value, credentials])
+    if (each !== undefined) findings.hideSecret({ value: each, names: [name], isLikely: true });
 }
 
 /** Whether OAuth may be what a server wants: it has no credentials of its own in its headers. */

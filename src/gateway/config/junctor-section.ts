@@ -28,7 +28,7 @@ import {
 } from "./value-readers.ts";
 
 /** What the `junctor` section says of the gateway as a whole. */
-type GatewaySettings = Omit<GatewayConfig, "servers" | "disabled" | "secrets" | "warnings">;
+type GatewaySettings = Omit<GatewayConfig, "servers" | "disabled" | "secrets" | "ownSecrets" | "warnings">;
 
 const keys: readonly string[] =
   "servers defaults separator keys issuers rules profiles allow deny middleware audit limits perCaller redact http admin traces accessLog log daemon firstListMs maxStarts remember lock store trunk drainMs".split(

@@ -68,11 +68,8 @@ describe("a file works unchanged that was written for", () => {
       asana: http("https://mcp.asana.com/sse", {}, "sse"),
       db: command("npx", ["db", "sqlite://"]),
     });
-    expect(config.secrets).toEqual([
-      "https://api.example.com",
-      "Bearer ghp_secret_token",
-      "ghp_secret_token",
-    ]);
+    expect(config.secrets).toEqual(["Bearer ghp_secret_token"]);
+    expect(config.ownSecrets).toEqual({ api: ["ghp_secret_token"] });
   });
 
   test("Cursor", () => {
@@ -218,6 +215,7 @@ test("what is left out is filled in", () => {
     drainMs: 600_000,
     remembersLists: true,
     secrets: [],
+    ownSecrets: {},
     warnings: [],
   });
 });
@@ -315,6 +313,7 @@ test("everything that may be said is taken", () => {
     ],
     issuers: [],
     rules: [],
+    ownSecrets: {},
     secrets: [junctor.store, key, "guess-me-not", "shown to one"].toSorted((a, b) => b.length - a.length),
     warnings: [],
   });
@@ -371,23 +370,25 @@ test("variables may stand in the junctor section, for numbers too", () => {
   expect(config.http.port).toBe(7780);
 });
 
-test("secrets are header values with and without scheme, env values, keys in URLs, and nothing short", () => {
+test("secrets are found in headers, URLs, variables and arguments, and ordinary values are none", () => {
   const config = fromValue({
     mcpServers: {
       one: {
-        url: "https://a.example/mcp?apiKey=key-in-url&v=2",
-        headers: { A: "Basic dXNlcjpwdw==", B: "short" },
+        url: "https://a.example/mcp/9f8e7d6c5b4a?apiKey=key-in-url&v=2&team=inventory",
+        headers: { A: "Basic dXNlcjpwdw==", B: "short", Accept: "application/json" },
       },
-      two: { command: "two", args: ["${GITHUB_TOKEN}"], env: { LONG: "a long value", FLAG: "true" } },
+      two: {
+        command: "two",
+        args: ["${GITHUB_TOKEN}", "--password", "open-sesame", "--secret=Z9-y8-X7-w6-V5", "--port", "123456"],
+        env: { MYSQL_HOST: "127.0.0.1", MYSQL_PASSWORD: "mysql-root", LONG: "a long value", FLAG: "true" },
+      },
     },
   });
-  expect(config.secrets).toEqual([
-    "Basic dXNlcjpwdw==",
-    "ghp_secret_token",
-    "dXNlcjpwdw==",
-    "a long value",
-    "key-in-url",
-  ]);
+  expect(config.secrets).toEqual(["Basic dXNlcjpwdw==", "9f8e7d6c5b4a", "dXNlcjpwdw=="]);
+  expect(config.ownSecrets).toEqual({
+    one: ["key-in-url"],
+    two: ["ghp_secret_token", "Z9-y8-X7-w6-V5", "open-sesame", "mysql-root"],
+  });
 });
 
 test("what is odd and not wrong is a warning", () => {

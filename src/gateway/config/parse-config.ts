@@ -46,7 +46,13 @@ function toConfig(value: unknown, findings: Findings): GatewayConfig {
   warnOfUnusedAudits(section);
   const { issues, warnings, source } = findings;
   if (issues.length > 0) throw new ConfigError(source.file, issues);
-  return { ...servers, ...settings, secrets: findings.secrets(), warnings };
+  return {
+    ...servers,
+    ...settings,
+    secrets: findings.secrets(),
+    ownSecrets: findings.ownSecrets(),
+    warnings,
+  };
 }
 
 /** The top level. What else stands there is the business of other programs, unless it is one of ours misspelt. */

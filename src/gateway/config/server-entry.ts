@@ -48,7 +48,7 @@ export function readServerEntries(top: ConfigObject): readonly ServerEntry[] {
       return refuse(given, `has the name of ${other}: rename or remove one of them`) ?? [];
     paths.set(name, path);
     if (name.trim() === "") refuse(given, "has no name: write one between the quotes");
-    return [{ name, path, ...readEntry(given) }];
+    return [{ name, path, ...readEntry({ ...given, findings: given.findings.ofServer(name) }) }];
   });
 }
 

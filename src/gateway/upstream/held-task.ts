@@ -36,6 +36,8 @@ export interface HeldTasksOptions {
   readonly server: string;
   readonly clock: Clock;
   readonly pool: Pool;
+  /** Counts the tasks of callers. */
+  readonly taskLines: { seen(task: TaskState): void; forget(ref: string): void };
   /** Whether its lines are conversations over HTTP. */
   readonly isHttp: boolean;
   /** How long a task is followed in one round. */
@@ -62,7 +64,7 @@ export interface HeldTasks {
 }
 
 export function createHeldTasks(options: HeldTasksOptions): HeldTasks {
-  const { server, clock, pool, isHttp, maxTotalMs } = options;
+  const { server, clock, pool, taskLines, isHttp, maxTotalMs } = options;
   // A server over HTTP is the same from each replica. A process is not.
   const at = isHttp ? undefined : options.here;
   /** A client that knows tasks: a server over HTTP that is spoken to in a legacy era has them in the modern one. */
@@ -72,7 +74,7 @@ export function createHeldTasks(options: HeldTasksOptions): HeldTasks {
   };
   const holdingOf = ({ tasks }: Client, context: CallContext): Holding => {
     if (tasks === undefined) throw lacks(server, "tasks");
-    return { tasks, context, server, clock, maxTotalMs, at };
+    return { tasks, context, server, clock, taskLines, maxTotalMs, at };
   };
   return {
     begin: async (client, context, work) => {
@@ -93,7 +95,7 @@ export function createHeldTasks(options: HeldTasksOptions): HeldTasks {
 }
 
 /** A call whose task is followed. */
-interface Holding extends Pick<HeldTasksOptions, "server" | "clock" | "maxTotalMs"> {
+interface Holding extends Pick<HeldTasksOptions, "server" | "clock" | "taskLines" | "maxTotalMs"> {
   readonly tasks: TaskProvider;
   readonly at: string | undefined;
   readonly context: CallContext;
@@ -107,7 +109,7 @@ const cancelMs = 2000;
  * questions those of the call. A caller that leaves, and one that cannot be asked, cancel it.
  */
 async function holdTask(
-  { tasks, context, server, clock, maxTotalMs, at }: Holding,
+  { tasks, context, server, clock, taskLines, maxTotalMs, at }: Holding,
   first: TaskState,
   answered: readonly string[] = [],
 ): Promise<Outcome> {
@@ -125,7 +127,9 @@ async function holdTask(
       get: async () => tasks.get(first.ref, own),
       wait: (ms) => sleep(ms, clock, signal),
       isGivenUp: () => signal.aborted,
-      onState: ({ message }) => {
+      onState: (task) => {
+        taskLines.seen(task);
+        const { message } = task;
         if (message !== undefined && message !== lastMessage)
           context.emit({ kind: "progress", message }).catch(() => {});
         lastMessage = message;
@@ -142,6 +146,9 @@ async function holdTask(
   } catch (error) {
     const last = withContext(context, { signal: AbortSignal.timeout(cancelMs) });
     await Promise.resolve(tasks.cancel(first.ref, last)).catch(() => {});
+    const ended = await Promise.resolve(tasks.get(first.ref, last)).catch(() => undefined);
+    if (ended === undefined) taskLines.forget(first.ref);
+    else taskLines.seen(ended);
     throw late.signal.aborted ? late.signal.reason : error;
   } finally {
     stopTimer();

@@ -1,56 +1,107 @@
 import type { Clock } from "../../async/clock.ts";
 import { Shares } from "../../async/shares.ts";
+import type { RpcError } from "../../errors/rpc-error.ts";
+import { withoutTasks } from "../../mcp/extension.ts";
+import { type CallContext, withContext } from "../../tools/context.ts";
+import type { ToolOutcome } from "../../tools/provider.ts";
 import type { TaskState } from "../../tools/task.ts";
 import { hasEnded } from "../../tools/task.ts";
+import { needsTasks } from "./held-task.ts";
 import type { Pool } from "./pool.ts";
 import type { PooledLine } from "./pooled-line.ts";
 
-interface KeptLine {
-  readonly caller: string | undefined;
-  readonly pooled: PooledLine;
-  readonly release: () => void;
+interface RunningTask {
+  readonly holder: unknown;
+  line?: KeptLine;
   stopTimer: () => void;
 }
 
+interface KeptLine {
+  readonly pooled: PooledLine;
+  /** The process that the task runs in. */
+  readonly client: PooledLine["client"];
+  readonly release: () => void;
+}
+
 interface TaskLinesOptions {
+  /** The name of the server. */
+  readonly server: string;
   readonly pool: Pick<Pool, "keep">;
   readonly clock: Clock;
 }
 
-/** Most tasks of one server whose lines are kept. */
-const maxKept = 1024;
-/** How long a line is kept for a task that no caller looks at. */
+/** Most tasks of one server: servers of the toolkit have room for as many of one caller, which is the gateway to them. */
+const maxTasks = 1024;
+/** How long a task that no caller looks at is counted, and its line kept. */
 const unseenMs = 3_600_000;
 
 /**
- * The lines on which tasks run in a process: a task ends with its process, and another process does not know it. Such a line
- * stays open until its task was seen to have ended, expires, or is not asked for.
+ * The tasks that callers have at one server, counted by caller: to the server all callers are one, so one of them could take all
+ * its room. A task counts until it was seen to have ended, expires, or is not asked for.
+ *
+ * Until then the line of a task that runs in a process stays open: a task ends with its process, and another process does not
+ * know it.
  */
 export class TaskLines {
   readonly #options: TaskLinesOptions;
-  readonly #kept = new Map<string, KeptLine>();
-  readonly #shares = new Shares<string | undefined>({ what: "lines of tasks", total: maxKept });
+  readonly #tasks = new Map<string, RunningTask>();
+  readonly #shares: Shares;
 
   constructor(options: TaskLinesOptions) {
     this.#options = options;
+    this.#shares = new Shares({ what: `tasks of ${options.server}`, total: maxTasks });
   }
 
   get size(): number {
-    return this.#kept.size;
+    return this.#tasks.size;
   }
 
   /** The line of a task; undefined for any line. */
   find(ref: string): PooledLine | undefined {
-    return this.#kept.get(ref)?.pooled;
+    return this.#tasks.get(ref)?.line?.pooled;
   }
 
-  /** A task was created on a line. A caller that has more than its share of such tasks has no line kept for this one. */
-  created(task: TaskState, pooled: PooledLine, caller: string | undefined): void {
-    if (hasEnded(task) || this.#kept.has(task.ref) || this.#shares.refusal(caller) !== undefined) return;
-    this.#shares.add(caller);
-    const release = this.#options.pool.keep(pooled);
-    this.#kept.set(task.ref, { caller, pooled, release, stopTimer: () => {} });
-    this.#renew(task);
+  /** The error for a caller that has its share of the tasks; undefined while it may begin another one. */
+  refusal(context: CallContext): RpcError | undefined {
+    const holder = holderOf(context);
+    if (this.#shares.refusal(holder) === undefined) return undefined;
+    for (const [ref, { line }] of this.#tasks)
+      if (line !== undefined && line.pooled.client !== line.client) this.forget(ref);
+    return this.#shares.refusal(holder);
+  }
+
+  /**
+   * Makes a call that may become a task. For a caller that has its share of them it is made without tasks, and refused if it needs
+   * one.
+   */
+  async call(
+    context: CallContext,
+    make: (context: CallContext) => Promise<ToolOutcome>,
+  ): Promise<ToolOutcome> {
+    const refused = this.refusal(context);
+    if (refused !== undefined) {
+      try {
+        return await make(withContext(context, { capabilities: withoutTasks(context.capabilities) }));
+      } catch (error) {
+        throw needsTasks(error) ? refused : error;
+      }
+    }
+    const holder = holderOf(context);
+    this.#shares.add(holder);
+    try {
+      const outcome = await make(context);
+      if (outcome.kind === "task") this.#begin(outcome.task, holder);
+      return outcome;
+    } finally {
+      this.#shares.give(holder);
+    }
+  }
+
+  /** Keeps the line of a task open while the task counts. */
+  keep({ ref }: TaskState, pooled: PooledLine): void {
+    const task = this.#tasks.get(ref);
+    if (task === undefined || task.line !== undefined) return;
+    task.line = { pooled, client: pooled.client, release: this.#options.pool.keep(pooled) };
   }
 
   /** A caller looked at a task. */
@@ -60,23 +111,34 @@ export class TaskLines {
   }
 
   forget(ref: string): void {
-    const kept = this.#kept.get(ref);
-    if (kept === undefined) return;
-    this.#kept.delete(ref);
-    this.#shares.give(kept.caller);
-    kept.stopTimer();
-    kept.release();
+    const task = this.#tasks.get(ref);
+    if (task === undefined) return;
+    this.#tasks.delete(ref);
+    this.#shares.give(task.holder);
+    task.stopTimer();
+    task.line?.release();
   }
 
   [Symbol.dispose](): void {
-    for (const ref of this.#kept.keys()) this.forget(ref);
+    for (const ref of this.#tasks.keys()) this.forget(ref);
+  }
+
+  #begin(task: TaskState, holder: unknown): void {
+    if (hasEnded(task) || this.#tasks.has(task.ref)) return;
+    this.#shares.add(holder);
+    this.#tasks.set(task.ref, { holder, stopTimer: () => {} });
+    this.#renew(task);
   }
 
   #renew({ ref, ttlMs }: TaskState): void {
-    const kept = this.#kept.get(ref);
-    if (kept === undefined) return;
-    kept.stopTimer();
+    const task = this.#tasks.get(ref);
+    if (task === undefined) return;
+    task.stopTimer();
     const ms = Math.min(ttlMs ?? unseenMs, unseenMs);
-    kept.stopTimer = this.#options.clock.timer(ms, () => this.forget(ref));
+    task.stopTimer = this.#options.clock.timer(ms, () => this.forget(ref));
   }
+}
+
+function holderOf({ caller, session }: CallContext): unknown {
+  return caller ?? session;
 }

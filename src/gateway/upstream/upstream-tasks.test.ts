@@ -28,7 +28,7 @@ test("a caller that watches many tasks has a server asked 100 times a second, an
       },
     },
   } as unknown as Client;
-  const lines = new TaskLines({ pool: { keep: () => () => {} }, clock });
+  const lines = new TaskLines({ server: "it", pool: { keep: () => () => {} }, clock });
   const tasks = createUpstreamTasks({
     server: "it",
     clock,
@@ -53,7 +53,7 @@ test("a caller that watches many tasks has a server asked 100 times a second, an
   expect(clock.sleeping).toBe(0);
 });
 
-test("a caller with many tasks leaves room for the lines of another caller's tasks", () => {
+test("a caller with many tasks leaves room for another caller's, and for the lines of them", async () => {
   let kept = 0;
   const release = (): void => void kept--;
   const pool = {
@@ -62,12 +62,36 @@ test("a caller with many tasks leaves room for the lines of another caller's tas
       return release;
     },
   };
-  const lines = new TaskLines({ pool, clock: createVirtualClock() });
+  const lines = new TaskLines({ server: "it", pool, clock: createVirtualClock() });
   const line = {} as PooledLine;
-  for (let count = 0; count < 5000; count++) lines.created(taskOf(`g${count}`), line, "greedy");
+  const begin = async (ref: string, caller: string): Promise<void> => {
+    const task = taskOf(ref);
+    await lines.call(createCallContext({ caller }), async () => ({ kind: "task", task }));
+    lines.keep(task, line);
+  };
+  while (lines.refusal(createCallContext({ caller: "greedy" })) === undefined)
+    await begin(`g${lines.size}`, "greedy");
   expect(lines.size).toBeLessThan(1024);
-  lines.created(taskOf("m"), line, "modest");
+  await begin("m", "modest");
   expect(lines.find("m")).toBe(line);
   lines[Symbol.dispose]();
   expect(kept).toBe(0);
+});
+
+test("tasks of a process that has ended do not count", async () => {
+  const lines = new TaskLines({
+    server: "it",
+    pool: { keep: () => () => {} },
+    clock: createVirtualClock(),
+  });
+  const context = createCallContext({ caller: "ada" });
+  const line = { client: {} } as PooledLine;
+  while (lines.refusal(context) === undefined) {
+    const task = taskOf(`t${lines.size}`);
+    await lines.call(context, async () => ({ kind: "task", task }));
+    lines.keep(task, line);
+  }
+  line.client = {} as Client;
+  expect(lines.refusal(context)).toBeUndefined();
+  expect(lines.size).toBe(0);
 });

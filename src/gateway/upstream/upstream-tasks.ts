@@ -1,4 +1,5 @@
 import { createHash } from "node:crypto";
+import type { Awaitable } from "../../async/awaitable.ts";
 import { type Clock, sleep } from "../../async/clock.ts";
 import type { Client } from "../../client/client.ts";
 import { followTask } from "../../client/follow-task.ts";
@@ -83,10 +84,20 @@ export function createUpstreamTasks(options: UpstreamTasksOptions): UpstreamTask
       return useAt(found.at, context, (client) => workBy(client, toLineTaskId(ref)));
     return use(found.own, context, (client) => workBy(client, toServerRef(found.own, client)));
   };
+  /** Looks at a task; one that its server does not know any more counts no longer. */
+  const lookAt = async (ref: string, look: () => Awaitable<TaskState>): Promise<TaskState> => {
+    try {
+      return await look();
+    } catch (error) {
+      const found = find(ref);
+      if (error instanceof NotFoundError && found.kind === "own") lines.forget(found.own);
+      throw error;
+    }
+  };
   const get = async (ref: string, context: CallContext): Promise<TaskState> => {
     const isOwn = find(ref).kind === "own";
     return at(ref, context, async (tasks, own, client) => {
-      const found = await tasks.get(own, context);
+      const found = await lookAt(ref, () => tasks.get(own, context));
       if (!isOwn || client === undefined) return { ...found, ref };
       const task = { ...found, ref: fromServerRef(found.ref, client) };
       lines.seen(task);
@@ -109,7 +120,11 @@ export function createUpstreamTasks(options: UpstreamTasksOptions): UpstreamTask
     get,
     update: async (ref, answers, context) =>
       at(ref, context, (tasks, own) => tasks.update(own, answers, context)),
-    cancel: async (ref, context) => at(ref, context, (tasks, own) => tasks.cancel(own, context)),
+    cancel: async (ref, context) => {
+      await at(ref, context, (tasks, own) => tasks.cancel(own, context));
+      // Its caller need not look at it again, and it counts until it was seen to have ended.
+      if (find(ref).kind === "own") await get(ref, context).catch(() => {});
+    },
     watch: async (ref, context, listener) => {
       const found = find(ref);
       if (found.kind !== "hosted") return watch(ref, context, listener);

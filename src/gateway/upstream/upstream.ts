@@ -52,6 +52,8 @@ interface UpstreamOptions {
   readonly remembered?: Listed | undefined;
   /** Whether lists wait for its first lists. False for one that was waited for in vain in an earlier run; true. */
   readonly isAwaited?: boolean;
+  /** Called when it asks a caller something for the first time. */
+  readonly onAsked?: () => void;
   /** Called when a list begins to wait for its first list. */
   readonly onAwaited?: () => void;
   /** How long after its start its first lists are waited for; 2 s. */
@@ -103,7 +105,7 @@ export class Upstream implements Provider, AsyncDisposable {
     this.config = config;
     this.#options = options;
     this.#clock = clock;
-    this.#habits = predecessor === undefined ? new AskHabits() : predecessor.#habits;
+    this.#habits = predecessor === undefined ? new AskHabits(options.onAsked) : predecessor.#habits;
     const onWaiting = (): (() => void) => parking.wants(config.name, config.answerWithinMs);
     const audiences = new Audiences(config);
     const pool = new Pool({
@@ -134,7 +136,7 @@ export class Upstream implements Provider, AsyncDisposable {
     };
     const hooks = { toFailure, onEnded: () => this.#restLater() };
     const useAt = createUseAt(server, options.elsewhere, (error) => toFailure(error, everyone.line));
-    const taskLines = new TaskLines({ pool, clock });
+    const taskLines = new TaskLines({ server, pool, clock });
     const common = { server, clock, pool, useAt, here: options.elsewhere?.here };
     const isProcess = config.launch.kind === "command";
     const requests = new Requests({
@@ -144,10 +146,11 @@ export class Upstream implements Provider, AsyncDisposable {
       isHttp: !isProcess,
       holdsTasks: () => this.config.tasks === "hold",
       maxTotalMs: config.maxTotalMs,
-      onTask: (task, { client, pooled, context }) => {
+      taskLines,
+      onTask: (task, { client, pooled }) => {
         const known = tasks.created(task, client);
         // Another replica keeps its own lines.
-        if (isProcess && !isLine(client)) taskLines.created(task, pooled, context.caller);
+        if (isProcess && !isLine(client)) taskLines.keep(task, pooled);
         return known;
       },
       ...hooks,
@@ -266,7 +269,7 @@ export class Upstream implements Provider, AsyncDisposable {
     const declares = context.capabilities.extensions !== undefined && knowsTasks(context);
     if (declares && this.pool.find(context)?.client?.callOldTask !== undefined) {
       const isTask = taskSupportOf(this.listedFor(context).tools, call.name) !== undefined;
-      if (isTask)
+      if (isTask && this.#taskLines.refusal(context) === undefined)
         return { kind: "task", task: this.tasks.hosted(hostTask(this.#hosted, context, this.#make(call))) };
     }
     return this.#make(call)(context);
@@ -277,10 +280,20 @@ export class Upstream implements Provider, AsyncDisposable {
     return (context) =>
       this.#requests.make(call.resumption, context, (client, served, resumption) => {
         const made = resumption === call.resumption ? call : { ...call, resumption };
-        if (client.callOldTask === undefined) return client.callTool(made, served);
+        const declares = served.capabilities.extensions !== undefined && knowsTasks(served);
+        const callOldTask = client.callOldTask?.bind(client);
+        if (callOldTask === undefined) {
+          // The replica of its process counts the tasks.
+          if (!declares || isLine(client)) return client.callTool(made, served);
+          return this.#taskLines.call(served, (able) => client.callTool(made, able));
+        }
         const support = taskSupportOf(this.listedFor(context).tools, call.name);
-        const isTask = support === "required" || (support === "optional" && knowsTasks(served));
-        return isTask ? client.callOldTask(made, served) : client.callTool(made, served);
+        const refused = support === undefined ? undefined : this.#taskLines.refusal(served);
+        if (support === "required" && refused !== undefined) return Promise.reject(refused);
+        const isTask =
+          support === "required" || (support === "optional" && declares && refused === undefined);
+        if (!isTask) return client.callTool(made, served);
+        return this.#taskLines.call(served, (able) => callOldTask(made, able));
       });
   }
 
