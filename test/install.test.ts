@@ -117,7 +117,7 @@ describe("Claude Code", () => {
     const bin = join(home, "bin");
     mkdirSync(bin, { recursive: true });
     const script = `#!${process.execPath}
-const fs = require("node:fs");
+const fs = process.getBuiltinModule("node:fs"); // As CommonJS and as a module, whatever package.json is above.
 const [, act, , , name, text] = process.argv.slice(2);
 fs.appendFileSync(process.env.HOME + "/asked", process.argv.slice(2).join(" ") + "\\n");
 const file = process.env.HOME + "/.claude.json";
