@@ -40,8 +40,13 @@ export const importServers: Command = {
       if (name === ourName || isOurEntry(value)) continue;
       const taken = toOurEntry(client, value);
       const why = taken.kind === "entry" ? whyRefused(name, taken.entry) : taken.why;
-      if (taken.kind === "entry" && why === undefined) entries.set(name, taken.entry);
-      else await note(`${toSafeLine(`${name} is left out: ${why ?? ""}`)}\n`);
+      if (taken.kind !== "entry" || why !== undefined) {
+        await note(`${toSafeLine(`${name} is left out: ${why ?? ""}`)}\n`);
+        continue;
+      }
+      entries.set(name, taken.entry);
+      if (taken.dropped.length > 0)
+        await note(`${toSafeLine(`${name}: not carried over: ${taken.dropped.join(", ")}`)}\n`);
     }
     const config = configOf(parsed);
     const moved = moveSecrets(parsed, entries, false);
