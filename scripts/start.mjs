@@ -3,17 +3,18 @@
 
 import { join } from "node:path";
 import { pathToFileURL } from "node:url";
-import { endWithNpm } from "./end-with-npm.mjs";
 import { reportSetupError, root, setup } from "./setup.mjs";
 
 const main = join(root, "dist/cli/main.js");
 
-endWithNpm();
+const parent = process.ppid;
 try {
   setup();
 } catch (error) {
   reportSetupError(error);
   process.exit(1);
 }
+// npm was ended meanwhile, and its shell with it. From here on the command sees to that itself.
+if (process.ppid !== parent) process.exit(143);
 process.argv = [process.execPath, main, "serve", ...process.argv.slice(2)];
 await import(pathToFileURL(main).href);

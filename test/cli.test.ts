@@ -72,13 +72,13 @@ describe.concurrent("the command line", () => {
   });
 
   test.each([
-    [["serv"], "did you mean serve?"],
-    [["nonsense"], "commands: serve"],
-    [["hepl"], "did you mean help?"],
-    [["help", "serv"], "did you mean serve?"],
+    [["serv"], 'there is no command "serv"; did you mean junctor serve?'],
+    [["nonsense"], "junctor help lists them"],
+    [["hepl"], "did you mean junctor help?"],
+    [["help", "serv"], "did you mean junctor serve?"],
     [["--verison"], "unknown flag --verison; did you mean --version?"],
     [["--hlep", "serve"], "unknown flag --hlep; did you mean --help?"],
-    [["--stdio"], "unknown flag --stdio; a command comes first: serve, attach, daemon, tools, call"],
+    [["--stdio"], "the command comes before its flags: junctor COMMAND --stdio"],
     [["serve", "--stido"], "did you mean --stdio?"],
     [["serve", "--hosst", "x"], "did you mean --host?"],
     [["serve", "--zzzzzzzz"], "unknown flag --zzzzzzzz"],

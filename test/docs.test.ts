@@ -140,10 +140,15 @@ function withConfigName(block: CodeBlock): CodeBlock {
 
 /** How long something took is another time each time, and so is the room it takes in a table. */
 function withoutTimes(text: string): string {
-  return text
-    .replaceAll(/ {2,}/g, "  ")
-    .replaceAll(/\b\d+(?:\.\d+)? ms\b/g, "1 ms")
-    .replaceAll(/Try again in \d+ s/g, "Try again in 1 s");
+  return (
+    text
+      .replaceAll(/ {2,}/g, "  ")
+      .replaceAll(/\b\d+(?:\.\d+)? ms\b/g, "1 ms")
+      // A table of servers: each stands there when it is known, after whatever time it takes.
+      .replaceAll(/\b\d+\.\d s {2}(?=1 ms)/g, "1 ms  ")
+      .replaceAll(/(?:^[✓✗!] .*(?:\n|$))+/gm, (rows) => rows.split("\n").toSorted().join("\n"))
+      .replaceAll(/Try again in \d+ s/g, "Try again in 1 s")
+  );
 }
 
 /** The page's program that listens on the port of a URL. */

@@ -7,16 +7,32 @@ import { createDeferred } from "../async/deferred.ts";
 /** Opens a page in the user's browser. No shell sees the address, which a server chose; only web pages are opened. */
 export function openInBrowser(url: string): void {
   const { protocol, href } = new URL(url);
-  if (protocol !== "https:" && protocol !== "http:") return;
-  const [program, ...args] =
+  if (protocol === "https:" || protocol === "http:") void openAddress(href); // The address is shown too.
+}
+
+/** A program that cannot open anything ends sooner than this. */
+const openMs = 2000;
+
+/** Has the system open an address that is ours, such as that of a file. Resolves with whether it seems to. */
+export function openAddress(href: string): Promise<boolean> {
+  const [program = "", ...args] =
     process.platform === "darwin"
       ? ["open", href]
       : process.platform === "win32"
         ? ["rundll32", "url.dll,FileProtocolHandler", href]
         : ["xdg-open", href];
-  const child = spawn(program ?? "", args, { stdio: "ignore", detached: true });
-  child.on("error", () => {}); // The address is shown too.
+  const child = spawn(program, args, { stdio: "ignore", detached: true });
   child.unref();
+  return new Promise<boolean>((resolve) => {
+    // Some open the browser and stay with it.
+    const timer = setTimeout(() => resolve(true), openMs);
+    const settle = (isOpened: boolean): void => {
+      clearTimeout(timer);
+      resolve(isOpened);
+    };
+    child.once("error", () => settle(false));
+    child.once("exit", (code) => settle(code === 0));
+  });
 }
 
 /** Waits on this machine for the address that a sign-in ends with. */

@@ -37,7 +37,7 @@ export const call: Command = {
     "junctor call tag name=fox colour=red colour=brown     a key given twice is a list",
     'junctor call search --args \'{"query":"fox"}\' --json | jq .content',
     "junctor call add --help                               what a tool takes",
-    "junctor call echo message=hello -- npx -y @modelcontextprotocol/server-everything",
+    "junctor call echo message=hello -- node server.mjs",
   ],
   describe: async (parsed) => {
     const [name] = parsed.operands;

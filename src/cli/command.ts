@@ -64,8 +64,9 @@ export function parseInfoFlag(args: readonly string[]): "help" | "version" | und
 /** Reads flags and operands. Throws a {@link UsageError} that names the right spelling of a wrong flag. */
 export function parseCommandLine(
   args: readonly string[],
-  { flags, takesCommand = false }: Pick<Command, "flags" | "takesCommand">,
+  command: Pick<Command, "name" | "flags" | "takesCommand">,
 ): Parsed {
+  const { flags, takesCommand = false } = command;
   const known = { ...flags, ...commonFlags };
   const end = takesCommand ? args.indexOf("--") : -1;
   const options = Object.fromEntries(
@@ -89,7 +90,7 @@ export function parseCommandLine(
   for (const token of tokens) {
     if (token.kind === "positional") operands.push(token.value);
     if (token.kind !== "option") continue;
-    checkOption(token, known, takesCommand);
+    checkOption(token, known, command);
     given.set(token.name, [...(given.get(token.name) ?? []), token.value ?? ""]);
   }
   return {
@@ -108,14 +109,20 @@ interface Option {
   readonly inlineValue: boolean | undefined;
 }
 
-function checkOption(option: Option, known: Flags, takesCommand: boolean): void {
+function checkOption(
+  option: Option,
+  known: Flags,
+  { name: command, takesCommand = false }: Pick<Command, "name" | "takesCommand">,
+): void {
   const { name, rawName, value, inlineValue } = option;
   const flag = Object.hasOwn(known, name) ? known[name] : undefined;
   if (flag === undefined) {
-    const meant = nearest(name, Object.keys(known));
-    const elsewhere = takesCommand ? "; flags of a server's own command go after --" : "";
+    const meant = guessFlag(name, known);
+    const otherwise = takesCommand
+      ? "flags of a server's own command go after --"
+      : `junctor ${command} --help lists its flags`;
     throw new UsageError(
-      `unknown flag ${rawName}${meant === undefined ? elsewhere : `; did you mean --${meant}?`}`,
+      `unknown flag ${rawName}; ${meant === undefined ? otherwise : `did you mean ${meant}?`}`,
     );
   }
   // `--server --json` has forgotten a value; it does not name a server "--json".
@@ -123,6 +130,43 @@ function checkOption(option: Option, known: Flags, takesCommand: boolean): void 
   if (flag.value !== undefined && isForgotten)
     throw new UsageError(`${rawName} needs a value: ${rawName} ${flag.value}`);
   if (flag.value === undefined && value !== undefined) throw new UsageError(`${rawName} takes no value`);
+}
+
+/** What people write for a flag that is called otherwise here. */
+const guesses: { readonly [flag: string]: string } = {
+  config: "c C f file configuration conf",
+  port: "p P listen",
+  host: "H bind address addr hostname",
+  "log-level": "verbose V VV debug d quiet q silent s log loglevel trace",
+  stdio: "stdin stdout",
+  workers: "w threads processes cluster",
+  header: "H key token auth authorization bearer api-key",
+  env: "e environment var",
+  timeout: "t wait",
+  server: "url u s",
+  json: "j output o format raw",
+  args: "a arguments input params",
+  yes: "force assume-yes",
+  "dry-run": "n dry whatif",
+  follow: "tail watch w",
+  level: "log-level verbose debug",
+  print: "url no-browser p",
+};
+
+/** What a guess was most likely meant to say, in full. */
+const spelled: { readonly [flag: string]: string } = {
+  "log-level": "--log-level debug",
+  header: '--header "Authorization: Bearer KEY"',
+};
+
+function guessFlag(name: string, known: Flags): string | undefined {
+  const guessed = Object.keys(known).find((flag) => guesses[flag]?.split(" ").includes(name));
+  if (guessed === undefined) {
+    const meant = nearest(name, Object.keys(known));
+    return meant && `--${meant}`;
+  }
+  const value = known[guessed]?.value;
+  return spelled[guessed] ?? (value === undefined ? `--${guessed}` : `--${guessed} ${value}`);
 }
 
 /** A flag's value as a TCP port. */
@@ -151,18 +195,22 @@ export class UsageError extends Error {
   readonly code = "cli.usage";
 }
 
-/** The help of the whole program. */
-export function describeProgram(commands: readonly Command[]): string {
-  const width = Math.max(...commands.map(({ name }) => name.length));
-  const lines = commands.map(({ name, summary }) => `  ${name.padEnd(width)}  ${summary}`);
+/** The help of the whole program: what the commands of each group do. */
+export function describeProgram(groups: {
+  readonly [title: string]: { readonly [names: string]: string };
+}): string {
+  const names = Object.values(groups).flatMap((group) => Object.keys(group));
+  const width = Math.max(...names.map(({ length }) => length));
+  const lines = Object.entries(groups).flatMap(([title, group]) => [
+    `${title}:`,
+    ...Object.entries(group).map(([name, text]) => `  ${name.padEnd(width)}  ${text}`),
+  ]);
   return [
-    "Usage: junctor COMMAND [flags]",
+    "Usage: junctor COMMAND [flags]    junctor COMMAND --help tells more about one",
     "",
     ...lines,
     "",
-    "junctor COMMAND --help tells more about a command.",
-    "",
-    "Exit codes: 0 done, 1 the tool failed, 2 wrong usage, 3 no connection or a protocol error, 130 interrupted.",
+    "Exit codes: 0 done, 1 failed, 2 wrong usage, 3 no connection, 130 interrupted",
     "",
   ].join("\n");
 }
@@ -178,12 +226,12 @@ export function describeCommand(command: Command): string {
     takesCommand ? "[-- COMMAND ARGS…]" : undefined,
   ];
   return [
-    usage.filter((part) => part !== undefined).join(" "),
+    wrap(usage.filter((part) => part !== undefined).join(" "), lineWidth).join("\n       "),
     "",
-    summary,
+    ...wrap(summary, lineWidth),
     "",
     ...describeFlags({ ...flags, ...commonFlags }),
-    ...(examples.length === 0 ? [] : ["", "Examples:", ...examples.map((example) => `  ${example}`)]),
+    ...(examples.length === 0 ? [] : ["", "Examples:", ...describeExamples(examples)]),
     "",
   ].join("\n");
 }
@@ -194,5 +242,33 @@ function describeFlags(flags: Flags): readonly string[] {
     return [flag, help] as const;
   });
   const width = Math.max(...rows.map(([flag]) => flag.length));
-  return rows.map(([flag, help]) => `  ${flag.padEnd(width)}  ${help}`);
+  return rows.flatMap(([flag, help]) => {
+    const [first = "", ...rest] = wrap(help, lineWidth - width - 4);
+    return [`  ${flag.padEnd(width)}  ${first}`, ...rest.map((line) => " ".repeat(width + 4) + line)];
+  });
+}
+
+/** What an example does stands beside it, or under it where that does not fit. */
+function describeExamples(examples: readonly string[]): readonly string[] {
+  const rows = examples.map((example) => example.split(/ {2,}/) as [string, string?]);
+  const column = 4 + Math.max(...rows.map(([line, text]) => (text === undefined ? 0 : line.length)));
+  const fits = rows.every(([, text = ""]) => column + text.length <= lineWidth);
+  return rows.flatMap(([line, text]) => {
+    if (text === undefined) return [`  ${line}`];
+    return fits ? [`  ${line}`.padEnd(column) + text] : [`  ${line}`, `      ${text}`];
+  });
+}
+
+/** The columns of most terminals. */
+const lineWidth = 80;
+
+/** Breaks a text into lines of at most so many letters, where words allow it. */
+function wrap(text: string, width: number): readonly string[] {
+  const lines: string[] = [];
+  for (const word of text.split(" ")) {
+    const longer = `${lines.at(-1) ?? ""} ${word}`;
+    if (lines.length > 0 && longer.length <= width) lines.splice(-1, 1, longer);
+    else lines.push(word);
+  }
+  return lines;
 }

@@ -2,6 +2,8 @@
 
 const [, , ...words] = process.argv;
 
+if (process.env["npm_lifecycle_event"] !== undefined) (await import("./end-with-npm.ts")).endWithNpm();
+
 // A client starts `attach` for every window, and waits for it: it is tried first, and loads next to nothing. Words that it does
 // not know are for the rest of the program.
 const isServed = words[0] === "attach" && (await (await import("./attach.ts")).tryAttach(words.slice(1)));

@@ -1,4 +1,4 @@
-import { suggest } from "../options/nearest.ts";
+import { nearest } from "../options/nearest.ts";
 import {
   type Command,
   commonFlags,
@@ -15,7 +15,7 @@ import { note, print } from "./print.ts";
 import { readVersion } from "./version.ts";
 
 /** Loaded when they are wanted: `junctor serve --stdio` starts in half the time without the client, and is started often. */
-const commands: { readonly [name: string]: () => Promise<Command> } = {
+export const commands: { readonly [name: string]: () => Promise<Command> } = {
   serve: async () => (await import("./serve.ts")).serve,
   attach: async () => (await import("./attach.ts")).attach,
   daemon: async () => (await import("./daemon.ts")).daemon,
@@ -32,6 +32,7 @@ const commands: { readonly [name: string]: () => Promise<Command> } = {
   check: async () => (await import("./check.ts")).check,
   why: async () => (await import("./why.ts")).why,
   status: async () => (await import("./status.ts")).status,
+  open: async () => (await import("./open.ts")).open,
   logs: async () => (await import("./logs.ts")).logs,
   restart: async () => (await import("./restart.ts")).restart,
   reload: async () => (await import("./reload.ts")).reload,
@@ -50,6 +51,55 @@ const commands: { readonly [name: string]: () => Promise<Command> } = {
   completion: async () => (await import("./completion.ts")).completion,
 };
 
+/** The help of the whole program: every command once, those for every day first. */
+export const groups: { readonly [title: string]: { readonly [names: string]: string } } = {
+  "Every day": {
+    serve: "serve all servers of a config at one URL, with a page",
+    check: "start every server of a config; say what is wrong",
+    "tools, call": "list the tools of a server or a config; call one",
+    "status, open": "show how the servers that run are; open the page",
+    "install, uninstall": "put Junctor into Claude, Cursor and other clients",
+  },
+  "Your config": {
+    "add, remove": "add a server by its command or URL; take one out",
+    "enable, disable": "switch a server on or off, and keep its entry",
+    "import, clients": "copy the servers of a client; list all clients",
+    "trust, why": "approve what servers offer; say who may use a tool",
+  },
+  "One server": {
+    "resources, prompts": "list the resources or prompts, and read one",
+    skills: "list the skills, and read one",
+    "task, cost": "return to a long call; what tools cost a model",
+    "login, logout, logins": "sign in to servers that want OAuth",
+  },
+  "What runs": {
+    "logs, restart": "read the log; start one server again",
+    "reload, stop": "take an edited config; end the daemon",
+    "attach, daemon": "one process of each server for all clients",
+    service: "start the daemon when you log in",
+    "audit, completion": "check an audit file; complete words in your shell",
+  },
+};
+
+/** What people write for a command that is called otherwise here. */
+const guesses: { readonly [command: string]: string } = {
+  serve: "start run up gateway proxy server host listen dev launch",
+  open: "ui dashboard page admin web gui browser browse view console",
+  tools: "list ls show get inspect inspector",
+  status: "ps info health top servers state running",
+  check: "test validate verify doctor lint diagnose ping",
+  call: "exec execute invoke use try",
+  logs: "tail journal",
+  install: "init setup configure config onboard",
+  add: "new create register connect",
+  remove: "rm delete del unregister",
+  login: "auth signin sign-in authenticate authorize",
+  logout: "signout sign-out",
+  restart: "reboot",
+  reload: "refresh",
+  stop: "kill quit down shutdown exit end",
+};
+
 /** Commands for our own processes; the help does not name them. */
 const innerCommands: typeof commands = {
   "serve-worker": async () => (await import("./serve-worker.ts")).serveWorker,
@@ -60,9 +110,10 @@ async function main(args: readonly string[]): Promise<number> {
   const [word = "help", ...rest] = args;
   if (word === "complete") return (await import("./complete.ts")).complete(rest, commands);
   const info = parseInfoFlag(args);
-  if (info === "version") return say(`${readVersion()}\n`);
+  if (info === "version" || word === "version") return say(`${readVersion()}\n`);
   if (info === "help") return say((await describeOperand(word, rest)) ?? (await describeFirst(args)));
   if (word === "help") return say(await describeTopic(rest[0]));
+  if (word.startsWith("-")) throw new UsageError(misplacedFlag(word, rest));
   const command = await loadCommand(word);
   const seen = hideEnvironment();
   if (seen !== undefined && word === "serve")
@@ -73,8 +124,7 @@ async function main(args: readonly string[]): Promise<number> {
 async function loadCommand(word: string): Promise<Command> {
   const all = { ...commands, ...innerCommands };
   const load = Object.hasOwn(all, word) ? all[word] : undefined;
-  if (load === undefined)
-    throw new UsageError(word.startsWith("-") ? unknownFlag(word) : unknownCommand(word));
+  if (load === undefined) throw new UsageError(unknownCommand(word));
   return load();
 }
 
@@ -104,19 +154,23 @@ function describeFirst(args: readonly string[]): Promise<string> {
 
 async function describeTopic(name: string | undefined): Promise<string> {
   if (name !== undefined && name !== "help") return describeCommand(await loadCommand(name));
-  return describeProgram(await Promise.all(Object.values(commands).map((load) => load())));
+  return describeProgram(groups);
 }
 
 function unknownCommand(word: string): string {
-  const names = Object.keys(commands);
-  const hint = suggest(word, [...names, "help"], `commands: ${names.join(", ")}`);
-  return `unknown command ${JSON.stringify(word)}; ${hint}`;
+  const guessed = Object.keys(guesses).find((name) => guesses[name]?.split(" ").includes(word.toLowerCase()));
+  const meant = guessed ?? nearest(word, [...Object.keys(commands), "help"]);
+  const hint = meant === undefined ? "junctor help lists them" : `did you mean junctor ${meant}?`;
+  return `there is no command ${JSON.stringify(word)}; ${hint}`;
 }
 
-function unknownFlag(word: string): string {
+/** For a command line that begins with a flag. */
+function misplacedFlag(word: string, rest: readonly string[]): string {
   const flags = Object.keys(commonFlags).map((flag) => `--${flag}`);
-  const first = `a command comes first: ${Object.keys(commands).join(", ")}`;
-  return `unknown flag ${word}; ${suggest(word.replace(/=.*$/s, ""), flags, first)}`;
+  const meant = nearest(word.replace(/=.*$/s, ""), flags);
+  if (meant !== undefined) return `unknown flag ${word}; did you mean ${meant}?`;
+  const command = rest.find((other) => Object.hasOwn(commands, other)) ?? "COMMAND";
+  return `the command comes before its flags: junctor ${command} ${word}; junctor help lists the commands`;
 }
 
 async function say(text: string): Promise<number> {

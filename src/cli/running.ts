@@ -35,6 +35,11 @@ export async function findRunning({ config, pid }: WantedGateway): Promise<reado
   );
 }
 
+/** The address of its admin page, with the key of this run if the config has none; undefined without a page. */
+export function pageOf({ status }: Running): string | undefined {
+  return "pageUrl" in status ? status.pageUrl : undefined;
+}
+
 function primaryOf({ kind, status }: Running): number {
   return (kind === "gateway" ? status.worker?.primary : undefined) ?? status.pid;
 }

@@ -1,4 +1,5 @@
 import { createHash, randomBytes } from "node:crypto";
+import { resolve } from "node:path";
 import { fileURLToPath } from "node:url";
 import type { AdminSource, EditedConfig } from "../admin/admin-source.ts";
 import type { KeptLog } from "../admin/kept-log.ts";
@@ -148,7 +149,7 @@ export function observe({ config, transport, log, file, worker }: ObservedOption
         log,
         clock: systemClock,
         version: readVersion(),
-        file,
+        file: file && resolve(file),
         worker,
         hasKeys: () => parts.gateway.controls.needsProof(),
         http: () => parts.http,

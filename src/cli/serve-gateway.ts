@@ -4,6 +4,7 @@ import type { EditedConfig } from "../admin/admin-source.ts";
 import type { KeptLog } from "../admin/kept-log.ts";
 import { createDeferred } from "../async/deferred.ts";
 import type { Cluster } from "../cluster/cluster.ts";
+import { ttlMs as leaseMs } from "../cluster/join-cluster.ts";
 import type { ClusterStore } from "../cluster/store.ts";
 import { startGateway } from "../gateway/gateway.ts";
 import type { RunningGateway } from "../gateway/running-gateway.ts";
@@ -199,7 +200,8 @@ async function serveOnHttp(serving: ServedGateway): Promise<number> {
     authenticate: gateway.admit,
     ...(server === gateway.server ? { mounts: gateway.mounts } : {}),
     ...defined({ pages: gateway.pages }),
-    isReady: () => isReady,
+    // While no replica gets a lease, a balancer that waited for one of them would refuse calls that can wait here.
+    isReady: () => (isReady ||= cluster?.store.isYoung?.(leaseMs) === true),
     elsewhere: cluster?.homes,
     onRefused: serving.onRefused,
     onWarning: (text, error) => log.warn(error === undefined ? {} : { error: describeError(error) }, text),

@@ -16,7 +16,7 @@ import { readServePlan, type ServePlan } from "./serve-plan.ts";
 export const serve: Command = {
   name: "serve",
   summary:
-    "Serve MCP servers behind one endpoint; without a config, the demo tools echo, add, countdown, greet.",
+    "Serve MCP servers behind one endpoint, with a page to see them (junctor open); without a config, four demo tools.",
   flags: {
     ...configFlags,
     host: { value: "HOST", help: "the address to listen on (default 127.0.0.1)" },

@@ -33,7 +33,7 @@ export const add: Command = {
   },
   examples: [
     "junctor add files -- npx -y @modelcontextprotocol/server-filesystem ~/notes",
-    "junctor add docs https://example.com/mcp --header 'Authorization: Bearer ${DOCS_TOKEN}'",
+    "junctor add docs https://example.com/mcp --header 'X-Key: ${DOCS_KEY}'",
   ],
   run: async (parsed) => {
     assertOwnTerminal();

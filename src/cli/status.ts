@@ -2,7 +2,7 @@ import { type AdminStatus, askAdmin } from "./admin-client.ts";
 import { type Command, refuseOperands } from "./command.ts";
 import { describeDaemon } from "./daemon-control.ts";
 import { print } from "./print.ts";
-import { findRunning, nothingRuns, type Running } from "./running.ts";
+import { findRunning, nothingRuns, pageOf, type Running } from "./running.ts";
 import { toRows, toSafeLine } from "./terminal-text.ts";
 
 /** Flags that say which gateway or daemon is meant. */
@@ -26,7 +26,7 @@ interface ShownServer {
 /** `junctor status` */
 export const status: Command = {
   name: "status",
-  summary: "Show how the daemon and running gateways are, with their servers.",
+  summary: "Show how the daemon and running gateways are, with their servers and the address of their page.",
   flags: { ...gatewayFlags, json: { help: "as JSON, one line each" } },
   examples: ["junctor status", "junctor status --config .mcp.json --json"],
   run: async (parsed) => {
@@ -52,17 +52,18 @@ async function look(running: Running): Promise<Look> {
   const isDown = (server: { readonly status: string }): boolean => server.status === "down";
   if (running.kind === "daemon") {
     const all = running.status.gateways.flatMap(({ servers }) => servers);
-    return { text: describeDaemon(running.status), json: { kind, ...facts }, isDown: all.some(isDown) };
+    const text = describeDaemon(running.status) + describePage(running);
+    return { text, json: { kind, ...facts }, isDown: all.some(isDown) };
   }
   const { servers } = (await askAdmin(running.socket, "GET", "/api/servers")) as {
     readonly servers: readonly ShownServer[];
   };
-  const text = describe(running.status, servers);
+  const text = describe(running.status, servers) + describePage(running);
   return { text, json: { kind, ...facts, servers }, isDown: servers.some(isDown) };
 }
 
 function describe(gateway: AdminStatus, servers: readonly ShownServer[]): string {
-  const { pid, version, state, uptimeMs, url, config, calls, sessions, parked, problems, pageUrl } = gateway;
+  const { pid, version, state, uptimeMs, url, config, calls, sessions, parked, problems } = gateway;
   const { worker } = gateway;
   const which = worker === undefined ? "" : `worker ${worker.number} of ${worker.count}, `;
   const head = `The gateway of junctor serve (${which}process ${pid}, junctor ${version}) is ${state} since ${toDuration(uptimeMs)}${url === undefined ? "" : `, on ${url}`}.`;
@@ -80,10 +81,17 @@ function describe(gateway: AdminStatus, servers: readonly ShownServer[]): string
           "",
           `${problems === 1 ? "1 problem" : `${problems} problems`}: junctor check tells of the config, junctor logs of the rest.`,
         ]),
-    // A key is shown to a person, and written to no file.
-    ...(pageUrl !== undefined && process.stdout.isTTY ? ["", `See it: ${pageUrl}`] : []),
   ];
   return lines.map((line) => `${line}\n`).join("");
+}
+
+function describePage(running: Running): string {
+  const page = pageOf(running);
+  if (page === undefined) return "";
+  // A key is shown to a person, and written to no file.
+  const [address = "", key] = page.split("#");
+  const shown = process.stdout.isTTY || key === undefined ? page : `${address} (junctor open opens it)`;
+  return `\nPage: ${shown}\n`;
 }
 
 function toRow({

@@ -1,0 +1,25 @@
+import { describe, expect, test } from "vitest";
+import { describeCommand, describeProgram } from "./command.ts";
+import { commands, groups } from "./program.ts";
+
+test("the help of the program names every command once, and fits a terminal", () => {
+  const lines = describeProgram(groups).split("\n");
+  const named = Object.values(groups).flatMap((group) =>
+    Object.keys(group).flatMap((names) => names.split(", ")),
+  );
+  expect(named.toSorted()).toEqual(Object.keys(commands).toSorted());
+  expect(lines.filter(({ length }) => length > 80)).toEqual([]);
+  expect(lines.length).toBeLessThanOrEqual(30);
+});
+
+describe("the help of a command fits a terminal", () => {
+  test.each(Object.keys(commands))("%s", async (name) => {
+    const command = await commands[name]!();
+    expect(command.name).toBe(name);
+    expect(
+      describeCommand(command)
+        .split("\n")
+        .filter(({ length }) => length > 80),
+    ).toEqual([]);
+  });
+});
