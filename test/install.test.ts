@@ -68,7 +68,7 @@ test("nothing is written without a word of the person, nor with --dry-run", asyn
   expect(await run("install", "cursor")).toMatchObject({ code: 2 });
   const dry = await run("install", "cursor", "--dry-run");
   expect(dry.code).toBe(0);
-  expect(dry.stdout).toContain("takes over a\n");
+  expect(dry.stdout).toContain('takes over "a"\n');
   expect(dry.stderr + dry.stdout).not.toContain("sk-not-shown");
   expect(readFileSync(file, "utf8")).toBe(before);
   expect(() => statSync(join(home, ".junctor"))).toThrow("ENOENT");
@@ -126,18 +126,18 @@ test("--dry-run shows each client once and our config as all of them leave it, a
   expect(dry.stdout).toBe(
     [
       `Cursor: ${home}/.cursor/mcp.json`,
-      "  takes over files",
-      "  takes over browser",
-      "  writes the entry junctor",
+      '  takes over "files"',
+      '  takes over "browser"',
+      '  writes the entry "junctor"',
       `Codex: ${home}/.codex/config.toml`,
-      "  takes over files (known)",
-      "  settings of files that are not carried over: startup_timeout_sec",
-      "  writes the entry junctor",
+      '  takes over "files" (known)',
+      '  settings of "files" that are not carried over: startup_timeout_sec',
+      '  writes the entry "junctor"',
       `Gemini CLI: ${home}/.gemini/settings.json`,
-      "  takes over files (as files-gemini)",
-      "  settings of files that are not carried over: trust, timeout",
-      "  leaves few with the client: the client limits its tools (includeTools)",
-      "  writes the entry junctor",
+      '  takes over "files" (as "files-gemini")',
+      '  settings of "files" that are not carried over: trust, timeout',
+      '  leaves "few" with the client: the client limits its tools (includeTools)',
+      '  writes the entry "junctor"',
       `${home}/.junctor/junctor.json would have:`,
       "  +  files-gemini  npx others",
       "  +  files         npx files",
@@ -265,7 +265,7 @@ describe("servers of our config", () => {
     const texts = Object.values(config().mcpServers).map((entry) =>
       readFileSync((entry as { envFile: string }).envFile, "utf8"),
     );
-    expect(Object.keys(config().mcpServers)).toEqual(["a b", "a_b", "a:b-cursor"]);
+    expect(Object.keys(config().mcpServers)).toEqual(["a b", "a_b", "a:b-file"]);
     expect(texts).toEqual(['K="first"\n', 'K="second"\n', 'K="third"\n']);
   });
 
@@ -307,7 +307,12 @@ describe("servers of our config", () => {
       code: 0,
       stdout: "nothing is new\n",
     });
-    expect(config().mcpServers).toEqual({ a: { command: "x", args: [] } });
+    writeFileSync(file, '[mcp_servers.a]\ncommand = "y"\n');
+    await run("import", "./servers.toml", "--yes");
+    expect(config().mcpServers).toEqual({
+      a: { command: "x", args: [] },
+      "a-file": { command: "y", args: [] },
+    });
   });
 });
 

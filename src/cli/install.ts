@@ -179,21 +179,21 @@ function describePlan({
     const own = config.names.get(name) ?? name;
     const isNew = config.added.includes(own);
     const facts = [
-      own === name ? "" : `as ${own}`,
+      own === name ? "" : `as "${own}"`,
       isNew ? "" : config.enabled.includes(own) ? "known, now on" : "known",
       Object.hasOwn(removed, name) ? "" : "stays in the file, too",
     ];
     const shown = facts.filter(Boolean).join(", ");
-    return `takes over ${name}${shown === "" ? "" : ` (${shown})`}`;
+    return `takes over "${name}"${shown === "" ? "" : ` (${shown})`}`;
   });
   const lines = [
     ...taken,
     ...Array.from(
       dropped,
-      ([name, keys]) => `settings of ${name} that are not carried over: ${keys.join(", ")}`,
+      ([name, keys]) => `settings of "${name}" that are not carried over: ${keys.join(", ")}`,
     ),
-    ...Array.from(stays, ([name, why]) => `leaves ${name} with the client: ${why}`),
-    text === file.text ? "has nothing to write" : `writes the entry ${ourName}`,
+    ...Array.from(stays, ([name, why]) => `leaves "${name}" with the client: ${why}`),
+    text === file.text ? "has nothing to write" : `writes the entry "${ourName}"`,
   ];
   const head = `${client.title}: ${file.path}`;
   return `${[head, ...lines.map((line) => `  ${toSafeLine(line)}`)].join("\n")}\n`;
