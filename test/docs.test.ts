@@ -123,6 +123,13 @@ describe("nothing tells a person or a client to run what has our name on the reg
   });
 });
 
+describe("every guide says how its commands are typed where junctor is not in the PATH", () => {
+  test.each(guides)("%s", (guide) => {
+    const text = readFileSync(join(root, guide), "utf8").replaceAll(/\s+/g, " ");
+    expect(text).toContain(`write \`${invocation}\` for \`junctor\``);
+  });
+});
+
 test("the README links every guide", () => {
   const text = readFileSync(join(root, "README.md"), "utf8");
   expect(guides.filter((guide) => !text.includes(`](${guide})`))).toEqual([]);

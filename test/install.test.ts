@@ -68,7 +68,7 @@ test("nothing is written without a word of the person, nor with --dry-run", asyn
   expect(await run("install", "cursor")).toMatchObject({ code: 2 });
   const dry = await run("install", "cursor", "--dry-run");
   expect(dry.code).toBe(0);
-  expect(dry.stderr).toContain('+      "--client"');
+  expect(dry.stdout).toContain('takes over "a"\n');
   expect(dry.stderr + dry.stdout).not.toContain("sk-not-shown");
   expect(readFileSync(file, "utf8")).toBe(before);
   expect(() => statSync(join(home, ".junctor"))).toThrow("ENOENT");
@@ -97,8 +97,57 @@ test("a difference shows no secret of any server, in any format, whatever its qu
   );
   const dry = await run("install", "--all", "--dry-run");
   expect(dry.code).toBe(0);
-  expect(dry.stderr).toContain("K: [secret]");
-  expect(dry.stderr + dry.stdout).not.toContain("sk-not-shown");
+  const written = await run("install", "--all", "--yes");
+  expect(written.stderr).toContain("K: [secret]");
+  for (const { stdout, stderr } of [dry, written]) expect(stderr + stdout).not.toContain("sk-not-shown");
+});
+
+test("--dry-run shows each client once and our config as all of them leave it, and names what is lost", async () => {
+  const write = (path: string, text: string): void => {
+    mkdirSync(join(home, path, ".."), { recursive: true });
+    writeFileSync(join(home, path), text);
+  };
+  const browser = { command: "npx", args: ["@playwright/mcp"], disabled: true };
+  write(
+    ".cursor/mcp.json",
+    JSON.stringify({ mcpServers: { files: { command: "npx", args: ["files"] }, browser } }),
+  );
+  write(
+    ".codex/config.toml",
+    '[mcp_servers.files]\ncommand = "npx"\nargs = ["files"]\nstartup_timeout_sec = 40\nenv_vars = []\n',
+  );
+  const gemini = {
+    files: { command: "npx", args: ["others"], trust: true, timeout: 9000 },
+    few: { command: "npx", includeTools: ["one"] },
+  };
+  write(".gemini/settings.json", JSON.stringify({ mcpServers: gemini }));
+  const dry = await run("install", "--all", "--dry-run");
+  expect(dry).toMatchObject({ code: 0, stderr: "Nothing was written.\n" });
+  expect(dry.stdout).toBe(
+    [
+      `Cursor: ${home}/.cursor/mcp.json`,
+      '  takes over "files"',
+      '  takes over "browser"',
+      '  writes the entry "junctor"',
+      `Codex: ${home}/.codex/config.toml`,
+      '  takes over "files" (known)',
+      '  settings of "files" that are not carried over: startup_timeout_sec',
+      '  writes the entry "junctor"',
+      `Gemini CLI: ${home}/.gemini/settings.json`,
+      '  takes over "files" (as "files-gemini")',
+      '  settings of "files" that are not carried over: trust, timeout',
+      '  leaves "few" with the client: the client limits its tools (includeTools)',
+      '  writes the entry "junctor"',
+      `${home}/.junctor/junctor.json would have:`,
+      "  +  files-gemini  npx others",
+      "  +  files         npx files",
+      "  +  browser       npx @playwright/mcp  off, a process for each session",
+      "",
+    ].join("\n"),
+  );
+  const written = await run("install", "--all", "--yes");
+  expect(written.stderr).toContain("files: not carried over: trust, timeout");
+  expect(Object.keys(config().mcpServers)).toEqual(["files-gemini", "files", "browser"]);
 });
 
 describe("Claude Code", () => {
@@ -117,7 +166,7 @@ describe("Claude Code", () => {
     const bin = join(home, "bin");
     mkdirSync(bin, { recursive: true });
     const script = `#!${process.execPath}
-const fs = require("node:fs");
+const fs = process.getBuiltinModule("node:fs"); // As CommonJS and as a module, whatever package.json is above.
 const [, act, , , name, text] = process.argv.slice(2);
 fs.appendFileSync(process.env.HOME + "/asked", process.argv.slice(2).join(" ") + "\\n");
 const file = process.env.HOME + "/.claude.json";
@@ -216,7 +265,7 @@ describe("servers of our config", () => {
     const texts = Object.values(config().mcpServers).map((entry) =>
       readFileSync((entry as { envFile: string }).envFile, "utf8"),
     );
-    expect(Object.keys(config().mcpServers)).toEqual(["a b", "a_b", "a:b-cursor"]);
+    expect(Object.keys(config().mcpServers)).toEqual(["a b", "a_b", "a:b-file"]);
     expect(texts).toEqual(['K="first"\n', 'K="second"\n', 'K="third"\n']);
   });
 
@@ -258,7 +307,12 @@ describe("servers of our config", () => {
       code: 0,
       stdout: "nothing is new\n",
     });
-    expect(config().mcpServers).toEqual({ a: { command: "x", args: [] } });
+    writeFileSync(file, '[mcp_servers.a]\ncommand = "y"\n');
+    await run("import", "./servers.toml", "--yes");
+    expect(config().mcpServers).toEqual({
+      a: { command: "x", args: [] },
+      "a-file": { command: "y", args: [] },
+    });
   });
 });
 

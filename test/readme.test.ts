@@ -165,7 +165,12 @@ async function startServer(command: string, cwd: string): Promise<Served> {
   let hasEnded = false;
   child.once("exit", () => (hasEnded = true));
   const isUp = command.includes("--config") ? "1 of 1 server is up" : "See countdown stream";
-  await expect.poll(() => hasEnded || said.includes(isUp)).toBe(true);
+  try {
+    await expect.poll(() => hasEnded || said.includes(isUp)).toBe(true);
+  } catch (error) {
+    await stopGroup(child);
+    throw new Error(`${command} did not come up:\n${said}`, { cause: error });
+  }
   if (hasEnded) throw new Error(`${command} ended:\n${said}`);
   return { url: /http:\/\/127\.0\.0\.1:\d+\/mcp/.exec(said)?.[0] ?? "", stop: () => stopGroup(child) };
 }

@@ -27,6 +27,7 @@ export const listClients: Command = {
     config: { value: "FILE", help: "our config (default ~/.junctor/junctor.json)" },
     json: { help: "as JSON" },
   },
+  examples: ["junctor clients"],
   run: async (parsed) => {
     refuseOperands("clients", parsed);
     const states = await Promise.all(clients.map(look));

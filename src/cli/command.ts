@@ -1,5 +1,6 @@
 import { parseArgs } from "node:util";
 import { nearest } from "../options/nearest.ts";
+import { invocation } from "./invocation.ts";
 
 /** A flag as the help shows it; one with a `value` takes one. */
 interface Flag {
@@ -210,6 +211,7 @@ export function describeProgram(groups: {
     "",
     ...lines,
     "",
+    `Where junctor is not in the PATH, type ${invocation} COMMAND.`,
     "Exit codes: 0 done, 1 failed, 2 wrong usage, 3 no connection, 130 interrupted",
     "",
   ].join("\n");

@@ -31,7 +31,7 @@ export const importServers: Command = {
     assertOwnTerminal();
     const [word, stray] = parsed.operands;
     if (word === undefined || stray !== undefined) throw new UsageError("import takes one client or file");
-    const { client, file } = findSource(word);
+    const { client, file, origin } = findSource(word);
     const read = readClientFile(file);
     if (!read.exists)
       throw new UsageError(`${client.title} has no servers to import: ${file} does not exist`);
@@ -40,12 +40,17 @@ export const importServers: Command = {
       if (name === ourName || isOurEntry(value)) continue;
       const taken = toOurEntry(client, value);
       const why = taken.kind === "entry" ? whyRefused(name, taken.entry) : taken.why;
-      if (taken.kind === "entry" && why === undefined) entries.set(name, taken.entry);
-      else await note(`${toSafeLine(`${name} is left out: ${why ?? ""}`)}\n`);
+      if (taken.kind !== "entry" || why !== undefined) {
+        await note(`${toSafeLine(`${name} is left out: ${why ?? ""}`)}\n`);
+        continue;
+      }
+      entries.set(name, taken.entry);
+      if (taken.dropped.length > 0)
+        await note(`${toSafeLine(`${name}: not carried over: ${taken.dropped.join(", ")}`)}\n`);
     }
     const config = configOf(parsed);
     const moved = moveSecrets(parsed, entries, false);
-    const edit = addServers(config, client.id, moved.entries);
+    const edit = addServers(config, origin, moved.entries);
     for (const [name, own] of edit.names)
       await note(
         `  ${toSafeLine(`${own}: ${describeEntry(entries.get(name) ?? {})}`)}${edit.added.includes(own) ? "" : edit.enabled.includes(own) ? " (known, now on)" : " (known)"}\n`,
@@ -61,11 +66,19 @@ export const importServers: Command = {
   },
 };
 
+interface Source {
+  /** The client that writes such files. */
+  readonly client: ClientProgram;
+  readonly file: string;
+  /** What is added to a name that our config has for another server. */
+  readonly origin: string;
+}
+
 /** A client by its name, or a file by its path; the format of a file is recognised by the end of its name. */
-function findSource(word: string): { readonly client: ClientProgram; readonly file: string } {
+function findSource(word: string): Source {
   if (!/[/\\.]/.test(word)) {
     const client = clientOf(word);
-    return { client, file: fileOf(client, thisMachine()) };
+    return { client, file: fileOf(client, thisMachine()), origin: client.id };
   }
   const file = resolve(word);
   if (!existsSync(file))
@@ -73,7 +86,7 @@ function findSource(word: string): { readonly client: ClientProgram; readonly fi
   const known = clients.find((each) => each.files(thisMachine()).includes(file));
   const ending = /\.(toml|ya?ml)$/.exec(file)?.[1];
   const id = ending === "toml" ? "codex" : ending !== undefined ? "goose" : sectionIn(file);
-  return { client: known ?? clientOf(id), file };
+  return { client: known ?? clientOf(id), file, origin: known?.id ?? "file" };
 }
 
 /** Which client writes such a file, by the name of its section. */

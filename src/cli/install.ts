@@ -3,6 +3,8 @@ import { dirname, join } from "node:path";
 import { installByCommand, uninstallByCommand } from "../install/by-command.ts";
 import { fileOf, readSection, type TextFile } from "../install/client-file.ts";
 import { type ClientProgram, clients } from "../install/clients.ts";
+import { ourName } from "../install/entry-for-client.ts";
+import type { OurEntry } from "../install/entry-from-client.ts";
 import {
   applyInstall,
   applyUninstall,
@@ -11,6 +13,7 @@ import {
   planUninstall,
 } from "../install/install.ts";
 import { readLedger } from "../install/ledger.ts";
+import { type ConfigEdit, readOurServers } from "../install/our-config.ts";
 import { SpliceError } from "../install/splice-error.ts";
 import { type Command, type Parsed, UsageError } from "./command.ts";
 import { describeLauncher, warnOfPlace, writeLauncher } from "./launcher.ts";
@@ -24,7 +27,8 @@ import {
   writeFlags,
 } from "./own-terminal.ts";
 import { note, print } from "./print.ts";
-import { toSafeLine, toSafeText } from "./terminal-text.ts";
+import { describeEntry } from "./server-entries.ts";
+import { toRows, toSafeLine, toSafeText } from "./terminal-text.ts";
 import { createHideInText, diffLines } from "./text-diff.ts";
 
 /** `junctor install` */
@@ -48,7 +52,9 @@ export const install: Command = {
     const chosen = chooseClients(parsed, (client) => isPresent(client));
     const warning = warnOfPlace();
     if (warning !== undefined) await note(`junctor: warning: ${warning}\n`);
-    return each(chosen, parsed, (client) => installOne(client, parsed));
+    return parsed.has("dry-run")
+      ? previewAll(chosen, parsed)
+      : each(chosen, parsed, (client) => installOne(client, parsed));
   },
 };
 
@@ -105,16 +111,97 @@ function isPresent(client: ClientProgram): boolean {
   return existsSync(file) || (dirname(file) !== thisMachine().home && existsSync(dirname(file)));
 }
 
-async function installOne(client: ClientProgram, parsed: Parsed): Promise<void> {
-  const file = fileFor(client, parsed);
-  const options = {
+function planOne(client: ClientProgram, parsed: Parsed, pending?: TextFile): Promise<InstallPlan> {
+  return planInstall(client, {
     place: thisMachine(),
     launcher: describeLauncher(),
     config: configOf(parsed),
     keeps: parsed.has("keep"),
-    file,
+    file: fileFor(client, parsed),
+    pending,
+  });
+}
+
+/** Shows what an installation would do: a block for each client, and our config as all of them would leave it. */
+async function previewAll(chosen: readonly ClientProgram[], parsed: Parsed): Promise<number> {
+  const before = new Set(Object.keys(readOurServers(configOf(parsed))));
+  let config: ConfigEdit | undefined;
+  let secrets: readonly string[] = [];
+  const exitCode = await each(chosen, parsed, async (client) => {
+    const pending = config && { ...config.file, text: config.text, exists: true };
+    const plan = await planOne(client, parsed, pending);
+    config = plan.config;
+    secrets = [...secrets, ...secretsIn([...plan.imported.values()])];
+    await print(describePlan(plan));
+  });
+  if (config === undefined) return exitCode;
+  const { file, text } = config;
+  const servers = Object.entries(
+    (await readSection(ourConfig, file.path, text)) as { [name: string]: OurEntry },
+  );
+  const { servers: settings = {} } = (await readSection(
+    { format: "json", section: "junctor" },
+    file.path,
+    text,
+  )) as {
+    servers?: { [name: string]: { sharing?: string } };
   };
-  const plan = await planInstall(client, options);
+  const hide = createHideInText([...secrets, ...secretsIn(Object.fromEntries(servers))]);
+  const rows = servers.map(([name, entry]) => [
+    before.has(name) ? "" : "+",
+    name,
+    hide(describeEntry(entry)),
+    [
+      entry.disabled === true ? "off" : "",
+      settings[name]?.sharing === "perSession" ? "a process for each session" : "",
+    ]
+      .filter(Boolean)
+      .join(", "),
+  ]);
+  const lines = rows.length === 0 ? ["no servers"] : toRows(rows);
+  await print(`${toSafeLine(file.path)} would have:\n${lines.map((line) => `  ${line}\n`).join("")}`);
+  await note("Nothing was written.\n");
+  return exitCode;
+}
+
+/** What an installation would do to one client, without the lines of its file. */
+function describePlan({
+  client,
+  file,
+  text,
+  config,
+  imported,
+  dropped,
+  stays,
+  removed,
+}: InstallPlan): string {
+  const taken = [...imported.keys()].map((name) => {
+    const own = config.names.get(name) ?? name;
+    const isNew = config.added.includes(own);
+    const facts = [
+      own === name ? "" : `as "${own}"`,
+      isNew ? "" : config.enabled.includes(own) ? "known, now on" : "known",
+      Object.hasOwn(removed, name) ? "" : "stays in the file, too",
+    ];
+    const shown = facts.filter(Boolean).join(", ");
+    return `takes over "${name}"${shown === "" ? "" : ` (${shown})`}`;
+  });
+  const lines = [
+    ...taken,
+    ...Array.from(
+      dropped,
+      ([name, keys]) => `settings of "${name}" that are not carried over: ${keys.join(", ")}`,
+    ),
+    ...Array.from(stays, ([name, why]) => `leaves "${name}" with the client: ${why}`),
+    text === file.text ? "has nothing to write" : `writes the entry "${ourName}"`,
+  ];
+  const head = `${client.title}: ${file.path}`;
+  return `${[head, ...lines.map((line) => `  ${toSafeLine(line)}`)].join("\n")}\n`;
+}
+
+async function installOne(client: ClientProgram, parsed: Parsed): Promise<void> {
+  const file = fileFor(client, parsed);
+  const plan = await planOne(client, parsed);
   await show(plan);
   if (plan.text === plan.file.text && plan.config.text === plan.config.file.text)
     return print(`${client.title}: nothing to do\n`);
@@ -135,12 +222,14 @@ function fileFor(client: ClientProgram, parsed: Parsed): string | undefined {
   return join(process.cwd(), client.project);
 }
 
-async function show({ client, file, text, config, imported, stays }: InstallPlan): Promise<void> {
+async function show({ client, file, text, config, imported, dropped, stays }: InstallPlan): Promise<void> {
   const ours = await readSection(ourConfig, config.file.path, config.file.text);
   const theirs = await readSection(client, file.path, file.text);
   const hide = createHideInText(secretsIn([...imported.values(), ours, theirs]));
   await showDiff(config.file, config.text, hide);
   await showDiff(file, text, hide);
+  for (const [name, keys] of dropped)
+    await note(`${toSafeLine(`${name}: not carried over: ${keys.join(", ")}`)}\n`);
   for (const [name, why] of stays) await note(`${toSafeLine(`${name} stays with the client: ${why}`)}\n`);
 }
 

@@ -1,5 +1,6 @@
 import { describe, expect, test } from "vitest";
 import { describeCommand, describeProgram } from "./command.ts";
+import { invocation } from "./invocation.ts";
 import { commands, groups } from "./program.ts";
 
 test("the help of the program names every command once, and fits a terminal", () => {
@@ -10,9 +11,10 @@ test("the help of the program names every command once, and fits a terminal", ()
   expect(named.toSorted()).toEqual(Object.keys(commands).toSorted());
   expect(lines.filter(({ length }) => length > 80)).toEqual([]);
   expect(lines.length).toBeLessThanOrEqual(30);
+  expect(lines).toContain(`Where junctor is not in the PATH, type ${invocation} COMMAND.`);
 });
 
-describe("the help of a command fits a terminal", () => {
+describe("the help of a command fits a terminal, and has an example", () => {
   test.each(Object.keys(commands))("%s", async (name) => {
     const command = await commands[name]!();
     expect(command.name).toBe(name);
@@ -21,5 +23,6 @@ describe("the help of a command fits a terminal", () => {
         .split("\n")
         .filter(({ length }) => length > 80),
     ).toEqual([]);
+    expect(command.examples ?? []).not.toEqual([]);
   });
 });

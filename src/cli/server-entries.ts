@@ -66,6 +66,7 @@ export const remove: Command = {
   summary: "Take servers out of our config.",
   operands: "NAME…",
   flags: ownFlags,
+  examples: ["junctor remove github"],
   run: async (parsed) => {
     const { config, names } = chosenOf(parsed, "remove");
     await edit(config, new Map(), names);
@@ -80,6 +81,7 @@ export const enable: Command = {
   summary: "Switch servers of our config on again, after they were started once to see that they work.",
   operands: "NAME…",
   flags: { ...ownFlags, "no-check": { help: "do not start them" } },
+  examples: ["junctor enable github"],
   run: async (parsed) => {
     const { config, names, servers } = chosenOf(parsed, "enable");
     const set = new Map<string, OurEntry>();
@@ -100,6 +102,7 @@ export const disable: Command = {
   summary: "Switch servers of our config off, and keep their entries.",
   operands: "NAME…",
   flags: ownFlags,
+  examples: ["junctor disable github slack"],
   run: async (parsed) => {
     const { config, names, servers } = chosenOf(parsed, "disable");
     await edit(config, new Map(names.map((name) => [name, { ...servers[name], disabled: true }])), []);

@@ -173,9 +173,9 @@ async function showDiff(before: Lock, next: Lock): Promise<number> {
 
 async function isApproved(parsed: Parsed, count: number): Promise<boolean> {
   if (parsed.has("yes")) return true;
-  const things = count === 1 ? "1 definition" : `${count} definitions`;
+  const [things, wait] = count === 1 ? ["1 definition", "waits"] : [`${count} definitions`, "wait"];
   if (process.stdin.isTTY && process.stderr.isTTY && (await isAccepted(`Approve ${things}? (y/N): `)))
     return true;
-  await note(`nothing is approved: ${things} wait; on a terminal you are asked, and --yes approves\n`);
+  await note(`nothing is approved: ${things} ${wait}; on a terminal you are asked, and --yes approves\n`);
   return false;
 }

@@ -26,7 +26,7 @@ interface Routed {
   /** The call ends before it is sent. */
   drop(call: OpenCall): void;
   /** Asks, and gives what came of it as text. */
-  put(signal?: AbortSignal): Promise<string>;
+  put(signal?: AbortSignal, question?: Ask): Promise<string>;
 }
 
 function createRouted(): Routed {
@@ -70,8 +70,8 @@ function createRouted(): Routed {
     end: (call, isAnswered = true) => router.leave(call, isAnswered ? "answered" : "given_up"),
     drop: (call) => router.leave(call, "not_sent"),
     attributed: (call) => router.attributed(call),
-    put: (signal = new AbortController().signal) =>
-      router.ask(ask, signal).then(
+    put: (signal = new AbortController().signal, question = ask) =>
+      router.ask(question, signal).then(
         ({ value }) => String(value),
         (error: unknown) => `refused ${(error as { readonly rpcCode?: number }).rpcCode ?? "withdrawn"}`,
       ),
@@ -89,8 +89,17 @@ describe("a question", () => {
   test("when none is underway is refused, and told", async () => {
     const { begin, end, put, refused } = createRouted();
     end(begin("alice"));
+    const form: Ask = { method: "elicitation/create", params: { message: "?", requestedSchema: {} } };
+    await expect(put(undefined, form)).resolves.toBe("refused -32602");
+    expect(refused).toEqual([
+      "A question of up was refused: elicitation/create belongs to no call that is underway",
+    ]);
+  });
+
+  test("for roots when none is underway is refused, and not told: many servers ask it at their start", async () => {
+    const { put, refused } = createRouted();
     await expect(put()).resolves.toBe("refused -32602");
-    expect(refused).toEqual(["A question of up was refused: roots/list belongs to no call that is underway"]);
+    expect(refused).toEqual([]);
   });
 
   test("waits until one call is left that can have asked it", async () => {

@@ -103,7 +103,11 @@ export class AskRouter {
     // A late question may reach only the caller that gave the call up, and only in a call that may ask.
     if (this.#calls.isDoubtful(this.#options.habits))
       throw refusal(`${method} may belong to a call that was given up`, this.#options);
-    if (only === undefined) throw refusal(`${method} belongs to no call that is underway`, this.#options);
+    if (only === undefined) {
+      const text = `${method} belongs to no call that is underway`;
+      // Many servers ask for roots when they start, and go on without an answer.
+      throw method === "roots/list" ? new RpcError("rpc.invalid_params", text) : refusal(text, this.#options);
+    }
     if (others.length === 0 || candidates.every((call) => call.ask === undefined)) return only;
     if (this.#held.size >= maxHeld) throw refusal(several(method), this.#options);
     return this.#hold(candidates, method, signal);

@@ -172,7 +172,12 @@ export class Fleet implements AsyncDisposable {
   /** What a server's process depends on. `tasks` is read for each call, but by the upstream, which gateways may have in common. */
   #toRun(config: ServerConfig): string {
     const more = this.#options.shared === undefined ? {} : { tasks: config.tasks };
-    return JSON.stringify({ ...toRun(config), ...more });
+    // `toAgreedPart` writes the settings in another order than the parser.
+    return Object.entries({ ...toRun(config), ...more })
+      .filter(([, value]) => value !== undefined)
+      .map((setting) => JSON.stringify(setting))
+      .toSorted()
+      .join();
   }
 }
 
@@ -231,7 +236,7 @@ function createReport({ catalog, memory, log, clock, pins, ...listeners }: Fleet
   };
 }
 
-/** A config without the settings that need no other process. Configs are plain data, written in the same order each time. */
+/** A config without the settings that need no other process. */
 function toRun(server: ServerConfig): object {
   const inLists = { prefix: undefined, allow: undefined, deny: undefined, tools: undefined };
   const ofResults = { trustHints: undefined, maxResultTokens: undefined };

@@ -15,7 +15,12 @@ export interface OurEntry {
 
 /** A server of a client: as ours, or why it stays with the client. */
 type Imported =
-  | { readonly kind: "entry"; readonly entry: OurEntry }
+  | {
+      readonly kind: "entry";
+      readonly entry: OurEntry;
+      /** The settings of the client that our entry does not have. */
+      readonly dropped: readonly string[];
+    }
   | { readonly kind: "stays"; readonly why: string };
 
 type ClientEntry = { readonly [key: string]: unknown };
@@ -31,7 +36,12 @@ const toolLimits = [
   "tools",
 ];
 
-/** Takes a server of a client over into our config. Settings that only the client knows are left out. */
+/** The keys that become part of our entry of a program, or of an address. */
+const ofProgram = "command cmd args env envs environment cwd envFile env_keys env_vars".split(" ");
+const ofAddress = "url httpUrl serverUrl uri headers requestOptions.headers".split(" ");
+const ofAddressInCodex = "url http_headers env_http_headers bearer_token_env_var".split(" ");
+
+/** Takes a server of a client over into our config, and names the settings that only the client knows. */
 export function toOurEntry(client: ClientProgram, value: unknown): Imported {
   const stays = (why: string): Imported => ({ kind: "stays", why });
   if (typeof value !== "object" || value === null || Array.isArray(value)) return stays("it is no object");
@@ -47,7 +57,20 @@ export function toOurEntry(client: ClientProgram, value: unknown): Imported {
   if (named.length > 0) return stays("its secrets are in the keychain of Goose");
   const entry = client.entry === "codex" ? ofCodex(given) : ofOthers(given);
   if (entry.command === undefined && entry.url === undefined) return stays("it has no command and no URL");
-  return { kind: "entry", entry: fillIn(entry, client.variables) };
+  return { kind: "entry", entry: fillIn(entry, client.variables), dropped: droppedBy(client, entry, given) };
+}
+
+function droppedBy({ entry: style }: ClientProgram, entry: OurEntry, given: ClientEntry): readonly string[] {
+  const ofUrl = style === "codex" ? ofAddressInCodex : ofAddress;
+  const carried = new Set([
+    ...(entry.command === undefined ? ofUrl : ofProgram),
+    ..."type transport disabled enabled".split(" "),
+    ...toolLimits.filter((key) => Array.isArray(given[key])), // One that limits nothing.
+  ]);
+  const keys = Object.entries(given).flatMap(([key, value]) =>
+    key === "requestOptions" ? Object.keys(record(value)).map((each) => `${key}.${each}`) : [key],
+  );
+  return keys.filter((key) => !carried.has(key));
 }
 
 function isOfGoose({ type }: ClientEntry): boolean {

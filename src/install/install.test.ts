@@ -292,6 +292,28 @@ test("a server that a client limits to some tools stays with the client", async 
   expect(toOurEntry(clientCalled("windsurf"), { command: "x", disabledTools: [] }).kind).toBe("entry");
 });
 
+test("every setting of an entry that our config does not get is named", () => {
+  const dropped = (id: string, value: object): unknown => {
+    const taken = toOurEntry(clientCalled(id), value);
+    return taken.kind === "entry" ? taken.dropped : taken.why;
+  };
+  expect(dropped("gemini", { command: "x", args: ["y"], trust: true, timeout: 9 })).toEqual([
+    "trust",
+    "timeout",
+  ]);
+  expect(dropped("codex", { url: "https://a.b", bearer_token_env_var: "T", tool_timeout_sec: 1 })).toEqual([
+    "tool_timeout_sec",
+  ]);
+  expect(dropped("codex", { command: "x", env_vars: ["A"], startup_timeout_sec: 1 })).toEqual([
+    "startup_timeout_sec",
+  ]);
+  const requestOptions = { headers: { A: "b" }, timeout: 9 };
+  expect(dropped("cursor", { url: "https://a.b", requestOptions })).toEqual(["requestOptions.timeout"]);
+  expect(dropped("cursor", { command: "x", url: "https://a.b", headers: {} })).toEqual(["url", "headers"]);
+  expect(dropped("cursor", { command: "x", tools: { one: false } })).toEqual(["tools"]);
+  expect(dropped("cursor", { type: "stdio", command: "x", env: { A: "b" }, disabled: true })).toEqual([]);
+});
+
 test("servers with state of one user get a process for each session", async () => {
   const client = clientCalled("cursor");
   const file = client.files(place)[0] ?? "";

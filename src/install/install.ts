@@ -25,6 +25,8 @@ interface InstallOptions {
   readonly keeps: boolean;
   /** Another file than the client's usual one. */
   readonly file?: string | undefined;
+  /** Our config as earlier plans would leave it, where they are not carried out. */
+  readonly pending?: TextFile | undefined;
 }
 
 /** What an installation would do. Nothing is done yet. */
@@ -37,6 +39,8 @@ export interface InstallPlan {
   readonly entry: object;
   /** Servers that are taken over, by their names in the client. */
   readonly imported: ReadonlyMap<string, OurEntry>;
+  /** The settings of those servers that our config does not have. */
+  readonly dropped: ReadonlyMap<string, readonly string[]>;
   /** Servers that stay with the client, and why. */
   readonly stays: ReadonlyMap<string, string>;
   /** Servers that are taken out of the client's file, as they were written. */
@@ -50,15 +54,20 @@ export async function planInstall(client: ClientProgram, options: InstallOptions
   const file = readClientFile(options.file ?? fileOf(client, place));
   const servers = await readSection(client, file.path, file.text);
   const imported = new Map<string, OurEntry>();
+  const dropped = new Map<string, readonly string[]>();
   const stays = new Map<string, string>();
   for (const [name, value] of Object.entries(servers)) {
     if (name === ourName || isOurEntry(value)) continue; // It would start us in a circle.
     const taken = toOurEntry(client, value);
     const why = taken.kind === "entry" ? whyRefused(name, taken.entry) : taken.why;
-    if (taken.kind === "entry" && why === undefined) imported.set(name, taken.entry);
-    else stays.set(name, why ?? "");
+    if (taken.kind !== "entry" || why !== undefined) {
+      stays.set(name, why ?? "");
+      continue;
+    }
+    imported.set(name, taken.entry);
+    if (taken.dropped.length > 0) dropped.set(name, taken.dropped);
   }
-  const config = addServers(configFile, client.id, imported);
+  const config = addServers(configFile, client.id, imported, options.pending);
   const entry = toClientEntry(client, launcher, place);
   const set = new Map([[ourName, entry]]);
   const names = keeps ? [] : [...imported.keys()];
@@ -75,6 +84,7 @@ export async function planInstall(client: ClientProgram, options: InstallOptions
     config,
     entry,
     imported,
+    dropped,
     stays,
     removed,
     replaced: servers[ourName],

@@ -32,10 +32,14 @@ export function readOurServers(file: string): { readonly [name: string]: OurEntr
 
 /**
  * Adds servers of a client to our config. A launch that is there already is not added again, and is switched on if the client has it
- * on; another one gets another name.
+ * on; another one gets another name. `file` is our config where that is not the one on disk.
  */
-export function addServers(path: string, client: string, added: ReadonlyMap<string, OurEntry>): ConfigEdit {
-  const file = readClientFile(path);
+export function addServers(
+  path: string,
+  client: string,
+  added: ReadonlyMap<string, OurEntry>,
+  file: TextFile = readClientFile(path),
+): ConfigEdit {
   const known = new Map(
     Object.entries(readJsonSection(path, file.text, "mcpServers")) as [string, OurEntry][],
   );

@@ -95,7 +95,7 @@ export function toRule(glob: string, { callsPerMinute, burst }: Rate, what = "")
     fits: createGlob(glob),
     perMs: callsPerMinute / 60_000,
     burst: burst ?? Math.max(1, callsPerMinute),
-    words: `${callsPerMinute} calls a minute${what}`,
+    words: callsPerMinute === 1 ? `1 call a minute${what} is` : `${callsPerMinute} calls a minute${what} are`,
   };
 }
 
@@ -107,7 +107,7 @@ function assertRoom(bucket: Bucket, now: number): void {
 /** Tells the model when to try again. */
 export function toRefusal({ words }: RateRule, waitMs: number): ToolError {
   const seconds = Math.ceil(waitMs / 1000);
-  return new ToolError(`No more than ${words} are allowed. Try again in ${seconds} s.`, {
+  return new ToolError(`No more than ${words} allowed. Try again in ${seconds} s.`, {
     code: "tool.rate_limited",
   });
 }

@@ -109,7 +109,7 @@ test("a caller that is refused is refused again without a question, until there 
 test("a call must have a token of each rule that fits, and one that is refused uses none up", async () => {
   const { calls } = createReplicas(1, { callsPerMinute: 3 }, [["slow_*", { callsPerMinute: 1 }]]);
   expect(await calls[0]?.("slow_a")).toBeUndefined();
-  expect(await calls[0]?.("slow_b")).toContain("1 calls a minute of slow_*");
+  expect(await calls[0]?.("slow_b")).toContain("1 call a minute of slow_*");
   expect([await calls[0]?.("fast"), await calls[0]?.("fast")]).toEqual([undefined, undefined]);
   expect(await calls[0]?.("fast")).toContain("3 calls a minute are allowed");
 });

@@ -97,7 +97,7 @@ test.skipIf(process.platform === "win32")("a wall clock that is set makes no dif
     waiting: "wait",
     limited: "limited0",
     parked: '[[{"action":"accept","content":{"nonce":"n"}}]]',
-    refused: "No more than 1 calls a minute of notes__limited0 are allowed. Try again in N s.",
+    refused: "No more than 1 call a minute of notes__limited0 is allowed. Try again in N s.",
     session: "echo",
   });
   const named = (round: number): unknown =>
