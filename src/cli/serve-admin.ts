@@ -17,6 +17,7 @@ import { createTelemetry, type Telemetry } from "../telemetry/telemetry.ts";
 import type { ListenHttpOptions } from "../transports/http/server/listen-options.ts";
 import type { HttpListener } from "../transports/http/server/node.ts";
 import { adminSocket } from "./admin-client.ts";
+import { withAdvice } from "./port-error.ts";
 import { describeError } from "./print.ts";
 import { adviseOn } from "./server-trouble.ts";
 import { readTraceSettings, type TraceSettings } from "./trace-settings.ts";
@@ -165,15 +166,18 @@ export function observe({ config, transport, log, file, worker }: ObservedOption
         },
         stop: parts.stop,
       };
-      const opened = await listenAdmin({
+      const tcp = toAddress(config, transport, { key, number: worker?.number });
+      const listening = listenAdmin({
         source,
-        tcp: toAddress(config, transport, { key, number: worker?.number }),
+        tcp,
         socket: process.platform === "win32" ? undefined : adminSocket(process.pid),
         pageFolder,
         toPage: (url) => toPageUrl(url, key),
         onWarning: (text, error) =>
           log.warn(error === undefined ? {} : { error: describeError(error) }, text),
       });
+      const another = 'choose another port for the admin page: "junctor": { "admin": { "port": PORT } }';
+      const opened = await withAdvice({ host: tcp?.host ?? "", port: tcp?.port ?? 0, another }, listening);
       admin = opened;
       return { url: opened.url, key, page: opened.hasPage ? toPageUrl(opened.url, key) : undefined };
     },

@@ -163,7 +163,10 @@ async function serveOnTcp(serving: ServedGateway): Promise<number> {
   const { server, plan } = serving;
   const { port, host } = plan;
   const listening = listenTcp(server, { port, host, stopMs: 10_000, graceMs: 10_000 });
-  await using listener = await withAdvice("tcp", listening);
+  await using listener = await withAdvice(
+    { host, port, another: "choose another port with --tcp PORT" },
+    listening,
+  );
   await serving.show(undefined, () => server.drain());
   const name = listener.host.includes(":") ? `[${listener.host}]` : listener.host;
   await serving.greet(`tcp://${name}:${listener.port}`);
@@ -204,7 +207,10 @@ async function serveOnHttp(serving: ServedGateway): Promise<number> {
     onRefused: serving.onRefused,
     onWarning: (text, error) => log.warn(error === undefined ? {} : { error: describeError(error) }, text),
   });
-  await using listener = await withAdvice("port", listening);
+  await using listener = await withAdvice(
+    { host: plan.host, port: plan.port, another: "choose another port with --port PORT" },
+    listening,
+  );
   cluster?.trunk.serve({ pipe: listener.pipe });
   const admin = await serving.show(listener, listener.drain);
   await serving.greet(listener.url, admin?.page);
