@@ -37,6 +37,7 @@ export const why: Command = {
     if (found === undefined)
       throw new UsageError(`name a config: --config FILE (there is no ${usualFiles.join(", ")} here)`);
     const { file, config } = found;
+    (await import("./configured.ts")).findOwners(config, tool, file);
     const key = config.keys.find((each) => each.name === name);
     const issuer = config.issuers.find((each) => name.startsWith(`${each.name}:`));
     const caller: Caller = {

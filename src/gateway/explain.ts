@@ -57,10 +57,16 @@ export function explainAccess(
       return {
         decision: "allow",
         setting,
-        reason: setting === undefined ? "nothing in the config is against it" : "the rule allows it",
+        reason: setting === undefined ? reasonOf(config) : "the rule allows it",
         scopes,
       };
   }
+}
+
+/** Why something is allowed that no setting is about. */
+function reasonOf(config: GatewayConfig): string {
+  const anybody = isOpen(config) ? ", and without keys and issuers it lets everybody in, under any name" : "";
+  return `nothing in the config is against it${anybody}`;
 }
 
 /** What a server calls a tool, as far as the config says. */
