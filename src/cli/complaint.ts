@@ -10,7 +10,7 @@ import { ValidationError } from "../errors/validation-error.ts";
 import { describeIssues } from "../schema/issue.ts";
 import { UsageError } from "./command.ts";
 import { Interrupt } from "./interrupt.ts";
-import { ServerTrouble, findVariable } from "./server-trouble.ts";
+import { ServerTrouble, findMissing, findVariable, nearestProgram } from "./server-trouble.ts";
 import { toSafeText } from "./terminal-text.ts";
 
 /** What a command that failed says, and with what code it ends. */
@@ -71,6 +71,7 @@ function describeLoss(error: ConnectError | ClosedError): string {
 function adviseOnLoss(error: ConnectError | ClosedError): string | undefined {
   if (error instanceof ConnectError && error.stray !== "") return strayAdvice;
   const code = failureCodeOf(error);
+  if (code === "no_program") return adviseOnProgram(error.message);
   if (code === "exited") return error instanceof ConnectError ? adviseOnEnd(error) : undefined;
   // Of a server that was there before, only its own words can tell.
   if (code === "lost") return isFirstContact(error) ? "if it wants TLS, write https://" : undefined;
@@ -78,12 +79,12 @@ function adviseOnLoss(error: ConnectError | ClosedError): string | undefined {
 }
 
 const lossAdvice: { readonly [Code in FailureCode]?: string } = {
-  refused: "start the server, or name another with --server URL or -- COMMAND",
+  refused:
+    "start the server (junctor serve starts a gateway), or name another with --server URL or -- COMMAND",
   no_host: "there is no such host, check the URL",
   unreachable: "check the URL, and a VPN or firewall on the way",
   certificate: "if you trust it, NODE_EXTRA_CA_CERTS=FILE names a file with its certificate",
   no_tls: "it may speak plain HTTP: write http://, or correct the port",
-  no_program: "install it, or write its whole path",
   not_executable: "chmod +x makes a file executable",
   no_answer: "--timeout SECONDS waits longer",
 };
@@ -91,7 +92,16 @@ const lossAdvice: { readonly [Code in FailureCode]?: string } = {
 const strayAdvice =
   "this program writes other text to its standard output: it must write only MCP messages there";
 
+/** The message names the program. */
+function adviseOnProgram(message: string): string {
+  const [, program = ""] = /there is no program "([^"]*)"/.exec(message) ?? [];
+  const meant = nearestProgram(program);
+  return meant === undefined ? "install it, or write its whole path" : `did you mean ${meant}?`;
+}
+
 function adviseOnEnd({ stderr }: ConnectError): string {
+  const missing = findMissing(stderr);
+  if (missing !== undefined) return missing;
   const variable = findVariable(stderr, {});
   return variable === undefined
     ? "run it by hand to see why it ends"
@@ -126,7 +136,8 @@ function describeTimeout({ kind, timeoutMs }: TimeoutError): string {
 
 function describeStatus(error: HttpError): string {
   const { status, url, message } = error;
-  if (status === 401) return `${url} wants authentication: --header "Authorization: Bearer KEY"`;
+  if (status === 401)
+    return `${url} wants authentication: --header "Authorization: Bearer KEY"; junctor login ${url} signs in where it wants OAuth`;
   if (status === 403) return `${message}; credentials go in --header "Authorization: Bearer KEY"`;
   if (status === 429) return `${url} has had too many requests (429); try again later`;
   if (status >= 500) return `${message}; that is a fault of the server: see its log, or try again later`;

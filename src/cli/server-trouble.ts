@@ -1,6 +1,7 @@
 import type { ServerLaunch } from "../gateway/config/config.ts";
 import type { Unapproved } from "../gateway/lock/pins.ts";
 import type { ServerStatus } from "../gateway/status.ts";
+import { nearest } from "../options/nearest.ts";
 import type { ListFault, ListPart } from "../tools/fit/list-fault.ts";
 
 /** A server of a config that cannot be used, in words for a person. */
@@ -36,9 +37,9 @@ type Code = NonNullable<ServerStatus["code"]>;
 
 /** What usually helps against each kind of trouble, in the words of a config. */
 const advice: { readonly [C in Code]?: (patient: Patient) => string } = {
-  no_program: ({ launch }) => `Install ${programOf(launch)}, or write its whole path as "command".`,
+  no_program: adviseOnProgram,
   no_folder: ({ launch }) =>
-    `Its "cwd" is ${folderOf(launch)}, which is no folder: create it, or correct "cwd".`,
+    `Its "cwd" is ${folderOf(launch)}, which is no folder: create it, or correct "cwd".${homeHint(folderOf(launch))}`,
   not_executable: ({ launch }) =>
     `"command" is ${programOf(launch)}: write the path of a program; a script must be executable (chmod +x).`,
   exited: adviseOnEnd,
@@ -57,7 +58,7 @@ const advice: { readonly [C in Code]?: (patient: Patient) => string } = {
   setup: ({ name }) =>
     `SETUP: its id goes into the config: "junctor": { "servers": { "${name}": { "oauth": { "clientId": "…" } } } }.`,
   wrong: () => "WRONG: a sign-in would fail; tell those who run the server or its authorization server.",
-  unauthorized: () => 'Give it credentials: "headers": { "Authorization": "Bearer ${TOKEN}" }.',
+  unauthorized: adviseOnRefusal,
   no_endpoint: () => noEndpoint,
   not_mcp: () => noEndpoint,
   redirected: () =>
@@ -79,7 +80,72 @@ export function adviseOn(patient: Patient): string | undefined {
   return advice[code]?.(patient);
 }
 
+/** Programs that start most servers. */
+const programs = [
+  "npx",
+  "node",
+  "npm",
+  "uvx",
+  "uv",
+  "python",
+  "python3",
+  "docker",
+  "bunx",
+  "bun",
+  "deno",
+  "pnpm",
+];
+
+/** The program that a misspelt one was most likely meant to be. */
+export function nearestProgram(command: string): string | undefined {
+  return programs.includes(command) ? undefined : nearest(command, programs);
+}
+
+function adviseOnProgram({ launch }: Patient): string {
+  if (launch.kind !== "command") return "";
+  const { command } = launch;
+  const [program = "", ...args] = command.split(" ");
+  if (args.length > 0 && !/[/\\]/.test(program))
+    return `"command" is the program alone: write "command": ${JSON.stringify(program)}, and ${JSON.stringify(args.join(" "))} as "args": [${args.map((arg) => JSON.stringify(arg)).join(", ")}].`;
+  const meant = nearestProgram(command);
+  if (meant !== undefined) return `Did you mean "command": ${JSON.stringify(meant)}?`;
+  const what = command === "uvx" ? 'uv, which "uvx" is a part of' : JSON.stringify(command);
+  return `Install ${what}, or write its whole path as "command".${homeHint(command)}`;
+}
+
+/** A shell fills in `~`, and no shell reads a config. */
+function homeHint(path: string): string {
+  return /(^|["/])~\//.test(path) ? " A config has no ~: write ${HOME}." : "";
+}
+
+/** Credentials that were sent and refused are another matter than none. */
+function adviseOnRefusal({ launch }: Patient): string {
+  const headers = launch.kind === "http" ? Object.entries(launch.headers) : [];
+  if (headers.length === 0) return 'Give it credentials: "headers": { "Authorization": "Bearer ${TOKEN}" }.';
+  const [, variable] = headers.map(([, value]) => /\$([A-Za-z_]\w*)/.exec(value)).find(Boolean) ?? [];
+  if (variable !== undefined)
+    return `"headers" has $${variable}, which is not filled in: write \${${variable}}.`;
+  const names = headers.map(([name]) => name).join(", ");
+  return `It refused the credentials of "headers" (${names}): the token is wrong, expired or for another server; get a new one.`;
+}
+
+/** What a child says is not there: a package of npm, or a file it was to run. */
+export function findMissing(said: string): string | undefined {
+  const [, name] =
+    /404 +'?((?:@[\w.-]+\/)?[\w.-]+)@\S+ is not in (?:this|the npm) registry/.exec(said) ??
+    /404 .*The requested resource '((?:@[\w.-]+\/)?[\w.-]+)@/.exec(said) ??
+    [];
+  if (name !== undefined)
+    return `there is no package ${name} in the registry of npm, or it is private: correct its name`;
+  const [, file] =
+    /Cannot find module '(\/[^']+)'/.exec(said) ?? /can't open file '([^']+)'/.exec(said) ?? [];
+  if (file === undefined) return undefined;
+  return `there is no file ${file}: correct the path.${homeHint(file)}`;
+}
+
 function adviseOnEnd({ launch, said = "" }: Patient): string {
+  const missing = findMissing(said);
+  if (missing !== undefined) return `${missing[0]?.toUpperCase()}${missing.slice(1).replace(/\.?$/, ".")}`;
   const variable = launch.kind === "command" ? findVariable(said, launch.env) : undefined;
   if (variable === undefined) return "Run its command by hand to see why it ends.";
   return `It seems to miss a variable: write "env": { "${variable}": "\${${variable}}" }, and set ${variable}.`;
