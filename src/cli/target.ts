@@ -87,6 +87,8 @@ function withProfilePath(text: string, profile: string | undefined): string {
 function parseUrl(text: string): string {
   const shown = JSON.stringify(text);
   if (!/^[a-z][a-z0-9+.-]*:\/\//i.test(text)) {
+    if (/\.json$/i.test(text) || text.startsWith("."))
+      throw new UsageError(`${shown} is not a URL; a config is named by --config ${text}`);
     const isHost = /^(localhost|[\w-]+(\.[\w-]+)+|\[[\d:a-f]+\])(:\d+)?(\/|$)/i.test(text);
     throw new UsageError(
       isHost
