@@ -1,7 +1,7 @@
 // A tool that asks the user before it acts. The same code serves clients of every age: modern ones come back with the
 // answer, legacy ones are asked in the middle of the call.
 //
-//   npx junctor call book -- node examples/ask-the-user.mjs
+//   npx --no-install junctor call book -- node examples/ask-the-user.mjs
 
 import { createRegistry, createServer, elicit, inputRequired, serveStdio } from "junctor";
 

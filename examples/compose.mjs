@@ -1,7 +1,7 @@
 // Two servers and a few tools of our own behind one endpoint, with middleware around all of them. A client is a provider,
 // so it composes like a registry does.
 //
-//   npx junctor tools -- node examples/compose.mjs
+//   npx --no-install junctor tools -- node examples/compose.mjs
 
 import { fileURLToPath } from "node:url";
 import { compose, connect, createRegistry, createServer, serveStdio, withMiddleware } from "junctor";

@@ -2,7 +2,7 @@
 //
 //   node examples/gateway.mjs
 //
-// The same from the command line, with the servers in a file: npx junctor serve --config FILE
+// The same from the command line, with the servers in a file: npx --no-install junctor serve --config FILE
 
 import { fileURLToPath } from "node:url";
 import { connect, createGateway, createRegistry, listenHttp } from "junctor";

@@ -1,7 +1,7 @@
 // The smallest useful server: two tools on standard input and output, one of them streaming.
 //
-//   npx junctor call add a=2 b=3 -- node examples/hello-server.mjs
-//   npx junctor call count to=5 -- node examples/hello-server.mjs
+//   npx --no-install junctor call add a=2 b=3 -- node examples/hello-server.mjs
+//   npx --no-install junctor call count to=5 -- node examples/hello-server.mjs
 
 import { createRegistry, createServer, serveStdio } from "junctor";
 

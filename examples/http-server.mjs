@@ -1,7 +1,7 @@
 // A server for many clients over HTTP: a streaming tool, structured output, a key for every caller.
 //
 //   API_KEY=secret PORT=7781 node examples/http-server.mjs
-//   npx junctor call forecast city=Oslo --server http://127.0.0.1:7781/mcp --header "Authorization: Bearer secret"
+//   npx --no-install junctor call forecast city=Oslo --server http://127.0.0.1:7781/mcp --header "Authorization: Bearer secret"
 
 import { createHash, timingSafeEqual } from "node:crypto";
 import { setTimeout as sleep } from "node:timers/promises";

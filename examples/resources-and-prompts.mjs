@@ -1,6 +1,6 @@
 // Resources, templates, prompts and completion beside a tool that changes one of them.
 //
-//   npx junctor call note text="buy milk" -- node examples/resources-and-prompts.mjs
+//   npx --no-install junctor call note text="buy milk" -- node examples/resources-and-prompts.mjs
 
 import {
   createCompletionRegistry,

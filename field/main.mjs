@@ -9,7 +9,7 @@ import { bringUp } from "./lib/bring-up.mjs";
 import { runHttpCells, runStdioCells } from "./lib/cells.mjs";
 import { runCheck } from "./lib/check.mjs";
 import { clients } from "./lib/clients.mjs";
-import { listDirectly } from "./lib/direct.mjs";
+import { visitDirectly } from "./lib/direct.mjs";
 import { clientNode, folder, installClients, versionOf } from "./lib/install.mjs";
 import { parseOptions, usage } from "./lib/options.mjs";
 import { renderPage } from "./lib/page.mjs";
@@ -79,6 +79,8 @@ async function visit(world, options) {
   const { file, config } = writeConfig(world, options);
   const names = Object.keys(config.mcpServers);
   const problems = [];
+  const offered = new Set(names);
+  const possible = calls(world).filter(({ tool }) => offered.has(tool.slice(0, tool.indexOf("__"))));
   if (!options.keepsNpx) world.emptyNpx();
   progress(`starting ${names.length} servers${options.keepsNpx ? "" : ", with nothing installed"}`);
   const first = await bringUp(world, { config: file, servers: names, limitMs: bringUpLimitMs, progress });
@@ -86,16 +88,14 @@ async function visit(world, options) {
   const servers =
     options.only === "clients"
       ? names.map((name) => bareRow(name, config, first))
-      : await lookAtServers(world, { file, config, first, problems });
+      : await lookAtServers(world, { file, config, first, calls: possible, problems });
 
   const chosen = clients.filter(({ name }) => options.clients?.has(name) ?? true);
-  const offered = new Set(names);
-  const possible = calls(world).filter(({ tool }) => offered.has(tool.slice(0, tool.indexOf("__"))));
   const cells = [];
   if (options.only !== "servers") {
     const shared = { config: file, wanted: first.names, calls: possible, progress };
     const over = (/** @type {"http" | "stdio"} */ transport) =>
-      chosen.filter(({ transports }) => transports.includes(transport)).map(({ name }) => name);
+      chosen.filter(({ transports }) => transports.includes(transport));
     cells.push(...(await runHttpCells(world, { ...shared, clients: over("http") })));
     cells.push(...(await runStdioCells(world, { ...shared, clients: over("stdio") })));
   }
@@ -116,21 +116,23 @@ async function visit(world, options) {
 }
 
 /**
- * What each server lists by itself, and what the gateway says about it.
+ * What each server lists and answers by itself, and what the gateway says about it.
  *
  * @param {World} world
- * @param {{ file: string, config: any, first: import("./lib/bring-up.mjs").BringUp, problems: string[] }} options
+ * @param {{ file: string, config: any, first: import("./lib/bring-up.mjs").BringUp, calls: import("./clients/contract.mjs").Call[], problems: string[] }} options
  */
-async function lookAtServers(world, { file, config, first, problems }) {
+async function lookAtServers(world, { file, config, first, calls, problems }) {
   const names = Object.keys(config.mcpServers);
-  /** @type {Map<string, import("./lib/direct.mjs").DirectList>} */
-  const own = new Map();
+  /** @type {Map<string, import("./lib/direct.mjs").DirectVisit>} */
+  const visits = new Map();
   const queue = [...names];
   const work = async () => {
     for (let name = queue.shift(); name !== undefined; name = queue.shift()) {
-      const settings = { env: world.env("direct"), cwd: world.desk, limitMs: directLimitMs };
-      own.set(name, await listDirectly(config.mcpServers[name], settings));
-      progress(`${name} by itself: ${own.get(name)?.names.length} tools ${own.get(name)?.problem ?? ""}`);
+      const own = calls.filter(({ tool }) => tool.startsWith(`${name}__`));
+      const settings = { env: world.env("direct"), cwd: world.desk, calls: own, limitMs: directLimitMs };
+      const visit = await visitDirectly(config.mcpServers[name], settings);
+      visits.set(name, visit);
+      progress(`${name} by itself: ${visit.names.length} tools, ${own.length} calls ${visit.problem ?? ""}`);
     }
   };
   await Promise.all([work(), work()]);
@@ -145,13 +147,13 @@ async function lookAtServers(world, { file, config, first, problems }) {
     const { problem, ...row } = bareRow(name, config, first);
     return {
       ...row,
-      own: own.get(name)?.names.length ?? 0,
+      own: visits.get(name)?.names.length ?? 0,
       revision: said?.revision,
       mended: said?.mended ?? 0,
       leftOut: said?.leftOut ?? [],
       warmMs: said?.connectMs,
       trouble: said?.trouble,
-      problem: problem ?? own.get(name)?.problem ?? (said?.status === "up" ? undefined : said?.trouble),
+      problem: problem ?? visits.get(name)?.problem ?? (said?.status === "up" ? undefined : said?.trouble),
     };
   });
 }

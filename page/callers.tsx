@@ -23,7 +23,7 @@ export function Callers({ store }: { readonly store: Store }): JSX.Element {
               </p>
             )}
             {callers.length > 0 && (
-              <Table caption="Callers" heads={["Name", "May see", "Calls", "Sessions", "Parked", "Act"]}>
+              <Table caption="Callers" heads={["Name", "May see", "Underway", "Sessions", "Parked", "Act"]}>
                 {callers.map(({ name, tools, calls, sessions, parked, isRevoked }) => (
                   <tr key={name}>
                     <td>

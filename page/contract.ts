@@ -135,6 +135,7 @@ export interface Catalog {
 
 export interface CallerInfo {
   readonly name: string;
+  /** Its calls underway. */
   readonly calls: number;
   readonly sessions: number;
   readonly parked: number;

@@ -89,14 +89,21 @@ describe("compose.yaml", () => {
     expect(gateways).toHaveLength(2);
     for (const name of gateways) {
       const { environment, image } = services[name]!;
-      expect(environment).toMatchObject({
-        JUNCTOR_STORE: "redis://valkey:6379",
-        JUNCTOR_TRUNK: `${name}:7790`,
-      });
+      expect(at(environment, "JUNCTOR_TRUNK")).toBe(`${name}:7790`);
+      expect(at(environment, "JUNCTOR_STORE")).toMatch(
+        /^redis:\/\/:\$\{STORE_PASSWORD:\?[^}]+\}@valkey:6379$/,
+      );
       expect(at(environment, "JUNCTOR_SECRET")).toContain("${JUNCTOR_SECRET:?");
       expect(image).toBe(`junctor:${version}`);
       expect(read("deploy/compose/haproxy.cfg")).toContain(`server ${name} ${name}:7780`);
     }
+  });
+
+  test("gives the engine the password of the replicas, and no port of the machine", () => {
+    const { command, environment, ports } = services["valkey"]!;
+    expect((command as readonly string[]).join(" ")).toContain("--requirepass ${STORE_PASSWORD}");
+    expect(environment).toEqual({ VALKEYCLI_AUTH: "${STORE_PASSWORD}", REDISCLI_AUTH: "${STORE_PASSWORD}" });
+    expect(ports).toBeUndefined();
   });
 
   test("waits long enough for a replica that leaves", () => {
@@ -165,6 +172,15 @@ describe("the manifests for Kubernetes", () => {
       });
       expect(healthPaths).toContain(path);
     }
+  });
+
+  test("let only replicas reach the engine", () => {
+    expect(at(manifest("NetworkPolicy", "junctor-store"), "spec.ingress")).toEqual([
+      { ports: [{ port: 6379 }], from: [{ podSelector: { matchLabels: at(pod, "metadata.labels") } }] },
+    ]);
+    expect(read("deploy/kubernetes/kustomization.yaml")).toContain(
+      "JUNCTOR_STORE=redis://:PASSWORD@valkey:6379",
+    );
   });
 
   test("let a replica leave in its own time, and as a user that is not root", () => {

@@ -12,6 +12,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, describe, expect, test } from "vitest";
 import { findExposed } from "../src/cli/config-place.ts";
+import { invocation } from "../src/cli/invocation.ts";
 import { parseConfig } from "../src/gateway/config/parse-config.ts";
 import { root } from "./source-graph.ts";
 import { bin } from "./support/junctor-bin.ts";
@@ -53,18 +54,17 @@ describe.each(["README.md", ...runnable])("%s", (page) => {
 
   const sessions = blocks.flatMap((block) => (isRunnable(block) ? parseSessions(block.code) : []));
   test.concurrent.each(sessions)("$ $command", async ({ command, output }) => {
-    const [, , ...args] = splitWords(command);
+    if (!command.startsWith(invocation)) {
+      const [, ...args] = splitWords(command);
+      return expect(await run("node", args)).toBe(output);
+    }
+    const args = splitWords(command.slice(invocation.length));
     const at = args.findIndex((word) => word.startsWith("http://"));
     if (at === -1) return expect(withoutTimes(await run("junctor", args))).toBe(withoutTimes(output));
     const url = args[at] ?? "";
     await using server = await start(listenerFor(url, files));
     expect(await run("junctor", args.with(at, server.url))).toBe(output.replaceAll(url, server.url));
   });
-});
-
-test("the client of the README runs with its server", async () => {
-  const lines = ["progress 1 ", "progress 2 ", "progress 3 ", "result ", "5", ""];
-  expect(await run("node", ["client.mjs"])).toBe(lines.join("\n"));
 });
 
 test("the server of the README has ten lines", () => {
@@ -107,9 +107,30 @@ describe("every page names files that exist", () => {
   });
 });
 
+describe("nothing tells a person or a client to run what has our name on the registry", () => {
+  const sources = readdirSync(join(root, "src"), { recursive: true, encoding: "utf8" })
+    .filter((file) => file.endsWith(".ts") && !file.endsWith(".test.ts"))
+    .map((file) => `src/${file}`);
+  const examples = readdirSync(join(root, "examples")).map((file) => `examples/${file}`);
+  test.each([...pages, ...examples, ...sources])("%s", (file) => {
+    const text = readFileSync(join(root, file), "utf8");
+    const typed = [...text.matchAll(/\bnpx(?: -\S+)* junctor\b/g)].map(([command]) => command);
+    const inConfigs = [...text.matchAll(/"npx",\s*"args":\s*\[\s*((?:"-[^"]*",\s*)*)"junctor"/g)].map(
+      ([, flags = ""]) => `npx ${flags.replaceAll(/[",]/g, "").replaceAll(/\s+/g, " ")}junctor`,
+    );
+    expect([...typed, ...inConfigs].filter((command) => command !== invocation)).toEqual([]);
+    expect(text).not.toMatch(/\bnpm (?:i|install|add|exec)\b(?: -\S+)* junctor(?![-/\w])/);
+  });
+});
+
+test("the README links every guide", () => {
+  const text = readFileSync(join(root, "README.md"), "utf8");
+  expect(guides.filter((guide) => !text.includes(`](${guide})`))).toEqual([]);
+});
+
 /** Blocks about servers from npm are a transcript; the others are run. */
 function isRunnable({ language, code }: CodeBlock): boolean {
-  return language === "console" && code.includes("npx junctor");
+  return language === "console" && (code.includes(invocation) || /^\$ node /m.test(code));
 }
 
 /** A config has comments, so it can say its name like a program does. */
@@ -119,10 +140,15 @@ function withConfigName(block: CodeBlock): CodeBlock {
 
 /** How long something took is another time each time, and so is the room it takes in a table. */
 function withoutTimes(text: string): string {
-  return text
-    .replaceAll(/ {2,}/g, "  ")
-    .replaceAll(/\b\d+(?:\.\d+)? ms\b/g, "1 ms")
-    .replaceAll(/Try again in \d+ s/g, "Try again in 1 s");
+  return (
+    text
+      .replaceAll(/ {2,}/g, "  ")
+      .replaceAll(/\b\d+(?:\.\d+)? ms\b/g, "1 ms")
+      // A table of servers: each stands there when it is known, after whatever time it takes.
+      .replaceAll(/\b\d+\.\d s {2}(?=1 ms)/g, "1 ms  ")
+      .replaceAll(/(?:^[✓✗!] .*(?:\n|$))+/gm, (rows) => rows.split("\n").toSorted().join("\n"))
+      .replaceAll(/Try again in \d+ s/g, "Try again in 1 s")
+  );
 }
 
 /** The page's program that listens on the port of a URL. */

@@ -35,6 +35,7 @@ const cell = {
   transport: "stdio",
   cache: "warm",
   report: visit,
+  calls: 1,
   missing: [],
   extra: [],
   left: 0,
@@ -100,6 +101,15 @@ test("a missing tool, a wrong result and a process that is left are faults of th
     "sdk-v1, stdio, warm: 2 processes were left",
   ]);
   expect(renderPage(faulty)).toContain("| 1 of 2 | 0 of 1 | 2.0 s | 2 | **not ok** |");
+});
+
+test("a client that does not make all calls is measured by those it has to make", () => {
+  const calls = ["files__read", "files__write"];
+  expect(findFaults({ ...report, calls })).toEqual([]);
+  expect(renderPage({ ...report, calls })).toContain("| 2 of 2 | 1 of 1 | 2.0 s | 0 | ok |");
+  expect(findFaults({ ...report, calls, cells: [{ ...cell, calls: 2 }] })).toEqual([
+    "sdk-v1, stdio, warm: 1 of 2 calls were made",
+  ]);
 });
 
 test("a first list that is not complete is a fault with a warm cache only", () => {

@@ -6,13 +6,13 @@ import {
   readdirSync,
   readFileSync,
   rmSync,
-  symlinkSync,
   writeFileSync,
 } from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { root } from "./source-graph.ts";
+import { installPacked } from "./support/packed-project.ts";
 
 // The package as `npm publish` would send it, installed beside its dependencies, as a user has it.
 const folder = mkdtempSync(join(tmpdir(), "jp-"));
@@ -20,31 +20,9 @@ const installed = join(folder, "node_modules", "junctor");
 const main = join(installed, "dist", "cli", "main.js");
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
-beforeAll(() => {
-  const flags = ["pack", "--ignore-scripts", "--silent", "--pack-destination", folder];
-  const [tarball = ""] = execFileSync("npm", flags, { cwd: root, encoding: "utf8" })
-    .trim()
-    .split("\n")
-    .slice(-1);
-  mkdirSync(installed, { recursive: true });
-  execFileSync("tar", ["-xzf", join(folder, tarball), "-C", installed, "--strip-components=1"]);
-  const { dependencies } = JSON.parse(readFileSync(join(installed, "package.json"), "utf8")) as {
-    dependencies: object;
-  };
-  for (const name of Object.keys(dependencies)) {
-    mkdirSync(dirname(join(folder, "node_modules", name)), { recursive: true });
-    symlinkSync(join(root, "node_modules", name), join(folder, "node_modules", name));
-  }
-});
+beforeAll(() => void installPacked(folder));
 
 test("npx runs the command of the package", () => {
-  mkdirSync(join(folder, "node_modules", ".bin"));
-  const { bin } = JSON.parse(readFileSync(join(installed, "package.json"), "utf8")) as {
-    bin: { junctor: string };
-  };
-  // npm makes this link when it installs the package.
-  symlinkSync(join(installed, bin.junctor), join(folder, "node_modules", ".bin", "junctor"));
-  execFileSync("chmod", ["+x", join(installed, bin.junctor)]);
   const said = execFileSync(
     "npx",
     [

@@ -1,4 +1,4 @@
-// What every client program of this folder does: it reaches the gateway, lists all tools, calls ten of them, hangs up, and
+// What every client program of this folder does: it reaches the gateway, lists all tools, makes the calls of its task, hangs up, and
 // prints one JSON line. A program says how its library does these four; the rest is here.
 //
 //   node clients/NAME.mjs TASK.json

@@ -7,17 +7,19 @@ import { runClient } from "./run-client.mjs";
 /** @typedef {import("./world.mjs").World} World */
 /** @typedef {import("../clients/contract.mjs").ClientReport} ClientReport */
 /** @typedef {import("../clients/contract.mjs").Call} Call */
+/** @typedef {import("./clients.mjs").FieldClient} FieldClient */
 /**
  * @typedef {object} Cell
  * @property {string} client
  * @property {"http" | "stdio"} transport
  * @property {"cold" | "warm"} cache
  * @property {ClientReport} report
+ * @property {number} calls how many calls it had to make
  * @property {string[]} missing tools that must be listed and are not
  * @property {string[]} extra tools that are listed for this client only: some servers have tools for clients that can do more
  * @property {number} left processes that were there after the gateway's end
  */
-/** @typedef {{ config: string, wanted: readonly string[], calls: readonly Call[], clients: readonly string[], progress: (text: string) => void }} CellOptions */
+/** @typedef {{ config: string, wanted: readonly string[], calls: readonly Call[], clients: readonly FieldClient[], progress: (text: string) => void }} CellOptions */
 
 const patienceMs = 180_000;
 const callMs = 120_000;
@@ -47,20 +49,20 @@ export async function runHttpCells(world, options) {
 
 /**
  * @param {World} world
- * @param {readonly string[]} pair
+ * @param {readonly FieldClient[]} pair
  * @param {"cold" | "warm"} cache
  * @param {CellOptions} options
  */
 async function visitGateway(world, pair, cache, options) {
   const { config, progress } = options;
-  const folder = `http-${pair.join("-")}`;
+  const folder = `http-${pair.map(({ name }) => name).join("-")}`;
   const gateway = await startGateway(world, { config, cache: folder, name: `${folder}-${cache}` });
   try {
     return await Promise.all(
       pair.map(async (client) => {
-        const cell = { client, transport: /** @type {const} */ ("http"), cache };
+        const cell = { client: client.name, transport: /** @type {const} */ ("http"), cache };
         const target = { transport: /** @type {const} */ ("http"), url: gateway.url };
-        return toCell(cell, await runCell(world, cell, target, options), options);
+        return runCell(world, cell, target, withCallsOf(client, options));
       }),
     );
   } finally {
@@ -80,14 +82,23 @@ export async function runStdioCells(world, options) {
   const cells = [];
   for (const client of options.clients) {
     for (const cache of /** @type {const} */ (["cold", "warm"])) {
-      const cell = { client, transport: /** @type {const} */ ("stdio"), cache };
-      const name = `stdio-${client}-${cache}`;
-      const target = stdioTarget(world, { config: options.config, cache: `stdio-${client}`, name });
-      const report = await runCell(world, cell, target, options);
-      cells.push({ ...toCell(cell, report, options), left: await countLeft(world, options) });
+      const cell = { client: client.name, transport: /** @type {const} */ ("stdio"), cache };
+      const folder = `stdio-${client.name}`;
+      const target = stdioTarget(world, {
+        config: options.config,
+        cache: folder,
+        name: `${folder}-${cache}`,
+      });
+      const ended = await runCell(world, cell, target, withCallsOf(client, options));
+      cells.push({ ...ended, left: await countLeft(world, options) });
     }
   }
   return cells;
+}
+
+/** @param {FieldClient} client @param {CellOptions} options @returns {CellOptions} */
+function withCallsOf({ maxCalls }, options) {
+  return { ...options, calls: options.calls.slice(0, maxCalls) };
 }
 
 /**
@@ -95,8 +106,10 @@ export async function runStdioCells(world, options) {
  * @param {Pick<Cell, "client" | "transport" | "cache">} cell
  * @param {import("../clients/contract.mjs").Target} target
  * @param {CellOptions} options
+ * @returns {Promise<Omit<Cell, "left">>}
  */
-async function runCell(world, { client, transport, cache }, target, { wanted, calls, progress }) {
+async function runCell(world, cell, target, { wanted, calls, progress }) {
+  const { client, transport, cache } = cell;
   const name = `${transport}-${cache}-${client}`;
   const report = await runClient(world, {
     client,
@@ -110,21 +123,12 @@ async function runCell(world, { client, transport, cache }, target, { wanted, ca
   const lists = `${report.firstListed ?? 0}, then ${report.listed.length} of ${wanted.length} tools`;
   progress(`${name}: ${lists}, ${ok} of ${calls.length} calls, ${seconds} s ${report.problem ?? ""}`);
   for (const call of report.calls) if (!call.ok) progress(`  ${call.tool}: ${call.problem}`);
-  return report;
-}
-
-/**
- * @param {Pick<Cell, "client" | "transport" | "cache">} cell
- * @param {ClientReport} report
- * @param {CellOptions} options
- * @returns {Omit<Cell, "left">}
- */
-function toCell(cell, report, { wanted }) {
   const listed = new Set(report.listed);
   const known = new Set(wanted);
   return {
     ...cell,
     report,
+    calls: calls.length,
     missing: wanted.filter((name) => !listed.has(name)),
     extra: report.listed.filter((name) => !known.has(name)),
   };

@@ -1,9 +1,14 @@
 /**
- * The clients of the field test: the program in clients/ that drives each, the package it stands for, and how it can reach a
- * gateway.
- *
- * @type {readonly { name: string, title: string, package: string, transports: readonly ("http" | "stdio")[], remark?: string }[]}
+ * @typedef {object} FieldClient
+ * @property {string} name the program in clients/ that drives it
+ * @property {string} title
+ * @property {string} package
+ * @property {readonly ("http" | "stdio")[]} transports how it can reach a gateway
+ * @property {number} [maxCalls] how many of the calls it makes, if not all
+ * @property {string} [remark]
  */
+
+/** @type {readonly FieldClient[]} */
 export const clients = [
   {
     name: "sdk-v1",
@@ -23,7 +28,9 @@ export const clients = [
     title: "Inspector CLI",
     package: "@modelcontextprotocol/inspector",
     transports: ["http", "stdio"],
-    remark: "each command is a process and a connection of its own: over stdio, eleven gateways",
+    maxCalls: 10,
+    remark:
+      "each command is a process and a connection of its own: over stdio, eleven gateways; so it makes the first ten calls only",
   },
   {
     name: "langchain",

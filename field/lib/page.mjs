@@ -27,15 +27,16 @@ export function renderPage(report) {
     "### The clients",
     clientTable(report),
     "### The calls",
-    `Each client makes these ${report.calls.length} calls, one after another, and the result of each is checked:`,
+    `Each client makes these ${report.calls.length} calls, one after another, and the result of each is checked. They are made at
+the servers by themselves, too. A server that is not among them has no tool that works without its service.`,
     report.calls.map((name) => `\`${name}\``).join(", ") + ".",
   ].join("\n\n")}\n`;
 }
 
 /** @param {Report} report */
-function intro({ servers, clients }) {
+function intro({ servers, clients, calls }) {
   return `\`npm run field\` puts ${servers.length} servers from npm behind one gateway, as people do: one config, each server started by
-\`npx -y\`, with keys that are not real. Then ${clients.length} clients list all tools and call ten of them, over HTTP and over
+\`npx -y\`, with keys that are not real. Then ${clients.length} clients list all tools and call ${calls.length} of them, over HTTP and over
 \`serve --stdio\`. The run writes this page. It needs Linux and an npm registry, and is no part of \`npm test\`;
 [field/README.md](../field/README.md) tells how it works and how to run parts of it.
 
@@ -77,8 +78,8 @@ function serversText({ isNpxCold, bringUpSeconds }) {
     : `A gateway that remembered nothing had all servers up after ${toMinutes(bringUpSeconds)}; npx had them installed.`;
   return `${first} *Up after* is counted from the start of that gateway, which starts a few servers at a time. *Starts again* is how
 often a server went down before it came up. *Warm* is how long it took to connect once it was installed, by \`junctor check\`, with the
-others starting beside it. *Own* is what a server lists without a gateway and without any validation; a tool of it is *listed*, perhaps
-*mended* so that clients accept it, or *left out*.`;
+others starting beside it. *Own* is what a server lists without a gateway and without any validation, tools for views alone not counted; a tool of it is
+*listed*, perhaps *mended* so that clients accept it, or *left out*.`;
 }
 
 /** @param {Report} report */
@@ -127,7 +128,7 @@ have tools for clients that can do more.`;
 
 /** @param {Report} report */
 function cellTable(report) {
-  const { wanted, calls, clients } = report;
+  const { wanted, clients } = report;
   const head = ["client", "transport", "cache", "first list", "listed", "calls", "seconds", "left", ""];
   const rows = clients.flatMap(({ name, title, transports }) => [
     ...report.cells
@@ -138,7 +139,7 @@ function cellTable(report) {
         cell.cache,
         `${cell.report.firstListed ?? 0} (${toSeconds(cell.report.firstListMs)})`,
         `${wanted.length - cell.missing.length} of ${wanted.length}${toExtra(cell.extra)}`,
-        `${cell.report.calls.filter(({ ok }) => ok).length} of ${calls.length}`,
+        `${cell.report.calls.filter(({ ok }) => ok).length} of ${cell.calls}`,
         toSeconds(cell.report.totalMs),
         String(cell.left),
         isFine(cell, report) ? "ok" : "**not ok**",

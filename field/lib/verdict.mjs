@@ -27,7 +27,7 @@
  * @property {readonly ServerRow[]} servers
  * @property {readonly string[]} wanted
  * @property {readonly string[]} calls
- * @property {readonly { name: string, title: string, package: string, version: string, transports: readonly string[], remark?: string }[]} clients
+ * @property {readonly (import("./clients.mjs").FieldClient & { version: string })[]} clients
  * @property {readonly Cell[]} cells
  * @property {number} left processes after the run
  * @property {readonly string[]} problems of the run itself
@@ -43,7 +43,7 @@ export function findFaults(report) {
   return [
     ...report.problems,
     ...report.servers.flatMap(faultsOfServer),
-    ...report.cells.flatMap((cell) => faultsOfCell(cell, report.calls.length)),
+    ...report.cells.flatMap(faultsOfCell),
     ...(report.left === 0 ? [] : [`${report.left} processes are left after the run`]),
   ];
 }
@@ -59,8 +59,8 @@ function faultsOfServer({ name, own, listed, leftOut, problem }) {
   return faults;
 }
 
-/** @param {Cell} cell @param {number} calls @returns {string[]} */
-function faultsOfCell({ client, transport, cache, report, missing, left }, calls) {
+/** @param {Cell} cell @returns {string[]} */
+function faultsOfCell({ client, transport, cache, report, calls, missing, left }) {
   const faults = [];
   if (report.problem !== undefined) faults.push(report.problem);
   if (missing.length > 0) faults.push(`${missing.length} tools are not listed (${some(missing)})`);

@@ -1,6 +1,6 @@
 import { spawnSync } from "node:child_process";
 import { randomUUID } from "node:crypto";
-import { existsSync, mkdirSync, mkdtempSync, renameSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, renameSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { homedir, tmpdir } from "node:os";
 import { delimiter, dirname, join } from "node:path";
 import { folder } from "./install.mjs";
@@ -26,11 +26,12 @@ const passed = ["HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "NODE_EXTRA_CA_CERTS", 
 export function createWorld() {
   const id = randomUUID();
   const home = join(folder, ".cache/home");
-  // Outside the repository: npx looks into the node_modules of the folders above.
-  const run = mkdtempSync(join(tmpdir(), "junctor-field-"));
+  // Outside the repository: npx looks into the node_modules of the folders above. In lower case: mcp-obsidian folds paths.
+  const run = join(tmpdir(), `junctor-field-${id}`);
   const desk = join(run, "desk");
   const old = join(folder, ".cache/old-npx");
   mkdirSync(home, { recursive: true });
+  mkdirSync(run, { mode: 0o700 });
   linkNpmrc(home);
   layDesk(desk);
   return {
@@ -75,6 +76,9 @@ function linkNpmrc(home) {
 function layDesk(desk) {
   mkdirSync(join(desk, "notes"), { recursive: true });
   writeFileSync(join(desk, "notes/todo.txt"), "Call the plumber.\n");
+  writeFileSync(join(desk, "notes/plan.md"), "# Plan\n");
+  writeFileSync(join(desk, "notes/rough.js"), "debugger;\n");
+  writeFileSync(join(desk, "eslint.config.mjs"), 'export default [{ rules: { "no-debugger": "error" } }];\n');
   const settings = ["-c", "user.name=Ada", "-c", "user.email=ada@example.com"];
   for (const args of [
     ["init", "--quiet", "--initial-branch=main"],

@@ -23,6 +23,7 @@ export const rows = [
   "parked",
   "schema-bombs",
   "secrets",
+  "shared-facts",
   "soak",
   "simulation",
 ];

@@ -27,6 +27,8 @@ export interface AuthRequest {
   readonly path: string;
   /** The certificate that the client proved to own, on a connection with TLS that asks for one; undefined when there is none. */
   readonly certificate?: ClientCertificate | undefined;
+  /** The address that the request came from. Senders share by it what strangers could use up. */
+  readonly remoteAddress?: string | undefined;
 }
 
 /** A certificate of a client, signed by an authority that the listener trusts. */
@@ -39,6 +41,8 @@ export interface ClientCertificate {
   readonly issuer: string;
   /** In milliseconds since the epoch. */
   readonly expiresAt: number;
+  /** Its SHA-256 thumbprint in base64url, as the `x5t#S256` of a token that is bound to it (RFC 8705). */
+  readonly thumbprint: string;
 }
 
 /** Says who sent a request. A function with the headers as its only parameter is enough. */

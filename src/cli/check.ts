@@ -1,4 +1,5 @@
-import { waitFor } from "../async/clock.ts";
+import { type Clock, systemClock, waitFor } from "../async/clock.ts";
+import { createDeferred } from "../async/deferred.ts";
 import type { IssuerHealth } from "../auth/in/probe.ts";
 import { examineLogin } from "../auth/out/login.ts";
 import { failureCodeOf } from "../errors/failure-code.ts";
@@ -14,6 +15,7 @@ import { toReason } from "../gateway/upstream/to-reason.ts";
 import { defined } from "../options/defined.ts";
 import { type Collision, describeCollision } from "../tools/compose/claims.ts";
 import { isLoopback } from "../transports/loopback.ts";
+import { type CheckedServer, type CheckView, createCheckView } from "./check-view.ts";
 import { type Command, UsageError, configFlags, refuseOperands } from "./command.ts";
 import { findConfigFile, usualFiles } from "./config-file.ts";
 import { watchInterrupt } from "./interrupt.ts";
@@ -22,13 +24,7 @@ import { toMeasureMs, toPatient } from "./patience.ts";
 import { note, print } from "./print.ts";
 import { adviseOn, describeFaults, describeTrouble } from "./server-trouble.ts";
 import { toMs } from "./target.ts";
-import { toRows, toSafeText } from "./terminal-text.ts";
-
-/** A server, how long it takes to answer, and what to do if something is wrong with it. */
-interface CheckedServer extends ServerStatus {
-  readonly latencyMs?: number;
-  readonly advice?: string;
-}
+import { toSafeText } from "./terminal-text.ts";
 
 /** Everything a check finds; `--json` prints it. */
 interface Report {
@@ -69,8 +65,10 @@ export const check: Command = {
     const timeout = parsed.valueOf("timeout");
     const timeoutMs = timeout === undefined ? undefined : toMs(timeout);
     const { servers, firstListMs } = toPatient(config.servers, timeoutMs);
-    const startedAt = performance.now();
+    const isJson = parsed.has("json");
     using interruption = watchInterrupt();
+    const names = [...servers, ...config.disabled].map(({ name }) => name);
+    using view = isJson ? undefined : createCheckView({ names, ...terminal(), clock: systemClock });
     await using gateway = await startGateway(
       { ...config, servers, audit: undefined },
       {
@@ -79,32 +77,160 @@ export const check: Command = {
         logins: openLogins(),
       },
     );
-    await waitFor(gateway.ready, interruption);
-    const measureMs = toMeasureMs(timeoutMs, performance.now() - startedAt);
-    const report = await examine(found, gateway, measureMs);
-    if (parsed.has("json")) await print(`${JSON.stringify(report, undefined, 2)}\n`);
+    const onChecked = async (server: CheckedServer): Promise<void> => view?.add(server);
+    const checked = await checkServers(gateway, {
+      config,
+      timeoutMs,
+      firstListMs,
+      view,
+      onChecked,
+      signal: interruption.signal,
+    });
+    await view?.end();
+    const report = await toReport(found, gateway, checked);
+    if (isJson) await print(`${JSON.stringify(report, undefined, 2)}\n`);
     else await show(report, report.warnings.slice(config.warnings.length));
     const areIssuersFine = report.issuers?.every(({ reason }) => reason === undefined) ?? true;
     return areIssuersFine && report.servers.every(({ trouble }) => trouble === undefined) ? 0 : 1;
   },
 };
 
-async function examine(
-  { file, config }: { readonly file: string; readonly config: GatewayConfig },
+function terminal(): { readonly columns: number | undefined; readonly hasColors: boolean } {
+  const { isTTY, columns } = process.stdout;
+  return { columns: isTTY ? columns : undefined, hasColors: isTTY && process.stdout.hasColors() };
+}
+
+/** Servers that show no sign of progress for so long, and are the last ones, are not waited for any longer. */
+const stillMs = 15_000;
+
+/** How often servers are looked at that are not known yet. */
+const lookMs = 500;
+
+interface CheckOptions {
+  readonly config: GatewayConfig;
+  /** How long the person wants to wait at most. */
+  readonly timeoutMs: number | undefined;
+  /** How long all of them are waited for. */
+  readonly firstListMs: number;
+  readonly view: Pick<CheckView, "wait"> | undefined;
+  /** Called for each server when it is known. */
+  readonly onChecked: (server: CheckedServer) => Promise<void>;
+  readonly signal: AbortSignal;
+  readonly clock?: Clock;
+}
+
+/**
+ * Waits for every server to be listed or to fail, and examines each as soon as it is known. Ends early when none is left but
+ * servers that show no sign of progress, unless the person said how long to wait. Rejects when the signal aborts.
+ */
+export async function checkServers(
   gateway: RunningGateway,
-  measureMs: number,
-): Promise<Report> {
-  const servers = await Promise.all(
-    gateway.status().map(async (status) => {
-      const latencyMs = await gateway.measure(status.name, measureMs);
-      return toChecked(await examineAccess(status, config), config, latencyMs);
+  options: CheckOptions,
+): Promise<readonly CheckedServer[]> {
+  const { config, timeoutMs, firstListMs, view, onChecked, signal, clock = systemClock } = options;
+  const hide = createHide(() => config.secrets);
+  const startedAt = clock.now();
+  const checked = new Map<string, CheckedServer>();
+  const statusOf = (name: string): ServerStatus | undefined =>
+    gateway.status().find((each) => each.name === name);
+  const measure = createMeasure(gateway);
+  const finish = async (status: ServerStatus): Promise<void> => {
+    const measureMs = toMeasureMs(timeoutMs, clock.now() - startedAt);
+    const latencyMs = status.status === "up" ? await measure(status.name, measureMs) : undefined;
+    const server = hideInData(toChecked(await examineAccess(status, config), config, latencyMs), hide);
+    if (checked.has(server.name)) return;
+    checked.set(server.name, server);
+    await onChecked(server);
+  };
+  const names = gateway.status().map(({ name }) => name);
+  const finished = Promise.all(
+    names.map(async (name) => {
+      await gateway.untilKnown(name);
+      const status = statusOf(name);
+      if (status === undefined || checked.has(name)) return;
+      // It would be started again and again, and take the processor from those that are still starting.
+      if (hasFailed(status)) void gateway.controls.stop(name);
+      await finish(status);
     }),
   );
+  const still = new Map<string, { readonly progress: string; readonly since: number }>();
+  const isStill = ({ name }: ServerStatus): boolean => {
+    const facts = gateway.controls.server(name);
+    if (facts?.health.kind === "starting" && facts.health.isQueued === true) return false;
+    const progress = `${facts?.health.kind} ${facts?.progress}`;
+    const before = still.get(name);
+    if (before?.progress !== progress) still.set(name, { progress, since: clock.now() });
+    return before?.progress === progress && clock.now() - before.since >= stillMs;
+  };
+  const unknown = (): readonly ServerStatus[] => gateway.status().filter(({ name }) => !checked.has(name));
+  const hopeless = createDeferred<void>();
+  let isHopeless = false;
+  const look = (): void => {
+    const left = unknown();
+    view?.wait(left);
+    const areStill = left.map(isStill);
+    isHopeless = timeoutMs === undefined && left.length > 0 && areStill.every(Boolean);
+    if (isHopeless) return hopeless.resolve();
+    stopLooking = clock.timer(lookMs, look);
+  };
+  let stopLooking = (): void => {};
+  look();
+  try {
+    await waitFor(Promise.race([finished, hopeless.promise]), { ms: firstListMs, clock, signal });
+  } finally {
+    stopLooking();
+  }
+  for (const status of unknown()) await finish(isHopeless ? withoutProgress(status) : status);
+  return names.flatMap((name) => checked.get(name) ?? []);
+}
+
+/** Also one that is being started again. */
+function hasFailed({ status, reason }: ServerStatus): boolean {
+  return status === "down" || (status === "starting" && reason !== undefined);
+}
+
+/** A server that is waited for no longer. */
+function withoutProgress(status: ServerStatus): ServerStatus {
+  if (status.trouble === undefined) return status;
+  return {
+    ...status,
+    trouble: `${status.trouble}, without a sign of progress for ${stillMs / 1000} s`,
+  };
+}
+
+/**
+ * Measures how long servers take to answer, one after the other: what answers at the same time would be measured together with
+ * the work of the others. The best of three counts, and one that is slow delays the next no longer than it must.
+ */
+function createMeasure(
+  gateway: RunningGateway,
+): (name: string, measureMs: number) => Promise<number | undefined> {
+  let turn: Promise<unknown> = Promise.resolve();
+  return (name, measureMs) => {
+    const ask = async (): Promise<number | undefined> => gateway.measure(name, measureMs);
+    const measured = turn.then(async () => {
+      const first = await ask();
+      if (first === undefined || first > slowMs) return first;
+      return Math.min(first, (await ask()) ?? first, (await ask()) ?? first);
+    });
+    turn = waitFor(measured, { ms: 3 * slowMs });
+    return measured;
+  };
+}
+
+/** A server that answers later is measured once. */
+const slowMs = 50;
+
+async function toReport(
+  { file, config }: { readonly file: string; readonly config: GatewayConfig },
+  gateway: RunningGateway,
+  servers: readonly CheckedServer[],
+): Promise<Report> {
   const hide = createHide(() => config.secrets);
   const warnings = [...config.warnings, ...gateway.unmatchedRules()];
   const issuers = await gateway.probeIssuers();
   const more = issuers.length === 0 ? {} : { issuers };
-  return { file, ...hideInData({ servers, ...more, collisions: gateway.collisions(), warnings }, hide) };
+  return { file, servers, ...hideInData({ ...more, collisions: gateway.collisions(), warnings }, hide) };
 }
 
 /** A server that wants a sign-in may want something else first, which is found without signing in. */
@@ -165,7 +291,9 @@ function toChecked(
   const launch = servers.find(({ name }) => name === status.name)?.launch;
   const advice = launch === undefined ? undefined : adviseOn({ ...status, launch });
   const rounded = latencyMs === undefined ? undefined : Math.round(latencyMs * 10) / 10;
-  return { ...status, ...defined({ latencyMs: rounded, advice }) };
+  // One that has failed is not "starting", though the gateway would start it again.
+  const state = hasFailed(status) ? ({ status: "down" } as const) : {};
+  return { ...status, ...state, ...defined({ latencyMs: rounded, advice }) };
 }
 
 /** Warnings about the config were printed when it was read; `unmatched` is the rest. */
@@ -173,8 +301,6 @@ async function show(
   { file, servers, issuers = [], collisions }: Report,
   unmatched: readonly ConfigIssue[],
 ): Promise<void> {
-  const head = ["server", "state", "era", "revision", "tools", "start", "latency", "it says it is"];
-  await print(`${toRows([head, ...servers.map(toRow)]).join("\n")}\n`);
   for (const server of servers)
     if (server.trouble !== undefined || server.stray !== undefined)
       await print(`\n${toSafeText(describeTrouble(server))}\n`);
@@ -187,18 +313,4 @@ async function show(
   for (const { path, message } of unmatched) await print(toSafeText(`\nwarning: ${path}: ${message}\n`));
   const fine = servers.filter(({ trouble }) => trouble === undefined).length;
   await note(`${file}: ${fine} of ${servers.length} servers are fine\n`);
-}
-
-/** What a person has to do something about. */
-const words: { readonly [Code in NonNullable<ServerStatus["code"]>]?: string } = {
-  login: "LOGIN",
-  setup: "SETUP",
-  wrong: "WRONG",
-};
-
-function toRow(status: CheckedServer): readonly string[] {
-  const { name, era = "–", revision = "–", tools, connectMs, latencyMs, says = "" } = status;
-  const ms = (value: number | undefined): string => (value === undefined ? "–" : `${value} ms`);
-  const state = status.code === undefined ? undefined : words[status.code];
-  return [name, state ?? status.status, era, revision, String(tools), ms(connectMs), ms(latencyMs), says];
 }

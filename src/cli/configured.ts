@@ -1,14 +1,15 @@
 import type { GatewayConfig, ServerConfig } from "../gateway/config/config.ts";
 import { mayWantOAuth } from "../gateway/config/http-launch.ts";
 import { startGateway } from "../gateway/gateway.ts";
-import type { RunningGateway } from "../gateway/running-gateway.ts";
 import { createHide, hideInData } from "../gateway/safe-log.ts";
 import { toTarget } from "../gateway/sandbox.ts";
 import { isNamedFor } from "../gateway/server-names.ts";
+import type { ServerStatus } from "../gateway/status.ts";
 import { nearest, suggest } from "../options/nearest.ts";
 import { type Naming, defaultNaming, prefixOf } from "../tools/compose/namespace.ts";
 import { type Parsed, UsageError } from "./command.ts";
 import { assertProfile, readConfigFile } from "./config-file.ts";
+import { openDaemonTarget } from "./daemon-target.ts";
 import type { CommandDeadline, Destination } from "./destination.ts";
 import { openLogins } from "./logins-store.ts";
 import { toPatient } from "./patience.ts";
@@ -22,7 +23,10 @@ export interface Wanted {
   readonly tool?: string | undefined;
 }
 
-/** One server of the config that is named, or several behind a gateway in this process. Those that are not wanted are not started. */
+/**
+ * One server of the config that is named, or several: behind the daemon if it runs them, else behind a gateway in this process. Those that
+ * are not wanted are not started.
+ */
 export async function openConfigured(
   parsed: Parsed,
   { server, tool }: Wanted,
@@ -35,6 +39,11 @@ export async function openConfigured(
   // The names of a profile's tools do not tell their servers.
   const isAll = tool === undefined || profile !== undefined;
   const wanted = isAll ? config.servers : findOwners(config, tool, file);
+  const tell = (statuses: readonly ServerStatus[]): Promise<void> => tellTrouble(statuses, config, !isAll);
+  const daemon = parsed.has("no-daemon")
+    ? undefined
+    : await openDaemonTarget({ file, profile, wanted, isOneWanted: !isAll, deadline, tellTrouble: tell });
+  if (daemon !== undefined) return daemon;
   const { servers, firstListMs } = toPatient(wanted, deadline?.timeoutMs);
   const gateway = await startGateway(
     { ...config, servers },
@@ -47,7 +56,7 @@ export async function openConfigured(
   );
   await gateway.ready;
   try {
-    await tellTrouble(gateway, config, !isAll);
+    await tell(gateway.status());
   } catch (error) {
     await gateway.close();
     throw error;
@@ -94,11 +103,10 @@ export function findOwners(
 
 /** Says which servers are missing. Throws when no server is left that could have the tool: then the reason is all that matters. */
 async function tellTrouble(
-  gateway: RunningGateway,
+  statuses: readonly ServerStatus[],
   { servers, secrets }: GatewayConfig,
   isOneWanted: boolean,
 ): Promise<void> {
-  const statuses = gateway.status();
   const troubled = statuses.filter(({ trouble }) => trouble !== undefined);
   const isHopeless =
     isOneWanted && statuses.every(({ trouble, tools }) => trouble !== undefined && tools === 0);

@@ -1,12 +1,13 @@
 import { spawn } from "node:child_process";
 import { homedir } from "node:os";
 import { fileURLToPath } from "node:url";
-import type { DaemonStatus } from "../daemon/daemon.ts";
+import type { DaemonStatus, RestartedServer } from "../daemon/daemon.ts";
 import { askDaemon } from "../front/find-daemon.ts";
 import type { ControlRequest } from "../front/hello.ts";
 import type { RunPlace } from "../front/run-folder.ts";
+import { suggest } from "../options/nearest.ts";
 import { UsageError } from "./command.ts";
-import { print } from "./print.ts";
+import { note, print } from "./print.ts";
 import { toSafeLine, toSafeText } from "./terminal-text.ts";
 import { readVersion } from "./version.ts";
 
@@ -39,7 +40,7 @@ export function describeDaemon({ pid, build, config, fronts, gateways }: DaemonS
     ({ client = "a client", pid: front, profile, workspace }) =>
       `  ${[client, `process ${front}`, profile && `profile ${profile}`, workspace && `in ${workspace}`].filter(Boolean).join(", ")}`,
   );
-  const servers = gateways.flatMap(({ workspace, servers: all }) => [
+  const servers = gateways.flatMap(({ workspace, servers: all, pageUrl }) => [
     // Clients of several projects may have the same servers; then there is one list.
     gateways.length === 1
       ? "Servers:"
@@ -48,6 +49,8 @@ export function describeDaemon({ pid, build, config, fronts, gateways }: DaemonS
       const what = status === "up" ? (tools === 1 ? "1 tool" : `${tools} tools`) : (trouble ?? "");
       return `  ${name}: ${[status, what].filter(Boolean).join(", ")}`;
     }),
+    // A key is shown to a person, and written to no file.
+    ...(pageUrl !== undefined && process.stdout.isTTY ? [`See it: ${pageUrl}`] : []),
   ]);
   const head = `The daemon of ${config} runs: process ${pid}, junctor ${build}.`;
   const counted = clients.length === 0 ? ["No client is attached."] : ["Clients:", ...clients];
@@ -63,6 +66,39 @@ export async function stopDaemon(place: RunPlace): Promise<number> {
       : `the daemon (process ${stopped.pid}) ends when its calls are done\n`,
   );
   return 0;
+}
+
+/** A server that does not start within its own time is answered for by then. */
+const restartMs = 60_000;
+
+/** Starts one server of a daemon anew, for all its clients. Resolves with the exit code. */
+export async function restartServerOf(
+  { place, status }: { place: RunPlace; status: DaemonStatus },
+  name: string,
+): Promise<number> {
+  const introduction = {
+    build: readVersion(),
+    pid: process.pid,
+    id: "",
+    control: "restart",
+    server: name,
+  } as const;
+  const answer = await askDaemon(place, introduction, { answerMs: restartMs });
+  if (answer === undefined)
+    throw new UsageError(
+      `the daemon (junctor ${status.build}) is too old to restart one server: junctor restart, without a name, starts it anew`,
+    );
+  const { servers, names } = answer as RestartedServer;
+  if (names.length === 0)
+    throw new UsageError("the daemon has no server yet: it starts them when the first client comes");
+  if (servers.length === 0) {
+    const hint = suggest(name, names, `there are ${names.join(", ")}`);
+    throw new UsageError(`the daemon has no server ${JSON.stringify(name)}; ${hint}`);
+  }
+  const down = servers.find((server) => server.status !== "up");
+  if (down === undefined) await print(`${toSafeLine(name)} is up\n`);
+  else await note(`junctor: ${toSafeLine(`${name} is ${down.status}: ${down.trouble ?? ""}`)}\n`);
+  return down === undefined ? 0 : 1;
 }
 
 /** Has a new daemon take the place of the one that runs, which ends when its calls are done. */

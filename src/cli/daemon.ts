@@ -1,5 +1,6 @@
 import { homedir } from "node:os";
 import { join, resolve } from "node:path";
+import { createKeptLog, type KeptLog } from "../admin/kept-log.ts";
 import { systemClock } from "../async/clock.ts";
 import { createDeferred } from "../async/deferred.ts";
 import { runDaemon } from "../daemon/daemon.ts";
@@ -10,7 +11,7 @@ import { openRunPlace, type RunPlace, userConfig } from "../front/run-folder.ts"
 import { parseConfigFile, readConfigText } from "../gateway/config/config-file.ts";
 import type { GatewayConfig } from "../gateway/config/config.ts";
 import { startGateway } from "../gateway/gateway.ts";
-import type { GatewayLog } from "../gateway/log.ts";
+import type { RunningGateway } from "../gateway/running-gateway.ts";
 import { SharedUpstreams } from "../gateway/shared-upstreams.ts";
 import { cacheFolder } from "../gateway/user-files.ts";
 import { createSeal } from "../mcp/seal.ts";
@@ -27,6 +28,7 @@ import { openLogins } from "./logins-store.ts";
 import { describeError } from "./print.ts";
 import { listenForReload } from "./reload-socket.ts";
 import { readSecrets } from "./secrets.ts";
+import { observe } from "./serve-admin.ts";
 import { readVersion } from "./version.ts";
 
 /** `junctor daemon` */
@@ -57,7 +59,7 @@ export const daemon: Command = {
     if (!parsed.has("take-over") && (await isServed(place))) return 0;
     const config = parseForNobody(file, text);
     checkPlaces(file, config, parsed.has("unsafe-config"));
-    const log = createFileLog(config.log.level, daemonLogOf(place));
+    const log = createKeptLog(createFileLog(config.log.level, daemonLogOf(place)), systemClock);
     process.on("unhandledRejection", (reason) =>
       log.error({ error: describeError(reason) }, "something failed unheard"),
     );
@@ -90,7 +92,7 @@ async function control(act: string, file: string, isJson: boolean): Promise<numb
 interface ServedConfig {
   readonly file: string;
   readonly text: string;
-  readonly log: GatewayLog;
+  readonly log: KeptLog;
   readonly config: GatewayConfig;
   readonly idleMs: number | undefined;
   readonly isTrusted: boolean;
@@ -102,16 +104,20 @@ async function serveFronts(served: ServedConfig): Promise<void> {
   const onWarning = (warning: string): void => log.warn({}, warning);
   const seal = createSeal({ secrets: readSecrets({ env: process.env, served: file, onWarning }) });
   const claimed = createDeferred<void>();
+  const asked = createDeferred<void>();
   await using shared = new SharedUpstreams(clock);
   const followed = new FollowedScopes(file, text);
   const memoryFolder = join(cacheFolder(), "lists");
-  const scopes = new Scopes({
+  const scopes: Scopes = new Scopes({
     file,
     text: () => followed.text,
     clock,
     idleMs: config.daemon.idleMs,
     open: async (resolved, parse) => {
       const startsWhen = claimed.promise;
+      // Several gateways of one process would write the same files.
+      const observedConfig = { ...resolved, accessLog: undefined, traces: undefined };
+      const observed = observe({ config: observedConfig, transport: "daemon", log, file });
       const gateway = await startGateway(resolved, {
         file,
         unnamed: "trusted",
@@ -121,6 +127,11 @@ async function serveFronts(served: ServedConfig): Promise<void> {
         memoryFolder,
         shared,
         logins: openLogins(),
+        observer: observed.telemetry?.observer,
+        onServer: observed.onServer,
+      }).catch(async (error: unknown) => {
+        await observed[Symbol.asyncDispose]();
+        throw error;
       });
       const unfollow = followed.follow({
         file,
@@ -132,28 +143,51 @@ async function serveFronts(served: ServedConfig): Promise<void> {
         log,
         parse,
       });
+      const shown = await observed
+        .show({
+          gateway: withRestart(gateway, scopes),
+          edits: followed,
+          http: undefined,
+          drain: () => gateway.server.drain(),
+          stop: asked.resolve,
+        })
+        // A client is served also without a page.
+        .catch((error: unknown) => {
+          log.warn({ error: describeError(error) }, "there is no admin page");
+          return undefined;
+        });
       return {
         gateway,
+        pageUrl: shown?.page,
         [Symbol.asyncDispose]: async () => {
           unfollow();
+          await observed[Symbol.asyncDispose]();
           await gateway.close();
         },
       };
     },
   });
-  using _asked = await listenForReload(file, followed, onWarning);
-  const stopped = untilSignal(() => undefined);
+  using _reload = await listenForReload(file, followed, onWarning);
+  const stopped = Promise.race([untilSignal(() => undefined), asked.promise]);
   await runDaemon({
     openPlace: () => openRunPlace(file),
     file,
     build: readVersion(),
     scopes,
+    isCurrent: () => followed.isCurrent(),
     log,
     clock,
     idleMs,
     stopped,
     onClaimed: claimed.resolve,
   });
+}
+
+/** The page of one gateway restarts a server for all clients of the daemon, as `junctor restart` does. */
+function withRestart(gateway: RunningGateway, scopes: Scopes): RunningGateway {
+  const restart = async (server: string): Promise<boolean> =>
+    (await scopes.restart(server)).servers.length > 0;
+  return { ...gateway, controls: { ...gateway.controls, restart } };
 }
 
 /** Whether a daemon that is no older than this one answers at the place. */

@@ -41,6 +41,17 @@ export class FollowedScopes implements Pick<FollowedConfig, "inspect" | "agree">
     };
   }
 
+  /** Whether the config is used as it is now: every edit was taken, and nothing waits. */
+  async isCurrent(): Promise<boolean> {
+    if (this.#followed.size === 0) return !this.#isEdited();
+    try {
+      for (const followed of this.#followed) await followed.look();
+      return this.inspect().waiting.length === 0;
+    } catch {
+      return false; // It is wrong, and the one before it is used.
+    }
+  }
+
   #isEdited(): boolean {
     try {
       return readConfigText(this.#file) !== this.#text;

@@ -2,6 +2,7 @@ import type { ServerStatus } from "../gateway/status.ts";
 import { metaKeys } from "../mcp/meta.ts";
 import { newestModernRevision } from "../mcp/revision.ts";
 import type { ReloadChoice } from "./follow-config.ts";
+import { invocation } from "./invocation.ts";
 import type { ServePlan } from "./serve-plan.ts";
 import { toRows } from "./terminal-text.ts";
 
@@ -25,7 +26,7 @@ function describeHttp(url: string): string {
     "See countdown stream:",
     "",
     `  ${curl}`,
-    `  npx junctor call countdown from=5 --server ${url}`,
+    `  ${invocation} call countdown from=5 --server ${url}`,
     "",
     "Use it from Claude, Cursor or another client (VS Code says servers for mcpServers):",
     "",

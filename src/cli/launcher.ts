@@ -37,7 +37,7 @@ export function writeLauncher(): void {
 /** npx removes what it downloaded, sooner or later. */
 export function warnOfPlace(): string | undefined {
   return /[/\\]_npx[/\\]/.test(main())
-    ? "junctor runs from the cache of npx, which is emptied now and then: run npm install --global junctor, then install again"
+    ? "junctor runs from the cache of npx, which is emptied now and then: run npm install --global with its folder or tarball, then install again"
     : undefined;
 }
 

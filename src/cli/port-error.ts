@@ -1,28 +1,30 @@
+/** Where something listens, and what to write to have it listen elsewhere. */
+interface Place {
+  readonly host: string;
+  readonly port: number;
+  readonly portSetting: string;
+  readonly hostSetting: string;
+}
+
 /** Waits for a listener. When it cannot have its port or address, the error says how to choose another. */
-export async function withAdvice<T>(
-  place: { readonly host: string; readonly port: number; readonly another: string },
-  listening: Promise<T>,
-): Promise<T> {
+export async function withAdvice<T>(place: Place, listening: Promise<T>): Promise<T> {
   try {
     return await listening;
   } catch (error) {
-    const { code = "" } = error as NodeJS.ErrnoException;
-    const describe = troubles[code];
+    const describe = troubles[(error as NodeJS.ErrnoException).code ?? ""];
     if (describe === undefined) throw error;
     throw new PortError(describe(place), error);
   }
 }
 
-type Place = Parameters<typeof withAdvice>[0];
-
-const noAddress = ({ host }: Place): string =>
-  `cannot listen on ${host}: it is not an address of this machine; --host 127.0.0.1 is this machine alone, --host 0.0.0.0 every address of it`;
+const noAddress = ({ host, hostSetting }: Place): string =>
+  `cannot listen on ${host}: it is not an address of this machine; ${hostSetting} serves this machine alone`;
 
 const troubles: { readonly [code: string]: (place: Place) => string } = {
-  EADDRINUSE: ({ host, port, another }) =>
-    `port ${port} of ${host} is taken (EADDRINUSE): junctor status shows whether by a gateway of yours; ${another}`,
-  EACCES: ({ port, another }) =>
-    `port ${port} may not be used by this user (EACCES): ports below 1024 need more rights; ${another}`,
+  EADDRINUSE: ({ host, port, portSetting }) =>
+    `port ${port} of ${host} is taken (EADDRINUSE), and junctor status shows whether by a gateway of yours; choose another port with ${portSetting}`,
+  EACCES: ({ port, portSetting }) =>
+    `this user may not listen on port ${port} (EACCES), as ports below 1024 need more rights; choose another port with ${portSetting}`,
   EADDRNOTAVAIL: noAddress,
   ENOTFOUND: noAddress,
 };

@@ -1,7 +1,7 @@
 import { guardVariable } from "../transports/guardian.ts";
 import { askAdmin } from "./admin-client.ts";
 import { type Command, UsageError } from "./command.ts";
-import { restartDaemon } from "./daemon-control.ts";
+import { restartDaemon, restartServerOf } from "./daemon-control.ts";
 import { note, print } from "./print.ts";
 import { findRunning, isDaemon, nothingRuns, onlyOne, type Running } from "./running.ts";
 import { gatewayFlags } from "./status.ts";
@@ -10,12 +10,12 @@ import { toSafeLine } from "./terminal-text.ts";
 /** `junctor restart` */
 export const restart: Command = {
   name: "restart",
-  summary: "Start the daemon anew, or one server of a running gateway.",
+  summary: "Start the daemon anew, or one server of the daemon or of a running gateway.",
   operands: "[NAME]",
   flags: gatewayFlags,
   examples: [
     "junctor restart                               the daemon; its clients go on at the next",
-    "junctor restart github                        one server of a gateway that junctor serve started",
+    "junctor restart github                        one server, for all clients that use it",
   ],
   run: async (parsed) => {
     const [name, more] = parsed.operands;
@@ -41,11 +41,10 @@ async function restartOne(found: readonly Running[]): Promise<number> {
 }
 
 async function restartServer(name: string, found: readonly Running[]): Promise<number> {
-  const gateways = onlyOne(found.filter((running) => running.kind === "gateway"));
-  if (gateways.length === 0)
-    throw new UsageError(
-      "only a daemon runs, and clients share its servers: junctor restart, without a name, starts the daemon and all of them anew",
-    );
+  const chosen = onlyOne(found);
+  const [daemon] = chosen.filter(isDaemon);
+  if (daemon !== undefined) return restartServerOf(daemon, name);
+  const gateways = chosen.filter((running) => running.kind === "gateway");
   const path = `/api/servers/${encodeURIComponent(name)}/restart`;
   let exitCode = 0;
   for (const { socket, status: gateway } of gateways) {

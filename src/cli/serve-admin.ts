@@ -25,7 +25,8 @@ import { readVersion } from "./version.ts";
 
 interface ObservedOptions {
   readonly config: GatewayConfig;
-  readonly transport: "http" | "stdio" | "tcp";
+  /** Of the daemon, whose clients are on stdio, it is `daemon`. */
+  readonly transport: "http" | "stdio" | "tcp" | "daemon";
   readonly log: KeptLog;
   /** The file of the config; undefined for the demo. */
   readonly file: string | undefined;
@@ -97,6 +98,10 @@ const reasons: { readonly [status: number]: string } = {
 };
 
 const usualPort = 7781;
+const adminPlace = {
+  portSetting: '"junctor": { "admin": { "port": PORT } }',
+  hostSetting: '"junctor": { "admin": { "host": "127.0.0.1" } }',
+};
 const pageFolder = fileURLToPath(new URL("../page", import.meta.url));
 
 /** Begins to observe: before the gateway starts, so that nothing is missed. */
@@ -119,7 +124,7 @@ export function observe({ config, transport, log, file, worker }: ObservedOption
             toDate: (reading) => systemClock.date() - (performance.now() - reading),
             peerOf: (server) => toPeer(gateway, server),
           },
-          transport,
+          transport: transport === "daemon" ? "stdio" : transport,
           isShown,
           accessLog,
           records,
@@ -170,14 +175,14 @@ export function observe({ config, transport, log, file, worker }: ObservedOption
       const listening = listenAdmin({
         source,
         tcp,
-        socket: process.platform === "win32" ? undefined : adminSocket(process.pid),
+        // The daemon is asked on its own socket.
+        socket: process.platform === "win32" || transport === "daemon" ? undefined : adminSocket(process.pid),
         pageFolder,
         toPage: (url) => toPageUrl(url, key),
         onWarning: (text, error) =>
           log.warn(error === undefined ? {} : { error: describeError(error) }, text),
       });
-      const another = 'choose another port for the admin page: "junctor": { "admin": { "port": PORT } }';
-      const opened = await withAdvice({ host: tcp?.host ?? "", port: tcp?.port ?? 0, another }, listening);
+      const opened = await (tcp === undefined ? listening : withAdvice({ ...tcp, ...adminPlace }, listening));
       admin = opened;
       return { url: opened.url, key, page: opened.hasPage ? toPageUrl(opened.url, key) : undefined };
     },
@@ -193,19 +198,23 @@ export function observe({ config, transport, log, file, worker }: ObservedOption
 
 type AdminTcp = NonNullable<Parameters<typeof listenAdmin>[0]["tcp"]>;
 
-/** A gateway on stdio or TCP is started often, and has a port for people only if the config says so. */
+/**
+ * A gateway on stdio or TCP is started often, and has a port for people only if the config says so. A daemon has a page for each of
+ * its gateways, and leaves the usual port to `junctor serve`.
+ */
 function toAddress(
   { admin }: GatewayConfig,
   transport: ObservedOptions["transport"],
   { key = "", number = 1 }: { readonly key: string | undefined; readonly number: number | undefined },
 ): AdminTcp | undefined {
-  if (admin === false || (admin === undefined && transport !== "http")) return undefined;
-  const { host = "127.0.0.1", port, allowedHosts = [], sha256 } = admin ?? {};
+  const isDaemon = transport === "daemon";
+  if (admin === false || (admin === undefined && transport !== "http" && !isDaemon)) return undefined;
+  const { host = "127.0.0.1", port = isDaemon ? 0 : undefined, allowedHosts = [], sha256 } = admin ?? {};
   return {
     host,
     // Each worker has a port of its own, from the first on.
     port: port === 0 ? 0 : (port ?? usualPort) + number - 1,
-    isFlexible: port === undefined,
+    isFlexible: port === undefined || isDaemon,
     keyHash: sha256 ?? createHash("sha256").update(key).digest("hex"),
     isOwnKey: sha256 !== undefined,
     allowedHosts,

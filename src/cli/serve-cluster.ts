@@ -37,7 +37,7 @@ export async function openReplica(options: ReplicaOptions): Promise<Cluster | un
   const settings = readReplicaSettings(config, env);
   assertClusterSecret(settings, env);
   const { store: url, trunk } = settings;
-  const store = url === undefined ? options.store : await connectStore(url, onWarning);
+  const store = url === undefined ? options.store : await connectStore({ url, secrets, onWarning });
   if (store === undefined) return undefined;
   const port = trunk && (trunk.port === 0 ? 0 : trunk.port + (worker?.number ?? 1) - 1);
   const own = trunk && port !== undefined ? { ...trunk, port } : undefined;
@@ -52,9 +52,9 @@ export async function openReplica(options: ReplicaOptions): Promise<Cluster | un
   };
 }
 
-async function connectStore(url: string, onWarning: ReplicaOptions["onWarning"]): Promise<ClusterStore> {
+async function connectStore(options: Parameters<typeof connectRedisStore>[0]): Promise<ClusterStore> {
   try {
-    return await connectRedisStore({ url, onWarning });
+    return await connectRedisStore(options);
   } catch (error) {
     if (!(error instanceof StoreError) || error.code !== "store.unreachable") throw error;
     const advice = "start it, or correct JUNCTOR_STORE or junctor.store";

@@ -4,6 +4,7 @@ import type { EditedConfig } from "../admin/admin-source.ts";
 import type { KeptLog } from "../admin/kept-log.ts";
 import { createDeferred } from "../async/deferred.ts";
 import type { Cluster } from "../cluster/cluster.ts";
+import { ttlMs as leaseMs } from "../cluster/join-cluster.ts";
 import type { ClusterStore } from "../cluster/store.ts";
 import { startGateway } from "../gateway/gateway.ts";
 import type { RunningGateway } from "../gateway/running-gateway.ts";
@@ -164,7 +165,7 @@ async function serveOnTcp(serving: ServedGateway): Promise<number> {
   const { port, host } = plan;
   const listening = listenTcp(server, { port, host, stopMs: 10_000, graceMs: 10_000 });
   await using listener = await withAdvice(
-    { host, port, another: "choose another port with --tcp PORT" },
+    { host, port, portSetting: "--tcp PORT", hostSetting: "--host 127.0.0.1" },
     listening,
   );
   await serving.show(undefined, () => server.drain());
@@ -202,13 +203,14 @@ async function serveOnHttp(serving: ServedGateway): Promise<number> {
     authenticate: gateway.admit,
     ...(server === gateway.server ? { mounts: gateway.mounts } : {}),
     ...defined({ pages: gateway.pages }),
-    isReady: () => isReady,
+    // While no replica gets a lease, a balancer that waited for one of them would refuse calls that can wait here.
+    isReady: () => (isReady ||= cluster?.store.isYoung?.(leaseMs) === true),
     elsewhere: cluster?.homes,
     onRefused: serving.onRefused,
     onWarning: (text, error) => log.warn(error === undefined ? {} : { error: describeError(error) }, text),
   });
   await using listener = await withAdvice(
-    { host: plan.host, port: plan.port, another: "choose another port with --port PORT" },
+    { host: plan.host, port: plan.port, portSetting: "--port PORT", hostSetting: "--host 127.0.0.1" },
     listening,
   );
   cluster?.trunk.serve({ pipe: listener.pipe });

@@ -3,6 +3,7 @@ import type { Unapproved } from "../gateway/lock/pins.ts";
 import type { ServerStatus } from "../gateway/status.ts";
 import { nearest } from "../options/nearest.ts";
 import type { ListFault, ListPart } from "../tools/fit/list-fault.ts";
+import { invocation } from "./invocation.ts";
 
 /** A server of a config that cannot be used, in words for a person. */
 export class ServerTrouble extends Error {
@@ -54,7 +55,7 @@ const advice: { readonly [C in Code]?: (patient: Patient) => string } = {
   unreachable: () => 'The network does not lead there: check its "url", and a VPN or firewall on the way.',
   certificate: () => "If you trust it, NODE_EXTRA_CA_CERTS=FILE names a file with its certificate.",
   no_tls: () => 'It may speak plain HTTP: write http:// in its "url", or correct the port.',
-  login: ({ name }) => `LOGIN: npx junctor login ${name}`,
+  login: ({ name }) => `LOGIN: ${invocation} login ${name}`,
   setup: ({ name }) =>
     `SETUP: its id goes into the config: "junctor": { "servers": { "${name}": { "oauth": { "clientId": "…" } } } }.`,
   wrong: () => "WRONG: a sign-in would fail; tell those who run the server or its authorization server.",

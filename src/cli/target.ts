@@ -14,6 +14,7 @@ export const profileFlag: Flags = {
 export const targetFlags: Flags = {
   ...configFlags,
   config: { value: "FILE", help: "a config: the servers of it that are needed, or the one that is named" },
+  "no-daemon": { help: "start the servers of --config here, also while the daemon runs them" },
   header: { value: "NAME:VALUE", help: "a header for every HTTP request; may be repeated" },
   env: {
     value: "NAME[=VALUE]",

@@ -1,11 +1,16 @@
 /** Most requests of each sort that are remembered; a server that keeps inventing names gains nothing. */
 const maxRemembered = 10_000;
 
-/** Which requests of a server ask its callers something, as far as that was seen. Shared by all lines to the server. */
+/** How long after its last question that stayed unanswered a caller is taken for one that answers. */
+const forgivenMs = 10 * 60_000;
+
+/** Which requests of a server ask its callers something, and who left questions unanswered. Shared by all lines to the server. */
 export class AskHabits {
   readonly #asking = new Set<string>();
   /** The protocol lets a server ask during `tools/call`, `prompts/get` and `resources/read`. Quiet calls together have no name. */
   readonly #quiet = new Set<string>(["completion/complete", ""]);
+  /** By holder of calls, those first that were noted longest ago. */
+  readonly #unanswered = new Map<unknown, { readonly count: number; readonly until: number }>();
 
   /** Whether the server ever asked anything. */
   get hasAsked(): boolean {
@@ -25,5 +30,21 @@ export class AskHabits {
   /** A request of this kind ended and had asked nothing. One that asked once is never taken for quiet again. */
   noteQuiet(about: string): void {
     if (!this.#asking.has(about) && this.#quiet.size < maxRemembered) this.#quiet.add(about);
+  }
+
+  /** How many questions a caller left unanswered lately, while others waited for it. */
+  unansweredBy(holder: unknown, now: number): number {
+    const { count, until } = this.#unanswered.get(holder) ?? { count: 0, until: 0 };
+    return now < until ? count : 0;
+  }
+
+  noteUnanswered(holder: unknown, now: number): void {
+    const count = this.unansweredBy(holder, now) + 1;
+    this.#unanswered.delete(holder); // So that it counts as new.
+    this.#unanswered.set(holder, { count, until: now + forgivenMs });
+    for (const [each, { until }] of this.#unanswered) {
+      if (now < until && this.#unanswered.size <= maxRemembered) break;
+      this.#unanswered.delete(each);
+    }
   }
 }

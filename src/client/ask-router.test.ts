@@ -1,8 +1,11 @@
 import { describe, expect, test } from "vitest";
 import { fromSignal } from "../async/cancellation.ts";
+import type { RpcError } from "../errors/rpc-error.ts";
+import type { UpstreamError } from "../errors/upstream-error.ts";
 import { RawJson } from "../json/raw.ts";
 import type { Ask } from "../mcp/types.ts";
 import { createVirtualClock, type VirtualClock } from "../testing/virtual-clock.ts";
+import type { AskCaller } from "../tools/context.ts";
 import { AskHabits } from "./ask-habits.ts";
 import { AskRouter } from "./ask-router.ts";
 import type { OpenCall } from "./open-calls.ts";
@@ -48,6 +51,7 @@ function createRouted(): Routed {
       const call: OpenCall = {
         about,
         owner: name,
+        holder: name,
         ask: async () => {
           asked.push(name);
           return RawJson.fromValue(name);
@@ -311,6 +315,28 @@ describe("calls that may ask", () => {
     expect(habits.mayAsk("tool")).toBe(true);
   });
 
+  test("take turns by caller, however many calls one of them has waiting", async () => {
+    const { begin, end, sent, habits, clock } = createRouted();
+    habits.noteAsked("tool");
+    const calls = ["alice", "alice", "alice", "bob", "bob", "carol"].map((name) => begin(name));
+    const order = [0, 3, 5, 1, 4, 2];
+    for (const index of order) {
+      end(calls[index]!);
+      await clock.advance(0);
+    }
+    expect(sent).toEqual(["alice", "bob", "carol", "alice", "bob", "alice"]);
+  });
+
+  test("of one caller do not take every place in the queue", async () => {
+    const { begin, sent, habits, clock } = createRouted();
+    habits.noteAsked("tool");
+    for (let count = 0; count < 2000; count++) begin("alice");
+    begin("bob");
+    await clock.advance(0);
+    expect(sent.filter((each) => each === "alice: upstream.busy")).toHaveLength(2000 - 801);
+    expect(sent).not.toContain("bob: upstream.busy");
+  });
+
   test("wait two seconds at most where the server never asked", async () => {
     const { begin, sent, clock } = createRouted();
     begin("alice");
@@ -350,5 +376,149 @@ describe("calls that may ask", () => {
     end(alice);
     await clock.advance(0);
     expect(sent).toEqual(["alice", "bob: gave up"]);
+  });
+});
+
+describe("a caller that does not answer", () => {
+  type Ending = "at the answer" | "when it is cancelled";
+
+  /** A server whose only tool asks one question, and callers of which some never answer. */
+  const create = (ending: Ending = "at the answer", owners: { readonly [name: string]: object } = {}) => {
+    const clock = createVirtualClock();
+    const habits = new AskHabits();
+    habits.noteAsked("tool");
+    const router = new AskRouter({ server: "up", clock, habits, onRefused: () => {} });
+    const silent: AskCaller = (_ask, signal) =>
+      new Promise((_resolve, reject) => signal.addEventListener("abort", () => reject(signal.reason)));
+    /** Makes one call; resolves with its end and how long it waited for its turn. */
+    const call = async (
+      holder: string,
+      isSilent: boolean,
+      question: Ask = form,
+    ): Promise<{ readonly end: string; readonly waitedMs: number }> => {
+      const stopping = new AbortController();
+      const mine: OpenCall = {
+        about: "tool",
+        owner: owners[holder] ?? holder,
+        holder,
+        ask: isSilent ? silent : async () => RawJson.fromValue("yes"),
+        giveUp: (error) => stopping.abort(error),
+      };
+      const cancelled = new Promise<never>((_resolve, reject) =>
+        stopping.signal.addEventListener("abort", () => reject(stopping.signal.reason)),
+      );
+      cancelled.catch(() => {});
+      const cameAt = clock.now();
+      try {
+        await router.enter(mine, fromSignal(stopping.signal));
+      } catch (error) {
+        return { end: (error as UpstreamError).code, waitedMs: clock.now() - cameAt };
+      }
+      const waitedMs = clock.now() - cameAt;
+      const answer = router.ask(question, new AbortController().signal).then(
+        ({ value }) => JSON.stringify(value),
+        (error: unknown) => `refused ${(error as RpcError).rpcCode}`,
+      );
+      try {
+        const end = await Promise.race([ending === "at the answer" ? answer : cancelled, cancelled]);
+        router.leave(mine, "answered");
+        return { end, waitedMs };
+      } catch (error) {
+        router.leave(mine, "given_up");
+        return { end: (error as UpstreamError).code, waitedMs };
+      }
+    };
+    return { clock, call };
+  };
+
+  const form: Ask = { method: "elicitation/create", params: { message: "Sure?", requestedSchema: {} } };
+  const closed = JSON.stringify({ action: "cancel" });
+
+  test("keeps others waiting for 30 s once and for 5 s at most after that, through 50 questions", async () => {
+    const { clock, call } = create();
+    const abandoned = Array.from({ length: 50 }, () => call("alice", true));
+    const waits: number[] = [];
+    for (let count = 0; count < 50; count++) {
+      const bob = call("bob", false);
+      await clock.advance(60_000);
+      const { end, waitedMs } = await bob;
+      expect(end).toBe('"yes"');
+      waits.push(waitedMs);
+    }
+    expect(waits[0]).toBeLessThanOrEqual(30_000);
+    expect(waits[0]).toBeGreaterThan(25_000);
+    expect(Math.max(...waits.slice(1))).toBeLessThanOrEqual(5000);
+    const ends = new Set((await Promise.all(abandoned)).map(({ end }) => end));
+    // Those that waited for a minute behind the others of their own caller were not sent.
+    expect(ends).toEqual(new Set([closed, "upstream.busy"]));
+  });
+
+  test("has as much time as it likes while nobody waits", async () => {
+    const { clock, call } = create();
+    let isOver = false;
+    void call("alice", true).then(() => (isOver = true));
+    await clock.advance(5 * 60_000);
+    expect(isOver).toBe(false);
+    const bob = call("bob", false);
+    await clock.advance(1000);
+    expect(await bob).toMatchObject({ end: '"yes"' });
+  });
+
+  test("has its call given up by a server that does not end it, within the same time", async () => {
+    const { clock, call } = create("when it is cancelled");
+    let isOver = false;
+    const alice = call("alice", true).finally(() => (isOver = true));
+    void call("bob", true);
+    await clock.advance(29_999);
+    expect(isOver).toBe(false);
+    await clock.advance(1);
+    expect(await alice).toMatchObject({ end: "upstream.abandoned" });
+  });
+
+  test("has other questions than forms refused to the server", async () => {
+    const { clock, call } = create();
+    const alice = call("alice", true, { method: "roots/list" });
+    void call("bob", false);
+    await clock.advance(30_000);
+    expect(await alice).toMatchObject({ end: "refused -32603" });
+  });
+
+  test("is trusted again after ten minutes", async () => {
+    const { clock, call } = create();
+    const waitBehindAlice = async (): Promise<number> => {
+      const alice = call("alice", true);
+      const bob = call("bob", false);
+      await clock.advance(30_000);
+      await alice;
+      return (await bob).waitedMs;
+    };
+    expect(await waitBehindAlice()).toBe(29_000);
+    expect(await waitBehindAlice()).toBe(4000);
+    expect(await waitBehindAlice()).toBe(2000);
+    await clock.advance(10 * 60_000);
+    expect(await waitBehindAlice()).toBe(29_000);
+  });
+
+  test("is not hurried by calls of its own session", async () => {
+    const { clock, call } = create("at the answer", { alice: {} });
+    let isOver = false;
+    void call("alice", true).then(() => (isOver = true));
+    const second = call("alice", false);
+    await clock.advance(60_000);
+    expect(isOver).toBe(false);
+    expect(await second).toMatchObject({ end: "upstream.busy" });
+  });
+
+  test("has the whole time again where only calls under its own name wait", async () => {
+    const { clock, call } = create();
+    for (let count = 0; count < 3; count++) {
+      void call("alice", true);
+      const second = call("alice", false);
+      await clock.advance(28_999);
+      const third = call("alice", false);
+      await clock.advance(1);
+      expect(await second).toMatchObject({ end: '"yes"', waitedMs: 29_000 });
+      expect(await third).toMatchObject({ end: '"yes"' });
+    }
   });
 });

@@ -19,8 +19,8 @@ interface AskRouterOptions {
   readonly habits?: AskHabits | undefined;
   /** Called with the reason when a question of the server is refused. */
   readonly onRefused: (text: string) => void;
-  /** Called when a call begins to wait for its turn; the returned function is called when it waits no longer. */
-  readonly onWaiting?: (() => () => void) | undefined;
+  /** How long a caller may take to answer while another call waits for its turn; 30 s. */
+  readonly answerWithinMs?: number | undefined;
 }
 
 /** A question whose call is not known yet. */
@@ -94,7 +94,7 @@ export class AskRouter {
     if (call.about !== "") this.#options.habits.noteAsked(call.about);
     this.#asking.add(call);
     if (call.ask === undefined) throw notOffered(ask, {});
-    return call.ask(ask, signal);
+    return this.#turns.ask(call, call.ask, ask, signal);
   }
 
   async #find({ method }: Ask, signal: AbortSignal): Promise<OpenCall> {

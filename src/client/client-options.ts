@@ -28,8 +28,8 @@ interface RelayOptions {
   readonly habits?: AskHabits;
   /** Whether each request names its caller to the server. For another replica of the same gateway only. */
   readonly tellsCaller?: boolean;
-  /** Called when a call begins to wait because another one may ask; the returned function is called when it waits no longer. */
-  readonly onWaiting?: () => () => void;
+  /** How long a caller may take to answer a legacy server while another call waits for its turn; 30 s. */
+  readonly answerWithinMs?: number;
 }
 
 /** How a client behaves, whatever the way to its server. */

@@ -6,16 +6,8 @@ import { RawJson } from "../json/raw.ts";
 import type { Notification, Request } from "../jsonrpc/message.ts";
 import { type Declared, declaredExtension, extensionIds, toDeclared, withTasks } from "../mcp/extension.ts";
 import { callerKey, carriedMeta } from "../mcp/meta.ts";
-import {
-  lacking,
-  missingCapability,
-  notOffered,
-  pagesOf,
-  toAsk,
-  visitIdOf,
-  visitedMethod,
-} from "../mcp/question.ts";
-import { isLegacyRevision, toRelayable } from "../mcp/revision.ts";
+import { pagesOf, toAsk, visitIdOf, visitedMethod } from "../mcp/question.ts";
+import { toRelayable } from "../mcp/revision.ts";
 import type { Ask, ClientCapabilities } from "../mcp/types.ts";
 import { type AskCaller, type CallContext, type CallEvent, withContext } from "../tools/context.ts";
 import type { AskRouter } from "./ask-router.ts";
@@ -51,30 +43,15 @@ export function createOnBehalf(options: OnBehalfOptions): OnBehalf {
       if (router === undefined || conversations.agreement?.mode.kind !== "legacy") return work(spec);
       deadline.onEnd = context.ask === undefined ? router.enterQuietly(about) : undefined;
       if (deadline.onEnd !== undefined) return work(spec);
-      const owner = context.session ?? context.caller;
-      if (context.ask !== undefined || isLegacyRevision(context.revision))
-        return inTurn(router, { about, owner, ask: context.ask, deadline }, spec, work);
-      return lackingAll((ask) => inTurn(router, { about, owner, ask, deadline }, spec, work));
+      const { ask, session, caller } = context;
+      const whose = { owner: session ?? caller, holder: caller ?? session };
+      return inTurn(router, { about, ...whose, ask, deadline }, spec, work);
     });
   };
   return (context, about, work) =>
     context.visited === undefined
       ? make(context, about, work)
       : visits.heed(context, (heeding) => make(heeding, about, work));
-}
-
-/**
- * Makes a call for a modern caller that can be asked nothing. If the server asked something, the call ends with an error that names the
- * missing capability, once the server has ended it.
- */
-async function lackingAll<T>(make: (ask: AskCaller) => Promise<T>): Promise<T> {
-  let missing: RpcError | undefined;
-  const result = await make((question) => {
-    missing = missingCapability(lacking(question, {}) ?? {});
-    return Promise.reject(notOffered(question, {}));
-  });
-  if (missing !== undefined) throw missing;
-  return result;
 }
 
 /** How a request is made under a deadline. */
@@ -139,12 +116,13 @@ function metaWithCaller(context: CallContext): string | undefined {
 /** Makes a request in the middle of which its caller may be asked something. */
 async function inTurn<T>(
   router: AskRouter,
-  { about, owner, ask, deadline }: OpenCall & { readonly deadline: Deadline },
+  { about, owner, holder, ask, deadline }: OpenCall & { readonly deadline: Deadline },
   spec: RequestSpec,
   work: (spec: RequestSpec) => Promise<T>,
 ): Promise<T> {
   const asked = ask === undefined ? undefined : withinCall(ask, deadline);
-  const call: OpenCall = { about, owner, ask: asked?.ask };
+  const giveUp = (error: Error): void => deadline.stop.abort(error);
+  const call: OpenCall = { about, owner, holder, ask: asked?.ask, giveUp };
   const turn = router.enter(call, deadline.stop);
   if (turn !== undefined) {
     const release = deadline.hold(); // The server is not idle: it has not been asked yet.

@@ -8,8 +8,12 @@ export interface OpenCall {
   readonly about: string;
   /** Whose call it is: a session or the name of a caller. */
   readonly owner: unknown;
+  /** Whose share of the turns it takes: the name of the caller, else its session. */
+  readonly holder?: unknown;
   /** Asks its caller; undefined for a caller that can be asked nothing. */
   readonly ask: AskCaller | undefined;
+  /** Cancels it on the server, and fails it with this error. */
+  readonly giveUp?: (error: Error) => void;
 }
 
 /**

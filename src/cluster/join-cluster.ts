@@ -20,7 +20,7 @@ export interface JoinOptions {
 }
 
 /** How long a registration or lease lives without a renewal. */
-const ttlMs = 10_000;
+export const ttlMs = 10_000;
 /** How long a replica counts itself in without one. The rest of the ten seconds is for clocks that differ, and to end things. */
 const inMs = 7_000;
 const renewMs = 3_000;

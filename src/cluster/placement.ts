@@ -1,9 +1,10 @@
-import { type Clock, waitFor } from "../async/clock.ts";
+import { type Clock, sleep, waitFor } from "../async/clock.ts";
 import { createDeferred } from "../async/deferred.ts";
 import type { Client } from "../client/client.ts";
 import { connect, type ConnectOptions } from "../client/connect.ts";
 import { ClosedError } from "../errors/closed-error.ts";
 import { ConnectError } from "../errors/connect-error.ts";
+import { StoreError } from "../errors/store-error.ts";
 import { markLine } from "./line-server.ts";
 import type { HeldLease, Membership, Replica } from "./membership.ts";
 import type { Trunk } from "./trunk.ts";
@@ -18,6 +19,9 @@ interface PlacementOptions {
 
 /** Pause before a lease is claimed again, after the store could not be asked. */
 const retryMs = 1000;
+
+/** Pause between two questions to an engine that has just started. */
+const startingMs = 250;
 
 /** Most claims of a server whose lease belongs to a replica that is not alive. */
 const maxLooks = 3;
@@ -35,7 +39,10 @@ export class ServerPlacement {
     this.#options = options;
   }
 
-  /** Opens a server wherever it runs. `open` starts it here. */
+  /**
+   * Opens a server wherever it runs. `open` starts it here. While the engine is too young to give leases, it waits, as it would for a
+   * server that takes long to start; aborting its signal ends that.
+   */
   place(server: string, open: OpenPlaced): OpenPlaced {
     const { membership, clock } = this.#options;
     const key = `own:${server}`;
@@ -45,9 +52,10 @@ export class ServerPlacement {
         const before = this.#running.get(key);
         if (before !== undefined) await waitFor(before, { signal: options.signal });
         const owned = new OwnedServer(membership, key, clock);
-        const holder = await owned.take();
+        const holder = await this.#untilStarted(() => owned.take(), options.signal);
         if (holder === undefined) return this.#start(owned, open, options);
-        const owner = look === 1 ? await membership.find(holder) : await membership.findAnew(holder);
+        const find = look === 1 ? membership.find : membership.findAnew;
+        const owner = await this.#untilStarted(() => find(holder), options.signal);
         if (owner !== undefined && holder !== membership.id) return this.openLine(owner, server, options);
         if (look >= maxLooks)
           throw new ConnectError(server, "the replica that runs it is gone, and its lease is still good");
@@ -65,6 +73,18 @@ export class ServerPlacement {
     });
     const relaying = relays === undefined ? {} : { relays: { ...relays, tellsCaller: true } };
     return markLine(await connect({ readable: stream, writable: stream }, { ...others, ...relaying }));
+  }
+
+  /** Asks the store again and again while its engine has just started and says so. */
+  async #untilStarted<T>(ask: () => Promise<T>, signal: AbortSignal | undefined): Promise<T> {
+    for (;;) {
+      try {
+        return await ask();
+      } catch (error) {
+        if (!(error instanceof StoreError) || error.code !== "store.starting") throw error;
+      }
+      await sleep(startingMs, this.#options.clock, signal);
+    }
   }
 
   /** Starts a server here, and gives its lease back when its process has ended. */

@@ -57,11 +57,14 @@ for _, id in ipairs(redis.call("SMEMBERS", KEYS[1])) do
 end
 return found`);
 
-/** KEYS: the limit. ARGV: milliseconds a token, burst, count. Does what \`takeTokens\` of the store in memory does. */
+/** KEYS: the limit. ARGV: milliseconds a token, burst, count, and the time if it is not the engine's. Does what \`takeTokens\` of the store in memory does. */
 export const takeScript: EngineScript = defineScript(`
 local every, burst, count = tonumber(ARGV[1]), tonumber(ARGV[2]), tonumber(ARGV[3])
-local time = redis.call("TIME")
-local now = tonumber(time[1]) * 1000 + tonumber(time[2]) / 1000
+local now = tonumber(ARGV[4])
+if not now then
+  local time = redis.call("TIME")
+  now = tonumber(time[1]) * 1000 + tonumber(time[2]) / 1000
+end
 local span = every * burst
 local start = math.min(math.max(tonumber(redis.call("GET", KEYS[1]) or now), now), now + span)
 local there = math.floor((now + span - start) / every + 1e-6)

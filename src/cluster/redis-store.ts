@@ -1,5 +1,6 @@
 import { type Clock, systemClock } from "../async/clock.ts";
 import { StoreError } from "../errors/store-error.ts";
+import { createFactSigner, type FactSigner, signatureLength } from "./fact-signature.ts";
 import { type EngineClient, RedisConnection } from "./redis-connection.ts";
 import {
   claimScript,
@@ -17,9 +18,13 @@ import type { ClusterStore } from "./store.ts";
 interface RedisStoreOptions {
   /** `redis://…`, `rediss://…` or `unix://…`; see {@link parseStoreUrl}. */
   readonly url: string;
+  /** The secrets that all replicas have: values, registrations and news are signed with the first, and believed with any of them. */
+  readonly secrets: readonly string[];
   /** The start of all keys and channels, so that several gateways can share an engine. `junctor:` by default. */
   readonly prefix?: string;
   readonly clock?: Clock;
+  /** The time of limits. The engine's own by default, because the clocks of replicas differ. */
+  readonly limitClock?: Pick<Clock, "now">;
   readonly onWarning?: (text: string, error?: unknown) => void;
 }
 
@@ -30,15 +35,29 @@ const operationMs = 5_000;
  * Keeps the facts of replicas in Valkey or Redis, over two connections: one for commands, one for news. A lost connection is
  * opened again; until then operations reject. The engine must not evict keys (`noeviction`).
  *
+ * Values, registrations and news that are not signed with a secret of the replicas count as absent. Leases and limits are not signed:
+ * a program that may write to the engine could also delete them.
+ *
  * @throws StoreError when the URL is wrong, `@redis/client` is missing, or the engine cannot be reached for 10 s
  */
 export async function connectRedisStore(options: RedisStoreOptions): Promise<ClusterStore> {
-  const { url, prefix = "junctor:", clock = systemClock, onWarning } = options;
+  const { url, secrets, prefix = "junctor:", clock = systemClock, limitClock, onWarning } = options;
   const address = parseStoreUrl(url);
   const createClient = await loadClient();
   const listeners = new Set<(news: string) => void>();
-  const hear = (news: string): void => {
-    if (news.length > storeBounds.value) return;
+  // Channels are of the whole engine, not of a database.
+  const channel = address.database === 0 ? `${prefix}news` : `${prefix}news:${address.database}`;
+  const signer = createFactSigner(secrets);
+  /** The kinds of facts that were ignored: a warning each, because whoever writes them could fill the log. */
+  const ignored = new Set<string>();
+  const ignore = (what: string): void => {
+    if (!ignored.has(what)) onWarning?.(`${what} in the store is ignored: ${notSigned}`);
+    ignored.add(what);
+  };
+  const hear = (signed: string): void => {
+    const isShort = signed.length <= storeBounds.value + signatureLength;
+    const news = isShort ? signer.open(channel, signed) : undefined;
+    if (news === undefined) return ignore("news");
     for (const listener of listeners) {
       try {
         listener(news);
@@ -47,8 +66,6 @@ export async function connectRedisStore(options: RedisStoreOptions): Promise<Clu
       }
     }
   };
-  // Channels are of the whole engine, not of a database.
-  const channel = address.database === 0 ? `${prefix}news` : `${prefix}news:${address.database}`;
   const age = new EngineAge(clock);
   const shared = { address, createClient, clock, operationMs };
   const commands = new RedisConnection({ ...shared, prepare: (client) => age.learn(client) });
@@ -63,7 +80,7 @@ export async function connectRedisStore(options: RedisStoreOptions): Promise<Clu
     await commands[Symbol.asyncDispose]();
     throw error;
   }
-  const store = createOperations(commands, { prefix, channel, age });
+  const store = createOperations(commands, { prefix, channel, age, signer, limitClock, ignore });
   return {
     ...store,
     onNews: (listener) => {
@@ -77,9 +94,22 @@ export async function connectRedisStore(options: RedisStoreOptions): Promise<Clu
   };
 }
 
+interface OperationParts {
+  readonly prefix: string;
+  readonly channel: string;
+  readonly age: EngineAge;
+  readonly signer: FactSigner;
+  readonly limitClock: RedisStoreOptions["limitClock"] | undefined;
+  /** Tells of a fact that was not signed. */
+  readonly ignore: (what: string) => void;
+}
+
+const notSigned =
+  "it is not signed with JUNCTOR_SECRET. Another program writes to the store, or a replica has another secret: set the same for all";
+
 function createOperations(
   connection: RedisConnection,
-  { prefix, channel, age }: { readonly prefix: string; readonly channel: string; readonly age: EngineAge },
+  { prefix, channel, age, signer, limitClock, ignore }: OperationParts,
 ): Omit<ClusterStore, "onNews" | typeof Symbol.asyncDispose> {
   const run = (script: EngineScript, keys: readonly string[], args: readonly unknown[]): Promise<unknown> =>
     runScript(
@@ -105,21 +135,31 @@ function createOperations(
       return kept.map((one) => one === 1);
     },
     release: async (key, holder) => void (await run(releaseScript, [key], [holder])),
-    read: async (key) => ((await connection.send(["GET", prefix + key])) as string | null) ?? undefined,
+    read: async (key) => {
+      const value = (await connection.send(["GET", prefix + key])) as string | null;
+      return value === null ? undefined : signer.open(prefix + key, value);
+    },
     write: async (key, value, ttlMs) => {
       assertKey(key);
       assertValue(value);
       assertTtl(ttlMs);
-      await connection.send(["SET", prefix + key, value, "PX", String(ttlMs)]);
+      const signed = signer.sign(prefix + key, value);
+      await connection.send(["SET", prefix + key, signed, "PX", String(ttlMs)]);
     },
     register: async (id, facts, ttlMs) => {
       assertKey(id, "The id of the replica");
       assertValue(facts, "The facts of the replica");
       assertTtl(ttlMs);
       const start = `${prefix}replica:`;
-      const found = (await run(registerScript, ["replicas"], [id, facts, ttlMs, start])) as readonly string[];
+      const args = [id, signer.sign(start + id, facts), ttlMs, start];
+      const found = (await run(registerScript, ["replicas"], args)) as readonly string[];
       const replicas = new Map<string, string>();
-      for (let at = 0; at + 1 < found.length; at += 2) replicas.set(found[at] ?? "", found[at + 1] ?? "");
+      for (let at = 0; at + 1 < found.length; at += 2) {
+        const [other = "", signed = ""] = found.slice(at, at + 2);
+        const known = signer.open(start + other, signed);
+        if (known === undefined) ignore("the registration of a replica");
+        else replicas.set(other, known);
+      }
       return replicas;
     },
     isYoung: (ms) => age.leftMs(ms) > 0,
@@ -127,12 +167,14 @@ function createOperations(
     take: async (limit, count) => {
       assertLimit(limit, count);
       const { key, everyMs, burst } = limit;
-      const [given, waitMs] = (await run(takeScript, [key], [everyMs, burst, count])) as readonly number[];
+      const time = limitClock === undefined ? [] : [limitClock.now()];
+      const args = [everyMs, burst, count, ...time];
+      const [given, waitMs] = (await run(takeScript, [key], args)) as readonly number[];
       return { count: given ?? 0, waitMs: waitMs ?? 0 };
     },
     publish: async (news) => {
       assertValue(news, "News");
-      await connection.send(["PUBLISH", channel, news]);
+      await connection.send(["PUBLISH", channel, signer.sign(channel, news)]);
     },
   };
 }

@@ -17,6 +17,7 @@ export interface ClusterStore extends AsyncDisposable {
   renew(keys: readonly string[], holder: string, ttlMs: number): Promise<readonly boolean[]>;
   /** Gives a lease back, if this holder has it. */
   release(key: string, holder: string): Promise<void>;
+  /** Resolves with a value that `write` wrote; undefined when its time is over. */
   read(key: string): Promise<string | undefined>;
   write(key: string, value: string, ttlMs: number): Promise<void>;
   /** Registers a replica, or prolongs its registration, and resolves with all replicas that are registered, by id. */

@@ -17,6 +17,8 @@ interface DaemonOptions {
   readonly file: string;
   readonly build: string;
   readonly scopes: Scopes;
+  /** Whether the config is served as it is now, with nothing of it waiting for a person. */
+  readonly isCurrent: () => Promise<boolean>;
   readonly log: GatewayLog;
   readonly clock: Clock;
   /** The daemon ends after this time without a front; undefined: never. */
@@ -33,13 +35,30 @@ export interface DaemonStatus {
   readonly build: string;
   readonly config: string;
   readonly startedAt: number;
+  /** The admin page of the first of its gateways, with the key of this run; undefined while it has none. */
+  readonly pageUrl?: string | undefined;
   readonly fronts: readonly DaemonFront[];
   readonly gateways: readonly {
     /** Undefined for fronts without a project. */
     readonly workspace: string | undefined;
     readonly fronts: number;
+    readonly pageUrl?: string | undefined;
     readonly servers: readonly ServerStatus[];
   }[];
+}
+
+/** The servers that a front would get, as the control request `servers` tells of them. */
+export interface OfferedServers {
+  readonly pid: number;
+  readonly build: string;
+  readonly isCurrent: boolean;
+  readonly servers: readonly ServerStatus[];
+}
+
+/** How a server is in each gateway that has it, after the control request `restart`; and the names of all servers. */
+export interface RestartedServer {
+  readonly servers: readonly ServerStatus[];
+  readonly names: readonly string[];
 }
 
 /** One client that is attached. */
@@ -81,22 +100,44 @@ export async function runDaemon(options: DaemonOptions): Promise<void> {
   const leave = (socket: Socket): void => {
     if (fronts.delete(socket)) restLater();
   };
-  const status = async (): Promise<DaemonStatus> => ({
-    pid: process.pid,
-    build: options.build,
-    config: options.file,
-    startedAt,
-    fronts: [...fronts.values()],
-    gateways: (await scopes.all()).map(({ place: { workspace }, fronts: count, gateway }) => ({
-      workspace,
-      fronts: count,
-      servers: gateway.status(),
-    })),
-  });
+  const own = { pid: process.pid, build: options.build };
+  const status = async (): Promise<DaemonStatus> => {
+    const gateways = (await scopes.all()).map(
+      ({ place: { workspace }, fronts: count, gateway, pageUrl }) => ({
+        workspace,
+        fronts: count,
+        pageUrl,
+        servers: gateway.status(),
+      }),
+    );
+    const pageUrl = gateways.find((gateway) => gateway.pageUrl !== undefined)?.pageUrl;
+    return { ...own, config: options.file, startedAt, pageUrl, fronts: [...fronts.values()], gateways };
+  };
+  const offer = async (front: GreetedFront): Promise<void> => {
+    await claimed;
+    const taken = await takeScope(front, scopes);
+    if (taken === undefined) return;
+    try {
+      await taken.scope.gateway.ready;
+      const isCurrent = await options.isCurrent();
+      front.answer({ ...own, isCurrent, servers: taken.scope.gateway.status() } satisfies OfferedServers);
+    } finally {
+      taken.release();
+    }
+  };
   const control = async (front: GreetedFront): Promise<void> => {
-    const { control: asked } = front.introduction;
-    front.answer(asked === "status" ? await status() : { pid: process.pid, build: options.build });
-    if (asked === "stop") end("junctor stop asked for it", "stop");
+    const { control: asked, server = "" } = front.introduction;
+    switch (asked) {
+      case "status":
+        return front.answer(await status());
+      case "servers":
+        return offer(front);
+      case "restart":
+        return front.answer((await scopes.restart(server)) satisfies RestartedServer);
+      default:
+        front.answer(own);
+        if (asked === "stop") end("junctor stop asked for it", "stop");
+    }
   };
   const serve = async (socket: Socket): Promise<void> => {
     const front = await greetFront(socket, { key: place.key, build: options.build }).finally(
@@ -148,7 +189,7 @@ export async function runDaemon(options: DaemonOptions): Promise<void> {
     options.onClaimed();
     isClaimed();
   });
-  void options.stopped.then(() => end("a signal asked for it", "stop"));
+  void options.stopped.then(() => end("it was asked to stop", "stop"));
   forgetStart(place);
   restLater();
   log.info({ socket: place.socket, config: options.file, build: options.build }, "the daemon listens");
@@ -167,14 +208,22 @@ interface ServedFront {
   readonly scopes: Scopes;
 }
 
-/** Serves one front until it leaves. */
-async function serveFront({ socket, front, scopes }: ServedFront): Promise<void> {
-  const { introduction } = front;
+/** The gateway for a front, with the values of its variables; undefined when the front was refused. */
+async function takeScope(
+  front: GreetedFront,
+  scopes: Scopes,
+): Promise<Awaited<ReturnType<Scopes["take"]>> | undefined> {
   const env = await front.askFor(scopes.variables());
   const refuse = (error: unknown): undefined => {
     front.refuse(error instanceof Error ? error.message : String(error));
   };
-  const taken = await scopes.take({ env, workspace: introduction.workspace }).catch(refuse);
+  return scopes.take({ env, workspace: front.introduction.workspace }).catch(refuse);
+}
+
+/** Serves one front until it leaves. */
+async function serveFront({ socket, front, scopes }: ServedFront): Promise<void> {
+  const { introduction } = front;
+  const taken = await takeScope(front, scopes);
   if (taken === undefined) return;
   try {
     const server = serverFor(taken.scope, introduction.profile);

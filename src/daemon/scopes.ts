@@ -1,11 +1,14 @@
 import type { Clock } from "../async/clock.ts";
 import type { GatewayConfig } from "../gateway/config/config.ts";
 import type { RunningGateway } from "../gateway/running-gateway.ts";
+import type { ServerStatus } from "../gateway/status.ts";
 import { type FrontPlace, parseForFront, variablesOf } from "./projects.ts";
 
 /** A gateway for all fronts whose resolved config is the same; see {@link parseForFront}. */
 export interface Scope {
   readonly gateway: RunningGateway;
+  /** The address of its admin page, with the key; undefined when it has none. */
+  readonly pageUrl: string | undefined;
   readonly place: FrontPlace;
   /** The config it was started with. */
   readonly config: GatewayConfig;
@@ -15,6 +18,7 @@ export interface Scope {
 /** A gateway that was opened, and everything that belongs to it. */
 interface OpenedScope extends AsyncDisposable {
   readonly gateway: RunningGateway;
+  readonly pageUrl: string | undefined;
 }
 
 interface ScopesOptions {
@@ -55,6 +59,19 @@ export class Scopes implements AsyncDisposable {
     return known.flatMap((each) => (each.status === "fulfilled" ? [each.value.scope] : []));
   }
 
+  /** Starts a server anew in every gateway that has it. Resolves when it is up or has failed once in each of them. */
+  async restart(
+    name: string,
+  ): Promise<{ readonly servers: readonly ServerStatus[]; readonly names: readonly string[] }> {
+    const gateways = (await this.all()).map(({ gateway }) => gateway);
+    await Promise.all(gateways.map(({ controls }) => controls.restart(name)));
+    const all = gateways.flatMap((gateway) => gateway.status());
+    return {
+      servers: all.filter((server) => server.name === name),
+      names: [...new Set(all.map((server) => server.name))],
+    };
+  }
+
   /** The gateway for a front, which gives it back by the returned function. Rejects with a `ConfigError`. */
   async take(place: FrontPlace): Promise<{ readonly scope: Scope; readonly release: () => void }> {
     const { file, text, open } = this.#options;
@@ -87,7 +104,8 @@ export class Scopes implements AsyncDisposable {
   ): Promise<KnownScope> {
     const parse = (text: string): GatewayConfig => parseForFront(this.#options.file, text, place);
     const opening = open(config, parse).then((opened): KnownScope => {
-      const scope: Scope = { gateway: opened.gateway, place, config, fronts: 0 };
+      const { gateway, pageUrl } = opened;
+      const scope: Scope = { gateway, pageUrl, place, config, fronts: 0 };
       return { scope, opened, stopIdle: undefined };
     });
     this.#known.set(key, opening);

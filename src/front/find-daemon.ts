@@ -119,7 +119,7 @@ export function forgetStart(place: RunPlace): void {
 }
 
 /** Joins the daemon at the socket. Rejects when there is none, or with a `HelloError`. */
-async function joinDaemon(
+export async function joinDaemon(
   place: RunPlace,
   { introduction, env }: Pick<FindOptions, "introduction" | "env">,
 ): Promise<FoundDaemon> {
@@ -133,11 +133,15 @@ async function joinDaemon(
   }
 }
 
-/** Asks the daemon at the socket about itself. Rejects when there is none. */
-export async function askDaemon(place: RunPlace, introduction: Introduction): Promise<unknown> {
+/** Makes a control request to the daemon at the socket. Rejects when there is none, or it does not answer in time. */
+export async function askDaemon(
+  place: RunPlace,
+  introduction: Introduction,
+  { env = {}, answerMs }: Partial<Pick<FindOptions, "env">> & { readonly answerMs?: number | undefined } = {},
+): Promise<unknown> {
   const socket = await reach(place.socket);
   try {
-    return (await greetDaemon(socket, { key: place.key, introduction, env: {} })).answer;
+    return (await greetDaemon(socket, { key: place.key, introduction, env, answerMs })).answer;
   } finally {
     socket.destroy();
   }

@@ -11,7 +11,10 @@ interface Versions {
 }
 
 /** A program that asks the daemon something about itself instead of serving a client. */
-export type ControlRequest = "status" | "stop" | "probe";
+export type ControlRequest = (typeof controlRequests)[number];
+
+/** `servers` asks how the servers are that a front with the same facts would get; `restart` names one of all fronts. */
+const controlRequests = ["status", "stop", "probe", "servers", "restart"] as const;
 
 /** What a front says about itself once both sides proved that they know the key. */
 export interface Introduction {
@@ -26,6 +29,8 @@ export interface Introduction {
   /** The folder of the project; undefined when it is not known. */
   readonly workspace?: string;
   readonly control?: ControlRequest;
+  /** The server that is to be restarted. */
+  readonly server?: string;
 }
 
 /** What the daemon says first. */
@@ -61,6 +66,8 @@ interface FrontHello {
   /** The values of the variables that the daemon asks for. */
   readonly env: { readonly [name: string]: string | undefined };
   readonly versions?: Versions;
+  /** How long the answer to a control request may take; 2 s. */
+  readonly answerMs?: number | undefined;
 }
 
 /**
@@ -69,7 +76,7 @@ interface FrontHello {
  */
 export async function greetDaemon(
   stream: Duplex,
-  { key, introduction, env, versions = spoken }: FrontHello,
+  { key, introduction, env, versions = spoken, answerMs }: FrontHello,
 ): Promise<{ readonly daemon: DaemonFacts; readonly answer: unknown }> {
   const lines = createLineTaker(stream);
   const nonce = randomBytes(16).toString("hex");
@@ -80,27 +87,27 @@ export async function greetDaemon(
   if (!isProof(proof, proofOf(key, "daemon", nonce, theirs)))
     throw new HelloError("proof", "the process at the daemon's socket does not know the key");
   write(stream, { proof: proofOf(key, "front", nonce, theirs), ...introduction });
-  const asked = (await lines.next()) as {
-    readonly variables?: readonly string[];
-    readonly refused?: string;
-    readonly answer?: unknown;
-  };
-  if (asked.refused !== undefined) throw new HelloError("refused", asked.refused);
+  let reply = (await lines.next(answerMs)) as DaemonReply;
+  if (reply.variables !== undefined) {
+    const values = reply.variables.flatMap((name) => (env[name] === undefined ? [] : [[name, env[name]]]));
+    write(stream, { env: Object.fromEntries(values) as object });
+    reply = await lines.next(answerMs ?? longPatienceMs);
+  }
+  if (reply.refused !== undefined) throw new HelloError("refused", reply.refused);
   const daemon = { build, pid, version };
-  if (introduction.control !== undefined) return { daemon, answer: asked.answer };
-  if (asked.variables === undefined) throw new HelloError("silent", givesWay);
-  const values = Object.fromEntries(
-    asked.variables.flatMap((name) => (env[name] === undefined ? [] : [[name, env[name]]])),
-  );
-  write(stream, { env: values });
-  const ready = (await lines.next(longPatienceMs)) as { readonly ready?: boolean; readonly refused?: string };
-  if (ready.refused !== undefined) throw new HelloError("refused", ready.refused);
-  if (ready.ready !== true) throw new HelloError("silent", givesWay);
+  if (introduction.control !== undefined) return { daemon, answer: reply.answer };
+  if (reply.ready !== true) throw new HelloError("silent", "the daemon gives way to another");
   lines.release();
   return { daemon, answer: undefined };
 }
 
-const givesWay = "the daemon gives way to another";
+/** What the daemon says to an introduction: it asks for variables, is ready, answers a control request, or refuses. */
+interface DaemonReply {
+  readonly variables?: readonly string[];
+  readonly ready?: boolean;
+  readonly answer?: unknown;
+  readonly refused?: string;
+}
 
 /** A daemon may have to read modules of its config before it can serve. */
 const longPatienceMs = 10_000;
@@ -186,10 +193,15 @@ function isProof(given: string, right: string): boolean {
 function toIntroduction(given: Introduction): Introduction {
   const text = (value: unknown): string | undefined =>
     typeof value === "string" && value !== "" ? value.slice(0, 4096) : undefined;
-  const { client, profile, workspace } = given;
-  const optional = { client: text(client), profile: text(profile), workspace: text(workspace) };
+  const { client, profile, workspace, server } = given;
+  const optional = {
+    client: text(client),
+    profile: text(profile),
+    workspace: text(workspace),
+    server: text(server),
+  };
   const named = Object.fromEntries(Object.entries(optional).filter(([, value]) => value !== undefined));
-  const control = (["status", "stop", "probe"] as const).find((word) => word === given.control);
+  const control = controlRequests.find((word) => word === given.control);
   return {
     build: text(given.build) ?? "",
     pid: given.pid,

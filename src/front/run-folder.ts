@@ -48,7 +48,7 @@ const maxFolderBytes = 70;
  * when others may enter the folder: they could take the daemon's place.
  */
 export function openRunPlace(config: string, env: NodeJS.ProcessEnv = process.env): RunPlace {
-  const hash = createHash("sha256").update(toRealPath(config)).digest("hex").slice(0, 12);
+  const hash = placeHash(config);
   const folder = runFolder(env);
   if (isTooLong(folder))
     throw new RunFolderError(`${folder} is too long for a socket: set XDG_RUNTIME_DIR to a shorter folder`);
@@ -58,6 +58,11 @@ export function openRunPlace(config: string, env: NodeJS.ProcessEnv = process.en
       ? `\\\\.\\pipe\\junctor-${hashOfUser()}-${hash}`
       : join(folder, `d-${hash}.sock`);
   return { folder, socket, hash, key };
+}
+
+/** Which of the places is that of a config. */
+export function placeHash(config: string): string {
+  return createHash("sha256").update(toRealPath(config)).digest("hex").slice(0, 12);
 }
 
 /** The places at which daemons of this user may listen, whatever their configs. Makes nothing. */

@@ -17,7 +17,7 @@ import type { Pins } from "./lock/pins.ts";
 import type { GatewayLog } from "./log.ts";
 import { hideInData } from "./safe-log.ts";
 import { SeenCallers } from "./seen-callers.ts";
-import { describeDisabled, describeStatus, type ServerStatus } from "./status.ts";
+import { describeDisabled, describeStatus, type ListedCounts, type ServerStatus } from "./status.ts";
 import type { Health } from "./upstream/health.ts";
 
 /** What the admin API shows of a server beside its status. */
@@ -26,6 +26,8 @@ export interface ServerFacts {
   readonly config: ServerConfig;
   readonly health: Health;
   readonly inFlight: number;
+  /** See {@link Words.progress}. */
+  readonly progress: number;
   /** Whether it is a provider of this process, which cannot be stopped. */
   readonly isLocal: boolean;
 }
@@ -101,23 +103,23 @@ export function createControls(options: ControlsOptions): GatewayControls & Disp
     bar(caller, isRevoked);
     void others?.change(caller, isRevoked);
   };
+  const viewOfAll = (): View => catalog.viewFor(anyone, everything);
   const seen = new SeenCallers(() => options.clock.date());
-  const find = (name: string): GatewayServer | undefined =>
-    fleet.upstreams.get(name) ?? fleet.servers.find(({ config: { name: each } }) => each === name);
   return {
     status: () => {
       const { pins } = options;
+      const counts = countListed(access.authenticate === undefined ? access.viewFor(anyone) : viewOfAll());
       const used = fleet.servers.map((server) =>
-        describeStatus(server, clock.now(), fleet.factory.wordsOf(server.config.name), pins()),
+        describeStatus(server, clock.now(), counts.get(server.config.name) ?? nothingCounted, pins()),
       );
       return hideInData([...used, ...config().disabled.map(describeDisabled)], hide);
     },
     servers: () => fleet.servers.map((server) => toFacts(server, fleet)),
     server: (name) => {
-      const found = find(name);
+      const found = fleet.serverNamed(name);
       return found && toFacts(found, fleet);
     },
-    isRecorded: (name) => find(name)?.config.record === true,
+    isRecorded: (name) => fleet.serverNamed(name)?.config.record === true,
     restart: async (server) => {
       if (!fleet.upstreams.has(server) && fleet.perCaller.get(server) === undefined) return false;
       await fleet.have(config().servers, toNaming(config()), restartMs, server);
@@ -129,9 +131,7 @@ export function createControls(options: ControlsOptions): GatewayControls & Disp
       return upstream !== undefined;
     },
     view: (caller) =>
-      caller === undefined
-        ? catalog.viewFor(anyone, everything)
-        : access.viewFor({ ...anyone, caller, identity: seen.find(caller) }),
+      caller === undefined ? viewOfAll() : access.viewFor({ ...anyone, caller, identity: seen.find(caller) }),
     collisions: () =>
       catalog
         .snapshotFor(anyone)
@@ -183,11 +183,38 @@ export function createRevocable(
   };
 }
 
-function toFacts({ config, health }: GatewayServer, { upstreams, perCaller }: Fleet): ServerFacts {
+const nothingCounted: ListedCounts = { tools: 0, resources: 0, prompts: 0 };
+
+/** How many things of each server are in the lists of a view, which leave out what is denied, hidden, not approved or another's by name. */
+function countListed(view: View): ReadonlyMap<string, ListedCounts> {
+  const counts = new Map<string, ListedCounts>();
+  const count = (server: string | undefined, kind: keyof ListedCounts): void => {
+    if (server === undefined) return;
+    const counted = counts.get(server) ?? nothingCounted;
+    counts.set(server, { ...counted, [kind]: counted[kind] + 1 });
+  };
+  for (const { server } of view.toolClaims.values()) count(server, "tools");
+  for (const { server } of view.promptClaims.values()) count(server, "prompts");
+  for (const { uri } of view.resources) count(view.resourceOwner(uri)?.server, "resources");
+  for (const { uriTemplate } of view.templates) count(view.templateOwner(uriTemplate)?.server, "resources");
+  return counts;
+}
+
+function toFacts({ config, health, words }: GatewayServer, { upstreams, perCaller }: Fleet): ServerFacts {
   const { name } = config;
   const upstream = upstreams.get(name);
   const isLocal = upstream === undefined && perCaller.get(name) === undefined;
-  return { name, config, health, inFlight: upstream?.inFlight ?? 0, isLocal };
+  return {
+    name,
+    config,
+    health,
+    inFlight: upstream?.inFlight ?? 0,
+    // Looks at the processes of the server, which only those who ask for it should pay for.
+    get progress() {
+      return words?.progress ?? 0;
+    },
+    isLocal,
+  };
 }
 
 /** A sender that was authenticated; undefined, which refuses it, when a person revoked it. */

@@ -47,6 +47,7 @@ export class Fleet implements AsyncDisposable {
   readonly perCaller: PerCallerServers;
   /** All of them, in the order of the config. */
   #servers: readonly GatewayServer[] = [];
+  #named: ReadonlyMap<string, GatewayServer> = new Map();
   /** Those of an earlier config whose calls are let finish. */
   readonly #retiring = new Map<Upstream, Promise<void>>();
   readonly factory: UpstreamFactory;
@@ -66,7 +67,12 @@ export class Fleet implements AsyncDisposable {
     return this.#servers;
   }
 
-  /** The servers that are not of this process, by name. */
+  /** One of them by its name. */
+  serverNamed(name: string): GatewayServer | undefined {
+    return this.#named.get(name);
+  }
+
+  /** The servers that are not of this process, by name. Other gateways may have them too: what this one's config says is in {@link servers}. */
   get upstreams(): ReadonlyMap<string, Upstream> {
     return this.#upstreams;
   }
@@ -83,18 +89,15 @@ export class Fleet implements AsyncDisposable {
     firstListMs: number,
     renewed?: string,
   ): Promise<void> {
-    const { catalog, clock, kinds, pins, shared } = this.#options;
+    const { catalog, clock, kinds, memory, pins, shared } = this.#options;
     const servers = [...this.#local.missingIn(configured), ...configured];
     const isOne = (server: ServerConfig): boolean => !this.#local.has(server.name);
     const remote = servers.filter((server) => isOne(server) && !this.perCaller.has(server));
-    this.perCaller.have(
-      servers.filter(isOne),
-      naming,
-      (one, other) => other.name !== renewed && runsTheSame(one, other),
-    );
+    const runsTheSame = (one: ServerConfig | undefined, other: ServerConfig): boolean =>
+      other.name !== renewed && one !== undefined && this.#toRun(one) === this.#toRun(other);
+    this.perCaller.have(servers.filter(isOne), naming, runsTheSame);
     const before = new Map(this.#upstreams);
-    const goesOn = (server: ServerConfig): boolean =>
-      server.name !== renewed && runsTheSame(before.get(server.name)?.config, server);
+    const goesOn = (server: ServerConfig): boolean => runsTheSame(before.get(server.name)?.config, server);
     const added = remote
       .filter((server) => !goesOn(server))
       .map((server) => this.#create(server, firstListMs));
@@ -105,15 +108,14 @@ export class Fleet implements AsyncDisposable {
     const kept = new Set(remote.map(({ name }) => name));
     const gone = [...before.values()].filter(({ name }) => !kept.has(name));
     const replaced = added.flatMap(({ name }) => before.get(name) ?? []);
-    for (const { name } of gone) {
-      this.#upstreams.delete(name);
-      this.factory.forget(name);
-    }
+    for (const { name } of gone) this.#upstreams.delete(name);
     for (const upstream of added) this.#upstreams.set(upstream.name, upstream);
-    this.#servers = servers.flatMap(
-      (server) =>
-        this.#upstreams.get(server.name) ?? this.perCaller.get(server.name) ?? this.#local.get(server) ?? [],
-    );
+    this.#servers = servers.flatMap((server) => {
+      const upstream = this.#upstreams.get(server.name);
+      if (upstream !== undefined) return toServer(upstream, server);
+      return this.perCaller.get(server.name) ?? this.#local.get(server) ?? [];
+    });
+    this.#named = new Map(this.#servers.map((server) => [server.config.name, server]));
     const isOwn =
       this.perCaller.all.length > 0 || this.#servers.some(({ config }) => config.sharing === "perSession");
     const isHttp = this.#servers.some(({ config }) => config.launch.kind === "http");
@@ -129,8 +131,14 @@ export class Fleet implements AsyncDisposable {
       this.#retiring.set(upstream, retired);
     }
     const eager = added.filter(({ config }) => config.start === "eager" || config.name === renewed);
-    const started = Promise.all(eager.map((upstream) => upstream.start()));
-    await waitFor(started, { ms: firstListMs, clock });
+    const isAwaited = (upstream: Upstream): boolean => upstream.isAwaited || upstream.name === renewed;
+    // Nobody waits for one that was waited for in vain before. It comes first, so that its tools are missing no longer than need be.
+    const unawaited = eager.filter((upstream) => !isAwaited(upstream));
+    const awaited = eager.filter(isAwaited);
+    for (const upstream of unawaited) void upstream.start();
+    await waitFor(Promise.all(awaited.map((upstream) => upstream.start())), { ms: firstListMs, clock });
+    for (const upstream of awaited)
+      if (!upstream.isListed && upstream.health.kind !== "stopped") memory?.miss(upstream.config);
   }
 
   /** Resolves when what was replaced or removed has ended. */
@@ -158,8 +166,41 @@ export class Fleet implements AsyncDisposable {
     const create = (listen: typeof onChange): Upstream =>
       this.factory.create({ config, firstListMs, predecessor, onChange: listen });
     if (shared === undefined) return create(onChange);
-    return shared.take(JSON.stringify(toRun(config)), { user: this, listen: onChange }, create);
+    return shared.take(this.#toRun(config), { user: this, listen: onChange }, create, predecessor);
   }
+
+  /** What a server's process depends on. `tasks` is read for each call, but by the upstream, which gateways may have in common. */
+  #toRun(config: ServerConfig): string {
+    const more = this.#options.shared === undefined ? {} : { tasks: config.tasks };
+    return JSON.stringify({ ...toRun(config), ...more });
+  }
+}
+
+/** A server as this gateway's config has it: the same upstream may have another prefix, or other rules, in another gateway. */
+function toServer(upstream: Upstream, config: ServerConfig): GatewayServer {
+  return {
+    config,
+    provider: upstream,
+    get health() {
+      return upstream.health;
+    },
+    get isListed() {
+      return upstream.isListed;
+    },
+    get isSettled() {
+      return upstream.isSettled;
+    },
+    get lines() {
+      return upstream.lines;
+    },
+    get words() {
+      return upstream.words;
+    },
+    listedFor: (caller) => upstream.listedFor(caller),
+    looked: (caller, part) => upstream.looked(caller, part),
+    untilListed: (part, context) => upstream.untilListed(part, context),
+    unavailable: () => upstream.unavailable(),
+  };
 }
 
 /** Tells the catalog, the memory, the log and callers what changed at a server. */
@@ -176,6 +217,8 @@ function createReport({ catalog, memory, log, clock, pins, ...listeners }: Fleet
     if (change.kind === "listed" || isForAll) catalog.outdated();
     pins()?.look(name, pooled.lists.listed, isForAll ? instructionsOf(upstream) : undefined);
     onServer?.(name, change.kind === "health" && isForAll ? change.health : undefined);
+    const hasFailed = change.kind === "health" && isForAll && change.health.kind === "down";
+    if (hasFailed && !upstream.isListed) memory?.miss(upstream.config);
     if (change.kind === "health")
       return logHealth(isForAll ? name : `${name} (${pooled.reason})`, change.health);
     if (isForAll) {
@@ -188,12 +231,7 @@ function createReport({ catalog, memory, log, clock, pins, ...listeners }: Fleet
   };
 }
 
-/** Whether a server keeps its process after an edit: settings that only change how its things are listed need no other one. */
-function runsTheSame(one: ServerConfig | undefined, other: ServerConfig): boolean {
-  return one !== undefined && JSON.stringify(toRun(one)) === JSON.stringify(toRun(other));
-}
-
-/** Configs are plain data, written in the same order each time. */
+/** A config without the settings that need no other process. Configs are plain data, written in the same order each time. */
 function toRun(server: ServerConfig): object {
   const inLists = { prefix: undefined, allow: undefined, deny: undefined, tools: undefined };
   const ofResults = { trustHints: undefined, maxResultTokens: undefined };

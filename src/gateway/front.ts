@@ -85,7 +85,8 @@ export function createFront(parts: FrontParts, options: FrontOptions): Front {
       if (notes.has(items)) return;
       const config = parts.config();
       const { disabled } = config;
-      const sources = { servers: fleet.servers, disabled, naming: toNaming(config), pins: parts.pins() };
+      const naming = toNaming(config);
+      const sources = { servers: fleet.servers, disabled, naming, clock, pins: parts.pins() };
       notes.set(items, hideInData(noteList(part, view, sources), hide));
     },
     toMissing: (what, id, resumption) =>
@@ -111,7 +112,8 @@ export function createFront(parts: FrontParts, options: FrontOptions): Front {
     const naming = toNaming(parts.config());
     const hearer = { ...anyone, caller, identity };
     const view = viewFor(hearer);
-    const used = [...fleet.upstreams.values(), ...fleet.perCaller.upstreamsOf(hearer)];
+    const shared = fleet.servers.filter(({ config }) => fleet.upstreams.has(config.name));
+    const used = [...shared, ...fleet.perCaller.upstreamsOf(hearer)];
     const known = used.filter(({ config }) => isKnownIn(view, config, naming));
     return parts.chain().redactText(joinInstructions(known, parts.pins()));
   };

@@ -15,7 +15,8 @@ import type { ServerConfig } from "./config/config.ts";
 import { parseConfigValue } from "./config/parse-config.ts";
 import type { Pins } from "./lock/pins.ts";
 import { createServerNames, withConnectName } from "./server-names.ts";
-import type { Health } from "./upstream/health.ts";
+import type { Words } from "./server-words.ts";
+import type { Health, LineStatus } from "./upstream/health.ts";
 import { type Listed, listParts, nothingListed } from "./upstream/known-lists.ts";
 
 /** A server of the gateway: an upstream, or a provider of this process. */
@@ -35,6 +36,10 @@ export interface GatewayServer extends Pick<Member, "looked"> {
   unavailable(): Error;
   /** Tools of the gateway itself, in place of those of a server that lists nothing to a caller; the same array each time. */
   standInFor?(caller: Hearer): readonly Tool[] | undefined;
+  /** Its processes, or its conversations over HTTP, each with its reason. */
+  readonly lines?: readonly LineStatus[];
+  /** What its process wrote besides messages. */
+  readonly words?: Words;
   /** See {@link Member.meet}. */
   readonly meet?: Member["meet"];
 }

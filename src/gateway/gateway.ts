@@ -225,6 +225,7 @@ export async function startGateway(
     ready,
     status: controls.status,
     measure: async (name, timeoutMs) => fleet.upstreams.get(name)?.measure(timeoutMs),
+    untilKnown: async (name) => fleet.upstreams.get(name)?.start(),
     unmatchedRules: unmatched,
     probeIssuers: () => probeIssuers(access.tokens),
     definitions: () => readDefinitions(fleet.upstreams.values(), toJson),

@@ -76,6 +76,28 @@ describe("what was kept", () => {
     expect(definitionOf(recalled?.tools[0] ?? {}).text).toBe(text);
   });
 
+  test("that a server was missed is known to the next process, until it lists", async () => {
+    const { folder, open } = at(newFolder());
+    const first = open();
+    expect(first.wasMissed(files)).toBe(false);
+    first.miss(files);
+    await first.flush();
+    const second = at(folder).open();
+    expect(second.wasMissed(files)).toBe(true);
+    expect(second.recall(files)).toBeUndefined();
+    second.miss(files);
+    second.keep(files, toListed({ tools: [] }));
+    await second.flush();
+    expect(at(folder).open().wasMissed(files)).toBe(false);
+    // A gateway that has not seen it list does not know better than one that has.
+    first.miss(files);
+    await first.flush();
+    const third = at(folder).open();
+    third.miss(files);
+    await third.flush();
+    expect(at(folder).open().recall(files)).toMatchObject({ tools: [] });
+  });
+
   test("can be read by its owner only, and holds no secret of the config", async () => {
     const { folder, open } = at(newFolder(), ["s3cret-token"]);
     const server = toServerConfig("files", launch({ TOKEN: "s3cret-token" }));

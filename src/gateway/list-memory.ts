@@ -29,8 +29,12 @@ interface ListMemoryOptions {
 export interface ListMemory {
   /** What this server listed when it was last launched in the same way; undefined when that is not known. */
   recall(server: ServerConfig): Listed | undefined;
+  /** Whether it never listed anything, though it was waited for or failed, when it was last launched in the same way. */
+  wasMissed(server: ServerConfig): boolean;
   /** Remembers what a server lists now. The file is written a little later, and not more often than every 30 s. */
   keep(server: ServerConfig, listed: Listed): void;
+  /** Remembers, a little later, that a server which never listed anything is waited for or has failed; unless it lists until then. */
+  miss(server: ServerConfig): void;
   /** Resolves when everything is written. */
   flush(): Promise<void>;
 }
@@ -42,6 +46,9 @@ const maxBytes = 8 * 1024 * 1024;
 const firstWriteMs = 500;
 const nextWriteMs = 30_000;
 
+/** How long a server may take to list before it is remembered as missed. */
+const missedMs = 5000;
+
 /** The oldest files are removed when all of them together are larger. */
 const maxTotalBytes = 64 * 1024 * 1024;
 
@@ -49,13 +56,16 @@ const maxTotalBytes = 64 * 1024 * 1024;
 const leftOverMs = 60 * 60_000;
 
 /** Files of another version are ignored. Count it up when the checks of listed things, or the format, change. */
-const version = 2;
+const version = 3;
 
 const extension = ".lists";
 
-/** A list that is to be written. */
+/** What a file says of a server that listed nothing. */
+const missedText = '"missed"';
+
+/** A file that is to be written. */
 interface Pending {
-  readonly listed: Listed;
+  readonly listed: Listed | "missed";
   readonly stopTimer: () => void;
 }
 
@@ -81,12 +91,21 @@ export function openListMemory(options: ListMemoryOptions): ListMemory {
     salt ??= readSalt(folder);
     return join(folder, `${macOf(describeLaunch(server), salt)}${extension}`);
   };
+  /** Undefined for a file that another program changed, or another version wrote: it was not checked as ours are. */
+  const read = (path: string): string | undefined => {
+    const file = readPrivateFile(path, maxBytes + 100) ?? "";
+    const at = file.indexOf("\n");
+    const text = file.slice(at + 1);
+    return file.slice(0, at) === macOf(text, salt ?? "") ? text : undefined;
+  };
   const write = async (path: string): Promise<void> => {
     const { listed, stopTimer } = pending.get(path) ?? {};
     stopTimer?.();
     pending.delete(path);
     if (listed === undefined) return;
-    const text = toText(listed, hide);
+    // Another gateway may have seen it list meanwhile.
+    if (listed === "missed" && read(path) !== undefined) return;
+    const text = listed === "missed" ? missedText : toText(listed, hide);
     if (written.get(path) === text) return;
     if (text.length > maxBytes) return rm(path, { force: true });
     await writePrivateFileAsync(path, `${macOf(text, salt ?? "")}\n${text}`);
@@ -95,31 +114,42 @@ export function openListMemory(options: ListMemoryOptions): ListMemory {
   };
   const writeNext = (path: string): Promise<void> => (writing = writing.then(() => write(path)).catch(warn));
 
+  const writeLater = (path: string, listed: Pending["listed"], delayMs: number): void => {
+    const waiting = pending.get(path);
+    const isDue = waiting !== undefined && waiting.listed !== "missed";
+    if (!isDue) waiting?.stopTimer();
+    const stopTimer = isDue ? waiting.stopTimer : clock.timer(delayMs, () => void writeNext(path));
+    pending.set(path, { listed, stopTimer });
+  };
+  const orWarn = <T>(work: () => T): T | undefined => {
+    try {
+      return work();
+    } catch (error) {
+      warn(error);
+      return undefined;
+    }
+  };
+
   return {
-    recall: (server) => {
-      try {
-        const path = pathOf(server);
-        const file = readPrivateFile(path, maxBytes + 100) ?? "";
-        const at = file.indexOf("\n");
-        const text = file.slice(at + 1);
-        // A file that another program changed, or another version wrote, was not checked as ours are.
-        return file.slice(0, at) === macOf(text, salt ?? "") ? fromText(text) : undefined;
-      } catch (error) {
-        warn(error);
-        return undefined;
-      }
-    },
+    recall: (server) =>
+      orWarn(() => {
+        const text = read(pathOf(server));
+        return text === undefined || text === missedText ? undefined : fromText(text);
+      }),
+    wasMissed: (server) => orWarn(() => read(pathOf(server))) === missedText,
     keep: (server, listed) => {
       if (!listed.areToolsConfirmed) return;
-      try {
+      orWarn(() => {
         const path = pathOf(server);
-        const waiting = pending.get(path);
-        const delayMs = written.has(path) ? nextWriteMs : firstWriteMs;
-        const stopTimer = waiting?.stopTimer ?? clock.timer(delayMs, () => void writeNext(path));
-        pending.set(path, { listed, stopTimer });
-      } catch (error) {
-        warn(error);
-      }
+        const isFirst = (written.get(path) ?? missedText) === missedText;
+        writeLater(path, listed, isFirst ? firstWriteMs : nextWriteMs);
+      });
+    },
+    miss: (server) => {
+      orWarn(() => {
+        const path = pathOf(server);
+        if (!pending.has(path) && !written.has(path)) writeLater(path, "missed", missedMs);
+      });
     },
     flush: async () => {
       for (const path of pending.keys()) void writeNext(path);

@@ -13,11 +13,12 @@ import type { Policy } from "../tools/compose/view.ts";
 import type { ListFault, ListPart } from "../tools/fit/list-fault.ts";
 import { type ListNote, noteList } from "./list-notes.ts";
 
+const clock = { now: () => 1000, date: () => Date.parse("2026-01-01T00:00:00Z") };
 const everything: Policy = () => true;
 
 function note(servers: readonly FakeSource[], part: ListPart = "tools", policy = everything): ListNote {
   const view = createCatalogOf(servers).viewFor(callerNamed(), policy);
-  return noteList(part, view, { servers, disabled: [], naming: defaultNaming });
+  return noteList(part, view, { servers, disabled: [], naming: defaultNaming, clock });
 }
 
 test("nothing is said when everything is there", () => {
@@ -27,14 +28,17 @@ test("nothing is said when everything is there", () => {
 test("each that is not up is named, with why, and whether its last list is there", () => {
   const down = createSource("down", { tools: toTools("x") });
   const failure = { code: "lost", reason: "it ended", said: "s3cret" } as const;
-  down.health = { kind: "down", since: 0, ...failure, nextTryAt: 1, isBroken: false };
+  down.health = { kind: "down", since: 0, ...failure, nextTryAt: 10_000, isBroken: false };
+  const again = createSource("again");
+  again.health = { kind: "starting", since: 0, after: failure };
   const starting = createSource("starting");
   starting.health = { kind: "starting", since: 0 };
   const idle = createSource("idle", { templates: [{ name: "t", uriTemplate: "x:{y}" }] });
   idle.health = { kind: "idle" };
-  expect(note([createSource("fine"), down, starting, idle])).toEqual({
+  expect(note([createSource("fine"), down, again, starting, idle])).toEqual({
     "junctor/servers": {
-      down: { status: "down", reason: "it ended", isListed: true },
+      down: { status: "down", reason: "it ended", nextTryAt: "2026-01-01T00:00:09.000Z", isListed: true },
+      again: { status: "starting", reason: "it ended", isListed: false },
       starting: { status: "starting", isListed: false },
       idle: { status: "idle", isListed: true },
     },

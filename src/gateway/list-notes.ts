@@ -1,3 +1,4 @@
+import type { Clock } from "../async/clock.ts";
 import { clip } from "../schema/issue.ts";
 import type { Naming } from "../tools/compose/namespace.ts";
 import type { View } from "../tools/compose/view.ts";
@@ -47,6 +48,7 @@ interface NoteSources {
   readonly servers: readonly GatewayServer[];
   readonly disabled: readonly DisabledServer[];
   readonly naming: Naming;
+  readonly clock: Pick<Clock, "now" | "date">;
   readonly pins?: Pins | undefined;
 }
 
@@ -60,13 +62,13 @@ export type ListNote = { readonly [serversKey]: { readonly [server: string]: obj
  * those are the affair of the person who runs the gateway.
  */
 export function noteList(part: ListPart, view: View, sources: NoteSources): ListNote {
-  const { servers, disabled, naming, pins } = sources;
+  const { servers, disabled, naming, clock, pins } = sources;
   const isKnown = (config: Pick<ServerConfig, "name" | "prefix">): boolean => isKnownIn(view, config, naming);
   const known = servers.filter(({ config }) => isKnown(config));
   const missing = known.flatMap((server) => {
     const heldBack = pins?.heldBack(server.config.name, part, server.listedFor()[part]) ?? 0;
     const faults = tellFaults(faultsFor(server, part, view, naming));
-    return noteServer(server, heldBack === 0 ? faults : { ...faults, heldBack });
+    return noteServer(server, clock, heldBack === 0 ? faults : { ...faults, heldBack });
   });
   const off = { status: "disabled", reason: "a variable it needs is not set", isListed: false };
   const all = [...missing, ...disabled.filter(isKnown).map(({ name }) => [name, off] as const)];
@@ -82,16 +84,29 @@ export function isKnownIn(
   return view.allows(`${prefix === false ? name : prefix}${separator}*`) || view.uses(name);
 }
 
-function noteServer(server: GatewayServer, faults: ToldFaults): readonly (readonly [string, object])[] {
+function noteServer(
+  server: GatewayServer,
+  clock: NoteSources["clock"],
+  faults: ToldFaults,
+): readonly (readonly [string, object])[] {
   const { config, health } = server;
   const listed = server.listedFor();
   if (health.kind === "up" && listed.problems.length === 0 && listed.isConfirmed)
     return Object.keys(faults).length === 0 ? [] : [[config.name, { status: "up", ...faults }]];
-  const reason = health.kind === "down" ? health.reason : listed.problems.join("; ");
+  const failure = health.kind === "down" ? health : health.kind === "starting" ? health.after : undefined;
+  const reason = failure?.reason ?? listed.problems.join("; ");
+  const nextTryAt =
+    health.kind === "down" && new Date(clock.date() + health.nextTryAt - clock.now()).toISOString();
   const { tools, prompts, resources, templates } = listed;
   const isListed = [tools, prompts, resources, templates].some(({ length }) => length > 0);
   const status = health.kind !== "up" ? health.kind : listed.problems.length > 0 ? "incomplete" : "listing";
-  const facts = { status, ...(reason === "" ? {} : { reason }), isListed, ...faults };
+  const facts = {
+    status,
+    ...(reason === "" ? {} : { reason }),
+    ...(nextTryAt && { nextTryAt }),
+    isListed,
+    ...faults,
+  };
   const isRemembered = isListed && !listed.isConfirmed;
   return [[config.name, isRemembered ? { ...facts, isConfirmed: false } : facts]];
 }

@@ -81,7 +81,11 @@ export function createOpenServer(
       words.hearStderr(chunk);
       toLog(chunk);
     };
-    return connect(target, { ...own, onStderr, ...options });
+    const onSpawned: ConnectOptions["onSpawned"] = (progress) => {
+      words.watch(progress);
+      options.onSpawned?.(progress);
+    };
+    return connect(target, { ...own, onStderr, ...options, onSpawned });
   };
 }
 

@@ -84,7 +84,7 @@ export function createProof(first: GatewayConfig, parts: ProofParts): Proof {
     const digest = digestOf(token.bearer);
     const caller = keys.get(digest);
     if (caller !== undefined || tokens === undefined) return caller;
-    const checked = tokens.check(token.bearer, digest, request.path);
+    const checked = tokens.check(token.bearer, digest, request);
     return checked instanceof Promise ? checked.then(note) : checked;
   };
   const isOpen = (): boolean => keys.size === 0 && tokens === undefined && !hasCertificates;

@@ -45,6 +45,8 @@ export interface Gateway extends AsyncDisposable {
 export interface RunningGateway extends Gateway {
   /** Like `authenticate`, but always there: it follows the config, and lets every caller in while callers need no proof. */
   readonly admit: Authenticate;
+  /** Resolves when a server that starts with the gateway is up and listed, or has failed once. */
+  untilKnown(server: string): Promise<void>;
   /** Takes another config. With `keepsModules`, which no person agreed to, modules and the lock stay as they are. */
   apply(config: GatewayConfig, keepsModules?: boolean): Promise<void>;
   /** The server of one profile, for a listener that serves it alone; undefined where the config has none of that name. */

@@ -1,11 +1,12 @@
 import type { FailureCode } from "../errors/failure-code.ts";
+import { clip } from "../schema/issue.ts";
 import type { ListFault } from "../tools/fit/list-fault.ts";
 import type { DisabledServer } from "./config/config.ts";
 import { type GatewayServer, instructionsOf } from "./gateway-server.ts";
 import type { Pins, Unapproved } from "./lock/pins.ts";
 import type { GatewayLog } from "./log.ts";
 import type { Words } from "./server-words.ts";
-import { describeHealth, type Health, toSeconds } from "./upstream/health.ts";
+import { describeHealth, type Failure, type LineStatus, toSeconds } from "./upstream/health.ts";
 
 /** How one server is, for people and for `junctor check`. */
 export interface ServerStatus {
@@ -15,6 +16,7 @@ export interface ServerStatus {
   readonly revision?: string;
   /** The name and version that the server reports. */
   readonly says?: string;
+  /** How many tools clients are listed. With keys: those whose caller may use everything. */
   readonly tools: number;
   readonly resources: number;
   readonly prompts: number;
@@ -39,35 +41,22 @@ export interface ServerStatus {
   readonly stray?: string;
 }
 
-/** A process or conversation of a server. */
-export interface LineStatus {
-  /** Why there is one. */
-  readonly reason: string;
-  readonly status: Health["kind"];
-  /** Calls and watches that use it now. */
-  readonly inUse: number;
-}
-
-type StatusSource = Pick<GatewayServer, "config" | "health" | "isListed" | "listedFor"> & {
-  readonly lines?: readonly LineStatus[];
-};
+type StatusSource = Pick<GatewayServer, "config" | "health" | "isListed" | "listedFor" | "lines" | "words">;
 
 const noWords: Words = { said: "", stray: "" };
 
-/** `words` is what its process wrote besides messages. */
+/** How many things of a server callers are listed. */
+export type ListedCounts = Pick<ServerStatus, "tools" | "resources" | "prompts">;
+
+/** How a server is now. */
 export function describeStatus(
   source: StatusSource,
   now: number,
-  words: Words = noWords,
+  counts: ListedCounts,
   pins?: Pins,
 ): ServerStatus {
-  const { config, health } = source;
+  const { config, health, words = noWords } = source;
   const listed = source.listedFor();
-  const counts = {
-    tools: listed.tools.length,
-    resources: listed.resources.length + listed.templates.length,
-    prompts: listed.prompts.length,
-  };
   const stray = words.stray === "" ? {} : { stray: words.stray };
   const leftOut = listed.faults.filter(({ isLeftOut }) => isLeftOut);
   const mended = listed.faults.filter(({ isLeftOut }) => !isLeftOut);
@@ -82,7 +71,7 @@ export function describeStatus(
     ...(unapproved.length === 0 ? {} : { unapproved }),
     ...(source.lines === undefined || source.lines.length < 2 ? {} : { lines: source.lines }),
   };
-  const trouble = describeHealth(health, now);
+  const trouble = describeHealth(health, now, describeFailure);
   switch (health.kind) {
     case "idle":
       return shared;
@@ -127,6 +116,22 @@ function describeListing(source: StatusSource, now: number): Pick<ServerStatus, 
   if (isListed || health.kind !== "up") return {};
   const trouble = `its tools are still being listed, since ${toSeconds(now - health.since)}`;
   return { trouble, code: "not_listed" };
+}
+
+/** A failure in the words of the server, if it had any before it ended: for those who run the gateway, not for callers. */
+function describeFailure({ reason, said }: Failure): string {
+  const words = lastWordsOf(said);
+  return words === undefined ? reason : `${reason}: ${words}`;
+}
+
+/** Lines after the one that matters: stack traces, what Node.js and npm add, and marks below a line of code. */
+const afterthought = /^(?:at |Node\.js v\d|npm (?:error|ERR!) (?:A complete log|\s*\S*\.log$)|[\s\W]*$)/;
+
+/** The line of what a process wrote that says why it ended, most likely. */
+export function lastWordsOf(said: string): string | undefined {
+  const lines = said.split("\n").map((line) => line.trim());
+  const words = lines.findLast((line) => !afterthought.test(line));
+  return words === undefined ? undefined : clip(words, 200);
 }
 
 /** The first of these texts that says something. */

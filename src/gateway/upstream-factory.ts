@@ -13,7 +13,7 @@ import type { Pins } from "./lock/pins.ts";
 import { withPreparedLists } from "./lock/prepared-lists.ts";
 import type { GatewayLog } from "./log.ts";
 import { createOpenServer } from "./open-server.ts";
-import { ServerWords, type Words } from "./server-words.ts";
+import { ServerWords } from "./server-words.ts";
 import { StartSlots } from "./upstream/start-slots.ts";
 import { Upstream, type UpstreamChange } from "./upstream/upstream.ts";
 
@@ -54,7 +54,6 @@ export class UpstreamFactory {
   readonly #guardian: ReturnType<typeof createGuardian>;
   readonly #slots: StartSlots;
   readonly #hosted: MemoryTasks;
-  readonly #words = new Map<string, ServerWords>();
 
   constructor(options: UpstreamFactoryOptions) {
     const { clock, log, heldFd, maxStarts = Math.max(4, 2 * availableParallelism()) } = options;
@@ -67,7 +66,6 @@ export class UpstreamFactory {
   create({ config, firstListMs, predecessor, onChange, authorizer }: NewUpstream): Upstream {
     const { parking, clock, hide, log, memory, pins, logins, onCredential, cluster } = this.#options;
     const words = new ServerWords();
-    this.#words.set(config.name, words);
     const openHere = createOpenServer(config, {
       log,
       clock,
@@ -77,6 +75,9 @@ export class UpstreamFactory {
       authorizer,
       onCredential,
     });
+    // What one caller's account lists is not what others see.
+    const lists = authorizer === undefined ? memory : undefined;
+    const remembered = lists?.recall(config);
     const isPlaced = cluster !== undefined && isOneInAll(config);
     const open = isPlaced ? cluster.placement.place(config.name, openHere) : openHere;
     const upstream: Upstream = new Upstream({
@@ -84,27 +85,20 @@ export class UpstreamFactory {
       firstListMs,
       slots: this.#slots,
       hosted: this.#hosted,
-      remembered: authorizer === undefined ? memory?.recall(config) : undefined,
+      remembered,
+      isAwaited: remembered !== undefined || lists?.wasMissed(config) !== true,
+      onAwaited: () => lists?.miss(config),
       connect: withPreparedLists(config.name, open, pins),
       parking,
       clock,
       hide,
       predecessor,
       isPlaced,
+      words,
       elsewhere: cluster && { here: cluster.membership.id, clientAt: cluster.clientAt },
       onChange: (change) => onChange(upstream, change),
     });
     return upstream;
-  }
-
-  /** What the process of a server wrote besides messages; undefined for one that is no process. */
-  wordsOf(name: string): Words | undefined {
-    return this.#words.get(name);
-  }
-
-  /** A server was removed from the config. */
-  forget(name: string): void {
-    this.#words.delete(name);
   }
 }
 

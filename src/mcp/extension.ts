@@ -32,6 +32,15 @@ export function missingExtension(id: string): RpcError {
   });
 }
 
+/** Whether an error is that of {@link missingExtension}. */
+export function needsExtension(error: unknown, id: string): boolean {
+  if (!(error instanceof RpcError) || error.code !== "rpc.missing_capability") return false;
+  const { requiredCapabilities } = (error.data ?? {}) as {
+    readonly requiredCapabilities?: ClientCapabilities;
+  };
+  return declaredExtension(requiredCapabilities ?? {}, id) !== undefined;
+}
+
 const withoutTasksOf = new WeakMap<ClientCapabilities, ClientCapabilities>();
 
 /** Capabilities without tasks, for a provider that has none: it must not start a task that its caller cannot reach. */

@@ -44,9 +44,14 @@ const patienceMs = 250;
 /** How long a source that failed is not asked again. */
 const downMs = 1_000;
 
+/** All processes together hold at most this part of a burst ahead. */
+const aheadPart = 1 / 10;
+
 /**
- * Limits how often each caller may call all processes of a gateway together. A process takes a tenth of the burst ahead, so few calls
- * wait for the source. While the source cannot be reached, each process allows its share of the limit.
+ * Limits how often each caller may call all processes of a gateway together. A process takes tokens ahead, so few calls wait for the
+ * source. In any stretch of time, the tokens that all processes took and the calls that they allowed differ by what they hold ahead, a
+ * tenth of the burst at most. So a caller that stays within 90 % of its limit is never refused, however its calls are spread, and no caller gets
+ * more than its limit and a tenth of the burst. While the source cannot be reached, each process allows its share of the limit.
  */
 export function createSharedRateLimit(options: SharedRateOptions): RateLimit {
   const { rates, source, clock = systemClock } = options;
@@ -66,10 +71,9 @@ export function createSharedRateLimit(options: SharedRateOptions): RateLimit {
   const middleware: Middleware = {
     beforeCall: ({ name, task }, { caller }) => {
       if (task !== undefined && task.wish !== "update") return undefined;
-      const now = clock.now();
       const counting = recall(caller).filter(({ rule }) => rule.fits(name));
       // All are asked before any is taken from, so a refused call is not counted.
-      if (!counting.every((lease) => lease.has(now))) return takeLater(counting, clock);
+      if (!counting.every((lease) => lease.hasToken)) return takeLater(counting);
       for (const lease of counting) lease.take();
       return undefined;
     },
@@ -86,24 +90,27 @@ interface Reach {
 }
 
 /** Takes a token of each, when all have one. Each round gives a token to a call, or refuses one: it comes to an end. */
-async function takeLater(counting: readonly TokenLease[], clock: Clock): Promise<void> {
+async function takeLater(counting: readonly TokenLease[]): Promise<void> {
   do {
-    for (const lease of counting) if (!lease.has(clock.now())) await lease.refill();
-    // Tokens that came this moment belong to the calls that waited for them.
-  } while (!counting.every((lease) => lease.isFilled));
+    for (const lease of counting) if (!lease.hasToken) await lease.refill();
+    // Other calls that waited may have taken the tokens.
+  } while (!counting.every((lease) => lease.hasToken));
   for (const lease of counting) lease.take();
 }
 
 /**
- * The tokens of one caller under one rule that this process took ahead. They fade as fast as the limit fills again at the source: after a
- * pause, the source has them anew, and all processes together must not have more than the burst.
+ * The tokens of one caller under one rule that this process took ahead. They stay until they are used: the source has counted them, and
+ * if they were thrown away, each process would use up the limit without a call.
  */
 class TokenLease {
   readonly rule: RateRule;
   readonly #reach: Reach;
   readonly #limit: TokenLimit;
-  readonly #ahead: number;
-  readonly #lease = { left: 0, count: 0, takenAt: 0, refusedUntil: 0 };
+  readonly #isStrict: boolean;
+  #left = 0;
+  /** How many to take next. It doubles, so that few are lost with a caller that is forgotten soon. */
+  #lot = 1;
+  #refusedUntil = 0;
   #refilling: Promise<void> | undefined;
   #share: Bucket | undefined;
 
@@ -116,20 +123,15 @@ class TokenLease {
     this.rule = rule;
     this.#reach = reach;
     this.#limit = { key: toKey(rule, caller), everyMs: 1 / rule.perMs, burst };
-    this.#ahead = isStrict ? 1 : Math.max(1, Math.floor(burst / 10));
+    this.#isStrict = isStrict;
   }
 
-  has(now: number): boolean {
-    const { left, count, takenAt } = this.#lease;
-    return Math.min(left, count - (now - takenAt) * this.rule.perMs) >= 1 - 1e-9;
-  }
-
-  get isFilled(): boolean {
-    return this.#lease.left >= 1;
+  get hasToken(): boolean {
+    return this.#left >= 1;
   }
 
   take(): void {
-    this.#lease.left -= 1;
+    this.#left -= 1;
   }
 
   /** Gets more tokens, for all calls that wait. Throws a `ToolError` when there is none. */
@@ -141,18 +143,28 @@ class TokenLease {
   async #ask(): Promise<void> {
     const { clock, source } = this.#reach;
     const now = clock.now();
-    if (now < this.#lease.refusedUntil) throw toRefusal(this.rule, this.#lease.refusedUntil - now);
+    if (now < this.#refusedUntil) throw toRefusal(this.rule, this.#refusedUntil - now);
     if (now < this.#reach.downUntil) return this.#takeOfShare(now);
-    const taking = source.take(this.#limit, this.#ahead);
+    const lot = Math.min(this.#lot, this.#maxLot());
+    const taking = source.take(this.#limit, lot);
     const taken = await waitFor(taking, { ms: patienceMs, clock }).catch((): typeof timedOut => timedOut);
     if (taken === timedOut) {
       this.#reach.downUntil = clock.now() + downMs;
       return this.#takeOfShare(clock.now());
     }
     this.#share = undefined;
-    if (taken.count > 0) return this.#fill(taken.count, now);
-    this.#lease.refusedUntil = now + taken.waitMs;
-    throw toRefusal(this.rule, taken.waitMs);
+    if (taken.count === 0) {
+      this.#refusedUntil = now + taken.waitMs;
+      throw toRefusal(this.rule, taken.waitMs);
+    }
+    this.#left = taken.count;
+    this.#lot = 2 * lot;
+  }
+
+  /** One token is for the call that waits for it; the others are held ahead. */
+  #maxLot(): number {
+    if (this.#isStrict) return 1;
+    return 1 + Math.floor((this.#limit.burst * aheadPart) / Math.max(1, this.#reach.source.replicas()));
   }
 
   /** The source cannot be reached: the share of this process counts. */
@@ -167,11 +179,7 @@ class TokenLease {
     const waitMs = bucket.waitMs(now);
     if (waitMs > 0) throw toRefusal(this.rule, waitMs);
     bucket.take();
-    this.#fill(1, now);
-  }
-
-  #fill(count: number, takenAt: number): void {
-    Object.assign(this.#lease, { left: count, count, takenAt });
+    this.#left = 1;
   }
 }
 

@@ -3,6 +3,7 @@ import { NotFoundError } from "../errors/not-found-error.ts";
 import { RpcError } from "../errors/rpc-error.ts";
 import { ToolError } from "../errors/tool-error.ts";
 import { RawJson } from "../json/raw.ts";
+import { declaredExtension, extensionIds, needsExtension } from "../mcp/extension.ts";
 import { assertParamHeaders } from "../mcp/mirrored-headers.ts";
 import {
   hasObjectRoot,
@@ -101,6 +102,8 @@ function rethrow(error: unknown): never {
 }
 
 function toolMethods(provider: Provider, { finish, list, answer }: Parts, unknownTool: UnknownTool): Methods {
+  // What a provider gets later, its server does not offer.
+  const hasTasks = provider.tasks !== undefined;
   const findTool = (name: string, context: CallContext): Awaitable<Tool | undefined> =>
     provider.toolNamed === undefined
       ? andThen(settled(provider.listTools(context)), (tools) => byName(tools).get(name))
@@ -128,6 +131,7 @@ function toolMethods(provider: Provider, { finish, list, answer }: Parts, unknow
       (resumption) => provider.callTool({ name, arguments: args, resumption }, served.context),
       (result) => toResult(name, result, served),
       (error) => {
+        if (!hasTasks) assertNotHidden(error, name, served);
         const text = toFailure(error, unknownTool);
         if (text === undefined) throw error;
         return finish(RawJson.fromValue(failure(text)), served.wire.era);
@@ -162,6 +166,16 @@ function byName(tools: readonly Tool[]): ReadonlyMap<string, Tool> {
     if (Object.isFrozen(tools)) named.set(tools, found);
   }
   return found;
+}
+
+/** A provider without tasks gets no caller that knows them. A tool that needs one must not blame a caller that declared it. */
+function assertNotHidden(error: unknown, tool: string, { wire: { era } }: Served): void {
+  if (era.kind === "legacy" || !needsExtension(error, extensionIds.tasks)) return;
+  if (declaredExtension(era.capabilities, extensionIds.tasks) === undefined) return;
+  const text =
+    `The tool ${tool} runs as a task, and the provider of createServer() has no tasks: register the first such tool before ` +
+    "createServer(), or write createRegistry({ tasks: createMemoryTasks() }); a provider around the registry must pass on its tasks";
+  throw new TypeError(text, { cause: error });
 }
 
 /** The text of the `isError` result for a failed call; undefined for errors that become error responses. */

@@ -2,18 +2,11 @@ import type { Provider } from "../tools/provider.ts";
 
 /** Everything of a provider as it is: the beginning of a provider that wraps another and changes some of it. */
 export function delegateTo(provider: Provider): Provider {
-  const {
-    listedName,
-    resources,
-    prompts,
-    completion,
-    tasks,
-    skills,
-    extensionsFor,
-    onChange,
-    mayHear,
-    listMeta,
-  } = provider;
+  const { listTools: _, callTool: __, toolNamed: ___, cacheHints: ____, ...others } = provider;
+  const { resources, prompts, completion, tasks, skills, methods, ...hooks } = others;
+  const { listedName, extensionsFor, onChange, mayHear, listMeta, ...forgotten } = hooks;
+  // A new member of `Provider` does not compile until it is passed on here.
+  forgotten satisfies { readonly [member: string]: never };
   return {
     listTools: (context) => provider.listTools(context),
     callTool: (call, context) => provider.callTool(call, context),
@@ -27,6 +20,7 @@ export function delegateTo(provider: Provider): Provider {
     ...(completion === undefined ? {} : { completion }),
     ...(tasks === undefined ? {} : { tasks }),
     ...(skills === undefined ? {} : { skills }),
+    ...(methods === undefined ? {} : { methods }),
     ...(extensionsFor === undefined ? {} : { extensionsFor: extensionsFor.bind(provider) }),
     ...(onChange === undefined ? {} : { onChange: onChange.bind(provider) }),
     ...(mayHear === undefined ? {} : { mayHear: mayHear.bind(provider) }),

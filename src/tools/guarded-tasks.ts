@@ -1,4 +1,4 @@
-import type { Awaitable } from "../async/awaitable.ts";
+import { andThen, type Awaitable, settled } from "../async/awaitable.ts";
 import { NotFoundError } from "../errors/not-found-error.ts";
 import { RpcError } from "../errors/rpc-error.ts";
 import { ToolError } from "../errors/tool-error.ts";
@@ -18,15 +18,81 @@ type RunTask = (call: ToolCall, context: CallContext, serve: ServeTask) => Await
 const noArguments = RawJson.fromText("{}");
 const done: ToolOutcome = { kind: "complete", result: noArguments };
 
-/**
- * The tasks of a provider with hooks around them. Each request is a call of the kind `task` under the name of its tool, and
- * the hooks see how the task ended as they see the end of a call. Undefined where refs do not tell the tool: hooks could not
- * judge such a task.
- */
-export function guardTasks({ tasks }: Provider, run: RunTask): TaskProvider | undefined {
-  const toolOf = tasks?.toolOf?.bind(tasks);
-  if (tasks === undefined || toolOf === undefined) return undefined;
+/** Tasks whose refs tell the tool. */
+export type NamedTasks = TaskProvider & Required<Pick<TaskProvider, "toolOf">>;
 
+/**
+ * Calls and tasks of a provider, with refs that tell which tool a task belongs to: whoever judges or changes the end of a call must know
+ * it. Where the provider's own refs do not tell, the name of the tool is put in front of them.
+ */
+export function nameTasks(provider: Provider): {
+  readonly callTool: Provider["callTool"];
+  tasks(): NamedTasks | undefined;
+} {
+  return {
+    callTool: (call, context) => {
+      const outcome = provider.callTool(call, context);
+      const { tasks } = provider;
+      if (tasks === undefined || tellsTool(tasks)) return outcome;
+      return andThen(settled(outcome), (ended) =>
+        ended.kind === "task" ? { kind: "task", task: withTool(ended.task, call.name) } : ended,
+      );
+    },
+    tasks: () => {
+      const { tasks } = provider;
+      return tasks === undefined || tellsTool(tasks) ? tasks : withToolInRefs(tasks);
+    },
+  };
+}
+
+function tellsTool(tasks: TaskProvider): tasks is NamedTasks {
+  return tasks.toolOf !== undefined;
+}
+
+function withTool(task: TaskState, tool: string): TaskState {
+  return { ...task, ref: JSON.stringify([tool, task.ref]) };
+}
+
+function withToolInRefs(tasks: TaskProvider): NamedTasks {
+  const at = <T>(ref: string, work: (own: string, tool: string) => T): T => {
+    const parsed = parseRef(ref);
+    if (parsed === undefined) throw new NotFoundError("task", ref);
+    return work(parsed.ref, parsed.tool);
+  };
+  const watch = tasks.watch?.bind(tasks);
+  return {
+    toolOf: (ref) => parseRef(ref)?.tool,
+    get: (ref, context) =>
+      at(ref, (own, tool) => andThen(settled(tasks.get(own, context)), (task) => withTool(task, tool))),
+    update: (ref, answers, context) => at(ref, (own) => tasks.update(own, answers, context)),
+    cancel: (ref, context) => at(ref, (own) => tasks.cancel(own, context)),
+    ...(watch === undefined
+      ? {}
+      : {
+          watch: (ref, context, listener) =>
+            at(ref, (own, tool) => watch(own, context, (task) => listener(withTool(task, tool)))),
+        }),
+  };
+}
+
+/** A ref that a server did not seal may be anything. */
+function parseRef(text: string): { readonly tool: string; readonly ref: string } | undefined {
+  try {
+    const parts: unknown = JSON.parse(text);
+    if (!Array.isArray(parts) || parts.length !== 2 || !parts.every((part) => typeof part === "string"))
+      return undefined;
+    const [tool, ref] = parts as [string, string];
+    return { tool, ref };
+  } catch {
+    return undefined;
+  }
+}
+
+/**
+ * Tasks with hooks around them. Each request is a call of the kind `task` under the name of its tool, and the hooks see how the
+ * task ended as they see the end of a call.
+ */
+export function guardTasks(tasks: NamedTasks, run: RunTask): TaskProvider {
   const make = async (
     task: TaskRequest,
     args: RawJson,
@@ -34,7 +100,7 @@ export function guardTasks({ tasks }: Provider, run: RunTask): TaskProvider | un
     serve: ServeTask,
   ): Promise<ToolOutcome> => {
     const { ref } = task;
-    const name = toolOf(ref);
+    const name = tasks.toolOf(ref);
     if (name === undefined) throw new NotFoundError("task", ref);
     try {
       return await run({ kind: "task", name, arguments: args, task }, context, serve);
@@ -72,7 +138,7 @@ export function guardTasks({ tasks }: Provider, run: RunTask): TaskProvider | un
 
   const watch = tasks.watch?.bind(tasks);
   return {
-    toolOf,
+    toolOf: (ref) => tasks.toolOf(ref),
     get: (ref, context) => show(ref, context, (mapped) => tasks.get(ref, mapped)),
     update: async (ref, answers, context) => {
       await make({ wish: "update", ref }, joinMembers(answers), context, async (call, mapped) => {
@@ -106,7 +172,7 @@ export function guardTasks({ tasks }: Provider, run: RunTask): TaskProvider | un
 
 /** The tasks of the provider that is in use when a request comes. */
 export function followTasks({ tasks }: Provider, current: () => Provider): TaskProvider | undefined {
-  if (tasks?.toolOf === undefined) return undefined;
+  if (tasks === undefined) return undefined;
   const now = (): TaskProvider => {
     const found = current().tasks;
     if (found === undefined) throw new TypeError("The provider has no tasks");

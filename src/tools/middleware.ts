@@ -7,7 +7,7 @@ import type { CallContext } from "./context.ts";
 import { createFilteredLists, type ListedItem, thingOf } from "./filtered-lists.ts";
 import type { ListPart } from "./fit/list-fault.ts";
 import { callFacet, facetsOf, followFacets, guardFacets } from "./guarded-facets.ts";
-import { followTasks, guardMethods, guardTasks, type ServeTask } from "./guarded-tasks.ts";
+import { followTasks, guardMethods, guardTasks, nameTasks, type ServeTask } from "./guarded-tasks.ts";
 import type { Provider, ToolCall, ToolOutcome } from "./provider.ts";
 import {
   addTerms,
@@ -76,7 +76,9 @@ export function withMiddleware(
   options: MiddlewareOptions = {},
 ): Provider {
   const { clock = systemClock } = options;
-  const serveThing: ServeTask = (call, context) => callThing(provider, call, context);
+  const named = nameTasks(provider);
+  const serveThing: ServeTask = (call, context) =>
+    call.kind === undefined ? named.callTool(call, context) : callFacet(provider, call, context);
   const chain = [...middlewares];
   const filters = chain.flatMap((middleware) => middleware.filterTools?.bind(middleware) ?? []);
   const lists = createFilteredLists(provider, filters);
@@ -139,7 +141,11 @@ export function withMiddleware(
   return {
     ...othersOf(provider),
     ...(chain.length === 0 ? facetsOf(provider) : guardFacets(provider, { run, judge, lists, filters })),
-    tasks: chain.length === 0 ? provider.tasks : guardTasks(provider, run),
+    // A registry has tasks from its first task tool on, which may be registered after this.
+    get tasks() {
+      const tasks = named.tasks();
+      return tasks && guardTasks(tasks, run);
+    },
     methods: chain.length === 0 ? provider.methods : guardMethods(provider, run),
     // A filter may show each caller another list, so one caller's is not for a cache that serves others.
     get cacheHints() {
@@ -286,8 +292,4 @@ function callUnder(
 
 function hasTerms({ timeoutMs, mapEvent }: ToolCall): boolean {
   return timeoutMs !== undefined || mapEvent !== undefined;
-}
-
-function callThing(provider: Provider, call: ToolCall, context: CallContext): Awaitable<ToolOutcome> {
-  return call.kind === undefined ? provider.callTool(call, context) : callFacet(provider, call, context);
 }

@@ -42,7 +42,7 @@ export interface TaskProvider {
   update(ref: string, answers: { readonly [key: string]: RawJson }, context: CallContext): Awaitable<void>;
   /** Wishes the task to end. It may end in another way, and one that has ended stays as it is. */
   cancel(ref: string, context: CallContext): Awaitable<void>;
-  /** The name of the tool whose call became the task, where the ref tells; undefined for a ref that is none. */
+  /** The name of the tool whose call became the task; undefined for an unknown ref. Left out where refs do not tell it. */
   toolOf?(ref: string): string | undefined;
   /** Tells every state of the task that comes after this until the returned function is called. */
   watch?(ref: string, context: CallContext, listener: (task: TaskState) => void): Awaitable<() => void>;

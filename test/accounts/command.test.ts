@@ -81,10 +81,10 @@ test("an account that was connected to one gateway is used by the next, and is g
 test("check says that callers connect their own accounts, and what stands in the way of that", async () => {
   const fine = await start();
   const checked = await fine.run("check", "--config", "mcp.json");
-  expect(checked.stdout).toMatch(/^safe +up .*each caller connects its own account/m);
+  expect(checked.stdout).toMatch(/^✓ safe +up .*each caller connects its own account/m);
   expect(checked.code).toBe(0);
   const { stdout } = await (await start({}, false)).run("check", "--config", "mcp.json");
-  expect(stdout).toMatch(/^safe +SETUP/m);
+  expect(stdout).toMatch(/^! safe +SETUP/m);
   expect(stdout).toContain("callback http://127.0.0.1:7780/oauth/callback/safe");
   const nowhere = await start({ http: { host: "0.0.0.0" } });
   expect((await nowhere.run("check", "--config", "mcp.json")).stdout).toContain('"publicUrl"');

@@ -64,17 +64,17 @@ test("a server is used with a login, by name and by URL, until the logout", asyn
 test("check says LOGIN with the command that mends it, and ok afterwards", async () => {
   const { run, login } = await start();
   const before = await run("check", "--config", "mcp.json");
-  expect(before.stdout).toMatch(/^safe +LOGIN/m);
-  expect(before.stdout).toContain("npx junctor login safe");
+  expect(before.stdout).toMatch(/^! safe +LOGIN/m);
+  expect(before.stdout).toContain("npx --no-install junctor login safe");
   await login("safe", "--config", "mcp.json");
   const after = await run("check", "--config", "mcp.json");
-  expect(after.stdout).toMatch(/^safe +up/m);
+  expect(after.stdout).toMatch(/^✓ safe +up/m);
 });
 
 test("check says SETUP where an authorization server registers no clients", async () => {
   const { run } = await start(false);
   const { stdout } = await run("check", "--config", "mcp.json");
-  expect(stdout).toMatch(/^safe +SETUP/m);
+  expect(stdout).toMatch(/^! safe +SETUP/m);
   expect(stdout).toContain("callback http://127.0.0.1:33418/callback");
   expect(stdout).toContain('"safe": { "oauth": { "clientId"');
 });

@@ -1,5 +1,7 @@
 // Legacy servers that ask for what their caller has not declared, or what its revision cannot express.
 
+import { type ChildProcess, fork } from "node:child_process";
+import { once } from "node:events";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { LegacyRevision } from "../../src/mcp/revision.ts";
 import { connectLegacy, HttpWire, legacyCall, modernCall, modernMeta } from "../support/http-wire.ts";
@@ -7,6 +9,13 @@ import { type HttpFront, startHttpFront } from "./support/front.ts";
 import { fixture } from "./support/upstream.ts";
 
 type Kind = "form" | "several" | "url" | "sample" | "tools" | "roots" | "other";
+
+const told = (text: object): object => ({ content: [{ type: "text", text: JSON.stringify(text) }] });
+
+async function modernAsk(front: HttpFront, kind: Kind, capabilities: object): Promise<object> {
+  using wire = new HttpWire(front.listener.port, "2026-07-28");
+  return await wire.ask(modernCall("up__ask", { kind }, { _meta: modernMeta(capabilities) }));
+}
 
 describe("a server that asks anyway", () => {
   let front: HttpFront;
@@ -19,8 +28,6 @@ describe("a server that asks anyway", () => {
     });
   });
   afterAll(() => front?.[Symbol.asyncDispose]());
-
-  const told = (text: object): object => ({ content: [{ type: "text", text: JSON.stringify(text) }] });
 
   test.each<[Kind, object, LegacyRevision, number]>([
     // Nothing of the kind can be asked.
@@ -46,34 +53,65 @@ describe("a server that asks anyway", () => {
     expect(reply.messages).toMatchObject([{ id: 1, result: told({ refused: code }) }]);
   });
 
-  const call = async (kind: Kind, capabilities: object): Promise<object> => {
-    using wire = new HttpWire(front.listener.port, "2026-07-28");
-    return await wire.ask(modernCall("up__ask", { kind }, { _meta: modernMeta(capabilities) }));
-  };
+  test.each<[Kind, object, number]>([
+    ["form", {}, -32601],
+    ["url", {}, -32601],
+    ["sample", {}, -32601],
+    ["roots", {}, -32601],
+    ["form", { roots: {} }, -32601],
+    ["sample", { roots: {} }, -32601],
+    ["roots", { sampling: {} }, -32601],
+    ["url", { elicitation: {} }, -32602],
+    ["tools", { sampling: {} }, -32602],
+  ])("for %s, of a modern caller with %j, is answered %i, and ends its call itself", async (...given) => {
+    const [kind, capabilities, code] = given;
+    expect(await modernAsk(front, kind, capabilities)).toMatchObject({ result: told({ refused: code }) });
+  });
+});
 
-  test.each<[Kind, object, object]>([
-    ["form", { roots: {} }, { elicitation: { form: {} } }],
-    ["url", { elicitation: {} }, { elicitation: { url: {} } }],
-    ["sample", { roots: {} }, { sampling: {} }],
-    ["tools", { sampling: {} }, { sampling: { tools: {} } }],
-    ["roots", { sampling: {} }, { roots: {} }],
-  ])("for %s, of a modern caller with %j, has it told what is missing", async (kind, declared, required) => {
-    expect(await call(kind, declared)).toMatchObject({
-      error: { code: -32021, data: { requiredCapabilities: required } },
+describe.each(["stdio", "http"] as const)("a server over %s that asks anyway", (way) => {
+  describe.each(["shared", "perSession", "exclusive"] as const)("on lines that are %s", (sharing) => {
+    let front: HttpFront;
+    let child: ChildProcess | undefined;
+
+    beforeAll(async () => {
+      const script = fixture("bridge-rude.mjs");
+      let entry: object = { command: process.execPath, args: [script] };
+      if (way === "http") {
+        child = fork(script, ["--http"]);
+        const [port] = (await once(child, "message")) as [number];
+        entry = { type: "http", url: `http://127.0.0.1:${port}/mcp` };
+      }
+      front = await startHttpFront({
+        mcpServers: { up: entry },
+        junctor: { servers: { up: { sharing, maxConnections: 64 } } },
+      });
+    });
+    afterAll(async () => {
+      await front?.[Symbol.asyncDispose]();
+      child?.kill();
+    });
+
+    const kinds = ["form", "sample", "roots"] as const;
+    const others = {
+      form: { sampling: {}, roots: {} },
+      sample: { elicitation: {}, roots: {} },
+      roots: { elicitation: {}, sampling: {} },
+    };
+
+    test.each(kinds)("for %s is answered for a modern caller that cannot be asked", async (kind) => {
+      for (const capabilities of [{}, others[kind]])
+        expect(await modernAsk(front, kind, capabilities)).toMatchObject({
+          result: told({ refused: -32601 }),
+        });
+    });
+
+    test.each(kinds)("for %s is answered for a legacy caller that cannot be asked", async (kind) => {
+      for (const capabilities of [{}, others[kind]]) {
+        using wire = await connectLegacy(front.listener.port, "2025-11-25", capabilities);
+        const reply = await (await wire.post(legacyCall(1, "up__ask", { kind }))).complete;
+        expect(reply.messages).toMatchObject([{ id: 1, result: told({ refused: -32601 }) }]);
+      }
     });
   });
-
-  test.each<[Kind, object]>([
-    ["form", { elicitation: { form: {} } }],
-    ["url", { elicitation: { url: {} } }],
-    ["sample", { sampling: {} }],
-    ["roots", { roots: {} }],
-  ])(
-    "for %s, of a modern caller that declares nothing, has it told what is missing",
-    async (kind, required) => {
-      expect(await call(kind, {})).toMatchObject({
-        error: { code: -32021, data: { requiredCapabilities: required } },
-      });
-    },
-  );
 });

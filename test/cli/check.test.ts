@@ -1,7 +1,14 @@
 import { once } from "node:events";
+import { writeFileSync } from "node:fs";
 import { createServer as createHttpServer } from "node:http";
 import type { AddressInfo } from "node:net";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
 import { expect, test } from "vitest";
+import { checkServers } from "../../src/cli/check.ts";
+import { parseConfigValue } from "../../src/gateway/config/parse-config.ts";
+import { startGateway } from "../../src/gateway/gateway.ts";
+import { createVirtualClock } from "../../src/testing/virtual-clock.ts";
 import { cliServer, makeConfigFolder } from "../support/config-file.ts";
 import { junctor } from "../support/junctor-bin.ts";
 
@@ -13,6 +20,7 @@ interface Report {
     readonly code?: string;
     readonly advice?: string;
     readonly stray?: string;
+    readonly latencyMs?: number;
   }[];
   readonly collisions: readonly object[];
   readonly warnings: readonly object[];
@@ -202,4 +210,81 @@ test("a person is told the same, each thing once", async () => {
   expect(stdout.match(/warning: /g)).toHaveLength(2);
   expect(stdout).toContain('\nwarning: junctor.servers.a.deny: "yy" matches none');
   expect(stderr.match(/warning: /g)).toHaveLength(1);
+});
+
+const quick = (...args: readonly string[]): object => ({
+  command: process.execPath,
+  args: [fileURLToPath(new URL("../fixtures/children/quick.mjs", import.meta.url)), ...args],
+});
+
+test("each server is shown when it is known, and one that failed is not called starting", async () => {
+  await using folder = await makeConfigFolder();
+  const gate = join(folder.path, "gate");
+  const file = await folder.write({
+    mcpServers: { late: quick(`--wait-for=${gate}`), fine: quick(), dead: quick("--exit") },
+  });
+  const { stdout } = await junctor(["check", "--config", file], {
+    stdin: "",
+    // The last one starts only after the others were shown.
+    onOutput: (output) => {
+      if (/^✓ fine /m.test(output) && /^✗ dead /m.test(output)) writeFileSync(gate, "");
+    },
+  });
+  expect(stdout).toMatch(/^✗ dead {4}failed {4}it exited with code 3$/m);
+  expect(stdout.indexOf("✓ late")).toBeGreaterThan(stdout.indexOf("✓ fine"));
+});
+
+test("the time that a server takes to answer is its own", async () => {
+  const slow = `require("node:readline").createInterface({ input: process.stdin }).on("line", (line) => {
+    const { id, method, params } = JSON.parse(line);
+    if (id === undefined) return;
+    const result = method === "initialize"
+      ? { protocolVersion: params.protocolVersion, capabilities: { tools: {} }, serverInfo: { name: "a", version: "1" } }
+      : method === "tools/list" ? { tools: [] } : {};
+    setTimeout(() => console.log(JSON.stringify({ jsonrpc: "2.0", id, result })), method === "ping" ? 500 : 0);
+  });`;
+  const { servers } = await report({
+    mcpServers: { slow: { command: process.execPath, args: ["-e", slow] }, fast: quick(), other: quick() },
+  });
+  const [late = 0, fast, other] = servers.map(({ latencyMs = Number.NaN }) => latencyMs);
+  expect(late).toBeGreaterThanOrEqual(499);
+  expect(fast).toBeLessThan(late);
+  expect(other).toBeLessThan(late);
+});
+
+test("it ends when the last servers show no sign of progress, and says so", async () => {
+  const clock = createVirtualClock(Date.now());
+  const config = parseConfigValue(
+    { mcpServers: { fine: quick(), hang: quick("--deaf") } },
+    { file: "mcp.json", env: {} },
+  );
+  await using gateway = await startGateway(config, { clock, firstListMs: 300_000 });
+  const known: string[] = [];
+  const begun = clock.now();
+  let isDone = false;
+  const checked = checkServers(gateway, {
+    config,
+    timeoutMs: undefined,
+    firstListMs: 300_000,
+    view: undefined,
+    onChecked: async ({ name }) => void known.push(name),
+    signal: new AbortController().signal,
+    clock,
+  }).finally(() => {
+    isDone = true;
+  });
+  await expect.poll(() => known).toEqual(["fine"]);
+  await expect
+    .poll(async () => {
+      await clock.advance(500);
+      return isDone;
+    })
+    .toBe(true);
+  expect((await checked)[1]).toMatchObject({
+    name: "hang",
+    status: "starting",
+    trouble: expect.stringContaining("without a sign of progress for 15 s") as string,
+  });
+  // The server itself would have been given up after 30 s, and all of them after 5 minutes.
+  expect(clock.now() - begun).toBeLessThan(30_000);
 });

@@ -3,6 +3,7 @@ import { spawnSync } from "node:child_process";
 import { chmodSync, existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { stripVTControlCharacters } from "node:util";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { rememberAgreement } from "../../src/cli/agreements.ts";
 import { demoServer, junctor, junctorOnTerminal, type Run, type RunOptions } from "../support/junctor-bin.ts";
@@ -53,7 +54,7 @@ describe("without a terminal", () => {
   test("--config is agreement", async () => {
     write("mcp.json");
     const { code, stdout } = await junctor(["check", "--config", "mcp.json"], { cwd });
-    expect(stdout).toMatch(/^mine +up /m);
+    expect(stdout).toMatch(/^✓ mine +up /m);
     // One of its servers is off, because a variable is not set.
     expect(code).toBe(1);
   });
@@ -65,7 +66,7 @@ describe("without a terminal", () => {
     expect(stderr).toContain("may be written by every user, who could then start any program");
     expect([code, isStarted()]).toEqual([2, false]);
     const { stdout } = await junctor(["check", "--config", "mcp.json", "--unsafe-config"], { cwd });
-    expect(stdout).toMatch(/^mine +up /m);
+    expect(stdout).toMatch(/^✓ mine +up /m);
   });
 
   test("serve without a config has the demo tools, and check says what it looked for", async () => {
@@ -105,7 +106,7 @@ describe.runIf(hasScript)("at a terminal", () => {
     expect(asked.stdout).toContain(`Found ${join(cwd, "junctor.json")}`);
     expect(asked.stdout).toMatch(/mine {2}\S*node -e .*\(sets TOKEN\)/);
     expect(asked.stdout).not.toContain("a token that is not shown");
-    expect(asked.stdout).toMatch(/^mine +up /m);
+    expect(stripVTControlCharacters(asked.stdout)).toMatch(/^✓ mine +up /m);
     // A variable that is set later would start this one too.
     expect(asked.stdout).toContain('off   sh -c "echo off" (sets NEEDED)');
     expect(asked.code).toBe(1);

@@ -19,8 +19,8 @@ afterAll(() => rmSync(folder, { recursive: true }));
 
 test("check shows the server as disabled, with what to do, and the others as they are", async () => {
   const { code, stdout, stderr } = await junctor(["check", "--config", file]);
-  expect(stdout).toMatch(/^demo +up /m);
-  expect(stdout).toMatch(/^github +disabled /m);
+  expect(stdout).toMatch(/^✓ demo +up /m);
+  expect(stdout).toMatch(/^! github +disabled /m);
   expect(stdout).toContain(`github: ${advice}.`);
   expect(stderr).toContain("1 of 2 servers are fine");
   expect(code).toBe(1);

@@ -17,6 +17,7 @@ import { startProgram, until } from "./support/program.ts";
 const hasRedis = spawnSync("redis-server", ["--version"]).status === 0;
 if (!hasRedis) console.warn("redis-server is not installed: the tests of the store in Redis are skipped");
 
+const secrets = ["a secret of the replicas of this test"];
 const password = "p%40ss:w0rd-that-must-not-leak";
 const plainPassword = "p@ss:w0rd-that-must-not-leak";
 
@@ -24,7 +25,7 @@ describe.skipIf(!hasRedis)("with a real engine", () => {
   let engine: Engine;
   beforeAll(async () => {
     engine = await start();
-    await using store = await connectRedisStore({ url: engine.url });
+    await using store = await connectRedisStore({ secrets, url: engine.url });
     await untilLeases(store);
   });
   afterAll(() => engine[Symbol.asyncDispose]());
@@ -32,8 +33,8 @@ describe.skipIf(!hasRedis)("with a real engine", () => {
   describeStore("Redis", async () => {
     const prefix = `${randomBytes(6).toString("hex")}:`;
     const [a, b] = await Promise.all([
-      connectRedisStore({ url: engine.url, prefix }),
-      connectRedisStore({ url: engine.url, prefix }),
+      connectRedisStore({ secrets, url: engine.url, prefix }),
+      connectRedisStore({ secrets, url: engine.url, prefix }),
     ]);
     // The engine tells its age in whole seconds, so each connection may take it for a second younger.
     await Promise.all([untilLeases(a), untilLeases(b)]);
@@ -49,9 +50,9 @@ describe.skipIf(!hasRedis)("with a real engine", () => {
   });
 
   test("gateways with different prefixes and databases do not see each other's facts", async () => {
-    await using one = await connectRedisStore({ url: engine.url, prefix: "one:" });
-    await using two = await connectRedisStore({ url: engine.url, prefix: "two:" });
-    await using three = await connectRedisStore({ url: `${engine.url}/3`, prefix: "one:" });
+    await using one = await connectRedisStore({ secrets, url: engine.url, prefix: "one:" });
+    await using two = await connectRedisStore({ secrets, url: engine.url, prefix: "two:" });
+    await using three = await connectRedisStore({ secrets, url: `${engine.url}/3`, prefix: "one:" });
     await one.write("k", "v", 10_000);
     await one.register("aaaaaaaaaaaa", "{}", 10_000);
     expect(await two.read("k")).toBeUndefined();
@@ -60,8 +61,8 @@ describe.skipIf(!hasRedis)("with a real engine", () => {
   });
 
   test("gateways with different databases do not hear each other's news", async () => {
-    await using one = await connectRedisStore({ url: engine.url, prefix: "apart:" });
-    await using three = await connectRedisStore({ url: `${engine.url}/3`, prefix: "apart:" });
+    await using one = await connectRedisStore({ secrets, url: engine.url, prefix: "apart:" });
+    await using three = await connectRedisStore({ secrets, url: `${engine.url}/3`, prefix: "apart:" });
     const heard: string[] = [];
     three.onNews((news) => heard.push(news));
     await one.publish("of one");
@@ -71,7 +72,11 @@ describe.skipIf(!hasRedis)("with a real engine", () => {
 
   test("a connection that is cut is opened again, and news is heard again", async () => {
     await using proxy = await TcpProxy.to(Number(new URL(engine.url).port));
-    await using store = await connectRedisStore({ url: `redis://127.0.0.1:${proxy.port}`, prefix: "cut:" });
+    await using store = await connectRedisStore({
+      secrets,
+      url: `redis://127.0.0.1:${proxy.port}`,
+      prefix: "cut:",
+    });
     const heard: string[] = [];
     store.onNews((news) => heard.push(news));
     proxy.isDropping = true;
@@ -90,7 +95,7 @@ describe.skipIf(!hasRedis)("with a real engine", () => {
   test("an engine that became a copy is connected to anew, because its name may mean another one now", async () => {
     await using own = await start();
     await using proxy = await TcpProxy.to(Number(new URL(own.url).port));
-    await using store = await connectRedisStore({ url: `redis://127.0.0.1:${proxy.port}` });
+    await using store = await connectRedisStore({ secrets, url: `redis://127.0.0.1:${proxy.port}` });
     const before = proxy.connects;
     await run(own.url, ["REPLICAOF", "127.0.0.1", "1"]);
     await expect(store.register("aaaaaaaaaaaa", "{}", 10_000)).rejects.toThrow("READONLY");
@@ -101,7 +106,7 @@ describe.skipIf(!hasRedis)("with a real engine", () => {
 
   test("an engine that was restarted between two renewals does not make other replicas dead", async () => {
     await using own = await start();
-    await using store = await connectRedisStore({ url: own.url });
+    await using store = await connectRedisStore({ secrets, url: own.url });
     const address = { kind: "socket", path: "-" } as const;
     await using member = await joinCluster({ store, address, version: "1" });
     const facts = JSON.stringify({ language: 1, address, version: "1" });
@@ -114,7 +119,7 @@ describe.skipIf(!hasRedis)("with a real engine", () => {
   });
 
   test("scripts are sent again to an engine that forgot them", async () => {
-    await using store = await connectRedisStore({ url: engine.url, prefix: "scripts:" });
+    await using store = await connectRedisStore({ secrets, url: engine.url, prefix: "scripts:" });
     await store.claim("k", "A", 10_000);
     await run(engine.url, ["SCRIPT", "FLUSH"]);
     expect(await store.claim("k", "B", 10_000)).toBe("A");
@@ -122,7 +127,7 @@ describe.skipIf(!hasRedis)("with a real engine", () => {
 
   test("no more than 1,024 operations wait, and a stopped engine fails them all within 5 s", async () => {
     await using own = await start();
-    await using store = await connectRedisStore({ url: own.url });
+    await using store = await connectRedisStore({ secrets, url: own.url });
     own.signal("SIGSTOP");
     const outcomes = await Promise.all(Array.from({ length: 1100 }, () => outcome(store.read("k"))));
     own.signal("SIGCONT");
@@ -133,8 +138,8 @@ describe.skipIf(!hasRedis)("with a real engine", () => {
 
   // The last one: the engine is young afterwards.
   test("an engine that is killed and started again gives a lease to no other, and its holder keeps it", async () => {
-    await using storeA = await connectRedisStore({ url: engine.url });
-    await using storeB = await connectRedisStore({ url: engine.url });
+    await using storeA = await connectRedisStore({ secrets, url: engine.url });
+    await using storeB = await connectRedisStore({ secrets, url: engine.url });
     const address = { kind: "socket", path: "-" } as const;
     await using a = await joinCluster({ store: storeA, address, version: "1" });
     await using b = await joinCluster({ store: storeB, address, version: "1" });
@@ -167,11 +172,13 @@ describe.skipIf(!hasRedis)("an engine with a password", () => {
   test("is used with the one of the URL, which no error repeats", async () => {
     await using engine = await start("--requirepass", plainPassword);
     const url = engine.url.replace("//", `//:${password}@`);
-    await using store = await connectRedisStore({ url });
+    await using store = await connectRedisStore({ secrets, url });
     await store.write("k", "v", 10_000);
     expect(await store.read("k")).toBe("v");
     for (const other of [url.replace("w0rd", "wrong"), engine.url]) {
-      const error: unknown = await connectRedisStore({ url: other }).catch((thrown: unknown) => thrown);
+      const error: unknown = await connectRedisStore({ secrets, url: other }).catch(
+        (thrown: unknown) => thrown,
+      );
       expect(error).toMatchObject({ name: "StoreError", code: "store.refused" });
       expect(JSON.stringify(error) + String(error) + String((error as Error).stack)).not.toMatch(
         /leak|p@ss|p%40/u,
@@ -185,7 +192,7 @@ describe.skipIf(!hasRedis)("an engine with a password", () => {
   test("an engine that repeats what it was sent in its refusal leaks no password", async () => {
     await using engine = await start("--rename-command", "AUTH", "");
     const url = engine.url.replace("//", `//:${password}@`);
-    const error: unknown = await connectRedisStore({ url }).catch((thrown: unknown) => thrown);
+    const error: unknown = await connectRedisStore({ secrets, url }).catch((thrown: unknown) => thrown);
     expect(error).toMatchObject({ code: "store.refused" });
     expect(String((error as Error).stack)).not.toMatch(/leak|p@ss/u);
   });
@@ -219,7 +226,7 @@ test.skipIf(!hasRedis)(
     ];
     await using _engine = await startEngine(plain, folder, tls);
     const url = `rediss://127.0.0.1:${port}`;
-    await expect(connectRedisStore({ url })).rejects.toMatchObject({ code: "store.refused" });
+    await expect(connectRedisStore({ secrets, url })).rejects.toMatchObject({ code: "store.refused" });
     const env = {
       ...process.env,
       NODE_EXTRA_CA_CERTS: cert,

@@ -26,6 +26,8 @@ client a modern one. Through the gateway they can, also when a tool asks the use
   same call; the tool ran once.
 - Legacy client, modern server: the client is asked by requests its revision knows, on its own call's stream, and the server is
   called again with the answers.
+- A client of either era that did not declare what a legacy server asks for: the gateway answers the server in its place that the
+  client does not offer it, and the tool goes on or fails by itself (\`test/bridge/undeclared.test.ts\`).
 
 Each ✓ is a test that passed: one of our clients, one gateway and one of our servers that serves that era alone, over real pipes
 and sockets; on standard streams the gateway is \`junctor serve --config FILE --stdio\`, and a client of 2024-11-05 over HTTP comes by

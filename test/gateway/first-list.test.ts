@@ -239,6 +239,100 @@ describe("what a server listed is remembered", () => {
   });
 });
 
+describe("a server that was waited for in vain", () => {
+  const memoryFolder = join(folder, "missed");
+  const standStill = () => createVirtualClock(Date.now());
+
+  test("is not waited for at the next start, is announced when it comes, and is remembered from then on", async () => {
+    const slow = gated();
+    const config = { mcpServers: { calc: quick(), slow: slow.entry } };
+    {
+      const clock = standStill();
+      await using gateway = await createGateway(config, { memoryFolder, clock });
+      const listed = namesOf(gateway);
+      await expect.poll(() => gateway.status()[0]?.tools).toBe(1);
+      await clock.advance(20_000);
+      await expect(listed).resolves.toEqual(["calc__echo"]);
+    }
+    {
+      // The clock stands still: whatever waited for the server would wait for ever.
+      await using gateway = await createGateway(config, { memoryFolder, clock: standStill() });
+      expect(gateway.provider.listTools(createCallContext())).toMatchObject([{ name: "calc__echo" }]);
+      expect(await metaOf(gateway)).toMatchObject({ slow: { isListed: false } });
+      await gateway.ready;
+      const changes: unknown[] = [];
+      gateway.provider.onChange?.((change) => changes.push(change));
+      slow.letGo();
+      await expect.poll(() => namesOf(gateway)).toEqual(["calc__echo", "slow__echo"]);
+      expect(changes).toContainEqual(expect.objectContaining({ kind: "tools", origin: "slow" }));
+    }
+    slow.block();
+    await using gateway = await createGateway(config, { memoryFolder, clock: standStill() });
+    expect(await namesOf(gateway)).toEqual(["calc__echo", "slow__echo"]);
+  });
+
+  test("because it failed, is not waited for either, though it does not fail this time", async () => {
+    const tools = join(folder, "tools-of-failing");
+    const server = gated(`--tools-file=${tools}`);
+    const config = { mcpServers: { failing: server.entry } };
+    {
+      await using gateway = await createGateway(config, { memoryFolder });
+      await gateway.ready;
+      expect(gateway.status()[0]).toMatchObject({ code: "exited" });
+    }
+    writeFileSync(tools, "echo");
+    await using gateway = await createGateway(config, { memoryFolder, clock: standStill() });
+    expect(await namesOf(gateway)).toEqual([]);
+    server.letGo();
+    await expect.poll(() => namesOf(gateway)).toEqual(["failing__echo"]);
+  });
+
+  test("is remembered though the client gave up and ended the gateway before the time was over", async () => {
+    const slow = gated();
+    const config = { mcpServers: { slow: slow.entry } };
+    {
+      await using gateway = await createGateway(config, { memoryFolder, clock: standStill() });
+      void namesOf(gateway).catch(() => {});
+    }
+    await using gateway = await createGateway(config, { memoryFolder, clock: standStill() });
+    expect(await namesOf(gateway)).toEqual([]);
+  });
+
+  test("but was listed by no caller in a run that ended early, is waited for as at first", async () => {
+    const slow = gated();
+    const config = { mcpServers: { slow: slow.entry } };
+    {
+      await using gateway = await createGateway(config, { memoryFolder, clock: standStill() });
+      await expect.poll(() => gateway.status()[0]?.status).toBe("starting");
+    }
+    await using gateway = await createGateway(config, { memoryFolder, clock: standStill() });
+    const listed = namesOf(gateway);
+    slow.letGo();
+    await expect(listed).resolves.toEqual(["slow__echo"]);
+  });
+
+  test("is started before the others", async () => {
+    const starts = ["fine", "late"].map((name) => join(folder, `order-${name}`));
+    const countOf = (file: string): number =>
+      existsSync(file) ? readFileSync(file, "utf8").trim().split("\n").length : 0;
+    const late = gated(`--starts=${starts[1]}`);
+    const mcpServers = { fine: quick(`--starts=${starts[0]}`), late: late.entry };
+    const config = { mcpServers, junctor: { maxStarts: 1 } };
+    {
+      const clock = standStill();
+      await using gateway = await createGateway(config, { memoryFolder, clock });
+      await expect.poll(() => starts.map(countOf)).toEqual([1, 1]);
+      await clock.advance(20_000);
+      await gateway.ready;
+    }
+    await using gateway = await createGateway(config, { memoryFolder, clock: standStill() });
+    await expect.poll(() => countOf(starts[1] ?? "")).toBe(2);
+    expect(countOf(starts[0] ?? "")).toBe(1);
+    late.letGo();
+    await expect.poll(() => gateway.status().map(({ status }) => status)).toEqual(["up", "up"]);
+  });
+});
+
 describe("a start that makes progress", () => {
   test.each(["--chatter", "--burn"])(
     "is not ended when it takes longer than startTimeoutMs: %s",

@@ -88,6 +88,14 @@ describe("a method that the protocol does not have", () => {
       .toContain("No more than 2 calls a minute");
   });
 
+  test("passes also where results of some server have a cap", async () => {
+    const servers = { one: { extensions: opened }, two: { maxResultTokens: 1000 } };
+    await at.gateway.update(config(servers));
+    await expect
+      .poll(async () => (await ask("com.example/locate", { at: { x: 1 } })).result)
+      .toMatchObject({ got: { x: 1 } });
+  });
+
   test("that is opened for several servers leads to none of them", async () => {
     await at.gateway.update(config({ one: { extensions: opened }, two: { extensions: opened } }));
     const { error } = await ask("com.example/locate", { at: 1 });

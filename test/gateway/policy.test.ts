@@ -180,3 +180,10 @@ test("an edit of the config changes the policy of every kind", async () => {
   for (const kind of kinds) expect(await use(at, kind, "open")).toContain("[redacted]");
   expect(JSON.stringify(await listsOf(at))).not.toContain(mail);
 });
+
+test("status counts what clients are listed, and not what rules keep from them", async () => {
+  await using all = await start({});
+  await using some = await start({ deny: ["secret", "own__note://secret"] });
+  await expect.poll(() => all.gateway.status()).toMatchObject([{ tools: 4, prompts: 4, resources: 8 }]);
+  await expect.poll(() => some.gateway.status()).toMatchObject([{ tools: 3, prompts: 3, resources: 7 }]);
+});

@@ -3,9 +3,10 @@ import { createDeferred } from "../../src/async/deferred.ts";
 import { elicit } from "../../src/mcp/question.ts";
 import { createSeal } from "../../src/mcp/seal.ts";
 import { createServer, type ServerOptions } from "../../src/server/server.ts";
+import { withBudget } from "../../src/surface/results/with-budget.ts";
 import { createVirtualClock } from "../../src/testing/virtual-clock.ts";
 import { inputRequired } from "../../src/tools/ask.ts";
-import { withMiddleware } from "../../src/tools/middleware.ts";
+import { type CallEnd, type Middleware, withMiddleware } from "../../src/tools/middleware.ts";
 import type { Provider } from "../../src/tools/provider.ts";
 import { createRegistry, type Registry } from "../../src/tools/registry.ts";
 import type { TaskState } from "../../src/tools/task.ts";
@@ -107,6 +108,12 @@ function createWorker(tasks = createMemoryTasks()): {
   );
   registry.register("plain", {}, () => "plain");
   return { registry, aborted: aborted.promise, runs: () => runs };
+}
+
+function waitForAbort(signal: AbortSignal): Promise<never> {
+  return new Promise((_, reject) => {
+    signal.addEventListener("abort", () => reject(signal.reason as Error), { once: true });
+  });
 }
 
 async function begin(call: Caller, name: string): Promise<string> {
@@ -268,6 +275,65 @@ describe("tasks over HTTP", () => {
     expect(result).toMatchObject({ resultType: "complete" });
   });
 
+  test("a task tool whose tasks the provider hides is a fault of the server, and not of a caller that declared tasks", async () => {
+    const registry = createRegistry();
+    const errors: unknown[] = [];
+    await using at = await serve(registry, { onError: (error) => errors.push(error) });
+    registry.register("late", { task: "required" }, () => "done");
+    const { error } = await at.as("alice")("tools/call", { name: "late" });
+    expect(error).toMatchObject({ code: -32603, message: "Internal error" });
+    expect(String(errors)).toContain("The tool late runs as a task");
+    expect(String(errors)).toContain("before createServer()");
+    const undeclared = await at.as("alice")("tools/call", { name: "late" }, { capabilities: {} });
+    expect(undeclared.error).toMatchObject({ code: -32021 });
+  });
+
+  test.each<readonly [string, (provider: Provider, seen: CallEnd[]) => Provider]>([
+    [
+      "middleware",
+      (provider, seen) => withMiddleware(provider, [{ afterCall: (_, end) => void seen.push(end) }]),
+    ],
+    ["a budget", (provider) => withBudget(provider, { maxResultTokens: 500 })],
+  ])("work behind %s: questions, results and an end by cancelling", async (what, wrap) => {
+    const registry = createRegistry();
+    const seen: CallEnd[] = [];
+    const provider = wrap(registry, seen);
+    // Also a tool that is registered after the provider was wrapped.
+    registry.register("again", { task: "required" }, (_, { answers }) =>
+      answers.elicited("ok") === undefined ? inputRequired({ ok: elicit("Go on?", {}) }) : "x".repeat(10_000),
+    );
+    registry.register("wait", { task: "required" }, (_, { signal }) => waitForAbort(signal));
+    await using at = await serve(provider);
+    const call = at.as("alice");
+    const taskId = await begin(call, "again");
+    await until(call, taskId, "input_required");
+    await call("tasks/update", { taskId, inputResponses: { ok: yes } });
+    const { result } = await until(call, taskId, "completed");
+    if (what === "a budget") expect(JSON.stringify(result)).toContain("read_result");
+    else
+      expect(seen.at(-1)).toMatchObject({
+        kind: "complete",
+        result: { value: { content: [{ text: "x".repeat(10_000) }] } },
+      });
+    const waiting = await begin(call, "wait");
+    await call("tasks/cancel", { taskId: waiting });
+    await until(call, waiting, "cancelled");
+    expect((await at.as("bob")("tasks/get", { taskId: waiting })).error).toMatchObject({ code: -32602 });
+  });
+
+  test("a filter of a middleware hides the tasks of a tool with the tool", async () => {
+    const { registry } = createWorker();
+    let hidden: string | undefined;
+    const filterTools: NonNullable<Middleware["filterTools"]> = (items) =>
+      items.filter((item) => !("name" in item) || item.name !== hidden);
+    await using at = await serve(withMiddleware(registry, [{ filterTools }]));
+    const call = at.as("alice");
+    const taskId = await begin(call, "quick");
+    await until(call, taskId, "completed");
+    hidden = "quick";
+    expect((await call("tasks/get", { taskId })).error).toMatchObject({ code: -32602 });
+  });
+
   test("a listener hears of each state until the end, one that comes late hears the end", async () => {
     const { registry } = createWorker();
     await using at = await serve(registry);
@@ -361,6 +427,18 @@ describe("jobs", () => {
     );
     return registry;
   }
+
+  test("a job works behind middleware", async () => {
+    const builds = new Map<number, string>();
+    await using at = await serve(withMiddleware(createBuilds(builds), [{}]));
+    const { result } = await at.as("alice")("tools/call", { name: "build", arguments: { target: "x" } });
+    const taskId = result["taskId"] as string;
+    builds.set(1, "done");
+    expect((await at.as("alice")("tasks/get", { taskId })).result).toMatchObject({
+      status: "completed",
+      result: { content: [{ text: "Build 1 is done" }] },
+    });
+  });
 
   test("another replica with the same secret answers for a job, and one with another secret does not", async () => {
     const builds = new Map<number, string>();

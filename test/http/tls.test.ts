@@ -1,3 +1,4 @@
+import { createHash, X509Certificate } from "node:crypto";
 import { copyFileSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { request, type RequestOptions } from "node:https";
 import { tmpdir } from "node:os";
@@ -5,6 +6,7 @@ import { join } from "node:path";
 import { connect } from "node:tls";
 import { afterEach, describe, expect, test } from "vitest";
 import type { AuthRequest } from "../../src/auth/authenticate.ts";
+import { acceptTokens } from "../../src/auth/in/accept-tokens.ts";
 import { TlsError } from "../../src/errors/tls-error.ts";
 import { parseConfigValue } from "../../src/gateway/config/parse-config.ts";
 import { createGateway } from "../../src/gateway/gateway.ts";
@@ -12,6 +14,7 @@ import { createRegistry } from "../../src/tools/registry.ts";
 import { listenHttp } from "../../src/transports/http/server/node.ts";
 import { listen } from "../support/http-tools.ts";
 import { mirrored, modernCall } from "../support/http-wire.ts";
+import { createTestIssuer } from "../support/issuer.ts";
 
 const fixtures = join(import.meta.dirname, "../fixtures/tls");
 const file = (name: string): string => join(fixtures, name);
@@ -40,6 +43,11 @@ function callWho(port: number, options: RequestOptions = {}): Promise<{ status: 
     sent.end(JSON.stringify(message));
   });
 }
+
+/** The thumbprint of the certificate `client`, as the `cnf` of a token spells it. */
+const thumbprint = createHash("sha256")
+  .update(new X509Certificate(readFileSync(file("client.pem"))).raw)
+  .digest("base64url");
 
 const withCertificate = (name: string): RequestOptions => ({
   cert: readFileSync(file(`${name}.pem`)),
@@ -97,7 +105,7 @@ describe("a listener with TLS", () => {
       await callWho(at.port, options);
     const expiresAt = expect.any(Number) as number;
     expect(seen).toEqual([
-      { name: "deploy-bot", units: ["ops", "eng"], issuer: "Test authority", expiresAt },
+      { name: "deploy-bot", units: ["ops", "eng"], issuer: "Test authority", expiresAt, thumbprint },
       undefined,
       undefined,
     ]);
@@ -124,6 +132,30 @@ test("callers of a gateway may come with certificates, beside keys", async () =>
   expect((await callWho(at.port, { headers })).body).toContain(String.raw`[\"ada\",null]`);
   for (const options of [withCertificate("stranger"), {}])
     expect((await callWho(at.port, options)).status).toBe(401);
+});
+
+test("a token that is bound to a certificate is good with that certificate only", async () => {
+  const issuer = await createTestIssuer();
+  const publicUrl = "https://mcp.example.com/mcp";
+  const authenticate = acceptTokens({
+    publicUrl,
+    issuers: { corp: { issuer: issuer.url } },
+    fetch: issuer.fetch,
+  });
+  await using at = await listen({ tls, authenticate });
+  at.registry.register("who", {}, (_, { caller }) => String(caller));
+  const statusOf = async (token: string, options: RequestOptions): Promise<number> => {
+    const authorization = `Bearer ${token}`;
+    const headers = { "content-type": "application/json", ...mirrored(modernCall("who")), authorization };
+    return (await callWho(at.port, { headers, ...options })).status;
+  };
+  const bound = await issuer.sign({ cnf: { "x5t#S256": thumbprint } });
+  expect(await statusOf(bound, withCertificate("client"))).toBe(200);
+  // The same token, which is known by now, on other connections.
+  for (const options of [{}, withCertificate("stranger")]) expect(await statusOf(bound, options)).toBe(401);
+  expect(await statusOf(bound, withCertificate("client"))).toBe(200);
+  for (const cnf of [{ "x5t#S256": `${thumbprint}x` }, { jkt: thumbprint }])
+    expect(await statusOf(await issuer.sign({ cnf }), withCertificate("client"))).toBe(401);
 });
 
 test("paths of TLS files are relative to the config", () => {

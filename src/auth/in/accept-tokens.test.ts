@@ -19,7 +19,7 @@ interface Stage {
   readonly refused: RefusedToken[];
   readonly warnings: string[];
   /** What becomes of a token. */
-  send(token: string, path?: string): Promise<Authenticated>;
+  send(token: string, path?: string, remoteAddress?: string): Promise<Authenticated>;
   /** In seconds since the epoch. */
   now(): number;
 }
@@ -48,8 +48,11 @@ async function createStage(
     onRefused: (token) => refused.push(token),
     onWarning: (text) => warnings.push(text),
   });
-  const send: Stage["send"] = async (token, path = "/mcp") =>
-    authenticate((name) => (name === "authorization" ? `Bearer ${token}` : undefined), { path });
+  const send: Stage["send"] = async (token, path = "/mcp", remoteAddress) =>
+    authenticate((name) => (name === "authorization" ? `Bearer ${token}` : undefined), {
+      path,
+      remoteAddress,
+    });
   return { issuer, clock, authenticate, refused, warnings, send, now };
 }
 
@@ -58,7 +61,13 @@ const refusal = (reason: string): Partial<AuthRefusal> => ({
   text: `The token is refused: ${reason}`,
 });
 const otherAudience = refusal(`the token is for another audience (aud); ask for one for ${publicUrl}`);
-const noAccessToken = refusal("the token is no access token; send the access token, not the ID token");
+const noAccessToken = refusal(
+  "the token is no access token; send the access token, not the ID or refresh token",
+);
+
+const boundToCertificate = refusal(
+  "the token is bound to a certificate (cnf): connect with that certificate, and not through a proxy that ends TLS",
+);
 
 describe("a token that is fine", () => {
   test("names its caller, with all that it proves", async () => {
@@ -88,6 +97,23 @@ describe("a token that is fine", () => {
         scopes: ["mcp:use", "b"],
         groups: ["admin"],
       });
+  });
+
+  test("is in the one group that a groups claim without an array names, spaces and all", async () => {
+    const { issuer, send } = await createStage();
+    expect(await send(await issuer.sign({ groups: "office admin" }))).toMatchObject({
+      groups: ["office admin"],
+    });
+    const byScope = await createStage({ groupsClaim: "scope" });
+    expect(await byScope.send(await byScope.issuer.sign({ scope: "mcp:use admin" }))).toMatchObject({
+      groups: ["mcp:use", "admin"],
+    });
+  });
+
+  test("keeps all of 1,000 groups", async () => {
+    const { issuer, send } = await createStage();
+    const groups = Array.from({ length: 1000 }, (_, index) => `g${index}`);
+    expect(await send(await issuer.sign({ groups }))).toMatchObject({ groups });
   });
 
   test("is known again at once, without a look at its signature", async () => {
@@ -189,6 +215,35 @@ describe("refused with 401 is a token", () => {
     expect(await stage.send(await stage.issuer.sign(claims))).toMatchObject(refusal(reason));
   });
 
+  const many = Array.from({ length: 1001 }, (_, index) => `g${index}`);
+  test.each([
+    [
+      "more groups than are kept, of which one may be denied",
+      { groups: many },
+      "the token has more than 1000 values in groups: have the issuer send fewer",
+    ],
+    [
+      "more scopes than are kept",
+      { scope: `mcp:use ${many.join(" ")}` },
+      "the token has more than 1000 values in scope: have the issuer send fewer",
+    ],
+    [
+      "a group with a longer name than is kept",
+      { groups: ["eng", "g".repeat(257)] },
+      "the token has a value of more than 256 characters in groups",
+    ],
+    [
+      "its groups left out, as Entra does it for users with many",
+      {
+        _claim_names: { groups: "src1" },
+        _claim_sources: { src1: { endpoint: "https://graph.example.com" } },
+      },
+      "the token leaves its groups out (_claim_names): have the issuer send fewer",
+    ],
+  ])("with %s", async (_, claims, reason) => {
+    expect(await stage.send(await stage.issuer.sign(claims))).toMatchObject(refusal(reason));
+  });
+
   test("that is not valid yet; clocks may differ by 30 s", async () => {
     expect(await stage.send(await stage.issuer.sign({ nbf: stage.now() + 30 }))).toMatchObject({
       name: "corp:alice",
@@ -213,8 +268,28 @@ describe("refused with 401 is a token", () => {
     ["an ID token of Keycloak", { typ: "ID" }, { typ: "JWT" }],
     ["a refresh token of Keycloak", { typ: "Refresh" }, { typ: "JWT" }],
     ["a logout token", { events: {} }, { typ: "JWT" }],
+    ["an ID token of Cognito", { token_use: "id" }, { typ: "JWT" }],
   ])("that is %s", async (_, claims, header) => {
     expect(await stage.send(await stage.issuer.sign(claims, header))).toMatchObject(noAccessToken);
+  });
+
+  test.each([
+    ["a key of its client (DPoP)", { jkt: "0ZcOCORZNYy-DWpqq30jZyJGHTN0d2HglBV3uiguA4I" }],
+    ["a certificate and a key", { "x5t#S256": "a", jkt: "b" }],
+    ["an empty certificate", { "x5t#S256": "" }],
+    ["nothing that can be read", "key"],
+    ["nothing", {}],
+  ])("that is bound to %s", async (_, cnf) => {
+    expect(await stage.send(await stage.issuer.sign({ cnf }))).toMatchObject(
+      refusal(
+        "the token is bound to a key of its client (cnf), as with DPoP, which is not checked here: ask for a plain bearer token",
+      ),
+    );
+  });
+
+  test("that is bound to a certificate, on a connection without one", async () => {
+    const token = await stage.issuer.sign({ cnf: { "x5t#S256": "a" } });
+    expect(await stage.send(token)).toMatchObject(boundToCertificate);
   });
 
   test("of another type by its header", async () => {
@@ -423,6 +498,10 @@ describe("an opaque token", () => {
   interface Introspected extends Stage {
     readonly asked: string[];
     answer: { [member: string]: unknown };
+    /** Whether the issuer knows a token. */
+    isActive: (token: string) => boolean;
+    /** Whether the issuer never answers about a token. */
+    isStuck: (token: string) => boolean;
   }
 
   async function createOpaqueStage(): Promise<Introspected> {
@@ -433,6 +512,8 @@ describe("an opaque token", () => {
     const opaque: Introspected = {
       ...stage,
       asked,
+      isActive: () => true,
+      isStuck: () => false,
       answer: { active: true, sub: "bob", aud: publicUrl, scope: "mcp:use", exp: stage.now() + 600 },
     };
     stage.issuer.metadata = { introspection_endpoint: url };
@@ -442,7 +523,9 @@ describe("an opaque token", () => {
         if (at !== url || stage.issuer.isDown) return usual(at, init);
         const { authorization } = init.headers as { authorization: string };
         asked.push(`${Buffer.from(authorization.slice(6), "base64").toString()} ${init.body as string}`);
-        return Response.json(opaque.answer);
+        const token = new URLSearchParams(init.body as string).get("token") ?? "";
+        if (opaque.isStuck(token)) await new Promise(() => {});
+        return Response.json(opaque.isActive(token) ? opaque.answer : { active: false });
       },
     });
     return opaque;
@@ -467,16 +550,145 @@ describe("an opaque token", () => {
     ["names no subject", { sub: undefined }],
     ["is no bearer token", { token_type: "DPoP" }],
     ["is active only by name", { active: "true" }],
+    ["is bound to a key of its client (DPoP)", { cnf: { jkt: "a" } }],
+    ["is bound to a certificate", { cnf: { "x5t#S256": "a" } }],
+    ["is a refresh token by its type", { token_type: "refresh_token" }],
+    ["is a refresh token by its use", { token_use: "refresh_token" }],
+    ["is a refresh token of Keycloak", { typ: "Refresh" }],
+    ["is an ID token by its use", { token_use: "id" }],
+    ["has an expiry that cannot be read", { exp: "tomorrow" }],
   ])("that %s is refused", async (_, members) => {
     const stage = await createOpaqueStage();
     Object.assign(stage.answer, members);
     expect(await stage.send("opaque-2")).toMatchObject({ refused: 401 });
   });
 
+  test("that says it is an access token is accepted", async () => {
+    const stage = await createOpaqueStage();
+    Object.assign(stage.answer, { token_type: "Bearer", token_use: "access_token", typ: "Bearer" });
+    expect(await stage.send("opaque-2")).toMatchObject({ name: "corp:bob" });
+  });
+
+  test("without an expiry is good for five minutes, and so are the streams of its caller", async () => {
+    const stage = await createOpaqueStage();
+    stage.answer["exp"] = undefined;
+    expect(await stage.send("opaque-2")).toMatchObject({ expiresAt: start + 300_000 });
+  });
+
   test("cannot be checked while the issuer is down: 503", async () => {
     const stage = await createOpaqueStage();
     stage.issuer.isDown = true;
     expect(await stage.send("opaque-3")).toMatchObject({ refused: 503 });
+  });
+
+  test("that was revoked is asked about once, and not for each request", async () => {
+    const stage = await createOpaqueStage();
+    await stage.send("opaque-5");
+    await stage.clock.advance(30_000);
+    stage.isActive = () => false;
+    for (let request = 0; request < 3; request++)
+      expect(await stage.send("opaque-5")).toMatchObject({ refused: 401 });
+    expect(stage.asked).toHaveLength(2);
+  });
+
+  describe("among many that are made up", () => {
+    const strangersAt = "192.0.2.1";
+
+    interface Attack {
+      /** Most questions to the issuer in any second so far. */
+      mostASecond(): number;
+      /** Lets time pass. */
+      pass(ms: number): Promise<void>;
+    }
+
+    /** Strangers of one address, each of whom sends one made-up token after the other. */
+    function attack(stage: Introspected, strangers: number): Attack {
+      stage.isActive = (token) => token.startsWith("good");
+      const times: number[] = [];
+      let seen = stage.asked.length;
+      let tokens = 0;
+      const next = async (): Promise<void> => {
+        const answer = await stage.send(`made-up-${tokens++}`, "/mcp", strangersAt);
+        expect(answer).toHaveProperty("refused");
+        stage.clock.timer(1, () => void next());
+      };
+      for (let stranger = 0; stranger < strangers; stranger++) void next();
+      return {
+        mostASecond: () =>
+          Math.max(...times.map((at) => times.filter((each) => each >= at && each < at + 1000).length)),
+        pass: async (ms) => {
+          for (let passed = 0; passed < ms; passed += 50) {
+            await stage.clock.advance(50);
+            for (; seen < stage.asked.length; seen++) times.push(stage.clock.now());
+          }
+        },
+      };
+    }
+
+    /** Whether a promise has settled. */
+    const hasSettled = (promise: Promise<unknown>): Promise<boolean> =>
+      Promise.race([promise.then(() => true), Promise.resolve().then(() => Promise.resolve(false))]);
+
+    test("is served at once if it was good before, and the issuer is asked 20 times a second at most", async () => {
+      const stage = await createOpaqueStage();
+      const callers = Array.from({ length: 39 }, (_, index) => `good-${index}`);
+      const first = Promise.all(callers.map((token) => stage.send(token, "/mcp", strangersAt)));
+      await stage.clock.advance(5000);
+      await first;
+      const { pass, mostASecond } = attack(stage, 256);
+      for (let second = 0; second < 90; second++) {
+        await pass(1000);
+        for (const token of callers)
+          expect(await stage.send(token, "/mcp", strangersAt)).toMatchObject({ name: "corp:bob" });
+      }
+      const timesAsked = (token: string): number =>
+        stage.asked.filter((each) => each.includes(`token=${token}&`)).length;
+      expect(Math.min(...callers.map(timesAsked))).toBeGreaterThanOrEqual(3);
+      expect(mostASecond()).toBeLessThanOrEqual(20);
+    });
+
+    test("has its turn if it is new: at once from another address, and after theirs from the same", async () => {
+      const stage = await createOpaqueStage();
+      const { pass } = attack(stage, 256);
+      await pass(1000);
+      const apart = stage.send("good-apart", "/mcp", "192.0.2.2");
+      const beside = stage.send("good-beside", "/mcp", strangersAt);
+      await pass(200);
+      expect(await hasSettled(apart)).toBe(true);
+      expect(await apart).toMatchObject({ name: "corp:bob" });
+      await pass(24_000);
+      expect(await hasSettled(beside)).toBe(true);
+      expect(await beside).toMatchObject({ name: "corp:bob" });
+    });
+
+    test("is not served without a new answer of the issuer for longer than a minute", async () => {
+      const stage = await createOpaqueStage();
+      await stage.send("good");
+      stage.isStuck = (token) => token === "good";
+      const { pass } = attack(stage, 256);
+      await pass(59_000);
+      expect(await stage.send("good")).toMatchObject({ name: "corp:bob" });
+      await pass(1000);
+      const late = stage.send("good");
+      await pass(1000);
+      expect(await hasSettled(late)).toBe(false);
+    });
+
+    test("cannot be checked where too many wait at its address: 503; another address has places left", async () => {
+      const stage = await createOpaqueStage();
+      stage.isStuck = () => true;
+      const send = (count: number, address: string): Promise<Authenticated>[] =>
+        Array.from({ length: count }, (_, index) => stage.send(`${address}-${index}`, "/mcp", address));
+      const strangers = send(600, strangersAt);
+      expect(await strangers.at(-1)).toMatchObject({ refused: 503 });
+      const [other] = send(1, "192.0.2.2");
+      await stage.clock.advance(24_000);
+      expect(await hasSettled(other!)).toBe(false);
+      // The issuer answers none of them, and some of its places are kept for tokens that were good before.
+      expect(stage.asked).toHaveLength(24);
+      await stage.clock.advance(1000);
+      expect(await strangers.at(300)).toMatchObject({ refused: 503 });
+    });
   });
 
   test("is refused where no issuer can be asked about it", async () => {

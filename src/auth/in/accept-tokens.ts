@@ -55,7 +55,7 @@ export function acceptTokens(options: AcceptTokensOptions): Authenticate {
     const token = parseBearer(header("authorization"));
     if (token === undefined) return tokens.answers.challenge(request.path);
     if (token === "malformed") return tokens.answers.malformed(request.path);
-    return tokens.check(token.bearer, digestOf(token.bearer), request.path);
+    return tokens.check(token.bearer, digestOf(token.bearer), request);
   };
   return Object.assign(authenticate, {
     documentAt: tokens.resources.documentAt,

@@ -47,8 +47,8 @@ export function toTokenCaller(
     issuer,
     subject: sub,
     ...(clientId === undefined ? {} : { clientId }),
-    scopes: withImplied(readScopes(claims), implies),
-    groups: toTexts(atPath(claims, groupsClaim)),
+    scopes: withImplied([...readScopes(claims, "scope"), ...readScopes(claims, "scp")], implies),
+    groups: readGroups(claims, groupsClaim),
     ...(typeof exp === "number" ? { expiresAt: exp * 1000 } : {}),
   };
 }
@@ -56,20 +56,60 @@ export function toTokenCaller(
 /** Refuses tokens that prove a sign-in to a client, and give no right to call anything: ID tokens and their kin. */
 export function refuseForeignKinds(claims: Claims, headerType: unknown): void {
   const isIdToken = ["nonce", "at_hash", "c_hash", "s_hash"].some((claim) => claims[claim] !== undefined);
-  // Keycloak says the kind of a token in a claim.
-  const kind = claims["typ"];
-  const isOtherKind = typeof kind === "string" && !["bearer", "jwt", "at+jwt"].includes(kind.toLowerCase());
-  if (isIdToken || isOtherKind || claims["events"] !== undefined)
-    throw new BadToken("the token is no access token; send the access token, not the ID token");
+  if (isIdToken || claims["events"] !== undefined) throw new BadToken(noAccessToken);
+  refuseOtherUses(claims);
   const type =
     typeof headerType === "string" ? headerType.toLowerCase().replace(/^application\//, "") : "jwt";
   if (type !== "jwt" && type !== "at+jwt")
     throw new BadToken("the token is no access token: its header has another type (typ)");
 }
 
-/** The names of the scopes of a token: `scope` as a string, or `scp` as a string or an array. */
-function readScopes({ scope, scp }: Claims): readonly string[] {
-  return [...toTexts(scope), ...toTexts(scp)];
+/** The claims in which authorization servers name the kind of a token: Keycloak in `typ`, Cognito and Hydra in `token_use`. */
+const kindClaims: { readonly [claim: string]: readonly string[] } = {
+  typ: ["bearer", "jwt", "at+jwt"],
+  token_use: ["access", "access_token"],
+};
+
+/** Refuses refresh tokens, ID tokens and others that say so themselves. For JWTs and for answers of an introspection. */
+export function refuseOtherUses(claims: Claims): void {
+  for (const [claim, accepted] of Object.entries(kindClaims)) {
+    const kind = claims[claim];
+    if (kind === undefined || kind === null) continue;
+    if (typeof kind !== "string" || !accepted.includes(kind.toLowerCase())) throw new BadToken(noAccessToken);
+  }
+}
+
+const noAccessToken = "the token is no access token; send the access token, not the ID or refresh token";
+
+/**
+ * The SHA-256 thumbprint of the client certificate that a token is bound to (RFC 8705, section 3.1); undefined for a plain bearer token. Refuses
+ * a token that is bound to anything else: whoever stole it could use it.
+ */
+export function readBoundCertificate({ cnf }: Claims): string | undefined {
+  if (cnf === undefined || cnf === null) return undefined;
+  const { "x5t#S256": thumbprint, ...others } = typeof cnf === "object" ? (cnf as Claims) : {};
+  if (typeof thumbprint === "string" && thumbprint !== "" && Object.keys(others).length === 0)
+    return thumbprint;
+  throw new BadToken(
+    "the token is bound to a key of its client (cnf), as with DPoP, which is not checked here: ask for a plain bearer token",
+  );
+}
+
+/** Scopes as a string with spaces between them, or as an array. */
+function readScopes(claims: Claims, claim: string): readonly string[] {
+  const value = claims[claim];
+  return toTexts(typeof value === "string" ? value.split(" ") : value, claim);
+}
+
+/** A group may have spaces in its name: only scopes are separated by them (RFC 6749, section 3.3). */
+function readGroups(claims: Claims, path: string): readonly string[] {
+  if (path === "scope" || path === "scp") return readScopes(claims, path);
+  // Entra leaves the groups of a user with very many of them out, and names where they are instead.
+  const elsewhere = claims["_claim_names"];
+  if (typeof elsewhere === "object" && elsewhere !== null && Object.hasOwn(elsewhere, path))
+    throw new BadToken("the token leaves its groups out (_claim_names): have the issuer send fewer");
+  const value = atPath(claims, path);
+  return toTexts(typeof value === "string" ? [value] : value, path);
 }
 
 /** A scope counts together with those that it includes. */
@@ -80,12 +120,15 @@ function withImplied(given: readonly string[], implies: TokenClaimOptions["impli
   return [...all];
 }
 
-function toTexts(value: unknown): readonly string[] {
-  const items: readonly unknown[] =
-    typeof value === "string" ? value.split(" ") : Array.isArray(value) ? value : [];
-  return items
-    .filter((each): each is string => typeof each === "string" && each !== "" && each.length <= maxLength)
-    .slice(0, maxItems);
+/** Leaves no text out: a `deny` for a group that was dropped would not apply. */
+function toTexts(value: unknown, claim: string): readonly string[] {
+  if (!Array.isArray(value)) return [];
+  const texts = value.filter((each): each is string => typeof each === "string" && each !== "");
+  if (texts.length > maxItems)
+    throw new BadToken(`the token has more than ${maxItems} values in ${claim}: have the issuer send fewer`);
+  if (texts.some(({ length }) => length > maxLength))
+    throw new BadToken(`the token has a value of more than ${maxLength} characters in ${claim}`);
+  return texts;
 }
 
 function atPath(claims: Claims, path: string): unknown {

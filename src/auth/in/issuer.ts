@@ -1,9 +1,17 @@
 import type { Clock } from "../../async/clock.ts";
 import type { Caller } from "../../mcp/caller.ts";
-import { type Claims, refuseForeignKinds, BadToken, toTokenCaller } from "./claims.ts";
+import {
+  type Claims,
+  readBoundCertificate,
+  refuseForeignKinds,
+  refuseOtherUses,
+  BadToken,
+  toTokenCaller,
+} from "./claims.ts";
 import { fetchJson, type FetchLike, IssuerUnavailable } from "./fetch-json.ts";
 import { findIssuerMetadata, type IssuerMetadata } from "./issuer-metadata.ts";
 import { KeySet } from "./key-set.ts";
+import { type Lookup, Lookups } from "./lookups.ts";
 
 /** How an issuer is asked about opaque tokens (RFC 7662). */
 export interface IntrospectionOptions {
@@ -42,6 +50,11 @@ export interface Vouched {
   readonly caller: Caller;
   /** How long the answer may be kept. */
   readonly keepMs: number;
+  /** How long it may be kept while the issuer cannot be asked again, because too many tokens are being looked up. */
+  readonly keepWhileBusyMs: number;
+  readonly issuer: Issuer;
+  /** The thumbprint of the certificate that the sender must have proved to own. */
+  readonly boundTo: string | undefined;
 }
 
 interface IssuerParts {
@@ -57,8 +70,10 @@ const toleranceS = 30;
 const keepJwtMs = 5 * 60_000;
 /** How long the answer of an introspection is believed: a token may be revoked meanwhile. */
 const keepOpaqueMs = 30_000;
-/** Most questions to one issuer at the same time. */
-const maxAsked = 32;
+/** The same while too many tokens are being looked up to repeat the question. */
+const keepOpaqueWhileBusyMs = 60_000;
+/** How long an opaque token is good for, and what its caller has open, where its issuer names no expiry. */
+const noExpiryS = 300;
 
 /** One issuer of the config. */
 export class Issuer {
@@ -67,12 +82,13 @@ export class Issuer {
   readonly #parts: IssuerParts;
   readonly #keys: KeySet;
   #metadata: Promise<IssuerMetadata> | undefined;
-  #asked = 0;
+  readonly #lookups: Lookups;
 
   constructor(alias: string, options: IssuerOptions, parts: IssuerParts) {
     this.alias = alias;
     this.options = options;
     this.#parts = parts;
+    this.#lookups = new Lookups(parts.clock);
     this.#keys = new KeySet({ ...parts, findUrl: () => this.#findJwksUri() });
   }
 
@@ -97,7 +113,7 @@ export class Issuer {
         currentDate: new Date(clock.date()),
       });
       refuseForeignKinds(payload, protectedHeader.typ);
-      return this.#vouch(payload, keepJwtMs);
+      return this.#vouch(payload, keepJwtMs, keepJwtMs);
     } catch (error) {
       if (error instanceof BadToken || error instanceof IssuerUnavailable) throw error;
       // The next token with a key that is new here may bring the key with it, and a token may become valid.
@@ -108,32 +124,40 @@ export class Issuer {
     }
   }
 
+  /** Whether it takes a while until a token that it vouched for can be looked up again. */
+  get isBusy(): boolean {
+    return this.#lookups.isBusy;
+  }
+
   /** The caller of an opaque token; undefined if this issuer does not know the token. Rejects as `verify` does. */
-  async introspect(token: string, resource: string): Promise<Vouched | undefined> {
-    const { introspection, issuer } = this.options;
+  async introspect(token: string, resource: string, lookup: Lookup): Promise<Vouched | undefined> {
+    const { introspection } = this.options;
     if (introspection === undefined) return undefined;
-    if (this.#asked >= maxAsked) throw new IssuerUnavailable("too many tokens are being looked up");
-    this.#asked++;
-    try {
-      const { clientId, clientSecret } = introspection;
-      const url = introspection.url ?? (await this.#findMetadata()).introspectionUri;
-      if (url === undefined) throw new IssuerUnavailable(`${issuer} names no introspection endpoint`);
-      const pair = `${encodeURIComponent(clientId)}:${encodeURIComponent(clientSecret)}`;
-      const claims: Claims = await fetchJson(url, {
-        fetch: this.#parts.fetch,
-        method: "POST",
-        headers: {
-          "content-type": "application/x-www-form-urlencoded",
-          authorization: `Basic ${Buffer.from(pair).toString("base64")}`,
-        },
-        body: new URLSearchParams({ token, token_type_hint: "access_token" }).toString(),
-      });
-      if (claims["active"] !== true) return undefined;
-      this.#checkIntrospected(claims, resource);
-      return this.#vouch(claims, keepOpaqueMs);
-    } finally {
-      this.#asked--;
-    }
+    return this.#lookups.run(lookup, () => this.#lookUp(token, resource, introspection));
+  }
+
+  async #lookUp(
+    token: string,
+    resource: string,
+    { clientId, clientSecret, url: given }: IntrospectionOptions,
+  ): Promise<Vouched | undefined> {
+    const url = given ?? (await this.#findMetadata()).introspectionUri;
+    if (url === undefined)
+      throw new IssuerUnavailable(`${this.options.issuer} names no introspection endpoint`);
+    const pair = `${encodeURIComponent(clientId)}:${encodeURIComponent(clientSecret)}`;
+    const answer: Claims = await fetchJson(url, {
+      fetch: this.#parts.fetch,
+      method: "POST",
+      headers: {
+        "content-type": "application/x-www-form-urlencoded",
+        authorization: `Basic ${Buffer.from(pair).toString("base64")}`,
+      },
+      body: new URLSearchParams({ token, token_type_hint: "access_token" }).toString(),
+    });
+    if (answer["active"] !== true) return undefined;
+    const claims = { ...answer, exp: answer["exp"] ?? this.#parts.clock.date() / 1000 + noExpiryS };
+    this.#checkIntrospected(claims, resource);
+    return this.#vouch(claims, keepOpaqueMs, keepOpaqueWhileBusyMs);
   }
 
   #checkIntrospected(claims: Claims, resource: string): void {
@@ -143,17 +167,25 @@ export class Issuer {
     const named: readonly unknown[] = Array.isArray(aud) ? aud : [aud];
     if (!named.some((each) => wanted.includes(String(each)))) throw new BadToken(otherAudience(resource));
     const now = this.#parts.clock.date() / 1000;
-    if (typeof exp === "number" && exp <= now - toleranceS) throw new BadToken("the token expired");
+    if (typeof exp !== "number" || !Number.isFinite(exp)) throw new BadToken("the expiry (exp) is no number");
+    if (exp <= now - toleranceS) throw new BadToken("the token expired");
     if (typeof nbf === "number" && nbf > now + toleranceS) throw new BadToken(faults["nbf"] as string);
     if (typeof claims["token_type"] === "string" && !/^(?:bearer|access_token)$/i.test(claims["token_type"]))
       throw new BadToken("the token is no bearer token");
+    refuseOtherUses(claims);
   }
 
-  #vouch(claims: Claims, atMostMs: number): Vouched {
+  #vouch(claims: Claims, keepMs: number, keepWhileBusyMs: number): Vouched {
     const { issuer, groupsClaim = "groups", implies = {} } = this.options;
     const caller = toTokenCaller(claims, { alias: this.alias, issuer, groupsClaim, implies });
-    const leftMs = (caller.expiresAt ?? Infinity) - this.#parts.clock.date();
-    return { caller, keepMs: Math.min(atMostMs, Math.max(leftMs, 0)) };
+    const leftMs = Math.max(0, (caller.expiresAt ?? Infinity) - this.#parts.clock.date());
+    return {
+      caller,
+      keepMs: Math.min(keepMs, leftMs),
+      keepWhileBusyMs: Math.min(keepWhileBusyMs, leftMs),
+      issuer: this,
+      boundTo: readBoundCertificate(claims),
+    };
   }
 
   #audiences(resource: string): string[] {

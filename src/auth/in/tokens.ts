@@ -2,7 +2,7 @@ import { hash } from "node:crypto";
 import type { Awaitable } from "../../async/awaitable.ts";
 import type { Clock } from "../../async/clock.ts";
 import type { Caller } from "../../mcp/caller.ts";
-import type { AuthRefusal } from "../authenticate.ts";
+import type { AuthRefusal, AuthRequest } from "../authenticate.ts";
 import { createTokenAnswers, type TokenAnswers } from "./answers.ts";
 import { BadToken } from "./claims.ts";
 import { type FetchLike, IssuerUnavailable } from "./fetch-json.ts";
@@ -42,7 +42,7 @@ export class Tokens {
   readonly answers: TokenAnswers;
   readonly #options: TokensOptions;
   readonly #verdicts: Verdicts;
-  readonly #underway = new Map<string, Promise<Caller | AuthRefusal>>();
+  readonly #underway = new Map<string, Promise<Vouched | AuthRefusal>>();
 
   constructor(options: TokensOptions) {
     const { publicUrl, path, fetch, clock, onTrouble } = options;
@@ -59,29 +59,61 @@ export class Tokens {
   }
 
   /** Finds the caller of a token; at once where the token is known. */
-  check(token: string, digest: string, path: string): Awaitable<Caller | AuthRefusal> {
-    const resource = this.resources.at(path);
+  check(token: string, digest: string, request: AuthRequest): Awaitable<Caller | AuthRefusal> {
+    const resource = this.resources.at(request.path);
     const key = resource === this.resources.main ? digest : `${digest} ${resource.url}`;
     const known = this.#verdicts.get(key);
-    if (known !== undefined) return known.caller ?? this.answers.invalid(known.reason, resource);
-    const underway = this.#underway.get(key);
-    if (underway !== undefined) return underway;
-    const judged = this.#judge(token, key, resource).finally(() => this.#underway.delete(key));
-    this.#underway.set(key, judged);
-    return judged;
+    if (known !== undefined)
+      return known.vouched === undefined
+        ? this.answers.invalid(known.reason, resource)
+        : this.#admit(known.vouched, key, resource, request);
+    const last = this.#verdicts.lastGood(key);
+    const isBusy = last?.countsWhileBusy === true && last.vouched.issuer.isBusy;
+    let judged = this.#underway.get(key);
+    if (judged === undefined) {
+      const { remoteAddress: address } = request;
+      const asked = this.#ask(token, resource.url, { issuer: last?.vouched.issuer, address });
+      judged = this.#judge(asked, key, resource).finally(() => this.#underway.delete(key));
+      this.#underway.set(key, judged);
+    }
+    const admitted = judged.then((each) =>
+      "refused" in each ? each : this.#admit(each, key, resource, request),
+    );
+    if (!isBusy) return admitted;
+    // Strangers who have the issuer asked about made-up tokens must not delay a caller that it vouched for a moment ago.
+    admitted.catch((error: unknown) => this.#options.onTrouble(last.vouched.issuer.alias, error));
+    return this.#admit(last.vouched, key, resource, request);
   }
 
-  async #judge(token: string, key: string, resource: ProtectedResource): Promise<Caller | AuthRefusal> {
+  /** A token that is bound to a certificate is good on the connections of that certificate only, however well it is known. */
+  #admit(
+    { caller, boundTo }: Vouched,
+    key: string,
+    resource: ProtectedResource,
+    { certificate }: AuthRequest,
+  ): Caller | AuthRefusal {
+    if (boundTo === undefined || boundTo === certificate?.thumbprint) return caller;
+    const reason =
+      "the token is bound to a certificate (cnf): connect with that certificate, and not through a proxy that ends TLS";
+    this.#options.onRefused({ reason, token: key.slice(0, 8) });
+    return this.answers.invalid(reason, resource);
+  }
+
+  async #judge(
+    asked: Promise<Vouched>,
+    key: string,
+    resource: ProtectedResource,
+  ): Promise<Vouched | AuthRefusal> {
     try {
-      const { caller, keepMs, issuer } = await this.#ask(token, resource.url);
-      const { scopes: needed = [] } = issuer.options;
-      const missing = needed.filter((scope) => caller.scopes?.includes(scope) !== true);
+      const vouched = await asked;
+      const { scopes: needed = [] } = vouched.issuer.options;
+      const missing = needed.filter((scope) => vouched.caller.scopes?.includes(scope) !== true);
       if (missing.length > 0) {
         this.#options.onRefused({ reason: `it lacks ${missing.join(" ")}`, token: key.slice(0, 8) });
         return this.answers.insufficient(needed, resource);
       }
-      this.#verdicts.accept(key, caller, keepMs);
-      return caller;
+      this.#verdicts.accept(key, vouched);
+      return vouched;
     } catch (error) {
       if (error instanceof BadToken) {
         if (error.isLasting) this.#verdicts.refuse(key, error.message);
@@ -91,22 +123,28 @@ export class Tokens {
       if (error instanceof IssuerUnavailable)
         return {
           refused: 503,
-          text: "The token cannot be checked now, because its issuer does not answer; try again",
+          text: "The token cannot be checked now: its issuer does not answer, or too many tokens wait to be checked; try again",
         };
       throw error;
     }
   }
 
-  async #ask(token: string, resource: string): Promise<Vouched & { readonly issuer: Issuer }> {
+  /** `issuer` is the one that vouched for the token before. */
+  async #ask(
+    token: string,
+    resource: string,
+    { issuer: known, address }: { readonly issuer: Issuer | undefined; readonly address: string | undefined },
+  ): Promise<Vouched> {
     const named = await issuerOf(token);
     if (named !== undefined) {
       const issuer = this.issuers.find(({ options }) => options.issuer === named);
       if (issuer === undefined) throw new BadToken("the token is of another issuer (iss)");
-      return { ...(await this.#reportTrouble(issuer, issuer.verify(token, resource))), issuer };
+      return this.#reportTrouble(issuer, issuer.verify(token, resource));
     }
-    for (const issuer of this.issuers) {
-      const vouched = await this.#reportTrouble(issuer, issuer.introspect(token, resource));
-      if (vouched !== undefined) return { ...vouched, issuer };
+    const lookup = { isKnown: known !== undefined, address };
+    for (const issuer of known === undefined ? this.issuers : [known]) {
+      const vouched = await this.#reportTrouble(issuer, issuer.introspect(token, resource, lookup));
+      if (vouched !== undefined) return vouched;
     }
     throw new BadToken("the token is not known, or it expired");
   }

@@ -1,10 +1,10 @@
 import type { Clock } from "../../async/clock.ts";
-import type { Caller } from "../../mcp/caller.ts";
+import type { Vouched } from "./issuer.ts";
 
 /** The verdict on a token. */
 interface TokenVerdict {
   /** Undefined: the token was refused. */
-  readonly caller: Caller | undefined;
+  readonly vouched: Vouched | undefined;
   readonly reason: string;
   readonly until: number;
 }
@@ -30,12 +30,23 @@ export class Verdicts {
     return verdict !== undefined && this.#clock.now() < verdict.until ? verdict : undefined;
   }
 
-  accept(hash: string, caller: Caller, keepMs: number): void {
-    keep(this.#good, hash, { caller, reason: "", until: this.#clock.now() + keepMs }, maxGood);
+  /** The last good verdict on a token, however old it is, and whether it still counts while its issuer is busy. */
+  lastGood(hash: string): { readonly vouched: Vouched; readonly countsWhileBusy: boolean } | undefined {
+    const { vouched, until } = this.#good.get(hash) ?? {};
+    if (vouched === undefined || until === undefined) return undefined;
+    const busyUntil = until - vouched.keepMs + vouched.keepWhileBusyMs;
+    return { vouched, countsWhileBusy: this.#clock.now() < busyUntil };
+  }
+
+  accept(hash: string, vouched: Vouched): void {
+    this.#bad.delete(hash);
+    const until = this.#clock.now() + vouched.keepMs;
+    keep(this.#good, hash, { vouched, reason: "", until }, maxGood);
   }
 
   refuse(hash: string, reason: string): void {
-    keep(this.#bad, hash, { caller: undefined, reason, until: this.#clock.now() + keepBadMs }, maxBad);
+    this.#good.delete(hash);
+    keep(this.#bad, hash, { vouched: undefined, reason, until: this.#clock.now() + keepBadMs }, maxBad);
   }
 }
 

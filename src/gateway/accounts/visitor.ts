@@ -71,13 +71,13 @@ export function createVisitors(options: VisitorsOptions): Visitors {
   return {
     isCaller: async (ticket, request) => {
       const { caller, owner } = ticket;
-      const { header, form, certificate } = request;
+      const { header, form, certificate, remoteAddress } = request;
       if (caller === undefined) return links.isLocal && isOfThisMachine(request);
       const key = proofOf(ticket) === "key" ? (form.get("key")?.trim() ?? "") : undefined;
       const shown = (name: string): string | undefined =>
         name !== "authorization" ? header(name) : key === undefined ? undefined : `Bearer ${key}`;
       const found = toCaller(
-        await admit(shown, { path: "/mcp", ...(key === undefined ? { certificate } : {}) }),
+        await admit(shown, { path: "/mcp", remoteAddress, ...(key === undefined ? { certificate } : {}) }),
       );
       return found !== undefined && toOwner({ caller: found.name, identity: found }) === owner;
     },

@@ -6,7 +6,6 @@ import {
   closedForm,
   isAcceptable,
   lacking,
-  missingCapability,
   notOffered,
   toModernAsk,
   unanswered,
@@ -174,13 +173,9 @@ export class Flow {
   }
 
   async #ask(ask: Ask, context: CallContext, signal: AbortSignal): Promise<RawJson> {
-    const missing = lacking(ask, context.capabilities);
-    if (missing === undefined) return this.questions.put(ask, signal);
-    this.#finish({ kind: "failed", error: missingCapability(missing) });
-    this.#working.abort(
-      new DOMException("The server asked for something the caller does not offer", "AbortError"),
-    );
-    throw notOffered(ask, context.capabilities);
+    // The server decides what a missing answer means: many tools go on without it.
+    if (lacking(ask, context.capabilities) !== undefined) throw notOffered(ask, context.capabilities);
+    return this.questions.put(ask, signal);
   }
 
   #finish(end: End): void {

@@ -14,8 +14,13 @@ export interface Failure {
 export type Health =
   /** Not needed so far, or not for a while. */
   | { readonly kind: "idle" }
-  /** `after`: how it failed before, if it did. */
-  | { readonly kind: "starting"; readonly since: number; readonly after?: Failure | undefined }
+  /** `after`: how it failed before, if it did. `isQueued`: it waits until other servers have started. */
+  | {
+      readonly kind: "starting";
+      readonly since: number;
+      readonly after?: Failure | undefined;
+      readonly isQueued?: boolean;
+    }
   | { readonly kind: "up"; readonly since: number; readonly agreement: Agreement; readonly connectMs: number }
   /** It failed, and is tried again at `nextTryAt`. `isBroken`: it failed too often lately, so that takes a while. */
   | (Failure & {
@@ -26,20 +31,25 @@ export type Health =
     })
   | { readonly kind: "stopped" };
 
-/** Why a server cannot be called now, for those who tried. */
-export function describeHealth(health: Health, now: number): string {
+/** Why a server cannot be called now, for those who tried. `toText` says how a failure is told. */
+export function describeHealth(
+  health: Health,
+  now: number,
+  toText: (failure: Failure) => string = ({ reason }) => reason,
+): string {
   switch (health.kind) {
     case "idle":
       return "it is not started";
     case "starting":
+      if (health.isQueued === true) return "it is started after other servers, which are starting now";
       return health.after === undefined
         ? `it is still starting, since ${toSeconds(now - health.since)}`
-        : `${health.after.reason}; it is being started again`;
+        : `${toText(health.after)}; it is being started again`;
     case "up":
       return "it is up";
     case "down": {
       const next = `it is tried again in ${toSeconds(Math.max(0, health.nextTryAt - now))}`;
-      return `${health.reason}; ${health.isBroken ? "it failed too often, and " : ""}${next}`;
+      return `${toText(health)}; ${health.isBroken ? "it failed too often, and " : ""}${next}`;
     }
     case "stopped":
       return "it was stopped or removed, or the gateway is shutting down";
@@ -62,4 +72,13 @@ export async function measureAnswer(
     () => performance.now() - startedAt,
     () => undefined,
   );
+}
+
+/** A process or conversation of a server. */
+export interface LineStatus {
+  /** Why there is one. */
+  readonly reason: string;
+  readonly status: Health["kind"];
+  /** Calls and watches that use it now. */
+  readonly inUse: number;
 }

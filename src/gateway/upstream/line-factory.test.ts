@@ -27,7 +27,6 @@ test("a server that does not answer in time gets twice as much each time, up to 
     },
     clock,
     habits: new AskHabits(),
-    onWaiting: () => () => {},
   });
   await using line = createLine(everyone, { keepsAlive: true, onHealth: () => {} });
   line.start();
@@ -52,7 +51,6 @@ test("a server that may run elsewhere is looked for every two seconds, and start
     clock,
     habits: new AskHabits(),
     isPlaced: true,
-    onWaiting: () => () => {},
   });
   await using line = createLine(everyone, { keepsAlive: true, onHealth: () => {} });
   line.start();

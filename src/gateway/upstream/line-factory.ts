@@ -29,8 +29,6 @@ interface LineFactoryOptions {
   readonly isPlaced?: boolean | undefined;
   /** What earlier lines to the server learnt of its questions. */
   readonly habits: AskHabits;
-  /** Called when a call begins to wait for another that may ask; the returned function is called when it waits no longer. */
-  readonly onWaiting: () => () => void;
 }
 
 /** How long a call waits for a server that is being started again. */
@@ -53,7 +51,7 @@ const maxTimeoutFactor = 8;
 
 /** All lines to a server have these things in common. */
 export function createLineFactory(options: LineFactoryOptions): CreateLine {
-  const { config, connect, clock, habits, onWaiting } = options;
+  const { config, connect, clock, habits } = options;
   // Lines come and go with sessions and calls, and with them their own gates. Those over HTTP start no process.
   const isProcess = config.launch.kind === "command";
   const common = isProcess ? new StartGate({ clock, maxStarts: maxShortLives }) : undefined;
@@ -72,12 +70,23 @@ export function createLineFactory(options: LineFactoryOptions): CreateLine {
       common,
       patienceMs,
       startPatienceMs: config.startTimeoutMs,
-      open: async ({ signal, isUrgent, timeouts, onLost, onOpen }) => {
+      open: async ({ signal, isUrgent, timeouts, onQueued, onLost, onOpen }) => {
         let progress: (() => StartProgress) | undefined;
+        const isQueued = slots?.isFull === true;
+        if (isQueued) onQueued(true);
         const giveBack = await slots?.take({ isUrgent, signal, processorMs: () => progress?.().processorMs });
+        if (isQueued) onQueued(false);
         try {
           return await connect({
-            relays: { capabilities, extensions, opened, resultTypes, server: config.name, habits, onWaiting },
+            relays: {
+              capabilities,
+              extensions,
+              opened,
+              resultTypes,
+              server: config.name,
+              habits,
+              answerWithinMs: config.answerWithinMs,
+            },
             ...(era === "legacy" ? { era } : {}),
             reconnects: false,
             validate: false,

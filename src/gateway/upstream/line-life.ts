@@ -13,6 +13,8 @@ interface Opening {
   readonly isUrgent: () => boolean;
   /** How many starts in a row ended because the server did not answer in time. */
   readonly timeouts: number;
+  /** To be called when the start has to wait for those of other servers, and when it does no longer. */
+  readonly onQueued: (isQueued: boolean) => void;
   /** To be called when the server is gone. */
   readonly onLost: (reason: Error) => void;
   /** To be called before something is started; what it throws prevents that. */
@@ -80,10 +82,14 @@ export class LineLife {
     await starts.untilDue(before, signal);
     if (signal.aborted) return;
     const after = before.kind === "down" ? before : undefined;
-    onHealth({ kind: "starting", since: clock.now(), after });
+    const begin = (isQueued = false): void => {
+      const queued = isQueued ? { isQueued } : {};
+      if (!signal.aborted) onHealth({ kind: "starting", since: clock.now(), after, ...queued });
+    };
+    begin();
     let opened: Opened;
     try {
-      opened = await this.#open(signal);
+      opened = await this.#open(signal, begin);
     } catch (error) {
       return this.#failed(error);
     }
@@ -103,12 +109,13 @@ export class LineLife {
     this.#failed(await this.#lost.promise, hasLasted ? 0 : undefined);
   }
 
-  async #open(signal: AbortSignal): Promise<Opened> {
+  async #open(signal: AbortSignal, onQueued: Opening["onQueued"]): Promise<Opened> {
     const { open, isUrgent, starts, closing } = this.#options;
     const client = await open({
       signal,
       isUrgent,
       timeouts: starts.timeouts,
+      onQueued,
       onLost: this.#lost.resolve,
       onOpen: () => starts.note(),
     });

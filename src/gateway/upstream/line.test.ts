@@ -208,6 +208,31 @@ describe("when it is lost", () => {
     await made.line[Symbol.asyncDispose]();
   });
 
+  test("one that was given up because of a further process in one start says why the earlier ones failed", async () => {
+    const failure = new ConnectError("cmd", "it exited with code 1", { kind: "exited", stderr: "expired" });
+    const made = createMadeLine({
+      backoff: { next: () => 10, reset: () => {} },
+      // A legacy server that dies of the first probe is started a second time within one start.
+      open: ({ onOpen }) => {
+        onOpen();
+        onOpen();
+        onOpen();
+        onOpen();
+        return Promise.reject(failure);
+      },
+    });
+    made.line.start();
+    for (let ms = 0; ms < 100; ms += 10) await made.clock.advance(10);
+    expect(made.line.health).toMatchObject({
+      kind: "down",
+      isBroken: true,
+      code: "exited",
+      reason: "it exited with code 1",
+      said: "expired",
+    });
+    await made.line[Symbol.asyncDispose]();
+  });
+
   test("a timer that is a little early is no reason not to start", async () => {
     const clock = createVirtualClock(1_000_000);
     const early = {

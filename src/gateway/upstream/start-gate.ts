@@ -1,4 +1,5 @@
 import type { Clock } from "../../async/clock.ts";
+import type { Failure } from "./health.ts";
 
 interface StartGateOptions {
   readonly clock: Clock;
@@ -14,6 +15,8 @@ export class StartGate {
   readonly #windowMs: number;
   /** When the last few starts were, oldest first; never more than the limit. */
   #starts: readonly number[] = [];
+  /** Why the last thing that was started failed. */
+  failure: Failure | undefined;
 
   constructor({ clock, maxStarts = 6, windowMs = 60_000 }: StartGateOptions) {
     this.#clock = clock;

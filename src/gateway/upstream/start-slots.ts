@@ -47,6 +47,11 @@ export class StartSlots {
     return this.#waiting.size;
   }
 
+  /** Whether the next start has to wait for its turn. */
+  get isFull(): boolean {
+    return this.#taken >= this.#options.maxStarts;
+  }
+
   /**
    * Resolves, when it is this start's turn, with a function that gives the slot back. Rejects with the signal's reason when it
    * aborts first.

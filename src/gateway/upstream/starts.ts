@@ -99,12 +99,16 @@ export class Starts {
   /** The server could not be started, or is gone. `ownDelayMs` is waited for instead of the back-off, for a server that lasted. */
   failed(cause: unknown, ownDelayMs?: number): Health {
     this.failures++;
-    const { clock, backoff, common, hide } = this.#options;
+    const { clock, backoff, gate, common, hide } = this.#options;
     if (ownDelayMs === undefined && this.#hasStarted) common?.note();
     const since = clock.now();
     const gateMs = delayMsOf(this.#options);
     const nextTryAt = since + Math.max(gateMs, ownDelayMs ?? backoff.next());
-    const failure = toFailure(cause, hide);
+    // One that may not be started is down for the reason for which the earlier ones failed.
+    const earlier = isTooOften(cause) ? (gate.failure ?? common?.failure) : undefined;
+    const failure = earlier ?? toFailure(cause, hide);
+    gate.failure = failure;
+    if (common !== undefined) common.failure = failure;
     this.timeouts = failure.code === "no_answer" ? this.timeouts + 1 : 0;
     return { kind: "down", since, ...failure, nextTryAt, isBroken: gateMs > 0 };
   }
@@ -119,6 +123,12 @@ function commonMsOf({ common, keepsAlive }: StartsOptions): number {
   return keepsAlive ? 0 : (common?.delayMs ?? 0);
 }
 
+const tooOftenReason = "it was started too often lately";
+
 function tooOften(server: string): ConnectError {
-  return new ConnectError(server, "it was started too often lately");
+  return new ConnectError(server, tooOftenReason);
+}
+
+function isTooOften(cause: unknown): boolean {
+  return cause instanceof ConnectError && cause.reason === tooOftenReason;
 }

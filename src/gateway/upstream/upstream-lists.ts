@@ -15,6 +15,8 @@ interface UpstreamListsOptions {
   readonly clock: Clock;
   /** How long after its start the first lists of the server are waited for. */
   readonly firstListMs: number;
+  /** Called when a list begins to wait for them. */
+  readonly onAwaited: () => void;
   readonly pool: Pool;
 }
 
@@ -25,12 +27,14 @@ const staleMs = 60_000;
 export class UpstreamLists {
   readonly #pool: Pool;
   readonly #clock: Clock;
+  readonly #onAwaited: () => void;
   readonly #firstLists: FirstLists;
   /** Until when the first list on a line is waited for. */
   readonly #waitsUntil = new WeakMap<PooledLine, number>();
 
-  constructor({ config, clock, firstListMs, pool }: UpstreamListsOptions) {
+  constructor({ config, clock, firstListMs, onAwaited, pool }: UpstreamListsOptions) {
     this.#pool = pool;
+    this.#onAwaited = onAwaited;
     this.#clock = clock;
     const { startTimeoutMs } = config;
     this.#firstLists = new FirstLists({ clock, firstListMs, startTimeoutMs, lists: pool.everyone.lists });
@@ -66,9 +70,9 @@ export class UpstreamLists {
   looked(caller: Hearer, part: ListPart): Promise<unknown> | undefined {
     this.#startLazy();
     const first = this.#firstLists.forList(part);
-    return first === undefined
-      ? this.#lookedOn(caller, part)
-      : first.then(() => this.#lookedOn(caller, part));
+    if (first === undefined) return this.#lookedOn(caller, part);
+    this.#onAwaited();
+    return first.then(() => this.#lookedOn(caller, part));
   }
 
   /**

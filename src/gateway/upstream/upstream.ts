@@ -12,9 +12,9 @@ import type { Change, Hearer, Provider, ToolCall, ToolOutcome } from "../../tool
 import { createMemoryTasks, type MemoryTasks } from "../../tools/tasks/memory-tasks.ts";
 import type { Parking } from "../bridge/parking.ts";
 import type { ServerConfig } from "../config/config.ts";
-import type { LineStatus } from "../status.ts";
+import type { Words } from "../server-words.ts";
 import { Audiences } from "./audience.ts";
-import { describeHealth, type Health, measureAnswer } from "./health.ts";
+import { describeHealth, type Health, measureAnswer, type LineStatus } from "./health.ts";
 import { knowsTasks } from "./held-task.ts";
 import { hostTask, taskSupportOf } from "./hosted-task.ts";
 import type { Listed } from "./known-lists.ts";
@@ -50,6 +50,10 @@ interface UpstreamOptions {
   readonly slots?: StartSlots | undefined;
   /** The lists of an earlier run, if they are known. */
   readonly remembered?: Listed | undefined;
+  /** Whether lists wait for its first lists. False for one that was waited for in vain in an earlier run; true. */
+  readonly isAwaited?: boolean;
+  /** Called when a list begins to wait for its first list. */
+  readonly onAwaited?: () => void;
   /** How long after its start its first lists are waited for; 2 s. */
   readonly firstListMs?: number;
   /** The server this one takes the place of, because its config changed: its lists and watches are taken over. */
@@ -58,6 +62,8 @@ interface UpstreamOptions {
   /** Takes the secrets of the config out of messages to callers. */
   readonly hide?: Hide;
   readonly onChange: (change: UpstreamChange) => void;
+  /** What its process writes besides messages. */
+  readonly words?: Words;
   /** Whether it may run in another process of the gateway. */
   readonly isPlaced?: boolean | undefined;
   /** Reaches the same server in other processes of the gateway. */
@@ -92,7 +98,8 @@ export class Upstream implements Provider, AsyncDisposable {
 
   constructor(options: UpstreamOptions) {
     const { config, clock = systemClock, onChange, predecessor, parking } = options;
-    const { firstListMs = 2000, hosted = createMemoryTasks({ clock }) } = options;
+    const { firstListMs = 2000, isAwaited = true, onAwaited = () => {} } = options;
+    const { hosted = createMemoryTasks({ clock }) } = options;
     this.config = config;
     this.#options = options;
     this.#clock = clock;
@@ -104,7 +111,7 @@ export class Upstream implements Provider, AsyncDisposable {
       audiences,
       clock,
       onWaiting,
-      createLine: createLineFactory({ ...options, clock, habits: this.#habits, onWaiting }),
+      createLine: createLineFactory({ ...options, clock, habits: this.#habits }),
       known: predecessor?.isListed === true ? predecessor.listedFor() : options.remembered,
       onListed: (pooled, changed) => onChange({ kind: "listed", changed, pooled }),
       onResource: (pooled, uri) => onChange({ kind: "resource", uri, pooled }),
@@ -115,7 +122,8 @@ export class Upstream implements Provider, AsyncDisposable {
       },
     });
     const { everyone } = pool;
-    const lists = new UpstreamLists({ config, clock, firstListMs, pool });
+    const awaited = { firstListMs: isAwaited ? firstListMs : 0, onAwaited };
+    const lists = new UpstreamLists({ config, clock, pool, ...awaited });
     // Watches of callers are kept when the server is replaced.
     if (predecessor !== undefined) everyone.watches = predecessor.pool.everyone.watches;
     everyone.watches.onMissed = (uri) => onChange({ kind: "resource", uri, pooled: everyone });
@@ -191,6 +199,11 @@ export class Upstream implements Provider, AsyncDisposable {
     return this.pool.everyone.lists.isListed;
   }
 
+  /** Whether lists wait for its first lists. */
+  get isAwaited(): boolean {
+    return this.#options.isAwaited ?? true;
+  }
+
   /** Whether everything it lists is known, as it was last listed. */
   get isSettled(): boolean {
     return this.pool.everyone.keeper.isSettled;
@@ -199,6 +212,11 @@ export class Upstream implements Provider, AsyncDisposable {
   /** Its processes, or its conversations over HTTP, each with its reason. */
   get lines(): readonly LineStatus[] {
     return this.pool.all.map(({ reason, line, inUse }) => ({ reason, status: line.health.kind, inUse }));
+  }
+
+  /** What its process wrote besides messages. */
+  get words(): Words {
+    return this.#options.words ?? { said: "", stray: "" };
   }
 
   /** How many calls it has underway. */

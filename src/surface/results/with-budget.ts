@@ -7,6 +7,7 @@ import { assertKnownKeys, keys, type KeysOf } from "../../options/known-keys.ts"
 import { ExhaustedError } from "../../schema/time-box.ts";
 import type { CallContext } from "../../tools/context.ts";
 import { withMembers } from "../../tools/definition.ts";
+import { type NamedTasks, nameTasks } from "../../tools/guarded-tasks.ts";
 import type { Outcome, Provider, ResourceProvider, ToolOutcome } from "../../tools/provider.ts";
 import type { TaskProvider, TaskState } from "../../tools/task.ts";
 import { delegateTo, mappedLists } from "../delegate.ts";
@@ -96,7 +97,8 @@ export function withBudget(provider: Provider, options: BudgetOptions): Provider
     tool.outputSchema === undefined || capOf(tool.name) === undefined
       ? tool
       : withMembers(tool, { outputSchema: undefined });
-  const { resources, tasks } = provider;
+  const { resources } = provider;
+  const named = nameTasks(provider);
   /** Results of tasks are asked for again and again; each is cut once. */
   const cuts = new WeakMap<RawJson, RawJson>();
   const fit = (result: RawJson, tool: string, context: CallContext): RawJson => {
@@ -120,13 +122,16 @@ export function withBudget(provider: Provider, options: BudgetOptions): Provider
       lists.of(await provider.listTools(context)).find((tool) => tool.name === name),
     callTool: (call, context) => {
       if (call.name === readResultName) return own.callTool(call, context);
-      return andThen(provider.callTool(call, context), (ended) => {
+      return andThen(named.callTool(call, context), (ended) => {
         if (ended.kind !== "complete") return ended;
         const result = fit(ended.result, call.name, context);
         return result === ended.result ? ended : { ...ended, result };
       });
     },
-    tasks: tasks && withCappedTasks(tasks, fit),
+    get tasks() {
+      const tasks = named.tasks();
+      return tasks && withCappedTasks(tasks, fit);
+    },
     resources: withKept(resources, own.resources as ResourceProvider),
     listMeta: (list) => provider.listMeta?.(lists.originOf(list)),
     get cacheHints() {
@@ -135,20 +140,18 @@ export function withBudget(provider: Provider, options: BudgetOptions): Provider
   };
 }
 
-/** Tasks whose results fit. Undefined where the tool of a task is not known: its results would not be cut. */
+/** Tasks whose results fit. */
 function withCappedTasks(
-  tasks: TaskProvider,
+  tasks: NamedTasks,
   fit: (result: RawJson, tool: string, context: CallContext) => RawJson,
-): TaskProvider | undefined {
-  const toolOf = tasks.toolOf?.bind(tasks);
-  if (toolOf === undefined) return undefined;
+): TaskProvider {
   const show = (task: TaskState, context: CallContext): TaskState =>
     task.status === "completed"
-      ? { ...task, result: fit(task.result, toolOf(task.ref) ?? "", context) }
+      ? { ...task, result: fit(task.result, tasks.toolOf(task.ref) ?? "", context) }
       : task;
   const watch = tasks.watch?.bind(tasks);
   return {
-    toolOf,
+    toolOf: (ref) => tasks.toolOf(ref),
     get: (ref, context) => andThen(tasks.get(ref, context), (task) => show(task, context)),
     update: (ref, answers, context) => tasks.update(ref, answers, context),
     cancel: (ref, context) => tasks.cancel(ref, context),

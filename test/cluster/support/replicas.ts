@@ -40,7 +40,7 @@ export async function startReplica(settings: ReplicaSettings): Promise<TestRepli
   const parsed = parseConfigValue(config, { file: "config", env: process.env, folder: process.cwd() });
   const accounts = credentials === undefined ? {} : { credentials, accounts: true };
   const gateway = await startGateway(parsed, { cluster, seal, firstListMs: 12_000, ...accounts });
-  const { authenticate, mounts } = gateway;
+  const { admit: authenticate, mounts } = gateway;
   const listener = await listenHttp(gateway.server, {
     port: 0,
     graceMs: 200,
@@ -48,7 +48,7 @@ export async function startReplica(settings: ReplicaSettings): Promise<TestRepli
     mounts,
     elsewhere: cluster.homes,
     onWarning: () => {},
-    ...(authenticate === undefined ? {} : { authenticate }),
+    authenticate,
   });
   cluster.trunk.serve({ pipe: listener.pipe });
   await gateway.ready;

@@ -102,10 +102,11 @@ export function certificateOf(socket: object): ClientCertificate | undefined {
 
 /** A certificate without one common name names no client. */
 function toCertificate(peer: PeerCertificate | DetailedPeerCertificate): ClientCertificate | undefined {
-  const { subject, issuer, valid_to: until } = peer as Partial<PeerCertificate>;
+  const { subject, issuer, valid_to: until, fingerprint256 = "" } = peer as Partial<PeerCertificate>;
   const name: unknown = subject?.CN;
   const expiresAt = Date.parse(until ?? "");
   if (typeof name !== "string" || name === "" || Number.isNaN(expiresAt)) return undefined;
   const units = [(subject as { readonly OU?: string | readonly string[] }).OU ?? []].flat();
-  return { name, units, issuer: String(issuer?.CN ?? ""), expiresAt };
+  const thumbprint = Buffer.from(fingerprint256.replaceAll(":", ""), "hex").toString("base64url");
+  return { name, units, issuer: String(issuer?.CN ?? ""), expiresAt, thumbprint };
 }
