@@ -6,6 +6,7 @@ import { createDeferred } from "../async/deferred.ts";
 import type { Cluster } from "../cluster/cluster.ts";
 import { ttlMs as leaseMs } from "../cluster/join-cluster.ts";
 import type { ClusterStore } from "../cluster/store.ts";
+import { isOpen } from "../gateway/config-access.ts";
 import { startGateway } from "../gateway/gateway.ts";
 import type { RunningGateway } from "../gateway/running-gateway.ts";
 import { cacheFolder } from "../gateway/user-files.ts";
@@ -67,8 +68,8 @@ export async function serveGateway(plan: ServePlan, surroundings: Surroundings):
   const info = { name: "junctor-demo", title: "Junctor demo", version: readVersion() };
   const local = file === undefined ? { local: { demo: createDemoRegistry() }, info } : {};
   const named = file === undefined ? {} : { file };
-  // Clients on stdio and TCP have no way to present a key. They started us, or share our machine.
-  const unnamed = transport === "http" ? "refused" : "trusted";
+  // Clients on stdio and TCP have no way to present a key. They started us, or share our machine, as do all clients without keys.
+  const unnamed = transport === "http" && !isOpen(config) ? "refused" : "trusted";
   // A user's middleware may forget to catch something; that is its own call's trouble and no other's.
   process.on("unhandledRejection", (reason) =>
     log.error({ error: describeError(reason) }, "something failed unheard"),

@@ -39,6 +39,9 @@ import type { Gateway, RunningGateway } from "./running-gateway.ts";
 import { createHide, createSafeLog, isStrongSecret, joinSecrets } from "./safe-log.ts";
 import { logDisabled } from "./status.ts";
 import { findUnmatchedRules } from "./unmatched-rules.ts";
+import type { DescribeFailure } from "./upstream/health.ts";
+import { withLastWords } from "./upstream/to-reason.ts";
+import { hideText } from "./upstream/to-upstream-error.ts";
 
 /**
  * Puts any number of MCP servers behind one. The config is what stands in the file: `mcpServers` or `servers`, and an
@@ -115,7 +118,20 @@ export async function startGateway(
   const memory = remembers ? openListMemory({ folder, hide: hideStrong, log, clock }) : undefined;
   const { shared: others, onServer, heldFd } = options;
   const logins = options.logins ?? { store: options.credentials ?? createMemoryStore() };
-  const shared = { catalog, parking, kinds, log, hide, clock, logins, pins: () => pins, shared: others };
+  const describeFailure: DescribeFailure = (failure) =>
+    unnamed === "trusted" ? hideText(withLastWords(failure), hide) : failure.reason;
+  const shared = {
+    catalog,
+    parking,
+    kinds,
+    log,
+    hide,
+    describeFailure,
+    clock,
+    logins,
+    pins: () => pins,
+    shared: others,
+  };
   const onCredential = (server: string, event: CredentialEvent): void =>
     recordCredential(chain.auditFile?.sink, server, event, clock);
   const listeners = { onChange: changes.report, onListed: () => rules.look(), onServer, onCredential };
@@ -137,6 +153,7 @@ export async function startGateway(
     changes,
     log,
     hide,
+    describeFailure,
     clock,
     seal,
     info: options.info ?? { name: "junctor", title: "Junctor", version: packageVersion },
