@@ -7,10 +7,17 @@ import { HttpError } from "../errors/http-error.ts";
 import { RpcError } from "../errors/rpc-error.ts";
 import { TimeoutError } from "../errors/timeout-error.ts";
 import { ValidationError } from "../errors/validation-error.ts";
+import { isTelling } from "../gateway/upstream/to-reason.ts";
 import { describeIssues } from "../schema/issue.ts";
 import { UsageError } from "./command.ts";
 import { Interrupt } from "./interrupt.ts";
-import { ServerTrouble, findMissing, findVariable, nearestProgram } from "./server-trouble.ts";
+import {
+  ServerTrouble,
+  adviseOnWords,
+  findVariable,
+  isAboutCredentials,
+  nearestProgram,
+} from "./server-trouble.ts";
 import { toSafeText } from "./terminal-text.ts";
 
 /** What a command that failed says, and with what code it ends. */
@@ -65,7 +72,7 @@ function describeLoss(error: ConnectError | ClosedError): string {
   const [first = "", ...rest] = error.message.split("\n");
   const advice = adviseOnLoss(error);
   const head = advice === undefined ? first : `${first.replace(/\.$/, "")}; ${advice}`;
-  return [head, ...rest].join("\n");
+  return [head, ...rest.filter(isTelling)].join("\n");
 }
 
 function adviseOnLoss(error: ConnectError | ClosedError): string | undefined {
@@ -95,17 +102,20 @@ const strayAdvice =
 /** The message names the program. */
 function adviseOnProgram(message: string): string {
   const [, program = ""] = /there is no program "([^"]*)"/.exec(message) ?? [];
+  if (program.includes(" "))
+    return `write the program and its arguments as words of their own: -- ${program}`;
   const meant = nearestProgram(program);
   return meant === undefined ? "install it, or write its whole path" : `did you mean ${meant}?`;
 }
 
 function adviseOnEnd({ stderr }: ConnectError): string {
-  const missing = findMissing(stderr);
-  if (missing !== undefined) return missing;
+  const advised = adviseOnWords(stderr);
+  if (advised !== undefined) return advised;
   const variable = findVariable(stderr, {});
-  return variable === undefined
-    ? "run it by hand to see why it ends"
-    : `a variable that it misses is passed on with --env ${variable}`;
+  if (variable !== undefined) return `a variable that it misses is passed on with --env ${variable}`;
+  return isAboutCredentials(stderr)
+    ? "get it new credentials; a variable is passed on with --env NAME"
+    : "run it by hand to see why it ends";
 }
 
 /** A plain HTTP request that the other side hung up on, as servers do that speak TLS. */

@@ -1,6 +1,7 @@
 import type { ServerLaunch } from "../gateway/config/config.ts";
 import type { Unapproved } from "../gateway/lock/pins.ts";
 import type { ServerStatus } from "../gateway/status.ts";
+import { isTelling } from "../gateway/upstream/to-reason.ts";
 import { nearest } from "../options/nearest.ts";
 import type { ListFault, ListPart } from "../tools/fit/list-fault.ts";
 import { invocation } from "./invocation.ts";
@@ -19,9 +20,10 @@ type Diagnosis = Pick<ServerStatus, "name" | "trouble" | "reason" | "said" | "st
 /** What is wrong with a server, what it wrote, and what to do, on as many lines as that takes. */
 export function describeTrouble({ name, trouble, reason, said, stray, advice }: Diagnosis): string {
   const indented = (text: string): readonly string[] => text.split("\n").map((line) => `    ${line}`);
+  const shown = said === undefined ? [] : indented(said).filter(isTelling).slice(-10);
   return [
     `${name}: ${reason ?? trouble ?? "it works"}.`,
-    ...(said === undefined ? [] : ["  It wrote:", ...indented(said).slice(-10)]),
+    ...(shown.length === 0 ? [] : ["  It wrote:", ...shown]),
     ...(stray === undefined
       ? []
       : ["  It wrote to its standard output, where only MCP messages belong:", ...indented(stray)]),
@@ -125,13 +127,18 @@ function adviseOnRefusal({ launch }: Patient): string {
   if (headers.length === 0) return 'Give it credentials: "headers": { "Authorization": "Bearer ${TOKEN}" }.';
   const [, variable] = headers.map(([, value]) => /\$([A-Za-z_]\w*)/.exec(value)).find(Boolean) ?? [];
   if (variable !== undefined)
-    return `"headers" has $${variable}, which is not filled in: write \${${variable}}.`;
+    return `"headers" names ${variable} without braces, so it is not filled in: write \${${variable}}.`;
   const names = headers.map(([name]) => name).join(", ");
   return `It refused the credentials of "headers" (${names}): the token is wrong, expired or for another server; get a new one.`;
 }
 
-/** What a child says is not there: a package of npm, or a file it was to run. */
-export function findMissing(said: string): string | undefined {
+/** What helps against a failure that a process told of: a broken install, a missing package or file, refused credentials. */
+export function adviseOnWords(said: string): string | undefined {
+  const [unfinished] = /ENOTEMPTY|Cannot find (?:module|package)/.test(said)
+    ? (npxFolder.exec(said) ?? [])
+    : [];
+  if (unfinished !== undefined)
+    return `npx was ended before it finished its install in ${unfinished}: remove that folder, and npx installs it again`;
   const [, name] =
     /404 +'?((?:@[\w.-]+\/)?[\w.-]+)@\S+ is not in (?:this|the npm) registry/.exec(said) ??
     /404 .*The requested resource '((?:@[\w.-]+\/)?[\w.-]+)@/.exec(said) ??
@@ -144,12 +151,27 @@ export function findMissing(said: string): string | undefined {
   return `there is no file ${file}: correct the path.${homeHint(file)}`;
 }
 
+/** Where npx installs packages, each list of packages in a folder of its own. */
+const npxFolder = /(?:[A-Za-z]:\\[^'"()\n]*?|\/[^'"()\s]*?)[/\\]_npx[/\\][0-9a-f]{8,}/;
+
+/** Whether a process says that its credentials were refused. */
+export function isAboutCredentials(said: string): boolean {
+  return /\b401\b|unauthori[sz]ed|bad credentials|(?:key|token|credentials?|password)\W.{0,20}\b(?:expired|revoked|invalid)|(?:expired|revoked|invalid|wrong)\b.{0,20}\b(?:key|token|credentials?|password)/i.test(
+    said,
+  );
+}
+
 function adviseOnEnd({ launch, said = "" }: Patient): string {
-  const missing = findMissing(said);
-  if (missing !== undefined) return `${missing[0]?.toUpperCase()}${missing.slice(1).replace(/\.?$/, ".")}`;
-  const variable = launch.kind === "command" ? findVariable(said, launch.env) : undefined;
-  if (variable === undefined) return "Run its command by hand to see why it ends.";
-  return `It seems to miss a variable: write "env": { "${variable}": "\${${variable}}" }, and set ${variable}.`;
+  const advised = adviseOnWords(said);
+  if (advised !== undefined) return `${advised[0]?.toUpperCase()}${advised.slice(1).replace(/\.?$/, ".")}`;
+  const env = launch.kind === "command" ? launch.env : {};
+  const variable = findVariable(said, env);
+  if (variable !== undefined)
+    return `It seems to miss a variable: write "env": { "${variable}": "\${${variable}}" }, and set ${variable}.`;
+  if (!isAboutCredentials(said)) return "Run its command by hand to see why it ends.";
+  const names = Object.keys(env).filter((name) => /KEY|TOKEN|SECRET|PASS|CREDENTIAL/i.test(name));
+  const where = names.length === 0 ? "where it keeps them" : `in "env" (${names.join(", ")})`;
+  return `Its credentials were refused: get new ones, and write them ${where}.`;
 }
 
 function adviseOnSilence({ name }: Patient): string {
