@@ -131,7 +131,7 @@ function parseEnv(texts: readonly string[]): { readonly [name: string]: string }
       if (name === "")
         throw new UsageError("--env needs a name: --env NAME=VALUE, or --env NAME to pass ours on");
       if (value === undefined)
-        throw new UsageError(`--env ${name}: there is no such variable here; give it a value`);
+        throw new UsageError(`--env ${name}: there is no such variable here; write --env ${name}=VALUE`);
       return [name, value];
     }),
   );

@@ -98,6 +98,6 @@ const explanations: { readonly [code: string]: string } = {
   ERR_ENCODING_INVALID_ENCODED_DATA: "is not UTF-8: save it in that encoding",
   "no file": "is no file any more: restore it",
   EISDIR: "is a folder: name the file in it",
-  EACCES: "may not be read by this user: change its permissions",
-  EPERM: "may not be read by this user: change its permissions",
+  EACCES: "may not be read by this user: chmod u+r makes its owner a reader, or name another file",
+  EPERM: "may not be read by this user: chmod u+r makes its owner a reader, or name another file",
 };
