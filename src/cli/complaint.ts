@@ -146,8 +146,7 @@ function describeTimeout({ kind, timeoutMs }: TimeoutError): string {
 
 function describeStatus(error: HttpError): string {
   const { status, url, message } = error;
-  if (status === 401)
-    return `${url} wants authentication: --header "Authorization: Bearer KEY"; junctor login ${url} signs in where it wants OAuth`;
+  if (status === 401) return `${url} wants authentication: --header "Authorization: Bearer KEY"`;
   if (status === 403) return `${message}; credentials go in --header "Authorization: Bearer KEY"`;
   if (status === 429) return `${url} has had too many requests (429); try again later`;
   if (status >= 500) return `${message}; that is a fault of the server: see its log, or try again later`;

@@ -325,10 +325,7 @@ describe.concurrent("a server that", () => {
       "tools {web}/500",
       "{web}/500 answered 500; that is a fault of the server: see its log, or try again later",
     ],
-    [
-      "tools {gateway}/mcp",
-      '{gateway}/mcp wants authentication: --header "Authorization: Bearer KEY"; junctor login {gateway}/mcp signs in where it wants OAuth',
-    ],
+    ["tools {gateway}/mcp", '{gateway}/mcp wants authentication: --header "Authorization: Bearer KEY"'],
     [
       ["tools", "{gateway}/mcp", "--header", "Authorization: Bearer the-wrong-key"],
       '{gateway}/mcp refused the key of --header "Authorization: …": it is not valid there, or expired; it says: This key is not valid here: send another in the header Authorization: Bearer KEY',
@@ -486,7 +483,7 @@ describe("check names what is wrong with each server", () => {
   });
 });
 
-test("a package that is not in the registry", async () => {
+test.concurrent("a package that is not in the registry", async () => {
   const { code, stderr } = await type("tools -- npx -y no-such-mcp-server");
   expect(code).toBe(3);
   expect(stderr.split("\n", 1)).toEqual([
@@ -494,7 +491,7 @@ test("a package that is not in the registry", async () => {
   ]);
 });
 
-test("an install that npx did not finish is named, and what to do about it", async () => {
+test.concurrent("an install that npx did not finish is named, and what to do about it", async () => {
   const pack = (name: string, manifest: object, main: string): void => {
     mkdirSync(join(folder, name, "package"), { recursive: true });
     write(`${name}/package/package.json`, { name, version: "1.0.0", main: "main.js", ...manifest });
@@ -526,7 +523,7 @@ test("an install that npx did not finish is named, and what to do about it", asy
   expect((await type(["tools", "--", ...command])).stderr).toContain("I am whole");
 });
 
-describe("a server that was given up says why in its own words", () => {
+describe.concurrent("a server that was given up says why in its own words", () => {
   const words = "it exited with code 1: API token expired (401)";
 
   test("wherever those who run the gateway look", async () => {
