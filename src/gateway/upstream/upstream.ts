@@ -14,7 +14,13 @@ import type { Parking } from "../bridge/parking.ts";
 import type { ServerConfig } from "../config/config.ts";
 import type { Words } from "../server-words.ts";
 import { Audiences } from "./audience.ts";
-import { type DescribeFailure, describeHealth, type Health, measureAnswer, type LineStatus } from "./health.ts";
+import {
+  type DescribeFailure,
+  describeHealth,
+  type Health,
+  measureAnswer,
+  type LineStatus,
+} from "./health.ts";
 import { knowsTasks } from "./held-task.ts";
 import { hostTask, taskSupportOf } from "./hosted-task.ts";
 import type { Listed } from "./known-lists.ts";
