@@ -556,6 +556,17 @@ describe.concurrent("a server that was given up says why in its own words", () =
     expect(broken).toMatchObject({ server: "gone", stderr: "API token expired (401)" });
   });
 
+  test("without the secrets of the config", async () => {
+    const token = "t0p-s3cret-t0ken";
+    const leaky = { ...fails(`The token ${token} is wrong`), env: { TOKEN: token } };
+    await using open = startCliGateway(write("leaky.json", { mcpServers: { leaky } }), "--port", "0");
+    const url = `http://127.0.0.1:${await open.port}/mcp`;
+    await until(() => open.log.some(({ msg }) => msg === "leaky is down"));
+    const raw = await callRaw(url, {}, "leaky__search");
+    expect(raw).toContain("it exited with code 1: The token [secret] is wrong; ");
+    expect(raw).not.toContain(token);
+  });
+
   test("but not to callers who had to prove who they are", async () => {
     await expect.poll(() => gateway.log.some(({ msg }) => msg === "gone is down")).toBe(true);
     const raw = await callRaw(`${places["gateway"]}/mcp`, { authorization: `Bearer ${key}` });
@@ -564,7 +575,11 @@ describe.concurrent("a server that was given up says why in its own words", () =
   });
 
   /** The answer to a call of a tool of the server that was given up. */
-  async function callRaw(url: string, headers: { readonly [name: string]: string }): Promise<string> {
+  async function callRaw(
+    url: string,
+    headers: { readonly [name: string]: string },
+    name = "gone__search",
+  ): Promise<string> {
     const initialize = {
       protocolVersion: "2025-11-25",
       capabilities: {},
@@ -584,7 +599,7 @@ describe.concurrent("a server that was given up says why in its own words", () =
     const greeted = await post({ id: 1, method: "initialize", params: initialize });
     await greeted.text();
     const session = { "mcp-session-id": greeted.headers.get("mcp-session-id") ?? "" };
-    const answer = await post({ id: 2, method: "tools/call", params: { name: "gone__search" } }, session);
+    const answer = await post({ id: 2, method: "tools/call", params: { name } }, session);
     return answer.text();
   }
 });
