@@ -66,9 +66,11 @@ async function serveAttached(given: ReadonlyMap<string, string>): Promise<number
   const start = (): StartedDaemon => startDaemon(config, isTrusted);
   const serveHere = async (why: unknown): Promise<Duplex> => {
     const text = why instanceof Error ? why.message : String(why);
-    process.stderr.write(`junctor: there is no daemon, so this process serves alone: ${text}\n`);
     const { openHere } = await import("./serve-here.ts");
-    return openHere({ config, isTrusted, introduction });
+    const here = await openHere({ config, isTrusted, introduction });
+    // Not before: where this process cannot serve either, the daemon ended for the same reason, and that is told once.
+    process.stderr.write(`junctor: there is no daemon, so this process serves alone: ${text}\n`);
+    return here;
   };
   const open = async (attempt: number): Promise<Duplex> => {
     try {

@@ -36,7 +36,9 @@ export const audit: Command = {
       reports.push(
         await verifyAudit(path, expected).catch((error: unknown) => {
           const { code, message } = error as NodeJS.ErrnoException;
-          throw code === undefined ? error : new UsageError(`the file cannot be read: ${message}`);
+          if (code === "ENOENT")
+            throw new UsageError(`${path} does not exist; name the file of junctor.audit, or --config FILE`);
+          throw code === undefined ? error : new UsageError(`${path} cannot be read: ${message}`);
         }),
       );
     if (parsed.has("json"))

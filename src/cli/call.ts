@@ -8,6 +8,7 @@ import { followTask, showResult, toTaskCommand } from "./follow-task.ts";
 import { watchInterrupt } from "./interrupt.ts";
 import { note, print } from "./print.ts";
 import { createQuestions } from "./questions.ts";
+import { ServerTrouble } from "./server-trouble.ts";
 import { parseDestination, profileFlag, targetFlags } from "./target.ts";
 import { toSafeLine } from "./terminal-text.ts";
 import { parseArgumentsJson, parseAssignments } from "./tool-arguments.ts";
@@ -110,10 +111,28 @@ async function readJson(given: string | undefined): Promise<string | undefined> 
   return readText(process.stdin);
 }
 
+/** A gateway does not list the tools of a server that it could not start, and says so beside the list. */
+async function assertServerUp(client: Client, tool: string): Promise<void> {
+  const { _meta: meta } = (await client.request("tools/list")) as { readonly _meta?: ServersNote };
+  for (const [name, { status, reason }] of Object.entries(meta?.["junctor/servers"] ?? {}))
+    if (tool.startsWith(name) && status !== "up")
+      throw new ServerTrouble(
+        `the tool ${JSON.stringify(tool)} is not listed, because ${name} is ${status}: ${reason ?? "try again in a moment"}`,
+      );
+}
+
+/** What a gateway says beside a list about servers whose tools are not all in it. */
+interface ServersNote {
+  readonly "junctor/servers"?: {
+    readonly [server: string]: { readonly status?: string; readonly reason?: string };
+  };
+}
+
 async function findTool(client: Client, name: string): Promise<Tool> {
   const listed = await client.listTools();
   const tool = listed.find((candidate) => candidate.name === name);
   if (tool !== undefined) return tool;
+  await assertServerUp(client, name);
   const names = listed.map((candidate) => toSafeLine(candidate.name));
   const more = names.length > 8 ? ` and ${names.length - 8} more` : "";
   const list =

@@ -1,6 +1,7 @@
-import { stripVTControlCharacters, styleText } from "node:util";
+import { styleText } from "node:util";
 import type { Clock } from "../async/clock.ts";
-import { lastWordsOf, type ServerStatus } from "../gateway/status.ts";
+import type { ServerStatus } from "../gateway/status.ts";
+import { lastWordsOf, withLastWords } from "../gateway/upstream/to-reason.ts";
 import { note, print } from "./print.ts";
 import { clipLine, toSafeLine } from "./terminal-text.ts";
 
@@ -115,14 +116,14 @@ const head = ["state   ", "revision  ", "tools", " start", "  ping", "it says it
 
 /** One that does not work has a reason where others have figures, so that the reason is seen on a narrow terminal. */
 function toLine(server: CheckedServer, nameWidth: number): string {
-  const { name, revision = "–", tools, connectMs, latencyMs, says = "", trouble, reason } = server;
+  const { name, revision = "–", tools, connectMs, latencyMs, says = "", trouble, reason, said = "" } = server;
   const mark = trouble === undefined ? "✓" : isAsked(server) ? "!" : "✗";
   const begin = [`${mark} ${toName(name, nameWidth)}`, toState(server).padEnd(8)];
   const time = (ms: number | undefined): string => (ms === undefined ? "–" : toTime(ms)).padStart(6);
   const rest =
     trouble === undefined
       ? [revision.padEnd(10), String(tools).padStart(5), time(connectMs), time(latencyMs), says]
-      : [reason ?? trouble];
+      : [reason === undefined ? trouble : withLastWords({ reason, said })];
   return [...begin, ...rest.slice(0, -1), toSafeLine(rest.at(-1) ?? "")].join("  ").trimEnd();
 }
 
@@ -156,6 +157,6 @@ function toTime(ms: number): string {
 
 /** What a server that is not known yet is at: its latest words, or what it owes. */
 function waitsFor({ trouble = "", said = "" }: ServerStatus): string {
-  const words = lastWordsOf(stripVTControlCharacters(said));
+  const words = lastWordsOf(said);
   return toSafeLine(words === undefined ? trouble : `${trouble}: ${words}`);
 }

@@ -119,9 +119,12 @@ function checkOption(
   const flag = Object.hasOwn(known, name) ? known[name] : undefined;
   if (flag === undefined) {
     const meant = guessFlag(name, known);
-    const otherwise = takesCommand
-      ? "flags of a server's own command go after --"
-      : `junctor ${command} --help lists its flags`;
+    const otherwise =
+      command === "call" && /^[A-Za-z]/.test(name)
+        ? `an argument of the tool is written ${name}=VALUE, and flags of a server's own command go after --`
+        : takesCommand
+          ? "flags of a server's own command go after --"
+          : `junctor ${command} --help lists its flags`;
     throw new UsageError(
       `unknown flag ${rawName}; ${meant === undefined ? otherwise : `did you mean ${meant}?`}`,
     );
@@ -146,7 +149,7 @@ const guesses: { readonly [flag: string]: string } = {
   timeout: "t wait",
   server: "url u s",
   json: "j output o format raw",
-  args: "a arguments input params",
+  args: "arguments input params",
   yes: "force assume-yes",
   "dry-run": "n dry whatif",
   follow: "tail watch w",

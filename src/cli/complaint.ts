@@ -7,10 +7,17 @@ import { HttpError } from "../errors/http-error.ts";
 import { RpcError } from "../errors/rpc-error.ts";
 import { TimeoutError } from "../errors/timeout-error.ts";
 import { ValidationError } from "../errors/validation-error.ts";
+import { isTelling } from "../gateway/upstream/to-reason.ts";
 import { describeIssues } from "../schema/issue.ts";
 import { UsageError } from "./command.ts";
 import { Interrupt } from "./interrupt.ts";
-import { ServerTrouble, findVariable } from "./server-trouble.ts";
+import {
+  ServerTrouble,
+  adviseOnWords,
+  findVariable,
+  isAboutCredentials,
+  nearestProgram,
+} from "./server-trouble.ts";
 import { toSafeText } from "./terminal-text.ts";
 
 /** What a command that failed says, and with what code it ends. */
@@ -65,12 +72,13 @@ function describeLoss(error: ConnectError | ClosedError): string {
   const [first = "", ...rest] = error.message.split("\n");
   const advice = adviseOnLoss(error);
   const head = advice === undefined ? first : `${first.replace(/\.$/, "")}; ${advice}`;
-  return [head, ...rest].join("\n");
+  return [head, ...rest.filter(isTelling)].join("\n");
 }
 
 function adviseOnLoss(error: ConnectError | ClosedError): string | undefined {
   if (error instanceof ConnectError && error.stray !== "") return strayAdvice;
   const code = failureCodeOf(error);
+  if (code === "no_program") return adviseOnProgram(error.message);
   if (code === "exited") return error instanceof ConnectError ? adviseOnEnd(error) : undefined;
   // Of a server that was there before, only its own words can tell.
   if (code === "lost") return isFirstContact(error) ? "if it wants TLS, write https://" : undefined;
@@ -78,12 +86,12 @@ function adviseOnLoss(error: ConnectError | ClosedError): string | undefined {
 }
 
 const lossAdvice: { readonly [Code in FailureCode]?: string } = {
-  refused: "start the server, or name another with --server URL or -- COMMAND",
+  refused:
+    "start the server (junctor serve starts a gateway), or name another with --server URL or -- COMMAND",
   no_host: "there is no such host, check the URL",
   unreachable: "check the URL, and a VPN or firewall on the way",
   certificate: "if you trust it, NODE_EXTRA_CA_CERTS=FILE names a file with its certificate",
   no_tls: "it may speak plain HTTP: write http://, or correct the port",
-  no_program: "install it, or write its whole path",
   not_executable: "chmod +x makes a file executable",
   no_answer: "--timeout SECONDS waits longer",
 };
@@ -91,11 +99,23 @@ const lossAdvice: { readonly [Code in FailureCode]?: string } = {
 const strayAdvice =
   "this program writes other text to its standard output: it must write only MCP messages there";
 
+/** The message names the program. */
+function adviseOnProgram(message: string): string {
+  const [, program = ""] = /there is no program "([^"]*)"/.exec(message) ?? [];
+  if (program.includes(" "))
+    return `write the program and its arguments as words of their own: -- ${program}`;
+  const meant = nearestProgram(program);
+  return meant === undefined ? "install it, or write its whole path" : `did you mean ${meant}?`;
+}
+
 function adviseOnEnd({ stderr }: ConnectError): string {
+  const advised = adviseOnWords(stderr);
+  if (advised !== undefined) return advised;
   const variable = findVariable(stderr, {});
-  return variable === undefined
-    ? "run it by hand to see why it ends"
-    : `a variable that it misses is passed on with --env ${variable}`;
+  if (variable !== undefined) return `a variable that it misses is passed on with --env ${variable}`;
+  return isAboutCredentials(stderr)
+    ? "get it new credentials; a variable is passed on with --env NAME"
+    : "run it by hand to see why it ends";
 }
 
 /** A plain HTTP request that the other side hung up on, as servers do that speak TLS. */

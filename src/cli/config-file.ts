@@ -76,7 +76,7 @@ export function assertProfile(
     throw new UsageError("--profile is for all servers of a config: leave out the server");
   const names = profiles.map((profile) => profile.name);
   if (names.includes(name)) return;
-  const list = names.length === 0 ? "it has none" : `there are ${names.join(", ")}`;
+  const list = names.length === 0 ? "it has none, so leave out --profile" : `there are ${names.join(", ")}`;
   throw new UsageError(
     `${file ?? "the config"} has no profile ${JSON.stringify(name)}; ${suggest(name, names, list)}`,
   );

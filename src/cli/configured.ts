@@ -75,9 +75,9 @@ export async function openConfigured(
 
 /**
  * The servers that may have a tool of this name; the others need not be started to call it. Servers without a prefix may have
- * any name: they are asked only when the name is not that of another server.
+ * any name: they are asked only when the name is not that of another server. Throws a `UsageError` when there is none.
  */
-function findOwners(
+export function findOwners(
   { servers, separator }: GatewayConfig,
   tool: string,
   file: string,

@@ -2,6 +2,14 @@
 
 const [, , ...words] = process.argv;
 
+const [major = 0, minor = 0] = process.versions.node.split(".").map(Number);
+if (major < 20 || (major === 20 && minor < 19)) {
+  process.stderr.write(
+    `junctor: Node.js ${process.versions.node} is too old: it needs 20.19 or newer; see https://nodejs.org\n`,
+  );
+  process.exit(2);
+}
+
 if (process.env["npm_lifecycle_event"] !== undefined) (await import("./end-with-npm.ts")).endWithNpm();
 
 // A client starts `attach` for every window, and waits for it: it is tried first, and loads next to nothing. Words that it does

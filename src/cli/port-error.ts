@@ -1,26 +1,40 @@
-/** Waits for a listener. When its port cannot be had, the error says which flag chooses another. */
-export async function withAdvice<T>(flag: "tcp" | "port", listening: Promise<T>): Promise<T> {
+/** Where something listens, and what to write to have it listen elsewhere. */
+interface Place {
+  readonly host: string;
+  readonly port: number;
+  readonly portSetting: string;
+  readonly hostSetting: string;
+}
+
+/** Waits for a listener. When it cannot have its port or address, the error says how to choose another. */
+export async function withAdvice<T>(place: Place, listening: Promise<T>): Promise<T> {
   try {
     return await listening;
   } catch (error) {
-    if (isPortTrouble(error)) throw new PortError(flag, error);
-    throw error;
+    const describe = troubles[(error as NodeJS.ErrnoException).code ?? ""];
+    if (describe === undefined) throw error;
+    throw new PortError(describe(place), error);
   }
 }
 
-function isPortTrouble(error: unknown): error is Error {
-  return (
-    error instanceof Error && "code" in error && (error.code === "EADDRINUSE" || error.code === "EACCES")
-  );
-}
+const noAddress = ({ host, hostSetting }: Place): string =>
+  `cannot listen on ${host}: it is not an address of this machine; ${hostSetting} serves this machine alone`;
 
-/** A port is taken, or only for those with more rights. */
+const troubles: { readonly [code: string]: (place: Place) => string } = {
+  EADDRINUSE: ({ host, port, portSetting }) =>
+    `port ${port} of ${host} is taken (EADDRINUSE), and junctor status shows whether by a gateway of yours; choose another port with ${portSetting}`,
+  EACCES: ({ port, portSetting }) =>
+    `this user may not listen on port ${port} (EACCES), as ports below 1024 need more rights; choose another port with ${portSetting}`,
+  EADDRNOTAVAIL: noAddress,
+  ENOTFOUND: noAddress,
+};
+
+/** A port or address cannot be listened on. */
 class PortError extends Error {
   override readonly name = "PortError";
   readonly code = "cli.port";
 
-  /** `flag` is the one that chooses another. */
-  constructor(flag: string, cause: Error) {
-    super(`${cause.message}; choose another port with --${flag} PORT`, { cause });
+  constructor(message: string, cause: unknown) {
+    super(message, { cause });
   }
 }

@@ -17,6 +17,7 @@ import { createTelemetry, type Telemetry } from "../telemetry/telemetry.ts";
 import type { ListenHttpOptions } from "../transports/http/server/listen-options.ts";
 import type { HttpListener } from "../transports/http/server/node.ts";
 import { adminSocket } from "./admin-client.ts";
+import { withAdvice } from "./port-error.ts";
 import { describeError } from "./print.ts";
 import { adviseOn } from "./server-trouble.ts";
 import { readTraceSettings, type TraceSettings } from "./trace-settings.ts";
@@ -97,6 +98,10 @@ const reasons: { readonly [status: number]: string } = {
 };
 
 const usualPort = 7781;
+const adminPlace = {
+  portSetting: '"junctor": { "admin": { "port": PORT } }',
+  hostSetting: '"junctor": { "admin": { "host": "127.0.0.1" } }',
+};
 const pageFolder = fileURLToPath(new URL("../page", import.meta.url));
 
 /** Begins to observe: before the gateway starts, so that nothing is missed. */
@@ -166,9 +171,10 @@ export function observe({ config, transport, log, file, worker }: ObservedOption
         },
         stop: parts.stop,
       };
-      const opened = await listenAdmin({
+      const tcp = toAddress(config, transport, { key, number: worker?.number });
+      const listening = listenAdmin({
         source,
-        tcp: toAddress(config, transport, { key, number: worker?.number }),
+        tcp,
         // The daemon is asked on its own socket.
         socket: process.platform === "win32" || transport === "daemon" ? undefined : adminSocket(process.pid),
         pageFolder,
@@ -176,6 +182,7 @@ export function observe({ config, transport, log, file, worker }: ObservedOption
         onWarning: (text, error) =>
           log.warn(error === undefined ? {} : { error: describeError(error) }, text),
       });
+      const opened = await (tcp === undefined ? listening : withAdvice({ ...tcp, ...adminPlace }, listening));
       admin = opened;
       return { url: opened.url, key, page: opened.hasPage ? toPageUrl(opened.url, key) : undefined };
     },

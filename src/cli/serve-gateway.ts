@@ -6,6 +6,7 @@ import { createDeferred } from "../async/deferred.ts";
 import type { Cluster } from "../cluster/cluster.ts";
 import { ttlMs as leaseMs } from "../cluster/join-cluster.ts";
 import type { ClusterStore } from "../cluster/store.ts";
+import { isOpen } from "../gateway/config-access.ts";
 import { startGateway } from "../gateway/gateway.ts";
 import type { RunningGateway } from "../gateway/running-gateway.ts";
 import { cacheFolder } from "../gateway/user-files.ts";
@@ -67,8 +68,8 @@ export async function serveGateway(plan: ServePlan, surroundings: Surroundings):
   const info = { name: "junctor-demo", title: "Junctor demo", version: readVersion() };
   const local = file === undefined ? { local: { demo: createDemoRegistry() }, info } : {};
   const named = file === undefined ? {} : { file };
-  // Clients on stdio and TCP have no way to present a key. They started us, or share our machine.
-  const unnamed = transport === "http" ? "refused" : "trusted";
+  // Clients on stdio and TCP have no way to present a key. They started us, or share our machine, as do all clients without keys.
+  const unnamed = transport === "http" && !isOpen(config) ? "refused" : "trusted";
   // A user's middleware may forget to catch something; that is its own call's trouble and no other's.
   process.on("unhandledRejection", (reason) =>
     log.error({ error: describeError(reason) }, "something failed unheard"),
@@ -164,7 +165,10 @@ async function serveOnTcp(serving: ServedGateway): Promise<number> {
   const { server, plan } = serving;
   const { port, host } = plan;
   const listening = listenTcp(server, { port, host, stopMs: 10_000, graceMs: 10_000 });
-  await using listener = await withAdvice("tcp", listening);
+  await using listener = await withAdvice(
+    { host, port, portSetting: "--tcp PORT", hostSetting: "--host 127.0.0.1" },
+    listening,
+  );
   await serving.show(undefined, () => server.drain());
   const name = listener.host.includes(":") ? `[${listener.host}]` : listener.host;
   await serving.greet(`tcp://${name}:${listener.port}`);
@@ -206,7 +210,10 @@ async function serveOnHttp(serving: ServedGateway): Promise<number> {
     onRefused: serving.onRefused,
     onWarning: (text, error) => log.warn(error === undefined ? {} : { error: describeError(error) }, text),
   });
-  await using listener = await withAdvice("port", listening);
+  await using listener = await withAdvice(
+    { host: plan.host, port: plan.port, portSetting: "--port PORT", hostSetting: "--host 127.0.0.1" },
+    listening,
+  );
   cluster?.trunk.serve({ pipe: listener.pipe });
   const admin = await serving.show(listener, listener.drain);
   await serving.greet(listener.url, admin?.page);

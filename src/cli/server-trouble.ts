@@ -1,6 +1,8 @@
 import type { ServerLaunch } from "../gateway/config/config.ts";
 import type { Unapproved } from "../gateway/lock/pins.ts";
 import type { ServerStatus } from "../gateway/status.ts";
+import { isTelling } from "../gateway/upstream/to-reason.ts";
+import { nearest } from "../options/nearest.ts";
 import type { ListFault, ListPart } from "../tools/fit/list-fault.ts";
 import { invocation } from "./invocation.ts";
 
@@ -18,9 +20,10 @@ type Diagnosis = Pick<ServerStatus, "name" | "trouble" | "reason" | "said" | "st
 /** What is wrong with a server, what it wrote, and what to do, on as many lines as that takes. */
 export function describeTrouble({ name, trouble, reason, said, stray, advice }: Diagnosis): string {
   const indented = (text: string): readonly string[] => text.split("\n").map((line) => `    ${line}`);
+  const shown = said === undefined ? [] : indented(said).filter(isTelling).slice(-10);
   return [
     `${name}: ${reason ?? trouble ?? "it works"}.`,
-    ...(said === undefined ? [] : ["  It wrote:", ...indented(said).slice(-10)]),
+    ...(shown.length === 0 ? [] : ["  It wrote:", ...shown]),
     ...(stray === undefined
       ? []
       : ["  It wrote to its standard output, where only MCP messages belong:", ...indented(stray)]),
@@ -37,9 +40,9 @@ type Code = NonNullable<ServerStatus["code"]>;
 
 /** What usually helps against each kind of trouble, in the words of a config. */
 const advice: { readonly [C in Code]?: (patient: Patient) => string } = {
-  no_program: ({ launch }) => `Install ${programOf(launch)}, or write its whole path as "command".`,
+  no_program: adviseOnProgram,
   no_folder: ({ launch }) =>
-    `Its "cwd" is ${folderOf(launch)}, which is no folder: create it, or correct "cwd".`,
+    `Its "cwd" is ${folderOf(launch)}, which is no folder: create it, or correct "cwd".${homeHint(folderOf(launch))}`,
   not_executable: ({ launch }) =>
     `"command" is ${programOf(launch)}: write the path of a program; a script must be executable (chmod +x).`,
   exited: adviseOnEnd,
@@ -58,7 +61,7 @@ const advice: { readonly [C in Code]?: (patient: Patient) => string } = {
   setup: ({ name }) =>
     `SETUP: its id goes into the config: "junctor": { "servers": { "${name}": { "oauth": { "clientId": "…" } } } }.`,
   wrong: () => "WRONG: a sign-in would fail; tell those who run the server or its authorization server.",
-  unauthorized: () => 'Give it credentials: "headers": { "Authorization": "Bearer ${TOKEN}" }.',
+  unauthorized: adviseOnRefusal,
   no_endpoint: () => noEndpoint,
   not_mcp: () => noEndpoint,
   redirected: () =>
@@ -80,10 +83,95 @@ export function adviseOn(patient: Patient): string | undefined {
   return advice[code]?.(patient);
 }
 
+/** Programs that start most servers. */
+const programs = [
+  "npx",
+  "node",
+  "npm",
+  "uvx",
+  "uv",
+  "python",
+  "python3",
+  "docker",
+  "bunx",
+  "bun",
+  "deno",
+  "pnpm",
+];
+
+/** The program that a misspelt one was most likely meant to be. */
+export function nearestProgram(command: string): string | undefined {
+  return programs.includes(command) ? undefined : nearest(command, programs);
+}
+
+function adviseOnProgram({ launch }: Patient): string {
+  if (launch.kind !== "command") return "";
+  const { command } = launch;
+  const [program = "", ...args] = command.split(" ");
+  if (args.length > 0 && !/[/\\]/.test(program))
+    return `"command" is the program alone: write "command": ${JSON.stringify(program)}, and ${JSON.stringify(args.join(" "))} as "args": [${args.map((arg) => JSON.stringify(arg)).join(", ")}].`;
+  const meant = nearestProgram(command);
+  if (meant !== undefined) return `Did you mean "command": ${JSON.stringify(meant)}?`;
+  const what = command === "uvx" ? 'uv, which "uvx" is a part of' : JSON.stringify(command);
+  return `Install ${what}, or write its whole path as "command".${homeHint(command)}`;
+}
+
+/** A shell fills in `~`, and no shell reads a config. */
+function homeHint(path: string): string {
+  return /(^|["/])~\//.test(path) ? " A config has no ~: write ${HOME}." : "";
+}
+
+/** Credentials that were sent and refused are another matter than none. */
+function adviseOnRefusal({ launch }: Patient): string {
+  const headers = launch.kind === "http" ? Object.entries(launch.headers) : [];
+  if (headers.length === 0) return 'Give it credentials: "headers": { "Authorization": "Bearer ${TOKEN}" }.';
+  const [, variable] = headers.map(([, value]) => /\$([A-Za-z_]\w*)/.exec(value)).find(Boolean) ?? [];
+  if (variable !== undefined)
+    return `"headers" names ${variable} without braces, so it is not filled in: write \${${variable}}.`;
+  const names = headers.map(([name]) => name).join(", ");
+  return `It refused the credentials of "headers" (${names}): the token is wrong, expired or for another server; get a new one.`;
+}
+
+/** What helps against a failure that a process told of: a broken install, a missing package or file, refused credentials. */
+export function adviseOnWords(said: string): string | undefined {
+  const [unfinished] = /ENOTEMPTY|Cannot find (?:module|package)/.test(said)
+    ? (npxFolder.exec(said) ?? [])
+    : [];
+  if (unfinished !== undefined)
+    return `npx was ended before it finished its install in ${unfinished}: remove that folder, and npx installs it again`;
+  const [, name] =
+    /404 +'?((?:@[\w.-]+\/)?[\w.-]+)@\S+ is not in (?:this|the npm) registry/.exec(said) ??
+    /404 .*The requested resource '((?:@[\w.-]+\/)?[\w.-]+)@/.exec(said) ??
+    [];
+  if (name !== undefined)
+    return `there is no package ${name} in the registry of npm, or it is private: correct its name`;
+  const [, file] =
+    /Cannot find module '(\/[^']+)'/.exec(said) ?? /can't open file '([^']+)'/.exec(said) ?? [];
+  if (file === undefined) return undefined;
+  return `there is no file ${file}: correct the path.${homeHint(file)}`;
+}
+
+/** Where npx installs packages, each list of packages in a folder of its own. */
+const npxFolder = /(?:[A-Za-z]:\\[^'"()\n]*?|\/[^'"()\s]*?)[/\\]_npx[/\\][0-9a-f]{8,}/;
+
+/** Whether a process says that its credentials were refused. */
+export function isAboutCredentials(said: string): boolean {
+  return /\b401\b|unauthori[sz]ed|bad credentials|(?:key|token|credentials?|password)\W.{0,20}\b(?:expired|revoked|invalid)|(?:expired|revoked|invalid|wrong)\b.{0,20}\b(?:key|token|credentials?|password)/i.test(
+    said,
+  );
+}
+
 function adviseOnEnd({ launch, said = "" }: Patient): string {
-  const variable = launch.kind === "command" ? findVariable(said, launch.env) : undefined;
-  if (variable === undefined) return "Run its command by hand to see why it ends.";
-  return `It seems to miss a variable: write "env": { "${variable}": "\${${variable}}" }, and set ${variable}.`;
+  const advised = adviseOnWords(said);
+  if (advised !== undefined) return `${advised[0]?.toUpperCase()}${advised.slice(1).replace(/\.?$/, ".")}`;
+  const env = launch.kind === "command" ? launch.env : {};
+  const variable = findVariable(said, env);
+  if (variable !== undefined)
+    return `It seems to miss a variable: write "env": { "${variable}": "\${${variable}}" }, and set ${variable}.`;
+  if (!isAboutCredentials(said)) return "Run its command by hand to see why it ends.";
+  const names = Object.keys(env).filter((name) => /KEY|TOKEN|SECRET|PASS|CREDENTIAL/i.test(name));
+  const where = names.length === 0 ? "where it keeps them" : `in "env" (${names.join(", ")})`;
+  return `Its credentials were refused: get new ones, and write them ${where}.`;
 }
 
 function adviseOnSilence({ name }: Patient): string {

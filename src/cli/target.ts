@@ -88,6 +88,8 @@ function withProfilePath(text: string, profile: string | undefined): string {
 function parseUrl(text: string): string {
   const shown = JSON.stringify(text);
   if (!/^[a-z][a-z0-9+.-]*:\/\//i.test(text)) {
+    if (/\.json$/i.test(text) || text.startsWith("."))
+      throw new UsageError(`${shown} is not a URL; a config is named by --config ${text}`);
     const isHost = /^(localhost|[\w-]+(\.[\w-]+)+|\[[\d:a-f]+\])(:\d+)?(\/|$)/i.test(text);
     throw new UsageError(
       isHost
@@ -129,7 +131,7 @@ function parseEnv(texts: readonly string[]): { readonly [name: string]: string }
       if (name === "")
         throw new UsageError("--env needs a name: --env NAME=VALUE, or --env NAME to pass ours on");
       if (value === undefined)
-        throw new UsageError(`--env ${name}: there is no such variable here; give it a value`);
+        throw new UsageError(`--env ${name}: there is no such variable here; write --env ${name}=VALUE`);
       return [name, value];
     }),
   );

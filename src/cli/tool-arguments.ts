@@ -75,7 +75,7 @@ export function parseArgumentsJson(text: string, tool: Tool): Values {
   try {
     args = JSON.parse(text);
   } catch (error) {
-    throw new UsageError(`--args is not JSON: ${(error as Error).message}`);
+    throw new UsageError(`--args is not JSON: ${(error as Error).message}; write --args '{"name": "value"}'`);
   }
   if (!isRecord(args)) throw wrong(`--args needs a JSON object, such as '{"key":"value"}'`, tool);
   for (const key of Object.keys(args)) assertKnown(key, tool);

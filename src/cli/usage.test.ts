@@ -64,7 +64,7 @@ describe("a command line that makes no sense is refused with what to write inste
     ],
     [
       ["tools", "--env", "NO_SUCH_NAME", "--", "x"],
-      "--env NO_SUCH_NAME: there is no such variable here; give it a value",
+      "--env NO_SUCH_NAME: there is no such variable here; write --env NO_SUCH_NAME=VALUE",
     ],
     [["call"], "call needs the name of a tool: junctor call TOOL [KEY=VALUE…]; junctor tools lists them"],
     [

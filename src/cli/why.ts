@@ -1,7 +1,15 @@
+import { join } from "node:path";
+import type { GatewayConfig } from "../gateway/config/config.ts";
 import { explainAccess } from "../gateway/explain.ts";
+import { openListMemory } from "../gateway/list-memory.ts";
+import { silentLog } from "../gateway/log.ts";
 import { compileRules } from "../gateway/rules.ts";
+import { toToolName } from "../gateway/server-names.ts";
+import { cacheFolder } from "../gateway/user-files.ts";
 import type { Caller } from "../mcp/caller.ts";
 import { defined } from "../options/defined.ts";
+import { suggest } from "../options/nearest.ts";
+import { defaultNaming } from "../tools/compose/namespace.ts";
 import { type Command, configFlags, type Parsed, UsageError } from "./command.ts";
 import { findConfigFile, usualFiles } from "./config-file.ts";
 import { print } from "./print.ts";
@@ -37,6 +45,7 @@ export const why: Command = {
     if (found === undefined)
       throw new UsageError(`name a config: --config FILE (there is no ${usualFiles.join(", ")} here)`);
     const { file, config } = found;
+    await assertKnownTool(config, tool, file);
     const key = config.keys.find((each) => each.name === name);
     const issuer = config.issuers.find((each) => name.startsWith(`${each.name}:`));
     const caller: Caller = {
@@ -60,6 +69,27 @@ export const why: Command = {
     return decision === "allow" ? 0 : 1;
   },
 };
+
+/** Refuses a tool that no server of the config can have, and one that its server did not list when it ran last. */
+async function assertKnownTool(config: GatewayConfig, tool: string, file: string): Promise<void> {
+  const { findOwners } = await import("./configured.ts");
+  const memory = openListMemory({
+    folder: join(cacheFolder(), "lists"),
+    hide: (text) => text,
+    log: silentLog,
+  });
+  const naming = { ...defaultNaming, separator: config.separator };
+  const names = findOwners(config, tool, file).flatMap((server) => {
+    const listed = memory.recall(server);
+    // Nothing is known of a server that never ran: it may have the tool.
+    if (listed === undefined) return [tool];
+    return [...listed.tools, ...listed.prompts].map(({ name }) => toToolName(server, name, naming));
+  });
+  if (!names.includes(tool))
+    throw new UsageError(
+      `no server of ${file} listed a tool ${JSON.stringify(tool)} when it ran last; ${suggest(tool, names, `junctor tools --config ${file} lists them`)}`,
+    );
+}
 
 function listOf(parsed: Parsed, flag: string): readonly string[] | undefined {
   const value = parsed.valueOf(flag);

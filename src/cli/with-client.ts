@@ -5,6 +5,7 @@ import { type ConnectOptions, type Target, connect } from "../client/connect.ts"
 import { ClosedError } from "../errors/closed-error.ts";
 import { ConnectError } from "../errors/connect-error.ts";
 import { failureCodeOf } from "../errors/failure-code.ts";
+import { HttpError } from "../errors/http-error.ts";
 import { TimeoutError } from "../errors/timeout-error.ts";
 import { createServerAuthorizer, sharedOwner } from "../gateway/credentials/server-authorizer.ts";
 import { toReason } from "../gateway/upstream/to-reason.ts";
@@ -61,6 +62,8 @@ export async function withClient<T>(
       if (error instanceof ClosedError && said !== "") await note(`The server wrote:\n${indent(said)}\n`);
       throw isLate ? new TimeoutError("total", deadline.timeoutMs) : error;
     }
+    if (error instanceof HttpError && error.status === 401 && Object.keys(headers).length > 0 && !server)
+      throw new ServerTrouble(describeRefusal(error, headers));
     const failure = isLate
       ? new ConnectError(describeTarget(target), `it did not answer within ${deadline.timeoutMs} ms`, {
           kind: "no_answer",
@@ -69,6 +72,34 @@ export async function withClient<T>(
         })
       : error;
     throw server === undefined ? failure : toTrouble(server, failure, stray);
+  }
+}
+
+/** A key that was sent and refused is another matter than none. */
+function describeRefusal({ url, excerpt }: HttpError, headers: Destination["headers"]): string {
+  const { authorization } = headers;
+  const words = wordsOf(excerpt);
+  const said = words === "" ? "" : `; it says: ${words}`;
+  if (authorization === undefined)
+    return `${url} wants another header than ${Object.keys(headers).join(", ")}: --header "Authorization: Bearer KEY"${said}`;
+  if (!/^\S+ \S/.test(authorization))
+    return `${url} refused the header Authorization: write Bearer before the key: --header "Authorization: Bearer KEY"${said}`;
+  return `${url} refused the key of --header "Authorization: …": it is not valid there, or expired${said}`;
+}
+
+/** What the body of an answer says: its text, or the message in its JSON. */
+function wordsOf(excerpt: string): string {
+  try {
+    const {
+      error,
+      error_description: description,
+      message,
+    } = JSON.parse(excerpt) as { [name: string]: unknown };
+    const nested = (error as { readonly message?: unknown } | null | undefined)?.message;
+    const found = [description, nested, message, error].find((each) => typeof each === "string");
+    return typeof found === "string" ? found : excerpt;
+  } catch {
+    return excerpt;
   }
 }
 

@@ -6,12 +6,15 @@ export class HttpError extends Error {
   readonly code = "client.http";
   readonly status: number;
   readonly url: string;
+  /** The beginning of what the server said besides. */
+  readonly excerpt: string;
   readonly delivery: Delivery;
 
   constructor(status: number, url: string, excerpt: string) {
     super(`${url} answered ${status}${advice[status] ?? ""}${excerpt === "" ? "" : `: ${excerpt}`}`);
     this.status = status;
     this.url = url;
+    this.excerpt = excerpt;
     this.delivery = status >= 500 ? "outcome_unknown" : "answered";
   }
 }

@@ -1,5 +1,6 @@
 import type { Caller } from "../mcp/caller.ts";
 import { createGlob, createGlobs } from "../middleware/glob.ts";
+import { suggest } from "../options/nearest.ts";
 import { type Naming, prefixOf } from "../tools/compose/namespace.ts";
 import { toNaming } from "./access.ts";
 import { isOpen } from "./config-access.ts";
@@ -27,7 +28,10 @@ export function explainAccess(
 ): Explanation {
   const key = config.keys.find((each) => each.name === caller.name);
   if (!isOpen(config) && key === undefined && !isSignedIn(config, caller))
-    return denied(undefined, "no key, issuer or certificate of the config makes a caller of this name");
+    return denied(
+      undefined,
+      `no key, issuer or certificate of the config makes a caller of this name${hintAt(config, caller.name)}`,
+    );
   const naming = toNaming(config);
   const server = config.servers.find((each) => isNamedFor(each, name, naming));
   const ownName = server === undefined ? undefined : toOwnName(server, name, naming);
@@ -57,10 +61,24 @@ export function explainAccess(
       return {
         decision: "allow",
         setting,
-        reason: setting === undefined ? "nothing in the config is against it" : "the rule allows it",
+        reason: setting === undefined ? reasonOf(config) : "the rule allows it",
         scopes,
       };
   }
+}
+
+/** The keys of the config, for a person who misspelt one. */
+function hintAt({ keys }: GatewayConfig, caller: string): string {
+  const names = keys.map(({ name }) => name);
+  if (names.length === 0) return "";
+  const some = names.slice(0, 8).join(", ") + (names.length > 8 ? ", …" : "");
+  return `; ${suggest(caller, names, `it has keys for ${some}`)}`;
+}
+
+/** Why something is allowed that no setting is about. */
+function reasonOf(config: GatewayConfig): string {
+  const anybody = isOpen(config) ? ", and without keys and issuers it lets everybody in, under any name" : "";
+  return `nothing in the config is against it${anybody}`;
 }
 
 /** What a server calls a tool, as far as the config says. */

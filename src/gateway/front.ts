@@ -27,6 +27,7 @@ import type { MiddlewareChain } from "./middleware-chain.ts";
 import { createOpenedMethods } from "./opened-methods.ts";
 import { type CapParts, withServerCaps } from "./result-caps.ts";
 import { hideInData } from "./safe-log.ts";
+import type { DescribeFailure } from "./upstream/health.ts";
 
 /** The parts of a gateway that all of its fronts share. What an edit of the config replaces is looked up each time. */
 export interface FrontParts {
@@ -35,6 +36,8 @@ export interface FrontParts {
   readonly changes: ChangeSource;
   readonly log: GatewayLog;
   readonly hide: (json: string) => string;
+  /** How callers are told of a failure of a server. */
+  readonly describeFailure: DescribeFailure;
   readonly clock: Clock;
   readonly seal: Seal;
   readonly info: Implementation;
@@ -71,7 +74,7 @@ export interface Front {
 
 /** Makes a view of the catalog a provider with the gateway's middleware around it, and that a server. */
 export function createFront(parts: FrontParts, options: FrontOptions): Front {
-  const { catalog, fleet, changes, log, hide, clock } = parts;
+  const { catalog, fleet, changes, log, hide, describeFailure, clock } = parts;
   const { viewFor, mount, wrap = (provider) => provider } = options;
   const notes = new WeakMap<readonly object[], ListNote>();
   const composition = createComposition({
@@ -86,7 +89,14 @@ export function createFront(parts: FrontParts, options: FrontOptions): Front {
       const config = parts.config();
       const { disabled } = config;
       const naming = toNaming(config);
-      const sources = { servers: fleet.servers, disabled, naming, clock, pins: parts.pins() };
+      const sources = {
+        servers: fleet.servers,
+        disabled,
+        naming,
+        clock,
+        pins: parts.pins(),
+        describeFailure,
+      };
       notes.set(items, hideInData(noteList(part, view, sources), hide));
     },
     toMissing: (what, id, resumption) =>

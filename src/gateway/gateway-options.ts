@@ -19,7 +19,10 @@ export interface GatewayOptions {
   readonly log?: GatewayLog;
   /** Seals what callers carry between rounds. Share its secret between replicas. */
   readonly seal?: Seal;
-  /** What callers without a name may do where the config has keys: `trusted` is for stdio, where there are no keys. */
+  /**
+   * What callers without a name may do where the config has keys: `trusted` is for stdio, where there are no keys. Errors of a
+   * gateway that trusts them have the last words of a server's process that failed.
+   */
   readonly unnamed?: Unnamed;
   /** Who the gateway says it is. */
   readonly info?: Implementation;

@@ -47,6 +47,9 @@ import {
 } from "./safe-log.ts";
 import { logDisabled } from "./status.ts";
 import { findUnmatchedRules } from "./unmatched-rules.ts";
+import type { DescribeFailure } from "./upstream/health.ts";
+import { withLastWords } from "./upstream/to-reason.ts";
+import { hideText } from "./upstream/to-upstream-error.ts";
 
 /**
  * Puts any number of MCP servers behind one. The config is what stands in the file: `mcpServers` or `servers`, and an
@@ -123,7 +126,20 @@ export async function startGateway(
   const memory = remembers ? openListMemory({ folder, hide: hideStrong, log, clock }) : undefined;
   const { shared: others, onServer, heldFd } = options;
   const logins = options.logins ?? { store: options.credentials ?? createMemoryStore() };
-  const shared = { catalog, parking, kinds, log, hide, clock, logins, pins: () => pins, shared: others };
+  const describeFailure: DescribeFailure = (failure) =>
+    unnamed === "trusted" ? hideText(withLastWords(failure), hide) : failure.reason;
+  const shared = {
+    catalog,
+    parking,
+    kinds,
+    log,
+    hide,
+    describeFailure,
+    clock,
+    logins,
+    pins: () => pins,
+    shared: others,
+  };
   const onCredential = (server: string, event: CredentialEvent): void =>
     recordCredential(chain.auditFile?.sink, server, event, clock);
   const listeners = { onChange: changes.report, onListed: () => rules.look(), onServer, onCredential };
@@ -145,6 +161,7 @@ export async function startGateway(
     changes,
     log,
     hide,
+    describeFailure,
     clock,
     seal,
     info: options.info ?? { name: "junctor", title: "Junctor", version: packageVersion },

@@ -7,6 +7,7 @@ import type { DisabledServer, ServerConfig } from "./config/config.ts";
 import type { GatewayServer } from "./gateway-server.ts";
 import type { Pins } from "./lock/pins.ts";
 import { createServerNames, toPublicName } from "./server-names.ts";
+import type { DescribeFailure } from "./upstream/health.ts";
 
 /** The member of a list's `_meta` that names, by server, things that are missing from it or were changed. */
 const serversKey = "junctor/servers";
@@ -50,6 +51,8 @@ interface NoteSources {
   readonly naming: Naming;
   readonly clock: Pick<Clock, "now" | "date">;
   readonly pins?: Pins | undefined;
+  /** How a failure is told; by its reason alone. */
+  readonly describeFailure?: DescribeFailure | undefined;
 }
 
 /** The note for one list of one caller; undefined when there is nothing to say. */
@@ -62,13 +65,13 @@ export type ListNote = { readonly [serversKey]: { readonly [server: string]: obj
  * those are the affair of the person who runs the gateway.
  */
 export function noteList(part: ListPart, view: View, sources: NoteSources): ListNote {
-  const { servers, disabled, naming, clock, pins } = sources;
+  const { servers, disabled, naming, pins } = sources;
   const isKnown = (config: Pick<ServerConfig, "name" | "prefix">): boolean => isKnownIn(view, config, naming);
   const known = servers.filter(({ config }) => isKnown(config));
   const missing = known.flatMap((server) => {
     const heldBack = pins?.heldBack(server.config.name, part, server.listedFor()[part]) ?? 0;
     const faults = tellFaults(faultsFor(server, part, view, naming));
-    return noteServer(server, clock, heldBack === 0 ? faults : { ...faults, heldBack });
+    return noteServer(server, sources, heldBack === 0 ? faults : { ...faults, heldBack });
   });
   const off = { status: "disabled", reason: "a variable it needs is not set", isListed: false };
   const all = [...missing, ...disabled.filter(isKnown).map(({ name }) => [name, off] as const)];
@@ -86,7 +89,7 @@ export function isKnownIn(
 
 function noteServer(
   server: GatewayServer,
-  clock: NoteSources["clock"],
+  { clock, describeFailure = ({ reason }) => reason }: NoteSources,
   faults: ToldFaults,
 ): readonly (readonly [string, object])[] {
   const { config, health } = server;
@@ -94,7 +97,7 @@ function noteServer(
   if (health.kind === "up" && listed.problems.length === 0 && listed.isConfirmed)
     return Object.keys(faults).length === 0 ? [] : [[config.name, { status: "up", ...faults }]];
   const failure = health.kind === "down" ? health : health.kind === "starting" ? health.after : undefined;
-  const reason = failure?.reason ?? listed.problems.join("; ");
+  const reason = failure === undefined ? listed.problems.join("; ") : describeFailure(failure);
   const nextTryAt =
     health.kind === "down" && new Date(clock.date() + health.nextTryAt - clock.now()).toISOString();
   const { tools, prompts, resources, templates } = listed;

@@ -1,6 +1,7 @@
 import { expect, test } from "vitest";
 import { createSource, toTools } from "../../test/support/fake-source.ts";
-import { describeStatus, lastWordsOf } from "./status.ts";
+import { describeStatus } from "./status.ts";
+import { lastWordsOf } from "./upstream/to-reason.ts";
 
 const counts = { tools: 2, resources: 1, prompts: 0 };
 
@@ -130,6 +131,14 @@ test.each([
   [
     'file.js:3\nthrow new Error("no key");\n^\n\nError: no key\n    at main (file.js:3:7)\n\nNode.js v22.1.0\n',
     "Error: no key",
+  ],
+  [
+    "node:internal/modules/cjs/loader:1210\n  throw err;\n  ^\n\nError: Cannot find module 'left'\nRequire stack:\n- /a/main.js\n    at a (b:1:2) {\n  code: 'MODULE_NOT_FOUND',\n  requireStack: [\n    '/a/main.js'\n  ]\n}\n\nNode.js v22.1.0\n",
+    "Error: Cannot find module 'left'",
+  ],
+  [
+    "npm error 404 'x@*' is not in this registry.\nnpm error 404\nnpm error 404 Note that you can also install from a\nnpm error 404 tarball, folder, http url, or git url.",
+    "npm error 404 'x@*' is not in this registry.",
   ],
   [
     "npm error 404 Not Found\nnpm error A complete log of this run can be found in: /a.log",

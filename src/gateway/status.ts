@@ -1,12 +1,12 @@
 import type { FailureCode } from "../errors/failure-code.ts";
-import { clip } from "../schema/issue.ts";
 import type { ListFault } from "../tools/fit/list-fault.ts";
 import type { DisabledServer } from "./config/config.ts";
 import { type GatewayServer, instructionsOf } from "./gateway-server.ts";
 import type { Pins, Unapproved } from "./lock/pins.ts";
 import type { GatewayLog } from "./log.ts";
 import type { Words } from "./server-words.ts";
-import { describeHealth, type Failure, type LineStatus, toSeconds } from "./upstream/health.ts";
+import { describeHealth, type LineStatus, toSeconds } from "./upstream/health.ts";
+import { withLastWords } from "./upstream/to-reason.ts";
 
 /** How one server is, for people and for `junctor check`. */
 export interface ServerStatus {
@@ -71,7 +71,7 @@ export function describeStatus(
     ...(unapproved.length === 0 ? {} : { unapproved }),
     ...(source.lines === undefined || source.lines.length < 2 ? {} : { lines: source.lines }),
   };
-  const trouble = describeHealth(health, now, describeFailure);
+  const trouble = describeHealth(health, now, withLastWords);
   switch (health.kind) {
     case "idle":
       return shared;
@@ -116,22 +116,6 @@ function describeListing(source: StatusSource, now: number): Pick<ServerStatus, 
   if (isListed || health.kind !== "up") return {};
   const trouble = `its tools are still being listed, since ${toSeconds(now - health.since)}`;
   return { trouble, code: "not_listed" };
-}
-
-/** A failure in the words of the server, if it had any before it ended: for those who run the gateway, not for callers. */
-function describeFailure({ reason, said }: Failure): string {
-  const words = lastWordsOf(said);
-  return words === undefined ? reason : `${reason}: ${words}`;
-}
-
-/** Lines after the one that matters: stack traces, what Node.js and npm add, and marks below a line of code. */
-const afterthought = /^(?:at |Node\.js v\d|npm (?:error|ERR!) (?:A complete log|\s*\S*\.log$)|[\s\W]*$)/;
-
-/** The line of what a process wrote that says why it ended, most likely. */
-export function lastWordsOf(said: string): string | undefined {
-  const lines = said.split("\n").map((line) => line.trim());
-  const words = lines.findLast((line) => !afterthought.test(line));
-  return words === undefined ? undefined : clip(words, 200);
 }
 
 /** The first of these texts that says something. */

@@ -15,6 +15,7 @@ import type { GatewayLog } from "./log.ts";
 import { createOpenServer } from "./open-server.ts";
 import type { HideSecrets } from "./safe-log.ts";
 import { ServerWords } from "./server-words.ts";
+import type { DescribeFailure } from "./upstream/health.ts";
 import { StartSlots } from "./upstream/start-slots.ts";
 import { Upstream, type UpstreamChange } from "./upstream/upstream.ts";
 
@@ -23,6 +24,8 @@ export interface UpstreamFactoryOptions {
   readonly log: GatewayLog;
   /** Takes the secrets of the config out of a text. */
   readonly hide: HideSecrets;
+  /** How callers are told of a failure; by its reason alone. */
+  readonly describeFailure?: DescribeFailure | undefined;
   readonly clock: Clock;
   /** Remembers what servers listed, between runs. */
   readonly memory?: ListMemory | undefined;
@@ -65,7 +68,8 @@ export class UpstreamFactory {
   }
 
   create({ config, firstListMs, predecessor, onChange, authorizer }: NewUpstream): Upstream {
-    const { parking, clock, hide, log, memory, pins, logins, onCredential, cluster } = this.#options;
+    const { parking, clock, hide, describeFailure, log, memory, pins, logins, onCredential, cluster } =
+      this.#options;
     const words = new ServerWords();
     const openHere = createOpenServer(config, {
       log,
@@ -94,6 +98,7 @@ export class UpstreamFactory {
       parking,
       clock,
       hide: (text) => hide(text, config.name),
+      describeFailure,
       predecessor,
       isPlaced,
       words,

@@ -24,6 +24,8 @@ export interface RunOptions {
   readonly stdin?: string;
   readonly env?: { readonly [name: string]: string };
   readonly cwd?: string;
+  /** The user it runs as; only root may choose. */
+  readonly uid?: number | undefined;
   /** Called with everything written so far, to either stream, and with the process. */
   readonly onOutput?: (output: string, child: ChildProcess) => void;
 }
@@ -48,7 +50,9 @@ export function junctorOnTerminal(
 }
 
 function run(program: string, args: readonly string[], options: RunOptions): Promise<Run> {
-  const child = spawn(program, [...args], { cwd: options.cwd, env: { ...process.env, ...options.env } });
+  const { cwd, uid } = options;
+  const env = { ...process.env, ...options.env };
+  const child = spawn(program, [...args], { cwd, env, ...(uid === undefined ? {} : { uid, gid: uid }) });
   let stdout = "";
   let stderr = "";
   child.stdout.setEncoding("utf8").on("data", (chunk: string) => {

@@ -12,7 +12,12 @@ const envExample = '"env": { "NAME": "value" }';
 export function readCommandLaunch(entry: ConfigObject): ServerLaunch | undefined {
   const { findings } = entry;
   if (entry.has("headers")) warn(entry.get("headers"), "is not used: it is for servers with a url");
-  const command = readText(entry.get("command"), '"command": "npx"');
+  const given = entry.get("command");
+  const isList = Array.isArray(given.value);
+  const command = readText(
+    given,
+    `"command": "npx"${isList ? ` and what follows it into ${argsExample}` : ""}`,
+  );
   const args = entry.has("args")
     ? readList(entry.get("args"), argsExample, (item) => readAnyText(item, argsExample))
     : [];

@@ -81,7 +81,9 @@ test("a file that cannot be read is an error that says what to do", async () => 
 test.skipIf(process.getuid?.() === 0)("a file of somebody else is an error too", async () => {
   const file = await write("{}");
   await chmod(file, 0);
-  await expect(readConfig(file, {})).rejects.toThrow("may not be read by this user: change its permissions");
+  await expect(readConfig(file, {})).rejects.toThrow(
+    "may not be read by this user: chmod u+r makes its owner a reader, or name another file",
+  );
 });
 
 test.runIf(process.platform === "linux")("files without an end, and pipes, keep nobody waiting", async () => {

@@ -31,6 +31,10 @@ export function parseConfigFile(
   env: { readonly [name: string]: string | undefined },
   workspace?: string | false,
 ): GatewayConfig {
+  if (/\.(ya?ml|toml)$/i.test(file) && !/^\s*\{/.test(text)) {
+    const message = 'is not JSON: write the config as { "mcpServers": { … } }, in a file such as mcp.json';
+    throw new ConfigError(file, [{ path: "", message }]);
+  }
   return parseConfig(text, { file, env, folder: dirname(resolve(file)), workspace, ...sourceOfFiles });
 }
 
@@ -46,7 +50,7 @@ export function readConfigText(file: string, mayBePipe = false): string {
   try {
     return readSmallFile(resolve(file), maxBytes, mayBePipe);
   } catch (error) {
-    throw new ConfigError(file, [{ path: "", message: explain(error) }], { cause: error });
+    throw new ConfigError(file, [{ path: "", message: explain(error, file) }], { cause: error });
   }
 }
 
@@ -81,9 +85,11 @@ function readUpTo(descriptor: number, limit: number): Uint8Array {
   }
 }
 
-function explain(error: unknown): string {
+function explain(error: unknown, file: string): string {
   if (error instanceof RangeError) return "is larger than 1 MiB: is it a config?";
   const { code = "", message } = error as NodeJS.ErrnoException;
+  if (code === "ENOENT" && file.startsWith("~"))
+    return "does not exist: the shell fills in ~ only without quotes; write the whole path";
   return explanations[code] ?? `cannot be read (${code || message}): name another file`;
 }
 
@@ -92,6 +98,6 @@ const explanations: { readonly [code: string]: string } = {
   ERR_ENCODING_INVALID_ENCODED_DATA: "is not UTF-8: save it in that encoding",
   "no file": "is no file any more: restore it",
   EISDIR: "is a folder: name the file in it",
-  EACCES: "may not be read by this user: change its permissions",
-  EPERM: "may not be read by this user: change its permissions",
+  EACCES: "may not be read by this user: chmod u+r makes its owner a reader, or name another file",
+  EPERM: "may not be read by this user: chmod u+r makes its owner a reader, or name another file",
 };

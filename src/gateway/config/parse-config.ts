@@ -70,8 +70,17 @@ function readTop(given: ConfigValue): ConfigObject {
   }
   const hasServers = top.has("mcpServers") || top.has("servers") || findings.issues.length > issuesBefore;
   // Without servers, and with nothing of ours, it is most likely another program's file.
-  if (!hasServers && !top.has("junctor")) refuse(given, `has no servers: write ${example}`);
+  if (!hasServers && !top.has("junctor")) {
+    const bare = top.entries().find(([, at]) => isEntry(toObject(at)));
+    const instead = bare === undefined ? example : `{ "mcpServers": { "${bare[0]}": … } } around them`;
+    refuse(given, `has no servers: write ${instead}`);
+  }
   return top;
+}
+
+/** Whether an object says how a server is reached. */
+function isEntry(object: ConfigObject | undefined): boolean {
+  return object !== undefined && (object.has("command") || object.has("url"));
 }
 
 function readServers(

@@ -116,7 +116,7 @@ describe("a server", () => {
     [entry('{ "command": "" }'), 'mcpServers.x.command: is empty: write "command": "npx"'],
     [
       entry('{ "command": ["npx", "a"] }'),
-      'mcpServers.x.command: must be a string, not an array: write "command": "npx"',
+      'mcpServers.x.command: must be a string, not an array: write "command": "npx" and what follows it into "args": ["--port", "1"]',
     ],
     [
       entry('{ "command": "a", "args": "--port 1" }'),

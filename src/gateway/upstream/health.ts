@@ -31,11 +31,14 @@ export type Health =
     })
   | { readonly kind: "stopped" };
 
-/** Why a server cannot be called now, for those who tried. `toText` says how a failure is told. */
+/** How a failure is told. */
+export type DescribeFailure = (failure: Failure) => string;
+
+/** Why a server cannot be called now, for those who tried. Callers are told the reason alone unless `toText` says more. */
 export function describeHealth(
   health: Health,
   now: number,
-  toText: (failure: Failure) => string = ({ reason }) => reason,
+  toText: DescribeFailure = ({ reason }) => reason,
 ): string {
   switch (health.kind) {
     case "idle":

@@ -6,6 +6,7 @@ import type { ConnectOptions } from "../../client/connect.ts";
 import type { StartProgress } from "../../mcp/link.ts";
 import type { ServerConfig } from "../config/config.ts";
 import type { Audience } from "./audience.ts";
+import type { DescribeFailure } from "./health.ts";
 import { Line, type LineOptions } from "./line.ts";
 import { StartGate } from "./start-gate.ts";
 import type { StartSlots } from "./start-slots.ts";
@@ -25,6 +26,8 @@ interface LineFactoryOptions {
   readonly slots?: StartSlots | undefined;
   /** Takes the secrets of the config out of messages to callers. */
   readonly hide?: Hide | undefined;
+  /** How callers are told of a failure; by its reason alone. */
+  readonly describeFailure?: DescribeFailure | undefined;
   /** Whether the server may run in another process of the gateway, which comes and goes for reasons of its own. */
   readonly isPlaced?: boolean | undefined;
   /** What earlier lines to the server learnt of its questions. */
@@ -63,6 +66,7 @@ export function createLineFactory(options: LineFactoryOptions): CreateLine {
       ...own,
       server: config.name,
       hide: options.hide,
+      describeFailure: options.describeFailure,
       clock,
       gate: isProcess ? new StartGate({ clock }) : new StartGate({ clock, maxStarts: maxHttpStarts }),
       hurryMs: isProcess ? undefined : hurryMs,

@@ -3,7 +3,7 @@ import { ClosingSet } from "../../async/closing-set.ts";
 import { createDeferred } from "../../async/deferred.ts";
 import type { Client } from "../../client/client.ts";
 import { UpstreamError } from "../../errors/upstream-error.ts";
-import { describeHealth, type Health } from "./health.ts";
+import { type DescribeFailure, describeHealth, type Health } from "./health.ts";
 import { LineLife, type OpenClient } from "./line-life.ts";
 import { Starts, type StartsOptions } from "./starts.ts";
 import { isDoubtful } from "./to-upstream-error.ts";
@@ -15,6 +15,8 @@ export interface LineOptions extends StartsOptions {
   readonly patienceMs: number;
   /** How long a call waits for the first start. */
   readonly startPatienceMs: number;
+  /** How callers are told of a failure; by its reason alone. */
+  readonly describeFailure?: DescribeFailure | undefined;
   readonly onHealth: (health: Health, cause?: unknown) => void;
   readonly onUp?: (client: Client) => void;
   /** Called with the client to use from now on, before any other listener. */
@@ -159,10 +161,11 @@ export class Line implements AsyncDisposable {
   }
 
   #unavailable(): UpstreamError {
-    const { server, clock } = this.#options;
+    const { server, clock, describeFailure } = this.#options;
     // While a server is being stopped, its health is what it was before.
     const health: Health = this.#isStopped ? { kind: "stopped" } : this.#health;
-    const text = `${server} is not available, and the call was not sent: ${describeHealth(health, clock.now())}.`;
+    const why = describeHealth(health, clock.now(), describeFailure);
+    const text = `${server} is not available, and the call was not sent: ${why}.`;
     return new UpstreamError("unavailable", text, { server, delivery: "not_sent" });
   }
 }

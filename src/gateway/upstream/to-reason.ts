@@ -1,7 +1,9 @@
+import { stripVTControlCharacters } from "node:util";
 import { AuthorizationError } from "../../errors/authorization-error.ts";
 import { ConnectError } from "../../errors/connect-error.ts";
 import { failureCodeOf, systemCodeOf } from "../../errors/failure-code.ts";
 import { HttpError } from "../../errors/http-error.ts";
+import { clip } from "../../schema/issue.ts";
 import type { Failure } from "./health.ts";
 import { type Hide, hideText } from "./to-upstream-error.ts";
 
@@ -9,6 +11,33 @@ import { type Hide, hideText } from "./to-upstream-error.ts";
 export function toFailure(cause: unknown, hide: Hide = (text) => text): Failure {
   const said = cause instanceof ConnectError ? cause.stderr.trim() : "";
   return { code: failureCodeOf(cause), reason: hideText(toReason(cause), hide), said };
+}
+
+/** The reason for a failure, with the last words of its process if there are any: for those who run the gateway. */
+export function withLastWords({ reason, said }: Pick<Failure, "reason" | "said">): string {
+  const words = lastWordsOf(said);
+  return words === undefined ? reason : `${reason}: ${words}`;
+}
+
+/** Lines that do not say why a process ended: those that Node.js and npm add to an error, and marks below a line of code. */
+const noise = [
+  /^[\s\W]*$/,
+  /^at .*(?::\d+|\))(?: \{)?$/,
+  /^node:internal\S*$|^Node\.js v[\d.]+$|^throw \w+;$/,
+  /^(?:code|errno|syscall|path|requireStack): |^Require stack:$|^- \S+$|^'[^']*',?$/,
+  /^npm (?:error|ERR!)(?: \w+)?(?: +A complete log.*| +\S*\.log| Note that.*| tarball, folder.*)?$/,
+];
+
+/** Whether a line says something about a failure. */
+export function isTelling(line: string): boolean {
+  const text = line.trim();
+  return !noise.some((pattern) => pattern.test(text));
+}
+
+/** The line of what a process wrote that says why it ended, most likely. */
+export function lastWordsOf(said: string): string | undefined {
+  const words = stripVTControlCharacters(said).split("\n").findLast(isTelling);
+  return words === undefined ? undefined : clip(words.trim(), 200);
 }
 
 /**

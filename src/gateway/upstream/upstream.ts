@@ -14,7 +14,13 @@ import type { Parking } from "../bridge/parking.ts";
 import type { ServerConfig } from "../config/config.ts";
 import type { Words } from "../server-words.ts";
 import { Audiences } from "./audience.ts";
-import { describeHealth, type Health, measureAnswer, type LineStatus } from "./health.ts";
+import {
+  type DescribeFailure,
+  describeHealth,
+  type Health,
+  measureAnswer,
+  type LineStatus,
+} from "./health.ts";
 import { knowsTasks } from "./held-task.ts";
 import { hostTask, taskSupportOf } from "./hosted-task.ts";
 import type { Listed } from "./known-lists.ts";
@@ -63,6 +69,8 @@ interface UpstreamOptions {
   readonly clock?: Clock;
   /** Takes the secrets of the config out of messages to callers. */
   readonly hide?: Hide;
+  /** How callers are told of a failure; by its reason alone. */
+  readonly describeFailure?: DescribeFailure | undefined;
   readonly onChange: (change: UpstreamChange) => void;
   /** What its process writes besides messages. */
   readonly words?: Words;
@@ -244,7 +252,7 @@ export class Upstream implements Provider, AsyncDisposable {
 
   /** Why a call that may have been for it was not sent: nothing is known of its lists. */
   unavailable(): UpstreamError {
-    const why = describeHealth(this.health, this.#clock.now());
+    const why = describeHealth(this.health, this.#clock.now(), this.#options.describeFailure);
     const text = `${this.name} has not listed what it offers yet, so the call was not sent: ${why}.`;
     return new UpstreamError("unavailable", text, { server: this.name, delivery: "not_sent" });
   }

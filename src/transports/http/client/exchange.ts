@@ -254,6 +254,8 @@ function describe(error: unknown): string {
 
 /** The error for a status that is no answer, with the beginning of what the server said. */
 export function httpErrorOf(status: number, url: URL, body: Uint8Array): HttpError {
-  const excerpt = Buffer.from(body).toString("utf8").replaceAll(/\s+/g, " ").trim().slice(0, 200);
+  const text = Buffer.from(body).toString("utf8").replaceAll(/\s+/g, " ").trim();
+  // The beginning of a web page says nothing.
+  const excerpt = /^<(?:!doctype|html|\?xml)/i.test(text) ? "" : text.slice(0, 200);
   return new HttpError(status, `${url.origin}${url.pathname}`, excerpt);
 }

@@ -7,8 +7,9 @@ import type { Endpoint } from "./endpoint.ts";
 import { type HttpHeaders, type HttpRequest, refuse, refuseKey, type Reply, sendJson } from "./reply.ts";
 
 /** Refuses a request whose sender was not found. */
-export function refuseCaller(reply: Reply, known: Authenticated): void {
-  if (typeof known !== "object" || known === null || !("refused" in known)) return refuseKey(reply);
+export function refuseCaller(reply: Reply, known: Authenticated, { header }: HttpRequest): void {
+  if (typeof known !== "object" || known === null || !("refused" in known))
+    return refuseKey(reply, header("authorization") !== undefined);
   const { refused, text, challenge } = known;
   const headers = {
     ...(challenge === undefined ? {} : { "www-authenticate": challenge }),

@@ -121,10 +121,10 @@ export function createHttpHandler(server: Server, options: HttpOptions = {}): Ht
       return enter(method, { http, reply, caller: undefined, identity: undefined, since });
     return andThen(settled(authenticate(http.header, http)), (known) => {
       const identity = toCaller(known);
-      if (identity === undefined && known !== anybody) return refuseCaller(reply, known);
+      if (identity === undefined && known !== anybody) return refuseCaller(reply, known, http);
       const caller = identity?.name;
       reply.caller = caller;
-      if (!admissions.revocations.holds(caller, since)) return refuseKey(reply);
+      if (!admissions.revocations.holds(caller, since)) return refuseKey(reply, true);
       const bound = caller === undefined ? undefined : mounts.boundTo?.(caller);
       if (bound !== undefined && (http.path === path || http.path === "/sse"))
         return refuse(reply, 403, boundElsewhere(bound, http.path));

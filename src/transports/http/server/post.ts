@@ -60,7 +60,8 @@ export function wantJson(admission: Admission, endpoint: Endpoint, serve: ServeB
 export function servePost(body: Uint8Array, admission: Admission, endpoint: Endpoint): Awaitable<void> {
   const { http, reply } = admission;
   // The key of a caller that sends slowly may have been revoked meanwhile.
-  if (!endpoint.admissions.revocations.holds(admission.caller, admission.since)) return refuseKey(reply);
+  if (!endpoint.admissions.revocations.holds(admission.caller, admission.since))
+    return refuseKey(reply, true);
   const accepted = accept(http, endpoint.responses);
   if (!accepted.json && !accepted.sse)
     return refuse(reply, 406, "Accept application/json and text/event-stream");

@@ -154,9 +154,11 @@ export function refuse(reply: Reply, status: number, text: string, details?: Err
   sendError(reply, status, new RpcError("rpc.invalid_request", text), details);
 }
 
-/** Refuses a caller without a valid key. */
-export function refuseKey(reply: Reply): void {
-  const text = "Send a valid key in the header Authorization: Bearer KEY";
+/** Refuses a caller without a valid key. `hasKey` says that it sent one. */
+export function refuseKey(reply: Reply, hasKey: boolean): void {
+  const text = hasKey
+    ? "This key is not valid here: send another in the header Authorization: Bearer KEY"
+    : "Send a key in the header Authorization: Bearer KEY";
   refuse(reply, 401, text, { headers: { "www-authenticate": "Bearer" } });
 }
 
