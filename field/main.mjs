@@ -15,6 +15,7 @@ import { parseOptions, usage } from "./lib/options.mjs";
 import { renderPage } from "./lib/page.mjs";
 import { endAll, processesOf, untilNone } from "./lib/processes.mjs";
 import { countByServer } from "./lib/raw-list.mjs";
+import { measureSecondStarts } from "./lib/second-start.mjs";
 import { findFaults } from "./lib/verdict.mjs";
 import { createWorld } from "./lib/world.mjs";
 
@@ -85,6 +86,8 @@ async function visit(world, options) {
   progress(`starting ${names.length} servers${options.keepsNpx ? "" : ", with nothing installed"}`);
   const first = await bringUp(world, { config: file, servers: names, limitMs: bringUpLimitMs, progress });
   problems.push(...(await leftBehind(world, "the first gateway")));
+  const again = { config: file, cache: first.cache, wanted: first.names, progress };
+  const secondStarts = await measureSecondStarts(world, again);
   const servers =
     options.only === "clients"
       ? names.map((name) => bareRow(name, config, first))
@@ -105,6 +108,7 @@ async function visit(world, options) {
     seconds: Math.round((performance.now() - begun) / 1000),
     isNpxCold: !options.keepsNpx,
     bringUpSeconds: first.seconds,
+    secondStarts,
     servers,
     wanted: first.names,
     calls: possible.map(({ tool }) => tool),

@@ -60,7 +60,7 @@ export async function startGateway(world, { config, cache, name }) {
  *
  * @param {World} world
  * @param {{ config: string, cache: string, name: string }} options
- * @returns {import("../clients/contract.mjs").Target}
+ * @returns {Extract<import("../clients/contract.mjs").Target, { transport: "stdio" }>}
  */
 export function stdioTarget(world, { config, cache, name }) {
   const words = [process.execPath, program, "serve", "--config", config, "--stdio"];

@@ -1,3 +1,8 @@
+import { medianOf } from "./second-start.mjs";
+
+/** A gateway that remembers its servers' lists must list everything within this time after its start. */
+const secondStartMs = 1000;
+
 /** @typedef {import("./cells.mjs").Cell} Cell */
 /**
  * @typedef {object} ServerRow
@@ -24,6 +29,7 @@
  * @property {number} seconds
  * @property {boolean} isNpxCold
  * @property {number} bringUpSeconds
+ * @property {readonly import("./second-start.mjs").SecondStart[]} secondStarts
  * @property {readonly ServerRow[]} servers
  * @property {readonly string[]} wanted
  * @property {readonly string[]} calls
@@ -43,6 +49,7 @@ export function findFaults(report) {
   return [
     ...report.problems,
     ...report.servers.flatMap(faultsOfServer),
+    ...report.secondStarts.flatMap(faultsOfSecondStart),
     ...report.cells.flatMap(faultsOfCell),
     ...(report.left === 0 ? [] : [`${report.left} processes are left after the run`]),
   ];
@@ -57,6 +64,15 @@ function faultsOfServer({ name, own, listed, leftOut, problem }) {
       `${name}: it lists ${own} tools, the gateway ${listed} of them, and tells of ${leftOut.length} it left out`,
     );
   return faults;
+}
+
+/** @param {import("./second-start.mjs").SecondStart} start @returns {string[]} */
+function faultsOfSecondStart(start) {
+  const { transport, missing } = start;
+  const faults = missing.length === 0 ? [] : [`${missing.length} tools were not listed (${some(missing)})`];
+  if (!(medianOf(start) < secondStartMs))
+    faults.push(`everything was listed after ${medianOf(start)} ms only`);
+  return faults.map((fault) => `second start over ${transport}: ${fault}`);
 }
 
 /** @param {Cell} cell @returns {string[]} */

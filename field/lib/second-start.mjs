@@ -1,0 +1,116 @@
+// How soon a gateway lists everything when it is started again with the lists that it remembers.
+
+import { spawn } from "node:child_process";
+import { loadavg } from "node:os";
+import { createInterface } from "node:readline";
+import { startGateway, stdioTarget } from "./gateway.mjs";
+import { endAll, untilNone } from "./processes.mjs";
+import { listRaw } from "./raw-list.mjs";
+
+/** @typedef {import("./world.mjs").World} World */
+/**
+ * @typedef {object} SecondStart
+ * @property {"http" | "stdio"} transport
+ * @property {readonly number[]} listedMs from the start of the gateway's process to the whole list, for each start
+ * @property {number} load the load average of the machine meanwhile
+ * @property {readonly string[]} missing tools that were not in a list
+ */
+
+const rounds = 5;
+const listLimitMs = 60_000;
+const endLimitMs = 30_000;
+
+/**
+ * Starts gateways with a filled cache folder, one after the other, and lists all tools of each as soon as it answers. The client
+ * is bare, so that only the gateway is measured.
+ *
+ * @param {World} world
+ * @param {{ config: string, cache: string, wanted: readonly string[], progress: (text: string) => void }} options
+ * @returns {Promise<SecondStart[]>}
+ */
+export async function measureSecondStarts(world, { config, cache, wanted, progress }) {
+  const results = [];
+  for (const [transport, list] of /** @type {const} */ ([
+    ["http", listOverHttp],
+    ["stdio", listOverStdio],
+  ])) {
+    const listedMs = [];
+    const missing = new Set();
+    for (let round = 1; round <= rounds; round += 1) {
+      const { names, ms } = await list(world, { config, cache, name: `again-${transport}-${round}` });
+      const listed = new Set(names);
+      for (const name of wanted) if (!listed.has(name)) missing.add(name);
+      listedMs.push(ms);
+      await untilNone(world, endLimitMs);
+      endAll(world);
+    }
+    const load = Math.round(loadavg()[0] ?? 0);
+    progress(
+      `second start over ${transport}: everything is listed after ${listedMs.join(", ")} ms, load ${load}`,
+    );
+    results.push({ transport, listedMs, load, missing: [...missing] });
+  }
+  return results;
+}
+
+/** @param {SecondStart} start */
+export function medianOf({ listedMs }) {
+  return listedMs.toSorted((a, b) => a - b)[Math.floor(listedMs.length / 2)] ?? Number.NaN;
+}
+
+/** @typedef {{ config: string, cache: string, name: string }} GatewayOptions */
+
+/** @param {World} world @param {GatewayOptions} options */
+async function listOverHttp(world, options) {
+  const begun = performance.now();
+  const gateway = await startGateway(world, options);
+  try {
+    const { names } = await listRaw(gateway.url);
+    return { names, ms: Math.round(performance.now() - begun) };
+  } finally {
+    await gateway.stop();
+  }
+}
+
+/** @param {World} world @param {GatewayOptions} options */
+async function listOverStdio(world, options) {
+  const { command, args, env, cwd } = stdioTarget(world, options);
+  const begun = performance.now();
+  const child = spawn(command, args, { env, cwd, stdio: ["pipe", "pipe", "ignore"] });
+  const ended = new Promise((resolve) => child.on("close", resolve));
+  const signal = AbortSignal.timeout(listLimitMs);
+  signal.addEventListener("abort", () => child.kill("SIGKILL"));
+  try {
+    const names = await listPages(child);
+    return { names, ms: Math.round(performance.now() - begun) };
+  } finally {
+    child.stdin.end();
+    await ended;
+  }
+}
+
+/** @param {import("node:child_process").ChildProcessByStdio<import("node:stream").Writable, import("node:stream").Readable, null>} child */
+async function listPages(child) {
+  /** @param {object} message */
+  const send = (message) => child.stdin.write(`${JSON.stringify({ jsonrpc: "2.0", ...message })}\n`);
+  const clientInfo = { name: "field", version: "1.0.0" };
+  send({
+    id: 0,
+    method: "initialize",
+    params: { protocolVersion: "2025-11-25", capabilities: {}, clientInfo },
+  });
+  send({ method: "notifications/initialized" });
+  send({ id: 1, method: "tools/list", params: {} });
+  /** @type {string[]} */
+  const names = [];
+  let lastId = 1;
+  for await (const line of createInterface({ input: child.stdout })) {
+    const { id, result } = JSON.parse(line);
+    if (id !== lastId) continue;
+    names.push(...result.tools.map((/** @type {{ name: string }} */ { name }) => name));
+    if (result.nextCursor === undefined) return names;
+    lastId += 1;
+    send({ id: lastId, method: "tools/list", params: { cursor: result.nextCursor } });
+  }
+  throw new Error("the gateway ended before it listed everything");
+}
