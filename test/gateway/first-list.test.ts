@@ -287,6 +287,32 @@ describe("a server that was waited for in vain", () => {
     await expect.poll(() => namesOf(gateway)).toEqual(["failing__echo"]);
   });
 
+  test("because it fails, and is the last of many, is waited for once and only until it fails", async () => {
+    const many = Object.fromEntries(
+      Array.from({ length: 12 }, (_, index) => [`fine${index}`, quick(`--${index}`)]),
+    );
+    const gate = gated();
+    const starts = join(folder, "starts-of-crashing");
+    const config = {
+      mcpServers: { first: gate.entry, ...many, crashing: quick("--exit", `--starts=${starts}`) },
+      junctor: { maxStarts: 1 },
+    };
+    const names = ["first", ...Object.keys(many)].map((name) => `${name}__echo`);
+    gate.letGo();
+    {
+      // The clock stands still: a list that waited for another try of the server would wait for ever.
+      await using gateway = await createGateway(config, { memoryFolder, clock: standStill() });
+      await expect(namesOf(gateway)).resolves.toEqual(names);
+    }
+    rmSync(starts);
+    gate.block();
+    await using gateway = await createGateway(config, { memoryFolder, clock: standStill() });
+    expect(gateway.provider.listTools(createCallContext())).toMatchObject(names.map((name) => ({ name })));
+    // It does not wait for its turn, which would not come: the first one keeps the only slot.
+    await expect.poll(() => existsSync(starts)).toBe(true);
+    gate.letGo();
+  });
+
   test("is remembered though the client gave up and ended the gateway before the time was over", async () => {
     const slow = gated();
     const config = { mcpServers: { slow: slow.entry } };
