@@ -115,14 +115,14 @@ const head = ["state   ", "revision  ", "tools", " start", "  ping", "it says it
 
 /** One that does not work has a reason where others have figures, so that the reason is seen on a narrow terminal. */
 function toLine(server: CheckedServer, nameWidth: number): string {
-  const { name, revision = "–", tools, connectMs, latencyMs, says = "", trouble, reason } = server;
+  const { name, revision = "–", tools, connectMs, latencyMs, says = "", trouble, reason, said } = server;
   const mark = trouble === undefined ? "✓" : isAsked(server) ? "!" : "✗";
   const begin = [`${mark} ${toName(name, nameWidth)}`, toState(server).padEnd(8)];
   const time = (ms: number | undefined): string => (ms === undefined ? "–" : toTime(ms)).padStart(6);
   const rest =
     trouble === undefined
       ? [revision.padEnd(10), String(tools).padStart(5), time(connectMs), time(latencyMs), says]
-      : [reason ?? trouble];
+      : [reason === undefined ? trouble : withLastWords(reason, said)];
   return [...begin, ...rest.slice(0, -1), toSafeLine(rest.at(-1) ?? "")].join("  ").trimEnd();
 }
 
@@ -155,7 +155,11 @@ function toTime(ms: number): string {
 }
 
 /** What a server that is not known yet is at: its latest words, or what it owes. */
-function waitsFor({ trouble = "", said = "" }: ServerStatus): string {
+function waitsFor({ trouble = "", said }: ServerStatus): string {
+  return toSafeLine(withLastWords(trouble, said));
+}
+
+function withLastWords(text: string, said = ""): string {
   const words = lastWordsOf(stripVTControlCharacters(said));
-  return toSafeLine(words === undefined ? trouble : `${trouble}: ${words}`);
+  return words === undefined ? text : `${text}: ${words}`;
 }
