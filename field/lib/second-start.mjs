@@ -4,7 +4,7 @@ import { spawn } from "node:child_process";
 import { loadavg } from "node:os";
 import { createInterface } from "node:readline";
 import { startGateway, stdioTarget } from "./gateway.mjs";
-import { endAll, untilNone } from "./processes.mjs";
+import { endAll, processorMsOf, untilNone } from "./processes.mjs";
 import { listRaw } from "./raw-list.mjs";
 
 /** @typedef {import("./world.mjs").World} World */
@@ -12,6 +12,7 @@ import { listRaw } from "./raw-list.mjs";
  * @typedef {object} SecondStart
  * @property {"http" | "stdio"} transport
  * @property {readonly number[]} listedMs from the start of the gateway's process to the whole list, for each start
+ * @property {readonly number[]} cpuMs how much processor time the gateway used until then
  * @property {number} load the load average of the machine meanwhile
  * @property {readonly string[]} missing tools that were not in a list
  */
@@ -35,12 +36,14 @@ export async function measureSecondStarts(world, { config, cache, wanted, progre
     ["stdio", listOverStdio],
   ])) {
     const listedMs = [];
+    const cpuMs = [];
     const missing = new Set();
     for (let round = 1; round <= rounds; round += 1) {
-      const { names, ms } = await list(world, { config, cache, name: `again-${transport}-${round}` });
+      const { names, ms, usedMs } = await list(world, { config, cache, name: `again-${transport}-${round}` });
       const listed = new Set(names);
       for (const name of wanted) if (!listed.has(name)) missing.add(name);
       listedMs.push(ms);
+      cpuMs.push(usedMs);
       await untilNone(world, endLimitMs);
       endAll(world);
     }
@@ -48,14 +51,14 @@ export async function measureSecondStarts(world, { config, cache, wanted, progre
     progress(
       `second start over ${transport}: everything is listed after ${listedMs.join(", ")} ms, load ${load}`,
     );
-    results.push({ transport, listedMs, load, missing: [...missing] });
+    results.push({ transport, listedMs, cpuMs, load, missing: [...missing] });
   }
   return results;
 }
 
-/** @param {SecondStart} start */
-export function medianOf({ listedMs }) {
-  return listedMs.toSorted((a, b) => a - b)[Math.floor(listedMs.length / 2)] ?? Number.NaN;
+/** @param {readonly number[]} values */
+export function medianOf(values) {
+  return values.toSorted((a, b) => a - b)[Math.floor(values.length / 2)] ?? Number.NaN;
 }
 
 /** @typedef {{ config: string, cache: string, name: string }} GatewayOptions */
@@ -66,7 +69,7 @@ async function listOverHttp(world, options) {
   const gateway = await startGateway(world, options);
   try {
     const { names } = await listRaw(gateway.url);
-    return { names, ms: Math.round(performance.now() - begun) };
+    return { names, ms: Math.round(performance.now() - begun), usedMs: processorMsOf(gateway.pid) };
   } finally {
     await gateway.stop();
   }
@@ -82,7 +85,7 @@ async function listOverStdio(world, options) {
   signal.addEventListener("abort", () => child.kill("SIGKILL"));
   try {
     const names = await listPages(child);
-    return { names, ms: Math.round(performance.now() - begun) };
+    return { names, ms: Math.round(performance.now() - begun), usedMs: processorMsOf(child.pid) };
   } finally {
     child.stdin.end();
     await ended;

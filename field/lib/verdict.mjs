@@ -11,6 +11,7 @@ const secondStartMs = 1000;
  * @property {string | undefined} revision the protocol that the gateway speaks with it
  * @property {number} own how many tools it lists by itself, without a gateway
  * @property {number} listed how many of them the gateway lists
+ * @property {number} counted how many `junctor check` says that it lists
  * @property {number} mended how many of those the gateway changed, so that clients accept them
  * @property {readonly string[]} leftOut what the gateway does not list, because clients would refuse it
  * @property {number | undefined} coldMs when it was up, after the start of a gateway that had all servers to install
@@ -56,22 +57,23 @@ export function findFaults(report) {
 }
 
 /** @param {ServerRow} server @returns {string[]} */
-function faultsOfServer({ name, own, listed, leftOut, problem }) {
+function faultsOfServer({ name, own, listed, counted, leftOut, problem }) {
   const faults = problem === undefined ? [] : [`${name}: ${problem}`];
   if (listed === 0) faults.push(`${name}: none of its tools is listed`);
   else if (own !== listed + leftOut.length)
     faults.push(
       `${name}: it lists ${own} tools, the gateway ${listed} of them, and tells of ${leftOut.length} it left out`,
     );
+  if (counted !== listed)
+    faults.push(`${name}: junctor check counts ${counted} tools, clients see ${listed}`);
   return faults;
 }
 
 /** @param {import("./second-start.mjs").SecondStart} start @returns {string[]} */
-function faultsOfSecondStart(start) {
-  const { transport, missing } = start;
+function faultsOfSecondStart({ transport, listedMs, missing }) {
   const faults = missing.length === 0 ? [] : [`${missing.length} tools were not listed (${some(missing)})`];
-  if (!(medianOf(start) < secondStartMs))
-    faults.push(`everything was listed after ${medianOf(start)} ms only`);
+  if (!(medianOf(listedMs) < secondStartMs))
+    faults.push(`everything was listed after ${medianOf(listedMs)} ms only`);
   return faults.map((fault) => `second start over ${transport}: ${fault}`);
 }
 
