@@ -239,6 +239,34 @@ describe("what a server listed is remembered", () => {
   });
 });
 
+test("with every list remembered, servers start one at a time until a client had time to list", async () => {
+  const memoryFolder = join(folder, "gentle");
+  const starts = join(folder, "gentle-starts");
+  const servers = ["a", "b", "c"].map((name) => ({
+    name,
+    ...gated(`--tools=${name}`, `--starts=${starts}`),
+  }));
+  const config = { mcpServers: Object.fromEntries(servers.map(({ name, entry }) => [name, entry])) };
+  const countStarts = (): number => readFileSync(starts, "utf8").trim().split("\n").length;
+  for (const { letGo } of servers) letGo();
+  {
+    await using gateway = await createGateway(config, { memoryFolder });
+    expect(await namesOf(gateway)).toHaveLength(3);
+  }
+  rmSync(starts);
+  for (const { block } of servers) block();
+  const clock = createVirtualClock(Date.now());
+  await using gateway = await createGateway(config, { memoryFolder, clock });
+  expect(await namesOf(gateway)).toHaveLength(3);
+  await expect.poll(() => existsSync(starts)).toBe(true);
+  const queued = { status: "starting", trouble: "it is started after other servers, which are starting now" };
+  expect(gateway.status()).toMatchObject([{ name: "a" }, { name: "b", ...queued }, { name: "c", ...queued }]);
+  expect(countStarts()).toBe(1);
+  await clock.advance(1000);
+  await expect.poll(countStarts).toBe(3);
+  for (const { letGo } of servers) letGo();
+});
+
 describe("a server that was waited for in vain", () => {
   const memoryFolder = join(folder, "missed");
   const standStill = () => createVirtualClock(Date.now());
