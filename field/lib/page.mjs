@@ -74,11 +74,11 @@ function summary(report, faults) {
 }
 
 /** @param {import("./second-start.mjs").SecondStart} start */
-function toSecondStart({ transport, listedMs, cpuMs, load }) {
+function toSecondStart({ transport, listedMs, cpuMs, idle }) {
   const slowest = toSeconds(Math.max(...listedMs), 2);
   const used = toSeconds(medianOf(cpuMs), 2);
   return `- Second start, over ${transport}: a bare client has all tools **${toSeconds(medianOf(listedMs), 2)}** after the start of the gateway's
-  process, which used ${used} of processor time for that (medians of ${listedMs.length}; slowest ${slowest}; load of the machine ${load}).`;
+  process, which used ${used} of processor time for that (medians of ${listedMs.length} starts, ${idle} of them on an idle machine; slowest ${slowest}).`;
 }
 
 /** @param {Report} report */

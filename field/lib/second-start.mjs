@@ -1,7 +1,7 @@
 // How soon a gateway lists everything when it is started again with the lists that it remembers.
 
 import { spawn } from "node:child_process";
-import { loadavg } from "node:os";
+import { cpus } from "node:os";
 import { createInterface } from "node:readline";
 import { startGateway, stdioTarget } from "./gateway.mjs";
 import { endAll, processorMsOf, untilNone } from "./processes.mjs";
@@ -13,13 +13,18 @@ import { listRaw } from "./raw-list.mjs";
  * @property {"http" | "stdio"} transport
  * @property {readonly number[]} listedMs from the start of the gateway's process to the whole list, for each start
  * @property {readonly number[]} cpuMs how much processor time the gateway used until then
- * @property {number} load the load average of the machine meanwhile
+ * @property {number} idle how many of the starts began on an idle machine; the others had to share it
  * @property {readonly string[]} missing tools that were not in a list
  */
 
 const rounds = 5;
 const listLimitMs = 60_000;
 const endLimitMs = 30_000;
+const idleLimitMs = 60_000;
+const lookMs = 500;
+
+/** A machine is idle when its processors spend this share of the time without work. */
+const idleShare = 0.75;
 
 /**
  * Starts gateways with a filled cache folder, one after the other, and lists all tools of each as soon as it answers. The client
@@ -37,8 +42,10 @@ export async function measureSecondStarts(world, { config, cache, wanted, progre
   ])) {
     const listedMs = [];
     const cpuMs = [];
+    let idle = 0;
     const missing = new Set();
     for (let round = 1; round <= rounds; round += 1) {
+      if (await untilIdle()) idle += 1;
       const { names, ms, usedMs } = await list(world, { config, cache, name: `again-${transport}-${round}` });
       const listed = new Set(names);
       for (const name of wanted) if (!listed.has(name)) missing.add(name);
@@ -47,13 +54,30 @@ export async function measureSecondStarts(world, { config, cache, wanted, progre
       await untilNone(world, endLimitMs);
       endAll(world);
     }
-    const load = Math.round(loadavg()[0] ?? 0);
-    progress(
-      `second start over ${transport}: everything is listed after ${listedMs.join(", ")} ms, load ${load}`,
-    );
-    results.push({ transport, listedMs, cpuMs, load, missing: [...missing] });
+    progress(`second start over ${transport}: everything is listed after ${listedMs.join(", ")} ms`);
+    results.push({ transport, listedMs, cpuMs, idle, missing: [...missing] });
   }
   return results;
+}
+
+/** Waits for an idle machine, but only for so long. Resolves with whether it is idle. */
+async function untilIdle() {
+  const deadline = performance.now() + idleLimitMs;
+  for (;;) {
+    const before = readTimes();
+    await new Promise((resolve) => setTimeout(resolve, lookMs));
+    const after = readTimes();
+    if (after.idle - before.idle >= idleShare * (after.all - before.all)) return true;
+    if (performance.now() > deadline) return false;
+  }
+}
+
+/** What the processors did so far, in milliseconds. */
+function readTimes() {
+  const times = cpus().flatMap(({ times }) => times);
+  const idle = times.reduce((sum, each) => sum + each.idle, 0);
+  const busy = times.reduce((sum, { user, nice, sys, irq }) => sum + user + nice + sys + irq, 0);
+  return { idle, all: idle + busy };
 }
 
 /** @param {readonly number[]} values */
