@@ -23,6 +23,8 @@ export const rows = [
   "parked",
   "schema-bombs",
   "secrets",
+  "strangers",
+  "half-requests",
   "shared-facts",
   "soak",
   "simulation",

@@ -4,6 +4,7 @@ import { createServer, type IncomingMessage, type Server, type ServerResponse } 
 import type { AddressInfo } from "node:net";
 import { dirname } from "node:path";
 import { BindError } from "../errors/bind-error.ts";
+import { limitConnections, toTimeouts } from "../transports/http/server/connections.ts";
 import { createGuard } from "../transports/http/server/guard.ts";
 import { NodeRequest } from "../transports/http/server/node-reply.ts";
 import { isLoopback } from "../transports/loopback.ts";
@@ -123,8 +124,7 @@ export async function listenAdmin(options: AdminOptions): Promise<AdminListener>
 }
 
 const limits = {
-  headersTimeout: 10_000,
-  requestTimeout: 30_000,
+  ...toTimeouts(10_000, 30_000),
   keepAliveTimeout: 10_000,
   maxHeaderSize: 16 * 1024,
 };
@@ -258,7 +258,7 @@ function decode(segment: string): string {
 }
 
 async function listenTcp(server: Server, { host, port, isFlexible }: AdminAddress): Promise<number> {
-  server.maxConnections = maxConnections;
+  limitConnections(server, maxConnections);
   try {
     await listening(server, { host, port });
   } catch (error) {
@@ -273,7 +273,7 @@ async function listenSocket(server: Server, path: string): Promise<void> {
   mkdirSync(folder, { recursive: true, mode: 0o700 });
   chmodSync(folder, 0o700);
   rmSync(path, { force: true });
-  server.maxConnections = maxConnections;
+  limitConnections(server, maxConnections);
   await listening(server, { path });
   chmodSync(path, 0o600);
   server.unref();

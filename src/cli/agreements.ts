@@ -99,7 +99,7 @@ export async function isAccepted(question: string): Promise<boolean> {
 
 /** What the config would run or reach, as the file writes it. */
 function describe({ file, text }: FoundConfig): string {
-  const rows = listLaunches(text).map((launch) => [launch.name, launch.text].map(toSafeLine));
+  const rows = listLaunches(file, text).map((launch) => [launch.name, launch.text].map(toSafeLine));
   const lines = toRows(rows).map((row) => `  ${row}`);
   const head = `Found ${toSafeLine(resolve(file))}, which you have not used like this before. It names:`;
   return [head, "", ...(lines.length === 0 ? ["  no servers"] : lines), "", ""].join("\n");

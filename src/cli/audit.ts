@@ -3,7 +3,7 @@ import { type AuditReport, verifyAudit } from "../audit/verify.ts";
 import { findWorkerFiles } from "../audit/worker-files.ts";
 import { parseConfigFile, readConfigText } from "../gateway/config/config-file.ts";
 import { type Command, type Parsed, UsageError } from "./command.ts";
-import { usualFiles } from "./config-file.ts";
+import { parseFoundConfig, usualFiles } from "./config-file.ts";
 import { print } from "./print.ts";
 import { toSafeText } from "./terminal-text.ts";
 
@@ -48,10 +48,12 @@ export const audit: Command = {
 
 /** Nothing of the config is used but the path. */
 function configuredFile(parsed: Parsed): string {
-  const named = parsed.valueOf("config") ?? usualFiles.find((name) => existsSync(name));
-  if (named === undefined) throw new UsageError("name a file, or a config that has one: --config FILE");
-  const { audit: configured } = parseConfigFile(named, readConfigText(named), process.env);
-  if (configured === undefined) throw new UsageError(`${named} has no junctor.audit; name a file`);
+  const named = parsed.valueOf("config");
+  const file = named ?? usualFiles.find((name) => existsSync(name));
+  if (file === undefined) throw new UsageError("name a file, or a config that has one: --config FILE");
+  const { audit: configured } =
+    named === undefined ? parseFoundConfig(file) : parseConfigFile(file, readConfigText(file), process.env);
+  if (configured === undefined) throw new UsageError(`${file} has no junctor.audit; name a file`);
   return configured.file;
 }
 

@@ -11,7 +11,7 @@ import { cacheFolder } from "../gateway/user-files.ts";
 import { clients } from "../install/clients.ts";
 import { defaultNaming } from "../tools/compose/namespace.ts";
 import { type Command, commonFlags } from "./command.ts";
-import { usualFiles } from "./config-file.ts";
+import { parseFoundConfig, usualFiles } from "./config-file.ts";
 import { print } from "./print.ts";
 
 type Load = { readonly [name: string]: () => Promise<Command> };
@@ -70,7 +70,9 @@ function readConfig(rest: readonly string[]): GatewayConfig | undefined {
   const at = rest.indexOf("--config");
   const named = at === -1 ? [] : rest.slice(at + 1, at + 2);
   const file = [...named, ...usualFiles, userConfig()].find((each) => existsSync(each));
-  return file === undefined ? undefined : parseConfigFile(file, readConfigText(file), process.env);
+  if (file === undefined) return undefined;
+  const isFound = !named.includes(file) && usualFiles.includes(file);
+  return isFound ? parseFoundConfig(file) : parseConfigFile(file, readConfigText(file), process.env);
 }
 
 function serverNames(config: GatewayConfig | undefined): readonly string[] {

@@ -1,8 +1,10 @@
 import { existsSync } from "node:fs";
+import { dirname, resolve } from "node:path";
 import { parseConfigFile, readConfigText } from "../gateway/config/config-file.ts";
 import type { GatewayConfig } from "../gateway/config/config.ts";
+import { parseConfig } from "../gateway/config/parse-config.ts";
 import { suggest } from "../options/nearest.ts";
-import { assertAgreed } from "./agreements.ts";
+import { assertAgreed, isAgreed } from "./agreements.ts";
 import { type Parsed, UsageError } from "./command.ts";
 import { checkPlaces, findExposed } from "./config-place.ts";
 import { note } from "./print.ts";
@@ -34,9 +36,20 @@ export async function findConfigFile(parsed: Parsed, mayAsk = true): Promise<Con
   if (file === undefined) return undefined;
   // The file is read once, so that the content the person agreed to is the content that is used.
   const text = readConfigText(file);
-  const found = await toConfigFile(file, text, parsed.has("unsafe-config"));
+  // Parsing asks the keychain for the secrets that the config names.
   await assertAgreed({ file, text }, mayAsk);
-  return found;
+  return toConfigFile(file, text, parsed.has("unsafe-config"));
+}
+
+/**
+ * Parses a config that was found, without asking the person. Until they agreed to it, no keychain is asked and no file that it names is
+ * read, so servers with secrets of the keychain are disabled. Throws a `ConfigError`.
+ */
+export function parseFoundConfig(file: string): GatewayConfig {
+  const text = readConfigText(file);
+  if (isAgreed(file, text)) return parseConfigFile(file, text, process.env);
+  const folder = dirname(resolve(file));
+  return parseConfig(text, { file, env: process.env, folder, readText: () => "" });
 }
 
 async function toConfigFile(file: string, text: string, isTrusted: boolean): Promise<ConfigFile> {

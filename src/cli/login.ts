@@ -1,5 +1,10 @@
 import type { OpenPage } from "../auth/out/authorizer.ts";
-import { type Credential, credentialId } from "../auth/out/credential.ts";
+import {
+  createMemoryStore,
+  type Credential,
+  credentialId,
+  type CredentialStore,
+} from "../auth/out/credential.ts";
 import { connect } from "../client/connect.ts";
 import { AuthorizationError } from "../errors/authorization-error.ts";
 import { createServerAuthorizer, sharedOwner } from "../gateway/credentials/server-authorizer.ts";
@@ -55,7 +60,15 @@ async function signIn(
   const { signal } = interruption;
   const logins = openLogins();
   const id = credentialId(url, sharedOwner);
-  const before = await logins.store.read(id);
+  // The credential before this sign-in stays in use until the server let us in with the new one.
+  const attempt = createMemoryStore();
+  const storeOf = (each: string): CredentialStore => (each === id ? attempt : logins.store);
+  const store: CredentialStore = {
+    read: (each) => storeOf(each).read(each),
+    write: (each, value) => storeOf(each).write(each, value),
+    remove: (each) => storeOf(each).remove(each),
+    alone: (each, work) => storeOf(each).alone(each, work),
+  };
   await using listener = await listenForCallback(callbackPort);
   const open: OpenPage = async (page, { redirectUrl }) => {
     const state = new URL(page).searchParams.get("state") ?? "";
@@ -67,14 +80,12 @@ async function signIn(
   };
   const { redirectUrl } = listener;
   const advice = `junctor login ${name}`;
-  // A sign-in that fails leaves the credential of the one before it.
-  await logins.store.remove(id);
   try {
     const authorization = createServerAuthorizer({
       server: url,
       oauth,
       owner: sharedOwner,
-      logins,
+      logins: { store },
       advice,
       redirectUrl,
       open,
@@ -83,13 +94,13 @@ async function signIn(
     await using client = await connect(url, { clientInfo, authorization, signal });
     await client.agreement();
   } catch (error) {
-    if (before !== undefined) await logins.store.write(id, before);
     signal.throwIfAborted();
     throw error;
   }
-  const stored = (await logins.store.read(id)) as Credential | undefined;
-  if (stored === undefined && before !== undefined) await logins.store.write(id, before);
-  return stored?.scopes;
+  const credential = (await attempt.read(id)) as Credential | undefined;
+  // Not while another process renews the one before, which would overwrite it.
+  if (credential !== undefined) await logins.store.alone(id, () => logins.store.write(id, credential));
+  return credential?.scopes;
 }
 
 async function paste(

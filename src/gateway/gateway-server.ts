@@ -16,8 +16,7 @@ import { parseConfigValue } from "./config/parse-config.ts";
 import type { Pins } from "./lock/pins.ts";
 import { createServerNames, withConnectName } from "./server-names.ts";
 import type { Words } from "./server-words.ts";
-import type { LineStatus } from "./status.ts";
-import type { Health } from "./upstream/health.ts";
+import type { Health, LineStatus } from "./upstream/health.ts";
 import { type Listed, listParts, nothingListed } from "./upstream/known-lists.ts";
 
 /** A server of the gateway: an upstream, or a provider of this process. */

@@ -6,7 +6,7 @@ import { type GatewayServer, instructionsOf } from "./gateway-server.ts";
 import type { Pins, Unapproved } from "./lock/pins.ts";
 import type { GatewayLog } from "./log.ts";
 import type { Words } from "./server-words.ts";
-import { describeHealth, type Failure, type Health, toSeconds } from "./upstream/health.ts";
+import { describeHealth, type Failure, type LineStatus, toSeconds } from "./upstream/health.ts";
 
 /** How one server is, for people and for `junctor check`. */
 export interface ServerStatus {
@@ -39,15 +39,6 @@ export interface ServerStatus {
   readonly said?: string;
   /** The first line that its process wrote to its standard output and that is no MCP message. */
   readonly stray?: string;
-}
-
-/** A process or conversation of a server. */
-export interface LineStatus {
-  /** Why there is one. */
-  readonly reason: string;
-  readonly status: Health["kind"];
-  /** Calls and watches that use it now. */
-  readonly inUse: number;
 }
 
 type StatusSource = Pick<GatewayServer, "config" | "health" | "isListed" | "listedFor" | "lines" | "words">;

@@ -1,3 +1,4 @@
+import type { ChildProcess } from "node:child_process";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -13,12 +14,19 @@ interface Desk {
   readonly run: (...args: readonly string[]) => Promise<Run>;
   /** Signs in, as a person with a browser on another machine does. */
   readonly login: (...args: readonly string[]) => Promise<Run>;
+  /** Begins a sign-in and leaves the page, and the process that waits for its end, to the test. */
+  readonly beginLogin: (onPage: (page: string, child: ChildProcess) => void) => Promise<Run>;
 }
 
+/** The server of the desk lets everybody in but the account `mallory`. */
 async function start(registers = true): Promise<Desk> {
   const idp = await startIdentityProvider({ registers });
   onTestFinished(() => idp[Symbol.asyncDispose]());
-  const server = await startProtectedServer({ issuers: [idp.issuer], find: idp.find });
+  const find: IdentityProvider["find"] = async (token) => {
+    const found = await idp.find(token);
+    return found?.accountId === "mallory" ? undefined : found;
+  };
+  const server = await startProtectedServer({ issuers: [idp.issuer], find });
   onTestFinished(() => server[Symbol.asyncDispose]());
   const cwd = mkdtempSync(join(tmpdir(), "junctor-login-"));
   onTestFinished(() => rmSync(cwd, { recursive: true, force: true }));
@@ -27,20 +35,26 @@ async function start(registers = true): Promise<Desk> {
   });
   const env = { XDG_STATE_HOME: join(cwd, "state"), XDG_CACHE_HOME: join(cwd, "cache"), JUNCTOR_SECRET: "" };
   const run = (...args: readonly string[]): Promise<Run> => junctor(args, { cwd, env });
-  const login = (...args: readonly string[]): Promise<Run> => {
-    let isPasted = false;
+  const loginBy = (
+    args: readonly string[],
+    onPage: (page: string, child: ChildProcess) => void,
+  ): Promise<Run> => {
+    let isShown = false;
     return junctor(["login", ...args, "--no-browser"], {
       cwd,
       env,
       onOutput: (output, child) => {
         const [page] = /^http\S+$/m.exec(output) ?? [];
-        if (page === undefined || isPasted) return;
-        isPasted = true;
-        void idp.browse(page).then((address) => child.stdin?.write(`${address}\n`));
+        if (page === undefined || isShown) return;
+        isShown = true;
+        onPage(page, child);
       },
     });
   };
-  return { idp, server, run, login };
+  const login: Desk["login"] = (...args) =>
+    loginBy(args, (page, child) => void idp.browse(page).then((address) => child.stdin?.end(`${address}\n`)));
+  const beginLogin: Desk["beginLogin"] = (onPage) => loginBy([server.url], onPage);
+  return { idp, server, run, login, beginLogin };
 }
 
 test("a server is used with a login, by name and by URL, until the logout", async () => {
@@ -59,6 +73,38 @@ test("a server is used with a login, by name and by URL, until the logout", asyn
 
   expect((await run("logout", server.url)).stdout).toBe(`Logged out of ${server.url}.\n`);
   expect((await run("tools", server.url)).code).toBe(3);
+});
+
+test("a new sign-in leaves the login before it in use until it succeeds, also if it is killed", async () => {
+  const { server, run, login, beginLogin } = await start();
+  await login(server.url);
+  let meanwhile: Promise<Run> | undefined;
+  const { code } = await beginLogin((_, child) => {
+    meanwhile = run("tools", server.url).finally(() => child.kill("SIGKILL"));
+  });
+  expect(code).toBe("SIGKILL");
+  expect((await meanwhile)?.stdout).toContain("read");
+  expect((await run("tools", server.url)).stdout).toContain("read");
+
+  const failed = await beginLogin((_, child) => child.stdin?.write("http://127.0.0.1/elsewhere\n"));
+  expect(failed.code).not.toBe(0);
+  expect((await run("tools", server.url)).stdout).toContain("read");
+  const first = server.served.at(-1)?.token;
+
+  expect((await login(server.url)).stdout).toContain("Connected.");
+  expect((await run("tools", server.url)).stdout).toContain("read");
+  expect(server.served.at(-1)?.token).not.toBe(first);
+});
+
+test("a sign-in whose token the server refuses leaves the login before it", async () => {
+  const { idp, server, run, login } = await start();
+  await login(server.url);
+  const first = server.served.at(-1)?.token ?? "";
+  idp.account = "mallory";
+  const { code } = await login(server.url);
+  expect(code).not.toBe(0);
+  expect((await run("tools", server.url)).stdout).toContain("read");
+  expect(server.served.at(-1)?.token).toBe(first);
 });
 
 test("check says LOGIN with the command that mends it, and ok afterwards", async () => {

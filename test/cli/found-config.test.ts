@@ -41,6 +41,29 @@ describe("without a terminal", () => {
     },
   );
 
+  test.runIf(process.platform === "linux").each([
+    [["check"], ""],
+    [["audit", "verify"], ""],
+    [["complete", "--", "tools", ""], "mine\n"],
+    [["complete", "--", "tools", "--profile", ""], "work\n"],
+    [["complete", "--", "call", ""], ""],
+  ])("%j asks the keychain for nothing before a person agreed", async (args, output) => {
+    const file = join(cwd, "mcp.json");
+    const mine = { command: node, env: { TOKEN: "${keychain:mine/TOKEN}" } };
+    const junctorSection = { profiles: { work: {} }, audit: { file: "audit.jsonl" } };
+    writeFileSync(file, JSON.stringify({ mcpServers: { mine }, junctor: junctorSection }));
+    writeFileSync(join(cwd, "audit.jsonl"), "");
+    const script = `#!/bin/sh\necho "$@" >>${join(cwd, "asked")}\n`;
+    writeFileSync(join(cwd, "secret-tool"), script, { mode: 0o755 });
+    const env = { PATH: `${cwd}:${process.env["PATH"]}` };
+    const { stdout } = await junctor(args, { cwd, env });
+    expect(existsSync(join(cwd, "asked"))).toBe(false);
+    if (args[0] === "complete") expect(stdout).toBe(output);
+    rememberAgreement(file, readFileSync(file, "utf8"));
+    await junctor(args, { cwd, env });
+    expect(readFileSync(join(cwd, "asked"), "utf8")).toContain("account mine/TOKEN");
+  });
+
   test("what was agreed to is used, but not by a gateway that another gateway started", async () => {
     write("mcp.json");
     rememberAgreement(join(cwd, "mcp.json"), readFileSync(join(cwd, "mcp.json"), "utf8"));

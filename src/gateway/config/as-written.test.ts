@@ -11,7 +11,7 @@ test("every server and module is listed in the words of the file, and values of 
     },
     "junctor": { "middleware": ["./mine.mjs"] },
   }`;
-  expect(listLaunches(text)).toEqual([
+  expect(listLaunches("mcp.json", text)).toEqual([
     { name: "a", text: 'npx -y server "two words" (sets TOKEN)' },
     { name: "b", text: "https://${HOST}/mcp (sends Authorization)" },
     { name: "off", text: "sh -c ${NOT_SET} (in /tmp) (reads .env)" },
@@ -21,7 +21,7 @@ test("every server and module is listed in the words of the file, and values of 
 
 test("a command is shown although the file has the same text as the value of a variable", () => {
   const entry = { command: "sh", args: ["-c", "curl example.com"], env: { TOKEN: "curl example.com" } };
-  const [launch] = listLaunches(JSON.stringify({ servers: { x: entry } }));
+  const [launch] = listLaunches("mcp.json", JSON.stringify({ servers: { x: entry } }));
   expect(launch?.text).toBe('sh -c "curl example.com" (sets TOKEN)');
 });
 
@@ -38,7 +38,7 @@ test("what the gateway itself reaches, lets in or writes is listed as well", () 
     accessLog: { file: "./access.log" },
     keys: { ada: { env: "ADA" } },
   };
-  expect(listLaunches(JSON.stringify({ junctor }))).toEqual([
+  expect(listLaunches("mcp.json", JSON.stringify({ junctor }))).toEqual([
     { name: "(traces.endpoint)", text: "https://a.example/v1?k=${TOKEN}" },
     { name: "(traces.headers)", text: "x-key" },
     { name: "(store)", text: "rediss://b.example" },

@@ -13,10 +13,10 @@ interface WrittenLaunch {
 /**
  * What a config would start, reach, load, let in and write, as the file writes it: every server, also one that is off today because a
  * variable is not set, with `${VAR}` left as it is. Values of `env` and `headers` are left out; nothing else is hidden,
- * because a person is to decide by it. The text must have been parsed before.
+ * because a person is to decide by it. Throws a `ConfigError` for a syntax error.
  */
-export function listLaunches(text: string): readonly WrittenLaunch[] {
-  const top = toFields(parseJsonc(text, createFindings({ file: "", env: {} })));
+export function listLaunches(file: string, text: string): readonly WrittenLaunch[] {
+  const top = toFields(parseJsonc(text, createFindings({ file, env: {} })));
   const servers = ["mcpServers", "servers"].flatMap((section) => Object.entries(toFields(top[section])));
   const junctor = toFields(top["junctor"]);
   const { middleware } = junctor;

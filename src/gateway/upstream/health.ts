@@ -73,3 +73,12 @@ export async function measureAnswer(
     () => undefined,
   );
 }
+
+/** A process or conversation of a server. */
+export interface LineStatus {
+  /** Why there is one. */
+  readonly reason: string;
+  readonly status: Health["kind"];
+  /** Calls and watches that use it now. */
+  readonly inUse: number;
+}

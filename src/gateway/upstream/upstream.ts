@@ -13,9 +13,8 @@ import { createMemoryTasks, type MemoryTasks } from "../../tools/tasks/memory-ta
 import type { Parking } from "../bridge/parking.ts";
 import type { ServerConfig } from "../config/config.ts";
 import type { Words } from "../server-words.ts";
-import type { LineStatus } from "../status.ts";
 import { Audiences } from "./audience.ts";
-import { describeHealth, type Health, measureAnswer } from "./health.ts";
+import { describeHealth, type Health, measureAnswer, type LineStatus } from "./health.ts";
 import { knowsTasks } from "./held-task.ts";
 import { hostTask, taskSupportOf } from "./hosted-task.ts";
 import type { Listed } from "./known-lists.ts";

@@ -8,12 +8,12 @@ import type { AddressInfo, Socket } from "node:net";
 import { andThen, type Awaitable, isPromise } from "../../../async/awaitable.ts";
 import { systemClock, timedOut, waitFor } from "../../../async/clock.ts";
 import { Repeats } from "../../../async/repeats.ts";
-import { Shares } from "../../../async/shares.ts";
 import { BindError } from "../../../errors/bind-error.ts";
 import { RpcError } from "../../../errors/rpc-error.ts";
 import type { Server } from "../../../mcp/server.ts";
 import { assertKnownKeys } from "../../../options/known-keys.ts";
 import { isLoopback } from "../../loopback.ts";
+import { limitConnections, toTimeouts } from "./connections.ts";
 import type { PipedFrom } from "./elsewhere.ts";
 import { type HttpLoad, type OnWarning, writeWarning } from "./endpoint.ts";
 import { createHttpHandler, type HttpHandler } from "./handler.ts";
@@ -263,29 +263,19 @@ function createListener(options: ListenerOptions): {
 
   const { headersTimeoutMs = 10_000, requestTimeoutMs = 30_000, maxConnections = 16_384 } = options;
   const settings = {
-    headersTimeout: headersTimeoutMs,
-    requestTimeout: requestTimeoutMs,
+    ...toTimeouts(headersTimeoutMs, requestTimeoutMs),
     keepAliveTimeout: 65_000,
-    // By default Node looks for late clients every 30 s, so a limit of 10 s would become one of 40 s.
-    connectionsCheckingInterval: Math.min(headersTimeoutMs, requestTimeoutMs, 1000),
     noDelay: true,
   };
   const { tls } = options;
   const listener = tls === undefined ? createNodeServer(settings) : createTlsListener(settings, tls);
-  const shares = new Shares<string | undefined>({ what: "connections", total: maxConnections });
-  listener.on("connection", (socket) => {
-    const { remoteAddress } = socket;
-    activity.arrived++;
-    if (shares.refusal(remoteAddress) !== undefined) return void socket.destroy();
-    shares.add(remoteAddress);
-    socket.once("close", () => shares.give(remoteAddress));
-  });
+  listener.on("connection", () => activity.arrived++);
   listener.on("request", (incoming, response) => inTurn(incoming, response));
   // With `Expect: 100-continue`, a client sends its body only when the request was let in.
   listener.on("checkContinue", (incoming: IncomingMessage, response: ServerResponse) =>
     inTurn(incoming, response, () => response.writeContinue()),
   );
-  listener.maxConnections = maxConnections;
+  limitConnections(listener, maxConnections);
   // The size of all headers is limited. With a limit on their number, Node would drop some silently, perhaps `Origin`.
   listener.maxHeadersCount = 0;
   return { listener, pipe: (incoming, response, from) => serve(incoming, response, undefined, from) };
