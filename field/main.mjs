@@ -15,6 +15,7 @@ import { parseOptions, usage } from "./lib/options.mjs";
 import { renderPage } from "./lib/page.mjs";
 import { endAll, processesOf, untilNone } from "./lib/processes.mjs";
 import { countByServer } from "./lib/raw-list.mjs";
+import { measureSecondStarts } from "./lib/second-start.mjs";
 import { findFaults } from "./lib/verdict.mjs";
 import { createWorld } from "./lib/world.mjs";
 
@@ -85,6 +86,8 @@ async function visit(world, options) {
   progress(`starting ${names.length} servers${options.keepsNpx ? "" : ", with nothing installed"}`);
   const first = await bringUp(world, { config: file, servers: names, limitMs: bringUpLimitMs, progress });
   problems.push(...(await leftBehind(world, "the first gateway")));
+  const again = { config: file, cache: first.cache, wanted: first.names, progress };
+  const secondStarts = await measureSecondStarts(world, again);
   const servers =
     options.only === "clients"
       ? names.map((name) => bareRow(name, config, first))
@@ -105,6 +108,7 @@ async function visit(world, options) {
     seconds: Math.round((performance.now() - begun) / 1000),
     isNpxCold: !options.keepsNpx,
     bringUpSeconds: first.seconds,
+    secondStarts,
     servers,
     wanted: first.names,
     calls: possible.map(({ tool }) => tool),
@@ -149,6 +153,7 @@ async function lookAtServers(world, { file, config, first, calls, problems }) {
       ...row,
       own: visits.get(name)?.names.length ?? 0,
       revision: said?.revision,
+      counted: said?.tools ?? 0,
       mended: said?.mended ?? 0,
       leftOut: said?.leftOut ?? [],
       warmMs: said?.connectMs,
@@ -168,6 +173,7 @@ function bareRow(name, config, first) {
     revision: undefined,
     own: listed,
     listed,
+    counted: listed,
     mended: 0,
     leftOut: [],
     coldMs: start?.upMs,

@@ -3,7 +3,7 @@ import { readStarts, startGateway } from "./gateway.mjs";
 import { countByServer, listRaw } from "./raw-list.mjs";
 
 /** @typedef {import("./world.mjs").World} World */
-/** @typedef {{ names: string[], meta: Record<string, unknown>, seconds: number, starts: ReturnType<typeof readStarts>, missing: string[], problem?: string }} BringUp */
+/** @typedef {{ names: string[], meta: Record<string, unknown>, cache: string, seconds: number, starts: ReturnType<typeof readStarts>, missing: string[], problem?: string }} BringUp */
 
 const pauseMs = 2000;
 
@@ -16,8 +16,8 @@ const pauseMs = 2000;
  */
 export async function bringUp(world, { config, servers, limitMs, progress }) {
   const begun = performance.now();
-  const name = "bring-up";
-  const gateway = await startGateway(world, { config, cache: name, name });
+  const cache = "bring-up";
+  const gateway = await startGateway(world, { config, cache, name: cache });
   let list = { names: /** @type {string[]} */ ([]), meta: {} };
   let missing = [...servers];
   try {
@@ -31,7 +31,7 @@ export async function bringUp(world, { config, servers, limitMs, progress }) {
       if (missing.length > 0) await new Promise((resolve) => setTimeout(resolve, pauseMs));
     }
     const seconds = Math.round((performance.now() - begun) / 1000);
-    return { ...list, seconds, starts: readStarts(gateway), missing };
+    return { ...list, cache, seconds, starts: readStarts(gateway), missing };
   } finally {
     const problem = await gateway.stop();
     if (problem !== undefined) progress(`${problem}: ${readFileSync(gateway.log, "utf8").slice(-500)}`);

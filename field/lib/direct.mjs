@@ -11,7 +11,7 @@ import { toText } from "../clients/contract.mjs";
 /**
  * Starts a server, lists its tools, makes its calls, and ends it with its process group.
  *
- * @param {{ command: string, args?: string[], env?: Record<string, string> }} server
+ * @param {{ command: string, args?: string[], env?: Record<string, string | number> }} server
  * @param {{ env: Record<string, string>, cwd: string, calls: readonly Call[], limitMs: number }} options
  * @returns {Promise<DirectVisit>}
  */
@@ -70,7 +70,9 @@ async function converse(child, names, calls, signal) {
   };
 
   const clientInfo = { name: "field", version: "1.0.0" };
-  await ask("initialize", { protocolVersion: "2025-11-25", capabilities: {}, clientInfo });
+  // What the gateway declares to a process that all callers share: some servers list more tools for clients that can do more.
+  const capabilities = { elicitation: { form: {}, url: {} }, sampling: { tools: {} }, roots: {} };
+  await ask("initialize", { protocolVersion: "2025-11-25", capabilities, clientInfo });
   send({ method: "notifications/initialized" });
   for (let cursor; ;) {
     const page = await ask("tools/list", cursor === undefined ? {} : { cursor });
@@ -92,7 +94,7 @@ function isForModel(tool) {
   return tool._meta?.ui?.visibility?.includes("model") ?? true;
 }
 
-/** The one variable of the config that the gateway fills in. @param {Record<string, string>} env @param {string} folder */
+/** The one variable of the config that the gateway fills in. @param {Record<string, string | number>} env @param {string} folder */
 function withFolder(env, folder) {
   return Object.fromEntries(
     Object.entries(env).map(([name, value]) => [

@@ -6,7 +6,7 @@ import { fileURLToPath } from "node:url";
 import { freePort } from "../../bench/lib/free-port.mjs";
 
 /** @typedef {import("./world.mjs").World} World */
-/** @typedef {{ url: string, log: string, begunAt: number, exited: Promise<string>, stop(): Promise<string | undefined> }} RunningGateway */
+/** @typedef {{ url: string, pid: number | undefined, log: string, begunAt: number, exited: Promise<string>, stop(): Promise<string | undefined> }} RunningGateway */
 
 export const program = fileURLToPath(new URL("../../dist/cli/main.js", import.meta.url));
 const openLimitMs = 60_000;
@@ -41,6 +41,7 @@ export async function startGateway(world, { config, cache, name }) {
   ]);
   return {
     url: `http://127.0.0.1:${port}/mcp`,
+    pid: child.pid,
     log,
     begunAt,
     exited,
@@ -60,7 +61,7 @@ export async function startGateway(world, { config, cache, name }) {
  *
  * @param {World} world
  * @param {{ config: string, cache: string, name: string }} options
- * @returns {import("../clients/contract.mjs").Target}
+ * @returns {Extract<import("../clients/contract.mjs").Target, { transport: "stdio" }>}
  */
 export function stdioTarget(world, { config, cache, name }) {
   const words = [process.execPath, program, "serve", "--config", config, "--stdio"];

@@ -1,3 +1,4 @@
+import { medianOf } from "./second-start.mjs";
 import { findFaults } from "./verdict.mjs";
 
 /** @typedef {import("./verdict.mjs").Report} Report */
@@ -62,6 +63,7 @@ function summary(report, faults) {
   const lines = [
     `- ${up} of ${servers.length} servers came up, with ${wanted.length} tools.`,
     `- ${cells} of ${report.cells.length} combinations of client, transport and cache listed all of them and made all calls.`,
+    ...report.secondStarts.map(toSecondStart),
     `- Processes after the run: **${left}**.`,
   ];
   const verdict =
@@ -71,6 +73,14 @@ function summary(report, faults) {
   return [where, lines.join("\n"), ...verdict].join("\n\n");
 }
 
+/** @param {import("./second-start.mjs").SecondStart} start */
+function toSecondStart({ transport, listedMs, cpuMs, idle }) {
+  const slowest = toSeconds(Math.max(...listedMs), 2);
+  const used = toSeconds(medianOf(cpuMs), 2);
+  return `- Second start, over ${transport}: a bare client has all tools **${toSeconds(medianOf(listedMs), 2)}** after the start of the gateway's
+  process, which used ${used} of processor time for that (medians of ${listedMs.length} starts, ${idle} of them on an idle machine; slowest ${slowest}).`;
+}
+
 /** @param {Report} report */
 function serversText({ isNpxCold, bringUpSeconds }) {
   const first = isNpxCold
@@ -78,8 +88,8 @@ function serversText({ isNpxCold, bringUpSeconds }) {
     : `A gateway that remembered nothing had all servers up after ${toMinutes(bringUpSeconds)}; npx had them installed.`;
   return `${first} *Up after* is counted from the start of that gateway, which starts a few servers at a time. *Starts again* is how
 often a server went down before it came up. *Warm* is how long it took to connect once it was installed, by \`junctor check\`, with the
-others starting beside it. *Own* is what a server lists without a gateway and without any validation, tools for views alone not counted; a tool of it is
-*listed*, perhaps *mended* so that clients accept it, or *left out*.`;
+others starting beside it. *Own* is what a server lists without a gateway and without any validation, to a client that declares what the gateway does;
+tools for views alone are not counted. A tool of it is *listed*, perhaps *mended* so that clients accept it, or *left out*.`;
 }
 
 /** @param {Report} report */
@@ -163,7 +173,10 @@ function clientTable({ clients }) {
 
 /** @param {Cell} cell @param {Report} report */
 function isFine(cell, report) {
-  return findFaults({ ...report, problems: [], servers: [], cells: [cell], left: 0 }).length === 0;
+  return (
+    findFaults({ ...report, problems: [], servers: [], secondStarts: [], cells: [cell], left: 0 }).length ===
+    0
+  );
 }
 
 /** @param {readonly string[]} extra */
@@ -172,8 +185,8 @@ function toExtra(extra) {
 }
 
 /** @param {number | undefined} ms */
-function toSeconds(ms) {
-  return ms === undefined ? "–" : `${(ms / 1000).toFixed(1)} s`;
+function toSeconds(ms, digits = 1) {
+  return ms === undefined ? "–" : `${(ms / 1000).toFixed(digits)} s`;
 }
 
 /** @param {number} seconds */

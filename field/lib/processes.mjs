@@ -7,6 +7,9 @@ import { readdirSync, readFileSync, readlinkSync } from "node:fs";
 
 const pauseMs = 200;
 
+/** The unit of times in /proc, on every Linux that Node.js runs on. */
+const tickMs = 10;
+
 /**
  * The live processes of a run, this one excepted. Servers get a short list of variables and so do not have the mark of the
  * run, but they have its home folder; one that drops that too still has its current folder or its program there.
@@ -57,6 +60,17 @@ function pids() {
   return readdirSync("/proc")
     .map(Number)
     .filter((pid) => Number.isInteger(pid) && pid !== process.pid && !isZombie(pid));
+}
+
+/** How much processor time a process has used. @param {number | undefined} pid */
+export function processorMsOf(pid) {
+  const stat = read(`/proc/${pid}/stat`);
+  const [user, system] = stat
+    .slice(stat.lastIndexOf(")") + 2)
+    .split(" ")
+    .slice(11, 13)
+    .map(Number);
+  return ((user ?? 0) + (system ?? 0)) * tickMs;
 }
 
 /** @param {number} pid @param {World} world */

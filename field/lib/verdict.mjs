@@ -1,3 +1,8 @@
+import { medianOf } from "./second-start.mjs";
+
+/** A gateway that remembers its servers' lists must list everything within this time after its start. */
+const secondStartMs = 1000;
+
 /** @typedef {import("./cells.mjs").Cell} Cell */
 /**
  * @typedef {object} ServerRow
@@ -6,6 +11,7 @@
  * @property {string | undefined} revision the protocol that the gateway speaks with it
  * @property {number} own how many tools it lists by itself, without a gateway
  * @property {number} listed how many of them the gateway lists
+ * @property {number} counted how many `junctor check` says that it lists
  * @property {number} mended how many of those the gateway changed, so that clients accept them
  * @property {readonly string[]} leftOut what the gateway does not list, because clients would refuse it
  * @property {number | undefined} coldMs when it was up, after the start of a gateway that had all servers to install
@@ -24,6 +30,7 @@
  * @property {number} seconds
  * @property {boolean} isNpxCold
  * @property {number} bringUpSeconds
+ * @property {readonly import("./second-start.mjs").SecondStart[]} secondStarts
  * @property {readonly ServerRow[]} servers
  * @property {readonly string[]} wanted
  * @property {readonly string[]} calls
@@ -43,20 +50,31 @@ export function findFaults(report) {
   return [
     ...report.problems,
     ...report.servers.flatMap(faultsOfServer),
+    ...report.secondStarts.flatMap(faultsOfSecondStart),
     ...report.cells.flatMap(faultsOfCell),
     ...(report.left === 0 ? [] : [`${report.left} processes are left after the run`]),
   ];
 }
 
 /** @param {ServerRow} server @returns {string[]} */
-function faultsOfServer({ name, own, listed, leftOut, problem }) {
+function faultsOfServer({ name, own, listed, counted, leftOut, problem }) {
   const faults = problem === undefined ? [] : [`${name}: ${problem}`];
   if (listed === 0) faults.push(`${name}: none of its tools is listed`);
   else if (own !== listed + leftOut.length)
     faults.push(
       `${name}: it lists ${own} tools, the gateway ${listed} of them, and tells of ${leftOut.length} it left out`,
     );
+  if (counted !== listed)
+    faults.push(`${name}: junctor check counts ${counted} tools, clients see ${listed}`);
   return faults;
+}
+
+/** @param {import("./second-start.mjs").SecondStart} start @returns {string[]} */
+function faultsOfSecondStart({ transport, listedMs, missing }) {
+  const faults = missing.length === 0 ? [] : [`${missing.length} tools were not listed (${some(missing)})`];
+  if (!(medianOf(listedMs) < secondStartMs))
+    faults.push(`everything was listed after ${medianOf(listedMs)} ms only`);
+  return faults.map((fault) => `second start over ${transport}: ${fault}`);
 }
 
 /** @param {Cell} cell @returns {string[]} */

@@ -186,7 +186,12 @@ export async function checkServers(
     stopLooking();
   }
   for (const status of unknown()) await finish(isHopeless ? withoutProgress(status) : status);
-  return names.flatMap((name) => checked.get(name) ?? []);
+  // A name that several servers list may have got another owner since.
+  return names.flatMap((name) => {
+    const server = checked.get(name);
+    const { tools, resources, prompts } = statusOf(name) ?? {};
+    return server === undefined ? [] : { ...server, ...defined({ tools, resources, prompts }) };
+  });
 }
 
 /** Also one that is being started again. */

@@ -33,6 +33,8 @@ export interface Access {
   /** The judge of tokens; undefined without issuers. */
   readonly tokens: Tokens | undefined;
   readonly viewFor: (caller: Hearer) => View;
+  /** What callers without rules of their own may see and use. */
+  readonly generalView: () => View;
   /** The same at a mount, which narrows it. */
   readonly viewAt: (mount: string) => (caller: Hearer) => View;
   /** Whether a caller may come in at a mount. */
@@ -74,6 +76,8 @@ interface Rules {
   readonly config: GatewayConfig;
   /** Whether callers need no proof. */
   readonly isOpen: boolean;
+  /** What the config says for all callers. */
+  readonly general: Policy;
   /** What the names of callers with a token or a certificate begin with. */
   readonly prefixes: readonly string[];
   readonly policies: Policies;
@@ -141,6 +145,8 @@ export function createAccess(first: GatewayConfig, options: AccessOptions): Acce
       return proof.tokens;
     },
     viewFor: (caller) => viewBy(caller, policyIn(rules.policies, rules, caller.caller)),
+    generalView: () =>
+      rules.isOpen ? viewBy(anyone, rules.general) : catalog.viewFor(anyone, rules.general),
     viewAt: (mount) => (caller) => viewBy(caller, policyAt(rules, mount, caller.caller), byCaller?.at(mount)),
     get rules() {
       return byCaller;
@@ -221,7 +227,7 @@ function toRules(config: GatewayConfig, unnamed: Unnamed, isOf: OfServer): Rules
   );
   const reservedFor = createReservations([...config.servers, ...config.disabled], toNaming(config));
   const credentials = toCredentials(config);
-  return { config, isOpen: isOpen(config), prefixes, policies, mounted, reservedFor, credentials };
+  return { config, isOpen: isOpen(config), general, prefixes, policies, mounted, reservedFor, credentials };
 }
 
 function both(one: Policy, other: Policy): Policy {

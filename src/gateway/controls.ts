@@ -108,7 +108,7 @@ export function createControls(options: ControlsOptions): GatewayControls & Disp
   return {
     status: () => {
       const { pins } = options;
-      const counts = countListed(access.authenticate === undefined ? access.viewFor(anyone) : viewOfAll());
+      const counts = countListed(access.generalView());
       const used = fleet.servers.map((server) =>
         describeStatus(server, clock.now(), counts.get(server.config.name) ?? nothingCounted, pins()),
       );

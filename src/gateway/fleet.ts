@@ -135,6 +135,8 @@ export class Fleet implements AsyncDisposable {
     // Nobody waits for one that was waited for in vain before. It comes first, so that its tools are missing no longer than need be.
     const unawaited = eager.filter((upstream) => !isAwaited(upstream));
     const awaited = eager.filter(isAwaited);
+    // With every list remembered, the first list waits for no server. Those that start should not slow it down either.
+    if (before.size === 0 && eager.every(({ isListed }) => isListed)) this.factory.slots.startGently();
     for (const upstream of unawaited) void upstream.start();
     await waitFor(Promise.all(awaited.map((upstream) => upstream.start())), { ms: firstListMs, clock });
     for (const upstream of awaited)

@@ -16,7 +16,7 @@ export interface ServerStatus {
   readonly revision?: string;
   /** The name and version that the server reports. */
   readonly says?: string;
-  /** How many tools clients are listed. With keys: those whose caller may use everything. */
+  /** How many tools clients are listed. With keys: clients whose key has no rules of its own. */
   readonly tools: number;
   readonly resources: number;
   readonly prompts: number;

@@ -56,14 +56,14 @@ interface NewUpstream {
 export class UpstreamFactory {
   readonly #options: UpstreamFactoryOptions;
   readonly #guardian: ReturnType<typeof createGuardian>;
-  readonly #slots: StartSlots;
+  readonly slots: StartSlots;
   readonly #hosted: MemoryTasks;
 
   constructor(options: UpstreamFactoryOptions) {
     const { clock, log, heldFd, maxStarts = Math.max(4, 2 * availableParallelism()) } = options;
     this.#options = options;
     this.#guardian = createGuardian({ clock, heldFd, onWarning: (text) => log.warn({}, text) });
-    this.#slots = new StartSlots({ clock, maxStarts });
+    this.slots = new StartSlots({ clock, maxStarts });
     this.#hosted = createMemoryTasks({ clock });
   }
 
@@ -88,7 +88,7 @@ export class UpstreamFactory {
     const upstream: Upstream = new Upstream({
       config,
       firstListMs,
-      slots: this.#slots,
+      slots: this.slots,
       hosted: this.#hosted,
       remembered,
       isAwaited: remembered !== undefined || lists?.wasMissed(config) !== true,

@@ -1,5 +1,5 @@
 import { once } from "node:events";
-import { writeFileSync } from "node:fs";
+import { readFileSync, writeFileSync } from "node:fs";
 import { createServer as createHttpServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { join } from "node:path";
@@ -217,6 +217,16 @@ const quick = (...args: readonly string[]): object => ({
   args: [fileURLToPath(new URL("../fixtures/children/quick.mjs", import.meta.url)), ...args],
 });
 
+test("the line of a server that failed has its last words", async () => {
+  await using folder = await makeConfigFolder();
+  const script = "console.error('API token expired (401)'); process.exitCode = 1";
+  const file = await folder.write({
+    mcpServers: { dead: { command: process.execPath, args: ["-e", script] } },
+  });
+  const { stdout } = await junctor(["check", "--config", file]);
+  expect(stdout).toMatch(/^✗ dead {4}failed {4}it exited with code 1: API token expired \(401\)$/m);
+});
+
 test("each server is shown when it is known, and one that failed is not called starting", async () => {
   await using folder = await makeConfigFolder();
   const gate = join(folder.path, "gate");
@@ -250,6 +260,59 @@ test("the time that a server takes to answer is its own", async () => {
   expect(late).toBeGreaterThanOrEqual(499);
   expect(fast).toBeLessThan(late);
   expect(other).toBeLessThan(late);
+});
+
+test("what a server lists counts for the one that has its names in the end", async () => {
+  await using folder = await makeConfigFolder();
+  const gate = join(folder.path, "gate");
+  const config = parseConfigValue(
+    {
+      mcpServers: { late: quick(`--wait-for=${gate}`, "--tools=echo,own"), soon: quick() },
+      junctor: { servers: { late: { prefix: false }, soon: { prefix: false } } },
+    },
+    { file: "mcp.json", env: {} },
+  );
+  await using gateway = await startGateway(config, { firstListMs: 300_000 });
+  const checked = await checkServers(gateway, {
+    config,
+    timeoutMs: undefined,
+    firstListMs: 300_000,
+    view: undefined,
+    // Until the other one is there, it has the name.
+    onChecked: async ({ name }) => {
+      if (name === "soon") writeFileSync(gate, "");
+    },
+    signal: new AbortController().signal,
+  });
+  expect(checked).toMatchObject([
+    { name: "late", tools: 2 },
+    { name: "soon", tools: 0 },
+  ]);
+});
+
+test("many servers are known in the order in which they come, and those that fail are not tried again", async () => {
+  await using folder = await makeConfigFolder();
+  const starts = join(folder.path, "starts");
+  const gate = join(folder.path, "gate");
+  const numbered = (name: string, count: number, entry: (index: number) => object): readonly object[] =>
+    Array.from({ length: count }, (_, index) => ({ [`${name}${index}`]: entry(index) }));
+  const mcpServers = Object.assign(
+    {},
+    ...numbered("late", 2, () => quick(`--wait-for=${gate}`, "--chatter")),
+    ...numbered("crash", 4, () => quick("--exit", `--starts=${starts}`)),
+    ...numbered("fine", 14, () => quick()),
+  ) as object;
+  const file = await folder.write({ mcpServers, junctor: { maxStarts: 4 } });
+  const marksIn = (output: string, mark: string): number => output.split(`\n${mark} `).length - 1;
+  const { stdout } = await junctor(["check", "--config", file], {
+    stdin: "",
+    onOutput: (output) => {
+      if (marksIn(output, "✓") === 14 && marksIn(output, "✗") === 4) writeFileSync(gate, "");
+    },
+  });
+  expect(stdout).toMatch(/\n✓ late\d .*\n✓ late\d .*\n\ncrash0: it exited with code 3/);
+  // One that ends when it is greeted is started a second time, because the modern greeting may have ended it.
+  expect(readFileSync(starts, "utf8").trim().split("\n")).toHaveLength(8);
 });
 
 test("it ends when the last servers show no sign of progress, and says so", async () => {

@@ -239,6 +239,34 @@ describe("what a server listed is remembered", () => {
   });
 });
 
+test("with every list remembered, servers start one at a time until a client had time to list", async () => {
+  const memoryFolder = join(folder, "gentle");
+  const starts = join(folder, "gentle-starts");
+  const servers = ["a", "b", "c"].map((name) => ({
+    name,
+    ...gated(`--tools=${name}`, `--starts=${starts}`),
+  }));
+  const config = { mcpServers: Object.fromEntries(servers.map(({ name, entry }) => [name, entry])) };
+  const countStarts = (): number => readFileSync(starts, "utf8").trim().split("\n").length;
+  for (const { letGo } of servers) letGo();
+  {
+    await using gateway = await createGateway(config, { memoryFolder });
+    expect(await namesOf(gateway)).toHaveLength(3);
+  }
+  rmSync(starts);
+  for (const { block } of servers) block();
+  const clock = createVirtualClock(Date.now());
+  await using gateway = await createGateway(config, { memoryFolder, clock });
+  expect(await namesOf(gateway)).toHaveLength(3);
+  await expect.poll(() => existsSync(starts)).toBe(true);
+  const queued = { status: "starting", trouble: "it is started after other servers, which are starting now" };
+  expect(gateway.status()).toMatchObject([{ name: "a" }, { name: "b", ...queued }, { name: "c", ...queued }]);
+  expect(countStarts()).toBe(1);
+  await clock.advance(1000);
+  await expect.poll(countStarts).toBe(3);
+  for (const { letGo } of servers) letGo();
+});
+
 describe("a server that was waited for in vain", () => {
   const memoryFolder = join(folder, "missed");
   const standStill = () => createVirtualClock(Date.now());
@@ -285,6 +313,32 @@ describe("a server that was waited for in vain", () => {
     expect(await namesOf(gateway)).toEqual([]);
     server.letGo();
     await expect.poll(() => namesOf(gateway)).toEqual(["failing__echo"]);
+  });
+
+  test("because it fails, and is the last of many, is waited for once and only until it fails", async () => {
+    const many = Object.fromEntries(
+      Array.from({ length: 12 }, (_, index) => [`fine${index}`, quick(`--${index}`)]),
+    );
+    const gate = gated();
+    const starts = join(folder, "starts-of-crashing");
+    const config = {
+      mcpServers: { first: gate.entry, ...many, crashing: quick("--exit", `--starts=${starts}`) },
+      junctor: { maxStarts: 1 },
+    };
+    const names = ["first", ...Object.keys(many)].map((name) => `${name}__echo`);
+    gate.letGo();
+    {
+      // The clock stands still: a list that waited for another try of the server would wait for ever.
+      await using gateway = await createGateway(config, { memoryFolder, clock: standStill() });
+      await expect(namesOf(gateway)).resolves.toEqual(names);
+    }
+    rmSync(starts);
+    gate.block();
+    await using gateway = await createGateway(config, { memoryFolder, clock: standStill() });
+    expect(gateway.provider.listTools(createCallContext())).toMatchObject(names.map((name) => ({ name })));
+    // It does not wait for its turn, which would not come: the first one keeps the only slot.
+    await expect.poll(() => existsSync(starts)).toBe(true);
+    gate.letGo();
   });
 
   test("is remembered though the client gave up and ended the gateway before the time was over", async () => {

@@ -181,9 +181,14 @@ test("an edit of the config changes the policy of every kind", async () => {
   expect(JSON.stringify(await listsOf(at))).not.toContain(mail);
 });
 
-test("status counts what clients are listed, and not what rules keep from them", async () => {
-  await using all = await start({});
-  await using some = await start({ deny: ["secret", "own__note://secret"] });
+test.each([
+  ["with keys", { keys: { ada: { sha256: "0".repeat(64) } } }],
+  ["without keys", {}],
+])("status counts what clients are listed, and not what rules keep from them: %s", async (_how, keys) => {
+  await using all = await start(keys);
+  await using some = await start({ ...keys, deny: ["secret", "own__note://secret"] });
   await expect.poll(() => all.gateway.status()).toMatchObject([{ tools: 4, prompts: 4, resources: 8 }]);
   await expect.poll(() => some.gateway.status()).toMatchObject([{ tools: 3, prompts: 3, resources: 7 }]);
+  const { tools } = await listsOf(some);
+  expect(tools).toHaveLength(3);
 });

@@ -40,6 +40,20 @@ test("no more starts than allowed are underway at once, in the order they came",
   expect(begun).toEqual(["a", "b", "c", "d"]);
 });
 
+test("a gentle beginning lets one server start at a time, and after a second as many as allowed", async () => {
+  const { clock, begun, releases, start, slots } = createStarts(2);
+  slots.startGently();
+  for (const name of ["a", "b", "c", "d"]) void start(name);
+  await settle();
+  expect(begun).toEqual(["a"]);
+  expect(slots.isFull).toBe(true);
+  releases.get("a")?.();
+  await settle();
+  expect(begun).toEqual(["a", "b"]);
+  await clock.advance(1000);
+  expect(begun).toEqual(["a", "b", "c"]);
+});
+
 test("a start that a call waits for comes first", async () => {
   const { begun, releases, start } = createStarts(1);
   let isUrgent = false;

@@ -29,6 +29,9 @@ interface WaitingStart {
 /** One that uses less between two looks, as part of that time, waits for something and keeps no other from starting. */
 const minShare = 0.1;
 
+/** How long {@link StartSlots.startGently} holds. */
+const gentleMs = 1000;
+
 /**
  * Limits how many servers start at the same time: forty programs that start at once take the processor from each other until
  * all of them are too slow. A start that is not busy, or takes very long, gives its slot to the next one and continues.
@@ -37,9 +40,21 @@ export class StartSlots {
   readonly #options: Required<StartSlotsOptions>;
   readonly #waiting = new Set<WaitingStart>();
   #taken = 0;
+  #maxTaken: number;
 
   constructor(options: StartSlotsOptions) {
     this.#options = { maxHoldMs: 30_000, lookMs: 1000, ...options };
+    this.#maxTaken = options.maxStarts;
+  }
+
+  /** Lets servers start one at a time during the first second, when a client is likely to ask for the lists. */
+  startGently(): void {
+    const { clock, maxStarts } = this.#options;
+    this.#maxTaken = 1;
+    (clock.idleTimer ?? clock.timer)(gentleMs, () => {
+      this.#maxTaken = maxStarts;
+      this.#next();
+    });
   }
 
   /** How many starts wait for their turn. */
@@ -49,7 +64,7 @@ export class StartSlots {
 
   /** Whether the next start has to wait for its turn. */
   get isFull(): boolean {
-    return this.#taken >= this.#options.maxStarts;
+    return this.#taken >= this.#maxTaken;
   }
 
   /**
@@ -102,7 +117,7 @@ export class StartSlots {
   }
 
   #next(): void {
-    while (this.#taken < this.#options.maxStarts && this.#waiting.size > 0) {
+    while (this.#taken < this.#maxTaken && this.#waiting.size > 0) {
       const all = [...this.#waiting];
       const next = all.find(({ start }) => start.isUrgent()) ?? all[0];
       if (next === undefined) return;
