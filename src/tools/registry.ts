@@ -266,7 +266,13 @@ export function toToolContext({ resumption }: ToolCall, context: CallContext): T
     state: resumption?.state,
     canShow: () => canShowViews(context.capabilities),
     progress: (progress: number, total?: number, message?: string) => {
-      assertArguments("progress(number, total, message)", { type: "progress", progress, total, message });
+      // Any number will do: one that cannot be sent, such as that of a division by zero, is mended when it is sent.
+      const isRight =
+        typeof progress === "number" &&
+        (total === undefined || typeof total === "number") &&
+        (message === undefined || typeof message === "string");
+      if (!isRight)
+        assertArguments("progress(number, total, message)", { type: "progress", progress, total, message });
       return context.emit({
         kind: "progress",
         progress,
