@@ -126,8 +126,8 @@ export async function startGateway(
   const memory = remembers ? openListMemory({ folder, hide: hideStrong, log, clock }) : undefined;
   const { shared: others, onServer, heldFd } = options;
   const logins = options.logins ?? { store: options.credentials ?? createMemoryStore() };
-  const describeFailure: DescribeFailure = (failure) =>
-    unnamed === "trusted" ? hideText(withLastWords(failure), hide) : failure.reason;
+  const describeFailure: DescribeFailure = (failure, server) =>
+    unnamed === "trusted" ? hideText(withLastWords(failure), (text) => hide(text, server)) : failure.reason;
   const shared = {
     catalog,
     parking,

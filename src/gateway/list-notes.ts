@@ -97,7 +97,7 @@ function noteServer(
   if (health.kind === "up" && listed.problems.length === 0 && listed.isConfirmed)
     return Object.keys(faults).length === 0 ? [] : [[config.name, { status: "up", ...faults }]];
   const failure = health.kind === "down" ? health : health.kind === "starting" ? health.after : undefined;
-  const reason = failure === undefined ? listed.problems.join("; ") : describeFailure(failure);
+  const reason = failure === undefined ? listed.problems.join("; ") : describeFailure(failure, config.name);
   const nextTryAt =
     health.kind === "down" && new Date(clock.date() + health.nextTryAt - clock.now()).toISOString();
   const { tools, prompts, resources, templates } = listed;

@@ -98,7 +98,7 @@ export class UpstreamFactory {
       parking,
       clock,
       hide: (text) => hide(text, config.name),
-      describeFailure,
+      describeFailure: describeFailure && ((failure) => describeFailure(failure, config.name)),
       predecessor,
       isPlaced,
       words,

@@ -558,12 +558,15 @@ describe.concurrent("a server that was given up says why in its own words", () =
 
   test("without the secrets of the config", async () => {
     const token = "t0p-s3cret-t0ken";
-    const leaky = { ...fails(`The token ${token} is wrong`), env: { TOKEN: token } };
+    const leaky = {
+      ...fails(`The token ${token} or sunshine is wrong`),
+      env: { TOKEN: token, PASSWORD: "sunshine" },
+    };
     await using open = startCliGateway(write("leaky.json", { mcpServers: { leaky } }), "--port", "0");
     const url = `http://127.0.0.1:${await open.port}/mcp`;
     await until(() => open.log.some(({ msg }) => msg === "leaky is down"));
     const raw = await callRaw(url, {}, "leaky__search");
-    expect(raw).toContain("it exited with code 1: The token [secret] is wrong; ");
+    expect(raw).toContain("it exited with code 1: The token [secret] or [secret] is wrong; ");
     expect(raw).not.toContain(token);
   });
 

@@ -31,8 +31,8 @@ export type Health =
     })
   | { readonly kind: "stopped" };
 
-/** How a failure is told. */
-export type DescribeFailure = (failure: Failure) => string;
+/** How a failure is told; of which server it is says what is a secret in it. */
+export type DescribeFailure = (failure: Failure, server?: string) => string;
 
 /** Why a server cannot be called now, for those who tried. Callers are told the reason alone unless `toText` says more. */
 export function describeHealth(
