@@ -1,10 +1,15 @@
 import { rewriteStrings } from "../json/rewrite-strings.ts";
 import { rewriteTexts } from "../json/rewrite-texts.ts";
-import type { GatewayConfig } from "./config/config.ts";
 import type { GatewayLog, GatewayLogLevel } from "./log.ts";
 
 /** Takes secrets out of the strings of JSON text; with a server, also those that are secrets in what is about it. */
 export type HideSecrets = (json: string, server?: string) => string;
+
+/** The secrets of a config: those that are never shown, and by server those that are not shown in what is about it. */
+export interface Secrets {
+  readonly secrets: readonly string[];
+  readonly ownSecrets: { readonly [server: string]: readonly string[] };
+}
 
 /** A log without secrets: they are removed from messages and from all members of the logged objects. */
 export function createSafeLog(log: GatewayLog, hide: HideSecrets): GatewayLog {
@@ -42,27 +47,21 @@ export function createHide(secrets: (server?: string) => readonly string[]): Hid
 }
 
 /** The secrets of a config that must not be shown; with a server, in what is about it. */
-export function secretsAt(
-  { secrets, ownSecrets }: Pick<GatewayConfig, "secrets" | "ownSecrets">,
-  server?: string,
-): readonly string[] {
+export function secretsAt({ secrets, ownSecrets }: Secrets, server?: string): readonly string[] {
   const own = server !== undefined && Object.hasOwn(ownSecrets, server) ? ownSecrets[server] : undefined;
   return own === undefined ? secrets : joinSecrets(secrets, own);
 }
 
 /** Every secret of a config, whatever it is shown in. */
-export function allSecrets({
-  secrets,
-  ownSecrets,
-}: Pick<GatewayConfig, "secrets" | "ownSecrets">): readonly string[] {
+export function allSecrets({ secrets, ownSecrets }: Secrets): readonly string[] {
   return joinSecrets(secrets, Object.values(ownSecrets).flat());
 }
 
 /** The secrets of two configs, each server's with its own. */
 export function joinOwnSecrets(
-  one: GatewayConfig["ownSecrets"],
-  other: GatewayConfig["ownSecrets"],
-): GatewayConfig["ownSecrets"] {
+  one: Secrets["ownSecrets"],
+  other: Secrets["ownSecrets"],
+): Secrets["ownSecrets"] {
   const servers = new Set([...Object.keys(one), ...Object.keys(other)]);
   return Object.fromEntries(
     [...servers].map((name) => [name, joinSecrets(one[name] ?? [], other[name] ?? [])]),
