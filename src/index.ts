@@ -88,14 +88,8 @@ export type {
   ToolResult,
 } from "./mcp/types.ts";
 
-export type { Visibility } from "./mcp/app.ts";
-export {
-  type AppView,
-  type AppViewSpec,
-  defineView,
-  type ViewCsp,
-  type ViewPermissions,
-} from "./tools/app-view.ts";
+export type { ViewCsp, ViewPermissions, Visibility } from "./mcp/app.ts";
+export { type AppView, type AppViewSpec, defineView } from "./tools/app-view.ts";
 export { type AnswerReader, inputRequired } from "./tools/ask.ts";
 export {
   elicit,

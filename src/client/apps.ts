@@ -1,10 +1,17 @@
 import { Buffer } from "node:buffer";
 import { NotFoundError } from "../errors/not-found-error.ts";
 import { RpcError } from "../errors/rpc-error.ts";
-import { isAppOnly, isVisibleTo, originKey, viewType, viewUriOf } from "../mcp/app.ts";
+import {
+  isAppOnly,
+  isVisibleTo,
+  originKey,
+  viewType,
+  viewUriOf,
+  type ViewCsp,
+  type ViewPermissions,
+} from "../mcp/app.ts";
 import type { Meta, Resource, Tool, ToolResult } from "../mcp/types.ts";
 import { defined } from "../options/defined.ts";
-import type { ViewCsp, ViewPermissions } from "../tools/app-view.ts";
 import type { ReadOptions, Reads } from "./facets.ts";
 import type { CallOptions } from "./tool-calls.ts";
 

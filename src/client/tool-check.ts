@@ -1,8 +1,9 @@
 import { SchemaError } from "../errors/schema-error.ts";
 import { ValidationError } from "../errors/validation-error.ts";
 import type { Tool } from "../mcp/types.ts";
+import { fromJsonSchema } from "../schema/ajv-schema.ts";
 import { describeIssues } from "../schema/issue.ts";
-import { type Schema, toSchema } from "../schema/schema.ts";
+import { defaultSchemaLimits, type Schema } from "../schema/types.ts";
 
 /** Checks what goes to tools and comes back, by the schemas they list. */
 export interface ToolCheck {
@@ -22,7 +23,7 @@ export function createToolCheck(onWarning: (text: string) => void): ToolCheck {
   const schemaOf = (tool: Tool, json: { readonly [keyword: string]: unknown }): Schema | undefined => {
     let schema = schemas.get(json);
     if (schema === undefined) {
-      schema = usable(() => toSchema(json), tool) ?? "unusable";
+      schema = usable(() => fromJsonSchema(json, defaultSchemaLimits), tool) ?? "unusable";
       schemas.set(json, schema);
     }
     return schema === "unusable" ? undefined : schema;

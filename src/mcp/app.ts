@@ -68,3 +68,21 @@ function uiOf(meta: Meta): { readonly [member: string]: unknown } | undefined {
     ? (ui as { readonly [member: string]: unknown })
     : undefined;
 }
+
+/** The origins that a view may use; those that are not named it may not. */
+export interface ViewCsp {
+  /** For requests: `fetch`, WebSocket, EventSource. */
+  readonly connectDomains?: readonly string[];
+  /** For images, styles, scripts, fonts and media. */
+  readonly resourceDomains?: readonly string[];
+  readonly frameDomains?: readonly string[];
+  readonly baseUriDomains?: readonly string[];
+}
+
+/** What a view asks of the browser; `{}` asks for it. */
+export interface ViewPermissions {
+  readonly camera?: object;
+  readonly microphone?: object;
+  readonly geolocation?: object;
+  readonly clipboardWrite?: object;
+}

@@ -1,30 +1,12 @@
 import { NotFoundError } from "../errors/not-found-error.ts";
 import { RawJson } from "../json/raw.ts";
-import { viewType } from "../mcp/app.ts";
+import { type ViewCsp, type ViewPermissions, viewType } from "../mcp/app.ts";
 import type { Icon, Resource } from "../mcp/types.ts";
 import { assertKnownKeys, keys, type KeysOf } from "../options/known-keys.ts";
 import { describeValue } from "../schema/issue.ts";
 import { createChangeSource } from "./changes.ts";
 import { toResourceContents } from "./content.ts";
 import type { Change, ResourceProvider } from "./provider.ts";
-
-/** The origins that a view may use; those that are not named it may not. */
-export interface ViewCsp {
-  /** For requests: `fetch`, WebSocket, EventSource. */
-  readonly connectDomains?: readonly string[];
-  /** For images, styles, scripts, fonts and media. */
-  readonly resourceDomains?: readonly string[];
-  readonly frameDomains?: readonly string[];
-  readonly baseUriDomains?: readonly string[];
-}
-
-/** What a view asks of the browser; `{}` asks for it. */
-export interface ViewPermissions {
-  readonly camera?: object;
-  readonly microphone?: object;
-  readonly geolocation?: object;
-  readonly clipboardWrite?: object;
-}
 
 /** A view of a tool: a page that a host shows beside the result. */
 export interface AppViewSpec {
