@@ -34,7 +34,7 @@ await build({
     // Node reads all of it at every start. The comments are in src, and those for users in the types.
     comments: false,
     entryFileNames: "[name].js",
-    // All one folder deep, as the files of src are: src/cli/version.ts counts on it.
+    // All one folder deep, as the files of src are: packages/junctor/src/cli/version.ts counts on it.
     chunkFileNames: ({ isDynamicEntry, moduleIds }) =>
       isDynamicEntry && moduleIds.some(isOfCli) ? "cli/[name].js" : "chunks/[name].js",
     codeSplitting: {

@@ -1,4 +1,4 @@
-import type * as publicNames from "../src/index.ts";
+import type * as publicNames from "../packages/junctor/src/index.ts";
 
 /** What an error means, and what to do about it. */
 interface CatalogueEntry {

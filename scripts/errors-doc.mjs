@@ -9,7 +9,7 @@ import { runnerImport } from "vite";
 import { root } from "./setup.mjs";
 
 const { errorCatalogue } = await importSource("scripts/error-catalogue.ts");
-const { rpcCodes } = await importSource("src/errors/rpc-error.ts");
+const { rpcCodes } = await importSource("packages/core/src/errors/rpc-error.ts");
 
 const head = `<!-- Made by scripts/errors-doc.mjs from scripts/error-catalogue.ts. Change that, then run the script. -->
 

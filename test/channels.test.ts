@@ -2,8 +2,8 @@ import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { createServer, connect, type AddressInfo, type Socket } from "node:net";
 import { PassThrough } from "node:stream";
-import { createMemoryPair } from "../src/transports/memory.ts";
-import { createStreamChannel } from "../src/transports/stream-channel.ts";
+import { createMemoryPair } from "../packages/core/src/channel/memory.ts";
+import { createStreamChannel } from "../packages/core/src/channel/stream-channel.ts";
 import { describeChannel, type Ends } from "./support/channel-suite.ts";
 
 describeChannel("memory", (): Ends => {

@@ -1,7 +1,7 @@
 import { once } from "node:events";
 import { createServer as createTcpServer, connect, type AddressInfo } from "node:net";
 import { describe, expect, test } from "vitest";
-import { readVersion } from "../src/cli/version.ts";
+import { readVersion } from "../packages/junctor/src/cli/version.ts";
 import { runNode, spawnNode } from "./support/child.ts";
 import { readFrames, toLine } from "./support/raw-wire.ts";
 

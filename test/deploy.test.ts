@@ -4,8 +4,8 @@ import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
 import { parse, parseAllDocuments } from "yaml";
-import { parseConfigValue } from "../src/gateway/config/parse-config.ts";
-import { healthPaths } from "../src/transports/http/server/health-routes.ts";
+import { parseConfigValue } from "../packages/junctor/src/config/parse-config.ts";
+import { healthPaths } from "../packages/server/src/http/health-routes.ts";
 import { missingPrograms } from "./cluster/support/program.ts";
 import { readSource, readSourceGraph, root } from "./source-graph.ts";
 

@@ -11,9 +11,9 @@ import {
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, describe, expect, test } from "vitest";
-import { findExposed } from "../src/cli/config-place.ts";
-import { invocation } from "../src/cli/invocation.ts";
-import { parseConfig } from "../src/gateway/config/parse-config.ts";
+import { findExposed } from "../packages/junctor/src/cli/config/config-place.ts";
+import { invocation } from "../packages/junctor/src/cli/terminal/invocation.ts";
+import { parseConfig } from "../packages/junctor/src/config/parse-config.ts";
 import { root } from "./source-graph.ts";
 import { bin } from "./support/junctor-bin.ts";
 import { type CodeBlock, parseCodeBlocks, parseSessions } from "./support/markdown.ts";

@@ -1,7 +1,7 @@
 import { readdirSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
-import { connect } from "../src/client/connect.ts";
+import { connect } from "../packages/client/src/client/connect.ts";
 import { root } from "./source-graph.ts";
 import { runNode, spawnNode } from "./support/child.ts";
 import { junctor } from "./support/junctor-bin.ts";

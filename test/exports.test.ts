@@ -1,8 +1,8 @@
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
+import { packageVersion } from "../packages/core/src/options/version.ts";
 import { errorCatalogue } from "../scripts/error-catalogue.ts";
-import { packageVersion } from "../src/options/version.ts";
 import { hasSource, parseExports, readSource, root } from "./source-graph.ts";
 
 // Every public name, types included, sorted. A change here is a change of the public interface: it belongs in

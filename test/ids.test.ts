@@ -1,16 +1,16 @@
 import { once } from "node:events";
 import { connect, type Socket } from "node:net";
 import { describe, expect, test } from "vitest";
-import { createDeferred } from "../src/async/deferred.ts";
-import { RawJson } from "../src/json/raw.ts";
-import type { Channel } from "../src/jsonrpc/channel.ts";
-import { toRequestId } from "../src/jsonrpc/message.ts";
-import type { Server } from "../src/mcp/server.ts";
-import { createServer } from "../src/server/server.ts";
-import { createRegistry } from "../src/tools/registry.ts";
-import { connectInMemory } from "../src/transports/memory.ts";
-import { createStreamChannel } from "../src/transports/stream-channel.ts";
-import { listenTcp } from "../src/transports/tcp.ts";
+import { createDeferred } from "../packages/core/src/async/deferred.ts";
+import { connectInMemory } from "../packages/core/src/channel/memory.ts";
+import { createStreamChannel } from "../packages/core/src/channel/stream-channel.ts";
+import { RawJson } from "../packages/core/src/json/raw.ts";
+import type { Server } from "../packages/core/src/mcp/server.ts";
+import type { Channel } from "../packages/core/src/rpc/channel.ts";
+import { toRequestId } from "../packages/core/src/rpc/message.ts";
+import { listenTcp } from "../packages/server/src/listen/tcp.ts";
+import { createRegistry } from "../packages/server/src/registry/registry.ts";
+import { createServer } from "../packages/server/src/wire/server.ts";
 import { envelope, talkModern } from "./support/conversation.ts";
 
 const count = 1000;

@@ -1,12 +1,12 @@
 // Names that every JavaScript object has. As a method, tool, prompt, URI, argument or level they are names like any other.
 
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { createGateway } from "../src/gateway/gateway.ts";
-import { createCompletionRegistry } from "../src/tools/completion.ts";
-import { createPromptRegistry } from "../src/tools/prompts.ts";
-import { createRegistry } from "../src/tools/registry.ts";
-import { createResourceRegistry } from "../src/tools/resources.ts";
-import { listenHttp } from "../src/transports/http/server/node.ts";
+import { createGateway } from "../packages/junctor/src/gateway/gateway.ts";
+import { listenHttp } from "../packages/server/src/http/node.ts";
+import { createCompletionRegistry } from "../packages/server/src/registry/completion.ts";
+import { createPromptRegistry } from "../packages/server/src/registry/prompts.ts";
+import { createRegistry } from "../packages/server/src/registry/registry.ts";
+import { createResourceRegistry } from "../packages/server/src/registry/resources.ts";
 import { type Conversation, talkLegacy, talkModern } from "./support/conversation.ts";
 import { connectLegacy, HttpWire, modern, modernPost } from "./support/http-wire.ts";
 import { exchange } from "./support/raw-http.ts";

@@ -7,7 +7,7 @@ import {
   createServer,
   listenHttp,
   serveStdio,
-} from "../src/index.ts";
+} from "../packages/junctor/src/index.ts";
 
 // Each mistake twice: the compiler refuses it (an unused @ts-expect-error is an error of its own), and so does the call.
 

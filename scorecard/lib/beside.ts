@@ -1,7 +1,7 @@
 import { spawn } from "node:child_process";
 import { once } from "node:events";
-import type { Clock } from "../../src/async/clock.ts";
-import { createRegistry } from "../../src/tools/registry.ts";
+import type { Clock } from "../../packages/core/src/async/clock.ts";
+import { createRegistry } from "../../packages/server/src/registry/registry.ts";
 import { startTestGateway, type TestGateway } from "../../test/gateway/support/gateway.ts";
 import { Callers } from "../../test/gateway/support/load.ts";
 import { createRunningClock } from "../../test/gateway/support/running-time.ts";

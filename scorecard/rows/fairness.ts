@@ -1,4 +1,4 @@
-import { connect } from "../../src/client/connect.ts";
+import { connect } from "../../packages/client/src/client/connect.ts";
 import { createTaskCaller } from "../../test/gateway/support/task-caller.ts";
 import { mirrored, modernCall, modernMeta, postOf } from "../../test/support/http-wire.ts";
 import { RawSocket } from "../../test/support/raw-http.ts";

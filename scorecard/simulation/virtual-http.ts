@@ -1,7 +1,7 @@
-import type { Clock } from "../../src/async/clock.ts";
-import { createDeferred, type Deferred } from "../../src/async/deferred.ts";
-import type { HttpHandler } from "../../src/transports/http/server/handler.ts";
-import type { FrameSink, HttpHeaders, HttpRequest, Reply } from "../../src/transports/http/server/reply.ts";
+import type { Clock } from "../../packages/core/src/async/clock.ts";
+import { createDeferred, type Deferred } from "../../packages/core/src/async/deferred.ts";
+import type { HttpHandler } from "../../packages/server/src/http/handler.ts";
+import type { FrameSink, HttpHeaders, HttpRequest, Reply } from "../../packages/server/src/http/reply.ts";
 import type { Chance } from "./chance.ts";
 
 /** One event of an event stream. */

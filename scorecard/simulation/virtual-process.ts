@@ -1,9 +1,14 @@
-import type { Clock } from "../../src/async/clock.ts";
-import { createDeferred } from "../../src/async/deferred.ts";
-import { RawJson } from "../../src/json/raw.ts";
-import type { Channel } from "../../src/jsonrpc/channel.ts";
-import { type Message, type Request, type RequestId, toRequestId } from "../../src/jsonrpc/message.ts";
-import { createMemoryPair } from "../../src/transports/memory.ts";
+import type { Clock } from "../../packages/core/src/async/clock.ts";
+import { createDeferred } from "../../packages/core/src/async/deferred.ts";
+import { createMemoryPair } from "../../packages/core/src/channel/memory.ts";
+import { RawJson } from "../../packages/core/src/json/raw.ts";
+import type { Channel } from "../../packages/core/src/rpc/channel.ts";
+import {
+  type Message,
+  type Request,
+  type RequestId,
+  toRequestId,
+} from "../../packages/core/src/rpc/message.ts";
 import type { Chance } from "./chance.ts";
 
 /** Arguments of every call: what the server does with it, and whose it is. */

@@ -1,7 +1,7 @@
 import { once } from "node:events";
 import { createServer } from "node:net";
 import { expect, onTestFinished, test } from "vitest";
-import { connect } from "../../src/index.ts";
+import { connect } from "../../packages/junctor/src/index.ts";
 import { exchange } from "../support/raw-http.ts";
 import { createVisitor, connectByKey, type SeenPage, type Visitor } from "../support/visitor.ts";
 import { type AccountStage, askForLink, idOf, keys, startStage, textOf, eventually } from "./stage.ts";

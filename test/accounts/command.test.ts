@@ -3,7 +3,7 @@ import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect, onTestFinished, test } from "vitest";
-import { connect } from "../../src/index.ts";
+import { connect } from "../../packages/junctor/src/index.ts";
 import { type IdentityProvider, startIdentityProvider } from "../support/identity-provider.ts";
 import { bin, junctor, type Run } from "../support/junctor-bin.ts";
 import { type ProtectedServer, startProtectedServer } from "../support/protected-server.ts";

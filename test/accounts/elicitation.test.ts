@@ -1,6 +1,6 @@
 import * as v2 from "@modelcontextprotocol/client";
 import { expect, onTestFinished, test } from "vitest";
-import { RpcError } from "../../src/index.ts";
+import { RpcError } from "../../packages/junctor/src/index.ts";
 import { until } from "../support/until.ts";
 import { connectByKey } from "../support/visitor.ts";
 import { type AccountStage, keys, startStage } from "./stage.ts";

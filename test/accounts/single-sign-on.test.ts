@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { connect, type Client } from "../../src/index.ts";
+import { connect, type Client } from "../../packages/junctor/src/index.ts";
 import { createVisitor, type SeenPage, type Visitor } from "../support/visitor.ts";
 import {
   type AccountStage,

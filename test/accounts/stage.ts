@@ -3,11 +3,11 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { inspect } from "node:util";
 import { onTestFinished, vi } from "vitest";
-import { createMemoryStore, type CredentialStore } from "../../src/auth/out/credential.ts";
-import { createGateway } from "../../src/gateway/gateway.ts";
-import type { Gateway } from "../../src/gateway/running-gateway.ts";
-import { connect, type Client, type ConnectOptions } from "../../src/index.ts";
-import { type HttpListener, listenHttp } from "../../src/transports/http/server/node.ts";
+import { createMemoryStore, type CredentialStore } from "../../packages/client/src/sign-in/credential.ts";
+import { createGateway } from "../../packages/junctor/src/gateway/gateway.ts";
+import type { Gateway } from "../../packages/junctor/src/gateway/running-gateway.ts";
+import { connect, type Client, type ConnectOptions } from "../../packages/junctor/src/index.ts";
+import { type HttpListener, listenHttp } from "../../packages/server/src/http/node.ts";
 import { freePort } from "../support/free-ports.ts";
 import {
   type IdentityProvider,

@@ -4,7 +4,7 @@ import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { fileURLToPath } from "node:url";
 import { describe, expect, test } from "vitest";
-import { createDemoRegistry } from "../../src/cli/demo.ts";
+import { createDemoRegistry } from "../../packages/junctor/src/cli/serve/demo.ts";
 import { deadServer, statefulServer } from "../gateway/support/servers.ts";
 import { json, mirrored, modernCall, toPairs } from "../support/http-wire.ts";
 import { createTestIssuer, type TestIssuer } from "../support/issuer.ts";

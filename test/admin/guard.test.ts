@@ -1,9 +1,9 @@
 // Who may reach the admin API: the key, Host and Origin, bodies, and the headers of answers.
 import { createHash } from "node:crypto";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { listenAdmin } from "../../src/admin/listen-admin.ts";
-import { routes } from "../../src/admin/routes.ts";
-import { createDemoRegistry } from "../../src/cli/demo.ts";
+import { listenAdmin } from "../../packages/junctor/src/admin/listen-admin.ts";
+import { routes } from "../../packages/junctor/src/admin/routes.ts";
+import { createDemoRegistry } from "../../packages/junctor/src/cli/serve/demo.ts";
 import { sendAdmin, startAdmin, type TestAdmin } from "./support/admin.ts";
 
 let admin: TestAdmin;

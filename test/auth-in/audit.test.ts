@@ -2,7 +2,7 @@ import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect, onTestFinished, test } from "vitest";
-import { connect } from "../../src/index.ts";
+import { connect } from "../../packages/junctor/src/index.ts";
 import { modern, modernPost } from "../support/http-wire.ts";
 import { exchange } from "../support/raw-http.ts";
 import { until } from "../support/until.ts";

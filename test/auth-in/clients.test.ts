@@ -1,7 +1,7 @@
 import * as v2 from "@modelcontextprotocol/client";
 import { describe, expect, onTestFinished, test } from "vitest";
-import { connect } from "../../src/index.ts";
-import type { Revision } from "../../src/mcp/revision.ts";
+import type { Revision } from "../../packages/core/src/mcp/revision.ts";
+import { connect } from "../../packages/junctor/src/index.ts";
 import { modern, modernPost } from "../support/http-wire.ts";
 import { exchange } from "../support/raw-http.ts";
 import { apiKey, type AuthStage, startStage } from "./stage.ts";

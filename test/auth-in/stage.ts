@@ -1,8 +1,8 @@
 import { onTestFinished } from "vitest";
-import { createGateway } from "../../src/gateway/gateway.ts";
-import type { Gateway } from "../../src/gateway/running-gateway.ts";
-import { createRegistry } from "../../src/tools/registry.ts";
-import { listenHttp } from "../../src/transports/http/server/node.ts";
+import { createGateway } from "../../packages/junctor/src/gateway/gateway.ts";
+import type { Gateway } from "../../packages/junctor/src/gateway/running-gateway.ts";
+import { listenHttp } from "../../packages/server/src/http/node.ts";
+import { createRegistry } from "../../packages/server/src/registry/registry.ts";
 import { freePort } from "../support/free-ports.ts";
 import {
   type IdentityProvider,

@@ -3,8 +3,8 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { inspect } from "node:util";
 import { expect, onTestFinished, test } from "vitest";
-import { createMemoryStore, type CredentialStore } from "../../src/auth/out/credential.ts";
-import { connect, createGateway, type Gateway, type GatewayLog } from "../../src/index.ts";
+import { createMemoryStore, type CredentialStore } from "../../packages/client/src/sign-in/credential.ts";
+import { connect, createGateway, type Gateway, type GatewayLog } from "../../packages/junctor/src/index.ts";
 import { startIdentityProvider } from "../support/identity-provider.ts";
 import { type ProtectedServer, startProtectedServer } from "../support/protected-server.ts";
 

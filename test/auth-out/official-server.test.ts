@@ -10,7 +10,7 @@ import {
   requireBearerAuth,
 } from "@modelcontextprotocol/server";
 import { expect, onTestFinished, test } from "vitest";
-import { connect } from "../../src/index.ts";
+import { connect } from "../../packages/junctor/src/index.ts";
 import { startIdentityProvider } from "../support/identity-provider.ts";
 
 /** The server of the official SDK behind its own bearer check. */

@@ -1,5 +1,5 @@
 import { describe, expect, onTestFinished, test } from "vitest";
-import { type AuthorizationOptions, connect } from "../../src/index.ts";
+import { type AuthorizationOptions, connect } from "../../packages/junctor/src/index.ts";
 import {
   type IdentityProvider,
   type IdentityProviderOptions,

@@ -1,8 +1,8 @@
 import { describe, expect, test } from "vitest";
-import { createGateway } from "../../src/gateway/gateway.ts";
-import { RawJson } from "../../src/json/raw.ts";
-import type { Server } from "../../src/mcp/server.ts";
-import type { Outcome, Provider, Resumption } from "../../src/tools/provider.ts";
+import { RawJson } from "../../packages/core/src/json/raw.ts";
+import type { Server } from "../../packages/core/src/mcp/server.ts";
+import type { Outcome, Provider, Resumption } from "../../packages/core/src/provider/provider.ts";
+import { createGateway } from "../../packages/junctor/src/gateway/gateway.ts";
 import { envelope, talkLegacy, talkModern } from "../support/conversation.ts";
 import type { Frame } from "../support/wire-schema.ts";
 

@@ -1,9 +1,9 @@
 // A parked call that is no longer there when its caller comes back: the tool had begun, and the caller must know it.
 
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import type { GatewayOptions } from "../../src/gateway/gateway-options.ts";
-import { createSeal } from "../../src/mcp/seal.ts";
-import { createVirtualClock } from "../../src/testing/virtual-clock.ts";
+import { createSeal } from "../../packages/core/src/mcp/seal.ts";
+import type { GatewayOptions } from "../../packages/junctor/src/gateway/gateway-options.ts";
+import { createVirtualClock } from "../../packages/junctor/src/testing/virtual-clock.ts";
 import { HttpWire, modern, modernMeta } from "../support/http-wire.ts";
 import type { Message } from "../support/raw-http.ts";
 import { type HttpFront, startHttpFront } from "./support/front.ts";

@@ -1,8 +1,8 @@
 // Servers that send the user to an address that is no page of the web. It reaches no client, in neither era.
 
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { connect } from "../../src/client/connect.ts";
-import { elicitUrl } from "../../src/mcp/question.ts";
+import { connect } from "../../packages/client/src/client/connect.ts";
+import { elicitUrl } from "../../packages/core/src/mcp/question.ts";
 import { connectLegacy, HttpWire, legacyCall, modernCall, modernMeta } from "../support/http-wire.ts";
 import { type HttpFront, startHttpFront } from "./support/front.ts";
 import { type AskingUpstream, type EraName, startUpstream } from "./support/upstream.ts";

@@ -4,8 +4,8 @@
 //   JUNCTOR_SEED=17 npx vitest run test/bridge/one-process.test.ts
 
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import type { Client } from "../../src/client/client.ts";
-import type { AskHandlers } from "../../src/client/handlers.ts";
+import type { Client } from "../../packages/client/src/client/client.ts";
+import type { AskHandlers } from "../../packages/client/src/client/handlers.ts";
 import { runs } from "../support/runs.ts";
 import { type HttpFront, startHttpFront } from "./support/front.ts";
 import { fixture } from "./support/upstream.ts";

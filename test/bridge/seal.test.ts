@@ -1,8 +1,8 @@
 // What a caller of a parked call holds, changed in every way, through the wire.
 
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { createSeal } from "../../src/mcp/seal.ts";
-import { createVirtualClock, type VirtualClock } from "../../src/testing/virtual-clock.ts";
+import { createSeal } from "../../packages/core/src/mcp/seal.ts";
+import { createVirtualClock, type VirtualClock } from "../../packages/junctor/src/testing/virtual-clock.ts";
 import { HttpWire, modern, modernMeta } from "../support/http-wire.ts";
 import type { Message } from "../support/raw-http.ts";
 import { type HttpFront, startHttpFront } from "./support/front.ts";

@@ -5,7 +5,7 @@
 
 import { randomInt } from "node:crypto";
 import { expect, test } from "vitest";
-import type { Client } from "../../src/client/client.ts";
+import type { Client } from "../../packages/client/src/client/client.ts";
 import { patientClock } from "../support/patient-clock.ts";
 import { createRandom } from "../support/random.ts";
 import { startHttpFront } from "./support/front.ts";

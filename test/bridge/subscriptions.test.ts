@@ -1,8 +1,8 @@
 // Changes of resources across eras: who asks for them, how often, and what is heard after the server was lost.
 
 import { describe, expect, test } from "vitest";
-import { createCallContext } from "../../src/tools/context.ts";
-import type { Change } from "../../src/tools/provider.ts";
+import { createCallContext } from "../../packages/core/src/provider/context.ts";
+import type { Change } from "../../packages/core/src/provider/provider.ts";
 import { connectLegacy, HttpWire, modern } from "../support/http-wire.ts";
 import { type HttpFront, startHttpFront } from "./support/front.ts";
 import { type AskingUpstream, type EraName, startUpstream, type Way } from "./support/upstream.ts";

@@ -1,9 +1,9 @@
 // Callers of one stdio process that do not answer its questions, and others that wait for them. How long they wait is in
-// src/client/ask-router.test.ts, under a virtual clock.
+// packages/client/src/client/ask-router.test.ts, under a virtual clock.
 
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import type { Client } from "../../src/client/client.ts";
-import type { ToolResult } from "../../src/mcp/types.ts";
+import type { Client } from "../../packages/client/src/client/client.ts";
+import type { ToolResult } from "../../packages/core/src/mcp/types.ts";
 import { HttpWire, modernCall, modernMeta } from "../support/http-wire.ts";
 import { until } from "../support/until.ts";
 import { type HttpFront, startHttpFront } from "./support/front.ts";

@@ -3,7 +3,7 @@
 import { type ChildProcess, fork } from "node:child_process";
 import { once } from "node:events";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import type { LegacyRevision } from "../../src/mcp/revision.ts";
+import type { LegacyRevision } from "../../packages/core/src/mcp/revision.ts";
 import { connectLegacy, HttpWire, legacyCall, modernCall, modernMeta } from "../support/http-wire.ts";
 import { type HttpFront, startHttpFront } from "./support/front.ts";
 import { fixture } from "./support/upstream.ts";

@@ -1,7 +1,7 @@
 // Who is told that a user is done with a page: whoever was sent there, and nobody else.
 
 import { expect, test } from "vitest";
-import type { LegacyRevision } from "../../src/mcp/revision.ts";
+import type { LegacyRevision } from "../../packages/core/src/mcp/revision.ts";
 import { connectLegacy, HttpWire, legacyCall, modernCall, modernMeta } from "../support/http-wire.ts";
 import type { RawReply } from "../support/raw-http.ts";
 import { type HttpFront, startHttpFront } from "./support/front.ts";

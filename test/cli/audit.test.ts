@@ -2,8 +2,8 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, expect, test } from "vitest";
-import { openAuditFile } from "../../src/audit/audit-file.ts";
-import type { AuditRecord } from "../../src/audit/audit.ts";
+import type { AuditRecord } from "../../packages/core/src/provider/audit.ts";
+import { openAuditFile } from "../../packages/junctor/src/audit/audit-file.ts";
 import { runNode } from "../support/child.ts";
 
 const folder = mkdtempSync(join(tmpdir(), "junctor-audit-"));

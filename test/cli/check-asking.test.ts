@@ -1,9 +1,9 @@
 // What `junctor check` says of a process that asks its callers questions and is shared by several.
 import { join } from "node:path";
 import { expect, test } from "vitest";
-import { connect } from "../../src/client/connect.ts";
-import { createGateway } from "../../src/gateway/gateway.ts";
-import { cacheFolder } from "../../src/gateway/user-files.ts";
+import { connect } from "../../packages/client/src/client/connect.ts";
+import { cacheFolder } from "../../packages/junctor/src/config/user-files.ts";
+import { createGateway } from "../../packages/junctor/src/gateway/gateway.ts";
 import { startUpstream } from "../bridge/support/upstream.ts";
 import { makeConfigFolder } from "../support/config-file.ts";
 import { junctor } from "../support/junctor-bin.ts";

@@ -5,10 +5,10 @@ import type { AddressInfo } from "node:net";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { expect, test } from "vitest";
-import { checkServers } from "../../src/cli/check.ts";
-import { parseConfigValue } from "../../src/gateway/config/parse-config.ts";
-import { startGateway } from "../../src/gateway/gateway.ts";
-import { createVirtualClock } from "../../src/testing/virtual-clock.ts";
+import { checkServers } from "../../packages/junctor/src/cli/check/check.ts";
+import { parseConfigValue } from "../../packages/junctor/src/config/parse-config.ts";
+import { startGateway } from "../../packages/junctor/src/gateway/gateway.ts";
+import { createVirtualClock } from "../../packages/junctor/src/testing/virtual-clock.ts";
 import { cliServer, makeConfigFolder } from "../support/config-file.ts";
 import { junctor } from "../support/junctor-bin.ts";
 

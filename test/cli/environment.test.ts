@@ -4,7 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
-import { connect } from "../../src/client/connect.ts";
+import { connect } from "../../packages/client/src/client/connect.ts";
 import { startCliGateway } from "../gateway/support/cli-gateway.ts";
 import { oddServer } from "../support/junctor-bin.ts";
 

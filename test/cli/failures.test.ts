@@ -2,9 +2,9 @@ import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { createDemoRegistry } from "../../src/cli/demo.ts";
-import { createServer } from "../../src/server/server.ts";
-import { type HttpListener, listenHttp } from "../../src/transports/http/server/node.ts";
+import { createDemoRegistry } from "../../packages/junctor/src/cli/serve/demo.ts";
+import { type HttpListener, listenHttp } from "../../packages/server/src/http/node.ts";
+import { createServer } from "../../packages/server/src/wire/server.ts";
 import { demoServer, junctor } from "../support/junctor-bin.ts";
 
 // A server that cannot be used ends every command with code 3 and one line that says what to do.

@@ -2,12 +2,12 @@ import { mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { createServer } from "../../src/server/server.ts";
-import { loadSkills } from "../../src/skills/load-skills.ts";
-import { createPromptRegistry } from "../../src/tools/prompts.ts";
-import { createRegistry } from "../../src/tools/registry.ts";
-import { createResourceRegistry } from "../../src/tools/resources.ts";
-import { type HttpListener, listenHttp } from "../../src/transports/http/server/node.ts";
+import { type HttpListener, listenHttp } from "../../packages/server/src/http/node.ts";
+import { createPromptRegistry } from "../../packages/server/src/registry/prompts.ts";
+import { createRegistry } from "../../packages/server/src/registry/registry.ts";
+import { createResourceRegistry } from "../../packages/server/src/registry/resources.ts";
+import { loadSkills } from "../../packages/server/src/skills/load-skills.ts";
+import { createServer } from "../../packages/server/src/wire/server.ts";
 import { junctor } from "../support/junctor-bin.ts";
 
 let http: HttpListener;

@@ -4,8 +4,8 @@ import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import { connect } from "../../src/client/connect.ts";
-import { stateFolder } from "../../src/gateway/user-files.ts";
+import { connect } from "../../packages/client/src/client/connect.ts";
+import { stateFolder } from "../../packages/junctor/src/config/user-files.ts";
 import { type CliGateway, startCliGateway } from "../gateway/support/cli-gateway.ts";
 import { demoServer, junctor } from "../support/junctor-bin.ts";
 

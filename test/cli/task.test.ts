@@ -1,10 +1,10 @@
 import { spawnSync } from "node:child_process";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { createDeferred, type Deferred } from "../../src/async/deferred.ts";
-import { elicit } from "../../src/mcp/question.ts";
-import { createServer } from "../../src/server/server.ts";
-import { createRegistry } from "../../src/tools/registry.ts";
-import { type HttpListener, listenHttp } from "../../src/transports/http/server/node.ts";
+import { createDeferred, type Deferred } from "../../packages/core/src/async/deferred.ts";
+import { elicit } from "../../packages/core/src/mcp/question.ts";
+import { type HttpListener, listenHttp } from "../../packages/server/src/http/node.ts";
+import { createRegistry } from "../../packages/server/src/registry/registry.ts";
+import { createServer } from "../../packages/server/src/wire/server.ts";
 import { junctor, junctorOnTerminal } from "../support/junctor-bin.ts";
 
 let http: HttpListener;

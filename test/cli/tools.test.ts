@@ -1,8 +1,8 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { createDemoRegistry } from "../../src/cli/demo.ts";
-import { createServer } from "../../src/server/server.ts";
-import { type HttpListener, listenHttp } from "../../src/transports/http/server/node.ts";
-import { listenTcp } from "../../src/transports/tcp.ts";
+import { createDemoRegistry } from "../../packages/junctor/src/cli/serve/demo.ts";
+import { type HttpListener, listenHttp } from "../../packages/server/src/http/node.ts";
+import { listenTcp } from "../../packages/server/src/listen/tcp.ts";
+import { createServer } from "../../packages/server/src/wire/server.ts";
 import { demoServer, junctor, junctorOnTerminal } from "../support/junctor-bin.ts";
 import { createOddRegistry } from "../support/odd-tools.ts";
 

@@ -2,10 +2,10 @@
 import { spawnSync } from "node:child_process";
 import { chmodSync, existsSync, readFileSync, writeFileSync } from "node:fs";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import { connect } from "../../src/client/connect.ts";
-import { createServer } from "../../src/server/server.ts";
-import { createRegistry } from "../../src/tools/registry.ts";
-import { listenHttp } from "../../src/transports/http/server/node.ts";
+import { connect } from "../../packages/client/src/client/connect.ts";
+import { listenHttp } from "../../packages/server/src/http/node.ts";
+import { createRegistry } from "../../packages/server/src/registry/registry.ts";
+import { createServer } from "../../packages/server/src/wire/server.ts";
 import { startCliGateway } from "../gateway/support/cli-gateway.ts";
 import { type ChangingServers, makeChangingServers, toTool } from "../support/changing-server.ts";
 import { junctor, junctorOnTerminal, type Run } from "../support/junctor-bin.ts";

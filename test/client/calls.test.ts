@@ -1,10 +1,10 @@
 import { describe, expect, test } from "vitest";
-import type { Client } from "../../src/client/client.ts";
-import { connect, type ConnectOptions } from "../../src/client/connect.ts";
-import { ToolError } from "../../src/errors/tool-error.ts";
-import { ValidationError } from "../../src/errors/validation-error.ts";
-import { RawJson } from "../../src/json/raw.ts";
-import { createCallContext } from "../../src/tools/context.ts";
+import type { Client } from "../../packages/client/src/client/client.ts";
+import { connect, type ConnectOptions } from "../../packages/client/src/client/connect.ts";
+import { ToolError } from "../../packages/core/src/errors/tool-error.ts";
+import { ValidationError } from "../../packages/core/src/errors/validation-error.ts";
+import { RawJson } from "../../packages/core/src/json/raw.ts";
+import { createCallContext } from "../../packages/core/src/provider/context.ts";
 import { FakePipe, type Reaction } from "../support/fake-pipe.ts";
 import { echoTool, legacyScript, modernScript, type Script, text } from "../support/fake-script.ts";
 

@@ -1,10 +1,10 @@
 import { fileURLToPath } from "node:url";
 import { describe, expect, onTestFinished, test, vi } from "vitest";
-import type { Client } from "../../src/client/client.ts";
-import { connect, type ConnectOptions } from "../../src/client/connect.ts";
-import { createEraCache } from "../../src/client/era-cache.ts";
-import { ConnectError } from "../../src/errors/connect-error.ts";
-import type { ChildCommand } from "../../src/transports/child-command.ts";
+import type { ChildCommand } from "../../packages/client/src/child/child-command.ts";
+import type { Client } from "../../packages/client/src/client/client.ts";
+import { connect, type ConnectOptions } from "../../packages/client/src/client/connect.ts";
+import { createEraCache } from "../../packages/client/src/client/era-cache.ts";
+import { ConnectError } from "../../packages/core/src/errors/connect-error.ts";
 import { isAlive } from "../support/processes.ts";
 
 const pathOf = (name: string): string =>

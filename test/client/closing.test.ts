@@ -1,8 +1,8 @@
 import { once } from "node:events";
 import { type AddressInfo, createServer, type Socket } from "node:net";
 import { expect, onTestFinished, test } from "vitest";
-import { connect } from "../../src/client/connect.ts";
-import { createVirtualClock } from "../../src/testing/virtual-clock.ts";
+import { connect } from "../../packages/client/src/client/connect.ts";
+import { createVirtualClock } from "../../packages/junctor/src/testing/virtual-clock.ts";
 import { FakePipe } from "../support/fake-pipe.ts";
 import { legacyScript, modernScript } from "../support/fake-script.ts";
 

@@ -1,8 +1,8 @@
 import { expect, test } from "vitest";
 import { z } from "zod";
-import { connect } from "../../src/client/connect.ts";
-import { createServer } from "../../src/server/server.ts";
-import { createRegistry } from "../../src/tools/registry.ts";
+import { connect } from "../../packages/client/src/client/connect.ts";
+import { createRegistry } from "../../packages/server/src/registry/registry.ts";
+import { createServer } from "../../packages/server/src/wire/server.ts";
 
 const input = z.object({
   count: z.coerce.number().int().min(1),

@@ -1,11 +1,11 @@
 import { describe, expect, onTestFinished, test } from "vitest";
-import type { Client } from "../../src/client/client.ts";
-import { connect, type ConnectOptions } from "../../src/client/connect.ts";
-import { createEraCache } from "../../src/client/era-cache.ts";
-import { AbortedError } from "../../src/errors/aborted-error.ts";
-import { TimeoutError } from "../../src/errors/timeout-error.ts";
-import type { LegacyRevision, ModernRevision } from "../../src/mcp/revision.ts";
-import { createVirtualClock, type VirtualClock } from "../../src/testing/virtual-clock.ts";
+import type { Client } from "../../packages/client/src/client/client.ts";
+import { connect, type ConnectOptions } from "../../packages/client/src/client/connect.ts";
+import { createEraCache } from "../../packages/client/src/client/era-cache.ts";
+import { AbortedError } from "../../packages/core/src/errors/aborted-error.ts";
+import { TimeoutError } from "../../packages/core/src/errors/timeout-error.ts";
+import type { LegacyRevision, ModernRevision } from "../../packages/core/src/mcp/revision.ts";
+import { createVirtualClock, type VirtualClock } from "../../packages/junctor/src/testing/virtual-clock.ts";
 import { FakePipe } from "../support/fake-pipe.ts";
 import { legacyScript, modernScript } from "../support/fake-script.ts";
 import { listen } from "../support/http-tools.ts";

@@ -1,8 +1,8 @@
 import { describe, expect, test } from "vitest";
-import { type Client } from "../../src/client/client.ts";
-import { connect, type ConnectOptions } from "../../src/client/connect.ts";
-import { createVirtualClock } from "../../src/testing/virtual-clock.ts";
-import type { ListFault } from "../../src/tools/fit/list-fault.ts";
+import { type Client } from "../../packages/client/src/client/client.ts";
+import { connect, type ConnectOptions } from "../../packages/client/src/client/connect.ts";
+import type { ListFault } from "../../packages/core/src/fit/list-fault.ts";
+import { createVirtualClock } from "../../packages/junctor/src/testing/virtual-clock.ts";
 import { FakePipe, type Reaction } from "../support/fake-pipe.ts";
 import { echoTool, legacyScript, modernScript } from "../support/fake-script.ts";
 import type { Message } from "../support/raw-http.ts";

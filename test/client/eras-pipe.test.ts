@@ -1,8 +1,8 @@
 import { describe, expect, test } from "vitest";
-import type { Client } from "../../src/client/client.ts";
-import { connect, type ConnectOptions } from "../../src/client/connect.ts";
-import { legacyRevisions, modernRevisions } from "../../src/mcp/revision.ts";
-import { createVirtualClock } from "../../src/testing/virtual-clock.ts";
+import type { Client } from "../../packages/client/src/client/client.ts";
+import { connect, type ConnectOptions } from "../../packages/client/src/client/connect.ts";
+import { legacyRevisions, modernRevisions } from "../../packages/core/src/mcp/revision.ts";
+import { createVirtualClock } from "../../packages/junctor/src/testing/virtual-clock.ts";
 import { FakePipe, type Reaction } from "../support/fake-pipe.ts";
 import { legacyScript, modernScript } from "../support/fake-script.ts";
 import type { Message } from "../support/raw-http.ts";

@@ -1,8 +1,8 @@
 // Everything the client sends is held to the published schema of its revision.
 import { expect, test } from "vitest";
-import { connect } from "../../src/client/connect.ts";
-import { legacyRevisions, modernRevisions, type Revision } from "../../src/mcp/revision.ts";
-import { createCallContext } from "../../src/tools/context.ts";
+import { connect } from "../../packages/client/src/client/connect.ts";
+import { legacyRevisions, modernRevisions, type Revision } from "../../packages/core/src/mcp/revision.ts";
+import { createCallContext } from "../../packages/core/src/provider/context.ts";
 import { FakePipe, type Reaction } from "../support/fake-pipe.ts";
 import { legacyScript, modernScript, text } from "../support/fake-script.ts";
 import type { Message } from "../support/raw-http.ts";

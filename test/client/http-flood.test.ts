@@ -3,11 +3,11 @@ import { once } from "node:events";
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import type { AddressInfo, Socket } from "node:net";
 import { describe, expect, onTestFinished, test } from "vitest";
-import { LazyAbort } from "../../src/async/lazy-abort.ts";
-import { RawJson } from "../../src/json/raw.ts";
-import { createVirtualClock } from "../../src/testing/virtual-clock.ts";
-import { createHttpLink } from "../../src/transports/http/client/http-link.ts";
-import { connectHttpSse } from "../../src/transports/http/client/http-sse-channel.ts";
+import { createHttpLink } from "../../packages/client/src/http/http-link.ts";
+import { connectHttpSse } from "../../packages/client/src/http/http-sse-channel.ts";
+import { LazyAbort } from "../../packages/core/src/async/lazy-abort.ts";
+import { RawJson } from "../../packages/core/src/json/raw.ts";
+import { createVirtualClock } from "../../packages/junctor/src/testing/virtual-clock.ts";
 
 const note =
   'data: {"jsonrpc":"2.0","method":"notifications/message","params":{"level":"info","data":1}}\n\n';

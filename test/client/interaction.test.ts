@@ -1,10 +1,10 @@
 import { describe, expect, onTestFinished, test } from "vitest";
-import { connect, type ConnectOptions } from "../../src/client/connect.ts";
-import { createEraCache } from "../../src/client/era-cache.ts";
-import { RawJson } from "../../src/json/raw.ts";
-import { legacyRevisions, modernRevisions, type Revision } from "../../src/mcp/revision.ts";
-import { createVirtualClock } from "../../src/testing/virtual-clock.ts";
-import { createCallContext } from "../../src/tools/context.ts";
+import { connect, type ConnectOptions } from "../../packages/client/src/client/connect.ts";
+import { createEraCache } from "../../packages/client/src/client/era-cache.ts";
+import { RawJson } from "../../packages/core/src/json/raw.ts";
+import { legacyRevisions, modernRevisions, type Revision } from "../../packages/core/src/mcp/revision.ts";
+import { createCallContext } from "../../packages/core/src/provider/context.ts";
+import { createVirtualClock } from "../../packages/junctor/src/testing/virtual-clock.ts";
 import { FakePipe, type Reaction } from "../support/fake-pipe.ts";
 import { legacyScript, modernScript, text } from "../support/fake-script.ts";
 import { listen } from "../support/http-tools.ts";

@@ -2,9 +2,9 @@ import { type ChildProcess, fork } from "node:child_process";
 import { getEventListeners, once } from "node:events";
 import { fileURLToPath } from "node:url";
 import { beforeAll, describe, expect, test } from "vitest";
-import type { Client } from "../../src/client/client.ts";
-import { connect } from "../../src/client/connect.ts";
-import { createEraCache } from "../../src/client/era-cache.ts";
+import type { Client } from "../../packages/client/src/client/client.ts";
+import { connect } from "../../packages/client/src/client/connect.ts";
+import { createEraCache } from "../../packages/client/src/client/era-cache.ts";
 import { isAlive } from "../support/processes.ts";
 
 const pathOf = (name: string): string =>

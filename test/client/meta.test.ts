@@ -1,9 +1,9 @@
 // What the user of a client puts into `_meta`, beside what the client writes there.
 import { describe, expect, test } from "vitest";
-import type { AuditRecord } from "../../src/audit/audit.ts";
-import { connect } from "../../src/client/connect.ts";
-import { createServer } from "../../src/server/server.ts";
-import { createRegistry } from "../../src/tools/registry.ts";
+import { connect } from "../../packages/client/src/client/connect.ts";
+import type { AuditRecord } from "../../packages/core/src/provider/audit.ts";
+import { createRegistry } from "../../packages/server/src/registry/registry.ts";
+import { createServer } from "../../packages/server/src/wire/server.ts";
 import { FakePipe } from "../support/fake-pipe.ts";
 import { legacyScript, modernScript } from "../support/fake-script.ts";
 

@@ -4,14 +4,14 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import type { Client } from "../../src/client/client.ts";
-import { connect } from "../../src/client/connect.ts";
-import { createEraCache } from "../../src/client/era-cache.ts";
-import { legacyRevisions } from "../../src/mcp/revision.ts";
-import type { ToolResult } from "../../src/mcp/types.ts";
-import type { CallEvent } from "../../src/tools/context.ts";
-import { createCallContext } from "../../src/tools/context.ts";
-import type { ChildCommand } from "../../src/transports/child-command.ts";
+import type { ChildCommand } from "../../packages/client/src/child/child-command.ts";
+import type { Client } from "../../packages/client/src/client/client.ts";
+import { connect } from "../../packages/client/src/client/connect.ts";
+import { createEraCache } from "../../packages/client/src/client/era-cache.ts";
+import { legacyRevisions } from "../../packages/core/src/mcp/revision.ts";
+import type { ToolResult } from "../../packages/core/src/mcp/types.ts";
+import type { CallEvent } from "../../packages/core/src/provider/context.ts";
+import { createCallContext } from "../../packages/core/src/provider/context.ts";
 
 function server(name: string, args: readonly string[] = [], env = {}): ChildCommand {
   const path = `../../node_modules/@modelcontextprotocol/server-${name}/dist/index.js`;

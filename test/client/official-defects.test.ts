@@ -1,9 +1,9 @@
 // What the official TypeScript client gets wrong, by its own issue tracker, and what must not be wrong here.
 import { expect, onTestFinished, test } from "vitest";
-import { connect } from "../../src/client/connect.ts";
-import { createEraCache } from "../../src/client/era-cache.ts";
-import { createVirtualClock } from "../../src/testing/virtual-clock.ts";
-import type { CallEvent } from "../../src/tools/context.ts";
+import { connect } from "../../packages/client/src/client/connect.ts";
+import { createEraCache } from "../../packages/client/src/client/era-cache.ts";
+import type { CallEvent } from "../../packages/core/src/provider/context.ts";
+import { createVirtualClock } from "../../packages/junctor/src/testing/virtual-clock.ts";
 import { FakeHttp, startSse, toReply } from "../support/fake-http.ts";
 import { FakePipe } from "../support/fake-pipe.ts";
 import { legacyScript, modernScript, text } from "../support/fake-script.ts";

@@ -5,9 +5,9 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { afterAll, describe, expect, onTestFinished, test } from "vitest";
-import { connect } from "../../src/client/connect.ts";
-import type { ChildCommand } from "../../src/transports/child-command.ts";
-import { createGuardian } from "../../src/transports/guardian.ts";
+import type { ChildCommand } from "../../packages/client/src/child/child-command.ts";
+import { createGuardian } from "../../packages/client/src/child/guardian.ts";
+import { connect } from "../../packages/client/src/client/connect.ts";
 import { isAlive } from "../support/processes.ts";
 
 // The parents are processes of their own, so they run what was built: `node scripts/setup.mjs` first.

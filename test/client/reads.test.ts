@@ -1,12 +1,12 @@
 import { describe, expect, test } from "vitest";
-import { connect } from "../../src/client/connect.ts";
-import { elicit } from "../../src/mcp/question.ts";
-import { createServer } from "../../src/server/server.ts";
-import { inputRequired } from "../../src/tools/ask.ts";
-import { createCompletionRegistry } from "../../src/tools/completion.ts";
-import { createPromptRegistry } from "../../src/tools/prompts.ts";
-import { createRegistry } from "../../src/tools/registry.ts";
-import { createResourceRegistry } from "../../src/tools/resources.ts";
+import { connect } from "../../packages/client/src/client/connect.ts";
+import { elicit } from "../../packages/core/src/mcp/question.ts";
+import { inputRequired } from "../../packages/core/src/provider/ask.ts";
+import { createCompletionRegistry } from "../../packages/server/src/registry/completion.ts";
+import { createPromptRegistry } from "../../packages/server/src/registry/prompts.ts";
+import { createRegistry } from "../../packages/server/src/registry/registry.ts";
+import { createResourceRegistry } from "../../packages/server/src/registry/resources.ts";
+import { createServer } from "../../packages/server/src/wire/server.ts";
 
 const handlers = { elicit: () => ({ action: "accept" as const, content: { name: "Ada" } }) };
 const question = { who: elicit("Who?", { name: { type: "string" } }) };

@@ -1,10 +1,10 @@
 import type { ServerResponse } from "node:http";
 import { describe, expect, onTestFinished, test } from "vitest";
-import type { Client } from "../../src/client/client.ts";
-import { connect, type ConnectOptions } from "../../src/client/connect.ts";
-import { createEraCache } from "../../src/client/era-cache.ts";
-import { createVirtualClock } from "../../src/testing/virtual-clock.ts";
-import type { CallEvent } from "../../src/tools/context.ts";
+import type { Client } from "../../packages/client/src/client/client.ts";
+import { connect, type ConnectOptions } from "../../packages/client/src/client/connect.ts";
+import { createEraCache } from "../../packages/client/src/client/era-cache.ts";
+import type { CallEvent } from "../../packages/core/src/provider/context.ts";
+import { createVirtualClock } from "../../packages/junctor/src/testing/virtual-clock.ts";
 import { FakeHttp, type FakeReply, type HeardRequest, startSse, toReply } from "../support/fake-http.ts";
 import { legacyScript, text } from "../support/fake-script.ts";
 import { listen } from "../support/http-tools.ts";

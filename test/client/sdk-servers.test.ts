@@ -3,12 +3,12 @@ import { type ChildProcess, fork } from "node:child_process";
 import { once } from "node:events";
 import { fileURLToPath } from "node:url";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import type { Client } from "../../src/client/client.ts";
-import { connect, type ConnectOptions } from "../../src/client/connect.ts";
-import { createEraCache } from "../../src/client/era-cache.ts";
-import { legacyRevisions, modernRevisions, type Revision } from "../../src/mcp/revision.ts";
-import type { ToolResult } from "../../src/mcp/types.ts";
-import type { CallEvent } from "../../src/tools/context.ts";
+import type { Client } from "../../packages/client/src/client/client.ts";
+import { connect, type ConnectOptions } from "../../packages/client/src/client/connect.ts";
+import { createEraCache } from "../../packages/client/src/client/era-cache.ts";
+import { legacyRevisions, modernRevisions, type Revision } from "../../packages/core/src/mcp/revision.ts";
+import type { ToolResult } from "../../packages/core/src/mcp/types.ts";
+import type { CallEvent } from "../../packages/core/src/provider/context.ts";
 
 const handlers = { elicit: () => ({ action: "accept", content: { name: "Ada" } }) as const };
 const textOf = async (call: Promise<ToolResult>): Promise<string> => JSON.stringify((await call).content);

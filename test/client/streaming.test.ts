@@ -1,9 +1,9 @@
 import { describe, expect, onTestFinished, test } from "vitest";
-import { connect } from "../../src/client/connect.ts";
-import { createEraCache } from "../../src/client/era-cache.ts";
-import type { CallPart } from "../../src/client/stream-call.ts";
-import { legacyRevisions, modernRevisions, type Revision } from "../../src/mcp/revision.ts";
-import type { CallEvent } from "../../src/tools/context.ts";
+import { connect } from "../../packages/client/src/client/connect.ts";
+import { createEraCache } from "../../packages/client/src/client/era-cache.ts";
+import type { CallPart } from "../../packages/client/src/client/stream-call.ts";
+import { legacyRevisions, modernRevisions, type Revision } from "../../packages/core/src/mcp/revision.ts";
+import type { CallEvent } from "../../packages/core/src/provider/context.ts";
 import { FakePipe } from "../support/fake-pipe.ts";
 import { modernScript } from "../support/fake-script.ts";
 import { listen } from "../support/http-tools.ts";

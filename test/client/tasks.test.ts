@@ -1,15 +1,15 @@
 import { describe, expect, test } from "vitest";
-import { createDeferred } from "../../src/async/deferred.ts";
-import { connect } from "../../src/client/connect.ts";
-import { RpcError } from "../../src/errors/rpc-error.ts";
-import { RawJson } from "../../src/json/raw.ts";
-import { elicit } from "../../src/mcp/question.ts";
-import { createServer } from "../../src/server/server.ts";
-import { createVirtualClock } from "../../src/testing/virtual-clock.ts";
-import type { Answers, Provider } from "../../src/tools/provider.ts";
-import { createRegistry, type Registry } from "../../src/tools/registry.ts";
-import type { TaskProgress, TaskState } from "../../src/tools/task.ts";
-import { listenHttp } from "../../src/transports/http/server/node.ts";
+import { connect } from "../../packages/client/src/client/connect.ts";
+import { createDeferred } from "../../packages/core/src/async/deferred.ts";
+import { RpcError } from "../../packages/core/src/errors/rpc-error.ts";
+import { RawJson } from "../../packages/core/src/json/raw.ts";
+import { elicit } from "../../packages/core/src/mcp/question.ts";
+import type { Answers, Provider } from "../../packages/core/src/provider/provider.ts";
+import type { TaskProgress, TaskState } from "../../packages/core/src/provider/task.ts";
+import { createVirtualClock } from "../../packages/junctor/src/testing/virtual-clock.ts";
+import { listenHttp } from "../../packages/server/src/http/node.ts";
+import { createRegistry, type Registry } from "../../packages/server/src/registry/registry.ts";
+import { createServer } from "../../packages/server/src/wire/server.ts";
 
 const info = { name: "test", version: "1" };
 const form = elicit("Go on?", { ok: { type: "boolean" } }, ["ok"]);

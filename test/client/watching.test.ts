@@ -1,11 +1,11 @@
 import { describe, expect, onTestFinished, test } from "vitest";
-import type { Client } from "../../src/client/client.ts";
-import { connect } from "../../src/client/connect.ts";
-import { createEraCache } from "../../src/client/era-cache.ts";
-import { legacyRevisions, modernRevisions, type Revision } from "../../src/mcp/revision.ts";
-import { createVirtualClock } from "../../src/testing/virtual-clock.ts";
-import { createCallContext } from "../../src/tools/context.ts";
-import type { Change } from "../../src/tools/provider.ts";
+import type { Client } from "../../packages/client/src/client/client.ts";
+import { connect } from "../../packages/client/src/client/connect.ts";
+import { createEraCache } from "../../packages/client/src/client/era-cache.ts";
+import { legacyRevisions, modernRevisions, type Revision } from "../../packages/core/src/mcp/revision.ts";
+import { createCallContext } from "../../packages/core/src/provider/context.ts";
+import type { Change } from "../../packages/core/src/provider/provider.ts";
+import { createVirtualClock } from "../../packages/junctor/src/testing/virtual-clock.ts";
 import { FakePipe, type Reaction } from "../support/fake-pipe.ts";
 import { echoTool, legacyScript, modernScript } from "../support/fake-script.ts";
 import { listen } from "../support/http-tools.ts";

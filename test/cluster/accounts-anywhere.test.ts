@@ -1,9 +1,9 @@
 // A server at which each caller has an account of its own, behind several replicas.
 import { createHash } from "node:crypto";
 import { expect, test } from "vitest";
-import { createMemoryStore } from "../../src/auth/out/credential.ts";
-import { connect } from "../../src/client/connect.ts";
-import { createEraCache } from "../../src/client/era-cache.ts";
+import { connect } from "../../packages/client/src/client/connect.ts";
+import { createEraCache } from "../../packages/client/src/client/era-cache.ts";
+import { createMemoryStore } from "../../packages/client/src/sign-in/credential.ts";
 import { connectAs, keys, namesOf, startStage } from "../accounts/stage.ts";
 import { until } from "../support/until.ts";
 import { startReplicas } from "./support/replicas.ts";

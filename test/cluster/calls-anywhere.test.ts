@@ -1,8 +1,8 @@
 // What callers do at three replicas behind a balancer without stickiness, and what it costs the engine.
 import { createHash } from "node:crypto";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { connect } from "../../src/client/connect.ts";
-import { createEraCache } from "../../src/client/era-cache.ts";
+import { connect } from "../../packages/client/src/client/connect.ts";
+import { createEraCache } from "../../packages/client/src/client/era-cache.ts";
 import { HttpWire, legacyCall, modern, modernCall } from "../support/http-wire.ts";
 import type { Message } from "../support/raw-http.ts";
 import { createToldServer, statefulServer, type ToldServer } from "./support/servers.ts";

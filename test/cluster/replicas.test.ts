@@ -1,8 +1,8 @@
 import { expect, test } from "vitest";
-import { drainReplica } from "../../src/cli/serve-cluster.ts";
-import { connect } from "../../src/client/connect.ts";
-import { createEraCache } from "../../src/client/era-cache.ts";
-import type { AskParams } from "../../src/mcp/question.ts";
+import { connect } from "../../packages/client/src/client/connect.ts";
+import { createEraCache } from "../../packages/client/src/client/era-cache.ts";
+import type { AskParams } from "../../packages/core/src/mcp/question.ts";
+import { drainReplica } from "../../packages/junctor/src/cli/serve/serve-cluster.ts";
 import { fixture, startUpstream } from "../bridge/support/upstream.ts";
 import { startReplicas } from "./support/replicas.ts";
 import { createToldServer } from "./support/servers.ts";

@@ -1,9 +1,9 @@
 // Long results that one replica cut and keeps, read by another.
 import { expect, onTestFinished, test } from "vitest";
-import type { Client } from "../../src/client/client.ts";
-import { connect } from "../../src/client/connect.ts";
-import { createEraCache } from "../../src/client/era-cache.ts";
-import type { ToolResult } from "../../src/mcp/types.ts";
+import type { Client } from "../../packages/client/src/client/client.ts";
+import { connect } from "../../packages/client/src/client/connect.ts";
+import { createEraCache } from "../../packages/client/src/client/era-cache.ts";
+import type { ToolResult } from "../../packages/core/src/mcp/types.ts";
 import { startReplicas, type TestReplicas } from "./support/replicas.ts";
 import { statefulServer } from "./support/servers.ts";
 

@@ -1,9 +1,9 @@
 // Tasks that begin at one replica, and are asked for at another.
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import type { Client } from "../../src/client/client.ts";
-import { connect } from "../../src/client/connect.ts";
-import { createEraCache } from "../../src/client/era-cache.ts";
-import type { ClientTask } from "../../src/client/tasks.ts";
+import type { Client } from "../../packages/client/src/client/client.ts";
+import { connect } from "../../packages/client/src/client/connect.ts";
+import { createEraCache } from "../../packages/client/src/client/era-cache.ts";
+import type { ClientTask } from "../../packages/client/src/client/tasks.ts";
 import { createTaskCaller } from "../gateway/support/task-caller.ts";
 import { startReplicas, type TestReplicas } from "./support/replicas.ts";
 import { createToldServer, type ToldServer } from "./support/servers.ts";

@@ -4,7 +4,7 @@ import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import { connect } from "../../src/client/connect.ts";
+import { connect } from "../../packages/client/src/client/connect.ts";
 import { familyOf } from "../gateway/support/cli-gateway.ts";
 import { junctor, oddServer } from "../support/junctor-bin.ts";
 import { isAlive } from "../support/processes.ts";

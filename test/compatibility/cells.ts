@@ -1,6 +1,6 @@
 // What docs/compatibility.md has a cell for. The tests and the page are both made from this.
 
-import type { Revision } from "../../src/mcp/revision.ts";
+import type { Revision } from "../../packages/core/src/mcp/revision.ts";
 import type { EraName } from "../bridge/support/upstream.ts";
 
 /** How a client reaches the gateway. */

@@ -1,7 +1,7 @@
 // Every cell of docs/compatibility.md: `node scripts/compatibility.mjs` runs them and writes the page.
 
 import { afterAll, beforeAll, describe, test } from "vitest";
-import type { Client } from "../../src/client/client.ts";
+import type { Client } from "../../packages/client/src/client/client.ts";
 import { type Bench, startBench } from "./bench.ts";
 import { provenOf, type Row, tables } from "./cells.ts";
 import { proofs } from "./proofs.ts";

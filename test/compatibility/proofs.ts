@@ -1,9 +1,9 @@
 import type { ExpectStatic } from "vitest";
-import type { Client } from "../../src/client/client.ts";
-import type { Revision } from "../../src/mcp/revision.ts";
-import type { Tool, ToolResult } from "../../src/mcp/types.ts";
-import { type CallEvent, createCallContext } from "../../src/tools/context.ts";
-import type { Change } from "../../src/tools/provider.ts";
+import type { Client } from "../../packages/client/src/client/client.ts";
+import type { Revision } from "../../packages/core/src/mcp/revision.ts";
+import type { Tool, ToolResult } from "../../packages/core/src/mcp/types.ts";
+import { type CallEvent, createCallContext } from "../../packages/core/src/provider/context.ts";
+import type { Change } from "../../packages/core/src/provider/provider.ts";
 import type { Bench } from "./bench.ts";
 import type { Feature } from "./cells.ts";
 

@@ -3,10 +3,10 @@ import { once } from "node:events";
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import { type AddressInfo, createServer as createTcpServer, type Server } from "node:net";
 import { expect, onTestFinished, test } from "vitest";
-import { createGateway } from "../../src/gateway/gateway.ts";
-import type { Gateway } from "../../src/gateway/running-gateway.ts";
-import { RawJson } from "../../src/json/raw.ts";
-import { createCallContext } from "../../src/tools/context.ts";
+import { RawJson } from "../../packages/core/src/json/raw.ts";
+import { createCallContext } from "../../packages/core/src/provider/context.ts";
+import { createGateway } from "../../packages/junctor/src/gateway/gateway.ts";
+import type { Gateway } from "../../packages/junctor/src/gateway/running-gateway.ts";
 
 const secrets = ["path-s3cret", "query-s3cret", "header-s3cret", "host-s3cret"];
 const page = (url: string): string => `<html>${url} header-s3cret</html>`;

@@ -1,17 +1,17 @@
 // Tools with views behind a gateway: whose page is read, and which tools a view reaches.
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { modelTools } from "../../src/client/apps.ts";
-import type { Client } from "../../src/client/client.ts";
-import { connect } from "../../src/client/connect.ts";
-import { createGateway } from "../../src/gateway/gateway.ts";
-import type { Gateway } from "../../src/gateway/running-gateway.ts";
-import { RawJson } from "../../src/json/raw.ts";
-import type { Tool } from "../../src/mcp/types.ts";
-import { createServer } from "../../src/server/server.ts";
-import { defineView } from "../../src/tools/app-view.ts";
-import type { Provider } from "../../src/tools/provider.ts";
-import { createRegistry, type Registry } from "../../src/tools/registry.ts";
-import { type HttpListener, listenHttp } from "../../src/transports/http/server/node.ts";
+import { modelTools } from "../../packages/client/src/client/apps.ts";
+import type { Client } from "../../packages/client/src/client/client.ts";
+import { connect } from "../../packages/client/src/client/connect.ts";
+import { RawJson } from "../../packages/core/src/json/raw.ts";
+import type { Tool } from "../../packages/core/src/mcp/types.ts";
+import type { Provider } from "../../packages/core/src/provider/provider.ts";
+import { createGateway } from "../../packages/junctor/src/gateway/gateway.ts";
+import type { Gateway } from "../../packages/junctor/src/gateway/running-gateway.ts";
+import { type HttpListener, listenHttp } from "../../packages/server/src/http/node.ts";
+import { defineView } from "../../packages/server/src/registry/app-view.ts";
+import { createRegistry, type Registry } from "../../packages/server/src/registry/registry.ts";
+import { createServer } from "../../packages/server/src/wire/server.ts";
 
 const uri = "ui://get-time/mcp-app.html";
 const csp = { connectDomains: ["https://example.com"] };

@@ -4,10 +4,10 @@ import { createServer, type IncomingMessage, type ServerResponse } from "node:ht
 import type { AddressInfo } from "node:net";
 import { fileURLToPath } from "node:url";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { createGateway } from "../../src/gateway/gateway.ts";
-import type { Gateway } from "../../src/gateway/running-gateway.ts";
-import { RawJson } from "../../src/json/raw.ts";
-import { createCallContext } from "../../src/tools/context.ts";
+import { RawJson } from "../../packages/core/src/json/raw.ts";
+import { createCallContext } from "../../packages/core/src/provider/context.ts";
+import { createGateway } from "../../packages/junctor/src/gateway/gateway.ts";
+import type { Gateway } from "../../packages/junctor/src/gateway/running-gateway.ts";
 
 const file = fileURLToPath(new URL("../fixtures/broken-answers.mjs", import.meta.url));
 const { answers, usualResult } = (await import(file)) as {

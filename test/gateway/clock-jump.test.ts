@@ -2,8 +2,8 @@
 import { readFileSync, rmSync, writeFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import type { Client } from "../../src/client/client.ts";
-import { connect } from "../../src/client/connect.ts";
+import type { Client } from "../../packages/client/src/client/client.ts";
+import { connect } from "../../packages/client/src/client/connect.ts";
 import { type ChangingServers, makeChangingServers, toTool } from "../support/changing-server.ts";
 import { type CliGateway, startCliGateway } from "./support/cli-gateway.ts";
 

@@ -2,8 +2,8 @@
 
 import { once } from "node:events";
 import { expect, test } from "vitest";
-import { RawJson } from "../../src/json/raw.ts";
-import { createCallContext } from "../../src/tools/context.ts";
+import { RawJson } from "../../packages/core/src/json/raw.ts";
+import { createCallContext } from "../../packages/core/src/provider/context.ts";
 import { type LogLine, startTestGateway, type TestGateway } from "./support/gateway.ts";
 import { deadServer, startSdkServer } from "./support/servers.ts";
 

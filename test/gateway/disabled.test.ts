@@ -1,7 +1,7 @@
 // A server that needs a variable without a value is missing, and says so; the others work.
 import { createHash } from "node:crypto";
 import { expect, test } from "vitest";
-import { connect } from "../../src/client/connect.ts";
+import { connect } from "../../packages/client/src/client/connect.ts";
 import { connectTo, textOf } from "./support/clients.ts";
 import { startTestGateway } from "./support/gateway.ts";
 import { statefulServer } from "./support/servers.ts";

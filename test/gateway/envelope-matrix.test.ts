@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { encodeHeaderValue } from "../../src/mcp/mirrored-headers.ts";
+import { encodeHeaderValue } from "../../packages/core/src/mcp/mirrored-headers.ts";
 import {
   type Case,
   duplicateCases,

@@ -1,9 +1,9 @@
 // Which extensions are declared on each side of a gateway, for each caller and server.
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { RawJson } from "../../src/json/raw.ts";
-import { createServer } from "../../src/server/server.ts";
-import type { Provider } from "../../src/tools/provider.ts";
-import { type HttpListener, listenHttp } from "../../src/transports/http/server/node.ts";
+import { RawJson } from "../../packages/core/src/json/raw.ts";
+import type { Provider } from "../../packages/core/src/provider/provider.ts";
+import { type HttpListener, listenHttp } from "../../packages/server/src/http/node.ts";
+import { createServer } from "../../packages/server/src/wire/server.ts";
 import { type HttpFront, startHttpFront } from "../bridge/support/front.ts";
 import { fixture } from "../bridge/support/upstream.ts";
 import { connectLegacy, HttpWire, legacyCall, modern, modernCall, modernMeta } from "../support/http-wire.ts";

@@ -3,7 +3,7 @@
 // from its beginning to its end, and the clock of the gateway stands still while other programs run instead.
 import { fileURLToPath } from "node:url";
 import { describe, expect, test } from "vitest";
-import { createRegistry } from "../../src/tools/registry.ts";
+import { createRegistry } from "../../packages/server/src/registry/registry.ts";
 import { connectTo, type GatewayClient } from "./support/clients.ts";
 import { startTestGateway } from "./support/gateway.ts";
 import { createRunningClock } from "./support/running-time.ts";

@@ -1,14 +1,14 @@
 // A server over HTTP that was away for a while. The sockets are real; the time is a test's, as far as it is waited for.
 import { setTimeout as wait } from "node:timers/promises";
 import { expect, test } from "vitest";
-import { createGateway } from "../../src/gateway/gateway.ts";
-import type { Gateway } from "../../src/gateway/running-gateway.ts";
-import { RawJson } from "../../src/json/raw.ts";
-import { createServer } from "../../src/server/server.ts";
-import { createVirtualClock } from "../../src/testing/virtual-clock.ts";
-import { createCallContext } from "../../src/tools/context.ts";
-import { createRegistry } from "../../src/tools/registry.ts";
-import { type HttpListener, listenHttp } from "../../src/transports/http/server/node.ts";
+import { RawJson } from "../../packages/core/src/json/raw.ts";
+import { createCallContext } from "../../packages/core/src/provider/context.ts";
+import { createGateway } from "../../packages/junctor/src/gateway/gateway.ts";
+import type { Gateway } from "../../packages/junctor/src/gateway/running-gateway.ts";
+import { createVirtualClock } from "../../packages/junctor/src/testing/virtual-clock.ts";
+import { type HttpListener, listenHttp } from "../../packages/server/src/http/node.ts";
+import { createRegistry } from "../../packages/server/src/registry/registry.ts";
+import { createServer } from "../../packages/server/src/wire/server.ts";
 import { freePort } from "../support/free-ports.ts";
 
 function listen(port: number): Promise<HttpListener> {

@@ -1,6 +1,6 @@
 import { fileURLToPath } from "node:url";
 import { expect, test } from "vitest";
-import { createGateway } from "../../src/gateway/gateway.ts";
+import { createGateway } from "../../packages/junctor/src/gateway/gateway.ts";
 
 const file = fileURLToPath(new URL("../fixtures/children/quick.mjs", import.meta.url));
 

@@ -1,11 +1,11 @@
 // Profiles, each at a path of its own beside the gateway's.
 import { createHash } from "node:crypto";
 import { describe, expect, test } from "vitest";
-import { elicit } from "../../src/mcp/question.ts";
-import { inputRequired } from "../../src/tools/ask.ts";
-import { createCallContext } from "../../src/tools/context.ts";
-import { createRegistry } from "../../src/tools/registry.ts";
-import { createResourceRegistry } from "../../src/tools/resources.ts";
+import { elicit } from "../../packages/core/src/mcp/question.ts";
+import { inputRequired } from "../../packages/core/src/provider/ask.ts";
+import { createCallContext } from "../../packages/core/src/provider/context.ts";
+import { createRegistry } from "../../packages/server/src/registry/registry.ts";
+import { createResourceRegistry } from "../../packages/server/src/registry/resources.ts";
 import {
   HttpWire,
   initializeOf,

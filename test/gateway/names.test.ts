@@ -3,11 +3,11 @@ import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect, onTestFinished, test } from "vitest";
-import { RawJson } from "../../src/json/raw.ts";
-import { createCallContext } from "../../src/tools/context.ts";
-import { createPromptRegistry } from "../../src/tools/prompts.ts";
-import { createRegistry } from "../../src/tools/registry.ts";
-import { createResourceRegistry } from "../../src/tools/resources.ts";
+import { RawJson } from "../../packages/core/src/json/raw.ts";
+import { createCallContext } from "../../packages/core/src/provider/context.ts";
+import { createPromptRegistry } from "../../packages/server/src/registry/prompts.ts";
+import { createRegistry } from "../../packages/server/src/registry/registry.ts";
+import { createResourceRegistry } from "../../packages/server/src/registry/resources.ts";
 import { startTestGateway, type TestGateway } from "./support/gateway.ts";
 import { deadServer, type ServerEntry, statefulServer } from "./support/servers.ts";
 

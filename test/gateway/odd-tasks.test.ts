@@ -1,12 +1,12 @@
 // Servers behind a gateway that make odd use of tasks.
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { RawJson } from "../../src/json/raw.ts";
-import { missingExtension } from "../../src/mcp/extension.ts";
-import { elicit } from "../../src/mcp/question.ts";
-import { createServer } from "../../src/server/server.ts";
-import type { Provider } from "../../src/tools/provider.ts";
-import type { TaskProgress, TaskState } from "../../src/tools/task.ts";
-import { type HttpListener, listenHttp } from "../../src/transports/http/server/node.ts";
+import { RawJson } from "../../packages/core/src/json/raw.ts";
+import { missingExtension } from "../../packages/core/src/mcp/extension.ts";
+import { elicit } from "../../packages/core/src/mcp/question.ts";
+import type { Provider } from "../../packages/core/src/provider/provider.ts";
+import type { TaskProgress, TaskState } from "../../packages/core/src/provider/task.ts";
+import { type HttpListener, listenHttp } from "../../packages/server/src/http/node.ts";
+import { createServer } from "../../packages/server/src/wire/server.ts";
 import { startTestGateway, type TestGateway } from "./support/gateway.ts";
 import { createTaskCaller, tasksId } from "./support/task-caller.ts";
 

@@ -3,11 +3,11 @@ import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { RawJson } from "../../src/json/raw.ts";
-import type { Server } from "../../src/mcp/server.ts";
-import { createServer } from "../../src/server/server.ts";
-import { createRegistry } from "../../src/tools/registry.ts";
-import { type HttpListener, listenHttp } from "../../src/transports/http/server/node.ts";
+import { RawJson } from "../../packages/core/src/json/raw.ts";
+import type { Server } from "../../packages/core/src/mcp/server.ts";
+import { type HttpListener, listenHttp } from "../../packages/server/src/http/node.ts";
+import { createRegistry } from "../../packages/server/src/registry/registry.ts";
+import { createServer } from "../../packages/server/src/wire/server.ts";
 import { startTestGateway, type TestGateway } from "./support/gateway.ts";
 import { createTaskCaller } from "./support/task-caller.ts";
 

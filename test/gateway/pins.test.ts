@@ -1,17 +1,17 @@
 // With a lock, callers see and use the definitions that a person approved, and nothing else.
 import { rmSync, writeFileSync } from "node:fs";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import type { Client } from "../../src/client/client.ts";
-import { connect } from "../../src/client/connect.ts";
-import { toAgreedPart } from "../../src/gateway/agreed-part.ts";
-import { parseConfigValue } from "../../src/gateway/config/parse-config.ts";
-import { createGateway, startGateway } from "../../src/gateway/gateway.ts";
-import type { Lock, LockPart } from "../../src/gateway/lock/lock-file.ts";
-import { writeLock } from "../../src/gateway/lock/lock-file.ts";
-import type { Gateway } from "../../src/gateway/running-gateway.ts";
-import { createCallContext } from "../../src/tools/context.ts";
-import { definitionOf } from "../../src/tools/definition.ts";
-import { createRegistry } from "../../src/tools/registry.ts";
+import type { Client } from "../../packages/client/src/client/client.ts";
+import { connect } from "../../packages/client/src/client/connect.ts";
+import { definitionOf } from "../../packages/core/src/mcp/definition.ts";
+import { createCallContext } from "../../packages/core/src/provider/context.ts";
+import { toAgreedPart } from "../../packages/junctor/src/config/agreed-part.ts";
+import { parseConfigValue } from "../../packages/junctor/src/config/parse-config.ts";
+import { createGateway, startGateway } from "../../packages/junctor/src/gateway/gateway.ts";
+import type { Gateway } from "../../packages/junctor/src/gateway/running-gateway.ts";
+import type { Lock, LockPart } from "../../packages/junctor/src/lock/lock-file.ts";
+import { writeLock } from "../../packages/junctor/src/lock/lock-file.ts";
+import { createRegistry } from "../../packages/server/src/registry/registry.ts";
 import {
   type ChangingServers,
   makeChangingServers,

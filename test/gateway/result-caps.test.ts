@@ -1,13 +1,13 @@
 // Caps on results by profile, by server and by tool, at every path.
 import { createHash } from "node:crypto";
 import { describe, expect, test } from "vitest";
-import { type Client } from "../../src/client/client.ts";
-import { connect } from "../../src/client/connect.ts";
-import { parseConfigValue } from "../../src/gateway/config/parse-config.ts";
-import { startGateway } from "../../src/gateway/gateway.ts";
-import type { RunningGateway } from "../../src/gateway/running-gateway.ts";
-import type { ToolResult } from "../../src/mcp/types.ts";
-import { createRegistry, type Registry } from "../../src/tools/registry.ts";
+import { type Client } from "../../packages/client/src/client/client.ts";
+import { connect } from "../../packages/client/src/client/connect.ts";
+import type { ToolResult } from "../../packages/core/src/mcp/types.ts";
+import { parseConfigValue } from "../../packages/junctor/src/config/parse-config.ts";
+import { startGateway } from "../../packages/junctor/src/gateway/gateway.ts";
+import type { RunningGateway } from "../../packages/junctor/src/gateway/running-gateway.ts";
+import { createRegistry, type Registry } from "../../packages/server/src/registry/registry.ts";
 
 const table = {
   type: "object",

@@ -1,12 +1,12 @@
 // A key that is taken away, exchanged or narrowed while its holder has something open.
 import { createHash } from "node:crypto";
 import { describe, expect, test } from "vitest";
-import type { GatewayConfig } from "../../src/gateway/config/config.ts";
-import { parseConfigValue } from "../../src/gateway/config/parse-config.ts";
-import { startGateway } from "../../src/gateway/gateway.ts";
-import { createRegistry } from "../../src/tools/registry.ts";
-import { createResourceRegistry } from "../../src/tools/resources.ts";
-import { listenHttp } from "../../src/transports/http/server/node.ts";
+import type { GatewayConfig } from "../../packages/junctor/src/config/config.ts";
+import { parseConfigValue } from "../../packages/junctor/src/config/parse-config.ts";
+import { startGateway } from "../../packages/junctor/src/gateway/gateway.ts";
+import { listenHttp } from "../../packages/server/src/http/node.ts";
+import { createRegistry } from "../../packages/server/src/registry/registry.ts";
+import { createResourceRegistry } from "../../packages/server/src/registry/resources.ts";
 import {
   connectLegacy,
   HttpWire,

@@ -1,8 +1,8 @@
 // Rules of a config that match nothing are told in the log, once the servers they are about are listed.
 import { expect, test } from "vitest";
-import { createDemoRegistry } from "../../src/cli/demo.ts";
-import { createGateway } from "../../src/gateway/gateway.ts";
-import { type GatewayLog, silentLog } from "../../src/gateway/log.ts";
+import { createDemoRegistry } from "../../packages/junctor/src/cli/serve/demo.ts";
+import { createGateway } from "../../packages/junctor/src/gateway/gateway.ts";
+import { type GatewayLog, silentLog } from "../../packages/junctor/src/log/log.ts";
 
 test("a rule that matches nothing is a warning, told once", async () => {
   const warnings: string[] = [];

@@ -1,8 +1,11 @@
 // The same URI at two servers: each caller has that of the first server it may use, and hears of no other.
 import { createHash } from "node:crypto";
 import { expect, test } from "vitest";
-import { createRegistry } from "../../src/tools/registry.ts";
-import { createResourceRegistry, type ResourceRegistry } from "../../src/tools/resources.ts";
+import { createRegistry } from "../../packages/server/src/registry/registry.ts";
+import {
+  createResourceRegistry,
+  type ResourceRegistry,
+} from "../../packages/server/src/registry/resources.ts";
 import { dialects, type GatewayClient } from "./support/clients.ts";
 import { startTestGateway } from "./support/gateway.ts";
 

@@ -7,9 +7,9 @@ import { homedir } from "node:os";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
-import { readSecrets } from "../../src/cli/secrets.ts";
-import { toTarget } from "../../src/gateway/sandbox.ts";
-import { stateFolder } from "../../src/gateway/user-files.ts";
+import { readSecrets } from "../../packages/junctor/src/cli/login/secrets.ts";
+import { toTarget } from "../../packages/junctor/src/config/sandbox.ts";
+import { stateFolder } from "../../packages/junctor/src/config/user-files.ts";
 import { connectTo, textOf } from "./support/clients.ts";
 import { startTestGateway } from "./support/gateway.ts";
 
@@ -123,7 +123,7 @@ test("a server is disabled, and not run, where no sandbox can be made", async ()
   const spawnSync = (): object => ({ error: new Error("there is no such program") });
   vi.doMock("node:child_process", async (load) => ({ ...(await load<object>()), spawnSync }));
   vi.resetModules();
-  const { createGateway } = await import("../../src/gateway/gateway.ts");
+  const { createGateway } = await import("../../packages/junctor/src/gateway/gateway.ts");
   const script = `require("node:fs").writeFileSync(${JSON.stringify(inFolder("mark"))}, "")`;
   const mcpServers = { boxed: { command: process.execPath, args: ["-e", script] } };
   await using gateway = await createGateway({ mcpServers, junctor: { defaults: { sandbox: true } } });

@@ -1,7 +1,7 @@
 // What is taken for a secret in the log: ordinary values of one server stay readable in what another one writes.
 import { expect, test } from "vitest";
-import { createGateway } from "../../src/gateway/gateway.ts";
-import { type GatewayLog, silentLog } from "../../src/gateway/log.ts";
+import { createGateway } from "../../packages/junctor/src/gateway/gateway.ts";
+import { type GatewayLog, silentLog } from "../../packages/junctor/src/log/log.ts";
 
 const token = "9f8e7d6c5b4a39281706";
 

@@ -1,14 +1,14 @@
 // One server of a gateway at a path of its own, under its own names.
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { connect } from "../../src/client/connect.ts";
-import { createGateway } from "../../src/gateway/gateway.ts";
-import type { Gateway } from "../../src/gateway/running-gateway.ts";
-import { createServer } from "../../src/server/server.ts";
-import { defineView } from "../../src/tools/app-view.ts";
-import { createPromptRegistry } from "../../src/tools/prompts.ts";
-import { createRegistry, type Registry } from "../../src/tools/registry.ts";
-import { createResourceRegistry } from "../../src/tools/resources.ts";
-import { type HttpListener, listenHttp } from "../../src/transports/http/server/node.ts";
+import { connect } from "../../packages/client/src/client/connect.ts";
+import { createGateway } from "../../packages/junctor/src/gateway/gateway.ts";
+import type { Gateway } from "../../packages/junctor/src/gateway/running-gateway.ts";
+import { type HttpListener, listenHttp } from "../../packages/server/src/http/node.ts";
+import { defineView } from "../../packages/server/src/registry/app-view.ts";
+import { createPromptRegistry } from "../../packages/server/src/registry/prompts.ts";
+import { createRegistry, type Registry } from "../../packages/server/src/registry/registry.ts";
+import { createResourceRegistry } from "../../packages/server/src/registry/resources.ts";
+import { createServer } from "../../packages/server/src/wire/server.ts";
 
 const uri = "ui://clock/page.html";
 

@@ -1,12 +1,12 @@
 import { fileURLToPath } from "node:url";
 import { expect, test } from "vitest";
-import { systemClock } from "../../src/async/clock.ts";
-import { parseConfigValue } from "../../src/gateway/config/parse-config.ts";
-import { startGateway } from "../../src/gateway/gateway.ts";
-import type { Gateway, RunningGateway } from "../../src/gateway/running-gateway.ts";
-import { SharedUpstreams } from "../../src/gateway/shared-upstreams.ts";
-import { RawJson } from "../../src/json/raw.ts";
-import { createCallContext } from "../../src/tools/context.ts";
+import { systemClock } from "../../packages/core/src/async/clock.ts";
+import { RawJson } from "../../packages/core/src/json/raw.ts";
+import { createCallContext } from "../../packages/core/src/provider/context.ts";
+import { parseConfigValue } from "../../packages/junctor/src/config/parse-config.ts";
+import { startGateway } from "../../packages/junctor/src/gateway/gateway.ts";
+import type { Gateway, RunningGateway } from "../../packages/junctor/src/gateway/running-gateway.ts";
+import { SharedUpstreams } from "../../packages/junctor/src/servers/shared-upstreams.ts";
 
 const quick = fileURLToPath(new URL("../fixtures/children/quick.mjs", import.meta.url));
 

@@ -3,13 +3,13 @@ import { mkdir, mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { connect } from "../../src/client/connect.ts";
-import { createGateway } from "../../src/gateway/gateway.ts";
-import { createServer } from "../../src/server/server.ts";
-import { type LoadedSkills, loadSkills } from "../../src/skills/load-skills.ts";
-import type { CallContext } from "../../src/tools/context.ts";
-import { createRegistry } from "../../src/tools/registry.ts";
-import { listenHttp } from "../../src/transports/http/server/node.ts";
+import { connect } from "../../packages/client/src/client/connect.ts";
+import type { CallContext } from "../../packages/core/src/provider/context.ts";
+import { createGateway } from "../../packages/junctor/src/gateway/gateway.ts";
+import { listenHttp } from "../../packages/server/src/http/node.ts";
+import { createRegistry } from "../../packages/server/src/registry/registry.ts";
+import { type LoadedSkills, loadSkills } from "../../packages/server/src/skills/load-skills.ts";
+import { createServer } from "../../packages/server/src/wire/server.ts";
 
 let folder = "";
 let loaded: LoadedSkills;
@@ -110,7 +110,10 @@ test("a change of a file is told under the URI that callers know", async () => {
   const heard = new Promise((resolve) =>
     client.onChange?.((change) => change.kind === "resource" && resolve(change)),
   );
-  await client.resources?.watch?.(uri, (await import("../../src/tools/context.ts")).createCallContext());
+  await client.resources?.watch?.(
+    uri,
+    (await import("../../packages/core/src/provider/context.ts")).createCallContext(),
+  );
   await write("refunds/SKILL.md", `${manifest}More.\n`);
   await loaded.reload();
   expect(await heard).toMatchObject({ kind: "resource", uri });

@@ -4,12 +4,12 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { createGateway } from "../../src/gateway/gateway.ts";
-import type { Gateway } from "../../src/gateway/running-gateway.ts";
-import { RawJson } from "../../src/json/raw.ts";
-import type { ClientCapabilities } from "../../src/mcp/types.ts";
-import { createVirtualClock } from "../../src/testing/virtual-clock.ts";
-import { createCallContext } from "../../src/tools/context.ts";
+import { RawJson } from "../../packages/core/src/json/raw.ts";
+import type { ClientCapabilities } from "../../packages/core/src/mcp/types.ts";
+import { createCallContext } from "../../packages/core/src/provider/context.ts";
+import { createGateway } from "../../packages/junctor/src/gateway/gateway.ts";
+import type { Gateway } from "../../packages/junctor/src/gateway/running-gateway.ts";
+import { createVirtualClock } from "../../packages/junctor/src/testing/virtual-clock.ts";
 import { settlesAtOnce } from "../support/at-once.ts";
 import { isAlive } from "../support/processes.ts";
 

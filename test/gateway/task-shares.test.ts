@@ -1,10 +1,10 @@
 // To a server behind the gateway all callers are one, so the gateway shares the tasks of the server between them.
 import { createHash } from "node:crypto";
 import { describe, expect, test } from "vitest";
-import { elicit } from "../../src/mcp/question.ts";
-import { createServer } from "../../src/server/server.ts";
-import { createRegistry } from "../../src/tools/registry.ts";
-import { type HttpListener, listenHttp } from "../../src/transports/http/server/node.ts";
+import { elicit } from "../../packages/core/src/mcp/question.ts";
+import { type HttpListener, listenHttp } from "../../packages/server/src/http/node.ts";
+import { createRegistry } from "../../packages/server/src/registry/registry.ts";
+import { createServer } from "../../packages/server/src/wire/server.ts";
 import { startTestGateway, type TestGateway } from "./support/gateway.ts";
 import { createTaskCaller, type TaskCaller } from "./support/task-caller.ts";
 

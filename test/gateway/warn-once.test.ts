@@ -1,8 +1,8 @@
 // A log at `warn` has one line for each cause, whatever its server goes on doing.
 import { expect, test } from "vitest";
-import { createGateway } from "../../src/gateway/gateway.ts";
-import { type GatewayLog, silentLog } from "../../src/gateway/log.ts";
-import { createVirtualClock } from "../../src/testing/virtual-clock.ts";
+import { createGateway } from "../../packages/junctor/src/gateway/gateway.ts";
+import { type GatewayLog, silentLog } from "../../packages/junctor/src/log/log.ts";
+import { createVirtualClock } from "../../packages/junctor/src/testing/virtual-clock.ts";
 
 test("servers that fail, flap and write nonsense for minutes are warned of once for each cause", async () => {
   const clock = createVirtualClock(1_000_000);

@@ -1,7 +1,7 @@
 // What the process of a server writes besides messages is told to those who run the gateway, not to callers.
 import { expect, test } from "vitest";
-import { createGateway } from "../../src/gateway/gateway.ts";
-import { type GatewayLog, silentLog } from "../../src/gateway/log.ts";
+import { createGateway } from "../../packages/junctor/src/gateway/gateway.ts";
+import { type GatewayLog, silentLog } from "../../packages/junctor/src/log/log.ts";
 import { cliServer } from "../support/config-file.ts";
 
 const secret = "s3cret-s3cret";

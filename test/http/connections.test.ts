@@ -4,7 +4,7 @@ import type { Socket } from "node:net";
 import { join } from "node:path";
 import { connect as connectTls } from "node:tls";
 import { expect, test } from "vitest";
-import { createDemoRegistry } from "../../src/cli/demo.ts";
+import { createDemoRegistry } from "../../packages/junctor/src/cli/serve/demo.ts";
 import { sendAdmin, startAdmin } from "../admin/support/admin.ts";
 import { sendHalfRequests } from "../support/half-requests.ts";
 import { listen } from "../support/http-tools.ts";

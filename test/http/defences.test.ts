@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
-import { createHttpHandler } from "../../src/transports/http/server/handler.ts";
-import { listenHttp } from "../../src/transports/http/server/node.ts";
+import { createHttpHandler } from "../../packages/server/src/http/handler.ts";
+import { listenHttp } from "../../packages/server/src/http/node.ts";
 import { createHttpTools, listen } from "../support/http-tools.ts";
 import {
   both,

@@ -1,11 +1,11 @@
 import { getEventListeners } from "node:events";
 import { describe, expect, test } from "vitest";
-import { createVirtualClock } from "../../src/testing/virtual-clock.ts";
+import { createVirtualClock } from "../../packages/junctor/src/testing/virtual-clock.ts";
 import {
   type FetchHandler,
   type FetchOptions,
   toFetchHandler,
-} from "../../src/transports/http/server/fetch.ts";
+} from "../../packages/server/src/http/fetch.ts";
 import { createHttpTools, type HttpTools } from "../support/http-tools.ts";
 import {
   both,

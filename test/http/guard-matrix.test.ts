@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { createHttpHandler } from "../../src/transports/http/server/handler.ts";
+import { createHttpHandler } from "../../packages/server/src/http/handler.ts";
 import { type Listening, listen } from "../support/http-tools.ts";
 import { modern, modernPost } from "../support/http-wire.ts";
 import { exchange, type RawReply, type RawRequest, RawSocket } from "../support/raw-http.ts";

@@ -1,9 +1,9 @@
 import { connect, type Socket } from "node:net";
 import { afterEach, describe, expect, test } from "vitest";
-import { createServer } from "../../src/server/server.ts";
-import { createRegistry } from "../../src/tools/registry.ts";
-import type { ListenHttpOptions } from "../../src/transports/http/server/listen-options.ts";
-import { type HttpListener, listenHttp } from "../../src/transports/http/server/node.ts";
+import type { ListenHttpOptions } from "../../packages/server/src/http/listen-options.ts";
+import { type HttpListener, listenHttp } from "../../packages/server/src/http/node.ts";
+import { createRegistry } from "../../packages/server/src/registry/registry.ts";
+import { createServer } from "../../packages/server/src/wire/server.ts";
 
 const info = { name: "test", version: "1.0.0" };
 const meta = {

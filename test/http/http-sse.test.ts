@@ -6,7 +6,7 @@ import {
   ToolListChangedNotificationSchema,
 } from "@modelcontextprotocol/sdk/types.js";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import { createVirtualClock } from "../../src/testing/virtual-clock.ts";
+import { createVirtualClock } from "../../packages/junctor/src/testing/virtual-clock.ts";
 import { type Listening, listen } from "../support/http-tools.ts";
 import { initializeOf, json, legacyCall, postOf, toPairs } from "../support/http-wire.ts";
 import { exchange, type RawReply, RawSocket } from "../support/raw-http.ts";

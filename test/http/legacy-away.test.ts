@@ -1,8 +1,8 @@
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import { createDeferred } from "../../src/async/deferred.ts";
-import { elicit } from "../../src/mcp/question.ts";
-import { createVirtualClock, type VirtualClock } from "../../src/testing/virtual-clock.ts";
-import { inputRequired } from "../../src/tools/ask.ts";
+import { createDeferred } from "../../packages/core/src/async/deferred.ts";
+import { elicit } from "../../packages/core/src/mcp/question.ts";
+import { inputRequired } from "../../packages/core/src/provider/ask.ts";
+import { createVirtualClock, type VirtualClock } from "../../packages/junctor/src/testing/virtual-clock.ts";
 import { type Listening, listen } from "../support/http-tools.ts";
 import { connectLegacy, type HttpWire, legacyCall } from "../support/http-wire.ts";
 

@@ -1,9 +1,9 @@
 import { expect, test } from "vitest";
-import { createSeal } from "../../src/mcp/seal.ts";
-import { createServer } from "../../src/server/server.ts";
-import { createVirtualClock } from "../../src/testing/virtual-clock.ts";
-import { createRegistry } from "../../src/tools/registry.ts";
-import { listenHttp } from "../../src/transports/http/server/node.ts";
+import { createSeal } from "../../packages/core/src/mcp/seal.ts";
+import { createVirtualClock } from "../../packages/junctor/src/testing/virtual-clock.ts";
+import { listenHttp } from "../../packages/server/src/http/node.ts";
+import { createRegistry } from "../../packages/server/src/registry/registry.ts";
+import { createServer } from "../../packages/server/src/wire/server.ts";
 
 const info = { name: "test", version: "1.0.0" };
 const headers = { "content-type": "application/json", accept: "application/json, text/event-stream" };

@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
-import { createSeal } from "../../src/mcp/seal.ts";
-import { createVirtualClock } from "../../src/testing/virtual-clock.ts";
-import { createMemoryEventStore, type EventStore } from "../../src/transports/http/legacy/event-store.ts";
+import { createSeal } from "../../packages/core/src/mcp/seal.ts";
+import { createVirtualClock } from "../../packages/junctor/src/testing/virtual-clock.ts";
+import { createMemoryEventStore, type EventStore } from "../../packages/server/src/http/event-store.ts";
 import { listen } from "../support/http-tools.ts";
 import { connectLegacy, initializeOf, legacyCall, postOf } from "../support/http-wire.ts";
 import { exchange } from "../support/raw-http.ts";

@@ -1,6 +1,6 @@
 import * as fc from "fast-check";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import { createMemoryEventStore, type EventStore } from "../../src/transports/http/legacy/event-store.ts";
+import { createMemoryEventStore, type EventStore } from "../../packages/server/src/http/event-store.ts";
 import { type Listening, listen } from "../support/http-tools.ts";
 import { connectLegacy, type HttpWire, json, legacyCall } from "../support/http-wire.ts";
 import type { RawEvent, RawReply } from "../support/raw-http.ts";

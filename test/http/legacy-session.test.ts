@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import { newestLegacyRevision } from "../../src/mcp/revision.ts";
+import { newestLegacyRevision } from "../../packages/core/src/mcp/revision.ts";
 import { type Listening, listen } from "../support/http-tools.ts";
 import {
   connectLegacy,

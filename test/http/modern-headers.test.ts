@@ -1,6 +1,6 @@
 import * as fc from "fast-check";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { encodeHeaderValue } from "../../src/mcp/mirrored-headers.ts";
+import { encodeHeaderValue } from "../../packages/core/src/mcp/mirrored-headers.ts";
 import { type Listening, listen } from "../support/http-tools.ts";
 import { modern, modernCall, modernPost } from "../support/http-wire.ts";
 import { exchange, type RawReply, type RawRequest, RawSocket } from "../support/raw-http.ts";

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { createSeal } from "../../src/mcp/seal.ts";
+import { createSeal } from "../../packages/core/src/mcp/seal.ts";
 import { type Listening, listen } from "../support/http-tools.ts";
 import { HttpWire, modernCall, modernMeta } from "../support/http-wire.ts";
 import type { Message } from "../support/raw-http.ts";

@@ -8,7 +8,7 @@ import {
   type JSONRPCMessage,
   ListRootsRequestSchema,
 } from "@modelcontextprotocol/sdk/types.js";
-import type { LegacyRevision, Revision } from "../../src/mcp/revision.ts";
+import type { LegacyRevision, Revision } from "../../packages/core/src/mcp/revision.ts";
 import { assertValidFrame, type Frame } from "../support/wire-schema.ts";
 
 export interface CallOptions {

@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import { isAtLeast } from "../../src/mcp/revision.ts";
+import { isAtLeast } from "../../packages/core/src/mcp/revision.ts";
 import { type CuttingProxy, startCuttingProxy } from "../support/cutting-proxy.ts";
 import { type Listening, listen } from "../support/http-tools.ts";
 import { type Dialect, dialects, type OfficialClient } from "./official-client.ts";

@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
-import { createServer } from "../../src/server/server.ts";
-import { createRegistry } from "../../src/tools/registry.ts";
-import { listenHttp } from "../../src/transports/http/server/node.ts";
+import { listenHttp } from "../../packages/server/src/http/node.ts";
+import { createRegistry } from "../../packages/server/src/registry/registry.ts";
+import { createServer } from "../../packages/server/src/wire/server.ts";
 
 const server = createServer(createRegistry(), { name: "x", version: "1.0.0" });
 const publicUrl = "https://mcp.example.com/mcp";

@@ -1,9 +1,9 @@
 import { expect, test } from "vitest";
-import { listRoots } from "../../src/mcp/question.ts";
-import { createServer } from "../../src/server/server.ts";
-import { inputRequired } from "../../src/tools/ask.ts";
-import { createRegistry } from "../../src/tools/registry.ts";
-import { type HttpListener, listenHttp } from "../../src/transports/http/server/node.ts";
+import { listRoots } from "../../packages/core/src/mcp/question.ts";
+import { inputRequired } from "../../packages/core/src/provider/ask.ts";
+import { type HttpListener, listenHttp } from "../../packages/server/src/http/node.ts";
+import { createRegistry } from "../../packages/server/src/registry/registry.ts";
+import { createServer } from "../../packages/server/src/wire/server.ts";
 import { initializeOf, legacyCall, mirrored, modernCall, modernMeta, postOf } from "../support/http-wire.ts";
 import { type Message, type RawReply, RawSocket } from "../support/raw-http.ts";
 import type { Frame } from "../support/wire-schema.ts";

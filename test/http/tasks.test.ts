@@ -1,17 +1,21 @@
 import { describe, expect, test } from "vitest";
-import { createDeferred } from "../../src/async/deferred.ts";
-import { elicit } from "../../src/mcp/question.ts";
-import { createSeal } from "../../src/mcp/seal.ts";
-import { createServer, type ServerOptions } from "../../src/server/server.ts";
-import { withBudget } from "../../src/surface/results/with-budget.ts";
-import { createVirtualClock } from "../../src/testing/virtual-clock.ts";
-import { inputRequired } from "../../src/tools/ask.ts";
-import { type CallEnd, type Middleware, withMiddleware } from "../../src/tools/middleware.ts";
-import type { Provider } from "../../src/tools/provider.ts";
-import { createRegistry, type Registry } from "../../src/tools/registry.ts";
-import type { TaskState } from "../../src/tools/task.ts";
-import { createMemoryTasks } from "../../src/tools/tasks/memory-tasks.ts";
-import { listenHttp } from "../../src/transports/http/server/node.ts";
+import { createDeferred } from "../../packages/core/src/async/deferred.ts";
+import { elicit } from "../../packages/core/src/mcp/question.ts";
+import { createSeal } from "../../packages/core/src/mcp/seal.ts";
+import { inputRequired } from "../../packages/core/src/provider/ask.ts";
+import {
+  type CallEnd,
+  type Middleware,
+  withMiddleware,
+} from "../../packages/core/src/provider/middleware.ts";
+import type { Provider } from "../../packages/core/src/provider/provider.ts";
+import type { TaskState } from "../../packages/core/src/provider/task.ts";
+import { withBudget } from "../../packages/junctor/src/context/results/with-budget.ts";
+import { createVirtualClock } from "../../packages/junctor/src/testing/virtual-clock.ts";
+import { listenHttp } from "../../packages/server/src/http/node.ts";
+import { createMemoryTasks } from "../../packages/server/src/registry/memory-tasks.ts";
+import { createRegistry, type Registry } from "../../packages/server/src/registry/registry.ts";
+import { createServer, type ServerOptions } from "../../packages/server/src/wire/server.ts";
 
 const prefix = "io.modelcontextprotocol";
 const declared = { elicitation: {}, extensions: { [`${prefix}/tasks`]: {} } };

@@ -1,9 +1,9 @@
 import { describe, expect, test } from "vitest";
-import type { Authenticate } from "../../src/auth/authenticate.ts";
-import { acceptTokens } from "../../src/auth/in/accept-tokens.ts";
-import { ScopeError } from "../../src/errors/scope-error.ts";
-import { createVirtualClock } from "../../src/testing/virtual-clock.ts";
-import type { ListenHttpOptions } from "../../src/transports/http/server/listen-options.ts";
+import { ScopeError } from "../../packages/core/src/errors/scope-error.ts";
+import { createVirtualClock } from "../../packages/junctor/src/testing/virtual-clock.ts";
+import { acceptTokens } from "../../packages/junctor/src/tokens/accept-tokens.ts";
+import type { Authenticate } from "../../packages/server/src/http/authenticate.ts";
+import type { ListenHttpOptions } from "../../packages/server/src/http/listen-options.ts";
 import { listen } from "../support/http-tools.ts";
 import {
   connectLegacy,

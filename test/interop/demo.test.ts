@@ -1,5 +1,5 @@
 import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
-import { isAtLeast } from "../../src/mcp/revision.ts";
+import { isAtLeast } from "../../packages/core/src/mcp/revision.ts";
 import { demoServer, type Dialect, type Progress, type SdkClient } from "./sdk-client.ts";
 import { v1Dialects } from "./sdk-v1.ts";
 import { v2Dialects } from "./sdk-v2.ts";

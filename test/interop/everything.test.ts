@@ -1,5 +1,5 @@
 import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
-import { isAtLeast } from "../../src/mcp/revision.ts";
+import { isAtLeast } from "../../packages/core/src/mcp/revision.ts";
 import type { Frame } from "../support/wire-schema.ts";
 import {
   everythingServer,

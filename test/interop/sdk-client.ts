@@ -1,5 +1,5 @@
 import { fileURLToPath } from "node:url";
-import type { Revision } from "../../src/mcp/revision.ts";
+import type { Revision } from "../../packages/core/src/mcp/revision.ts";
 import type { WireTap } from "../support/wire-tap.ts";
 
 /** A program that serves MCP on its standard streams. */

@@ -9,7 +9,7 @@ import {
   type JSONRPCMessage,
   ListRootsRequestSchema,
 } from "@modelcontextprotocol/sdk/types.js";
-import { legacyRevisions, type LegacyRevision } from "../../src/mcp/revision.ts";
+import { legacyRevisions, type LegacyRevision } from "../../packages/core/src/mcp/revision.ts";
 import { createWireTap, type WireTap } from "../support/wire-tap.ts";
 import { createUser, type Dialect, type Notice, type SdkClient, type StdioServer } from "./sdk-client.ts";
 

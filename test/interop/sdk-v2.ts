@@ -7,7 +7,7 @@ import {
   LOG_LEVEL_META_KEY,
 } from "@modelcontextprotocol/client";
 import { StdioClientTransport } from "@modelcontextprotocol/client/stdio";
-import { legacyRevisions, type Revision } from "../../src/mcp/revision.ts";
+import { legacyRevisions, type Revision } from "../../packages/core/src/mcp/revision.ts";
 import { createWireTap, type WireTap } from "../support/wire-tap.ts";
 import { createUser, type Dialect, type Notice, type SdkClient, type StdioServer } from "./sdk-client.ts";
 

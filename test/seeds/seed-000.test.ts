@@ -1,9 +1,9 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { ToolError } from "../../src/errors/tool-error.ts";
-import { createServer } from "../../src/server/server.ts";
-import { compose } from "../../src/tools/compose/compose.ts";
-import { createRegistry } from "../../src/tools/registry.ts";
-import { type HttpListener, listenHttp } from "../../src/transports/http/server/node.ts";
+import { compose } from "../../packages/core/src/compose/compose.ts";
+import { ToolError } from "../../packages/core/src/errors/tool-error.ts";
+import { type HttpListener, listenHttp } from "../../packages/server/src/http/node.ts";
+import { createRegistry } from "../../packages/server/src/registry/registry.ts";
+import { createServer } from "../../packages/server/src/wire/server.ts";
 import { both, connectLegacy, type HttpWire, legacyCall, postOf } from "../support/http-wire.ts";
 import { exchange } from "../support/raw-http.ts";
 

@@ -1,8 +1,8 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { createServer } from "../../src/server/server.ts";
-import { compose } from "../../src/tools/compose/compose.ts";
-import { createRegistry } from "../../src/tools/registry.ts";
-import { type HttpListener, listenHttp } from "../../src/transports/http/server/node.ts";
+import { compose } from "../../packages/core/src/compose/compose.ts";
+import { type HttpListener, listenHttp } from "../../packages/server/src/http/node.ts";
+import { createRegistry } from "../../packages/server/src/registry/registry.ts";
+import { createServer } from "../../packages/server/src/wire/server.ts";
 import { connectLegacy, type HttpWire, legacyCall } from "../support/http-wire.ts";
 import type { Message, RawReply } from "../support/raw-http.ts";
 import { createSteps, type Steps } from "../support/steps.ts";

@@ -2,12 +2,12 @@
 // way there is to one.
 import { type AddressInfo, createServer } from "node:net";
 import { describe, expect, onTestFinished, test } from "vitest";
-import type { AuditRecord } from "../../src/audit/audit.ts";
-import type { Client } from "../../src/client/client.ts";
-import { connect, type ConnectOptions } from "../../src/client/connect.ts";
-import { createEraCache } from "../../src/client/era-cache.ts";
-import { createServer as createMcpServer } from "../../src/server/server.ts";
-import { createRegistry } from "../../src/tools/registry.ts";
+import type { Client } from "../../packages/client/src/client/client.ts";
+import { connect, type ConnectOptions } from "../../packages/client/src/client/connect.ts";
+import { createEraCache } from "../../packages/client/src/client/era-cache.ts";
+import type { AuditRecord } from "../../packages/core/src/provider/audit.ts";
+import { createRegistry } from "../../packages/server/src/registry/registry.ts";
+import { createServer as createMcpServer } from "../../packages/server/src/wire/server.ts";
 import { FakeHttp, toReply } from "../support/fake-http.ts";
 import { FakePipe, type Reaction } from "../support/fake-pipe.ts";
 import { legacyScript, modernScript, text } from "../support/fake-script.ts";

@@ -1,11 +1,11 @@
 import { describe, expect, test } from "vitest";
-import { NotFoundError } from "../../src/errors/not-found-error.ts";
-import { RpcError } from "../../src/errors/rpc-error.ts";
-import { RawJson } from "../../src/json/raw.ts";
-import { compose, type ComposeOptions } from "../../src/tools/compose/compose.ts";
-import { createCallContext } from "../../src/tools/context.ts";
-import type { Provider } from "../../src/tools/provider.ts";
-import { createRegistry, type Registry } from "../../src/tools/registry.ts";
+import { compose, type ComposeOptions } from "../../packages/core/src/compose/compose.ts";
+import { NotFoundError } from "../../packages/core/src/errors/not-found-error.ts";
+import { RpcError } from "../../packages/core/src/errors/rpc-error.ts";
+import { RawJson } from "../../packages/core/src/json/raw.ts";
+import { createCallContext } from "../../packages/core/src/provider/context.ts";
+import type { Provider } from "../../packages/core/src/provider/provider.ts";
+import { createRegistry, type Registry } from "../../packages/server/src/registry/registry.ts";
 
 /** The dialect of the seed document: names without a separator are tried on every provider in turn. */
 const seed: ComposeOptions = { bareNames: "first_match" };

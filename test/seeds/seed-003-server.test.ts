@@ -1,17 +1,17 @@
 import { connect } from "node:net";
 import { PassThrough } from "node:stream";
 import { describe, expect, test } from "vitest";
-import { ToolError } from "../../src/errors/tool-error.ts";
-import { RawJson } from "../../src/json/raw.ts";
-import type { Server } from "../../src/mcp/server.ts";
-import type { ToolResult } from "../../src/mcp/types.ts";
-import { createServer, type ServerOptions } from "../../src/server/server.ts";
-import { compose } from "../../src/tools/compose/compose.ts";
-import { text } from "../../src/tools/content.ts";
-import { type Middleware, withMiddleware } from "../../src/tools/middleware.ts";
-import { createRegistry, type Registry } from "../../src/tools/registry.ts";
-import { serveStream } from "../../src/transports/stream.ts";
-import { listenTcp } from "../../src/transports/tcp.ts";
+import { compose } from "../../packages/core/src/compose/compose.ts";
+import { ToolError } from "../../packages/core/src/errors/tool-error.ts";
+import { RawJson } from "../../packages/core/src/json/raw.ts";
+import type { Server } from "../../packages/core/src/mcp/server.ts";
+import type { ToolResult } from "../../packages/core/src/mcp/types.ts";
+import { text } from "../../packages/core/src/provider/content.ts";
+import { type Middleware, withMiddleware } from "../../packages/core/src/provider/middleware.ts";
+import { serveStream } from "../../packages/server/src/listen/stream.ts";
+import { listenTcp } from "../../packages/server/src/listen/tcp.ts";
+import { createRegistry, type Registry } from "../../packages/server/src/registry/registry.ts";
+import { createServer, type ServerOptions } from "../../packages/server/src/wire/server.ts";
 import { type Answer, call, converse, converseInitialized, initialize, request } from "./line-client.ts";
 
 /** The dialect of the seed document. */

@@ -2,9 +2,9 @@ import { fileURLToPath } from "node:url";
 import { Client } from "@modelcontextprotocol/sdk/client/index.js";
 import { StdioClientTransport } from "@modelcontextprotocol/sdk/client/stdio.js";
 import { describe, expect, test } from "vitest";
-import { ToolError } from "../../src/errors/tool-error.ts";
-import { createServer, type ServerOptions } from "../../src/server/server.ts";
-import { createRegistry, type Registry } from "../../src/tools/registry.ts";
+import { ToolError } from "../../packages/core/src/errors/tool-error.ts";
+import { createRegistry, type Registry } from "../../packages/server/src/registry/registry.ts";
+import { createServer, type ServerOptions } from "../../packages/server/src/wire/server.ts";
 import { type Answer, converseInitialized, request } from "./line-client.ts";
 
 /** The dialect of the seed document. */

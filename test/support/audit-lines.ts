@@ -1,5 +1,5 @@
 import { readFile } from "node:fs/promises";
-import type { AuditRecord } from "../../src/audit/audit.ts";
+import type { AuditRecord } from "../../packages/core/src/provider/audit.ts";
 
 /** Every line of an audit file. */
 export async function readAuditLines(path: string): Promise<readonly (AuditRecord & { event?: string })[]> {

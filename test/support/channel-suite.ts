@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
-import { RawJson } from "../../src/json/raw.ts";
-import type { Channel, Incoming } from "../../src/jsonrpc/channel.ts";
-import type { Message, Notification } from "../../src/jsonrpc/message.ts";
+import { RawJson } from "../../packages/core/src/json/raw.ts";
+import type { Channel, Incoming } from "../../packages/core/src/rpc/channel.ts";
+import type { Message, Notification } from "../../packages/core/src/rpc/message.ts";
 import { standsStill } from "./stands-still.ts";
 
 /** Two joined ends of one kind of channel. */

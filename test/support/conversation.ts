@@ -1,8 +1,8 @@
 import { expect } from "vitest";
-import type { LegacyRevision, Revision } from "../../src/mcp/revision.ts";
-import type { Server } from "../../src/mcp/server.ts";
-import type { ClientCapabilities } from "../../src/mcp/types.ts";
-import { serveChannel, type ServeOptions } from "../../src/transports/serve-channel.ts";
+import { serveChannel, type ServeOptions } from "../../packages/core/src/channel/serve-channel.ts";
+import type { LegacyRevision, Revision } from "../../packages/core/src/mcp/revision.ts";
+import type { Server } from "../../packages/core/src/mcp/server.ts";
+import type { ClientCapabilities } from "../../packages/core/src/mcp/types.ts";
 import { createRawWire, type RawWire } from "./raw-wire.ts";
 import { assertValidFrame, type Frame } from "./wire-schema.ts";
 

@@ -1,4 +1,4 @@
-import type { ClusterStore } from "../../src/cluster/store.ts";
+import type { ClusterStore } from "../../packages/junctor/src/cluster/store.ts";
 
 /** A store that counts its operations by their names. */
 export interface CountingStore extends ClusterStore {

@@ -1,10 +1,16 @@
-import { createDeferred } from "../../src/async/deferred.ts";
-import type { Client } from "../../src/client/client.ts";
-import type { Agreement } from "../../src/client/conversation.ts";
-import type { OpenClient } from "../../src/gateway/upstream/line-life.ts";
-import type { CacheHints, Prompt, Resource, ResourceTemplate, Tool } from "../../src/mcp/types.ts";
-import type { ListFault } from "../../src/tools/fit/list-fault.ts";
-import type { Change } from "../../src/tools/provider.ts";
+import type { Client } from "../../packages/client/src/client/client.ts";
+import type { Agreement } from "../../packages/client/src/client/conversation.ts";
+import { createDeferred } from "../../packages/core/src/async/deferred.ts";
+import type { ListFault } from "../../packages/core/src/fit/list-fault.ts";
+import type {
+  CacheHints,
+  Prompt,
+  Resource,
+  ResourceTemplate,
+  Tool,
+} from "../../packages/core/src/mcp/types.ts";
+import type { Change } from "../../packages/core/src/provider/provider.ts";
+import type { OpenClient } from "../../packages/junctor/src/upstream/line-life.ts";
 
 /** What a fake client does when it is asked; what is left out is empty, or succeeds. */
 export interface FakeAnswers {

@@ -1,14 +1,14 @@
-import type { ServerConfig } from "../../src/gateway/config/config.ts";
-import { parseConfigValue } from "../../src/gateway/config/parse-config.ts";
-import { type GatewayServer, toMember } from "../../src/gateway/gateway-server.ts";
-import type { Health } from "../../src/gateway/upstream/health.ts";
-import type { Listed } from "../../src/gateway/upstream/known-lists.ts";
-import type { Tool } from "../../src/mcp/types.ts";
-import { anyone, Catalog } from "../../src/tools/compose/catalog.ts";
-import type { Collision } from "../../src/tools/compose/claims.ts";
-import { defaultNaming } from "../../src/tools/compose/namespace.ts";
-import type { Hearer } from "../../src/tools/provider.ts";
-import { createRegistry } from "../../src/tools/registry.ts";
+import { anyone, Catalog } from "../../packages/core/src/compose/catalog.ts";
+import type { Collision } from "../../packages/core/src/compose/claims.ts";
+import { defaultNaming } from "../../packages/core/src/compose/namespace.ts";
+import type { Tool } from "../../packages/core/src/mcp/types.ts";
+import type { Hearer } from "../../packages/core/src/provider/provider.ts";
+import type { ServerConfig } from "../../packages/junctor/src/config/config.ts";
+import { parseConfigValue } from "../../packages/junctor/src/config/parse-config.ts";
+import { type GatewayServer, toMember } from "../../packages/junctor/src/servers/gateway-server.ts";
+import type { Health } from "../../packages/junctor/src/upstream/health.ts";
+import type { Listed } from "../../packages/junctor/src/upstream/known-lists.ts";
+import { createRegistry } from "../../packages/server/src/registry/registry.ts";
 import { legacyAgreement } from "./fake-client.ts";
 
 export const up: Health = { kind: "up", since: 0, agreement: legacyAgreement, connectMs: 12 };

@@ -1,14 +1,17 @@
-import { elicit, listRoots, sample } from "../../src/mcp/question.ts";
-import type { Server } from "../../src/mcp/server.ts";
-import { createServer, type ServerOptions } from "../../src/server/server.ts";
-import { inputRequired } from "../../src/tools/ask.ts";
-import { createCompletionRegistry } from "../../src/tools/completion.ts";
-import { text } from "../../src/tools/content.ts";
-import { createPromptRegistry } from "../../src/tools/prompts.ts";
-import { createRegistry, type Registry } from "../../src/tools/registry.ts";
-import { createResourceRegistry, type ResourceRegistry } from "../../src/tools/resources.ts";
-import type { ListenHttpOptions } from "../../src/transports/http/server/listen-options.ts";
-import { type HttpListener, listenHttp } from "../../src/transports/http/server/node.ts";
+import { elicit, listRoots, sample } from "../../packages/core/src/mcp/question.ts";
+import type { Server } from "../../packages/core/src/mcp/server.ts";
+import { inputRequired } from "../../packages/core/src/provider/ask.ts";
+import { text } from "../../packages/core/src/provider/content.ts";
+import type { ListenHttpOptions } from "../../packages/server/src/http/listen-options.ts";
+import { type HttpListener, listenHttp } from "../../packages/server/src/http/node.ts";
+import { createCompletionRegistry } from "../../packages/server/src/registry/completion.ts";
+import { createPromptRegistry } from "../../packages/server/src/registry/prompts.ts";
+import { createRegistry, type Registry } from "../../packages/server/src/registry/registry.ts";
+import {
+  createResourceRegistry,
+  type ResourceRegistry,
+} from "../../packages/server/src/registry/resources.ts";
+import { createServer, type ServerOptions } from "../../packages/server/src/wire/server.ts";
 import { createSteps, type Steps } from "./steps.ts";
 
 /** A server with a tool for everything HTTP has to carry, driven by the test that started it. */

@@ -1,4 +1,4 @@
-import type { LegacyRevision, Revision } from "../../src/mcp/revision.ts";
+import type { LegacyRevision, Revision } from "../../packages/core/src/mcp/revision.ts";
 import { type Message, type RawReply, type RawRequest, RawSocket } from "./raw-http.ts";
 import { assertValidFrame, type Frame } from "./wire-schema.ts";
 

@@ -1,8 +1,8 @@
-import type { ClusterStore } from "../../src/cluster/store.ts";
-import { RawJson } from "../../src/json/raw.ts";
-import { createSharedRateLimit } from "../../src/middleware/shared-rate-limit.ts";
-import type { VirtualClock } from "../../src/testing/virtual-clock.ts";
-import { createCallContext } from "../../src/tools/context.ts";
+import { RawJson } from "../../packages/core/src/json/raw.ts";
+import { createCallContext } from "../../packages/core/src/provider/context.ts";
+import { createSharedRateLimit } from "../../packages/junctor/src/cluster/shared-rate-limit.ts";
+import type { ClusterStore } from "../../packages/junctor/src/cluster/store.ts";
+import type { VirtualClock } from "../../packages/junctor/src/testing/virtual-clock.ts";
 import { createRandom } from "./random.ts";
 
 interface SpreadOptions {

@@ -1,11 +1,11 @@
-import type { Backoff } from "../../src/async/backoff.ts";
-import type { Client } from "../../src/client/client.ts";
-import { ClosedError } from "../../src/errors/closed-error.ts";
-import type { UpstreamError } from "../../src/errors/upstream-error.ts";
-import type { Health } from "../../src/gateway/upstream/health.ts";
-import { Line, type LineOptions } from "../../src/gateway/upstream/line.ts";
-import { StartGate } from "../../src/gateway/upstream/start-gate.ts";
-import { createVirtualClock, type VirtualClock } from "../../src/testing/virtual-clock.ts";
+import type { Client } from "../../packages/client/src/client/client.ts";
+import type { Backoff } from "../../packages/core/src/async/backoff.ts";
+import { ClosedError } from "../../packages/core/src/errors/closed-error.ts";
+import type { UpstreamError } from "../../packages/core/src/errors/upstream-error.ts";
+import { createVirtualClock, type VirtualClock } from "../../packages/junctor/src/testing/virtual-clock.ts";
+import type { Health } from "../../packages/junctor/src/upstream/health.ts";
+import { Line, type LineOptions } from "../../packages/junctor/src/upstream/line.ts";
+import { StartGate } from "../../packages/junctor/src/upstream/start-gate.ts";
 import { createFakeOpener, type FakeOpener, turn } from "./fake-client.ts";
 
 /** A line to a fake server, under a virtual clock. */

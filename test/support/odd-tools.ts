@@ -1,10 +1,10 @@
 import { setTimeout as sleep } from "node:timers/promises";
-import { ToolError } from "../../src/errors/tool-error.ts";
-import { elicit, elicitUrl } from "../../src/mcp/question.ts";
-import type { Ask } from "../../src/mcp/types.ts";
-import { inputRequired } from "../../src/tools/ask.ts";
-import { audio, embedResource, image, resourceLink, text } from "../../src/tools/content.ts";
-import { createRegistry, type Registry } from "../../src/tools/registry.ts";
+import { ToolError } from "../../packages/core/src/errors/tool-error.ts";
+import { elicit, elicitUrl } from "../../packages/core/src/mcp/question.ts";
+import type { Ask } from "../../packages/core/src/mcp/types.ts";
+import { inputRequired } from "../../packages/core/src/provider/ask.ts";
+import { audio, embedResource, image, resourceLink, text } from "../../packages/core/src/provider/content.ts";
+import { createRegistry, type Registry } from "../../packages/server/src/registry/registry.ts";
 
 /** Tools for each thing the command line must cope with. `onAborted` is told when a call of `slow` was given up. */
 export function createOddRegistry(onAborted?: () => void): Registry {

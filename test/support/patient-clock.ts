@@ -1,4 +1,4 @@
-import { type Clock, systemClock } from "../../src/async/clock.ts";
+import { type Clock, systemClock } from "../../packages/core/src/async/clock.ts";
 
 const longMs = 1000;
 const patience = 20;

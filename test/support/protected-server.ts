@@ -1,7 +1,13 @@
 import { once } from "node:events";
 import { createServer as createListener, type IncomingMessage } from "node:http";
 import type { AddressInfo } from "node:net";
-import { createRegistry, createServer, elicit, inputRequired, toFetchHandler } from "../../src/index.ts";
+import {
+  createRegistry,
+  createServer,
+  elicit,
+  inputRequired,
+  toFetchHandler,
+} from "../../packages/junctor/src/index.ts";
 import type { IssuedToken } from "./identity-provider.ts";
 
 export interface ProtectedServerOptions {

@@ -1,7 +1,10 @@
 import { PassThrough, type Readable } from "node:stream";
-import { createDeferred, type Deferred } from "../../src/async/deferred.ts";
-import type { Channel } from "../../src/jsonrpc/channel.ts";
-import { createStreamChannel, type StreamChannelOptions } from "../../src/transports/stream-channel.ts";
+import { createDeferred, type Deferred } from "../../packages/core/src/async/deferred.ts";
+import {
+  createStreamChannel,
+  type StreamChannelOptions,
+} from "../../packages/core/src/channel/stream-channel.ts";
+import type { Channel } from "../../packages/core/src/rpc/channel.ts";
 import type { Frame } from "./wire-schema.ts";
 
 /** What came over a stream of lines. */

@@ -1,6 +1,6 @@
-import type { Clock } from "../../src/async/clock.ts";
-import type { ClusterStore } from "../../src/cluster/store.ts";
-import { StoreError } from "../../src/errors/store-error.ts";
+import type { Clock } from "../../packages/core/src/async/clock.ts";
+import { StoreError } from "../../packages/core/src/errors/store-error.ts";
+import type { ClusterStore } from "../../packages/junctor/src/cluster/store.ts";
 
 /** A process that can be stopped and woken, with a clock that may run fast or slow and a bad way to the store. */
 export interface ShakyProcess {

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import type { ClusterStore, SharedLimit } from "../../src/cluster/store.ts";
+import type { ClusterStore, SharedLimit } from "../../packages/junctor/src/cluster/store.ts";
 
 /** Two processes' ways to the same facts. */
 export interface OpenStores extends AsyncDisposable {

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { legacyRevisions, modernRevisions, type Revision } from "../../src/mcp/revision.ts";
+import { legacyRevisions, modernRevisions, type Revision } from "../../packages/core/src/mcp/revision.ts";
 import { assertValidFrame, type Frame } from "./wire-schema.ts";
 
 const revisions: readonly Revision[] = [...legacyRevisions, ...modernRevisions];

@@ -2,7 +2,7 @@ import { readFileSync } from "node:fs";
 import { Ajv, type ErrorObject, type ValidateFunction } from "ajv";
 import addFormats from "ajv-formats";
 import { Ajv2020 } from "ajv/dist/2020.js";
-import type { Revision } from "../../src/mcp/revision.ts";
+import type { Revision } from "../../packages/core/src/mcp/revision.ts";
 
 /** Who sent a frame. */
 export type Sender = "client" | "server";

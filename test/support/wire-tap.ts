@@ -1,4 +1,4 @@
-import type { Revision } from "../../src/mcp/revision.ts";
+import type { Revision } from "../../packages/core/src/mcp/revision.ts";
 import { assertValidFrame, type Frame, type Sender } from "./wire-schema.ts";
 
 /** One frame that crossed the wire, in the order it crossed. */

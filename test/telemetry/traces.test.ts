@@ -3,7 +3,7 @@ import { once } from "node:events";
 import { type AddressInfo, createServer } from "node:net";
 import { fileURLToPath } from "node:url";
 import { describe, expect, test } from "vitest";
-import { createDemoRegistry } from "../../src/cli/demo.ts";
+import { createDemoRegistry } from "../../packages/junctor/src/cli/serve/demo.ts";
 import { startAdmin, type TestAdmin } from "../admin/support/admin.ts";
 import { statefulServer } from "../gateway/support/servers.ts";
 import { json, mirrored, modernCall, toPairs } from "../support/http-wire.ts";

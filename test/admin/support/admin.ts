@@ -1,12 +1,12 @@
 import { type IncomingHttpHeaders, request as httpRequest } from "node:http";
-import { createKeptLog, type KeptLog } from "../../../src/admin/kept-log.ts";
-import { systemClock } from "../../../src/async/clock.ts";
-import { observe } from "../../../src/cli/serve-admin.ts";
-import { parseConfigValue } from "../../../src/gateway/config/parse-config.ts";
-import { startGateway } from "../../../src/gateway/gateway.ts";
-import type { RunningGateway } from "../../../src/gateway/running-gateway.ts";
-import type { Provider } from "../../../src/tools/provider.ts";
-import { type HttpListener, listenHttp } from "../../../src/transports/http/server/node.ts";
+import { systemClock } from "../../../packages/core/src/async/clock.ts";
+import type { Provider } from "../../../packages/core/src/provider/provider.ts";
+import { createKeptLog, type KeptLog } from "../../../packages/junctor/src/admin/kept-log.ts";
+import { observe } from "../../../packages/junctor/src/cli/serve/serve-admin.ts";
+import { parseConfigValue } from "../../../packages/junctor/src/config/parse-config.ts";
+import { startGateway } from "../../../packages/junctor/src/gateway/gateway.ts";
+import type { RunningGateway } from "../../../packages/junctor/src/gateway/running-gateway.ts";
+import { type HttpListener, listenHttp } from "../../../packages/server/src/http/node.ts";
 
 /** An answer of the admin API. */
 export interface AdminReply {

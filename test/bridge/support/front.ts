@@ -1,13 +1,13 @@
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
-import type { Client } from "../../../src/client/client.ts";
-import { connect } from "../../../src/client/connect.ts";
-import { createEraCache } from "../../../src/client/era-cache.ts";
-import type { AskHandlers } from "../../../src/client/handlers.ts";
-import type { GatewayOptions } from "../../../src/gateway/gateway-options.ts";
-import { createGateway } from "../../../src/gateway/gateway.ts";
-import type { Gateway } from "../../../src/gateway/running-gateway.ts";
-import { type HttpListener, listenHttp } from "../../../src/transports/http/server/node.ts";
+import type { Client } from "../../../packages/client/src/client/client.ts";
+import { connect } from "../../../packages/client/src/client/connect.ts";
+import { createEraCache } from "../../../packages/client/src/client/era-cache.ts";
+import type { AskHandlers } from "../../../packages/client/src/client/handlers.ts";
+import type { GatewayOptions } from "../../../packages/junctor/src/gateway/gateway-options.ts";
+import { createGateway } from "../../../packages/junctor/src/gateway/gateway.ts";
+import type { Gateway } from "../../../packages/junctor/src/gateway/running-gateway.ts";
+import { type HttpListener, listenHttp } from "../../../packages/server/src/http/node.ts";
 import { createFolder, type EraName, fixture, type Way } from "./upstream.ts";
 
 /** A gateway and the way to it. */

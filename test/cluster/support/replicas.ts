@@ -2,16 +2,16 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { createServer, request as requestHttp } from "node:http";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import type { CredentialStore } from "../../../src/auth/out/credential.ts";
-import { type Cluster, openCluster } from "../../../src/cluster/cluster.ts";
-import { createMemoryClusterStore } from "../../../src/cluster/memory-store.ts";
-import type { ClusterStore } from "../../../src/cluster/store.ts";
-import type { TrunkListen } from "../../../src/cluster/trunk.ts";
-import { parseConfigValue } from "../../../src/gateway/config/parse-config.ts";
-import { startGateway } from "../../../src/gateway/gateway.ts";
-import type { RunningGateway } from "../../../src/gateway/running-gateway.ts";
-import { createSeal } from "../../../src/mcp/seal.ts";
-import { type HttpListener, listenHttp } from "../../../src/transports/http/server/node.ts";
+import type { CredentialStore } from "../../../packages/client/src/sign-in/credential.ts";
+import { createSeal } from "../../../packages/core/src/mcp/seal.ts";
+import { type Cluster, openCluster } from "../../../packages/junctor/src/cluster/cluster.ts";
+import { createMemoryClusterStore } from "../../../packages/junctor/src/cluster/memory-store.ts";
+import type { ClusterStore } from "../../../packages/junctor/src/cluster/store.ts";
+import type { TrunkListen } from "../../../packages/junctor/src/cluster/trunk.ts";
+import { parseConfigValue } from "../../../packages/junctor/src/config/parse-config.ts";
+import { startGateway } from "../../../packages/junctor/src/gateway/gateway.ts";
+import type { RunningGateway } from "../../../packages/junctor/src/gateway/running-gateway.ts";
+import { type HttpListener, listenHttp } from "../../../packages/server/src/http/node.ts";
 
 const secret = "a secret of all replicas of this test";
 

@@ -1,11 +1,11 @@
 import { writeFileSync } from "node:fs";
 import { request } from "node:http";
 import { expect } from "vitest";
-import { createDeferred } from "../../../src/async/deferred.ts";
-import { type AdminStatus, findAdmins } from "../../../src/cli/admin-client.ts";
-import { createServer } from "../../../src/server/server.ts";
-import { createRegistry } from "../../../src/tools/registry.ts";
-import { type HttpListener, listenHttp } from "../../../src/transports/http/server/node.ts";
+import { createDeferred } from "../../../packages/core/src/async/deferred.ts";
+import { type AdminStatus, findAdmins } from "../../../packages/junctor/src/cli/serve/admin-client.ts";
+import { type HttpListener, listenHttp } from "../../../packages/server/src/http/node.ts";
+import { createRegistry } from "../../../packages/server/src/registry/registry.ts";
+import { createServer } from "../../../packages/server/src/wire/server.ts";
 import { type CliGateway, startCliGateway } from "../../gateway/support/cli-gateway.ts";
 
 /** `junctor serve --workers` in a process of its own. */

@@ -2,9 +2,9 @@ import * as v2 from "@modelcontextprotocol/client";
 import { Client as V1Client } from "@modelcontextprotocol/sdk/client/index.js";
 import { StreamableHTTPClientTransport } from "@modelcontextprotocol/sdk/client/streamableHttp.js";
 import { CallToolResultSchema, ElicitRequestSchema } from "@modelcontextprotocol/sdk/types.js";
-import { connect as connectOwn, type ConnectOptions } from "../../../src/client/connect.ts";
-import { createEraCache } from "../../../src/client/era-cache.ts";
-import { createCallContext } from "../../../src/tools/context.ts";
+import { connect as connectOwn, type ConnectOptions } from "../../../packages/client/src/client/connect.ts";
+import { createEraCache } from "../../../packages/client/src/client/era-cache.ts";
+import { createCallContext } from "../../../packages/core/src/provider/context.ts";
 
 export interface Progress {
   readonly progress: number;

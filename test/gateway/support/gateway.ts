@@ -1,9 +1,9 @@
-import type { GatewayOptions } from "../../../src/gateway/gateway-options.ts";
-import { createGateway } from "../../../src/gateway/gateway.ts";
-import type { GatewayLog } from "../../../src/gateway/log.ts";
-import type { Gateway } from "../../../src/gateway/running-gateway.ts";
-import type { ListenHttpOptions } from "../../../src/transports/http/server/listen-options.ts";
-import { type HttpListener, listenHttp } from "../../../src/transports/http/server/node.ts";
+import type { GatewayOptions } from "../../../packages/junctor/src/gateway/gateway-options.ts";
+import { createGateway } from "../../../packages/junctor/src/gateway/gateway.ts";
+import type { Gateway } from "../../../packages/junctor/src/gateway/running-gateway.ts";
+import type { GatewayLog } from "../../../packages/junctor/src/log/log.ts";
+import type { ListenHttpOptions } from "../../../packages/server/src/http/listen-options.ts";
+import { type HttpListener, listenHttp } from "../../../packages/server/src/http/node.ts";
 
 /** Something the gateway logged. */
 export interface LogLine {

@@ -1,5 +1,5 @@
 import { openSync, readSync } from "node:fs";
-import { type Clock, systemClock } from "../../../src/async/clock.ts";
+import { type Clock, systemClock } from "../../../packages/core/src/async/clock.ts";
 
 /** How long something took in this process, while other programs may have kept the machine busy. */
 interface RunningTime {

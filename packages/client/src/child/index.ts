@@ -1,0 +1,4 @@
+export { type ChildCommand, describeCommand } from "./child-command.ts";
+export { toChildEnv } from "./child-env.ts";
+export { spawnChild } from "./child.ts";
+export { createGuardian, type Guardian, guardVariable } from "./guardian.ts";

@@ -1,0 +1,243 @@
+import { createHash } from "node:crypto";
+import { connect as connectSocket, type Socket } from "node:net";
+import type { Readable, Writable } from "node:stream";
+import { systemClock, timedOut, waitFor } from "@junctor/core/async";
+import { createChannelLink, connectInMemory, createStreamChannel } from "@junctor/core/channel";
+import { type AuthorizationError, ClosedError, ConnectError, RpcError } from "@junctor/core/errors";
+import {
+  type Link,
+  type LinkEvents,
+  type StartProgress,
+  isModernRevision,
+  type Server,
+} from "@junctor/core/mcp";
+import { defined, assertKnownKeys, keys, type KeysOf } from "@junctor/core/options";
+import type { Channel } from "@junctor/core/rpc";
+import { type ChildCommand, describeCommand, spawnChild, type Guardian } from "../child/index.ts";
+import type { HeaderSource } from "../http/index.ts";
+import { type AuthorizationOptions, createClientAuthorizer, type Authorizer } from "../sign-in/index.ts";
+import { clientOptionKeys, type ClientOptions } from "./client-options.ts";
+import { type Client, type ClientWays, createClient } from "./client.ts";
+import { mayBeHttpSse } from "./verdict.ts";
+
+/**
+ * Where a server is: an `http(s)://` URL, a `tcp://host:port` address, a command to start, two byte streams, or a server
+ * in this process.
+ */
+export type Target =
+  | string
+  | URL
+  | ChildCommand
+  | { readonly readable: Readable; readonly writable: Writable }
+  | { readonly server: Server; /** Who is calling, as the tools see it. */ readonly caller?: string };
+
+export interface ConnectOptions extends ClientOptions {
+  /** Headers for HTTP servers, such as `authorization`; a function is asked before every request. */
+  readonly headers?: HeaderSource;
+  /**
+   * How access is obtained to an HTTP server that wants OAuth: by a sign-in in a browser, or for the program itself. A server that
+   * wants none is not asked anything more.
+   */
+  readonly authorization?: AuthorizationOptions | Authorizer;
+  /** Takes what a child writes to its standard error stream. */
+  readonly onStderr?: (chunk: Uint8Array) => void;
+  /** Called when a child runs, with a function that says how busy it was so far. */
+  readonly onSpawned?: (progress: () => StartProgress) => void;
+  /** Takes the first line of each child that is no message and came on its standard output, cut to 200 characters. */
+  readonly onStray?: (line: string) => void;
+  /** How long a child may take to leave: after the end of its input, and again after TERM; 2 s. */
+  readonly stageMs?: number;
+  /** Ends a child and its descendants when we are killed; see `createGuardian`. */
+  readonly guardian?: Guardian;
+  /** `sse` speaks HTTP+SSE of 2024-11-05 and does not look for anything newer first. */
+  readonly transport?: "auto" | "sse";
+  /** Most bytes of one answer; 64 MiB. */
+  readonly maxResponseBytes?: number;
+}
+
+const connectOptionKeys: KeysOf<ConnectOptions> = {
+  ...clientOptionKeys,
+  ...keys("headers authorization onStderr onStray onSpawned stageMs guardian transport maxResponseBytes"),
+};
+
+/**
+ * Connects to an MCP server of any age. Rejects with a `ConnectError`, `HttpError` or `ClosedError` that says what was
+ * wrong and what to do.
+ *
+ * @example
+ * await using client = await connect("https://example.com/mcp");
+ * const { content } = await client.callTool("search", { query: "junctor" });
+ */
+export async function connect(target: Target, options: ConnectOptions = {}): Promise<Client> {
+  assertKnownKeys("connect", options, connectOptionKeys);
+  const url = toUrl(target);
+  if (url?.protocol === "http:" || url?.protocol === "https:") return connectHttp(url, options);
+  return createClient(toWays(target, url, options), options);
+}
+
+function toUrl(target: Target): URL | undefined {
+  if (target instanceof URL) return target;
+  if (typeof target !== "string") return undefined;
+  try {
+    return new URL(target);
+  } catch (error) {
+    const hint =
+      "write a URL such as http://127.0.0.1:7780/mcp or tcp://127.0.0.1:7780, or { command, args } to start a server";
+    throw new ConnectError(target, hint, { cause: error });
+  }
+}
+
+function toWays(target: Target, url: URL | undefined, options: ConnectOptions): ClientWays {
+  if (url !== undefined) {
+    if (url.protocol !== "tcp:")
+      throw new ConnectError(url.href, `${url.protocol}// is not spoken here; use http, https or tcp`);
+    return pipeWays(url.href, url.href, () => openTcp(url, options));
+  }
+  if (typeof target !== "object" || target instanceof URL)
+    throw new ConnectError(String(target), "it is no target");
+  if ("command" in target) return childWays(target, options);
+  if ("server" in target)
+    return pipeWays("a server in this process", undefined, () =>
+      Promise.resolve(connectInMemory(target.server, defined({ caller: target.caller }))),
+    );
+  let isUsed = false;
+  return pipeWays("a pair of streams", undefined, () => {
+    if (isUsed)
+      return Promise.reject(
+        new ConnectError("a pair of streams", "it ended, and streams cannot be opened again"),
+      );
+    isUsed = true;
+    return Promise.resolve(createStreamChannel(target.readable, target.writable));
+  });
+}
+
+function pipeWays(
+  target: string,
+  cacheKey: string | undefined,
+  openChannel: () => Promise<Channel>,
+): ClientWays {
+  return {
+    target,
+    cacheKey,
+    isHttp: false,
+    open: async (events) => createChannelLink(await openChannel(), { target, events }),
+  };
+}
+
+function childWays(command: ChildCommand, options: ConnectOptions): ClientWays {
+  const { onStderr, onStray, stageMs, guardian, onWarning, clock = systemClock } = options;
+  const target = describeCommand(command);
+  return {
+    target,
+    cacheKey: digestOf([command.command, command.args ?? [], command.cwd ?? "", command.env ?? {}]),
+    isHttp: false,
+    open: async (events) => {
+      const child = await spawnChild(command, { onStderr, onStray, stageMs, guardian });
+      options.onSpawned?.(() => child.progress());
+      return {
+        ...createChannelLink(child.channel, { target, events, gone: child.exited, onWarning }),
+        progress: () => child.progress(),
+        // Only the standard error of a child says why it does not start.
+        explain: async (failure) => {
+          if (failure instanceof RpcError) return failure;
+          const isOver =
+            failure instanceof ClosedError &&
+            (await waitFor(child.ended, { ms: lastWordsMs, clock })) !== timedOut;
+          const reason = isOver ? await child.exited : toReason(failure);
+          const kind = isOver ? "exited" : failure instanceof ConnectError ? failure.kind : undefined;
+          const { stderr, stray } = child;
+          return new ConnectError(target, reason, { kind, stderr, stray, cause: failure });
+        },
+      };
+    },
+  };
+}
+
+/** How long the end of a child may take after its output ended. */
+const lastWordsMs = 500;
+
+function toReason(failure: unknown): string {
+  if (failure instanceof ConnectError) return failure.reason;
+  return failure instanceof Error ? failure.message : String(failure);
+}
+
+/** A key that tells nothing of what it stands for, because that may hold credentials. */
+function digestOf(parts: unknown): string {
+  return createHash("sha256").update(JSON.stringify(parts)).digest("hex");
+}
+
+function openTcp(
+  url: URL,
+  { clock = systemClock, connectTimeoutMs = 30_000 }: ConnectOptions,
+): Promise<Channel> {
+  return new Promise((resolve, reject) => {
+    const socket: Socket = connectSocket({ host: url.hostname, port: Number(url.port), noDelay: true });
+    const onError = (error: Error): void =>
+      reject(
+        error instanceof ConnectError ? error : new ConnectError(url.href, error.message, { cause: error }),
+      );
+    socket.once("error", onError);
+    const stop = clock.timer(connectTimeoutMs, () =>
+      socket.destroy(
+        new ConnectError(url.href, `no answer within ${connectTimeoutMs} ms`, { kind: "no_answer" }),
+      ),
+    );
+    socket.once("close", stop);
+    socket.once("connect", () => {
+      stop();
+      socket.off("error", onError);
+      resolve(createStreamChannel(socket, socket));
+    });
+  });
+}
+
+/** Streamable HTTP of either era; when the server wants neither, the two routes of 2024-11-05. */
+async function connectHttp(url: URL, options: ConnectOptions): Promise<Client> {
+  const {
+    headers,
+    maxResponseBytes,
+    clock = systemClock,
+    onWarning,
+    connectTimeoutMs: timeoutMs = 30_000,
+  } = options;
+  const target = `${url.origin}${url.pathname}`;
+  const authorizer = toAuthorizer(url, options);
+  const signIn =
+    authorizer === undefined ? {} : { signIn: (error: AuthorizationError) => authorizer.signIn(error) };
+  const ways: ClientWays = {
+    target,
+    cacheKey: digestOf([url.href, typeof headers === "function" ? "dynamic" : (headers ?? {})]),
+    isHttp: true,
+    ...signIn,
+    open: async (events: LinkEvents): Promise<Link> => {
+      // undici takes 80 ms to load, which a program without HTTP servers should not pay for.
+      const { createHttpLink } = await import("../http/http-link.ts");
+      return createHttpLink(url, { events, headers, authorizer, maxResponseBytes, clock, onWarning });
+    },
+  };
+  try {
+    if (options.transport !== "sse") return await createClient(ways, options);
+    return await connectSse();
+  } catch (error) {
+    if (options.transport === "sse" || !mayBeHttpSse(error) || isModernRevision(options.revision))
+      throw error;
+    return connectSse().catch(() => {
+      throw error; // What the server said to the newer ways is the better explanation.
+    });
+  }
+
+  function connectSse(): Promise<Client> {
+    const sse = pipeWays(target, undefined, async () => {
+      const { connectHttpSse } = await import("../http/http-sse-channel.ts");
+      return connectHttpSse(url, { headers, authorizer, clock, timeoutMs, maxEventBytes: maxResponseBytes });
+    });
+    // Nothing there speaks the modern revision, so there is nothing to probe for.
+    const eras = { get: () => "legacy" as const, set: () => {}, delete: () => {} };
+    return createClient({ ...sse, ...signIn, cacheKey: target }, { ...options, eras });
+  }
+}
+
+function toAuthorizer(url: URL, { authorization, clock }: ConnectOptions): Authorizer | undefined {
+  if (authorization === undefined || "refused" in authorization) return authorization;
+  return createClientAuthorizer(url, authorization, clock);
+}

@@ -1,0 +1,182 @@
+import { type Awaitable, type Clock, type TimeLimits, createSlices } from "@junctor/core/async";
+import { RpcError, rpcCodes } from "@junctor/core/errors";
+import {
+  maxListMs,
+  type Fit,
+  fitPrompt,
+  fitResource,
+  fitTemplate,
+  fitTool,
+  type ListFault,
+  type ListPart,
+  describeNotes,
+  toListFault,
+} from "@junctor/core/fit";
+import { RawJson } from "@junctor/core/json";
+import {
+  type CacheHints,
+  type Prompt,
+  type Resource,
+  type ResourceTemplate,
+  type Tool,
+  strictestOf,
+} from "@junctor/core/mcp";
+import type { Change } from "@junctor/core/provider";
+import type { Conversation } from "./conversation.ts";
+import { type Fetched, KeptList } from "./kept-list.ts";
+import { type WalkLimits, walkPages } from "./pages.ts";
+
+/** Everything a server lists. */
+export interface Lists {
+  readonly tools: KeptList<Tool>;
+  readonly resources: KeptList<Resource>;
+  readonly templates: KeptList<ResourceTemplate>;
+  readonly prompts: KeptList<Prompt>;
+  /** The strictest of what the server said about keeping its lists. */
+  hints(): CacheHints;
+  /** The faults of the lists that were fetched last. */
+  faults(): readonly ListFault[];
+  /** Something changed, or may have. */
+  invalidate(kind: Change["kind"]): void;
+}
+
+interface ListsOptions extends WalkLimits {
+  readonly clock: Clock;
+  /** Lists are kept at most this long, whatever the server says. */
+  readonly maxTtlMs: number;
+  readonly isHttp: boolean;
+  readonly maxTools: number;
+  /** Called for each definition that is mended or left out, and was not so in the list before. */
+  readonly onListFault: (fault: ListFault, method: string) => void;
+}
+
+/** A request under a deadline of its own. */
+export type PlainRequest = (
+  method: string,
+  params: RawJson | undefined,
+  limits?: TimeLimits,
+) => Promise<RawJson>;
+
+/** A facet that the server does not offer has an empty list. */
+const forever: CacheHints = { ttlMs: Number.POSITIVE_INFINITY, cacheScope: "public" };
+
+/** The answer of a server that declares a capability and lacks one of its lists: many have no resource templates. */
+const noItems: RawJson = RawJson.fromValue({});
+
+type Capability = "tools" | "resources" | "prompts";
+
+export function createLists(
+  converse: () => Promise<Conversation>,
+  request: PlainRequest,
+  options: ListsOptions,
+): Lists {
+  const { clock, maxTtlMs, isHttp, onListFault } = options;
+
+  const createList = <T extends object>(
+    method: string,
+    capability: Capability,
+    readerFor: (isLegacy: boolean) => ListReader<T>,
+  ): KeptList<T> => {
+    const fetch = async (): Promise<Fetched<T>> => {
+      const conversation = await converse();
+      const { agreement } = conversation;
+      const isLegacy = agreement.mode.kind === "legacy";
+      const offered = agreement.capabilities[capability];
+      if (offered === undefined) return { items: [], faults: [], ttlMs: maxTtlMs, hints: forever };
+      const reader = readerFor(isLegacy);
+      const member = reader.part === "templates" ? "resourceTemplates" : reader.part;
+      const ask = (params: RawJson | undefined): Promise<RawJson> =>
+        request(method, params).catch((error: unknown) => {
+          if (capability !== "tools" && params === undefined && isUnknownMethod(error)) return noItems;
+          throw error;
+        });
+      const { items: listed, hints } = await walkPages(ask, member, {
+        ...options,
+        maxItems: member === "tools" ? options.maxTools : options.maxItems,
+      });
+      const { items, faults } = await fitList(listed, reader);
+      const reported = new Set(list.faults.map(toText));
+      for (const fault of faults) if (!reported.has(toText(fault))) onListFault(fault, method);
+      // Legacy servers give no time; those that announce changes can be trusted until they do, if we would hear it. A pipe
+      // carries announcements without being asked to.
+      const isTrusted = offered.listChanged === true && (!isHttp || conversation.isHearing);
+      const givenMs = isLegacy ? (isTrusted ? maxTtlMs : 0) : hints.ttlMs;
+      return { items, faults, ttlMs: Math.min(givenMs, maxTtlMs), hints };
+    };
+    const list = new KeptList(fetch, clock);
+    return list;
+  };
+
+  const tools = createList<Tool>("tools/list", "tools", (isLegacy) => {
+    const terms = { isLegacy, isMirroring: isHttp && !isLegacy, budget: { leftMs: maxListMs } };
+    return { part: "tools", key: "name", fit: (raw) => fitTool(raw, terms) };
+  });
+  const resources = createList<Resource>("resources/list", "resources", () => {
+    return { part: "resources", key: "uri", fit: fitResource };
+  });
+  const templates = createList<ResourceTemplate>("resources/templates/list", "resources", () => {
+    return { part: "templates", key: "uriTemplate", fit: fitTemplate };
+  });
+  const prompts = createList<Prompt>("prompts/list", "prompts", () => {
+    return { part: "prompts", key: "name", fit: fitPrompt };
+  });
+  const all = [tools, resources, templates, prompts];
+  const changed = { tools: [tools], prompts: [prompts], resources: [resources, templates], resource: [] };
+  return {
+    tools,
+    resources,
+    templates,
+    prompts,
+    hints: () => strictestOf(all.flatMap((list) => list.hints ?? [])),
+    faults: () => all.flatMap(({ faults }) => faults),
+    invalidate: (kind) => changed[kind].forEach((list) => list.invalidate()),
+  };
+}
+
+function isUnknownMethod(error: unknown): boolean {
+  return error instanceof RpcError && error.rpcCode === rpcCodes["rpc.method_not_found"];
+}
+
+function toText({ name, reason }: ListFault): string {
+  return `${name}\n${reason}`;
+}
+
+/** How the things of one list are read. */
+interface ListReader<T> {
+  readonly part: ListPart;
+  /** The member that no two things of a list may share. */
+  readonly key: string;
+  fit(raw: RawJson): Awaitable<Fit<T>>;
+}
+
+/** Most faults of one list that are kept. */
+const maxFaults = 1000;
+
+/** Reads what a server listed. Definitions that clients would refuse are mended or left out, and reported as faults. */
+async function fitList<T extends object>(
+  raws: readonly RawJson[],
+  { part, key, fit }: ListReader<T>,
+): Promise<{ readonly items: readonly T[]; readonly faults: readonly ListFault[] }> {
+  const items: T[] = [];
+  const faults: ListFault[] = [];
+  const seen = new Set<unknown>();
+  const report = (name: string, isLeftOut: boolean, reason: string): void => {
+    if (faults.length < maxFaults) faults.push(toListFault(part, name, isLeftOut, reason));
+  };
+  const pause = createSlices();
+  for (const [index, raw] of raws.entries()) {
+    const turn = pause();
+    if (turn !== undefined) await turn;
+    const fitted = await fit(raw);
+    const id = raw.kind === "object" ? (raw.value as { readonly [key: string]: unknown })[key] : undefined;
+    const name = typeof id === "string" ? id : `#${index + 1}`;
+    if (fitted.kind === "unfit") report(name, true, fitted.reason);
+    else if (seen.has(id)) report(name, true, `its ${key} is listed twice; the first one is used`);
+    else {
+      seen.add(id);
+      items.push(fitted.item);
+      if (fitted.notes.length > 0) report(name, false, describeNotes(fitted.notes));
+    }
+  }
+  return { items, faults };
+}

@@ -1,0 +1,148 @@
+import { fromSignal, type Clock, sleep, type Deadline, type Deadlines } from "@junctor/core/async";
+import { RpcError } from "@junctor/core/errors";
+import { joinJson, RawJson, editMembers } from "@junctor/core/json";
+import { carriedMeta, notOffered, type ServerCapabilities } from "@junctor/core/mcp";
+import type { AskCaller, CallContext, Outcome, ToolCall } from "@junctor/core/provider";
+import type { Request } from "@junctor/core/rpc";
+import type { Agreement, RequestSpec } from "./conversation.ts";
+import type { Send } from "./conversations.ts";
+import { answerBy, toSpec } from "./on-behalf.ts";
+
+/** Tells which task a message of a server is about (2025-11-25, tasks). */
+const relatedTask = "io.modelcontextprotocol/related-task";
+
+interface OldTasksOptions {
+  readonly send: Send;
+  readonly deadlines: Deadlines;
+  readonly clock: Clock;
+}
+
+/** Calls of tools as tasks of 2025-11-25, which are another protocol than those of SEP-2663. */
+interface OldTasks {
+  /** Calls a tool as a task, asks its caller what it asks, and resolves with its result. Giving it up cancels the task. */
+  call(call: ToolCall, context: CallContext): Promise<Outcome>;
+  /** Answers a question that belongs to a task; undefined for any other. */
+  answer(request: Request, signal: AbortSignal): Promise<RawJson> | undefined;
+}
+
+/** The looks at a task, in growing intervals: a server tells where the work is when it is asked. */
+const firstLookMs = 500;
+const maxLookMs = 10_000;
+/** How long the wish to cancel a task may take. */
+const cancelMs = 2000;
+
+/** Whether a server takes calls of tools as tasks of 2025-11-25. */
+export function hasOldTasks({ mode, capabilities }: Agreement): boolean {
+  if (mode.kind !== "legacy" || mode.revision !== "2025-11-25") return false;
+  const { tasks } = capabilities as ServerCapabilities & {
+    readonly tasks?: { readonly requests?: { readonly tools?: { readonly call?: unknown } } };
+  };
+  return typeof tasks?.requests?.tools?.call === "object";
+}
+
+export function createOldTasks({ send, deadlines, clock }: OldTasksOptions): OldTasks {
+  /** The callers of the tasks that run, by the server's ids. */
+  const callers = new Map<string, AskCaller>();
+  /** Calls whose tasks have no id yet: a question may come before it. */
+  const creating = new Set<Promise<unknown>>();
+
+  const cancel = (taskId: string): Promise<unknown> =>
+    deadlines
+      .run({ timeoutMs: cancelMs }, (deadline) =>
+        send("tasks/cancel", RawJson.fromValue({ taskId }), toSpec(deadline)),
+      )
+      .catch(() => {});
+
+  /** Tells the messages of a task until it has ended. */
+  const watch = async (
+    taskId: string,
+    context: CallContext,
+    underway: Deadline,
+    over: AbortSignal,
+  ): Promise<void> => {
+    let lastMessage: unknown;
+    for (let waitMs = firstLookMs; ; waitMs = Math.min(2 * waitMs, maxLookMs)) {
+      await sleep(waitMs, clock, over);
+      const task = await send("tasks/get", RawJson.fromValue({ taskId }), { stop: underway.stop });
+      // The result is waited for by a request that stays silent, so this is the sign of life.
+      underway.touch();
+      const message = task.at("statusMessage")?.value;
+      if (typeof message === "string" && message !== lastMessage)
+        context.emit({ kind: "progress", message }).catch(() => {});
+      lastMessage = message;
+    }
+  };
+
+  const follow = async (
+    taskId: string,
+    context: CallContext,
+    spec: RequestSpec,
+    underway: Deadline,
+  ): Promise<RawJson> => {
+    const over = new AbortController();
+    void watch(taskId, context, underway, over.signal).catch(() => {});
+    try {
+      return await send("tasks/result", RawJson.fromValue({ taskId }), spec);
+    } catch (error) {
+      if (!(error instanceof RpcError)) await cancel(taskId);
+      throw error;
+    } finally {
+      over.abort();
+    }
+  };
+
+  return {
+    call: (call, context) =>
+      deadlines.run({ stop: context.cancellation ?? fromSignal(context.signal) }, async (underway) => {
+        const ask = toAsker(context, underway);
+        const spec: RequestSpec = {
+          ...toSpec(underway),
+          meta: carriedMeta(context.meta, context.observation?.traceparent),
+          onAsked: (request, signal) => answerBy(ask, request, signal),
+        };
+        const params = joinJson([
+          `{"name":${JSON.stringify(call.name)},"arguments":`,
+          call.arguments,
+          `,"task":{}}`,
+        ]);
+        const made = send("tools/call", params, spec, call.name).then((created) => {
+          const id = created.at("task")?.at("taskId")?.value;
+          if (typeof id === "string") callers.set(id, ask);
+          return { created, id };
+        });
+        const settled = made.catch(() => {});
+        creating.add(settled);
+        const { created, id } = await made.finally(() => creating.delete(settled));
+        if (typeof id !== "string") return { kind: "complete", result: created };
+        try {
+          return { kind: "complete", result: withoutTask(await follow(id, context, spec, underway)) };
+        } finally {
+          callers.delete(id);
+        }
+      }),
+    answer: (request, signal) => {
+      const id = request.params?.at("_meta")?.at(relatedTask)?.at("taskId")?.value;
+      if (typeof id !== "string") return undefined;
+      const find = async (): Promise<RawJson> => {
+        if (!callers.has(id)) await Promise.all(creating);
+        const ask = callers.get(id);
+        if (ask !== undefined) return answerBy(ask, request, signal);
+        throw new RpcError("rpc.invalid_params", "The question belongs to no task that runs here");
+      };
+      return find();
+    },
+  };
+}
+
+/** How the caller of a task is asked. The wait is the caller's, so the server is not idle. */
+function toAsker({ ask }: CallContext, underway: Deadline): AskCaller {
+  if (ask === undefined) return (question) => Promise.reject(notOffered(question, {}));
+  return (question, signal) => ask(question, signal).finally(underway.hold());
+}
+
+/** A result says which task it is of, on one hop. */
+function withoutTask(result: RawJson): RawJson {
+  const meta = result.kind === "object" ? result.at("_meta") : undefined;
+  if (meta?.kind !== "object" || !meta.has(relatedTask)) return result;
+  return editMembers(result, { _meta: editMembers(meta, { [relatedTask]: undefined }) });
+}

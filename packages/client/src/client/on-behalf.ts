@@ -1,0 +1,251 @@
+import { fromSignal, type Deadline, type Deadlines } from "@junctor/core/async";
+import { RpcError, ToolError } from "@junctor/core/errors";
+import { RawJson } from "@junctor/core/json";
+import {
+  type Declared,
+  declaredExtension,
+  extensionIds,
+  toDeclared,
+  withTasks,
+  callerKey,
+  carriedMeta,
+  pagesOf,
+  toAsk,
+  visitIdOf,
+  visitedMethod,
+  toRelayable,
+  type Ask,
+  type ClientCapabilities,
+} from "@junctor/core/mcp";
+import { type AskCaller, type CallContext, type CallEvent, withContext } from "@junctor/core/provider";
+import type { Notification, Request } from "@junctor/core/rpc";
+import type { AskRouter } from "./ask-router.ts";
+import type { RequestSpec } from "./conversation.ts";
+import type { Conversations } from "./conversations.ts";
+import type { OpenCall } from "./open-calls.ts";
+
+/** Makes a request on behalf of a caller, which gets the progress and answers the questions. `about` is the tool, prompt or resource. */
+export type OnBehalf = <T>(
+  context: CallContext,
+  about: string,
+  work: (spec: RequestSpec) => Promise<T>,
+) => Promise<T>;
+
+interface OnBehalfOptions {
+  readonly deadlines: Deadlines;
+  readonly conversations: Pick<Conversations, "agreement">;
+  /** Finds the callers of questions, for a client that forwards the calls of others. */
+  readonly router: AskRouter | undefined;
+  readonly visits: Visits;
+  /** The ids of extensions that pass to the server beside those that always do. */
+  readonly opened?: readonly string[] | undefined;
+  readonly tellsCaller?: boolean | undefined;
+}
+
+export function createOnBehalf(options: OnBehalfOptions): OnBehalf {
+  const { deadlines, conversations, router, visits } = options;
+  const make: OnBehalf = (context, about, work) => {
+    const stop = context.cancellation ?? fromSignal(context.signal);
+    return deadlines.run({ stop }, (deadline) => {
+      const spec = toSpecFor(context, deadline, options);
+      // A modern server asks in its results.
+      if (router === undefined || conversations.agreement?.mode.kind !== "legacy") return work(spec);
+      deadline.onEnd = context.ask === undefined ? router.enterQuietly(about) : undefined;
+      if (deadline.onEnd !== undefined) return work(spec);
+      const { ask, session, caller } = context;
+      const whose = { owner: session ?? caller, holder: caller ?? session };
+      return inTurn(router, { about, ...whose, ask, deadline }, spec, work);
+    });
+  };
+  return (context, about, work) =>
+    context.visited === undefined
+      ? make(context, about, work)
+      : visits.heed(context, (heeding) => make(heeding, about, work));
+}
+
+/** How a request is made under a deadline. */
+export function toSpec(deadline: Deadline): RequestSpec {
+  const onSent = (): void => {
+    deadline.isSent = true;
+  };
+  return { stop: deadline.stop, onSent };
+}
+
+/** The capabilities to declare for a caller that declared extensions, by its extensions and its other capabilities. */
+const extended = new WeakMap<Declared, WeakMap<ClientCapabilities, ClientCapabilities>>();
+
+/**
+ * The capabilities that are declared to a modern server for the caller of one request. Tasks of the server are passed on to a
+ * caller that knows tasks.
+ */
+function toDeclaredFor(context: CallContext, opened: readonly string[] | undefined): ClientCapabilities {
+  const { capabilities } = toRelayable(context.capabilities, context.revision);
+  if (context.capabilities.extensions === undefined) return capabilities;
+  const declared = toDeclared(context.capabilities, opened);
+  let byAskable = extended.get(declared);
+  if (byAskable === undefined) extended.set(declared, (byAskable = new WeakMap()));
+  let whole = byAskable.get(capabilities);
+  if (whole === undefined) {
+    whole = declared.key === "" ? capabilities : { ...capabilities, extensions: declared.extensions };
+    byAskable.set(capabilities, whole);
+  }
+  return declaredExtension(context.capabilities, extensionIds.tasks) === undefined ? whole : withTasks(whole);
+}
+
+function toSpecFor(
+  context: CallContext,
+  deadline: Deadline,
+  { opened, tellsCaller }: Pick<OnBehalfOptions, "opened" | "tellsCaller">,
+): RequestSpec {
+  const { logLevel, wantsProgress } = context;
+  const { stop, onSent } = toSpec(deadline);
+  const capabilities = toDeclaredFor(context, opened);
+  const meta = tellsCaller === true ? metaWithCaller(context) : metaOf(context);
+  if (!wantsProgress && logLevel === undefined) return { stop, onSent, capabilities, meta };
+  // An event that cannot be delivered is dropped: its caller has left, and `stop` says so.
+  const onEvent = (event: CallEvent): void => {
+    deadline.touch();
+    context.emit(event).catch(() => {});
+  };
+  return { stop, onSent, capabilities, meta, onEvent, wantsProgress, logLevel };
+}
+
+function metaOf({ meta, observation }: CallContext): string | undefined {
+  return carriedMeta(meta, observation?.traceparent);
+}
+
+function metaWithCaller(context: CallContext): string | undefined {
+  const { caller, identity } = context;
+  const carried = metaOf(context);
+  if (caller === undefined) return carried;
+  const callerMember = `${JSON.stringify(callerKey)}:${JSON.stringify(identity ?? { name: caller })}`;
+  return carried === undefined ? callerMember : `${carried},${callerMember}`;
+}
+
+/** Makes a request in the middle of which its caller may be asked something. */
+async function inTurn<T>(
+  router: AskRouter,
+  { about, owner, holder, ask, deadline }: OpenCall & { readonly deadline: Deadline },
+  spec: RequestSpec,
+  work: (spec: RequestSpec) => Promise<T>,
+): Promise<T> {
+  const asked = ask === undefined ? undefined : withinCall(ask, deadline);
+  const giveUp = (error: Error): void => deadline.stop.abort(error);
+  const call: OpenCall = { about, owner, holder, ask: asked?.ask, giveUp };
+  const turn = router.enter(call, deadline.stop);
+  if (turn !== undefined) {
+    const release = deadline.hold(); // The server is not idle: it has not been asked yet.
+    await turn.finally(release);
+  }
+  const { ask: asker } = call;
+  let isAnswered = false;
+  try {
+    const result = await work(
+      asker === undefined
+        ? spec
+        : {
+            ...spec,
+            onAsked: (request, asking) => {
+              router.attributed(call);
+              return answerBy(asker, request, asking);
+            },
+          },
+    );
+    isAnswered = true;
+    return result;
+  } catch (error) {
+    isAnswered = error instanceof RpcError;
+    throw error;
+  } finally {
+    router.leave(call, isAnswered ? "answered" : deadline.isSent ? "given_up" : "not_sent");
+    asked?.end();
+  }
+}
+
+/** Asks the caller of one call. The end of the call withdraws its questions. */
+function withinCall(
+  ask: AskCaller,
+  deadline: Deadline,
+): { readonly ask: AskCaller; readonly end: () => void } {
+  const over = new AbortController();
+  return {
+    ask: async (question, asking) => {
+      const release = deadline.hold(); // The wait is the caller's, so the server is not idle.
+      try {
+        return await ask(question, AbortSignal.any([asking, over.signal]));
+      } finally {
+        release();
+      }
+    },
+    end: () => over.abort(new DOMException("The call is over", "AbortError")),
+  };
+}
+
+/** Has a caller answer a legacy server's request. A ping is answered here. */
+export async function answerBy(ask: AskCaller, request: Request, signal: AbortSignal): Promise<RawJson> {
+  if (request.method === "ping") return RawJson.fromText("{}");
+  const question = toAsk(request.method, request.params);
+  if (question === undefined)
+    throw new RpcError("rpc.method_not_found", `Method not found: ${request.method}`);
+  try {
+    return await ask(question, signal);
+  } catch (error) {
+    // The model gets a text that its client cannot be asked; the server that asked gets the error code.
+    throw error instanceof ToolError && error.cause instanceof RpcError ? error.cause : error;
+  }
+}
+
+/** A caller whose user was sent to a page. */
+interface Visitor {
+  readonly owner: unknown;
+  readonly tell: NonNullable<CallContext["visited"]>;
+}
+
+/** Most pages that are waited for; beyond that the oldest is forgotten, and its caller does not hear that the user is done there. */
+const maxPages = 256;
+const maxIdLength = 1024;
+
+/**
+ * Finds the caller a legacy server means when it says that the user is done with a page: the one it sent there, by a question
+ * or by an error. If it sent two different callers to the same page, neither hears of it.
+ */
+export class Visits {
+  readonly #visitors = new Map<string, Visitor | "several">();
+
+  /** Makes a request with a context that notes the pages its caller is sent to. */
+  heed<T>(context: CallContext, make: (heeding: CallContext) => Promise<T>): Promise<T> {
+    const { visited, ask } = context;
+    if (visited === undefined || ask === undefined) return make(context);
+    const visitor = { owner: context.session, tell: visited };
+    const heeding = (question: Ask, signal: AbortSignal): ReturnType<typeof ask> => {
+      this.#sent(question.params, visitor);
+      return ask(question, signal);
+    };
+    return make(withContext(context, { ask: heeding })).catch((error: unknown) => {
+      for (const page of pagesOf(error) ?? []) this.#sent(page, visitor);
+      throw error;
+    });
+  }
+
+  /** Takes a notification; true when it was about a page. */
+  take({ method, params }: Notification): boolean {
+    if (method !== visitedMethod) return false;
+    const id = params?.at("elicitationId")?.value;
+    const visitor = typeof id === "string" ? this.#visitors.get(id) : undefined;
+    if (typeof id !== "string" || visitor === undefined || visitor === "several") return true;
+    this.#visitors.delete(id);
+    visitor.tell(id);
+    return true;
+  }
+
+  #sent(page: unknown, visitor: Visitor): void {
+    const id = visitIdOf(page);
+    if (id === undefined || id.length > maxIdLength) return;
+    const known = this.#visitors.get(id);
+    const isOther = known !== undefined && (known === "several" || known.owner !== visitor.owner);
+    this.#visitors.delete(id); // So that it counts as new.
+    this.#visitors.set(id, isOther ? "several" : visitor);
+    const [oldest] = this.#visitors.keys();
+    if (this.#visitors.size > maxPages && oldest !== undefined) this.#visitors.delete(oldest);
+  }
+}

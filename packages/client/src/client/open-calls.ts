@@ -1,0 +1,117 @@
+import type { Clock } from "@junctor/core/async";
+import type { AskCaller } from "@junctor/core/provider";
+import type { AskHabits } from "./ask-habits.ts";
+
+/** A call that is underway, as far as questions are concerned. */
+export interface OpenCall {
+  /** What it requests, such as the name of a tool. */
+  readonly about: string;
+  /** Whose call it is: a session or the name of a caller. */
+  readonly owner: unknown;
+  /** Whose share of the turns it takes: the name of the caller, else its session. */
+  readonly holder?: unknown;
+  /** Asks its caller; undefined for a caller that can be asked nothing. */
+  readonly ask: AskCaller | undefined;
+  /** Cancels it on the server, and fails it with this error. */
+  readonly giveUp?: (error: Error) => void;
+}
+
+/**
+ * Calls that are not known to ask, of callers that can be asked nothing. They are only counted: a question of
+ * any of them is answered in the same way. A question begins a new group, so that it waits for those before it only.
+ */
+interface QuietGroup extends OpenCall {
+  count: number;
+  readonly leave: (isGivenUp: boolean) => void;
+}
+
+/** A call that was given up. Its server may go on with it, and ask something for it until then. */
+interface Ghost {
+  readonly about: string;
+  readonly owner: unknown;
+  readonly until: number;
+}
+
+/** How long a call that was given up may still be the one that asks. */
+const ghostMs = 60_000;
+const maxGhosts = 1000;
+
+/** The calls that can ask something: those that are underway, and those that were given up a short time ago. */
+export class OpenCalls {
+  readonly #clock: Clock;
+  readonly #onGroupOver: (group: OpenCall, isGivenUp: boolean) => void;
+  readonly #calls = new Set<OpenCall>();
+  /** The group of calls that are begun now, and earlier ones that have not ended. */
+  #group: QuietGroup = this.#createGroup();
+  readonly #groups = new Set<QuietGroup>();
+  #ghosts: readonly Ghost[] = [];
+
+  constructor(clock: Clock, onGroupOver: (group: OpenCall, isGivenUp: boolean) => void) {
+    this.#clock = clock;
+    this.#onGroupOver = onGroupOver;
+  }
+
+  add(call: OpenCall): void {
+    this.#calls.add(call);
+  }
+
+  /** Counts a call to the quiet group. Gives the function to be called when the call is over. */
+  addQuiet(): (isGivenUp: boolean) => void {
+    this.#group.count++;
+    return this.#group.leave;
+  }
+
+  delete(call: OpenCall, isGivenUp: boolean): void {
+    this.#calls.delete(call);
+    if (isGivenUp) this.#addGhost(call.about, call.owner);
+  }
+
+  /** The calls that can have asked a question that comes now. */
+  candidates(): readonly OpenCall[] {
+    if (this.#group.count > 0) {
+      this.#groups.add(this.#group);
+      this.#group = this.#createGroup();
+    }
+    return [...this.#calls, ...this.#groups];
+  }
+
+  /**
+   * Whether a question that comes now may belong to a call that was given up. That is so if a call of another caller is underway, or
+   * if the call that was given up may ask and all calls underway are of quiet tools.
+   */
+  isDoubtful(habits: AskHabits): boolean {
+    const now = this.#clock.now();
+    this.#ghosts = this.#ghosts.filter(({ until }) => until > now);
+    if (this.#ghosts.length === 0) return false;
+    const calls = [...this.#calls];
+    const isAsking = calls.some(({ about }) => habits.mayAsk(about));
+    return this.#ghosts.some(
+      (ghost) =>
+        calls.some(({ owner }) => owner !== ghost.owner) ||
+        (calls.length > 0 && !isAsking && habits.mayAsk(ghost.about)),
+    );
+  }
+
+  #addGhost(about: string, owner: unknown): void {
+    const isOther = (ghost: Ghost): boolean => ghost.owner !== owner || ghost.about !== about;
+    const others = this.#ghosts.filter(isOther).slice(-maxGhosts);
+    this.#ghosts = [...others, { about, owner, until: this.#clock.now() + ghostMs }];
+  }
+
+  #createGroup(): QuietGroup {
+    let hasGivenUp = false;
+    const group: QuietGroup = {
+      about: "",
+      owner: undefined,
+      ask: undefined,
+      count: 0,
+      leave: (isGivenUp) => {
+        // No caller is its owner: the caller that gave it up can be asked nothing.
+        if (isGivenUp) this.#addGhost(group.about, group);
+        hasGivenUp ||= isGivenUp;
+        if (--group.count === 0 && this.#groups.delete(group)) this.#onGroupOver(group, hasGivenUp);
+      },
+    };
+    return group;
+  }
+}

@@ -1,0 +1,250 @@
+import { Buffer } from "node:buffer";
+import { createHash } from "node:crypto";
+import { isDeepStrictEqual } from "node:util";
+import { type Clock, waitFor, createSlices } from "@junctor/core/async";
+import { NotFoundError, SkillError } from "@junctor/core/errors";
+import { fitResource } from "@junctor/core/fit";
+import { RawJson } from "@junctor/core/json";
+import {
+  declaredExtension,
+  extensionIds,
+  type FrontMatter,
+  maxSkillBytes,
+  parseSkill,
+  type Skill,
+  skillFolderOf,
+  type Resource,
+  type ResourceContents,
+  type ServerCapabilities,
+  readFrontMatter,
+} from "@junctor/core/mcp";
+import type { CallContext, SkillProvider } from "@junctor/core/provider";
+import type { ReadOptions, Reads } from "./facets.ts";
+import { type Fetched, KeptList } from "./kept-list.ts";
+import type { PlainRequest } from "./lists.ts";
+import { walkPages } from "./pages.ts";
+
+/** The skills of a server. A server that has none lists none. */
+export interface ClientSkills extends SkillProvider {
+  listSkills(context?: CallContext): Promise<readonly Skill[]>;
+  getSkill(uri: string, context?: CallContext): Promise<Skill>;
+  readDirectory(uri: string, context?: CallContext): Promise<readonly Resource[]>;
+  /** Every skill that the server lists and that can be used. No file is read. */
+  list(options?: ReadOptions): AsyncIterable<Skill>;
+  /**
+   * Reads the `SKILL.md` of a skill, and no other file. Give the entry that was listed, or its URI. Rejects with a `SkillError` where
+   * size, digest or front matter are not those of the entry.
+   *
+   * @example
+   * for await (const { uri } of client.skills.list()) console.log(uri);
+   * const skill = await client.skills.load("skill://acme/refunds/SKILL.md");
+   * await skill.read("references/FORMS.md");
+   */
+  load(skill: string | Skill, options?: ReadOptions): Promise<LoadedSkill>;
+}
+
+/** A skill whose `SKILL.md` was read and found to be as its entry says. */
+export interface LoadedSkill {
+  readonly uri: string;
+  readonly frontmatter: FrontMatter;
+  /** The whole of its `SKILL.md`. */
+  readonly text: string;
+  /** The server it comes from: a URL or a command. */
+  readonly origin: string;
+  /** Whether its files are checked by digests; false for a skill whose files are made when they are read. */
+  readonly isVerified: boolean;
+  /**
+   * Reads one of its files, by the path from its folder or by its URI: text if the server sent text, else bytes. Rejects with a
+   * `SkillError`, before anything is sent, for a file that the skill does not list; and for one that is not as it is listed.
+   */
+  read(file: string, options?: ReadOptions): Promise<string | Uint8Array>;
+}
+
+interface SkillsOptions {
+  readonly request: PlainRequest;
+  readonly capabilities: () => Promise<ServerCapabilities>;
+  readonly readResource: Reads["readResource"];
+  /** The server, for people. */
+  readonly target: string;
+  readonly clock: Clock;
+  readonly onWarning: (text: string) => void;
+}
+
+const limits = { maxPages: 1000, maxItems: 10_000, maxBytes: 8 * 1024 * 1024 };
+
+/** A list of more bytes than this is dear to read: it is fetched again after some time only, whatever its server says. */
+const longBytes = 256 * 1024;
+const longMs = 10_000;
+
+/** The skills of a server, and the function that has them listed anew. */
+export function createSkills(options: SkillsOptions): {
+  readonly skills: ClientSkills;
+  invalidate(): void;
+} {
+  const { request, capabilities, readResource, target, clock, onWarning } = options;
+  const settings = async (): Promise<{ readonly directoryRead?: unknown } | undefined> => {
+    const { extensions } = await capabilities();
+    return declaredExtension(extensions === undefined ? {} : { extensions }, extensionIds.skills);
+  };
+
+  /** The last list that was long, or failed after much of it was read. */
+  let long: { readonly list: Promise<Fetched<Skill>>; readonly until: number } | undefined;
+  const fetchSkills = async (): Promise<Fetched<Skill>> => {
+    let bytes = 0;
+    const ask = async (params: RawJson | undefined): Promise<RawJson> => {
+      const page = await request("skills/list", params);
+      bytes += page.byteLength;
+      return page;
+    };
+    const walk = async (): Promise<Fetched<Skill>> => {
+      const { items, hints } = await walkPages(ask, "skills", limits);
+      return { items: await parseSkills(items, onWarning), faults: [], ttlMs: hints.ttlMs, hints };
+    };
+    const list = walk();
+    const error = await list.then(
+      () => undefined,
+      (reason: unknown) => reason,
+    );
+    if (bytes <= longBytes) return list;
+    long = { list, until: clock.now() + longMs };
+    if (error instanceof Error) onWarning(`The list of skills cannot be used: ${error.message}`);
+    return list;
+  };
+  const kept = new KeptList<Skill>(async () => {
+    const nothing = { items: [], faults: [], ttlMs: 0, hints: { ttlMs: 0, cacheScope: "private" } } as const;
+    if ((await settings()) === undefined) return nothing;
+    return long !== undefined && clock.now() < long.until ? long.list : fetchSkills();
+  }, clock);
+
+  const listSkills: ClientSkills["listSkills"] = (context) =>
+    context === undefined ? kept.get() : waitFor(kept.get(), context);
+
+  const getSkill: ClientSkills["getSkill"] = async (uri, context) => {
+    if ((await settings()) === undefined) throw new NotFoundError("skill", uri);
+    const answer = await request("skills/get", RawJson.fromValue({ uri }), { signal: context?.signal });
+    // A gateway may know a skill by another URI than the one that was asked for; the entry says by which.
+    return parseSkill(answer.at("skill")?.value);
+  };
+
+  const readDirectory: ClientSkills["readDirectory"] = async (uri, context) => {
+    if ((await settings())?.directoryRead !== true) throw new NotFoundError("directory", uri);
+    const ask = (params: RawJson | undefined): Promise<RawJson> => {
+      const cursor = params?.at("cursor")?.value;
+      const more = cursor === undefined ? {} : { cursor };
+      const asked = RawJson.fromValue({ uri, ...more });
+      return request("resources/directory/read", asked, { signal: context?.signal });
+    };
+    const { items } = await walkPages(ask, "resources", limits);
+    return items.flatMap((item) => {
+      const fitted = fitResource(item);
+      return fitted.kind === "unfit" ? [] : [fitted.item];
+    });
+  };
+
+  /** Reads a file of a skill and checks it by its entry, if the skill lists its files. */
+  const readFile = async (skill: Skill, uri: string, given: ReadOptions): Promise<string | Uint8Array> => {
+    const { resources } = skill;
+    const entry = resources === "dynamic" ? undefined : resources.find((file) => file.uri === uri);
+    if (entry === undefined && resources !== "dynamic")
+      throw new SkillError(
+        "skill.unlisted",
+        uri,
+        `${uri} was not read: the skill ${skill.uri} does not list it`,
+      );
+    const { contents } = await readResource(uri, given);
+    const content = contents.length === 1 ? contents[0] : contents.find((each) => each.uri === uri);
+    const bytes = toBytes(content);
+    if (bytes === undefined) throw unverified(uri, "the server sent no content");
+    if (bytes.length > maxSkillBytes) throw unverified(uri, `it has more than ${maxSkillBytes} bytes`);
+    if (entry?.size !== undefined && bytes.length !== entry.size)
+      throw unverified(uri, `it has ${bytes.length} bytes, and the skill says ${entry.size}`);
+    const digest = `sha256:${createHash("sha256").update(bytes).digest("hex")}`;
+    if (entry !== undefined && digest !== entry.digest)
+      throw unverified(uri, `its digest is ${digest}, and the skill says ${entry.digest}`);
+    return content !== undefined && "text" in content && typeof content.text === "string"
+      ? content.text
+      : bytes;
+  };
+
+  const load: ClientSkills["load"] = async (given, readOptions = {}) => {
+    const known = typeof given === "string" ? kept.last?.find(({ uri }) => uri === given) : parseSkill(given);
+    const skill = known ?? (await getSkill(given as string));
+    const { uri, frontmatter } = skill;
+    const content = await readFile(skill, uri, readOptions);
+    const text = typeof content === "string" ? content : Buffer.from(content).toString("utf8");
+    if (!isDeepStrictEqual(await readFrontMatter(text, uri), frontmatter))
+      throw unverified(uri, "its front matter is another than the one listed");
+    const folder = skillFolderOf(uri) ?? uri;
+    return {
+      uri,
+      frontmatter,
+      text,
+      origin: target,
+      isVerified: skill.resources !== "dynamic",
+      read: async (file, more = {}) => readFile(skill, toFileUri(file, folder), more),
+    };
+  };
+
+  return {
+    skills: {
+      listSkills,
+      getSkill,
+      readDirectory,
+      load,
+      list: async function* ({ signal } = {}) {
+        const listed = kept.get();
+        yield* await (signal === undefined ? listed : waitFor(listed, { signal }));
+      },
+    },
+    invalidate: () => kept.invalidate(),
+  };
+}
+
+/** Most entries of one list that are told to be left out. */
+const maxToldFaults = 100;
+
+/** The entries that can be used, the first of each URI. Others have their turn while a long list is read. */
+async function parseSkills(
+  items: readonly RawJson[],
+  onWarning: (text: string) => void,
+): Promise<readonly Skill[]> {
+  const skills = new Map<string, Skill>();
+  const pause = createSlices();
+  let faults = 0;
+  for (const item of items) {
+    const turn = pause();
+    if (turn !== undefined) await turn;
+    try {
+      const skill = parseSkill(item.value);
+      if (!skills.has(skill.uri)) skills.set(skill.uri, skill);
+    } catch (error) {
+      if (!(error instanceof SkillError)) throw error;
+      if (faults++ < maxToldFaults) onWarning(`Left out of skills/list: ${error.message}`);
+    }
+  }
+  return [...skills.values()];
+}
+
+/** A path from the folder of a skill as a URI. One that leads out of the folder is refused here. */
+function toFileUri(file: string, folder: string): string {
+  if (file.startsWith(`${folder}/`)) return file;
+  const steps = file.replace(/^\.\//, "").split("/");
+  const isPath = !/^[a-z][a-z0-9+.-]*:/i.test(file) && !steps.some((step) => /^\.{0,2}$/.test(step));
+  if (isPath) return `${folder}/${steps.map(encodeURIComponent).join("/")}`;
+  throw new SkillError(
+    "skill.unlisted",
+    file,
+    `${file} was not read: it is no file of the skill in ${folder}`,
+  );
+}
+
+function toBytes(content: ResourceContents | undefined): Uint8Array | undefined {
+  const { text, blob } = (content ?? {}) as { readonly text?: unknown; readonly blob?: unknown };
+  if (typeof text === "string") return Buffer.from(text, "utf8");
+  return typeof blob === "string" ? Buffer.from(blob, "base64") : undefined;
+}
+
+function unverified(uri: string, why: string): SkillError {
+  const text = `${uri} must not be used: ${why}. List the skills again; if it stays so, do not trust the server`;
+  return new SkillError("skill.unverified", uri, text);
+}

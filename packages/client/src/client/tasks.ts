@@ -1,0 +1,149 @@
+import { type Clock, sleep, type Deadline, type Deadlines } from "@junctor/core/async";
+import { RpcError } from "@junctor/core/errors";
+import { RawJson } from "@junctor/core/json";
+import type { ToolResult } from "@junctor/core/mcp";
+import type { TaskProgress, TaskState } from "@junctor/core/provider";
+import type { Send } from "./conversations.ts";
+import { followTask } from "./follow-task.ts";
+import { type AskHandlers, answerAll } from "./handlers.ts";
+import { toSpec } from "./on-behalf.ts";
+import { parseTask, toToolResult } from "./parse-result.ts";
+
+/** How long a task is waited for. */
+export interface TaskWait {
+  /** Aborting ends the wait and not the task; {@link ClientTask.cancel} ends the task. */
+  readonly signal?: AbortSignal;
+  /** How long the server may take for one answer; as for other requests when left out. */
+  readonly timeoutMs?: number;
+  /** How long the whole wait may take; without end when left out. */
+  readonly maxTotalMs?: number;
+  /** Called for each state that differs from the one before. */
+  readonly onStatus?: (task: TaskReport) => void;
+}
+
+/** A task at one moment, for people. */
+export type TaskReport = Pick<TaskState, "ref" | "message" | "createdAt" | "updatedAt" | "ttlMs"> &
+  (
+    | Exclude<TaskProgress, { readonly status: "completed" }>
+    | { readonly status: "completed"; readonly result: ToolResult }
+  );
+
+/** What a call that was started gives: its result, or the task that it became. */
+export type StartedCall =
+  | { readonly kind: "complete"; readonly result: ToolResult }
+  | { readonly kind: "task"; readonly task: ClientTask };
+
+/** A task of a server. It is found by its `ref` from any client that the server takes for the same caller. */
+export interface ClientTask {
+  /** Keep it to come back later, also after a restart. */
+  readonly ref: string;
+  get(): Promise<TaskReport>;
+  /**
+   * Waits for the result, and answers what the task asks by the handlers of the client. Rejects with the `RpcError` of a task
+   * that failed or was cancelled.
+   */
+  result(wait?: TaskWait): Promise<ToolResult>;
+  cancel(): Promise<void>;
+}
+
+interface TasksOptions {
+  readonly send: Send;
+  readonly deadlines: Deadlines;
+  readonly handlers: AskHandlers;
+  readonly clock: Clock;
+}
+
+/** The tasks of one server. */
+export interface Tasks {
+  /** Waits for the end of a task that a call became, and tells its messages. The end of the deadline cancels it. */
+  follow(first: TaskState, underway: Deadline, onMessage: (message: string) => void): Promise<RawJson>;
+  task(ref: string): ClientTask;
+}
+
+/** How long a call that was given up waits for the server to hear of it. */
+const cancelTimeoutMs = 2000;
+
+export function createTasks({ send, deadlines, handlers, clock }: TasksOptions): Tasks {
+  const request = (method: string, params: object, deadline: Deadline): Promise<RawJson> =>
+    send(method, RawJson.fromValue(params), toSpec(deadline));
+  const get = async (taskId: string, deadline: Deadline): Promise<TaskState> =>
+    parseTask(await request("tasks/get", { taskId }, deadline), taskId);
+  const cancel = async (taskId: string, timeoutMs?: number): Promise<void> => {
+    await deadlines.run({ timeoutMs }, (deadline) => request("tasks/cancel", { taskId }, deadline));
+  };
+
+  const untilEnd = (
+    first: TaskState,
+    underway: Deadline,
+    onState: (task: TaskState) => void,
+  ): Promise<TaskState> =>
+    followTask(first, {
+      get: () => get(first.ref, underway),
+      // The wait is ours.
+      wait: (ms) => sleep(ms, clock, underway.stop.signal).finally(underway.hold()),
+      isGivenUp: () => underway.stop.isAborted,
+      onState,
+      answered: new Set(),
+      answer: async (asks) => {
+        const given = await answerAll(asks, handlers, underway.stop.signal, clock).finally(underway.hold());
+        const inputResponses = Object.fromEntries(
+          Object.entries(given).map(([key, raw]) => [key, raw.value]),
+        );
+        await request("tasks/update", { taskId: first.ref, inputResponses }, underway);
+        return true;
+      },
+    });
+
+  return {
+    follow: async (first, underway, onMessage) => {
+      let lastMessage: string | undefined;
+      const onState = ({ message }: TaskState): void => {
+        if (message !== undefined && message !== lastMessage) onMessage(message);
+        lastMessage = message;
+      };
+      const ended = await untilEnd(first, underway, onState).catch(async (error: unknown) => {
+        // The result is not waited for any more. The server is asked to cancel now, because the client may be closed next.
+        await cancel(first.ref, cancelTimeoutMs).catch(() => {});
+        throw error;
+      });
+      return toEnd(ended);
+    },
+    task: (ref) => ({
+      ref,
+      get: () => deadlines.run({}, async (deadline) => toReport(await get(ref, deadline))),
+      result: ({ onStatus, maxTotalMs = Number.POSITIVE_INFINITY, ...limits } = {}) =>
+        deadlines.run({ ...limits, maxTotalMs }, async (deadline) => {
+          const first = await get(ref, deadline);
+          const ended = await untilEnd(
+            first,
+            deadline,
+            onChange((task) => onStatus?.(toReport(task))),
+          );
+          return toToolResult(toEnd(ended));
+        }),
+      cancel: () => cancel(ref),
+    }),
+  };
+}
+
+/** Tells a state only when it says something new. */
+function onChange(tell: (task: TaskState) => void): (task: TaskState) => void {
+  let last: TaskState | undefined;
+  return (task) => {
+    const isNew = last === undefined || task.status !== last.status || task.message !== last.message;
+    last = task;
+    if (isNew) tell(task);
+  };
+}
+
+function toEnd(task: TaskState): RawJson {
+  if (task.status === "completed") return task.result;
+  if (task.status === "failed") throw task.error;
+  const text =
+    task.message === undefined ? "The task was cancelled" : `The task was cancelled: ${task.message}`;
+  throw new RpcError("rpc.other", text);
+}
+
+function toReport(task: TaskState): TaskReport {
+  return task.status === "completed" ? { ...task, result: toToolResult(task.result) } : task;
+}

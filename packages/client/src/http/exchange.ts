@@ -1,0 +1,257 @@
+import { Buffer } from "node:buffer";
+import type { IncomingHttpHeaders } from "node:http";
+import { type Cancellation, type Clock, systemClock, type Numbered } from "@junctor/core/async";
+import { ClosedError, failureCodeOf, systemCodeOf, HttpError } from "@junctor/core/errors";
+import { type Dispatcher, errors as undiciErrors } from "undici";
+import { KeptPart, noBytes } from "./kept-part.ts";
+
+/** Where requests go. Taking a URL apart for each of them would cost more than a small answer takes to read. */
+interface HttpTarget {
+  readonly url: URL;
+  readonly origin: string;
+  readonly path: string;
+}
+
+export function toTarget(url: URL): HttpTarget {
+  return { url, origin: url.origin, path: `${url.pathname}${url.search}` };
+}
+
+/** One HTTP request of a client. Header names and values take turns. */
+export interface OutgoingRequest {
+  readonly to: HttpTarget;
+  readonly method: "POST" | "GET" | "DELETE";
+  readonly headers: string[];
+  readonly body?: string | Uint8Array | undefined;
+  readonly stop?: Cancellation | undefined;
+  /** Called when the first byte is about to leave; until then the request was not sent. */
+  readonly onSent?: (() => void) | undefined;
+}
+
+/** Takes a response as it comes, without a stream in between. What it throws ends the exchange with that error. */
+export interface ReplySink {
+  head(status: number, headers: IncomingHttpHeaders): void;
+  /**
+   * Returns true when nothing more is wanted: the exchange is over then, whatever else comes. A promise stops the socket
+   * until it resolves; then this is called once more, without bytes.
+   */
+  chunk(bytes: Uint8Array): boolean | Promise<void>;
+}
+
+/** How long the rest of a response may take whose beginning was enough, and how long it may be; then its socket is closed. */
+const restMs = 1000;
+const maxRestBytes = 64 * 1024;
+
+/** Most responses that say nothing final (1xx). */
+const maxInterim = 16;
+
+/** The terms that the exchanges of one client share. */
+interface ExchangeTerms {
+  readonly clock: Clock;
+  /** The exchanges that are not over. */
+  readonly underway?: Numbered<Exchange>;
+}
+
+/**
+ * Makes a request. Resolves when the sink has all it wants or the response has ended. Rejects with a `ClosedError`, with
+ * the error that the sink threw, or with the reason of the abort.
+ */
+export function exchange(
+  dispatcher: Dispatcher,
+  request: OutgoingRequest,
+  sink: ReplySink,
+  terms: ExchangeTerms = { clock: systemClock },
+): Promise<void> {
+  return new Promise((resolve, reject) => {
+    const { to, method, headers, body = null, stop } = request;
+    const giveUp = (): void => begun.abort(stop?.reason);
+    let isOver = false;
+    let number = 0;
+    const onOver = (): void => {
+      isOver = true;
+      stop?.offAbort(giveUp);
+      terms.underway?.delete(number);
+    };
+    const begun = new Exchange({ request, sink, clock: terms.clock, resolve, reject, onOver });
+    if (stop?.isAborted === true) return giveUp();
+    stop?.onAbort(giveUp);
+    try {
+      // Deadlines are the caller's; a silent stream is not a dead one.
+      const times = { headersTimeout: 0, bodyTimeout: 0 };
+      dispatcher.dispatch({ origin: to.origin, path: to.path, method, headers, body, ...times }, begun);
+    } catch (error) {
+      begun.onResponseError(undefined, error as Error);
+    }
+    if (!isOver) number = terms.underway?.add(begun) ?? 0;
+  });
+}
+
+interface ExchangeParts {
+  readonly request: OutgoingRequest;
+  readonly sink: ReplySink;
+  readonly clock: Clock;
+  readonly resolve: () => void;
+  readonly reject: (reason: unknown) => void;
+  /** Called when nothing more is wanted of it. */
+  readonly onOver: () => void;
+}
+
+/**
+ * One request and its response, straight on undici's dispatcher: the streams of its friendlier functions cost more than
+ * everything else about a small call. Redirects are not followed: the headers may hold credentials.
+ */
+export class Exchange implements Dispatcher.DispatchHandler {
+  readonly #parts: ExchangeParts;
+  /** There once the request was sent. */
+  #controller: Dispatcher.DispatchController | undefined;
+  /** `held`: the sink wants no bytes for a while. `over`: nothing more is wanted; the response may still be on its way. */
+  #state: "open" | "held" | "over" = "open";
+  #stopRest: (() => void) | undefined;
+  /** Counts interim responses, and later the bytes that come when nothing more is wanted. */
+  #excess = 0;
+  readonly #kept = new KeptPart();
+
+  constructor(parts: ExchangeParts) {
+    this.#parts = parts;
+  }
+
+  /** Ends it with this error; closes the socket if the response has not ended. */
+  abort(reason: unknown): void {
+    this.#over();
+    this.#parts.reject(reason);
+    this.#controller?.abort(toError(reason));
+  }
+
+  onRequestStart(controller: Dispatcher.DispatchController): void {
+    const { stop, onSent } = this.#parts.request;
+    this.#controller = controller;
+    if (this.#state === "over") return controller.abort(toError(stop?.reason));
+    onSent?.();
+  }
+
+  onResponseStart(
+    controller: Dispatcher.DispatchController,
+    status: number,
+    headers: IncomingHttpHeaders,
+  ): void {
+    if (this.#state === "over") return;
+    if (status < 200) {
+      if (++this.#excess > maxInterim) controller.abort(new Error("too many interim responses"));
+      return;
+    }
+    this.#excess = 0;
+    try {
+      this.#parts.sink.head(status, headers);
+    } catch (error) {
+      this.abort(error);
+    }
+  }
+
+  onResponseData(controller: Dispatcher.DispatchController, bytes: Uint8Array): void {
+    if (this.#state === "over") {
+      // The rest is thrown away, so that the socket can be used again.
+      this.#excess += bytes.length;
+      if (this.#excess > maxRestBytes) controller.abort(toError(undefined));
+      return;
+    }
+    if (this.#state === "held") {
+      if (this.#kept.add(bytes)) controller.pause();
+      return;
+    }
+    const { sink, clock, resolve } = this.#parts;
+    try {
+      const taken = sink.chunk(bytes);
+      if (taken === false) return;
+      if (taken !== true) return this.#hold(controller, taken);
+    } catch (error) {
+      return this.abort(error);
+    }
+    this.#over();
+    resolve();
+    this.#stopRest = clock.timer(restMs, () => controller.abort(toError(undefined)));
+  }
+
+  onResponseEnd(): void {
+    if (this.#state === "held") {
+      this.#kept.end = () => this.onResponseEnd();
+      return;
+    }
+    this.#stopRest?.();
+    this.#over();
+    this.#parts.resolve();
+  }
+
+  onResponseError(controller: Dispatcher.DispatchController | undefined, error: Error): void {
+    this.#stopRest?.();
+    if (this.#state === "over") return;
+    if (this.#state === "held") {
+      this.#kept.end = () => this.onResponseError(controller, error);
+      return;
+    }
+    this.#over();
+    this.#parts.reject(toClosed(error, this.#parts.request.to.url, this.#controller !== undefined));
+  }
+
+  /** Gives the sink nothing more until it wants to go on. The end of the response, if it comes meanwhile, waits too. */
+  #hold(controller: Dispatcher.DispatchController, ready: Promise<void>): void {
+    this.#state = "held";
+    const isHeld = (): boolean => this.#state === "held";
+    void ready.then(() => {
+      if (!isHeld()) return;
+      this.#state = "open";
+      // The sink may have more to do with the bytes that it took last.
+      this.onResponseData(controller, noBytes);
+      const bytes = isHeld() ? noBytes : this.#kept.take();
+      if (bytes.length > 0) this.onResponseData(controller, bytes);
+      if (isHeld()) return;
+      if (this.#kept.end === undefined) controller.resume();
+      else this.#kept.end();
+    });
+  }
+
+  #over(): void {
+    if (this.#state === "over") return;
+    this.#state = "over";
+    this.#parts.onOver();
+  }
+}
+
+function toError(reason: unknown): Error {
+  return reason instanceof Error ? reason : new DOMException("The request was given up", "AbortError");
+}
+
+/** The media type of a response. */
+export function mediaTypeOf(headers: IncomingHttpHeaders): string {
+  const value = headers["content-type"] ?? "";
+  const end = value.indexOf(";");
+  return (end === -1 ? value : value.slice(0, end)).trim().toLowerCase();
+}
+
+/** What a failure on the network means for the request it met. */
+function toClosed(error: unknown, url: URL, isSent: boolean): ClosedError {
+  const reason = `${url.origin}: ${describe(error)}`;
+  return new ClosedError(isSent ? "outcome_unknown" : "not_sent", reason, { cause: error });
+}
+
+/** Whether the connection was refused. */
+export function isRefused(error: unknown): boolean {
+  if (error instanceof ClosedError) return isRefused(error.cause);
+  if (error instanceof AggregateError) return error.errors.every(isRefused);
+  return (error as { code?: unknown } | undefined)?.code === "ECONNREFUSED";
+}
+
+function describe(error: unknown): string {
+  if (isRefused(error)) return "nothing listens there (connection refused)";
+  if (error instanceof undiciErrors.SocketError) return "the connection was closed";
+  // What OpenSSL says has line ends and names its source files.
+  if (failureCodeOf(error) === "no_tls") return `it does not speak TLS (${systemCodeOf(error)})`;
+  if (error instanceof Error && error.message !== "") return error.message;
+  return String((error as { code?: unknown } | undefined)?.code ?? error);
+}
+
+/** The error for a status that is no answer, with the beginning of what the server said. */
+export function httpErrorOf(status: number, url: URL, body: Uint8Array): HttpError {
+  const text = Buffer.from(body).toString("utf8").replaceAll(/\s+/g, " ").trim();
+  // The beginning of a web page says nothing.
+  const excerpt = /^<(?:!doctype|html|\?xml)/i.test(text) ? "" : text.slice(0, 200);
+  return new HttpError(status, `${url.origin}${url.pathname}`, excerpt);
+}

@@ -1,0 +1,1 @@
+export type { HeaderSource } from "./http-way.ts";

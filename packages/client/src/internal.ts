@@ -1,0 +1,26 @@
+/** What the gateway needs of this package beyond its public names. No promise is made about these to anybody else. */
+
+export { describeCommand, guardVariable, toChildEnv } from "./child/index.ts";
+export { AskHabits, followTask, newAsks } from "./client/index.ts";
+export {
+  beginIdentity,
+  createAuthorizer,
+  createGuardedFetch,
+  createMemoryStore,
+  type Credential,
+  type CredentialEvent,
+  credentialId,
+  defaultRedirectUrl,
+  examineLogin,
+  finishIdentity,
+  finishLogin,
+  type GuardedFetch,
+  type IdentityTerms,
+  type LoginTerms,
+  type PendingIdentity,
+  type PendingLogin,
+  prepareLogin,
+  renewStored,
+  toClientAuth,
+  toServer,
+} from "./sign-in/index.ts";

@@ -1,0 +1,154 @@
+import { AuthorizationError, type BearerChallenge } from "@junctor/core/errors";
+import type { AuthorizationServer } from "oauth4webapi";
+import { isLoopbackHost } from "./addresses.ts";
+import { toScopes } from "./challenge.ts";
+import { fetchJson, type JsonMembers } from "./fetch-json.ts";
+import type { GuardedFetch } from "./guarded-fetch.ts";
+
+/** Where and how a server wants requests to be authorized. */
+export interface Discovered {
+  /** Names the server to its authorization server, as the server writes it; undefined where it has no metadata (2025-03-26). */
+  readonly resource: string | undefined;
+  readonly scopes: readonly string[];
+  readonly as: AuthorizationServer;
+  /** There is no metadata at all: the endpoints are those that a server of 2025-03-26 would have. */
+  readonly isGuess?: boolean;
+}
+
+interface DiscoverOptions {
+  readonly server: URL;
+  readonly fetch: GuardedFetch;
+  readonly challenge?: BearerChallenge | undefined;
+  /** The issuer that the user wrote into the config. It is asked, whatever the server says. */
+  readonly issuer?: string | undefined;
+  readonly signal?: AbortSignal | undefined;
+}
+
+/**
+ * Reads the metadata of a server (RFC 9728), and of the authorization server it names (RFC 8414 or OpenID Connect). Rejects with an
+ * `AuthorizationError` when one of them is missing, or names another than the one it was asked for.
+ */
+export async function discover(options: DiscoverOptions): Promise<Discovered> {
+  const { server, issuer } = options;
+  const found = await findResourceMetadata(options);
+  if (found === undefined) {
+    // A server of 2025-03-26 is its own authorization server.
+    const asked = issuer ?? server.origin;
+    const names = issuer === undefined ? [server.origin, `${server.origin}/`] : [issuer];
+    const as = await findServerMetadata(asked, names, options);
+    if (as !== undefined) return { resource: undefined, scopes: [], as };
+    return { resource: undefined, scopes: [], as: legacyEndpoints(server, issuer), isGuess: true };
+  }
+  const { resource, authorization_servers: servers, scopes_supported: scopes } = found;
+  if (typeof resource !== "string" || !isOf(resource, server))
+    throw failed(options, `its metadata is of another resource: ${describe(resource)}`);
+  const [named] = Array.isArray(servers) ? (servers as readonly unknown[]) : [];
+  const asked = issuer ?? named;
+  if (typeof asked !== "string") throw failed(options, "its metadata names no authorization server");
+  const as = await findServerMetadata(asked, [asked], options);
+  if (as === undefined) throw failed(options, `${asked} has no metadata of an authorization server`);
+  return { resource, scopes: Array.isArray(scopes) ? toScopes(scopes.join(" ")) : [], as };
+}
+
+async function findResourceMetadata(options: DiscoverOptions): Promise<JsonMembers | undefined> {
+  const { server, challenge } = options;
+  const wellKnown = `${server.origin}/.well-known/oauth-protected-resource`;
+  const path = server.pathname === "/" ? "" : server.pathname;
+  const named = challenge?.resourceMetadata;
+  if (named !== undefined && (!URL.canParse(named) || new URL(named).origin !== server.origin))
+    throw failed(options, `it names metadata elsewhere, at ${describe(named)}`);
+  const urls = new Set([
+    ...(named === undefined ? [] : [named]),
+    `${wellKnown}${path}${server.search}`,
+    wellKnown,
+  ]);
+  for (const url of urls) {
+    const found = await fetchJson(new URL(url), options);
+    if (found !== undefined) return found;
+  }
+  return undefined;
+}
+
+/** Whether `resource` is the server, or a path above it. */
+function isOf(resource: string, server: URL): boolean {
+  if (!URL.canParse(resource)) return false;
+  const { origin, pathname, hash } = new URL(resource);
+  if (origin !== server.origin || hash !== "") return false;
+  const above = pathname.endsWith("/") ? pathname : `${pathname}/`;
+  return `${server.pathname}/`.startsWith(above);
+}
+
+export async function findServerMetadata(
+  asked: string,
+  names: readonly string[],
+  options: DiscoverOptions,
+): Promise<AuthorizationServer | undefined> {
+  if (!URL.canParse(asked)) throw failed(options, `its authorization server ${describe(asked)} is no URL`);
+  const { origin, pathname, search, hash } = new URL(asked);
+  if (search !== "" || hash !== "")
+    throw failed(options, `its authorization server ${describe(asked)} has a query or fragment`);
+  const path = pathname.replace(/\/$/, "");
+  const urls = [
+    `${origin}/.well-known/oauth-authorization-server${path}`,
+    `${origin}/.well-known/openid-configuration${path}`,
+    ...(path === "" ? [] : [`${origin}${path}/.well-known/openid-configuration`]),
+  ];
+  for (const url of urls) {
+    const found = await fetchJson(new URL(url), options);
+    if (found !== undefined) return checkServerMetadata(found, names, options);
+  }
+  return undefined;
+}
+
+/** An authorization server that misnames itself may be another one (RFC 8414, section 3.3). */
+function checkServerMetadata(
+  found: JsonMembers,
+  names: readonly string[],
+  options: DiscoverOptions,
+): AuthorizationServer {
+  const { issuer } = found;
+  if (typeof issuer !== "string" || !names.includes(issuer)) {
+    const advice = "if that is right, write it as oauth.issuer into the config";
+    throw failed(options, `${names[0]} calls itself ${describe(issuer)}; ${advice}`);
+  }
+  for (const key of ["authorization_endpoint", "token_endpoint", "registration_endpoint"]) {
+    const url = found[key];
+    if (url !== undefined && !isEndpoint(url, options.server))
+      throw failed(options, `${issuer} names ${describe(url)} as its ${key}`);
+  }
+  return found as unknown as AuthorizationServer;
+}
+
+/** HTTPS, or this machine for a server of this machine. A browser is sent to one of them, so nothing else will do. */
+function isEndpoint(url: unknown, server: URL): boolean {
+  if (typeof url !== "string" || !URL.canParse(url)) return false;
+  const { protocol, hostname, username, password } = new URL(url);
+  if (username !== "" || password !== "") return false;
+  if (protocol === "https:") return true;
+  return protocol === "http:" && isLoopbackHost(hostname) && isLoopbackHost(server.hostname);
+}
+
+/** The endpoints of a server of 2025-03-26 without metadata. PKCE is a must there. */
+function legacyEndpoints({ origin }: URL, issuer = origin): AuthorizationServer {
+  return {
+    issuer,
+    authorization_endpoint: `${origin}/authorize`,
+    token_endpoint: `${origin}/token`,
+    registration_endpoint: `${origin}/register`,
+    code_challenge_methods_supported: ["S256"],
+  };
+}
+
+function failed({ server, challenge }: DiscoverOptions, text: string): AuthorizationError {
+  return new AuthorizationError(
+    "metadata",
+    `${server.origin}${server.pathname}`,
+    text,
+    challenge === undefined ? {} : { challenge },
+  );
+}
+
+/** A value that a server chose, for a message. */
+function describe(value: unknown): string {
+  return value === undefined ? "nothing" : JSON.stringify(value).slice(0, 200);
+}

@@ -1,0 +1,169 @@
+import { AbortedError, type Delivery, TimeoutError } from "../errors/index.ts";
+import { ending } from "./awaitable.ts";
+import { type Cancellation, fromSignal } from "./cancellation.ts";
+import type { Clock } from "./clock.ts";
+import { LazyAbort } from "./lazy-abort.ts";
+import { Numbered } from "./numbered.ts";
+
+/** How long something may take, and who else may stop it. */
+export interface TimeLimits {
+  /** The caller's own wish to stop. */
+  readonly signal?: AbortSignal | undefined;
+  /** Instead of `signal`. */
+  readonly stop?: Cancellation | undefined;
+  /** How long nothing may happen; {@link Deadline.touch} starts it anew. */
+  readonly timeoutMs?: number | undefined;
+  /** How long the whole may take, whatever happens meanwhile. */
+  readonly maxTotalMs?: number | undefined;
+}
+
+/** The deadlines of all that is underway, with one timer: it waits for the first of them, and then looks who else is due. */
+export class Deadlines {
+  readonly clock: Clock;
+  readonly #defaults: Pick<TimeLimits, "timeoutMs" | "maxTotalMs">;
+  readonly #running = new Numbered<Deadline>();
+  #wakesAt = Number.POSITIVE_INFINITY;
+  #stopTimer: (() => void) | undefined;
+
+  constructor(clock: Clock, defaults: Pick<TimeLimits, "timeoutMs" | "maxTotalMs">) {
+    this.clock = clock;
+    this.#defaults = defaults;
+  }
+
+  /** Runs work under a deadline of its own, which it has to obey. An error it throws at once is a rejection too. */
+  run<T>(limits: TimeLimits, work: (underway: Deadline) => Promise<T>): Promise<T> {
+    const deadline = this.start(limits);
+    let result: Promise<T>;
+    try {
+      result = work(deadline);
+    } catch (error) {
+      result = Promise.reject(error);
+    }
+    return ending(result, () => deadline[Symbol.dispose]());
+  }
+
+  start({ signal, stop, timeoutMs, maxTotalMs }: TimeLimits): Deadline {
+    const deadline = new Deadline({
+      all: this,
+      caller: signal === undefined ? stop : fromSignal(signal),
+      idleMs: timeoutMs ?? this.#defaults.timeoutMs ?? Number.POSITIVE_INFINITY,
+      totalMs: maxTotalMs ?? this.#defaults.maxTotalMs ?? Number.POSITIVE_INFINITY,
+    });
+    deadline.number = this.#running.add(deadline);
+    this.wakeAt(deadline.dueAt);
+    return deadline;
+  }
+
+  /** Stops the idle clocks of all that runs, because the wait is ours, until the returned function is called. */
+  hold(): () => void {
+    const releases = this.#running.values().map((deadline) => deadline.hold());
+    return () => releases.forEach((release) => release());
+  }
+
+  /** Looks at the deadlines no later than this. */
+  wakeAt(at: number): void {
+    // Those who come later are due later, as a rule, so this is seldom more than a comparison.
+    if (at >= this.#wakesAt || this.#running.size === 0) return;
+    this.#stopTimer?.();
+    this.#wakesAt = at;
+    this.#stopTimer = this.clock.timer(Math.max(0, at - this.clock.now()), () => this.#look());
+  }
+
+  end(deadline: Deadline): void {
+    this.#running.delete(deadline.number);
+    if (this.#running.size > 0) return;
+    this.#stopTimer?.();
+    this.#stopTimer = undefined;
+    this.#wakesAt = Number.POSITIVE_INFINITY;
+  }
+
+  #look(): void {
+    const now = this.clock.now();
+    this.#wakesAt = Number.POSITIVE_INFINITY;
+    let next = Number.POSITIVE_INFINITY;
+    for (const deadline of this.#running.values()) {
+      deadline.check(now);
+      next = Math.min(next, deadline.dueAt);
+    }
+    this.wakeAt(next);
+  }
+}
+
+interface DeadlineTerms {
+  readonly all: Deadlines;
+  readonly caller: Cancellation | undefined;
+  readonly idleMs: number;
+  readonly totalMs: number;
+}
+
+/** The one clock of a call: whichever of its three reasons comes first aborts it. Dispose it when the call ended. */
+export class Deadline implements Disposable {
+  /** Aborted with a `TimeoutError` or an `AbortedError`. */
+  readonly stop: LazyAbort = new LazyAbort();
+  /** Whether anything has left; the error says so. */
+  isSent = false;
+  /** Called when it is disposed, with whether something that had left was given up: cheaper than one more promise. */
+  onEnd: ((isGivenUp: boolean) => void) | undefined;
+  /** Its number among the running deadlines. */
+  number = 0;
+  readonly #terms: DeadlineTerms;
+  readonly #startedAt: number;
+  #touchedAt: number;
+  #holds = 0;
+
+  constructor(terms: DeadlineTerms) {
+    const { all, caller } = terms;
+    this.#terms = terms;
+    this.#startedAt = all.clock.now();
+    this.#touchedAt = this.#startedAt;
+    if (caller?.isAborted === true) this.#giveUp();
+    else caller?.onAbort(this.#giveUp);
+  }
+
+  /** When the first of its limits is reached, as far as is known now. */
+  get dueAt(): number {
+    if (this.stop.isAborted) return Number.POSITIVE_INFINITY;
+    const totalAt = this.#startedAt + this.#terms.totalMs;
+    return this.#holds > 0 ? totalAt : Math.min(this.#touchedAt + this.#terms.idleMs, totalAt);
+  }
+
+  /** Aborts it if it is due. */
+  check(now: number): void {
+    if (now < this.dueAt) return;
+    const isTotal = now >= this.#startedAt + this.#terms.totalMs;
+    const { idleMs, totalMs } = this.#terms;
+    const delivery = toDelivery(this.isSent);
+    this.stop.abort(new TimeoutError(isTotal ? "total" : "idle", isTotal ? totalMs : idleMs, delivery));
+  }
+
+  /** Something happened, so it is not idle. Only the time is noted: progress may come by the thousand. */
+  touch(): void {
+    this.#touchedAt = this.#terms.all.clock.now();
+  }
+
+  /** Stops the idle clock, because the wait is ours, until the returned function is called. */
+  hold(): () => void {
+    this.#holds++;
+    let isHeld = true;
+    return () => {
+      if (isHeld) this.#holds--;
+      isHeld = false;
+      this.touch();
+      this.#terms.all.wakeAt(this.dueAt);
+    };
+  }
+
+  [Symbol.dispose](): void {
+    this.#terms.caller?.offAbort(this.#giveUp);
+    this.#terms.all.end(this);
+    this.onEnd?.(this.isSent && this.stop.isAborted);
+  }
+
+  readonly #giveUp = (): void => {
+    this.stop.abort(new AbortedError(toDelivery(this.isSent), this.#terms.caller?.reason));
+  };
+}
+
+function toDelivery(isSent: boolean): Delivery {
+  return isSent ? "outcome_unknown" : "not_sent";
+}

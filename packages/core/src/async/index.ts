@@ -1,0 +1,15 @@
+export { andThen, type Awaitable, ending, isPromise, recover, settled, tryThen } from "./awaitable.ts";
+export { type Backoff, createBackoff } from "./backoff.ts";
+export { type Cancellation, fromSignal } from "./cancellation.ts";
+export { awakeTimer, type Clock, dateOf, sleep, systemClock, timedOut, waitFor } from "./clock.ts";
+export { ClosingSet } from "./closing-set.ts";
+export { cpuMsSince, cpuTime } from "./cpu-time.ts";
+export { Deadline, Deadlines, type TimeLimits } from "./deadline.ts";
+export { createDeferred, type Deferred } from "./deferred.ts";
+export { LazyAbort } from "./lazy-abort.ts";
+export { LeakyBucket, LeakyBuckets } from "./leaky-bucket.ts";
+export { Numbered } from "./numbered.ts";
+export { BoundedQueue } from "./queue.ts";
+export { Repeats } from "./repeats.ts";
+export { type CallerLimits, Shares } from "./shares.ts";
+export { createSlices } from "./slices.ts";

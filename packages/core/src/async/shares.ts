@@ -1,0 +1,134 @@
+import { RpcError } from "../errors/index.ts";
+
+/**
+ * Most of each thing that one caller may hold or ask for. A caller is a key by its name; without keys it is the address that requests
+ * come from over HTTP, and the channel elsewhere. Beside this, no caller holds more than its share of the total.
+ */
+export interface CallerLimits {
+  /** Calls underway over HTTP; 4,096. */
+  readonly calls?: number;
+  /** Streams that stay open: of `subscriptions/listen`, of legacy sessions, and of HTTP+SSE. */
+  readonly streams?: number;
+  /** Legacy sessions in memory. */
+  readonly sessions?: number;
+  /** Resources it is told of when they change; 4,096. */
+  readonly subscriptions?: number;
+  /** Completions it may ask for in a minute; 600, all of them at once if it likes. */
+  readonly completionsPerMinute?: number;
+  /** Calls of a gateway that wait for its answers; 1,024. */
+  readonly parked?: number;
+  /** Bytes of answers over HTTP that it has not read; 64 MiB. */
+  readonly unreadBytes?: number;
+}
+
+interface SharesOptions {
+  /** The name of the shared thing, in the plural: for messages. */
+  readonly what: string;
+  readonly total: number;
+  /** Most that one owner may hold. */
+  readonly each?: number | undefined;
+}
+
+/** An owner may hold this many times as much as is left: one alone has four fifths, two have four ninths each. */
+const greed = 4;
+/** Owners that are remembered though they hold nothing: adding and deleting one for each call would be dear. */
+const maxRested = 1024;
+const retryAfterMs = 1000;
+
+/**
+ * Counts of a limited thing by the owners that hold some of it. An owner may take more while it holds less than four times
+ * of what is left, so the more one holds, the earlier it is refused, and no owner takes the last of anything from another
+ * that holds less.
+ */
+export class Shares<Owner = unknown> {
+  readonly #what: string;
+  readonly #total: number;
+  readonly #each: number;
+  readonly #owners = new Map<Owner, { held: number }>();
+  #held = 0;
+  /** While less than this is held in all, no owner is at a limit. */
+  readonly ample: number;
+
+  constructor({ what, total, each = Infinity }: SharesOptions) {
+    this.#what = what;
+    this.#total = total;
+    this.#each = each;
+    this.ample = Math.min(each, Math.floor((total * greed) / (greed + 1)));
+  }
+
+  /** How much is held by all. */
+  get held(): number {
+    return this.#held;
+  }
+
+  heldBy(owner: Owner): number {
+    return this.#owners.get(owner)?.held ?? 0;
+  }
+
+  /** The error for an owner that may not take so much now; undefined when it may. */
+  refusal(owner: Owner, amount = 1): RpcError | undefined {
+    if (this.#held + amount <= this.ample) return undefined;
+    const held = this.heldBy(owner);
+    if (held + amount > this.#each) return tooMany(this.#what, this.#each);
+    const left = this.#total - this.#held - amount + 1;
+    if (left < 1 && held === 0) return overloaded(this.#what, this.#total);
+    if (held + amount - 1 < greed * left) return undefined;
+    return left < 1 ? overloaded(this.#what, this.#total) : tooMany(this.#what, held);
+  }
+
+  /** Takes so much, or throws the refusal. */
+  take(owner: Owner, amount = 1): void {
+    const refused = this.refusal(owner, amount);
+    if (refused !== undefined) throw refused;
+    this.add(owner, amount);
+  }
+
+  /** Takes so much without asking, such as after asking. */
+  add(owner: Owner, amount = 1): void {
+    this.#held += amount;
+    const known = this.#owners.get(owner);
+    if (known === undefined) this.#owners.set(owner, { held: amount });
+    else known.held += amount;
+  }
+
+  give(owner: Owner, amount = 1): void {
+    const known = this.#owners.get(owner);
+    if (known === undefined) return;
+    this.#held -= amount;
+    known.held -= amount;
+    const isForgotten = typeof owner === "object" || this.#owners.size > maxRested;
+    if (known.held <= 0 && isForgotten) this.#owners.delete(owner);
+  }
+
+  /** Whether an owner holds something, and no less than the average of all that do. */
+  isGreedy(owner: Owner): boolean {
+    const held = this.heldBy(owner);
+    let owners = 0;
+    for (const each of this.#owners.values()) if (each.held > 0) owners++;
+    return held > 0 && held * owners >= this.#held;
+  }
+
+  /** The owner that holds most. */
+  greediest(): Owner | undefined {
+    let greediest: Owner | undefined;
+    let most = 0;
+    for (const [owner, { held }] of this.#owners) {
+      if (held <= most) continue;
+      most = held;
+      greediest = owner;
+    }
+    return greediest;
+  }
+}
+
+function tooMany(what: string, most: number): RpcError {
+  const text = `You hold too many ${what}; at most ${most} now. End some of them, or try again later`;
+  const data = { code: "rpc.too_many", delivery: "not_sent", most, retryAfterMs };
+  return new RpcError("rpc.too_many", text, { data });
+}
+
+function overloaded(what: string, most: number): RpcError {
+  const text = `There are too many ${what}; at most ${most} for all callers. Try again later`;
+  const data = { code: "rpc.overloaded", delivery: "not_sent", most, retryAfterMs };
+  return new RpcError("rpc.overloaded", text, { data });
+}

@@ -1,0 +1,8 @@
+export { costOf, createChannelLink, kibibyteMs, patienceMs } from "./channel-link.ts";
+export { isLoopback } from "./loopback.ts";
+export { connectInMemory, createMemoryPair } from "./memory.ts";
+export { Pacer } from "./pacer.ts";
+export { Pieces } from "./pieces.ts";
+export { givenUp, serveChannel, serveOptionKeys, type ServeOptions } from "./serve-channel.ts";
+export { createStreamChannel, type LineLimits, type StreamChannelOptions } from "./stream-channel.ts";
+export { TextTail } from "./text-tail.ts";

@@ -1,0 +1,297 @@
+import { Buffer } from "node:buffer";
+import type { Readable } from "node:stream";
+import type { Clock } from "../async/index.ts";
+import { ClosedError } from "../errors/index.ts";
+import { Pieced, minPiecedBytes } from "../json/index.ts";
+import { maxHeadBytes, maxTailBytes, type Incoming } from "../rpc/index.ts";
+import { Pacer } from "./pacer.ts";
+import { Pieces } from "./pieces.ts";
+
+/** The result of `next` of a reader of messages. */
+export type Received = IteratorResult<readonly Incoming[], undefined>;
+
+/** A call of `next` that waits for messages. */
+interface WaitingReader {
+  readonly resolve: (received: Received) => void;
+  readonly reject: (error: unknown) => void;
+}
+
+/** The lines of one chunk, and how many of them were read as messages. */
+interface Chunk {
+  readonly lines: readonly InputLine[];
+  read: number;
+  /** Whether the input ended in the middle of its last line. */
+  readonly isCut: boolean;
+}
+
+/** Most messages parsed at once. The messages of a server that floods are taken in smaller pieces, so more would be parsed in advance. */
+const maxTogether = 16;
+
+/** The calls underway fail because the input ended, and not because one of their answers was cut short. */
+function forNoCall(incoming: Incoming): Incoming {
+  if (incoming.kind !== "invalid") return incoming;
+  const { answer: _, ...rest } = incoming;
+  return rest;
+}
+
+/** How many chunks are read before their messages are taken; then the sender has to wait. */
+const maxAhead = 4;
+
+/** A line without end is thrown away, but not as fast as it can be written: that would take all of our time. */
+const skipping = { burstBytes: 128 * 1024, bytesPerSecond: 8 * 1024 * 1024 };
+
+interface LineReaderOptions {
+  readonly maxLineBytes: number;
+  /** How much of a line over the limit is thrown away before the input counts as ended. */
+  readonly maxSkippedBytes: number;
+  readonly parse: (line: InputLine) => Incoming;
+  readonly clock: Clock;
+}
+
+/**
+ * Reads messages from a byte stream, those that came together in one array. Listens to the stream itself: its own iterator
+ * costs several turns of the microtask queue for each chunk. It keeps no reference to messages that it gave out.
+ */
+export function createLineReader(
+  readable: Readable,
+  { maxLineBytes, maxSkippedBytes, parse, clock }: LineReaderOptions,
+): AsyncIterableIterator<readonly Incoming[]> {
+  const splitter = new LineSplitter(maxLineBytes);
+  const pacer = new Pacer({
+    ...skipping,
+    clock,
+    pause: () => readable.pause(),
+    resume: () => resume(),
+  });
+  const ahead: Chunk[] = [];
+  let waiting: WaitingReader | undefined;
+  let end: { readonly error: unknown } | undefined;
+  let skippedBytes = 0;
+
+  /** The next messages that came together, read only now: a chunk may hold thirty thousand lines that are none. */
+  const take = (): readonly Incoming[] | undefined => {
+    const chunk = ahead[0];
+    if (chunk === undefined) return undefined;
+    const { lines, read, isCut } = chunk;
+    chunk.read += maxTogether;
+    if (chunk.read >= lines.length) ahead.shift();
+    const isAll = read === 0 && lines.length <= maxTogether;
+    const messages = (isAll ? lines : lines.slice(read, read + maxTogether)).map(parse);
+    return isCut ? messages.map(forNoCall) : messages;
+  };
+  const resume = (): void => {
+    const isWanted = end === undefined && ahead.length < maxAhead && !pacer.isPausing;
+    if (isWanted && readable.isPaused()) readable.resume();
+  };
+  const give = (lines: readonly InputLine[], isCut = false): void => {
+    if (lines.length === 0) return;
+    ahead.push({ lines, read: 0, isCut });
+    const reader = waiting;
+    if (reader !== undefined) {
+      waiting = undefined;
+      reader.resolve({ done: false, value: take() ?? [] });
+    }
+    if (ahead.length >= maxAhead) readable.pause();
+  };
+  const finish = (error: unknown): void => {
+    if (end !== undefined) return;
+    end = { error };
+    pacer.free();
+    readable.off("data", onData);
+    readable.off("end", onEnd);
+    readable.off("close", onEnd);
+    // Later errors of the stream do not matter, but without a listener they would end the process.
+    readable.off("error", onError);
+    readable.on("error", () => {});
+    const reader = waiting;
+    waiting = undefined;
+    if (reader !== undefined) void ended(error).then(reader.resolve, reader.reject);
+  };
+  const onData = (chunk: Uint8Array | string): void => {
+    // A stream with an encoding gives strings.
+    const bytes = typeof chunk === "string" ? Buffer.from(chunk) : chunk;
+    const lines = splitter.push(bytes);
+    skippedBytes = splitter.isSkipping ? skippedBytes + bytes.length : 0;
+    if (splitter.isSkipping) pacer.charge(bytes.length);
+    give(lines);
+    if (skippedBytes > maxSkippedBytes)
+      finish(new ClosedError("outcome_unknown", "the other side sent a line without end"));
+  };
+  const onEnd = (): void => {
+    if (end !== undefined) return;
+    give(splitter.flush(), true);
+    finish(undefined);
+  };
+  const onError = (error: unknown): void => {
+    // A reset or a stream destroyed under us: the other side is gone, which is the end of input.
+    if (isGone(error)) onEnd();
+    else finish(error);
+  };
+  readable.on("data", onData);
+  readable.on("end", onEnd);
+  readable.on("error", onError);
+  readable.on("close", onEnd);
+  // It may have ended before we came.
+  if (readable.readableEnded || readable.destroyed) onEnd();
+
+  return {
+    [Symbol.asyncIterator]() {
+      return this;
+    },
+    /** One at a time: a second `next` before the first resolved takes its place. */
+    next: () => {
+      const value = take();
+      if (value !== undefined) {
+        resume();
+        return Promise.resolve({ done: false, value });
+      }
+      if (end !== undefined) return ended(end.error);
+      return new Promise((resolve, reject) => {
+        waiting = { resolve, reject };
+      });
+    },
+    return: () => {
+      finish(undefined);
+      ahead.length = 0;
+      return ended(undefined);
+    },
+  };
+}
+
+function ended(error: unknown): Promise<Received> {
+  return error === undefined ? Promise.resolve({ done: true, value: undefined }) : Promise.reject(error);
+}
+
+function isGone(error: unknown): boolean {
+  const code = (error as { code?: unknown } | undefined)?.code;
+  return code === "ERR_STREAM_PREMATURE_CLOSE" || code === "ECONNRESET" || code === "EPIPE" || code === "EIO";
+}
+
+/** One line without its end, or the news that a line was too long and was left out. */
+export type InputLine =
+  | { readonly kind: "line"; readonly bytes: Uint8Array }
+  /** A long one, in the pieces it came in. */
+  | { readonly kind: "pieced"; readonly bytes: Pieced }
+  | { readonly kind: "too_long"; readonly maxBytes: number; readonly head: Uint8Array }
+  /** The end of such a line. */
+  | { readonly kind: "skipped"; readonly maxBytes: number; readonly tail: Uint8Array };
+
+const newline = 0x0a;
+const carriageReturn = 0x0d;
+const nothing = new Uint8Array(0);
+
+/**
+ * Cuts a stream of bytes into lines. Works on bytes, so a character may be split anywhere between two chunks, and only
+ * `\n` and `\r\n` end a line (U+2028 does not). Blank lines are left out. A line over the limit is reported once, as
+ * soon as that is known, and skipped to its end; the lines after it are not affected.
+ */
+export class LineSplitter {
+  readonly #maxBytes: number;
+  /** The part of a line whose end has not come yet. */
+  #partial = new Pieces();
+  #isSkipping = false;
+  /** The last bytes of a line that is skipped. */
+  #tail: Uint8Array = nothing;
+
+  constructor(maxBytes: number) {
+    this.#maxBytes = maxBytes;
+  }
+
+  /** Whether the next bytes belong to a line that is too long. They are thrown away. */
+  get isSkipping(): boolean {
+    return this.#isSkipping;
+  }
+
+  /** The lines that end in this chunk. */
+  push(chunk: Uint8Array): readonly InputLine[] {
+    const lines: InputLine[] = [];
+    let start = 0;
+    for (;;) {
+      const end = chunk.indexOf(newline, start);
+      if (end === -1) break;
+      this.#finish(chunk.subarray(start, end), lines);
+      start = end + 1;
+    }
+    if (start < chunk.length) this.#keep(chunk.subarray(start), lines);
+    return lines;
+  }
+
+  /** The last line, if the stream ended without a line end. */
+  flush(): readonly InputLine[] {
+    const lines: InputLine[] = [];
+    this.#finish(nothing, lines);
+    return lines;
+  }
+
+  #finish(last: Uint8Array, lines: InputLine[]): void {
+    const isSkipped = this.#isSkipping;
+    const partial = this.#partial;
+    if (partial.length > 0) {
+      partial.append(last);
+      this.#forget();
+    }
+    this.#isSkipping = false;
+    if (isSkipped) return this.#finishSkipped(last, lines);
+    if (partial.length >= minPiecedBytes) this.#finishPieced(new Pieced(partial.all), lines);
+    else this.#finishWhole(partial.length === 0 ? last : partial.join(), lines);
+  }
+
+  #finishSkipped(last: Uint8Array, lines: InputLine[]): void {
+    lines.push({ kind: "skipped", maxBytes: this.#maxBytes, tail: endOf(this.#tail, last) });
+    this.#tail = nothing;
+  }
+
+  #finishWhole(bytes: Uint8Array, lines: InputLine[]): void {
+    const line = endsWithReturn(bytes) ? bytes.subarray(0, -1) : bytes;
+    if (line.length > this.#maxBytes) lines.push({ kind: "too_long", maxBytes: this.#maxBytes, head: line });
+    else if (!isBlank(line)) lines.push({ kind: "line", bytes: line });
+  }
+
+  #finishPieced(bytes: Pieced, lines: InputLine[]): void {
+    const end = bytes.length - (bytes.at(bytes.length - 1) === carriageReturn ? 1 : 0);
+    // A long line that begins with space may be nothing but space.
+    if (end > this.#maxBytes || isSpace(bytes.at(0))) return this.#finishWhole(bytes.join(), lines);
+    lines.push({ kind: "pieced", bytes: end === bytes.length ? bytes : new Pieced(bytes.cut(0, end)) });
+  }
+
+  #keep(piece: Uint8Array, lines: InputLine[]): void {
+    if (this.#isSkipping) {
+      this.#tail = endOf(this.#tail, piece);
+      return;
+    }
+    // A carriage return that belongs to the line's end is not counted.
+    const length = this.#partial.length + piece.length - (endsWithReturn(piece) ? 1 : 0);
+    if (length > this.#maxBytes) {
+      this.#isSkipping = true;
+      this.#tail = endOf(nothing, piece);
+      // A line may begin with a few bytes at the end of a chunk, so its first piece may be too short.
+      const head = Buffer.concat([...this.#partial.all, piece], Math.min(length, maxHeadBytes));
+      this.#forget();
+      lines.push({ kind: "too_long", maxBytes: this.#maxBytes, head });
+    } else {
+      this.#partial.append(piece);
+    }
+  }
+
+  #forget(): void {
+    this.#partial = new Pieces();
+  }
+}
+
+/** The last bytes of two pieces. */
+function endOf(before: Uint8Array, piece: Uint8Array): Uint8Array {
+  return Buffer.concat([before, piece.subarray(-maxTailBytes)]).subarray(-maxTailBytes);
+}
+
+function endsWithReturn(bytes: Uint8Array): boolean {
+  return bytes[bytes.length - 1] === carriageReturn;
+}
+
+function isBlank(line: Uint8Array): boolean {
+  for (const byte of line) if (!isSpace(byte)) return false;
+  return true;
+}
+
+function isSpace(byte: number | undefined): boolean {
+  return byte === 0x20 || byte === 0x09 || byte === carriageReturn;
+}

@@ -1,0 +1,190 @@
+import { describe, expect, test } from "vitest";
+import { createCompletionRegistry } from "../../../server/src/registry/completion.ts";
+import { createPromptRegistry, type PromptRegistry } from "../../../server/src/registry/prompts.ts";
+import { createRegistry } from "../../../server/src/registry/registry.ts";
+import { createResourceRegistry, type ResourceRegistry } from "../../../server/src/registry/resources.ts";
+import { NotFoundError } from "../errors/not-found-error.ts";
+import { createCallContext } from "../provider/context.ts";
+import type { Outcome, Provider } from "../provider/provider.ts";
+import { compose } from "./compose.ts";
+
+const context = createCallContext();
+const quiet = { onListError: () => {} };
+
+const valueOf = (outcome: Outcome | undefined): unknown =>
+  outcome?.kind === "complete" ? outcome.result.value : outcome;
+
+function resourcesOf(...uris: readonly string[]): ResourceRegistry {
+  const resources = createResourceRegistry();
+  for (const uri of uris) resources.register(uri, { name: uri }, () => `read ${uri}`);
+  return resources;
+}
+
+function promptsOf(...names: readonly string[]): PromptRegistry {
+  const prompts = createPromptRegistry();
+  for (const name of names) prompts.register(name, {}, () => `prompt ${name}`);
+  return prompts;
+}
+
+test("a facet that no provider has is not there", () => {
+  const composite = compose({ a: createRegistry(), b: createRegistry({ prompts: promptsOf() }) });
+  expect(composite.prompts).toBeDefined();
+  expect([composite.resources, composite.completion]).toEqual([undefined, undefined]);
+});
+
+describe("resources of a composite", () => {
+  const first = resourcesOf("a:1", "both:1");
+  first.registerTemplate("a:{id}", { name: "any a" }, ({ variables }) => `a ${variables["id"] ?? ""}`);
+  const second = resourcesOf("b:1");
+  second.register("both:1", { name: "both" }, () => "of the second");
+  const { resources } = compose({
+    none: createRegistry(),
+    first: createRegistry({ resources: first }),
+    second: createRegistry({ resources: second }),
+  });
+
+  test("keep their URIs, in the order of the providers, each listed once", async () => {
+    const uris = (await resources?.listResources(context))?.map(({ uri }) => uri);
+    expect(uris).toEqual(["a:1", "both:1", "b:1"]);
+    expect(await resources?.listTemplates(context)).toEqual([{ uriTemplate: "a:{id}", name: "any a" }]);
+  });
+
+  test.each([
+    ["a:1", "read a:1"],
+    ["b:1", "read b:1"],
+    ["both:1", "read both:1"],
+    ["a:7", "a 7"],
+  ])("%s is read from the first provider that has it", async (uri, text) => {
+    expect(valueOf(await resources?.readResource({ uri }, context))).toEqual({ contents: [{ uri, text }] });
+  });
+
+  test("that nobody has are not found", async () => {
+    const missing = new NotFoundError("resource", "c:1");
+    await expect(resources?.readResource({ uri: "c:1" }, context)).rejects.toEqual(missing);
+    await expect(resources?.watch?.("c:1", context)).rejects.toEqual(missing);
+  });
+
+  test("are watched where they are", async () => {
+    expect(await resources?.watch?.("b:1", context)).toBeTypeOf("function");
+  });
+
+  test("are listed as the same array while nothing changed", async () => {
+    expect(await resources?.listResources(context)).toBe(await resources?.listResources(context));
+    expect(await resources?.listTemplates(context)).toBe(await resources?.listTemplates(context));
+  });
+
+  test("are heard of by callers that every provider lets hear", () => {
+    const mayHear: Provider["mayHear"] = (change) => change.kind !== "resource" || change.uri !== "a:1";
+    const judged = compose({ a: { ...createRegistry(), mayHear }, b: createRegistry() });
+    const heard = (uri: string): boolean | undefined => judged.mayHear?.({ kind: "resource", uri }, context);
+    expect([heard("a:1"), heard("b:1")]).toEqual([false, true]);
+    expect(compose({ b: createRegistry() })).not.toHaveProperty("mayHear");
+  });
+
+  test("cannot be watched when no provider lets them", () => {
+    const { watch: _, ...unwatched } = resourcesOf("a:1");
+    const composite = compose({ a: { ...createRegistry(), resources: unwatched } });
+    expect(composite.resources).toBeDefined();
+    expect(composite.resources?.watch).toBeUndefined();
+  });
+
+  test("of a provider that fails are listed as they last were, and hurt no other", async () => {
+    let error: Error | undefined;
+    const failing = resourcesOf("a:1");
+    const unsteady: Provider = {
+      ...createRegistry(),
+      resources: {
+        ...failing,
+        listResources: (of) => (error === undefined ? failing.listResources(of) : Promise.reject(error)),
+      },
+    };
+    const steady = createRegistry({ resources: resourcesOf("b:1") });
+    const composite = compose({ unsteady, steady }, quiet);
+    const list = async () => (await composite.resources?.listResources(context))?.map(({ uri }) => uri);
+    expect(await list()).toEqual(["a:1", "b:1"]);
+    error = new Error("down");
+    expect(await list()).toEqual(["a:1", "b:1"]);
+    expect(await compose({ unsteady, steady }, quiet).resources?.listResources(context)).toHaveLength(1);
+  });
+
+  test("are not looked for elsewhere when their provider fails", async () => {
+    const error = new Error("disk on fire");
+    const broken = createResourceRegistry();
+    broken.register("a:1", { name: "a" }, () => Promise.reject(error));
+    const composite = compose({
+      broken: createRegistry({ resources: broken }),
+      other: createRegistry({ resources: resourcesOf("a:1") }),
+    });
+    await expect(composite.resources?.readResource({ uri: "a:1" }, context)).rejects.toBe(error);
+  });
+});
+
+describe("prompts of a composite", () => {
+  const a = promptsOf("review");
+  const composite = compose({
+    a: createRegistry({ prompts: a }),
+    none: createRegistry(),
+    b: createRegistry({ prompts: promptsOf("review", "plan") }),
+  });
+
+  test("are listed and got under qualified names", async () => {
+    const names = (await composite.prompts?.listPrompts(context))?.map(({ name }) => name);
+    expect(names).toEqual(["a__review", "b__review", "b__plan"]);
+    const outcome = await composite.prompts?.getPrompt({ name: "b__plan", arguments: {} }, context);
+    expect(valueOf(outcome)).toMatchObject({ messages: [{ content: { text: "prompt plan" } }] });
+  });
+
+  test.each(["plan", "none__plan", "a__plan", "c__plan"])("%s is not one of them", async (name) => {
+    const got = composite.prompts?.getPrompt({ name, arguments: {} }, context);
+    await expect(got).rejects.toEqual(new NotFoundError("prompt", name));
+  });
+
+  test("that are gone are not found, under the name they were asked by", async () => {
+    const prompts = promptsOf("old");
+    const one = compose({ a: createRegistry({ prompts }) });
+    await one.prompts?.listPrompts(context);
+    prompts.unregister("old");
+    const got = one.prompts?.getPrompt({ name: "a__old", arguments: {} }, context);
+    await expect(got).rejects.toEqual(new NotFoundError("prompt", "a__old"));
+  });
+});
+
+describe("completion in a composite", () => {
+  function completing(prefix: string, template: string): Provider {
+    const completion = createCompletionRegistry();
+    completion.registerPrompt("review", "lang", (typed) => [`${prefix}${typed}`]);
+    completion.registerTemplate(template, "id", (typed) => [`${prefix}${typed}`]);
+    return createRegistry({ prompts: promptsOf("review"), completion });
+  }
+  const { completion } = compose({
+    a: completing("a-", "a:{id}"),
+    none: createRegistry({ prompts: promptsOf("review") }),
+    b: completing("b-", "b:{id}"),
+  });
+  const argument = (name: string) => ({ argument: { name, value: "x" }, known: {} });
+
+  test("is asked of the prompt's owner under its own name", async () => {
+    const ref = { type: "ref/prompt", name: "b__review" } as const;
+    expect(await completion?.complete({ ref, ...argument("lang") }, context)).toMatchObject({
+      values: ["b-x"],
+    });
+  });
+
+  test("is asked of the first that knows the template", async () => {
+    const ref = { type: "ref/resource", uri: "b:{id}" } as const;
+    expect(await completion?.complete({ ref, ...argument("id") }, context)).toMatchObject({
+      values: ["b-x"],
+    });
+  });
+
+  test.each([
+    { type: "ref/prompt", name: "c__review" } as const,
+    { type: "ref/prompt", name: "none__review" } as const,
+    { type: "ref/resource", uri: "c:{id}" } as const,
+  ])("of something unknown is refused: %j", async (ref) => {
+    const completed = completion?.complete({ ref, ...argument("id") }, context);
+    await expect(completed).rejects.toMatchObject({
+      code: expect.stringMatching(/^(provider\.not_found|rpc\.invalid_params)$/) as string,
+    });
+  });
+});

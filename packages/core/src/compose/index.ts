@@ -1,0 +1,17 @@
+export { anyone, Catalog } from "./catalog.ts";
+export { type Collision, describeCollision, type ReservedFor, type UriNames } from "./claims.ts";
+export { compose } from "./compose.ts";
+export { createComposition } from "./composition.ts";
+export type { Member, MemberLists, MemberNames } from "./member.ts";
+export {
+  assertNamespaces,
+  defaultNaming,
+  type Naming,
+  prefixOf,
+  qualify,
+  type Separator,
+  unqualified,
+} from "./namespace.ts";
+export { createPolledLists } from "./polled-lists.ts";
+export { renamed } from "./renamed-results.ts";
+export { everything, type Policy, type View } from "./view.ts";

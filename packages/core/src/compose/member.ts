@@ -1,0 +1,44 @@
+import type { ListPart } from "../fit/index.ts";
+import type { Prompt, Resource, ResourceTemplate, Tool } from "../mcp/index.ts";
+import type { CallContext, Hearer, Provider, Resumption, ToolOutcome } from "../provider/index.ts";
+
+/** The lists of a provider. An array that did not change is the same array. */
+export interface MemberLists {
+  readonly tools: readonly Tool[];
+  readonly prompts: readonly Prompt[];
+  readonly resources: readonly Resource[];
+  readonly templates: readonly ResourceTemplate[];
+  /** Whether a URI is kept from all callers, though it fits a template or the provider may know it; none is when left out. */
+  readonly withholds?: ((uri: string) => boolean) | undefined;
+}
+
+/** The names that callers know a member's things by. The same object as long as they stay the same. */
+export interface MemberNames {
+  /** The name of a tool, and its description if that is another; undefined for a tool that is taken away. */
+  tool(ownName: string): { readonly name: string; readonly description?: string | undefined } | undefined;
+  prompt(ownName: string): string;
+  /** Whether the member may turn out to have a tool or prompt that callers know by this name. */
+  mayOwn(name: string): boolean;
+}
+
+/** One provider of a composition: where its lists come from, and how its things are named. */
+export interface Member {
+  readonly name: string;
+  readonly provider: Provider;
+  readonly names: MemberNames;
+  /** Whether it was ever listed. */
+  readonly isListed: boolean;
+  /** Its lists for a caller, as far as they are known now. */
+  listsFor(caller: Hearer): MemberLists;
+  /** A caller looks at a list. A promise means that the list is not known yet; it settles when it was waited for long enough. */
+  looked(context: CallContext, part: ListPart): Promise<unknown> | undefined;
+  /** A caller names something that is in no list and that may be this member's. A promise means that its list may change yet. */
+  untilListed(context: CallContext, part: ListPart): Promise<unknown> | undefined;
+  /** Why a call that may have been for it cannot be sent; undefined once its lists are known. */
+  unavailable?(): Error | undefined;
+  /**
+   * A caller calls a tool that is in no list and that may be this member's, to which it lists nothing before the caller did something.
+   * Resolves with the outcome that asks for that, or with undefined when it is done and the lists are known.
+   */
+  meet?(context: CallContext, resumption: Resumption | undefined): Promise<ToolOutcome | undefined>;
+}

@@ -1,0 +1,121 @@
+import { RpcError } from "../errors/index.ts";
+import type { ClientCapabilities } from "./types.ts";
+
+/** The extensions that Junctor implements, by their ids on the wire. */
+export const extensionIds = {
+  tasks: "io.modelcontextprotocol/tasks",
+  ui: "io.modelcontextprotocol/ui",
+  skills: "io.modelcontextprotocol/skills",
+} as const;
+
+/** The settings of extensions by id; `{}` says that there are no settings. */
+export type Extensions = { readonly [id: string]: object };
+
+/**
+ * The settings that a caller declared for an extension; undefined when it did not declare it. A caller declares by an object
+ * alone, and a modern one in each request anew. Ids that are not known here are ignored.
+ */
+export function declaredExtension(
+  { extensions }: Pick<ClientCapabilities, "extensions">,
+  id: string,
+): object | undefined {
+  if (extensions === undefined || extensions === null || !Object.hasOwn(extensions, id)) return undefined;
+  const settings: unknown = extensions[id];
+  const isObject = typeof settings === "object" && settings !== null && !Array.isArray(settings);
+  return isObject ? settings : undefined;
+}
+
+/** The error for a request that cannot be served unless its sender declares an extension. */
+export function missingExtension(id: string): RpcError {
+  return new RpcError("rpc.missing_capability", `This request needs the client extension ${id}`, {
+    data: { requiredCapabilities: { extensions: { [id]: {} } } },
+  });
+}
+
+/** Whether an error is that of {@link missingExtension}. */
+export function needsExtension(error: unknown, id: string): boolean {
+  if (!(error instanceof RpcError) || error.code !== "rpc.missing_capability") return false;
+  const { requiredCapabilities } = (error.data ?? {}) as {
+    readonly requiredCapabilities?: ClientCapabilities;
+  };
+  return declaredExtension(requiredCapabilities ?? {}, id) !== undefined;
+}
+
+const withoutTasksOf = new WeakMap<ClientCapabilities, ClientCapabilities>();
+
+/** Capabilities without tasks, for a provider that has none: it must not start a task that its caller cannot reach. */
+export function withoutTasks(capabilities: ClientCapabilities): ClientCapabilities {
+  if (declaredExtension(capabilities, extensionIds.tasks) === undefined) return capabilities;
+  let rest = withoutTasksOf.get(capabilities);
+  if (rest === undefined) {
+    const { [extensionIds.tasks]: _, ...extensions } = capabilities.extensions ?? {};
+    withoutTasksOf.set(capabilities, (rest = { ...capabilities, extensions }));
+  }
+  return rest;
+}
+
+const withTasksOf = new WeakMap<ClientCapabilities, ClientCapabilities>();
+
+/** Capabilities with tasks, for requests about tasks that are followed on behalf of a caller. */
+export function withTasks(capabilities: ClientCapabilities): ClientCapabilities {
+  if (declaredExtension(capabilities, extensionIds.tasks) !== undefined) return capabilities;
+  let whole = withTasksOf.get(capabilities);
+  if (whole === undefined) {
+    whole = { ...capabilities, extensions: { ...capabilities.extensions, [extensionIds.tasks]: {} } };
+    withTasksOf.set(capabilities, whole);
+  }
+  return whole;
+}
+
+/** The extensions of a caller that a gateway declares on its behalf. They decide what a server lists, and not who can be asked. */
+export interface Declared {
+  readonly extensions: Extensions;
+  /** The same for callers that declare the same; empty for those that declare nothing. */
+  readonly key: string;
+}
+
+export const nothingDeclared: Declared = { extensions: {}, key: "" };
+
+/** Extensions between a caller and a server; a gateway passes the settings on. Tasks it speaks on each hop by itself. */
+const endToEnd: readonly string[] = [extensionIds.ui, extensionIds.skills];
+
+/** Most characters of what is passed on for one caller. What is longer counts as not declared. */
+const maxLength = 4096;
+
+const known = new WeakMap<object, WeakMap<readonly string[], Declared>>();
+const noneOpened: readonly string[] = [];
+
+/**
+ * The extensions of a caller that may be declared to a server on its behalf: those that pass from end to end, and those
+ * that the config opened for the server. No more than the caller declared itself, with the settings that it gave.
+ */
+export function toDeclared(
+  { extensions }: Pick<ClientCapabilities, "extensions">,
+  opened: readonly string[] = noneOpened,
+): Declared {
+  if (typeof extensions !== "object" || extensions === null) return nothingDeclared;
+  let byOpened = known.get(extensions);
+  if (byOpened === undefined) known.set(extensions, (byOpened = new WeakMap()));
+  let declared = byOpened.get(opened);
+  if (declared === undefined) byOpened.set(opened, (declared = readDeclared(extensions, opened)));
+  return declared;
+}
+
+function readDeclared(extensions: Extensions, opened: readonly string[]): Declared {
+  const passed = [...endToEnd, ...opened].toSorted().flatMap((id) => {
+    const settings = declaredExtension({ extensions }, id);
+    return settings === undefined ? [] : [[id, inOrder(settings)] as const];
+  });
+  if (passed.length === 0) return nothingDeclared;
+  const sorted = Object.fromEntries(passed) as Extensions;
+  const key = JSON.stringify(sorted);
+  return key.length > maxLength ? nothingDeclared : { extensions: sorted, key };
+}
+
+/** The same JSON with the members of objects in order, so that equal settings are written alike. */
+function inOrder(value: unknown): unknown {
+  if (typeof value !== "object" || value === null) return value;
+  if (Array.isArray(value)) return value.map(inOrder);
+  const members = Object.entries(value).toSorted(([one], [other]) => (one < other ? -1 : 1));
+  return Object.fromEntries(members.map(([name, member]) => [name, inOrder(member)]));
+}

@@ -1,0 +1,60 @@
+export { type AnswerReader, inputRequired, isInputRequired, noAnswers, readAnswers } from "./ask.ts";
+export { type Audit, type AuditOptions, type AuditRecord, type AuditSink, createAudit } from "./audit.ts";
+export { bounded, describeEnd, toTrace } from "./call-end.ts";
+export { type ChangeSource, createChangeSource } from "./changes.ts";
+export {
+  audio,
+  describeBlockFault,
+  embedResource,
+  type FailedResult,
+  failure,
+  image,
+  isContent,
+  isResourceContents,
+  resourceLink,
+  structured,
+  type StructuredResult,
+  text,
+  toResourceContents,
+} from "./content.ts";
+export {
+  type AskCaller,
+  type CallContext,
+  type CallEvent,
+  createCallContext,
+  nothing,
+  toContext,
+  withContext,
+} from "./context.ts";
+export { keyOf, type ListedItem, thingOf } from "./filtered-lists.ts";
+export { followFacets } from "./guarded-facets.ts";
+export { followTasks, type NamedTasks, nameTasks } from "./guarded-tasks.ts";
+export {
+  type CallEnd,
+  createGuarded,
+  type Middleware,
+  type MiddlewareOptions,
+  withMiddleware,
+} from "./middleware.ts";
+export type {
+  Answers,
+  CallKind,
+  Change,
+  CompletionProvider,
+  CompletionRequest,
+  Hearer,
+  InputRequired,
+  MethodProvider,
+  Outcome,
+  PromptProvider,
+  PromptRequest,
+  Provider,
+  ResourceProvider,
+  ResourceRequest,
+  Resumption,
+  SkillProvider,
+  ToolCall,
+  ToolOutcome,
+} from "./provider.ts";
+export { hasEnded, type TaskOutcome, type TaskProgress, type TaskProvider, type TaskState } from "./task.ts";
+export { foldCase, spellingsOf } from "./uri-spellings.ts";

@@ -1,0 +1,13 @@
+export { fromJsonSchema, guard, inspectJsonSchema } from "./ajv-schema.ts";
+export { type Dialect, dialectOf, loadAjv } from "./dialect.ts";
+export { clip, describeIssues, describeValue, type Issue, maxIssues, toPointer } from "./issue.ts";
+export { assertWellWritten } from "./mistakes.ts";
+export { type Position, positionOf, surveySchema } from "./survey.ts";
+export { ExhaustedError, withinTime } from "./time-box.ts";
+export {
+  type Checked,
+  defaultSchemaLimits,
+  type JsonSchema,
+  type Schema,
+  type SchemaLimits,
+} from "./types.ts";

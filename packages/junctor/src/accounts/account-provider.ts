@@ -1,0 +1,79 @@
+import { RawJson } from "@junctor/core/json";
+import type { Outcome, Provider } from "@junctor/core/provider";
+import { connectTool } from "../catalog/index.ts";
+import type { PooledLine } from "../upstream/index.ts";
+import type { AccountGuard } from "./account-guard.ts";
+import type { Accounts } from "./accounts.ts";
+
+interface AccountProviderOptions {
+  readonly accounts: Accounts;
+  readonly guard: AccountGuard;
+}
+
+/** A server as a provider in which each caller reaches the upstream of its own account and no other. */
+export function createAccountProvider({ accounts, guard }: AccountProviderOptions): Provider {
+  const { ask, use } = guard;
+  return {
+    // The server hears which caller a list is for; nothing of it is kept by others.
+    cacheHints: { ttlMs: 0, cacheScope: "private" },
+    listTools: (context) => accounts.find(context)?.upstream?.listedFor(context).tools ?? [],
+    callTool: async (call, context) => {
+      if (call.name !== connectTool)
+        return ask(context, call.resumption, (upstream, resumption) =>
+          upstream.callTool(resumption === call.resumption ? call : { ...call, resumption }, context),
+        );
+      const said = await guard.connect(context, call.resumption);
+      if (typeof said !== "string") return said;
+      const content = [{ type: "text", text: said }];
+      return { kind: "complete", result: RawJson.fromValue({ content }) };
+    },
+    resources: {
+      listResources: async (context) =>
+        accounts.find(context)?.upstream?.resources.listResources(context) ?? [],
+      listTemplates: async (context) =>
+        accounts.find(context)?.upstream?.resources.listTemplates(context) ?? [],
+      readResource: (request, context) =>
+        ask<Outcome>(context, request.resumption, (upstream, resumption) =>
+          upstream.resources.readResource({ ...request, resumption }, context),
+        ),
+      watch: (uri, context) =>
+        use(context, async ({ resources }) => (await resources.watch?.(uri, context)) ?? (() => {})),
+    },
+    prompts: {
+      listPrompts: async (context) => accounts.find(context)?.upstream?.prompts.listPrompts(context) ?? [],
+      getPrompt: (request, context) =>
+        ask<Outcome>(context, request.resumption, (upstream, resumption) =>
+          upstream.prompts.getPrompt({ ...request, resumption }, context),
+        ),
+    },
+    completion: {
+      complete: (request, context) => use(context, ({ completion }) => completion.complete(request, context)),
+    },
+    tasks: {
+      get: (ref, context) => use(context, ({ tasks }) => tasks.get(ref, context)),
+      update: (ref, answers, context) => use(context, ({ tasks }) => tasks.update(ref, answers, context)),
+      cancel: (ref, context) => use(context, ({ tasks }) => tasks.cancel(ref, context)),
+      watch: (ref, context, listener) =>
+        use(context, async ({ tasks }) => (await tasks.watch?.(ref, context, listener)) ?? (() => {})),
+    },
+    skills: {
+      // A list is of all servers, so a caller without an account sees none of this one.
+      listSkills: async (context) => accounts.find(context)?.upstream?.skills.listSkills(context) ?? [],
+      getSkill: (uri, context) => use(context, ({ skills }) => skills.getSkill(uri, context)),
+      readDirectory: (uri, context) =>
+        use(context, async ({ skills }) => (await skills.readDirectory?.(uri, context)) ?? []),
+    },
+    methods: {
+      has: () => true,
+      serve: (method, params, context) =>
+        use(context, ({ methods }) => methods.serve(method, params, context)),
+    },
+    mayHear: (change, hearer) => {
+      const account = accounts.find(hearer);
+      const { line } = change;
+      if (account === undefined || line === undefined || line === account) return account !== undefined;
+      const { upstream } = account;
+      return upstream?.pool.all.includes(line as PooledLine) === true && upstream.mayHear(change, hearer);
+    },
+  };
+}

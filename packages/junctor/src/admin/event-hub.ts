@@ -1,0 +1,147 @@
+import type { ServerResponse } from "node:http";
+import type { CallChanges } from "../telemetry/index.ts";
+import { AdminError } from "./admin-error.ts";
+import type { AdminSource } from "./admin-source.ts";
+import type { AdminLogLine } from "./kept-log.ts";
+import { EventSink } from "./sse.ts";
+import { callView, parkedView, serverViews, statusView } from "./views.ts";
+
+export const eventKinds = [
+  "calls",
+  "server",
+  "catalog",
+  "point",
+  "status",
+  "parked",
+  "problems",
+  "log",
+] as const;
+type EventKind = (typeof eventKinds)[number];
+
+const maxReaders = 16;
+const gatherMs = 250;
+const statusMs = 2000;
+const keepAliveMs = 15_000;
+/** Most lines of one event. */
+const maxGathered = 100;
+const maxPointTools = 100;
+
+interface Reader {
+  readonly sink: EventSink;
+  readonly kinds: ReadonlySet<string>;
+}
+
+/** The changes since the last events. */
+class Gathered {
+  readonly lines: AdminLogLine[] = [];
+  readonly servers = new Set<string>();
+  skippedLines = 0;
+  isCatalogNew = false;
+
+  line(line: AdminLogLine): void {
+    if (this.lines.length < maxGathered) this.lines.push(line);
+    else this.skippedLines++;
+  }
+}
+
+/** Sends events to readers. While there is no reader, it listens to nothing. */
+export class EventHub implements Disposable {
+  readonly #source: AdminSource;
+  readonly #readers = new Set<Reader>();
+  #gathered = new Gathered();
+  #lastParked = "";
+  #stops: readonly (() => void)[] = [];
+
+  constructor(source: AdminSource) {
+    this.#source = source;
+  }
+
+  /** Answers with an event stream of these kinds; of all kinds if none is named. */
+  open(
+    response: ServerResponse,
+    headers: { readonly [name: string]: string },
+    kinds: readonly string[],
+  ): void {
+    if (this.#readers.size >= maxReaders)
+      throw new AdminError("admin.too_many", `${maxReaders} event streams are open; close one first`);
+    const sink = new EventSink(response, headers, () => {
+      this.#readers.delete(reader);
+      if (this.#readers.size === 0) this.#rest();
+    });
+    const reader: Reader = { sink, kinds: new Set(kinds.length === 0 ? eventKinds : kinds) };
+    this.#readers.add(reader);
+    if (this.#readers.size === 1) this.#listen();
+    void sink.send("hello", JSON.stringify({ version: this.#source.version, at: this.#source.clock.date() }));
+  }
+
+  /** A server's health or lists changed. */
+  serverChanged(server: string): void {
+    if (this.#readers.size > 0) this.#gathered.servers.add(server);
+  }
+
+  [Symbol.dispose](): void {
+    this.#rest();
+    for (const { sink } of this.#readers) sink.end();
+  }
+
+  #listen(): void {
+    const { telemetry, log, gateway, clock } = this.#source;
+    const changes = telemetry.calls.watch();
+    const every = (ms: number, work: () => void): (() => void) => {
+      const timer = setInterval(work, ms).unref();
+      return () => clearInterval(timer);
+    };
+    const newest = (): object => ({ endAt: clock.date(), series: telemetry.charts.newest(maxPointTools) });
+    this.#stops = [
+      () => changes[Symbol.dispose](),
+      log.listen((line) => this.#gathered.line(line)),
+      gateway.provider.onChange?.((change) => {
+        if (change.kind !== "resource") this.#gathered.isCatalogNew = true;
+      }) ?? (() => {}),
+      telemetry.onStep(() => this.#tell("point", newest())),
+      every(gatherMs, () => this.#flush(changes)),
+      every(statusMs, () => this.#tell("status", statusView(this.#source))),
+      every(keepAliveMs, () => {
+        for (const { sink } of this.#readers) sink.keepAlive();
+      }),
+    ];
+  }
+
+  #rest(): void {
+    for (const stop of this.#stops) stop();
+    this.#stops = [];
+    this.#gathered = new Gathered();
+  }
+
+  #flush(changes: CallChanges): void {
+    const { lines, servers, skippedLines, isCatalogNew } = this.#gathered;
+    this.#gathered = new Gathered();
+    const { calls, skipped } = changes.take();
+    if (calls.length > 0) {
+      const date = this.#source.clock.date();
+      this.#tell("calls", { calls: calls.map((call) => callView(call, date)), skipped });
+    }
+    if (lines.length > 0) this.#tell("log", { lines, skipped: skippedLines });
+    const all = servers.size === 0 ? [] : serverViews(this.#source, false);
+    for (const name of servers)
+      this.#tell("server", all.find((view) => view.name === name) ?? { name, status: "removed" });
+    if (isCatalogNew) this.#tell("catalog", {});
+    if (isCatalogNew || servers.size > 0) this.#tell("problems", {});
+    this.#tellParked();
+  }
+
+  #tellParked(): void {
+    const parked = this.#source.gateway.controls.parked();
+    const state = JSON.stringify(parked.map((call) => ({ ...call, ageMs: 0, leftMs: 0 })));
+    if (state === this.#lastParked) return;
+    this.#lastParked = state;
+    this.#tell("parked", parkedView(this.#source));
+  }
+
+  #tell(kind: EventKind, data: object): void {
+    const readers = [...this.#readers].filter(({ kinds }) => kinds.has(kind));
+    if (readers.length === 0) return;
+    const json = JSON.stringify(data);
+    for (const { sink } of readers) void sink.send(kind, json);
+  }
+}

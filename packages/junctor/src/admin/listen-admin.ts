@@ -1,0 +1,292 @@
+import { createHash, timingSafeEqual } from "node:crypto";
+import { chmodSync, mkdirSync, rmSync } from "node:fs";
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
+import type { AddressInfo } from "node:net";
+import { dirname } from "node:path";
+import { isLoopback } from "@junctor/core/channel";
+import { BindError } from "@junctor/core/errors";
+import { limitConnections, toTimeouts, createGuard, NodeRequest } from "@junctor/server/internal";
+import { AdminError } from "./admin-error.ts";
+import type { AdminSource } from "./admin-source.ts";
+import { EventHub } from "./event-hub.ts";
+import { type PageFile, readPage } from "./page-files.ts";
+import { type AdminAnswer, type AdminParts, routes } from "./routes.ts";
+import { Tries } from "./try-it.ts";
+import { readinessOf } from "./views.ts";
+
+interface AdminOptions {
+  readonly source: AdminSource;
+  /** Where it listens on TCP; nowhere without it. */
+  readonly tcp?: AdminAddress | undefined;
+  /** The path of a Unix socket; none without it. */
+  readonly socket?: string | undefined;
+  /** The folder of the page. Without an `index.html` in it there is no page. */
+  readonly pageFolder: string;
+  /** The address of the page, with its key if that is known. It is given on the socket only. */
+  readonly toPage?: (url: string) => string | undefined;
+  readonly onWarning: (text: string, error?: unknown) => void;
+}
+
+interface AdminAddress {
+  readonly host: string;
+  readonly port: number;
+  /** Takes a free port when this one is taken. */
+  readonly isFlexible: boolean;
+  /** SHA-256 of the key, in lower-case hex. */
+  readonly keyHash: string;
+  /** Whether the key is one that the config names. Beyond loopback it must be. */
+  readonly isOwnKey: boolean;
+  readonly allowedHosts: readonly string[];
+}
+
+/** The admin API, up. Disposing it closes it. */
+export interface AdminListener extends AsyncDisposable {
+  /** Undefined when it does not listen on TCP. */
+  readonly url: string | undefined;
+  readonly hasPage: boolean;
+  /** A server's health or lists changed. */
+  serverChanged(server: string): void;
+}
+
+/**
+ * Headers of every answer. Nothing but our own files runs in the page, no other page may frame it, read it or learn its
+ * address as a referrer, and no answer is cached.
+ */
+const headers: { readonly [name: string]: string } = {
+  "content-security-policy":
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data: blob:; media-src 'self' data: blob:; " +
+    "connect-src 'self'; form-action 'none'; base-uri 'none'; frame-ancestors 'none'",
+  "x-frame-options": "DENY",
+  "x-content-type-options": "nosniff",
+  "referrer-policy": "no-referrer",
+  "cross-origin-resource-policy": "same-origin",
+  "cross-origin-opener-policy": "same-origin",
+  "cache-control": "no-store",
+};
+
+/** Opens the admin API on TCP, on a Unix socket, or on both. */
+export async function listenAdmin(options: AdminOptions): Promise<AdminListener> {
+  const { source, tcp, socket, onWarning } = options;
+  if (tcp !== undefined && !isLoopback(tcp.host) && !tcp.isOwnKey)
+    throw new BindError(
+      tcp.host,
+      'the admin API needs a key: write "junctor": { "admin": { "key": { "env": "VARIABLE" } } }',
+    );
+  const hub = new EventHub(source);
+  const tries = new Tries({ server: source.gateway.server, clock: source.clock });
+  const page = readPage(options.pageFolder);
+  let url: string | undefined;
+  const parts: AdminParts = { source, hub, tries, headers, adminUrl: () => url };
+  const answer = createAnswer(parts, page, onWarning);
+  const servers: Server[] = [];
+  if (tcp !== undefined) {
+    const admits = createAdmission(tcp);
+    const server = createServer(limits, (incoming, response) => void answer(incoming, response, admits));
+    const port = await listenTcp(server, tcp);
+    const name = tcp.host.includes(":") ? `[${tcp.host}]` : tcp.host;
+    url = `http://${name}:${port}`;
+    servers.push(server);
+  }
+  if (socket !== undefined) {
+    // Only the user of the gateway can open it, so no key is asked for, and no browser can reach it.
+    const pageUrl = (): string | undefined =>
+      page === undefined || url === undefined ? undefined : options.toPage?.(url);
+    const own = createAnswer({ ...parts, pageUrl }, page, onWarning);
+    const server = createServer(limits, (incoming, response) => void own(incoming, response, () => {}));
+    try {
+      await listenSocket(server, socket);
+      servers.push(server);
+    } catch (error) {
+      onWarning(`junctor status, logs and restart cannot reach this gateway: ${socket}`, error);
+    }
+  }
+  const close = async (): Promise<void> => {
+    tries[Symbol.dispose]();
+    hub[Symbol.dispose]();
+    await Promise.all(
+      servers.map(async (server) => {
+        const closed = new Promise((resolve) => server.close(resolve));
+        server.closeAllConnections();
+        await closed;
+      }),
+    );
+  };
+  return {
+    get url() {
+      return url;
+    },
+    hasPage: page !== undefined,
+    serverChanged: (server) => hub.serverChanged(server),
+    [Symbol.asyncDispose]: close,
+  };
+}
+
+const limits = {
+  ...toTimeouts(10_000, 30_000),
+  keepAliveTimeout: 10_000,
+  maxHeaderSize: 16 * 1024,
+};
+const maxConnections = 256;
+
+/** Refuses a request by throwing; `isOpen` says that its path needs no key. */
+type Admit = (incoming: IncomingMessage, isOpen: boolean, isMetrics: boolean) => void;
+
+/** The same guard as that of the MCP endpoint, then the key. */
+function createAdmission({ host, keyHash, isOwnKey, allowedHosts }: AdminAddress): Admit {
+  const guard = createGuard({ host, allowedHosts });
+  const wanted = Buffer.from(keyHash, "hex");
+  return (incoming, isOpen, isMetrics) => {
+    const refusal = guard(new NodeRequest(incoming));
+    if (refusal !== undefined) throw new AdminError("admin.forbidden", refusal);
+    if (isOpen || (isMetrics && !isOwnKey)) return;
+    const given = /^Bearer +(\S+) *$/i.exec(incoming.headers.authorization ?? "")?.[1] ?? "";
+    if (timingSafeEqual(createHash("sha256").update(given).digest(), wanted)) return;
+    throw new AdminError(
+      "admin.no_key",
+      "Send the key of the admin API in the header Authorization: Bearer KEY",
+    );
+  };
+}
+
+function createAnswer(
+  parts: AdminParts,
+  page: ReadonlyMap<string, PageFile> | undefined,
+  onWarning: AdminOptions["onWarning"],
+): (incoming: IncomingMessage, response: ServerResponse, admit: Admit) => Promise<void> {
+  const table = Object.entries(routes).map(([route, run]) => {
+    const [method = "", path = ""] = route.split(" ");
+    return { method, segments: path.split("/"), run };
+  });
+  const health: { readonly [path: string]: () => string } = {
+    "/live": () => "ok",
+    "/health": () => (parts.source.isDraining() ? "draining" : "ok"),
+    "/ready": () => readinessOf(parts.source),
+  };
+
+  const serve = async (
+    incoming: IncomingMessage,
+    response: ServerResponse,
+    admit: Admit,
+  ): Promise<AdminAnswer> => {
+    const { path, query } = new NodeRequest(incoming);
+    const method = incoming.method === "HEAD" ? "GET" : (incoming.method ?? "GET");
+    const file = page?.get(path);
+    const word = Object.hasOwn(health, path) ? health[path]?.() : undefined;
+    admit(incoming, file !== undefined || word !== undefined, path === "/metrics");
+    if (method === "GET" && word !== undefined)
+      return { status: word === "ok" ? 200 : 503, json: { status: word } };
+    if (method === "GET" && file !== undefined) {
+      sendFile(response, file);
+      return undefined;
+    }
+    const segments = path.split("/");
+    const matching = table.filter((route) => fits(route.segments, segments));
+    const found = matching.find((route) => route.method === method);
+    if (found !== undefined)
+      return found.run({ at: readAt(found.segments, segments), query, incoming, response }, parts);
+    if (matching.length === 0) throw new AdminError("admin.not_found", `Nothing is at ${path.slice(0, 200)}`);
+    const allow = [...new Set(matching.map((route) => route.method))].join(", ");
+    response.setHeader("allow", allow);
+    throw new AdminError("admin.bad_method", `${path.slice(0, 200)} takes ${allow}`);
+  };
+
+  return async (incoming, response, admit) => {
+    try {
+      const answer = await serve(incoming, response, admit);
+      if (answer === undefined) return;
+      if ("text" in answer) send(response, 200, answer.type, answer.text);
+      else send(response, answer.status ?? 200, "application/json", JSON.stringify(answer.json));
+    } catch (error) {
+      if (error instanceof AdminError) return refuse(incoming, response, error);
+      onWarning(`Serving ${incoming.method ?? ""} on the admin API failed`, error);
+      if (response.headersSent) response.destroy();
+      else
+        send(
+          response,
+          500,
+          "application/json",
+          '{"error":{"code":"admin.internal","message":"Internal error"}}',
+        );
+    }
+  };
+}
+
+function refuse(incoming: IncomingMessage, response: ServerResponse, error: AdminError): void {
+  if (response.headersSent) return void response.destroy();
+  if (error.status === 401) response.setHeader("www-authenticate", "Bearer");
+  // The rest of a body that is not wanted would be taken for the next request.
+  if (!incoming.complete) response.setHeader("connection", "close");
+  send(response, error.status, "application/json", JSON.stringify(error.body));
+}
+
+function send(response: ServerResponse, status: number, type: string, body: string): void {
+  response.writeHead(status, { ...headers, "content-type": type });
+  response.end(response.req.method === "HEAD" ? undefined : body);
+}
+
+function sendFile(response: ServerResponse, { type, body, isImmutable }: PageFile): void {
+  const cached = isImmutable ? { "cache-control": "max-age=31536000, immutable" } : {};
+  response.writeHead(200, { ...headers, ...cached, "content-type": type });
+  response.end(response.req.method === "HEAD" ? undefined : body);
+}
+
+function fits(pattern: readonly string[], segments: readonly string[]): boolean {
+  return (
+    pattern.length === segments.length &&
+    pattern.every((part, index) => (part.startsWith(":") ? segments[index] !== "" : part === segments[index]))
+  );
+}
+
+function readAt(
+  pattern: readonly string[],
+  segments: readonly string[],
+): { readonly [name: string]: string } {
+  const named = pattern.flatMap((part, index) =>
+    part.startsWith(":") ? [[part.slice(1), decode(segments[index] ?? "")] as const] : [],
+  );
+  return Object.fromEntries(named);
+}
+
+function decode(segment: string): string {
+  try {
+    return decodeURIComponent(segment);
+  } catch {
+    throw new AdminError("admin.bad_request", "The path is not percent-encoded UTF-8");
+  }
+}
+
+async function listenTcp(server: Server, { host, port, isFlexible }: AdminAddress): Promise<number> {
+  limitConnections(server, maxConnections);
+  try {
+    await listening(server, { host, port });
+  } catch (error) {
+    if (!isFlexible || (error as NodeJS.ErrnoException).code !== "EADDRINUSE") throw error;
+    await listening(server, { host, port: 0 });
+  }
+  return (server.address() as AddressInfo).port;
+}
+
+async function listenSocket(server: Server, path: string): Promise<void> {
+  const folder = dirname(path);
+  mkdirSync(folder, { recursive: true, mode: 0o700 });
+  chmodSync(folder, 0o700);
+  rmSync(path, { force: true });
+  limitConnections(server, maxConnections);
+  await listening(server, { path });
+  chmodSync(path, 0o600);
+  server.unref();
+}
+
+async function listening(
+  server: Server,
+  where: { host?: string; port?: number; path?: string },
+): Promise<void> {
+  await new Promise<void>((resolve, reject) => {
+    server.once("error", reject);
+    // Exclusive: the workers of a cluster would share it.
+    server.listen({ ...where, exclusive: true }, () => {
+      server.off("error", reject);
+      resolve();
+    });
+  });
+}

@@ -1,0 +1,130 @@
+import { AuditError } from "@junctor/core/errors";
+import type { AuditRecord, AuditSink } from "@junctor/core/provider";
+import { ChainedLog, type LogEntry, toEntry, toEventEntry } from "./chained-log.ts";
+import type { Retention } from "./shares.ts";
+
+export interface AuditFileOptions {
+  readonly path: string;
+  /** The file is moved to `path.1` (and that to `path.2`, …) before it grows beyond this; 64 MiB. */
+  readonly maxBytes?: number;
+  /** Old files kept; 15. */
+  readonly keep?: number;
+  /** An old file that was written to in these days is not removed to make room for the records of another caller; 1. */
+  readonly keepDays?: number;
+}
+
+/** A sink that writes one JSON object a line, chained by hashes. Dispose it to have everything on disk. */
+export interface AuditFile extends AsyncDisposable {
+  readonly sink: AuditSink;
+  /** Rejects with an `AuditError` while no record of this caller can be written. */
+  ready(caller: string | undefined): Promise<void>;
+}
+
+/** An audit file that a new config may take over from the one before it. */
+export interface SharedAuditFile extends AuditFile {
+  readonly path: string;
+  /** One more user, with settings that apply from now on. The file is closed when every user has disposed it. */
+  retain(options: AuditFileOptions): SharedAuditFile;
+}
+
+/** Opens a file for audit records. Only its owner may read it. Rejects with an `AuditError` when it cannot be opened. */
+export async function openAuditFile(options: AuditFileOptions): Promise<AuditFile> {
+  return openSharedAuditFile(options);
+}
+
+/** Like {@link openAuditFile}, for the gateway. */
+export async function openSharedAuditFile(options: AuditFileOptions): Promise<SharedAuditFile> {
+  const { path } = options;
+  try {
+    return new RecordWriter(await ChainedLog.open(path, toRetention(options)));
+  } catch (error) {
+    throw error instanceof AuditError ? error : new AuditError(path, error);
+  }
+}
+
+const dayMs = 24 * 60 * 60_000;
+const mebibyte = 1024 * 1024;
+
+function toRetention({ maxBytes = 64 * mebibyte, keep = 15, keepDays = 1 }: AuditFileOptions): Retention {
+  return { maxBytes, keep, keepMs: keepDays * dayMs };
+}
+
+/** A record that is to be written, and who waits for that. */
+interface Waiting extends LogEntry {
+  resolve(): void;
+  reject(error: unknown): void;
+}
+
+/** Writes records in their order, those that came during a write together. */
+class RecordWriter implements SharedAuditFile {
+  readonly #log: ChainedLog;
+  readonly #waiting: Waiting[] = [];
+  #writing: Promise<void> | undefined;
+  /** Why the last write failed. */
+  #trouble: AuditError | undefined;
+  #users = 1;
+
+  constructor(log: ChainedLog) {
+    this.#log = log;
+  }
+
+  get path(): string {
+    return this.#log.path;
+  }
+
+  readonly sink = async (record: AuditRecord): Promise<void> => {
+    this.#assertShare(record.caller, true);
+    return this.#add(toEntry(record, record.caller));
+  };
+
+  readonly ready = async (caller: string | undefined): Promise<void> => {
+    this.#assertShare(caller, false);
+    if (this.#trouble !== undefined) await this.#add(toEventEntry("resumed"));
+  };
+
+  retain(options: AuditFileOptions): SharedAuditFile {
+    this.#users++;
+    this.#log.retention = toRetention(options);
+    return this;
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    if (this.#users === 0) return;
+    const isLast = --this.#users === 0;
+    await this.#writing;
+    if (isLast) await this.#log.close();
+  }
+
+  #assertShare(caller: string | undefined, isUnderway: boolean): void {
+    if (!this.#log.hasUsedUp(caller, isUnderway)) return;
+    const who = caller ?? "a caller without a name";
+    const why = `${who} has used up its share of the space for this time: raise "keep" or lower "keepDays"`;
+    throw new AuditError(this.path, why);
+  }
+
+  #add(entry: LogEntry): Promise<void> {
+    if (this.#users === 0) return Promise.reject(new AuditError(this.path, "the file is closed"));
+    return new Promise((resolve, reject) => {
+      this.#waiting.push({ ...entry, resolve, reject });
+      this.#writing ??= this.#writeAll();
+    });
+  }
+
+  async #writeAll(): Promise<void> {
+    // Records that come in the same turn are written together.
+    await Promise.resolve();
+    while (this.#waiting.length > 0) {
+      const batch = this.#waiting.splice(0, this.#log.countFitting(this.#waiting));
+      try {
+        await this.#log.write(batch);
+        this.#trouble = undefined;
+        for (const { resolve } of batch) resolve();
+      } catch (error) {
+        const trouble = error instanceof AuditError ? error : new AuditError(this.path, error);
+        this.#trouble = trouble;
+        for (const { reject } of batch) reject(trouble);
+      }
+    }
+    this.#writing = undefined;
+  }
+}

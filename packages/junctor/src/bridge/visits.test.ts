@@ -1,0 +1,56 @@
+import { expect, test } from "vitest";
+import { RpcError } from "../../../core/src/errors/rpc-error.ts";
+import { ToolError } from "../../../core/src/errors/tool-error.ts";
+import { RawJson } from "../../../core/src/json/raw.ts";
+import type { ClientCapabilities } from "../../../core/src/mcp/types.ts";
+import { toVisits } from "./caller-error.ts";
+import { unwrapState } from "./wrapped-state.ts";
+
+const canVisit = { elicitation: { url: {} } };
+const refused = (elicitations: unknown): RpcError =>
+  new RpcError("rpc.other", "Visit first", { rpcCode: -32042, data: { elicitations } });
+const pages = [
+  { mode: "url", message: "Sign in", url: "https://example.com/in", elicitationId: "e1" },
+  { mode: "url", message: "Pay", url: "https://example.com/pay", elicitationId: "e2" },
+];
+
+test("each page a server wants visited becomes a question, without what names the visit on its hop", () => {
+  const visits = toVisits(refused(pages), canVisit, "shop");
+  expect(visits?.asks).toEqual({
+    "visit-1": {
+      method: "elicitation/create",
+      params: { mode: "url", message: "Sign in", url: "https://example.com/in" },
+    },
+    "visit-2": {
+      method: "elicitation/create",
+      params: { mode: "url", message: "Pay", url: "https://example.com/pay" },
+    },
+  });
+});
+
+test("the retry makes the request anew", () => {
+  const visits = toVisits(refused(pages), canVisit, "shop");
+  const answers = { "visit-1": RawJson.fromValue({ action: "accept" }) };
+  expect(unwrapState({ answers, state: visits?.state }, "shop")).toBeUndefined();
+});
+
+test.each(["decline", "cancel"])("a user who says %s is not asked again", (action) => {
+  const visits = toVisits(refused(pages), canVisit, "shop");
+  const answers = {
+    "visit-1": RawJson.fromValue({ action: "accept" }),
+    "visit-2": RawJson.fromValue({ action }),
+  };
+  expect(() => unwrapState({ answers, state: visits?.state }, "shop")).toThrow(ToolError);
+});
+
+test.each<[string, unknown, ClientCapabilities]>([
+  ["another error", new RpcError("rpc.internal", "x"), canVisit],
+  ["what is no error of a server", new Error("x"), canVisit],
+  ["no pages", refused([]), canVisit],
+  ["pages that are no list", refused("x"), canVisit],
+  ["pages that are nothing", refused([null, 7]), canVisit],
+  ["a caller that cannot visit pages", refused(pages), { elicitation: { form: {} } }],
+  ["a caller that can nothing", refused(pages), {}],
+])("%s is left as it is", (_, error, capabilities) => {
+  expect(toVisits(error, capabilities, "shop")).toBeUndefined();
+});

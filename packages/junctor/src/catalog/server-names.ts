@@ -1,0 +1,92 @@
+import {
+  type ReservedFor,
+  type MemberNames,
+  type Naming,
+  prefixOf,
+  qualify,
+  unqualified,
+} from "@junctor/core/compose";
+import { createGlobs } from "@junctor/server/internal";
+import type { ServerConfig, ToolRule } from "../config/index.ts";
+
+/** The part of a server's config that says how its things are named. */
+type NamesConfig = Pick<ServerConfig, "prefix" | "tools">;
+type ServerNaming = Pick<ServerConfig, "name" | "prefix" | "tools">;
+
+/** The name callers know a tool or prompt by that no rule of the config renames. */
+export function toPublicName(
+  { prefix }: Pick<NamesConfig, "prefix">,
+  ownName: string,
+  naming: Naming,
+): string {
+  return prefix === false ? unqualified(ownName, naming) : qualify(prefix, ownName, naming);
+}
+
+/** The name callers know a server's tool by, or would know it by if no rule took it away. */
+export function toToolName(config: NamesConfig, ownName: string, naming: Naming): string {
+  return ruleOf(config, ownName)?.name ?? toPublicName(config, ownName, naming);
+}
+
+/** Whether a name itself says that it is a server's: by the prefix, or because a rule of the config gives it to a tool. */
+export function isNamedFor({ prefix, tools }: NamesConfig, name: string, naming: Naming): boolean {
+  if (prefix !== false && name.startsWith(prefixOf(prefix, naming))) return true;
+  return Object.values(tools).some((rule) => rule.name === name);
+}
+
+/** The names of a server's things, as its config says. */
+export function createServerNames(config: ServerConfig, naming: Naming): MemberNames {
+  const { allow, deny, onlyTools, withoutTools } = config;
+  const fits = createGlobs(allow.length === 0 ? undefined : allow, deny);
+  const isAllowed = (ownName: string, name: string): boolean =>
+    (fits(ownName, name) || fits(name, ownName)) &&
+    onlyTools?.includes(ownName) !== false &&
+    !withoutTools.includes(ownName);
+  return {
+    tool: (ownName) => {
+      const rule = ruleOf(config, ownName);
+      const name = toToolName(config, ownName, naming);
+      if (rule?.hide === true || !isAllowed(ownName, name)) return undefined;
+      return { name, description: rule?.description };
+    },
+    prompt: (ownName) => toPublicName(config, ownName, naming),
+    mayOwn: (name) => config.prefix === false || isNamedFor(config, name, naming),
+  };
+}
+
+/** What the gateway itself calls the tool that connects the account of a caller. Servers cannot choose what callers know it by. */
+export const connectTool = "junctor:connect";
+
+/** The name callers have for the tool that connects their account at a server. */
+export function toConnectName(
+  { name, prefix }: Pick<ServerConfig, "name" | "prefix">,
+  naming: Naming,
+): string {
+  return qualify(prefix === false ? name : prefix, "connect", naming);
+}
+
+/** Names of a server with that tool among them, whatever the rules about the server's own tools say. */
+export function withConnectName(names: MemberNames, config: ServerConfig, naming: Naming): MemberNames {
+  const connect = { name: toConnectName(config, naming) };
+  return { ...names, tool: (ownName) => (ownName === connectTool ? connect : names.tool(ownName)) };
+}
+
+/**
+ * Keeps the names under a server's prefix for that server, also while it is down or disabled: no other server can pass for it. The
+ * config itself may give such a name to another server's tool.
+ */
+export function createReservations(servers: readonly ServerNaming[], naming: Naming): ReservedFor {
+  const byName = new Map(servers.map((server) => [server.name, server]));
+  const prefixes = servers.flatMap(({ name, prefix }) =>
+    prefix === false ? [] : [{ name, prefix: prefixOf(prefix, naming) }],
+  );
+  return ({ key, server, ownName }) => {
+    const owner = prefixes.find(({ prefix }) => key.startsWith(prefix))?.name;
+    if (owner === undefined || owner === server) return undefined;
+    const claimant = byName.get(server);
+    return claimant !== undefined && ruleOf(claimant, ownName)?.name === key ? undefined : owner;
+  };
+}
+
+function ruleOf({ tools }: Pick<NamesConfig, "tools">, ownName: string): ToolRule | undefined {
+  return Object.hasOwn(tools, ownName) ? tools[ownName] : undefined;
+}

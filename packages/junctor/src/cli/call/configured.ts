@@ -1,0 +1,157 @@
+import { type Naming, defaultNaming, prefixOf } from "@junctor/core/compose";
+import { nearest, suggest } from "@junctor/core/options";
+import { isNamedFor } from "../../catalog/index.ts";
+import { type GatewayConfig, type ServerConfig, mayWantOAuth, toTarget } from "../../config/index.ts";
+import { startGateway } from "../../gateway/index.ts";
+import { createHide, hideInData, secretsAt } from "../../log/index.ts";
+import type { ServerStatus } from "../../servers/index.ts";
+import { assertProfile, readConfigFile } from "../config/index.ts";
+import { openLogins } from "../login/index.ts";
+import {
+  type Parsed,
+  UsageError,
+  note,
+  ServerTrouble,
+  adviseOn,
+  describeTrouble,
+  toSafeLine,
+} from "../terminal/index.ts";
+import { openDaemonTarget } from "./daemon-target.ts";
+import type { CommandDeadline, Destination } from "./destination.ts";
+import { toPatient } from "./patience.ts";
+
+/** What of a config is wanted: one server by its name, the servers that may have a tool, or all of them. */
+export interface Wanted {
+  readonly server?: string | undefined;
+  readonly tool?: string | undefined;
+}
+
+/**
+ * One server of the config that is named, or several: behind the daemon if it runs them, else behind a gateway in this process. Those that
+ * are not wanted are not started.
+ */
+export async function openConfigured(
+  parsed: Parsed,
+  { server, tool }: Wanted,
+  deadline: CommandDeadline | undefined,
+): Promise<Destination> {
+  const { file, config } = await readConfigFile(parsed);
+  const profile = parsed.valueOf("profile");
+  if (profile !== undefined) assertProfile(config, profile, server, file);
+  if (server !== undefined) return toDestination(findServer(config, server, file), config, deadline);
+  // The names of a profile's tools do not tell their servers.
+  const isAll = tool === undefined || profile !== undefined;
+  const wanted = isAll ? config.servers : findOwners(config, tool, file);
+  const tell = (statuses: readonly ServerStatus[]): Promise<void> => tellTrouble(statuses, config, !isAll);
+  const daemon = parsed.has("no-daemon")
+    ? undefined
+    : await openDaemonTarget({ file, profile, wanted, isOneWanted: !isAll, deadline, tellTrouble: tell });
+  if (daemon !== undefined) return daemon;
+  const { servers, firstListMs } = toPatient(wanted, deadline?.timeoutMs);
+  const gateway = await startGateway(
+    { ...config, servers },
+    {
+      file,
+      firstListMs,
+      unnamed: "trusted",
+      logins: openLogins(),
+    },
+  );
+  await gateway.ready;
+  try {
+    await tell(gateway.status());
+  } catch (error) {
+    await gateway.close();
+    throw error;
+  }
+  return {
+    target: { server: (profile === undefined ? undefined : gateway.serverAt(profile)) ?? gateway.server },
+    headers: {},
+    // Who lists everything has waited long enough, and is shown what there is: that takes no time.
+    deadline: tool === undefined ? undefined : deadline,
+    [Symbol.asyncDispose]: async () => {
+      deadline?.[Symbol.dispose]();
+      await gateway.close();
+    },
+  };
+}
+
+/**
+ * The servers that may have a tool of this name; the others need not be started to call it. Servers without a prefix may have
+ * any name: they are asked only when the name is not that of another server. Throws a `UsageError` when there is none.
+ */
+export function findOwners(
+  { servers, separator }: GatewayConfig,
+  tool: string,
+  file: string,
+): readonly ServerConfig[] {
+  const naming: Naming = { ...defaultNaming, separator };
+  const named = servers.filter((server) => isNamedFor(server, tool, naming));
+  if (named.length > 0) return named;
+  const unprefixed = servers.filter(({ prefix }) => prefix === false);
+  if (unprefixed.length > 0) return unprefixed;
+  const begins = servers.flatMap(({ prefix }) => (prefix === false ? [] : prefixOf(prefix, naming)));
+  const [word = "", ...rest] = tool.split(separator);
+  const meant = nearest(
+    word,
+    begins.map((begin) => begin.slice(0, -separator.length)),
+  );
+  const some = begins.length > 8 ? [...begins.slice(0, 8), "…"] : begins;
+  const hint =
+    meant === undefined || rest.length === 0
+      ? `names of its tools begin with ${some.join(", ") || "nothing, because it has no servers"}; junctor tools --config ${file} lists them`
+      : `did you mean ${[meant, ...rest].join(separator)}?`;
+  throw new UsageError(`no server of ${file} can have a tool ${JSON.stringify(tool)}; ${hint}`);
+}
+
+/** Says which servers are missing. Throws when no server is left that could have the tool: then the reason is all that matters. */
+async function tellTrouble(
+  statuses: readonly ServerStatus[],
+  config: GatewayConfig,
+  isOneWanted: boolean,
+): Promise<void> {
+  const troubled = statuses.filter(({ trouble }) => trouble !== undefined);
+  const isHopeless =
+    isOneWanted && statuses.every(({ trouble, tools }) => trouble !== undefined && tools === 0);
+  if (!isHopeless) {
+    for (const { name, reason, trouble = "" } of troubled)
+      await note(`junctor: warning: ${toSafeLine(`${name} is missing: ${reason ?? trouble}`)}\n`);
+    return;
+  }
+  const hide = createHide((server) => secretsAt(config, server));
+  const blocks = troubled.map((status) => {
+    const launch = config.servers.find(({ name }) => name === status.name)?.launch;
+    const advice = launch === undefined ? undefined : adviseOn({ ...status, launch });
+    return describeTrouble(hideInData({ ...status, advice }, (json) => hide(json, status.name)));
+  });
+  throw new ServerTrouble(blocks.join("\n"));
+}
+
+function findServer({ servers, disabled }: GatewayConfig, name: string, file: string): ServerConfig {
+  const found = servers.find((server) => server.name === name);
+  if (found !== undefined) return found;
+  const off = disabled.find((server) => server.name === name);
+  if (off !== undefined) throw new UsageError(`${file}: ${name} is disabled: ${off.reason}`);
+  const names = servers.map((server) => server.name);
+  const hint = suggest(name, names, `it has ${names.join(", ") || "none"}`);
+  throw new UsageError(`${file} has no server ${JSON.stringify(name)}; ${hint}`);
+}
+
+function toDestination(
+  { name, launch, sandbox, oauth }: ServerConfig,
+  config: GatewayConfig,
+  deadline: CommandDeadline | undefined,
+): Destination {
+  const hide = createHide(() => secretsAt(config, name));
+  const server = { name, launch, hide: <T>(data: T): T => hideInData(data, hide) };
+  const rest = { deadline, server, [Symbol.asyncDispose]: async () => deadline?.[Symbol.dispose]() };
+  if (launch.kind === "http")
+    return {
+      target: launch.url,
+      headers: launch.headers,
+      transport: launch.transport,
+      ...(mayWantOAuth(launch) ? { login: { name, url: launch.url, oauth } } : {}),
+      ...rest,
+    };
+  return { target: toTarget(launch, sandbox), headers: {}, ...rest };
+}

@@ -1,0 +1,2 @@
+export { toMeasureMs, toPatient } from "./patience.ts";
+export { toMs } from "./target.ts";

@@ -1,0 +1,349 @@
+import { join } from "node:path";
+import { examineLogin } from "@junctor/client/internal";
+import { type Clock, systemClock, waitFor, createDeferred } from "@junctor/core/async";
+import { isLoopback } from "@junctor/core/channel";
+import { type Collision, describeCollision } from "@junctor/core/compose";
+import { failureCodeOf } from "@junctor/core/errors";
+import { defined } from "@junctor/core/options";
+import { signInAt } from "../../accounts/index.ts";
+import {
+  hasCertificates,
+  isOpen,
+  type ConfigIssue,
+  type GatewayConfig,
+  cacheFolder,
+} from "../../config/index.ts";
+import { toLoginTerms } from "../../credentials/index.ts";
+import { startGateway, type RunningGateway } from "../../gateway/index.ts";
+import { silentLog, createHide, hideInData, secretsAt } from "../../log/index.ts";
+import { openListMemory, type ServerStatus } from "../../servers/index.ts";
+import type { IssuerHealth } from "../../tokens/index.ts";
+import { toReason } from "../../upstream/index.ts";
+import { toMeasureMs, toPatient, toMs } from "../call/index.ts";
+import { findConfigFile, usualFiles } from "../config/index.ts";
+import { openLogins } from "../login/index.ts";
+import {
+  type Command,
+  UsageError,
+  configFlags,
+  refuseOperands,
+  watchInterrupt,
+  note,
+  print,
+  adviseOn,
+  describeFaults,
+  describeTrouble,
+  toSafeText,
+} from "../terminal/index.ts";
+import { type CheckedServer, type CheckView, createCheckView } from "./check-view.ts";
+
+/** Everything a check finds; `--json` prints it. */
+interface Report {
+  readonly file: string;
+  readonly servers: readonly CheckedServer[];
+  /** The issuers of tokens, and why tokens of one will be refused. */
+  readonly issuers?: readonly IssuerHealth[];
+  /** Names that several servers claim. */
+  readonly collisions: readonly Collision[];
+  /** Odd settings of the config, and rules that match nothing. */
+  readonly warnings: readonly ConfigIssue[];
+}
+
+/** `junctor check` */
+export const check: Command = {
+  name: "check",
+  summary:
+    "Check a config: start or reach every server, and say what each speaks, offers, and what is wrong.",
+  flags: {
+    ...configFlags,
+    json: { help: "the same as one JSON object: file, servers, issuers, collisions, warnings" },
+    timeout: {
+      value: "SECONDS",
+      help: "how long servers may take to start and list their tools (default 5m, each while it makes progress)",
+    },
+  },
+  examples: [
+    "junctor check --config .mcp.json",
+    "junctor check --config .mcp.json --timeout 2m               servers that npx has yet to install",
+    "junctor check --config mcp.json --json | jq .",
+  ],
+  run: async (parsed) => {
+    refuseOperands("check", parsed);
+    const found = await findConfigFile(parsed);
+    if (found === undefined)
+      throw new UsageError(`name a config: --config FILE (there is no ${usualFiles.join(", ")} here)`);
+    const { file, config } = found;
+    const timeout = parsed.valueOf("timeout");
+    const timeoutMs = timeout === undefined ? undefined : toMs(timeout);
+    const { servers, firstListMs } = toPatient(config.servers, timeoutMs);
+    const isJson = parsed.has("json");
+    using interruption = watchInterrupt();
+    const names = [...servers, ...config.disabled].map(({ name }) => name);
+    using view = isJson ? undefined : createCheckView({ names, ...terminal(), clock: systemClock });
+    await using gateway = await startGateway(
+      { ...config, servers, audit: undefined },
+      {
+        file,
+        firstListMs,
+        logins: openLogins(),
+      },
+    );
+    const onChecked = async (server: CheckedServer): Promise<void> => view?.add(server);
+    const checked = await checkServers(gateway, {
+      config,
+      timeoutMs,
+      firstListMs,
+      view,
+      onChecked,
+      signal: interruption.signal,
+    });
+    await view?.end();
+    const report = await toReport(found, gateway, checked);
+    if (isJson) await print(`${JSON.stringify(report, undefined, 2)}\n`);
+    else await show(report, report.warnings.slice(config.warnings.length));
+    const areIssuersFine = report.issuers?.every(({ reason }) => reason === undefined) ?? true;
+    return areIssuersFine && report.servers.every(({ trouble }) => trouble === undefined) ? 0 : 1;
+  },
+};
+
+function terminal(): { readonly columns: number | undefined; readonly hasColors: boolean } {
+  const { isTTY, columns } = process.stdout;
+  return { columns: isTTY ? columns : undefined, hasColors: isTTY && process.stdout.hasColors() };
+}
+
+/** Servers that show no sign of progress for so long, and are the last ones, are not waited for any longer. */
+const stillMs = 15_000;
+
+/** How often servers are looked at that are not known yet. */
+const lookMs = 500;
+
+interface CheckOptions {
+  readonly config: GatewayConfig;
+  /** How long the person wants to wait at most. */
+  readonly timeoutMs: number | undefined;
+  /** How long all of them are waited for. */
+  readonly firstListMs: number;
+  readonly view: Pick<CheckView, "wait"> | undefined;
+  /** Called for each server when it is known. */
+  readonly onChecked: (server: CheckedServer) => Promise<void>;
+  readonly signal: AbortSignal;
+  readonly clock?: Clock;
+}
+
+/**
+ * Waits for every server to be listed or to fail, and examines each as soon as it is known. Ends early when none is left but
+ * servers that show no sign of progress, unless the person said how long to wait. Rejects when the signal aborts.
+ */
+export async function checkServers(
+  gateway: RunningGateway,
+  options: CheckOptions,
+): Promise<readonly CheckedServer[]> {
+  const { config, timeoutMs, firstListMs, view, onChecked, signal, clock = systemClock } = options;
+  const hide = createHide((server) => secretsAt(config, server));
+  const startedAt = clock.now();
+  const checked = new Map<string, CheckedServer>();
+  const statusOf = (name: string): ServerStatus | undefined =>
+    gateway.status().find((each) => each.name === name);
+  const measure = createMeasure(gateway);
+  const finish = async (status: ServerStatus): Promise<void> => {
+    const measureMs = toMeasureMs(timeoutMs, clock.now() - startedAt);
+    const latencyMs = status.status === "up" ? await measure(status.name, measureMs) : undefined;
+    const shown = toChecked(await examineAccess(status, config), config, latencyMs);
+    const server = hideInData(shown, (json) => hide(json, status.name));
+    if (checked.has(server.name)) return;
+    checked.set(server.name, server);
+    await onChecked(server);
+  };
+  const names = gateway.status().map(({ name }) => name);
+  const finished = Promise.all(
+    names.map(async (name) => {
+      await gateway.untilKnown(name);
+      const status = statusOf(name);
+      if (status === undefined || checked.has(name)) return;
+      // It would be started again and again, and take the processor from those that are still starting.
+      if (hasFailed(status)) void gateway.controls.stop(name);
+      await finish(status);
+    }),
+  );
+  const still = new Map<string, { readonly progress: string; readonly since: number }>();
+  const isStill = ({ name }: ServerStatus): boolean => {
+    const facts = gateway.controls.server(name);
+    if (facts?.health.kind === "starting" && facts.health.isQueued === true) return false;
+    const progress = `${facts?.health.kind} ${facts?.progress}`;
+    const before = still.get(name);
+    if (before?.progress !== progress) still.set(name, { progress, since: clock.now() });
+    return before?.progress === progress && clock.now() - before.since >= stillMs;
+  };
+  const unknown = (): readonly ServerStatus[] => gateway.status().filter(({ name }) => !checked.has(name));
+  const hopeless = createDeferred<void>();
+  let isHopeless = false;
+  const look = (): void => {
+    const left = unknown();
+    view?.wait(left);
+    const areStill = left.map(isStill);
+    isHopeless = timeoutMs === undefined && left.length > 0 && areStill.every(Boolean);
+    if (isHopeless) return hopeless.resolve();
+    stopLooking = clock.timer(lookMs, look);
+  };
+  let stopLooking = (): void => {};
+  look();
+  try {
+    await waitFor(Promise.race([finished, hopeless.promise]), { ms: firstListMs, clock, signal });
+  } finally {
+    stopLooking();
+  }
+  for (const status of unknown()) await finish(isHopeless ? withoutProgress(status) : status);
+  // A name that several servers list may have got another owner since.
+  return names.flatMap((name) => {
+    const server = checked.get(name);
+    const { tools, resources, prompts } = statusOf(name) ?? {};
+    return server === undefined ? [] : { ...server, ...defined({ tools, resources, prompts }) };
+  });
+}
+
+/** Also one that is being started again. */
+function hasFailed({ status, reason }: ServerStatus): boolean {
+  return status === "down" || (status === "starting" && reason !== undefined);
+}
+
+/** A server that is waited for no longer. */
+function withoutProgress(status: ServerStatus): ServerStatus {
+  if (status.trouble === undefined) return status;
+  return {
+    ...status,
+    trouble: `${status.trouble}, without a sign of progress for ${stillMs / 1000} s`,
+  };
+}
+
+/**
+ * Measures how long servers take to answer, one after the other: what answers at the same time would be measured together with
+ * the work of the others. The best of three counts, and one that is slow delays the next no longer than it must.
+ */
+function createMeasure(
+  gateway: RunningGateway,
+): (name: string, measureMs: number) => Promise<number | undefined> {
+  let turn: Promise<unknown> = Promise.resolve();
+  return (name, measureMs) => {
+    const ask = async (): Promise<number | undefined> => gateway.measure(name, measureMs);
+    const measured = turn.then(async () => {
+      const first = await ask();
+      if (first === undefined || first > slowMs) return first;
+      return Math.min(first, (await ask()) ?? first, (await ask()) ?? first);
+    });
+    turn = waitFor(measured, { ms: 3 * slowMs });
+    return measured;
+  };
+}
+
+/** A server that answers later is measured once. */
+const slowMs = 50;
+
+async function toReport(
+  { file, config }: { readonly file: string; readonly config: GatewayConfig },
+  gateway: RunningGateway,
+  servers: readonly CheckedServer[],
+): Promise<Report> {
+  const hide = createHide(() => config.secrets);
+  const warnings = [...config.warnings, ...gateway.unmatchedRules(), ...findAskingServers(config)];
+  const issuers = await gateway.probeIssuers();
+  const more = issuers.length === 0 ? {} : { issuers };
+  return { file, servers, ...hideInData({ ...more, collisions: gateway.collisions(), warnings }, hide) };
+}
+
+/** Processes that several callers share and that ask them something, as far as a gateway saw it: their callers wait for each other. */
+function findAskingServers(config: GatewayConfig): readonly ConfigIssue[] {
+  const { keys, issuers, servers, remembersLists } = config;
+  const hasSeveral = keys.length > 1 || issuers.length > 0 || hasCertificates(config);
+  if (!hasSeveral || !remembersLists) return [];
+  const folder = join(cacheFolder(), "lists");
+  const memory = openListMemory({ folder, hide: (text) => text, log: silentLog });
+  return servers
+    .filter(({ launch, sharing }) => launch.kind === "command" && sharing === "shared")
+    .filter((server) => memory.hasAsked(server))
+    .map(({ name }) => ({
+      path: `junctor.servers.${name}.sharing`,
+      message: `${name} asks its callers questions, and all of them share its process, so a call may wait until another caller has answered: write "perSession" to give each caller its own`,
+    }));
+}
+
+/** A server that wants a sign-in may want something else first, which is found without signing in. */
+async function examineAccess(status: ServerStatus, config: GatewayConfig): Promise<ServerStatus> {
+  const server = config.servers.find(({ name }) => name === status.name);
+  if (server === undefined || server.launch.kind !== "http") return status;
+  const isOwn = server.credentials === "perCaller";
+  const problem = isOwn ? findAccountProblem(config) : undefined;
+  if (problem !== undefined) return { ...status, code: "setup", reason: problem, trouble: problem };
+  if (status.code !== "login") return status;
+  const { launch, oauth, name } = server;
+  const origin = isOwn ? originOf(config) : undefined;
+  const terms = toLoginTerms({
+    server: new URL(launch.url),
+    oauth,
+    logins: openLogins(),
+    owner: name,
+    advice: "",
+    ...(origin === undefined ? {} : signInAt(origin, name)),
+  });
+  try {
+    await examineLogin(terms);
+    return isOwn ? withAccounts(status) : status;
+  } catch (error) {
+    return { ...status, code: failureCodeOf(error), reason: toReason(error), trouble: toReason(error) };
+  }
+}
+
+/** Where the pages are on which callers connect their accounts; undefined where the config does not say. */
+function originOf({
+  http: { publicUrl, host = "127.0.0.1", port = 7780, tls },
+}: GatewayConfig): string | undefined {
+  if (publicUrl !== undefined) return new URL(publicUrl).origin;
+  return isLoopback(host) ? `${tls === undefined ? "http" : "https"}://${host}:${port}` : undefined;
+}
+
+/** Why no caller could connect an account. */
+function findAccountProblem(config: GatewayConfig): string | undefined {
+  const origin = originOf(config);
+  if (origin === undefined)
+    return 'its callers connect accounts on a page, and the gateway does not know its own address: write "http": { "publicUrl": "https://gateway.example.com/mcp" }';
+  const isLocal = isLoopback(new URL(origin).hostname.replaceAll(/[[\]]/g, ""));
+  return isOpen(config) && !isLocal
+    ? 'its callers have accounts of their own, and cannot be told apart: give them "keys", or name "issuers"'
+    : undefined;
+}
+
+/** A server that works once its callers have connected their accounts. */
+function withAccounts({ name, tools, resources, prompts }: ServerStatus): ServerStatus {
+  return { name, status: "up", tools, resources, prompts, says: "each caller connects its own account" };
+}
+
+function toChecked(
+  status: ServerStatus,
+  { servers }: GatewayConfig,
+  latencyMs: number | undefined,
+): CheckedServer {
+  const launch = servers.find(({ name }) => name === status.name)?.launch;
+  const advice = launch === undefined ? undefined : adviseOn({ ...status, launch });
+  const rounded = latencyMs === undefined ? undefined : Math.round(latencyMs * 10) / 10;
+  // One that has failed is not "starting", though the gateway would start it again.
+  const state = hasFailed(status) ? ({ status: "down" } as const) : {};
+  return { ...status, ...state, ...defined({ latencyMs: rounded, advice }) };
+}
+
+/** Warnings about the config were printed when it was read; `unmatched` is the rest. */
+async function show(
+  { file, servers, issuers = [], collisions }: Report,
+  unmatched: readonly ConfigIssue[],
+): Promise<void> {
+  for (const server of servers)
+    if (server.trouble !== undefined || server.stray !== undefined)
+      await print(`\n${toSafeText(describeTrouble(server))}\n`);
+  for (const server of servers) await print(toSafeText(describeFaults(server)));
+  for (const { name, issuer, reason } of issuers)
+    await print(
+      toSafeText(`\nissuer ${name}: ${reason === undefined ? `ok, ${issuer}` : `WRONG: ${reason}`}\n`),
+    );
+  for (const collision of collisions) await print(toSafeText(`\n${describeCollision(collision)}.\n`));
+  for (const { path, message } of unmatched) await print(toSafeText(`\nwarning: ${path}: ${message}\n`));
+  const fine = servers.filter(({ trouble }) => trouble === undefined).length;
+  await note(`${file}: ${fine} of ${servers.length} servers are fine\n`);
+}

@@ -1,0 +1,1 @@
+export { readVersion } from "./version.ts";

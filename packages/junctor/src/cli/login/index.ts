@@ -1,0 +1,2 @@
+export { openLogins } from "./logins-store.ts";
+export { givenSecrets, readSecrets } from "./secrets.ts";

@@ -1,0 +1,208 @@
+import { homedir } from "node:os";
+import { join, resolve } from "node:path";
+import { toChildEnv } from "@junctor/client/internal";
+import { systemClock, createDeferred } from "@junctor/core/async";
+import { createSeal } from "@junctor/core/mcp";
+import { suggest } from "@junctor/core/options";
+import { createKeptLog, type KeptLog } from "../../admin/index.ts";
+import { askDaemon, compareBuilds, openRunPlace, type RunPlace, userConfig } from "../../attach/index.ts";
+import { parseConfigFile, readConfigText, type GatewayConfig, cacheFolder } from "../../config/index.ts";
+import { runDaemon, variablesOf, Scopes } from "../../daemon/index.ts";
+import { startGateway, type RunningGateway } from "../../gateway/index.ts";
+import { SharedUpstreams } from "../../servers/index.ts";
+import { checkPlaces } from "../config/index.ts";
+import { readVersion } from "../index.ts";
+import { openLogins, readSecrets } from "../login/index.ts";
+import { FollowedScopes, createFileLog, listenForReload, observe } from "../serve/index.ts";
+import { type Command, configFlags, UsageError, untilSignal, describeError } from "../terminal/index.ts";
+import { restartDaemon, showDaemon, stopDaemon } from "./daemon-control.ts";
+import { daemonLogOf, showDaemonLog } from "./daemon-log.ts";
+
+/** `junctor daemon` */
+export const daemon: Command = {
+  name: "daemon",
+  summary: "The one process behind all clients that run junctor attach: see it, stop it, or run it here.",
+  operands: "[status|logs|stop|restart]",
+  flags: {
+    ...configFlags,
+    keep: { help: "stay also while there is no client, as a service does" },
+    "take-over": { help: "take the place of a daemon that runs" },
+    json: { help: "status and logs as JSON" },
+  },
+  examples: [
+    "junctor daemon status                         its clients and servers",
+    "junctor daemon logs                           the end of its log",
+    "junctor daemon stop                           end it; a client that needs it starts the next",
+    "junctor daemon --keep                         run it here, for a service manager",
+  ],
+  run: async (parsed) => {
+    const file = resolve(parsed.valueOf("config") ?? userConfig());
+    const [act] = parsed.operands;
+    if (act !== undefined) return control(act, file, parsed.has("json"));
+    const text = readConfigText(file);
+    dropEnvironment();
+    process.chdir(homedir());
+    const place = openRunPlace(file);
+    if (!parsed.has("take-over") && (await isServed(place))) return 0;
+    const config = parseForNobody(file, text);
+    checkPlaces(file, config, parsed.has("unsafe-config"));
+    const log = createKeptLog(createFileLog(config.log.level, daemonLogOf(place)), systemClock);
+    process.on("unhandledRejection", (reason) =>
+      log.error({ error: describeError(reason) }, "something failed unheard"),
+    );
+    const idleMs = parsed.has("keep") ? undefined : config.daemon.idleMs;
+    const isTrusted = parsed.has("unsafe-config");
+    await serveFronts({ file, text, log, config, idleMs, isTrusted });
+    return 0;
+  },
+};
+
+const acts = ["status", "logs", "stop", "restart"];
+
+async function control(act: string, file: string, isJson: boolean): Promise<number> {
+  const place = openRunPlace(file);
+  switch (act) {
+    case "status":
+      return showDaemon(place, file, isJson);
+    case "logs":
+      await showDaemonLog(place, { level: "debug", isJson });
+      return 0;
+    case "stop":
+      return stopDaemon(place);
+    case "restart":
+      return restartDaemon(place, file);
+    default:
+      throw new UsageError(`daemon ${act} is not known; ${suggest(act, acts, `write ${acts.join(", ")}`)}`);
+  }
+}
+
+interface ServedConfig {
+  readonly file: string;
+  readonly text: string;
+  readonly log: KeptLog;
+  readonly config: GatewayConfig;
+  readonly idleMs: number | undefined;
+  readonly isTrusted: boolean;
+}
+
+async function serveFronts(served: ServedConfig): Promise<void> {
+  const { file, text, log, config, idleMs, isTrusted } = served;
+  const clock = systemClock;
+  const onWarning = (warning: string): void => log.warn({}, warning);
+  const seal = createSeal({ secrets: readSecrets({ env: process.env, served: file, onWarning }) });
+  const claimed = createDeferred<void>();
+  const asked = createDeferred<void>();
+  await using shared = new SharedUpstreams(clock);
+  const followed = new FollowedScopes(file, text);
+  const memoryFolder = join(cacheFolder(), "lists");
+  const scopes: Scopes = new Scopes({
+    file,
+    text: () => followed.text,
+    clock,
+    idleMs: config.daemon.idleMs,
+    open: async (resolved, parse) => {
+      const startsWhen = claimed.promise;
+      // Several gateways of one process would write the same files.
+      const observedConfig = { ...resolved, accessLog: undefined, traces: undefined };
+      const observed = observe({ config: observedConfig, transport: "daemon", log, file });
+      const gateway = await startGateway(resolved, {
+        file,
+        unnamed: "trusted",
+        log,
+        seal,
+        startsWhen,
+        memoryFolder,
+        shared,
+        logins: openLogins(),
+        observer: observed.telemetry?.observer,
+        onServer: observed.onServer,
+      }).catch(async (error: unknown) => {
+        await observed[Symbol.asyncDispose]();
+        throw error;
+      });
+      const unfollow = followed.follow({
+        file,
+        config: resolved,
+        isTrusted,
+        choice: "safe",
+        gateway,
+        host: "127.0.0.1",
+        log,
+        parse,
+      });
+      const shown = await observed
+        .show({
+          gateway: withRestart(gateway, scopes),
+          edits: followed,
+          http: undefined,
+          drain: () => gateway.server.drain(),
+          stop: asked.resolve,
+        })
+        // A client is served also without a page.
+        .catch((error: unknown) => {
+          log.warn({ error: describeError(error) }, "there is no admin page");
+          return undefined;
+        });
+      return {
+        gateway,
+        pageUrl: shown?.page,
+        [Symbol.asyncDispose]: async () => {
+          unfollow();
+          await observed[Symbol.asyncDispose]();
+          await gateway.close();
+        },
+      };
+    },
+  });
+  using _reload = await listenForReload(file, followed, onWarning);
+  const stopped = Promise.race([untilSignal(() => undefined), asked.promise]);
+  await runDaemon({
+    openPlace: () => openRunPlace(file),
+    file,
+    build: readVersion(),
+    scopes,
+    isCurrent: () => followed.isCurrent(),
+    log,
+    clock,
+    idleMs,
+    stopped,
+    onClaimed: claimed.resolve,
+  });
+}
+
+/** The page of one gateway restarts a server for all clients of the daemon, as `junctor restart` does. */
+function withRestart(gateway: RunningGateway, scopes: Scopes): RunningGateway {
+  const restart = async (server: string): Promise<boolean> =>
+    (await scopes.restart(server)).servers.length > 0;
+  return { ...gateway, controls: { ...gateway.controls, restart } };
+}
+
+/** Whether a daemon that is no older than this one answers at the place. */
+async function isServed(place: RunPlace): Promise<boolean> {
+  const build = readVersion();
+  try {
+    const answer = await askDaemon(place, { build, pid: process.pid, id: "", control: "probe" });
+    return compareBuilds((answer as { readonly build: string }).build, build) >= 0;
+  } catch {
+    return false;
+  }
+}
+
+/** The settings of the gateway as a whole, which depend on no client. */
+function parseForNobody(file: string, text: string): GatewayConfig {
+  const env = Object.fromEntries(variablesOf(file, text).map((name) => [name, "unknown"]));
+  return parseConfigFile(file, text, env, homedir());
+}
+
+/** What the daemon itself needs, and its servers do not get: the secret of sessions, and the way to the keychain. */
+const ownVariables = new Set(["JUNCTOR_SECRET", "DBUS_SESSION_BUS_ADDRESS"]);
+
+/**
+ * Keeps what programs need to run, and nothing else: the daemon serves clients with other environments than that of the client
+ * which happened to start it.
+ */
+function dropEnvironment(): void {
+  const kept = toChildEnv(process.env, {}, process.platform);
+  for (const name of Object.keys(process.env))
+    if (!Object.hasOwn(kept, name) && !ownVariables.has(name)) delete process.env[name];
+}

@@ -1,0 +1,1 @@
+export { projectOf } from "./attach.ts";

@@ -1,0 +1,129 @@
+import { existsSync } from "node:fs";
+import { resolve } from "node:path";
+import { openRunPlace, type RunPlace, userConfig } from "../../attach/index.ts";
+import { askAdmin, readAdminEvents } from "../serve/index.ts";
+import {
+  type Command,
+  type Parsed,
+  refuseOperands,
+  UsageError,
+  watchInterrupt,
+  note,
+  print,
+  toSafeLine,
+} from "../terminal/index.ts";
+import { daemonLogOf, showDaemonLog } from "./daemon-log.ts";
+import { findRunning, isDaemon, nothingRuns, onlyOne, type Running } from "./running.ts";
+import { gatewayFlags } from "./status.ts";
+
+/** A line, as `GET /api/logs` has it. */
+interface ShownLine {
+  readonly seq: number;
+  readonly at: number;
+  readonly level: string;
+  readonly text: string;
+  readonly facts: { readonly [name: string]: unknown };
+}
+
+const levels = ["debug", "info", "warn", "error"];
+
+/** `junctor logs` */
+export const logs: Command = {
+  name: "logs",
+  summary: "Show the last lines of the log of the daemon or a running gateway, and those to come.",
+  flags: {
+    ...gatewayFlags,
+    follow: { help: "go on with the lines to come, until Ctrl-C", short: "f" },
+    level: { value: "LEVEL", help: "the least important lines to show: debug, info, warn or error" },
+    json: { help: "as JSON, one line each" },
+  },
+  examples: ["junctor logs -f", "junctor logs --level warn"],
+  run: async (parsed) => {
+    refuseOperands("logs", parsed);
+    const level = parsed.valueOf("level") ?? "debug";
+    if (!levels.includes(level)) throw new UsageError(`--level needs one of ${levels.join(", ")}`);
+    const chosen = await chooseLog(parsed);
+    if (chosen.kind === "gateway") return showGatewayLog(chosen.processes, level, parsed);
+    const follow = parsed.has("follow") ? watchInterrupt() : undefined;
+    const shown = { level, isJson: parsed.has("json"), follows: follow?.signal };
+    await showDaemonLog(chosen.place, shown);
+    follow?.[Symbol.dispose]();
+    return 0;
+  },
+};
+
+/** The log of the one that runs. When nothing does, that of the daemon that ended, which tells why. */
+async function chooseLog(parsed: Parsed): Promise<ChosenLog> {
+  const wanted = { config: parsed.valueOf("config"), pid: parsed.valueOf("pid") };
+  const processes = onlyOne(await findRunning(wanted));
+  const [daemon] = processes.filter(isDaemon);
+  if (daemon !== undefined) return daemon;
+  if (processes.length > 0) return { kind: "gateway", processes: processes.filter(isGateway) };
+  const place = openRunPlace(resolve(wanted.config ?? userConfig()));
+  if (wanted.pid !== undefined || !existsSync(daemonLogOf(place))) throw nothingRuns(wanted);
+  await note("junctor: no daemon runs; this is the log of the last one\n");
+  return { kind: "daemon", place };
+}
+
+type GatewayProcess = Running & { readonly kind: "gateway" };
+
+type ChosenLog =
+  | { readonly kind: "daemon"; readonly place: RunPlace }
+  | { readonly kind: "gateway"; readonly processes: readonly GatewayProcess[] };
+
+function isGateway(running: Running): running is GatewayProcess {
+  return running.kind === "gateway";
+}
+
+async function showGatewayLog(
+  processes: readonly GatewayProcess[],
+  level: string,
+  parsed: Parsed,
+): Promise<number> {
+  const show = (line: ShownLine): string => (parsed.has("json") ? `${JSON.stringify(line)}\n` : toText(line));
+  const tell = async (lines: readonly ShownLine[]): Promise<void> => {
+    const inOrder = lines.toSorted((one, other) => one.at - other.at);
+    await print(inOrder.map(show).join(""));
+  };
+  if (!parsed.has("follow")) {
+    const all = await Promise.all(processes.map((one) => createReader(one, level)()));
+    await tell(all.flat());
+    return 0;
+  }
+  using interruption = watchInterrupt();
+  const { signal } = interruption;
+  const follow = async (one: GatewayProcess): Promise<void> => {
+    const read = createReader(one, level);
+    // Each event is a reason to read on: so no line is missed or shown twice.
+    const events = readAdminEvents(one.socket, "/api/events?only=log", signal);
+    for await (const _event of events) await tell(await read());
+  };
+  try {
+    await Promise.all(processes.map(follow));
+  } catch (error) {
+    if (!signal.aborted) throw error;
+  }
+  return 0;
+}
+
+/** Reads the lines that were not read before, with the number of their worker. */
+function createReader(
+  { socket, status }: GatewayProcess,
+  level: string,
+): () => Promise<readonly ShownLine[]> {
+  const worker = status.worker && { worker: status.worker.number };
+  let last = 0;
+  return async () => {
+    const path = `/api/logs?level=${level}&limit=1000&after=${last}`;
+    const { lines } = (await askAdmin(socket, "GET", path)) as { readonly lines: readonly ShownLine[] };
+    last = lines.at(-1)?.seq ?? last;
+    return lines.map((line) => ({ ...line, facts: { ...worker, ...line.facts } }));
+  };
+}
+
+/** `12:00:00 warn  github is down  reason="it ended"` */
+function toText({ at, level, text, facts }: ShownLine): string {
+  const clock = new Date(at).toISOString().slice(11, 19);
+  const shown = Object.entries(facts).map(([key, value]) => `${key}=${JSON.stringify(value)}`);
+  return `${toSafeLine([clock, level.padEnd(5), text, ...shown].join(" "))}\n`;
+}

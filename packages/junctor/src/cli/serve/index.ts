@@ -1,0 +1,6 @@
+export { type AdminStatus, askAdmin, findAdmins, readAdminEvents } from "./admin-client.ts";
+export { FollowedScopes } from "./followed-scopes.ts";
+export { describeChange, diffDefinitions, showUnseen } from "./lock-diff.ts";
+export { createFileLog, createLog, isAtLeast, toReadable } from "./log.ts";
+export { findGateways, listenForReload, takeEdit, type WaitingGateway } from "./reload-socket.ts";
+export { observe } from "./serve-admin.ts";

@@ -1,0 +1,270 @@
+import { createHash, randomBytes } from "node:crypto";
+import { resolve } from "node:path";
+import { fileURLToPath } from "node:url";
+import { systemClock } from "@junctor/core/async";
+import type { ListenHttpOptions, HttpListener } from "@junctor/server";
+import {
+  type AdminSource,
+  type EditedConfig,
+  type KeptLog,
+  type AdminListener,
+  listenAdmin,
+} from "../../admin/index.ts";
+import type { GatewayConfig } from "../../config/index.ts";
+import type { OnServer, RunningGateway } from "../../gateway/index.ts";
+import type { ServerStatus } from "../../servers/index.ts";
+import {
+  createAccessFile,
+  AccessLog,
+  createOtlpExporter,
+  type OtlpExporter,
+  type Tracer,
+  createTelemetry,
+  type Telemetry,
+} from "../../telemetry/index.ts";
+import { readVersion } from "../index.ts";
+import { withAdvice, describeError, adviseOn } from "../terminal/index.ts";
+import { adminSocket } from "./admin-client.ts";
+import { readTraceSettings, type TraceSettings } from "./trace-settings.ts";
+
+interface ObservedOptions {
+  readonly config: GatewayConfig;
+  /** Of the daemon, whose clients are on stdio, it is `daemon`. */
+  readonly transport: "http" | "stdio" | "tcp" | "daemon";
+  readonly log: KeptLog;
+  /** The file of the config; undefined for the demo. */
+  readonly file: string | undefined;
+  readonly worker?: WorkerPlace | undefined;
+}
+
+/** One of several workers. */
+export interface WorkerPlace {
+  /** From 1 on. */
+  readonly number: number;
+  /** How many there are. */
+  readonly count: number;
+  /** The process number of the primary. */
+  readonly primary: number;
+  /** The key of the admin API in this run, where the config names none; the same for all workers. */
+  readonly adminKey: string;
+  /** Of the sockets between workers. */
+  readonly folder: string;
+  /** Open until the worker and all its children are gone. */
+  readonly heldFd: number;
+}
+
+/** What `junctor serve` observes of its gateway, and shows of it. Disposing it closes the admin API. */
+export interface Observed extends AsyncDisposable {
+  /** Undefined when nothing is observed. */
+  readonly telemetry: Telemetry | undefined;
+  readonly onServer: OnServer;
+  /** Counts requests that were refused before they were served. */
+  readonly onRefused: ListenHttpOptions["onRefused"];
+  /** Opens the admin API, unless the config says that there is none. */
+  show(parts: ShownParts): Promise<ShownAdmin | undefined>;
+}
+
+interface ShownParts {
+  readonly gateway: RunningGateway;
+  readonly edits: EditedConfig | undefined;
+  readonly http: HttpListener | undefined;
+  readonly drain: () => void;
+  readonly stop: () => void;
+}
+
+/** Where the admin API is. */
+interface ShownAdmin {
+  /** Undefined when it does not listen on TCP. */
+  readonly url: string | undefined;
+  /** The key of this run; undefined when the config names one. */
+  readonly key: string | undefined;
+  /** The address of the page, with the key of this run if it has one; undefined without a page. */
+  readonly page: string | undefined;
+}
+
+export function newAdminKey(): string {
+  return randomBytes(24).toString("base64url");
+}
+
+/** Why a request was refused, by its HTTP status. */
+const reasons: { readonly [status: number]: string } = {
+  400: "bad_request",
+  401: "no_key",
+  403: "forbidden",
+  404: "not_found",
+  405: "bad_method",
+  406: "not_acceptable",
+  413: "too_large",
+  415: "not_json",
+  429: "too_many",
+  500: "internal",
+  503: "overloaded",
+};
+
+const usualPort = 7781;
+const adminPlace = {
+  portSetting: '"junctor": { "admin": { "port": PORT } }',
+  hostSetting: '"junctor": { "admin": { "host": "127.0.0.1" } }',
+};
+const pageFolder = fileURLToPath(new URL("../page", import.meta.url));
+
+/** Begins to observe: before the gateway starts, so that nothing is missed. */
+export function observe({ config, transport, log, file, worker }: ObservedOptions): Observed {
+  const isShown = config.admin !== false;
+  const accessLog = openAccessLog(config.accessLog, log);
+  const spans = openSpans(readTraceSettings(config.traces, process.env), log);
+  // A process that ends in another way than by a signal writes its last lines too.
+  const flush = (): void => accessLog?.[Symbol.dispose]();
+  if (accessLog !== undefined) process.once("exit", flush);
+  const starts = new Map<string, number>();
+  let admin: AdminListener | undefined;
+  let gateway: RunningGateway | undefined;
+  const records = (server: string): boolean => gateway?.controls.isRecorded(server) === true;
+  const telemetry =
+    isShown || accessLog !== undefined || spans !== undefined
+      ? createTelemetry({
+          tracer: spans && {
+            ...spans,
+            toDate: (reading) => systemClock.date() - (performance.now() - reading),
+            peerOf: (server) => toPeer(gateway, server),
+          },
+          transport: transport === "daemon" ? "stdio" : transport,
+          isShown,
+          accessLog,
+          records,
+          redact: (json) => gateway?.controls.redact(json) ?? "null",
+        })
+      : undefined;
+  return {
+    telemetry,
+    onServer: (server, health) => {
+      if (health?.kind === "starting") starts.set(server, (starts.get(server) ?? 0) + 1);
+      admin?.serverChanged(server);
+    },
+    onRefused: telemetry && ((status, code, caller) => telemetry.refused(reasons[status] ?? code, caller)),
+    show: async (parts) => {
+      gateway = parts.gateway;
+      if (telemetry === undefined || !isShown) return undefined;
+      let isReady = false;
+      let isDraining = false;
+      void parts.gateway.ready.then(() => {
+        isReady = true;
+      });
+      const isOwnKey = typeof config.admin === "object" && config.admin.sha256 !== undefined;
+      const key = isOwnKey ? undefined : (worker?.adminKey ?? newAdminKey());
+      const source: AdminSource = {
+        gateway: parts.gateway,
+        telemetry,
+        log,
+        clock: systemClock,
+        version: readVersion(),
+        file: file && resolve(file),
+        worker,
+        hasKeys: () => parts.gateway.controls.needsProof(),
+        http: () => parts.http,
+        edits: parts.edits,
+        warnings: () => config.warnings,
+        advise: (status) => adviseOnStatus(parts.gateway, status),
+        restarts: (server) => Math.max(0, (starts.get(server) ?? 0) - 1),
+        isReady: () => isReady,
+        // The MCP listener also drains when the process is asked to stop.
+        isDraining: () => isDraining || parts.http?.inspect().isDraining === true,
+        drain: () => {
+          isDraining = true;
+          parts.drain();
+        },
+        stop: parts.stop,
+      };
+      const tcp = toAddress(config, transport, { key, number: worker?.number });
+      const listening = listenAdmin({
+        source,
+        tcp,
+        // The daemon is asked on its own socket.
+        socket: process.platform === "win32" || transport === "daemon" ? undefined : adminSocket(process.pid),
+        pageFolder,
+        toPage: (url) => toPageUrl(url, key),
+        onWarning: (text, error) =>
+          log.warn(error === undefined ? {} : { error: describeError(error) }, text),
+      });
+      const opened = await (tcp === undefined ? listening : withAdvice({ ...tcp, ...adminPlace }, listening));
+      admin = opened;
+      return { url: opened.url, key, page: opened.hasPage ? toPageUrl(opened.url, key) : undefined };
+    },
+    [Symbol.asyncDispose]: async () => {
+      telemetry?.[Symbol.dispose]();
+      flush();
+      process.off("exit", flush);
+      await spans?.sink[Symbol.asyncDispose]();
+      await admin?.[Symbol.asyncDispose]();
+    },
+  };
+}
+
+type AdminTcp = NonNullable<Parameters<typeof listenAdmin>[0]["tcp"]>;
+
+/**
+ * A gateway on stdio or TCP is started often, and has a port for people only if the config says so. A daemon has a page for each of
+ * its gateways, and leaves the usual port to `junctor serve`.
+ */
+function toAddress(
+  { admin }: GatewayConfig,
+  transport: ObservedOptions["transport"],
+  { key = "", number = 1 }: { readonly key: string | undefined; readonly number: number | undefined },
+): AdminTcp | undefined {
+  const isDaemon = transport === "daemon";
+  if (admin === false || (admin === undefined && transport !== "http" && !isDaemon)) return undefined;
+  const { host = "127.0.0.1", port = isDaemon ? 0 : undefined, allowedHosts = [], sha256 } = admin ?? {};
+  return {
+    host,
+    // Each worker has a port of its own, from the first on.
+    port: port === 0 ? 0 : (port ?? usualPort) + number - 1,
+    isFlexible: port === undefined || isDaemon,
+    keyHash: sha256 ?? createHash("sha256").update(key).digest("hex"),
+    isOwnKey: sha256 !== undefined,
+    allowedHosts,
+  };
+}
+
+/** A browser does not send the part after `#`. A key of the config is not known here, and the page asks for it. */
+function toPageUrl(url: string | undefined, key: string | undefined): string | undefined {
+  if (url === undefined) return undefined;
+  return key === undefined ? `${url}/` : `${url}/#key=${key}`;
+}
+
+function openAccessLog(wanted: GatewayConfig["accessLog"], log: KeptLog): AccessLog | undefined {
+  if (wanted === undefined) return undefined;
+  const onFailed = (error: unknown): void =>
+    log.error({ error: describeError(error) }, "lines of the access log cannot be written, and are dropped");
+  const write =
+    wanted === "stderr"
+      ? (lines: Uint8Array): void => void process.stderr.write(Buffer.from(lines))
+      : createAccessFile({ ...wanted, onFailed });
+  return new AccessLog({ write, epoch: () => systemClock.date() - performance.now() });
+}
+
+function adviseOnStatus({ controls }: RunningGateway, status: ServerStatus): string | undefined {
+  const server = controls.server(status.name);
+  return server && adviseOn({ ...status, launch: server.config.launch });
+}
+
+type Spans = Pick<Tracer, "sampler"> & { readonly sink: OtlpExporter };
+
+function openSpans(settings: TraceSettings | undefined, log: KeptLog): Spans | undefined {
+  if (settings === undefined) return undefined;
+  const { sampler, ...where } = settings;
+  const onFailed = (reason: string): void => log.warn({ reason }, "spans cannot be sent, and are dropped");
+  return {
+    sampler,
+    sink: createOtlpExporter({ ...where, version: readVersion(), clock: systemClock, onFailed }),
+  };
+}
+
+/** How a server behind the gateway is reached, for its spans. */
+function toPeer(gateway: RunningGateway | undefined, server: string): ReturnType<Tracer["peerOf"]> {
+  const facts = gateway?.controls.server(server);
+  const revision = facts?.health.kind === "up" ? facts.health.agreement.mode.revision : undefined;
+  if (facts?.config.launch.kind !== "http") return { transport: "stdio", revision };
+  const { hostname, port, protocol } = new URL(facts.config.launch.url);
+  const usual = protocol === "https:" ? 443 : 80;
+  return { transport: "http", address: hostname, port: port === "" ? usual : Number(port), revision };
+}

@@ -1,0 +1,139 @@
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { sleep, systemClock } from "@junctor/core/async";
+import { StoreError } from "@junctor/core/errors";
+import type { HttpListener } from "@junctor/server";
+import {
+  type Cluster,
+  openCluster,
+  connectRedisStore,
+  type ClusterStore,
+  type TrunkConfig,
+  type TrunkListen,
+} from "../../cluster/index.ts";
+import type { GatewayConfig } from "../../config/index.ts";
+import type { RunningGateway } from "../../gateway/index.ts";
+import { assertClusterSecret, readReplicaSettings } from "./replica-settings.ts";
+
+interface ReplicaOptions {
+  readonly config: GatewayConfig;
+  /** The secrets that seal what callers carry; all replicas have them. */
+  readonly secrets: readonly string[];
+  /** The facts that the workers of one machine share; instead of the store that the config names. */
+  readonly store?: ClusterStore | undefined;
+  readonly worker?: TrunkOwner | undefined;
+  readonly env?: NodeJS.ProcessEnv;
+  readonly onWarning: (text: string, error?: unknown) => void;
+}
+
+/** A worker, which has a trunk of its own. */
+interface TrunkOwner {
+  /** From 1 on. The ports of trunks follow each other. */
+  readonly number: number;
+  /** Where the sockets of the trunks are. The primary made it, and removes it. */
+  readonly folder: string;
+}
+
+/** Joins the other processes that serve the same config; undefined where there are none. Disposing it leaves them. */
+export async function openReplica(options: ReplicaOptions): Promise<Cluster | undefined> {
+  const { config, env = process.env, secrets, onWarning, worker } = options;
+  const settings = readReplicaSettings(config, env);
+  assertClusterSecret(settings, env);
+  const { store: url, trunk } = settings;
+  const store = url === undefined ? options.store : await connectStore({ url, secrets, onWarning });
+  if (store === undefined) return undefined;
+  const port = trunk && (trunk.port === 0 ? 0 : trunk.port + (worker?.number ?? 1) - 1);
+  const own = trunk && port !== undefined ? { ...trunk, port } : undefined;
+  const place = openTrunkPlace(own, url !== undefined, worker?.folder);
+  const cluster = await openCluster({ store, secrets, onWarning, listen: place.listen });
+  return {
+    ...cluster,
+    [Symbol.asyncDispose]: async () => {
+      await cluster[Symbol.asyncDispose]();
+      place[Symbol.dispose]();
+    },
+  };
+}
+
+async function connectStore(options: Parameters<typeof connectRedisStore>[0]): Promise<ClusterStore> {
+  try {
+    return await connectRedisStore(options);
+  } catch (error) {
+    if (!(error instanceof StoreError) || error.code !== "store.unreachable") throw error;
+    const advice = "start it, or correct JUNCTOR_STORE or junctor.store";
+    throw new StoreError(error.code, `${error.message}; ${advice}`, { cause: error });
+  }
+}
+
+/** Where the trunk of this process listens. Disposing it removes the folder of its socket. */
+interface TrunkPlace extends Disposable {
+  readonly listen: TrunkListen;
+}
+
+/** Replicas with a store may be on several machines. Workers are on this one, where a socket is enough. */
+function openTrunkPlace(
+  given: TrunkConfig | undefined,
+  isShared: boolean,
+  shared: string | undefined,
+): TrunkPlace {
+  if (given !== undefined) return { listen: { kind: "tls", ...given }, [Symbol.dispose]: () => {} };
+  // Any user of the machine may open a named pipe.
+  if (isShared || process.platform === "win32")
+    return { listen: { kind: "tls", host: "127.0.0.1", port: 0 }, [Symbol.dispose]: () => {} };
+  const folder = shared ?? makeTrunkFolder();
+  const path = join(folder, trunkName(process.pid));
+  // The folder of workers is removed by the primary, unless that was killed.
+  const remove = (): void =>
+    rmSync(shared === undefined || !process.connected ? folder : path, { recursive: true, force: true });
+  process.once("exit", remove);
+  return {
+    listen: { kind: "socket", path },
+    [Symbol.dispose]: () => {
+      remove();
+      process.off("exit", remove);
+    },
+  };
+}
+
+/** Made with mode 0700: only this user can enter it. */
+export function makeTrunkFolder(): string {
+  return mkdtempSync(join(tmpdir(), "junctor-"));
+}
+
+/** The name of the socket of a process. */
+export function trunkName(pid: number): string {
+  return `${pid}.trunk`;
+}
+
+interface Drained {
+  readonly gateway: RunningGateway;
+  readonly listener: HttpListener;
+  /** How long callers that are away have to come back. */
+  readonly drainMs: number;
+}
+
+/** How often it is looked whether a call still waits. */
+const lookMs = 100;
+/** How long calls have that other replicas passed on to servers of this one: as long as the listener waits for its own. */
+const callMs = 10_000;
+
+/**
+ * Takes no new calls, and waits for those that wait for an answer of their caller: `drainMs` at most. The other replicas take all that
+ * is new, and pass on what belongs to this one. Then closes the listener, and waits until the servers of this replica have no call.
+ */
+export async function drainReplica({ membership }: Cluster, drained: Drained): Promise<void> {
+  const { gateway, listener, drainMs } = drained;
+  listener.drain();
+  await membership.drain().catch(() => {}); // The others notice when a connection to us fails.
+  const until = systemClock.now() + drainMs;
+  const isAwaited = (): boolean =>
+    gateway.controls.parked().length > 0 ||
+    listener.inspect().sessions.some(({ questions }) => questions > 0);
+  while (isAwaited() && systemClock.now() < until) await sleep(lookMs, systemClock);
+  const callsUntil = systemClock.now() + callMs;
+  const closed = listener.close();
+  const isBusy = (): boolean => gateway.controls.servers().some(({ inFlight }) => inFlight > 0);
+  while (isBusy() && systemClock.now() < callsUntil) await sleep(lookMs, systemClock);
+  await closed;
+}

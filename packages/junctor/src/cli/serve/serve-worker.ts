@@ -1,0 +1,106 @@
+import { systemClock, createDeferred } from "@junctor/core/async";
+import { createKeptLog } from "../../admin/index.ts";
+import { type IpcLine, openIpcLine, createIpcStore } from "../../cluster/index.ts";
+import { parseConfigFile, readConfigText, type GatewayConfig } from "../../config/index.ts";
+import type { RunningGateway } from "../../gateway/index.ts";
+import { type Command, UsageError, toComplaint, untilSignal, describeError } from "../terminal/index.ts";
+import { type ConfigSnapshot, inspectEdit, toSnapshot } from "./follow-config.ts";
+import { createLog } from "./log.ts";
+import { serveGateway, type Surroundings } from "./serve-gateway.ts";
+import {
+  heldFd,
+  type PrimaryMessage,
+  toWorkerConfig,
+  type WorkerBegin,
+  type WorkerEdit,
+  type WorkerMessage,
+} from "./worker-messages.ts";
+
+/** The process of one worker, which `junctor serve --workers` starts. */
+export const serveWorker: Command = {
+  name: "serve-worker",
+  summary: "Serve as one of the workers of a gateway.",
+  flags: {},
+  run: async () => {
+    if (process.send === undefined)
+      throw new UsageError("workers are started by: junctor serve --workers NUMBER");
+    const stopping = createDeferred<void>();
+    const applying = createDeferred<(edit: WorkerEdit) => Promise<string | undefined>>();
+    const primary = openIpcLine<WorkerMessage, PrimaryMessage>(process, "worker", async (message) => {
+      if (message.kind === "apply") return (await applying.promise)(message.edit);
+      return stopping.resolve();
+    });
+    try {
+      const begin = (await primary.ask({ kind: "begin" })) as WorkerBegin;
+      Object.assign(process.env, begin.env);
+      assertAgreed(begin.plan.config, begin.agreed);
+      // The primary takes SIGHUP as a word of the person. Here it means something only when the terminal is gone.
+      const stopped = Promise.race([stopping.promise, untilSignal(() => () => {})]);
+      return await serveAsWorker(begin, { primary, stopped, useApply: applying.resolve });
+    } catch (error) {
+      const complaint = toComplaint(error);
+      await primary.ask({ kind: "failed", complaint });
+      return complaint.exitCode;
+    }
+  },
+};
+
+interface WorkerParts {
+  readonly primary: IpcLine<WorkerMessage>;
+  readonly stopped: Promise<void>;
+  /** Takes the function that uses edits of the config. */
+  readonly useApply: (apply: (edit: WorkerEdit) => Promise<string | undefined>) => void;
+}
+
+/** A module or a lock that was edited since a person agreed must not be used because a worker died. */
+function assertAgreed(config: GatewayConfig, agreed: ConfigSnapshot): void {
+  const now = toSnapshot(config);
+  if (now.modules.join() === agreed.modules.join() && now.lock === agreed.lock) return;
+  throw new UsageError(
+    'a worker is not started: modules or the lock were edited, and wait for "junctor reload"',
+  );
+}
+
+function serveAsWorker(begin: WorkerBegin, { primary, stopped, useApply }: WorkerParts): Promise<number> {
+  const { number } = begin.place;
+  const toOwn = (config: GatewayConfig): GatewayConfig => toWorkerConfig(config, number);
+  const { plan, place, secrets } = begin;
+  const opened = plan.opened && { ...plan.opened, config: toOwn(plan.config) };
+  let { agreed } = begin;
+  const follow = async (gateway: RunningGateway): ReturnType<Surroundings["follow"]> => {
+    useApply(async (edit) => {
+      try {
+        await gateway.apply(toOwn(edit.config), edit.keepsModules);
+        agreed = edit.agreed;
+        return undefined;
+      } catch (error) {
+        return describeError(error);
+      }
+    });
+    if (opened === undefined) return undefined;
+    const { file } = opened;
+    return {
+      inspect: () =>
+        inspectEdit(toSnapshot(parseConfigFile(file, readConfigText(file), process.env)), agreed),
+      agree: async (version) => (await primary.ask({ kind: "agree", version })) as string | undefined,
+      [Symbol.dispose]: () => {},
+    };
+  };
+  return serveGateway(
+    { ...plan, opened, config: toOwn(plan.config) },
+    {
+      log: createKeptLog(createLog(plan.level, { worker: number }), systemClock),
+      secrets,
+      store: createIpcStore(process),
+      stopped,
+      worker: { ...place, heldFd },
+      stop: () => primary.tell({ kind: "stop" }),
+      follow,
+      greet: async ({ url, page, gateway }) => {
+        primary.tell({ kind: "up", url, page });
+        const isStopped = await Promise.race([gateway.ready.then(() => false), stopped.then(() => true)]);
+        if (!isStopped) primary.tell({ kind: "servers", servers: gateway.status() });
+      },
+    },
+  );
+}

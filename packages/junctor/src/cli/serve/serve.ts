@@ -1,0 +1,88 @@
+import { availableParallelism } from "node:os";
+import { systemClock, createDeferred } from "@junctor/core/async";
+import { createKeptLog } from "../../admin/index.ts";
+import { readSecrets } from "../login/index.ts";
+import { type Command, configFlags, type Parsed, UsageError, untilSignal } from "../terminal/index.ts";
+import type { FollowedConfig } from "./follow-config.ts";
+import { describeListening, describePage, describeServers } from "./greeting.ts";
+import { createLog } from "./log.ts";
+import { followPlan } from "./reload-socket.ts";
+import { type ServedListener, serveGateway, type Surroundings } from "./serve-gateway.ts";
+import { readServePlan, type ServePlan } from "./serve-plan.ts";
+
+/** `junctor serve` */
+export const serve: Command = {
+  name: "serve",
+  summary:
+    "Serve MCP servers behind one endpoint, with a page to see them (junctor open); without a config, four demo tools.",
+  flags: {
+    ...configFlags,
+    host: { value: "HOST", help: "the address to listen on (default 127.0.0.1)" },
+    port: { value: "PORT", help: "the HTTP port (default 7780; 0 picks a free one)" },
+    stdio: { help: "on standard input and output instead, for a client that starts us" },
+    tcp: { value: "PORT", help: "on a TCP port instead, one JSON message a line" },
+    profile: { value: "NAME", help: "a profile of the config alone, without /mcp/NAME paths" },
+    workers: { value: "N", help: "serve in so many processes; auto: one for each core (default 1)" },
+    reload: { value: "HOW", help: "edits of the config: safe ones at once (safe), all (trust), none (off)" },
+    "log-level": { value: "LEVEL", help: "trace, debug, info, warn, error or silent (default info)" },
+  },
+  examples: [
+    "junctor serve                                 the config found here, or the demo tools, on http://127.0.0.1:7780/mcp",
+    "junctor serve --config .mcp.json              every server of the file behind one URL",
+    "junctor serve --config .mcp.json --workers auto    the same on all cores",
+    "junctor serve --config .mcp.json --stdio      the same for a client that starts us",
+  ],
+  run: async (parsed) => {
+    const workers = workersOf(parsed);
+    const plan = await readServePlan(parsed);
+    if (workers > 1) return (await import("./workers.ts")).serveWithWorkers(plan, workers);
+    return serveGateway(plan, surroundingsOf(plan));
+  },
+};
+
+const maxWorkers = 256;
+
+function workersOf(parsed: Parsed): number {
+  const value = parsed.valueOf("workers") ?? "1";
+  const count = value === "auto" ? Math.min(availableParallelism(), maxWorkers) : Number(value);
+  if ((value !== "auto" && !/^\d+$/.test(value)) || count < 1 || count > maxWorkers)
+    throw new UsageError(
+      `--workers needs a number from 1 to ${maxWorkers}, or auto, not ${JSON.stringify(value)}`,
+    );
+  if (count === 1) return 1;
+  for (const flag of ["stdio", "tcp"])
+    if (parsed.has(flag)) throw new UsageError(`--workers is for HTTP: leave out --${flag}`);
+  return count;
+}
+
+/** The surroundings of a process that serves alone: signals, the config file and the terminal. */
+function surroundingsOf(plan: ServePlan): Surroundings {
+  const { opened, served } = plan;
+  const log = createKeptLog(createLog(plan.level), systemClock);
+  const onWarning = (text: string): void => log.warn({}, text);
+  const asked = createDeferred<void>();
+  let followed: FollowedConfig | undefined;
+  const agree = (): void => void followed?.agree();
+  const signalled = untilSignal(() => (opened === undefined ? undefined : agree));
+  const stopped = Promise.race([signalled, asked.promise]);
+  return {
+    log,
+    secrets: readSecrets({ env: process.env, served, onWarning }),
+    stopped,
+    stop: asked.resolve,
+    follow: async (gateway) => (followed = await followPlan(plan, gateway, log)),
+    greet: (listening) => greet(plan, listening, stopped),
+  };
+}
+
+/** Says where it listens, and how the servers are when that is known. */
+async function greet(plan: ServePlan, listening: ServedListener, stopped: Promise<void>): Promise<void> {
+  const { url, gateway, page } = listening;
+  const write = (text: string): void => void process.stdout.write(text);
+  write(describeListening(plan, url));
+  if (plan.opened !== undefined) {
+    const isStopped = await Promise.race([gateway.ready.then(() => false), stopped.then(() => true)]);
+    if (!isStopped) write(describeServers(gateway.status()));
+  }
+  if (page !== undefined) write(describePage(page));
+}

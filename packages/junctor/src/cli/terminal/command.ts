@@ -1,0 +1,279 @@
+import { parseArgs } from "node:util";
+import { nearest } from "@junctor/core/options";
+import { invocation } from "./invocation.ts";
+
+/** A flag as the help shows it; one with a `value` takes one. */
+interface Flag {
+  /** What stands for its value in the help, such as `PORT`; a flag without it is a switch. */
+  readonly value?: string;
+  readonly help: string;
+  /** One letter that means the same. */
+  readonly short?: string;
+}
+
+export type Flags = { readonly [name: string]: Flag };
+
+/** One word after `junctor`. */
+export interface Command {
+  readonly name: string;
+  readonly summary: string;
+  /** What follows the name, without flags. */
+  readonly operands?: string;
+  readonly flags: Flags;
+  /** Whether the command of a server may follow a `--`. */
+  readonly takesCommand?: boolean;
+  /** What the help ends with: command lines that work as they are. */
+  readonly examples?: readonly string[];
+  /** Resolves with the exit code. */
+  run(parsed: Parsed): Promise<number>;
+  /** The help for what the operands name; undefined for the help of the command. */
+  describe?(parsed: Parsed): Promise<string | undefined>;
+}
+
+/** A command line that made sense. */
+export interface Parsed {
+  /** Whether a switch was given. */
+  has(flag: string): boolean;
+  /** The value given to a flag; the last one, if there were several. */
+  valueOf(flag: string): string | undefined;
+  /** Every value given to a flag. */
+  valuesOf(flag: string): readonly string[];
+  readonly operands: readonly string[];
+  /** What followed `--`; undefined without one. */
+  readonly command: readonly string[] | undefined;
+}
+
+/** Every command knows these. */
+export const commonFlags: Flags = {
+  help: { help: "show this help", short: "h" },
+  version: { help: "show the version", short: "v" },
+};
+
+/**
+ * Whether a command line asks for help or the version. Read word by word, before anything is checked, because those who
+ * ask are those whose flags are wrong: in `serve --tcp --help` the last word is no port. What follows `--` is not ours.
+ */
+export function parseInfoFlag(args: readonly string[]): "help" | "version" | undefined {
+  const end = args.indexOf("--");
+  const words = end === -1 ? args : args.slice(0, end);
+  const isAsked = (name: "help" | "version", letter: RegExp): boolean =>
+    words.some((word) => word === `--${name}` || letter.test(word));
+  if (isAsked("help", /^-v*h[hv]*$/)) return "help";
+  return isAsked("version", /^-v+$/) ? "version" : undefined;
+}
+
+/** Reads flags and operands. Throws a {@link UsageError} that names the right spelling of a wrong flag. */
+export function parseCommandLine(
+  args: readonly string[],
+  command: Pick<Command, "name" | "flags" | "takesCommand">,
+): Parsed {
+  const { flags, takesCommand = false } = command;
+  const known = { ...flags, ...commonFlags };
+  const end = takesCommand ? args.indexOf("--") : -1;
+  const options = Object.fromEntries(
+    Object.entries(known).map(([name, { value, short }]) => [
+      name,
+      {
+        type: value === undefined ? ("boolean" as const) : ("string" as const),
+        ...(short === undefined ? {} : { short }),
+      },
+    ]),
+  );
+  const { tokens } = parseArgs({
+    args: end === -1 ? [...args] : args.slice(0, end),
+    options,
+    allowPositionals: true,
+    strict: false,
+    tokens: true,
+  });
+  const given = new Map<string, string[]>();
+  const operands: string[] = [];
+  for (const token of tokens) {
+    if (token.kind === "positional") operands.push(token.value);
+    if (token.kind !== "option") continue;
+    checkOption(token, known, command);
+    given.set(token.name, [...(given.get(token.name) ?? []), token.value ?? ""]);
+  }
+  return {
+    has: (flag) => given.has(flag),
+    valueOf: (flag) => given.get(flag)?.at(-1),
+    valuesOf: (flag) => given.get(flag) ?? [],
+    operands,
+    command: end === -1 ? undefined : args.slice(end + 1),
+  };
+}
+
+interface Option {
+  readonly name: string;
+  readonly rawName: string;
+  readonly value: string | undefined;
+  readonly inlineValue: boolean | undefined;
+}
+
+function checkOption(
+  option: Option,
+  known: Flags,
+  { name: command, takesCommand = false }: Pick<Command, "name" | "takesCommand">,
+): void {
+  const { name, rawName, value, inlineValue } = option;
+  const flag = Object.hasOwn(known, name) ? known[name] : undefined;
+  if (flag === undefined) {
+    const meant = guessFlag(name, known);
+    const otherwise =
+      command === "call" && /^[A-Za-z]/.test(name)
+        ? `an argument of the tool is written ${name}=VALUE, and flags of a server's own command go after --`
+        : takesCommand
+          ? "flags of a server's own command go after --"
+          : `junctor ${command} --help lists its flags`;
+    throw new UsageError(
+      `unknown flag ${rawName}; ${meant === undefined ? otherwise : `did you mean ${meant}?`}`,
+    );
+  }
+  // `--server --json` has forgotten a value; it does not name a server "--json".
+  const isForgotten = value === undefined || (inlineValue !== true && value.startsWith("--"));
+  if (flag.value !== undefined && isForgotten)
+    throw new UsageError(`${rawName} needs a value: ${rawName} ${flag.value}`);
+  if (flag.value === undefined && value !== undefined) throw new UsageError(`${rawName} takes no value`);
+}
+
+/** What people write for a flag that is called otherwise here. */
+const guesses: { readonly [flag: string]: string } = {
+  config: "c C f file configuration conf",
+  port: "p P listen",
+  host: "H bind address addr hostname",
+  "log-level": "verbose V VV debug d quiet q silent s log loglevel trace",
+  stdio: "stdin stdout",
+  workers: "w threads processes cluster",
+  header: "H key token auth authorization bearer api-key",
+  env: "e environment var",
+  timeout: "t wait",
+  server: "url u s",
+  json: "j output o format raw",
+  args: "arguments input params",
+  yes: "force assume-yes",
+  "dry-run": "n dry whatif",
+  follow: "tail watch w",
+  level: "log-level verbose debug",
+  print: "url no-browser p",
+};
+
+/** What a guess was most likely meant to say, in full. */
+const spelled: { readonly [flag: string]: string } = {
+  "log-level": "--log-level debug",
+  header: '--header "Authorization: Bearer KEY"',
+};
+
+function guessFlag(name: string, known: Flags): string | undefined {
+  const guessed = Object.keys(known).find((flag) => guesses[flag]?.split(" ").includes(name));
+  if (guessed === undefined) {
+    const meant = nearest(name, Object.keys(known));
+    return meant && `--${meant}`;
+  }
+  const value = known[guessed]?.value;
+  return spelled[guessed] ?? (value === undefined ? `--${guessed}` : `--${guessed} ${value}`);
+}
+
+/** A flag's value as a TCP port. */
+export function parsePort(flag: string, value: string): number {
+  const port = Number(value);
+  if (/^[0-9]+$/.test(value) && port <= 65_535) return port;
+  throw new UsageError(`--${flag} needs a port number from 0 to 65535, not ${JSON.stringify(value)}`);
+}
+
+/** For a command that works on a config, and on nothing else. Throws a `UsageError`. */
+export function refuseOperands(command: string, { operands: [stray] }: Parsed): void {
+  if (stray === undefined) return;
+  const text = `${command} takes no operand, but got ${JSON.stringify(stray)}; write --config ${stray}`;
+  throw new UsageError(text);
+}
+
+/** How a config is named. */
+export const configFlags: Flags = {
+  config: { value: "FILE", help: "a file with mcpServers or servers, as Claude, Cursor or VS Code write it" },
+  "unsafe-config": { help: "use the config though other users may write it" },
+};
+
+/** The person at the terminal wrote something we cannot do; one line, exit code 2. */
+export class UsageError extends Error {
+  override readonly name = "UsageError";
+  readonly code = "cli.usage";
+}
+
+/** The help of the whole program: what the commands of each group do. */
+export function describeProgram(groups: {
+  readonly [title: string]: { readonly [names: string]: string };
+}): string {
+  const names = Object.values(groups).flatMap((group) => Object.keys(group));
+  const width = Math.max(...names.map(({ length }) => length));
+  const lines = Object.entries(groups).flatMap(([title, group]) => [
+    `${title}:`,
+    ...Object.entries(group).map(([name, text]) => `  ${name.padEnd(width)}  ${text}`),
+  ]);
+  return [
+    "Usage: junctor COMMAND [flags]    junctor COMMAND --help tells more about one",
+    "",
+    ...lines,
+    "",
+    `Where junctor is not in the PATH, type ${invocation} COMMAND.`,
+    "Exit codes: 0 done, 1 failed, 2 wrong usage, 3 no connection, 130 interrupted",
+    "",
+  ].join("\n");
+}
+
+/** The help of one command. */
+export function describeCommand(command: Command): string {
+  const { name, summary, operands, flags, takesCommand = false, examples = [] } = command;
+  const usage = [
+    "Usage: junctor",
+    name,
+    operands,
+    "[flags]",
+    takesCommand ? "[-- COMMAND ARGS…]" : undefined,
+  ];
+  return [
+    wrap(usage.filter((part) => part !== undefined).join(" "), lineWidth).join("\n       "),
+    "",
+    ...wrap(summary, lineWidth),
+    "",
+    ...describeFlags({ ...flags, ...commonFlags }),
+    ...(examples.length === 0 ? [] : ["", "Examples:", ...describeExamples(examples)]),
+    "",
+  ].join("\n");
+}
+
+function describeFlags(flags: Flags): readonly string[] {
+  const rows = Object.entries(flags).map(([name, { value, short, help }]) => {
+    const flag = `${short === undefined ? "" : `-${short}, `}--${name}${value === undefined ? "" : ` ${value}`}`;
+    return [flag, help] as const;
+  });
+  const width = Math.max(...rows.map(([flag]) => flag.length));
+  return rows.flatMap(([flag, help]) => {
+    const [first = "", ...rest] = wrap(help, lineWidth - width - 4);
+    return [`  ${flag.padEnd(width)}  ${first}`, ...rest.map((line) => " ".repeat(width + 4) + line)];
+  });
+}
+
+/** What an example does stands beside it, or under it where that does not fit. */
+function describeExamples(examples: readonly string[]): readonly string[] {
+  const rows = examples.map((example) => example.split(/ {2,}/) as [string, string?]);
+  const column = 4 + Math.max(...rows.map(([line, text]) => (text === undefined ? 0 : line.length)));
+  const fits = rows.every(([, text = ""]) => column + text.length <= lineWidth);
+  return rows.flatMap(([line, text]) => {
+    if (text === undefined) return [`  ${line}`];
+    return fits ? [`  ${line}`.padEnd(column) + text] : [`  ${line}`, `      ${text}`];
+  });
+}
+
+/** The columns of most terminals. */
+const lineWidth = 80;
+
+/** Breaks a text into lines of at most so many letters, where words allow it. */
+function wrap(text: string, width: number): readonly string[] {
+  const lines: string[] = [];
+  for (const word of text.split(" ")) {
+    const longer = `${lines.at(-1) ?? ""} ${word}`;
+    if (lines.length > 0 && longer.length <= width) lines.splice(-1, 1, longer);
+    else lines.push(word);
+  }
+  return lines;
+}

@@ -1,0 +1,19 @@
+export { type Cluster, openCluster } from "./cluster.ts";
+export { type IpcLine, openIpcLine } from "./ipc-line.ts";
+export { createIpcStore, serveStore } from "./ipc-store.ts";
+export { ttlMs } from "./join-cluster.ts";
+export {
+  createLineServer,
+  fromLineRound,
+  fromLineTaskId,
+  isLine,
+  toLineRound,
+  toLineTaskId,
+} from "./line-server.ts";
+export { createMemoryClusterStore } from "./memory-store.ts";
+export { connectRedisStore } from "./redis-store.ts";
+export { parseStoreUrl } from "./redis-url.ts";
+export { shareRevocations } from "./revocations.ts";
+export { createSharedRateLimit, type SharedRate, type TokenSource } from "./shared-rate-limit.ts";
+export type { ClusterStore } from "./store.ts";
+export type { TrunkConfig, TrunkListen } from "./trunk.ts";

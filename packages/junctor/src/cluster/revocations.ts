@@ -1,0 +1,170 @@
+import { createHash } from "node:crypto";
+import { type Clock, systemClock } from "@junctor/core/async";
+import { storeBounds } from "./store-bounds.ts";
+import type { ClusterStore } from "./store.ts";
+
+interface RevocationOptions {
+  readonly store: ClusterStore;
+  readonly clock?: Clock;
+  /** A person revoked a caller at another replica, or let it in again there. */
+  readonly onChange: (caller: string, isRevoked: boolean) => void;
+  readonly onWarning?: (text: string, error?: unknown) => void;
+}
+
+/** The callers that a person revoked, the same at all replicas. Disposing it stops the looks at the store. */
+export interface SharedRevocations extends Disposable {
+  /** Tells all replicas. Resolves when the store has the change, or has failed: the next look writes it again. */
+  change(caller: string, isRevoked: boolean): Promise<void>;
+}
+
+interface Revocation {
+  readonly isRevoked: boolean;
+  /** The date of the change; of two entries for one caller, the later counts. */
+  readonly at: number;
+}
+
+/** How often a replica looks whether it missed news. */
+const lookMs = 3_000;
+/** Entries in the store live for a week. Replicas write them again when they are gone. */
+const ttlMs = storeBounds.ttlMs;
+const maxEntries = 4096;
+/** Entries are spread over so many values of the store, whose length is limited. */
+const slots = 64;
+const digestKey = "revoked";
+
+/**
+ * Keeps revocations the same at all replicas. A change is published as news and written to the store. A replica that missed the news, or
+ * starts later, compares a digest every 3 s, reads the entries if it differs, and writes those that the store lacks: an engine that was restarted gets
+ * everything again.
+ */
+export function shareRevocations(options: RevocationOptions): SharedRevocations {
+  const { store, clock = systemClock, onChange, onWarning } = options;
+  const entries = new Map<string, Revocation>();
+  let isFailing = false;
+  let isOver = false;
+  let stopTimer = (): void => {};
+  /** Looks come one after the other. */
+  let last: Promise<void> = Promise.resolve();
+
+  /** Takes an entry if it is newer. A revocation wins over a restoration of the same moment. */
+  const learn = (caller: string, entry: Revocation): boolean => {
+    const known = entries.get(caller);
+    if (
+      known !== undefined &&
+      (known.at > entry.at || (known.at === entry.at && known.isRevoked >= entry.isRevoked))
+    )
+      return false;
+    entries.set(caller, entry);
+    forgetOldest(entries);
+    return (known?.isRevoked ?? false) !== entry.isRevoked;
+  };
+  const hear = (caller: string, entry: Revocation): void => {
+    if (learn(caller, entry)) onChange(caller, entry.isRevoked);
+  };
+
+  const synchronize = async (): Promise<void> => {
+    if (isOver || (await store.read(digestKey)) === (entries.size === 0 ? undefined : digestOf(entries)))
+      return;
+    const stored = await Promise.all(slotNumbers.map((slot) => store.read(`${digestKey}:${slot}`)));
+    for (const text of stored)
+      for (const [caller, entry] of parseEntries(text)) if (!isOver) hear(caller, entry);
+    if (entries.size === 0) return;
+    const texts = formatSlots(entries);
+    const writes = texts.flatMap((text, slot) => {
+      if (text === (stored[slot] ?? "{}")) return [];
+      if (text.length <= storeBounds.value) return [store.write(`${digestKey}:${slot}`, text, ttlMs)];
+      onWarning?.("too many callers are revoked to tell all of them to other replicas");
+      return [];
+    });
+    await Promise.all(writes);
+    await store.write(digestKey, digestOf(entries), ttlMs);
+  };
+  const look = (): Promise<void> => {
+    last = last.then(synchronize).then(
+      () => void (isFailing = false),
+      (error: unknown) => {
+        if (!isFailing) onWarning?.("revoked callers cannot be compared with other replicas", error);
+        isFailing = true;
+      },
+    );
+    return last;
+  };
+  const lookAgain = (): void => {
+    if (!isOver) stopTimer = clock.timer(lookMs, () => void look().then(lookAgain));
+  };
+  const stopNews = store.onNews((news) => {
+    const revocation = parseNews(news);
+    if (revocation !== undefined) hear(revocation.caller, revocation);
+  });
+  void look().then(lookAgain);
+
+  return {
+    change: async (caller, isRevoked) => {
+      // Later than all that is known here, also where the clock of another machine is ahead.
+      const at = Math.max(clock.date(), (entries.get(caller)?.at ?? 0) + 1);
+      learn(caller, { isRevoked, at });
+      const news = JSON.stringify({ kind, caller, isRevoked, at });
+      // A change that cannot be published now is found by the next look of each replica.
+      const published = news.length > storeBounds.value ? undefined : store.publish(news).catch(() => {});
+      await Promise.all([published, look()]);
+    },
+    [Symbol.dispose]: () => {
+      isOver = true;
+      stopNews();
+      stopTimer();
+    },
+  };
+}
+
+const kind = "revocation";
+const slotNumbers: readonly number[] = Array.from({ length: slots }, (_, slot) => slot);
+
+/** Those that were let in again are forgotten first. */
+function forgetOldest(entries: Map<string, Revocation>): void {
+  if (entries.size <= maxEntries) return;
+  const byAge = [...entries].toSorted(
+    ([, a], [, b]) => Number(a.isRevoked) - Number(b.isRevoked) || a.at - b.at,
+  );
+  for (const [caller] of byAge.slice(0, entries.size - maxEntries)) entries.delete(caller);
+}
+
+function digestOf(entries: ReadonlyMap<string, Revocation>): string {
+  return createHash("sha256").update(formatSlots(entries).join("\n")).digest("base64url");
+}
+
+function formatSlots(entries: ReadonlyMap<string, Revocation>): readonly string[] {
+  const parts = slotNumbers.map((): Record<string, readonly [number, number]> => ({}));
+  for (const [caller, { isRevoked, at }] of [...entries].toSorted(([a], [b]) => (a < b ? -1 : 1))) {
+    const slot = (createHash("sha256").update(caller).digest()[0] ?? 0) % slots;
+    Object.defineProperty(parts[slot], caller, { value: [Number(isRevoked), at], enumerable: true });
+  }
+  return parts.map((part) => JSON.stringify(part));
+}
+
+/** Entries that cannot be read, such as those of another version, are left out. */
+function parseEntries(text: string | undefined): readonly (readonly [string, Revocation])[] {
+  return Object.entries(parseObject(text ?? "{}")).flatMap(([caller, value]) => {
+    if (!Array.isArray(value)) return [];
+    const [isRevoked, at] = value as readonly unknown[];
+    return isDate(at) ? [[caller, { isRevoked: isRevoked === 1, at }] as const] : [];
+  });
+}
+
+function parseNews(news: string): (Revocation & { readonly caller: string }) | undefined {
+  const { kind: given, caller, isRevoked, at } = parseObject(news);
+  if (given !== kind || typeof caller !== "string" || typeof isRevoked !== "boolean" || !isDate(at))
+    return undefined;
+  return { caller, isRevoked, at };
+}
+
+function isDate(value: unknown): value is number {
+  return typeof value === "number" && Number.isSafeInteger(value);
+}
+
+function parseObject(text: string): { readonly [key: string]: unknown } {
+  try {
+    return Object(JSON.parse(text)) as { readonly [key: string]: unknown };
+  } catch {
+    return {};
+  }
+}

@@ -1,0 +1,147 @@
+import { basename, dirname, sep } from "node:path";
+import type { KeychainSecret } from "./keychain.ts";
+import type { SandboxConfig } from "./sandbox-config.ts";
+
+/** Where a config comes from, and what its variables and relative paths mean. */
+export interface ConfigSource {
+  /** For messages; `config` when it came from code. */
+  readonly file: string;
+  readonly env: { readonly [name: string]: string | undefined };
+  /** What relative paths are resolved against, and `${workspaceFolder}` stands for. */
+  readonly folder?: string;
+  /** The folder of the project, where that is another than the config's; `false` when there is none. */
+  readonly workspace?: string | false | undefined;
+  /** Reads the text of an `envFile`. Without it, an `envFile` is an issue. */
+  readonly readText?: (file: string) => string;
+  /** The secret that `${keychain:NAME}` stands for. Without it, such a reference is an issue. */
+  readonly readSecret?: (name: string) => KeychainSecret;
+  /** Says why a sandbox cannot be made here; without it, that is found out when the server starts. */
+  readonly findSandboxProblem?: (sandbox: SandboxConfig) => string | undefined;
+}
+
+/** What the variables of a config mean. */
+type Meaning = Pick<ConfigSource, "env" | "folder" | "workspace" | "readSecret">;
+
+/** A text with its variables filled in. */
+interface Expansion {
+  /** The text without its faulty variables. */
+  readonly text: string;
+  /** The values that came from the environment, by the names of their variables, and those of the keychain. */
+  readonly values: readonly { readonly name: string; readonly value: string }[];
+  readonly secrets: readonly string[];
+  readonly faults: readonly Fault[];
+}
+
+/** A variable that could not be filled in. */
+export type Fault =
+  /** It has no value here. */
+  | { readonly kind: "unset"; readonly name: string; readonly message: string }
+  /** It is one that an editor fills in, and cannot be known here. */
+  | { readonly kind: "unknown"; readonly name: string; readonly message: string }
+  /** What stands there is no variable. */
+  | { readonly kind: "malformed"; readonly message: string };
+
+// An escape, a reference, or the beginning of one that has no end.
+const reference = /\$\$\{|\$\{([^}]*)\}|\$\{/g;
+const variable = /^(?:env:)?([A-Za-z_][A-Za-z0-9_()]*)(?::-(.*))?$/s;
+
+/**
+ * Fills in `${VAR}`, `${VAR:-default}`, `${env:VAR}`, `${keychain:NAME}` and what editors predefine; `$${` gives `${`. Goes over the text
+ * once: variables inside the value of a variable are not filled in, or setting one variable could reveal all others.
+ */
+export function expand(text: string, source: Meaning): Expansion {
+  const values: { readonly name: string; readonly value: string }[] = [];
+  const secrets: string[] = [];
+  const faults: Fault[] = [];
+  const fail = (fault: Fault): string => {
+    faults.push(fault);
+    return "";
+  };
+  const malformed = (message: string): string => fail({ kind: "malformed", message });
+  const valueOf = (name: string, fallback?: string): string => {
+    const value = Object.hasOwn(source.env, name) ? source.env[name] : undefined;
+    // As in a shell, `:-` stands in for an empty value too.
+    if (fallback !== undefined && (value === undefined || value === "")) return fallback;
+    if (value === undefined) {
+      const message = `${name} is not set: set it, or write \${${name}:-default}`;
+      return fail({ kind: "unset", name, message });
+    }
+    values.push({ name, value });
+    return value;
+  };
+  const secretOf = (name: string): string => {
+    const secret = source.readSecret?.(name) ?? { problem: "it is read from files of this machine only" };
+    if ("problem" in secret) {
+      const message = `\${keychain:${name}} has no value: ${secret.problem}`;
+      return fail({ kind: "unknown", name: `keychain:${name}`, message });
+    }
+    secrets.push(secret.text);
+    return secret.text;
+  };
+  const resolve = (whole: string, inside: string | undefined): string => {
+    if (whole === "$${") return "${";
+    if (inside === undefined)
+      return malformed("has a ${ without a }: write ${NAME}, or $${ for the characters ${");
+    const [, secret] = /^keychain:(.+)$/s.exec(inside) ?? [];
+    if (secret !== undefined) return secretOf(secret);
+    const own = predefined(inside, source);
+    if (own !== undefined) return own.text ?? fail({ kind: "unknown", name: inside, message: own.fault });
+    const [, name, fallback] = variable.exec(inside) ?? [];
+    if (name === undefined && inside.startsWith("input:"))
+      return fail({ kind: "unknown", name: inside, message: explain(inside) });
+    if (name === undefined) return malformed(explain(inside));
+    if (fallback?.includes("${") === true)
+      return malformed(
+        `has a variable in the default of ${name}: write \${${name}:-default} with a plain text`,
+      );
+    return valueOf(name, fallback);
+  };
+  return { text: text.replaceAll(reference, resolve), values, secrets, faults };
+}
+
+type Predefined = { readonly text: string } | { readonly text: undefined; readonly fault: string };
+
+/** What VS Code and Cursor know by a name of their own. */
+function predefined(
+  name: string,
+  { env, folder, workspace = toWorkspace(folder) }: Meaning,
+): Predefined | undefined {
+  const known = (text: string | false | undefined, instead: string): Predefined =>
+    text === undefined || text === false
+      ? { text: undefined, fault: `\${${name}} is not known here: ${instead}` }
+      : { text };
+  const elsewhere = (what: string): string =>
+    workspace === false
+      ? "the client was not started in the folder of a project; write --workspace FOLDER after attach"
+      : `write ${what} itself`;
+  switch (name) {
+    case "workspaceFolder":
+      return known(workspace, elsewhere("the folder"));
+    case "workspaceFolderBasename":
+      return known(workspace && basename(workspace), elsewhere("the name"));
+    case "userHome":
+      return known(env["HOME"] ?? env["USERPROFILE"], "set HOME, or write the folder itself");
+    case "pathSeparator":
+    case "/":
+      return { text: sep };
+    default:
+      return undefined;
+  }
+}
+
+/** Says of a reference only what cannot be a secret: `${TOKEN-abc}` may hold one. */
+function explain(inside: string): string {
+  const [, kind, id = ""] = /^([a-z]+):(.*)$/is.exec(inside) ?? [];
+  if (kind === "input") {
+    const name = id.replaceAll(/[^A-Za-z0-9]+/g, "_").toUpperCase();
+    return `\${input:…} is asked for by an editor only: set an environment variable and write \${${/^[A-Z]/.test(name) ? name : "NAME"}}`;
+  }
+  const shown = `\${${/^[A-Za-z0-9_]*:?/.exec(inside)?.[0] ?? ""}…}`;
+  return `${shown} is not a variable: write \${NAME} or \${NAME:-default}, or $\${ for the characters \${`;
+}
+
+/** Editors keep their configs in a folder of the workspace. */
+function toWorkspace(folder: string | undefined): string | undefined {
+  if (folder === undefined) return undefined;
+  return [".vscode", ".cursor"].includes(basename(folder)) ? dirname(folder) : folder;
+}

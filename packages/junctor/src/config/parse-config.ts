@@ -1,0 +1,143 @@
+import type { Separator } from "@junctor/core/compose";
+import { ConfigError } from "@junctor/core/errors";
+import { nearest } from "@junctor/core/options";
+import { checkPlacement } from "./cluster-settings.ts";
+import { type ConfigObject, type ConfigValue, refuse, toObject, warn } from "./config-value.ts";
+import type { DisabledServer, GatewayConfig, ServerConfig } from "./config.ts";
+import type { ConfigSource } from "./expand.ts";
+import { createFindings, type Findings } from "./findings.ts";
+import { mayWantOAuth } from "./http-launch.ts";
+import { parseJsonc } from "./jsonc.ts";
+import { readGatewaySettings } from "./junctor-section.ts";
+import { describePrefixRule, findSamePrefixes, isPrefix, toPrefix } from "./prefix.ts";
+import { checkProfiles } from "./profile-settings.ts";
+import { readServerEntries, type ServerEntry } from "./server-entry.ts";
+import { checkServerNames, readDefaults, readServerSettings } from "./server-settings.ts";
+import { readObjectOrEmpty } from "./value-readers.ts";
+
+const sections = ["mcpServers", "servers", "junctor", "inputs"];
+const example = '{ "mcpServers": { "NAME": { "command": "npx", "args": ["-y", "a-server"] } } }';
+
+/**
+ * Parses the text of a config: the `mcpServers` file of Claude, Cursor and others, or VS Code's with `servers`, as they
+ * are, with an optional `junctor` section. Throws a `ConfigError` that has everything that is wrong.
+ *
+ * @example
+ * const config = parseConfig(text, { file: "mcp.json", env: process.env, folder: "." });
+ */
+export function parseConfig(text: string, source: ConfigSource): GatewayConfig {
+  const findings = createFindings(source);
+  return toConfig(parseJsonc(text, findings), findings);
+}
+
+/** Like {@link parseConfig}, of a config that was written as an object. */
+export function parseConfigValue(value: unknown, source: ConfigSource): GatewayConfig {
+  return toConfig(value, createFindings(source));
+}
+
+function toConfig(value: unknown, findings: Findings): GatewayConfig {
+  const top = readTop({ value, path: "", findings });
+  const entries = readServerEntries(top);
+  const section = readObjectOrEmpty(top.get("junctor"), '"junctor": { "separator": "__" }');
+  const settings = readGatewaySettings(section);
+  const servers = readServers(entries, section, settings.separator);
+  const names = [...servers.servers, ...servers.disabled].map(({ name }) => name);
+  checkProfiles(section.get("profiles"), settings, names);
+  warnOfUnusedAudits(section);
+  const { issues, warnings, source } = findings;
+  if (issues.length > 0) throw new ConfigError(source.file, issues);
+  return {
+    ...servers,
+    ...settings,
+    secrets: findings.secrets(),
+    ownSecrets: findings.ownSecrets(),
+    warnings,
+  };
+}
+
+/** The top level. What else stands there is the business of other programs, unless it is one of ours misspelt. */
+function readTop(given: ConfigValue): ConfigObject {
+  const { findings } = given;
+  const top = toObject(given);
+  if (top === undefined) {
+    refuse(given, `is ${given.value === undefined ? "empty" : "not an object"}: write ${example}`);
+    return readObjectOrEmpty({ ...given, value: undefined }, example);
+  }
+  const issuesBefore = findings.issues.length;
+  for (const [key, at] of top.entries()) {
+    const near = sections.includes(key) ? undefined : nearest(key, sections);
+    if (near !== undefined) refuse(at, `is not known here: did you mean ${near}?`);
+  }
+  const hasServers = top.has("mcpServers") || top.has("servers") || findings.issues.length > issuesBefore;
+  // Without servers, and with nothing of ours, it is most likely another program's file.
+  if (!hasServers && !top.has("junctor")) {
+    const bare = top.entries().find(([, at]) => isEntry(toObject(at)));
+    const instead = bare === undefined ? example : `{ "mcpServers": { "${bare[0]}": … } } around them`;
+    refuse(given, `has no servers: write ${instead}`);
+  }
+  return top;
+}
+
+/** Whether an object says how a server is reached. */
+function isEntry(object: ConfigObject | undefined): boolean {
+  return object !== undefined && (object.has("command") || object.has("url"));
+}
+
+function readServers(
+  entries: readonly ServerEntry[],
+  section: ConfigObject,
+  separator: Separator,
+): Pick<GatewayConfig, "servers" | "disabled"> {
+  const object = readObjectOrEmpty(section.get("servers"), '"servers": { "NAME": { "start": "lazy" } }');
+  checkServerNames(
+    object,
+    entries.map(({ name }) => name),
+  );
+  const defaults = readDefaults(section.get("defaults"));
+  const paths = new Map(entries.map(({ name, path }) => [name, path]));
+  const { source } = object.findings;
+  const servers: ServerConfig[] = [];
+  const disabled: DisabledServer[] = [];
+  for (const { name, launch, disabled: reason, tools } of entries) {
+    const given = object.get(name);
+    // Read for every server: mistakes in the settings of a disabled server are reported with the rest.
+    const { prefix: own, sandbox: wanted, ...settings } = readServerSettings(given, defaults);
+    checkPlacement(given, launch, settings.sharing);
+    if (typeof own === "string" && !isPrefix(own, separator)) {
+      const rule = own === "" ? "write false for none" : describePrefixRule(separator);
+      object.findings.issue(`${given.path}.prefix`, `cannot be a prefix: ${rule}`);
+    }
+    const prefix = own ?? toPrefix(name, separator);
+    if (settings.credentials === "perCaller" && launch !== undefined && !mayWantOAuth(launch))
+      object.findings.issue(
+        `${given.path}.credentials`,
+        'is for a server with a "url" and without an Authorization header: callers have no accounts at others',
+      );
+    const { tools: rules, audit } = settings;
+    const sandbox = launch?.kind === "command" && wanted !== false ? wanted : undefined;
+    const why = reason ?? (sandbox === undefined ? undefined : source.findSandboxProblem?.(sandbox));
+    if (why !== undefined) disabled.push({ name, prefix, tools: rules, audit, reason: why });
+    else if (launch !== undefined) servers.push({ name, launch, sandbox, ...settings, ...tools, prefix });
+  }
+  // Disabled ones too: whether a config is right does not depend on the variables that are set.
+  const prefixes = new Map([...servers, ...disabled].map(({ name, prefix }) => [name, prefix]));
+  for (const [first, second] of findSamePrefixes(prefixes, separator)) {
+    const advice = `write "junctor": { "servers": { ${JSON.stringify(second)}: { "prefix": "…" } } }`;
+    object.findings.issue(
+      paths.get(second) ?? "",
+      `has the same prefix as ${JSON.stringify(first)}: ${advice}`,
+    );
+  }
+  return { servers, disabled };
+}
+
+/** A server's audit setting says what is recorded of its calls. Whether and where records are written is a setting of the gateway. */
+function warnOfUnusedAudits(section: ConfigObject): void {
+  if (section.has("audit")) return;
+  for (const [, given] of toObject(section.get("servers"))?.entries() ?? []) {
+    const object = toObject(given);
+    if (object?.has("audit") !== true) continue;
+    const advice = 'is not used while there is no audit: write "junctor": { "audit": "audit.jsonl" }';
+    warn(object.get("audit"), advice);
+  }
+}

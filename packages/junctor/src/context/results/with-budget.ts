@@ -1,0 +1,295 @@
+import { andThen } from "@junctor/core/async";
+import { NotFoundError, ToolError } from "@junctor/core/errors";
+import { RawJson } from "@junctor/core/json";
+import { type Tool, withMembers } from "@junctor/core/mcp";
+import { assertKnownKeys, keys, type KeysOf } from "@junctor/core/options";
+import {
+  type CallContext,
+  type NamedTasks,
+  nameTasks,
+  type Outcome,
+  type Provider,
+  type ResourceProvider,
+  type ToolOutcome,
+  type TaskProvider,
+  type TaskState,
+} from "@junctor/core/provider";
+import { ExhaustedError } from "@junctor/core/schema";
+import { delegateTo, mappedLists } from "../delegate.ts";
+import { toCharacters } from "../estimate.ts";
+import { type ResultCaps, toCapOf } from "./caps.ts";
+import { cutResult, resultScheme } from "./cut.ts";
+import { type KeptResult, KeptResults } from "./kept-results.ts";
+import { matchLines, type ReadLines, readLines } from "./lines.ts";
+import {
+  goneResult,
+  type ResultsElsewhere,
+  toOwnId,
+  toResultId,
+  withElsewhere,
+} from "./results-elsewhere.ts";
+
+export interface BudgetOptions {
+  /**
+   * About how many tokens a result may be: of all tools; by glob on their names, `{ "github__*": 4000 }`, the first that fits; or of
+   * each by its name. Undefined, and no glob that fits: as many as it is.
+   */
+  readonly maxResultTokens: ResultCaps;
+  /** Where long results are kept; by default a place of this provider's own. */
+  readonly kept?: KeptResults;
+  /** Part of whom a result is kept for, beside the caller. */
+  readonly profile?: string;
+  /** The other replicas of the same gateway, which keep results too. */
+  readonly elsewhere?: ResultsElsewhere;
+  /** Wraps the tool that reads kept results, such as in middleware. */
+  readonly own?: (tools: Provider) => Provider;
+}
+
+const optionKeys: KeysOf<BudgetOptions> = keys("maxResultTokens kept profile elsewhere own");
+
+/** The name of the tool that reads kept results. */
+export const readResultName = "read_result";
+
+const usualLines = 200;
+const maxLines = 100_000;
+/** What one reading gives where results of this tool have no cap of their own. */
+const usualTokens = 4000;
+
+const readResult: Tool = {
+  name: readResultName,
+  description:
+    "Reads more of a long result: some lines, or the lines that match. A line of more than 2,000 bytes counts as several.",
+  inputSchema: {
+    type: "object",
+    properties: {
+      id: { type: "string", description: "From the result." },
+      from: { type: "integer", minimum: 1, description: "First line; 1." },
+      lines: { type: "integer", minimum: 1, description: "How many; 200." },
+      match: { type: "string", description: "Only lines with this text, or /regular expression/." },
+    },
+    required: ["id"],
+  },
+  annotations: { readOnlyHint: true, openWorldHint: false },
+};
+
+/**
+ * A provider whose results fit a model. A result below its cap is untouched. Of a longer one the caller gets the beginning and the end,
+ * and may read the rest by the tool `read_result` or as a resource, for a while. A cut result has no structured content, so the
+ * tools with a cap list no output schema. The same holds for results of tasks.
+ *
+ * @example
+ * const server = createServer(withBudget(registry, { maxResultTokens: 8000 }), { name: "files", version: "1.0.0" });
+ */
+export function withBudget(provider: Provider, options: BudgetOptions): Provider {
+  assertKnownKeys("withBudget", options, optionKeys);
+  const { kept = new KeptResults(), own: wrap = (tools: Provider) => tools, elsewhere } = options;
+  const capOf = toCapOf(options.maxResultTokens);
+  const ownerOf = ({ caller }: CallContext): string =>
+    JSON.stringify([caller ?? null, options.profile ?? null]);
+  const open = (id: string, context: CallContext): KeptResult | undefined =>
+    kept.open(toOwnId(id, elsewhere), ownerOf(context));
+  const read = <T extends object>(context: CallContext, work: () => T): T =>
+    readFor(kept, ownerOf(context), work);
+  const reader = createReader({ open, read, maxBytes: toCharacters(capOf(readResultName) ?? usualTokens) });
+  // The replica that took the call has applied the middleware.
+  elsewhere?.serve(options.profile, reader);
+  const own = wrap(elsewhere === undefined ? reader : withElsewhere(reader, elsewhere, options.profile));
+  const lists = mappedLists<Tool>((tools) => [
+    ...tools.filter(({ name }) => name !== readResultName).map(withoutOutput),
+    readResult,
+  ]);
+  const withoutOutput = (tool: Tool): Tool =>
+    tool.outputSchema === undefined || capOf(tool.name) === undefined
+      ? tool
+      : withMembers(tool, { outputSchema: undefined });
+  const { resources } = provider;
+  const named = nameTasks(provider);
+  /** Results of tasks are asked for again and again; each is cut once. */
+  const cuts = new WeakMap<RawJson, RawJson>();
+  const fit = (result: RawJson, tool: string, context: CallContext): RawJson => {
+    const max = capOf(tool);
+    if (max === undefined) return result;
+    const known = cuts.get(result);
+    if (known !== undefined) return known;
+    const cut = cutResult(result, max, (content, mimeType) =>
+      toResultId(kept.keep(content, ownerOf(context), mimeType), elsewhere),
+    );
+    if (cut === undefined) return result;
+    const made = RawJson.fromValue(cut);
+    cuts.set(result, made);
+    return made;
+  };
+
+  return {
+    ...delegateTo(provider),
+    listTools: (context) => andThen(provider.listTools(context), (tools) => lists.of(tools)),
+    toolNamed: async (name, context) =>
+      lists.of(await provider.listTools(context)).find((tool) => tool.name === name),
+    callTool: (call, context) => {
+      if (call.name === readResultName) return own.callTool(call, context);
+      return andThen(named.callTool(call, context), (ended) => {
+        if (ended.kind !== "complete") return ended;
+        const result = fit(ended.result, call.name, context);
+        return result === ended.result ? ended : { ...ended, result };
+      });
+    },
+    get tasks() {
+      const tasks = named.tasks();
+      return tasks && withCappedTasks(tasks, fit);
+    },
+    resources: withKept(resources, own.resources as ResourceProvider),
+    listMeta: (list) => provider.listMeta?.(lists.originOf(list)),
+    get cacheHints() {
+      return provider.cacheHints;
+    },
+  };
+}
+
+/** Tasks whose results fit. */
+function withCappedTasks(
+  tasks: NamedTasks,
+  fit: (result: RawJson, tool: string, context: CallContext) => RawJson,
+): TaskProvider {
+  const show = (task: TaskState, context: CallContext): TaskState =>
+    task.status === "completed"
+      ? { ...task, result: fit(task.result, tasks.toolOf(task.ref) ?? "", context) }
+      : task;
+  const watch = tasks.watch?.bind(tasks);
+  return {
+    toolOf: (ref) => tasks.toolOf(ref),
+    get: (ref, context) => andThen(tasks.get(ref, context), (task) => show(task, context)),
+    update: (ref, answers, context) => tasks.update(ref, answers, context),
+    cancel: (ref, context) => tasks.cancel(ref, context),
+    ...(watch === undefined
+      ? {}
+      : { watch: (ref, context, listener) => watch(ref, context, (task) => listener(show(task, context))) }),
+  };
+}
+
+interface ReaderOptions {
+  readonly open: (id: string, context: CallContext) => KeptResult | undefined;
+  /** Runs a reading within the time that its caller has. */
+  readonly read: <T extends object>(context: CallContext, work: () => T) => T;
+  readonly maxBytes: number;
+}
+
+/** Reads kept results: as a tool, and as resources that no list has. */
+function createReader({
+  open,
+  read,
+  maxBytes,
+}: ReaderOptions): Provider & { readonly resources: ResourceProvider } {
+  return {
+    listTools: () => [readResult],
+    callTool: ({ arguments: args }, context) => {
+      const { id, from, lines, match } = readArguments(args.value);
+      const result = open(id, context);
+      if (result === undefined) throw goneResult();
+      const part = { from, lines, match, maxBytes };
+      return text(readPart(result, part, (work) => read(context, work)));
+    },
+    resources: {
+      listResources: () => Promise.resolve([]),
+      listTemplates: () => Promise.resolve([]),
+      readResource: ({ uri }, context): Promise<Outcome> => {
+        const result = open(uri.slice(resultScheme.length), context);
+        if (result === undefined) return Promise.reject(new NotFoundError("resource", uri));
+        const { bytes, mimeType } = result;
+        const contents =
+          mimeType === undefined
+            ? { uri, mimeType: "text/plain", text: bytes.toString("utf8") }
+            : { uri, mimeType, blob: bytes.toString("base64") };
+        return Promise.resolve({ kind: "complete", result: RawJson.fromValue({ contents: [contents] }) });
+      },
+    },
+  };
+}
+
+interface WantedPart {
+  readonly from: number;
+  readonly lines: number;
+  readonly match: ((line: string) => boolean) | undefined;
+  readonly maxBytes: number;
+}
+
+function readPart(
+  { bytes, mimeType, isCut }: KeptResult,
+  { from, lines, match, maxBytes }: WantedPart,
+  run: (work: () => ReadLines) => ReadLines,
+): string {
+  if (mimeType !== undefined) return `This is ${mimeType} of ${bytes.length} bytes. Open it as a resource.`;
+  const read = run(() =>
+    match === undefined
+      ? readLines(bytes, from, lines, maxBytes)
+      : matchLines(bytes, match, { from, maxBytes }),
+  );
+  const what = match === undefined ? "no such line" : "no line matches";
+  const end = isCut ? "[The end. What came after it was too long to be kept.]" : "[The end.]";
+  const rest = read.next === undefined ? end : `[More from line ${read.next}.]`;
+  return `${read.text === "" ? `[There is ${what}.]` : read.text}\n${rest}`;
+}
+
+/** Reads within the time of an owner, so that one that reads without end, or by a bad pattern, does not hold up others. */
+function readFor<T extends object>(kept: KeptResults, owner: string, work: () => T): T {
+  try {
+    const read = kept.reading.run(owner, work);
+    if (typeof read === "object") return read;
+    throw refused(`Your last readings took too long. Try again in ${Math.ceil(read / 1000)} s.`);
+  } catch (error) {
+    if (!(error instanceof ExhaustedError)) throw error;
+    throw refused("It took too long. Use plain text, a simpler pattern, or other lines.");
+  }
+}
+
+function readArguments(args: unknown): Omit<WantedPart, "maxBytes"> & { readonly id: string } {
+  const { id, from = 1, lines = usualLines, match } = (args ?? {}) as { readonly [key: string]: unknown };
+  if (typeof id !== "string") throw refused('"id" must be the id that the result gave');
+  if (!isNumber(from)) throw refused('"from" must be the number of a line, 1 or more');
+  if (!isNumber(lines)) throw refused('"lines" must be a number, 1 or more');
+  if (match !== undefined && match !== null && typeof match !== "string")
+    throw refused('"match" must be a string');
+  const test = typeof match === "string" && match !== "" ? toTest(match) : undefined;
+  return { id, from, lines: Math.min(lines, maxLines), match: test };
+}
+
+/** Plain text, or `/a regular expression/` with its flags. */
+function toTest(match: string): (line: string) => boolean {
+  const [, source, flags] = /^\/(.+)\/([imsu]*)$/s.exec(match) ?? [];
+  if (source === undefined) return (line) => line.includes(match);
+  try {
+    const pattern = new RegExp(source, flags);
+    return (line) => pattern.test(line);
+  } catch {
+    throw refused('"match" is not a regular expression. Write plain text without the slashes.');
+  }
+}
+
+/** The resources of a provider, and those that are kept. */
+function withKept(resources: ResourceProvider | undefined, own: ResourceProvider): ResourceProvider {
+  const isKept = (uri: string): boolean => uri.startsWith(resultScheme);
+  const watch = resources?.watch?.bind(resources);
+  return {
+    listResources: (context) => resources?.listResources(context) ?? own.listResources(context),
+    listTemplates: (context) => resources?.listTemplates(context) ?? own.listTemplates(context),
+    readResource: (request, context) => {
+      if (isKept(request.uri)) return own.readResource(request, context);
+      return (
+        resources?.readResource(request, context) ??
+        Promise.reject(new NotFoundError("resource", request.uri))
+      );
+    },
+    ...(watch === undefined ? {} : { watch }),
+  };
+}
+
+function refused(message: string): ToolError {
+  return new ToolError(message, { code: "tool.invalid_arguments" });
+}
+
+function isNumber(value: unknown): value is number {
+  return typeof value === "number" && Number.isInteger(value) && value >= 1;
+}
+
+function text(value: string): ToolOutcome {
+  return { kind: "complete", result: RawJson.fromValue({ content: [{ type: "text", text: value }] }) };
+}

@@ -1,0 +1,294 @@
+import type { Socket } from "node:net";
+import type { Clock } from "@junctor/core/async";
+import type { Server } from "@junctor/core/mcp";
+import { serveStream } from "@junctor/server";
+import {
+  forgetStart,
+  greetFront,
+  type GreetedFront,
+  type Introduction,
+  type RunPlace,
+} from "../attach/index.ts";
+import type { GatewayLog } from "../log/index.ts";
+import type { ServerStatus } from "../servers/index.ts";
+import { claimSocket } from "./claim.ts";
+import type { Scope, Scopes } from "./scopes.ts";
+
+interface DaemonOptions {
+  /** Where fronts look for the daemon. Makes the folder and the key again when they were removed. */
+  readonly openPlace: () => RunPlace;
+  /** The absolute path of the config. */
+  readonly file: string;
+  readonly build: string;
+  readonly scopes: Scopes;
+  /** Whether the config is served as it is now, with nothing of it waiting for a person. */
+  readonly isCurrent: () => Promise<boolean>;
+  readonly log: GatewayLog;
+  readonly clock: Clock;
+  /** The daemon ends after this time without a front; undefined: never. */
+  readonly idleMs: number | undefined;
+  /** Resolves when the process is asked to stop. */
+  readonly stopped: Promise<unknown>;
+  /** Called when no other daemon has the place: servers may be started. */
+  readonly onClaimed: () => void;
+}
+
+/** What a daemon says of itself. */
+export interface DaemonStatus {
+  readonly pid: number;
+  readonly build: string;
+  readonly config: string;
+  readonly startedAt: number;
+  /** The admin page of the first of its gateways, with the key of this run; undefined while it has none. */
+  readonly pageUrl?: string | undefined;
+  readonly fronts: readonly DaemonFront[];
+  readonly gateways: readonly {
+    /** Undefined for fronts without a project. */
+    readonly workspace: string | undefined;
+    readonly fronts: number;
+    readonly pageUrl?: string | undefined;
+    readonly servers: readonly ServerStatus[];
+  }[];
+}
+
+/** The servers that a front would get, as the control request `servers` tells of them. */
+export interface OfferedServers {
+  readonly pid: number;
+  readonly build: string;
+  readonly isCurrent: boolean;
+  readonly servers: readonly ServerStatus[];
+}
+
+/** How a server is in each gateway that has it, after the control request `restart`; and the names of all servers. */
+export interface RestartedServer {
+  readonly servers: readonly ServerStatus[];
+  readonly names: readonly string[];
+}
+
+/** One client that is attached. */
+interface DaemonFront extends Pick<Introduction, "client" | "profile" | "workspace" | "pid" | "build"> {
+  readonly since: number;
+}
+
+/** How long calls may take to finish when the daemon ends or another replaces it. */
+const drainMs = 30_000;
+/** How often a blank line is written to a front whose client ended its input; see {@link knockAfterEnd}. */
+const knockMs = 1000;
+/** How long the other side may take to read an answer to a control request, or why it is refused. */
+const lastWordsMs = 5000;
+/** Programs that have not proved themselves yet. */
+const maxStrangers = 64;
+
+/** Serves fronts until the daemon ends: it was idle for too long, another daemon replaced it, or it was asked to stop. */
+export async function runDaemon(options: DaemonOptions): Promise<void> {
+  const { log, clock, scopes, idleMs } = options;
+  let place = options.openPlace();
+  const startedAt = clock.date();
+  const fronts = new Map<Socket, DaemonFront>();
+  let strangers = 0;
+  let isClaimed: () => void = () => {};
+  /** Resolves when no other daemon has the place. Servers are started then, and fronts are served from then on. */
+  const claimed = new Promise<void>((resolve) => {
+    isClaimed = resolve;
+  });
+  let stopIdle: (() => void) | undefined;
+  let end: (why: string, word: "drain" | "stop") => void = () => {};
+  const ended = new Promise<{ readonly why: string; readonly word: "drain" | "stop" }>((resolve) => {
+    end = (why, word) => resolve({ why, word });
+  });
+  const restLater = (): void => {
+    stopIdle?.();
+    if (idleMs !== undefined && fronts.size === 0)
+      stopIdle = clock.timer(idleMs, () => end("no client came", "stop"));
+  };
+  const leave = (socket: Socket): void => {
+    if (fronts.delete(socket)) restLater();
+  };
+  const own = { pid: process.pid, build: options.build };
+  const status = async (): Promise<DaemonStatus> => {
+    const gateways = (await scopes.all()).map(
+      ({ place: { workspace }, fronts: count, gateway, pageUrl }) => ({
+        workspace,
+        fronts: count,
+        pageUrl,
+        servers: gateway.status(),
+      }),
+    );
+    const pageUrl = gateways.find((gateway) => gateway.pageUrl !== undefined)?.pageUrl;
+    return { ...own, config: options.file, startedAt, pageUrl, fronts: [...fronts.values()], gateways };
+  };
+  const offer = async (front: GreetedFront): Promise<void> => {
+    await claimed;
+    const taken = await takeScope(front, scopes);
+    if (taken === undefined) return;
+    try {
+      await taken.scope.gateway.ready;
+      const isCurrent = await options.isCurrent();
+      front.answer({ ...own, isCurrent, servers: taken.scope.gateway.status() } satisfies OfferedServers);
+    } finally {
+      taken.release();
+    }
+  };
+  const control = async (front: GreetedFront): Promise<void> => {
+    const { control: asked, server = "" } = front.introduction;
+    switch (asked) {
+      case "status":
+        return front.answer(await status());
+      case "servers":
+        return offer(front);
+      case "restart":
+        return front.answer((await scopes.restart(server)) satisfies RestartedServer);
+      default:
+        front.answer(own);
+        if (asked === "stop") end("junctor stop asked for it", "stop");
+    }
+  };
+  const serve = async (socket: Socket): Promise<void> => {
+    const front = await greetFront(socket, { key: place.key, build: options.build }).finally(
+      () => strangers--,
+    );
+    const { introduction } = front;
+    if (introduction.control !== undefined) return control(front);
+    const { client, profile, workspace, pid, build } = introduction;
+    const facts = {
+      pid,
+      build,
+      ...(client && { client }),
+      ...(profile && { profile }),
+      ...(workspace && { workspace }),
+    };
+    socket.once("close", () => leave(socket));
+    fronts.set(socket, { ...facts, since: clock.date() });
+    stopIdle?.();
+    try {
+      await claimed;
+      await serveFront({ socket, front, scopes });
+    } finally {
+      leave(socket);
+      log.info(facts, "a client left");
+    }
+  };
+  const onSocket = (socket: Socket): void => {
+    socket.on("error", () => {}); // The front is gone.
+    if (++strangers > maxStrangers) {
+      strangers--;
+      return void socket.destroy();
+    }
+    void serve(socket)
+      .catch((error: unknown) => log.warn({ error: String(error) }, "a client could not be served"))
+      // The last words leave first, unless the other side does not take them.
+      .finally(() => {
+        socket.setTimeout(lastWordsMs, () => socket.destroy());
+        socket.destroySoon();
+      });
+  };
+
+  const claim = await claimSocket({
+    openPlace: () => (place = options.openPlace()),
+    clock,
+    onSocket,
+    onReplaced: () => end("another daemon took its place", "drain"),
+  });
+  void claim.settled.then(() => {
+    options.onClaimed();
+    isClaimed();
+  });
+  void options.stopped.then(() => end("it was asked to stop", "stop"));
+  forgetStart(place);
+  restLater();
+  log.info({ socket: place.socket, config: options.file, build: options.build }, "the daemon listens");
+  const { why, word } = await ended;
+  log.info({ fronts: fronts.size }, `the daemon ends: ${why}`);
+  stopIdle?.();
+  claim.release();
+  await untilLeft(fronts, word, clock);
+  await scopes[Symbol.asyncDispose]();
+  log.info({}, "the daemon has ended");
+}
+
+interface ServedFront {
+  readonly socket: Socket;
+  readonly front: GreetedFront;
+  readonly scopes: Scopes;
+}
+
+/** The gateway for a front, with the values of its variables; undefined when the front was refused. */
+async function takeScope(
+  front: GreetedFront,
+  scopes: Scopes,
+): Promise<Awaited<ReturnType<Scopes["take"]>> | undefined> {
+  const env = await front.askFor(scopes.variables());
+  const refuse = (error: unknown): undefined => {
+    front.refuse(error instanceof Error ? error.message : String(error));
+  };
+  return scopes.take({ env, workspace: front.introduction.workspace }).catch(refuse);
+}
+
+/** Serves one front until it leaves. */
+async function serveFront({ socket, front, scopes }: ServedFront): Promise<void> {
+  const { introduction } = front;
+  const taken = await takeScope(front, scopes);
+  if (taken === undefined) return;
+  try {
+    const server = serverFor(taken.scope, introduction.profile);
+    if (server === undefined)
+      return front.refuse(`the config has no profile ${JSON.stringify(introduction.profile)}`);
+    front.ready();
+    const stopKnocking = knockAfterEnd(socket);
+    const caller = callerOf(taken.scope, introduction);
+    const gone = new AbortController();
+    const unwatch = taken.scope.gateway.mounts.onGone?.((name) => {
+      if (name === introduction.profile) gone.abort();
+    });
+    const { signal } = gone;
+    await serveStream(server, socket, socket, {
+      lingerMs,
+      signal,
+      ...(caller === undefined ? {} : { caller }),
+    });
+    unwatch?.();
+    stopKnocking();
+  } finally {
+    taken.release();
+  }
+}
+
+/** How long calls of a client that ended its input may take. */
+const lingerMs = 60 * 60_000;
+
+function serverFor({ gateway }: Scope, profile: string | undefined): Server | undefined {
+  return profile === undefined ? gateway.server : gateway.serverAt(profile);
+}
+
+/**
+ * Each front is a caller of its own, so that processes for each session, limits and shares are its own. Where the config has keys,
+ * names are those of keys, and a front is a trusted caller without a name, as on stdio.
+ */
+function callerOf({ config }: Scope, { client = "client", id }: Introduction): string | undefined {
+  return config.keys.length > 0
+    ? undefined
+    : `${client.replaceAll(/[^\w.-]/g, "_").slice(0, 32)}-${id.slice(0, 8)}`;
+}
+
+/**
+ * A front whose client ended its input still reads the answers; one that was killed looks the same until something is written to
+ * it. Blank lines mean nothing to either.
+ */
+function knockAfterEnd(socket: Socket): () => void {
+  let timer: NodeJS.Timeout | undefined;
+  socket.once("end", () => {
+    timer = setInterval(() => {
+      if (socket.writable) socket.write("\n");
+    }, knockMs);
+  });
+  return () => clearInterval(timer);
+}
+
+/** Tells the fronts that this daemon ends, and waits until they are gone, but not for ever. */
+async function untilLeft(fronts: Map<Socket, unknown>, word: string, clock: Clock): Promise<void> {
+  for (const socket of fronts.keys()) socket.write(`{"junctor":"${word}"}\n`);
+  const until = clock.now() + drainMs;
+  while (fronts.size > 0 && clock.now() < until)
+    await new Promise<void>((resolve) => void clock.timer(20, resolve));
+  for (const socket of fronts.keys()) socket.destroy();
+}

@@ -1,0 +1,239 @@
+import { andThen, type Awaitable, type Clock } from "@junctor/core/async";
+import {
+  anyone,
+  type Catalog,
+  type Collision,
+  describeCollision,
+  everything,
+  type View,
+} from "@junctor/core/compose";
+import type { Caller, Server } from "@junctor/core/mcp";
+import type { Authenticated } from "@junctor/server";
+import type { ParkedFacts, Parking } from "../bridge/index.ts";
+import { shareRevocations, type ClusterStore } from "../cluster/index.ts";
+import type { GatewayConfig, ServerConfig } from "../config/index.ts";
+import type { Pins } from "../lock/index.ts";
+import { type GatewayLog, hideInData, type HideSecrets } from "../log/index.ts";
+import { type Access, toNaming, SeenCallers } from "../policy/index.ts";
+import {
+  type GatewayServer,
+  describeDisabled,
+  describeStatus,
+  type ListedCounts,
+  type ServerStatus,
+} from "../servers/index.ts";
+import type { Health } from "../upstream/index.ts";
+import { type Fleet, retireMs } from "./fleet.ts";
+
+/** What the admin API shows of a server beside its status. */
+export interface ServerFacts {
+  readonly name: string;
+  readonly config: ServerConfig;
+  readonly health: Health;
+  readonly inFlight: number;
+  /** See {@link Words.progress}. */
+  readonly progress: number;
+  /** Whether it is a provider of this process, which cannot be stopped. */
+  readonly isLocal: boolean;
+}
+
+/** The gateway for the person who runs it. */
+export interface GatewayControls {
+  /** How every server is. */
+  status(): readonly ServerStatus[];
+  servers(): readonly ServerFacts[];
+  /** One of them; undefined when there is no such server. */
+  server(name: string): ServerFacts | undefined;
+  /** Whether arguments and results of a server are kept in memory. Asked for each call. */
+  isRecorded(server: string): boolean;
+  /** Starts a server anew; resolves when it is up or has failed once, with false if there is no such server. */
+  restart(server: string): Promise<boolean>;
+  /** The same for ending a server, which stays ended until it is restarted. */
+  stop(server: string): Promise<boolean>;
+  /** What a caller may see and use; everything without one. */
+  view(caller: string | undefined): View;
+  collisions(): readonly (Collision & { readonly advice: string })[];
+  /** The names of the callers that the config knows, and of those that came in lately by a token or a certificate. */
+  callers(): readonly string[];
+  /** What the token or certificate of such a caller proved; undefined for others. */
+  identityOf(caller: string): Caller | undefined;
+  /** Whether callers have to say who they are. */
+  needsProof(): boolean;
+  /** A caller was let in. */
+  admitted(caller: Caller): void;
+  parked(): readonly ParkedFacts[];
+  /** Refuses a caller from now on and ends all it has open, or lets it in again; at all replicas, where there are several. */
+  revoke(caller: string): void;
+  restore(caller: string): void;
+  isRevoked(caller: string): boolean;
+  /** Takes out of JSON text what the config hides and redacts. `null` when that cannot be done. */
+  redact(json: string): string;
+}
+
+interface ControlsOptions {
+  readonly fleet: Fleet;
+  readonly parking: Parking;
+  readonly access: Access;
+  readonly catalog: Catalog;
+  readonly config: () => GatewayConfig;
+  readonly clock: Clock;
+  readonly pins: () => Pins | undefined;
+  /** Takes the secrets of the config out of JSON text. */
+  readonly hide: HideSecrets;
+  readonly redactText: (text: string) => string | undefined;
+  /** Ends all that transports have open for a caller. */
+  readonly revoke: (caller: string) => void;
+  readonly log: GatewayLog;
+  /** The facts that replicas share. */
+  readonly store: ClusterStore | undefined;
+}
+
+/** How long a restart may take before it is answered; after that the start continues. */
+const restartMs = 20_000;
+
+/** Disposing them ends the exchange with other replicas. */
+export function createControls(options: ControlsOptions): GatewayControls & Disposable {
+  const { fleet, parking, access, catalog, config, revoke, hide, store, clock, log } = options;
+  /** Callers that are refused whatever key they present. */
+  const barred = new Set<string>();
+  const bar = (caller: string, isRevoked: boolean): void => {
+    if (!isRevoked) return void barred.delete(caller);
+    barred.add(caller);
+    revoke(caller);
+    void parking.leaveCaller(caller);
+  };
+  const onWarning = (text: string, error: unknown): void => log.warn({ error: String(error) }, text);
+  const others = store && shareRevocations({ store, clock, onChange: bar, onWarning });
+  const change = (caller: string, isRevoked: boolean): void => {
+    bar(caller, isRevoked);
+    void others?.change(caller, isRevoked);
+  };
+  const viewOfAll = (): View => catalog.viewFor(anyone, everything);
+  const seen = new SeenCallers(() => options.clock.date());
+  return {
+    status: () => {
+      const { pins } = options;
+      const counts = countListed(access.generalView());
+      const used = fleet.servers.map((server) =>
+        describeStatus(server, clock.now(), counts.get(server.config.name) ?? nothingCounted, pins()),
+      );
+      return [...used, ...config().disabled.map(describeDisabled)].map((status) =>
+        hideInData(status, (json) => hide(json, status.name)),
+      );
+    },
+    servers: () => fleet.servers.map((server) => toFacts(server, fleet)),
+    server: (name) => {
+      const found = fleet.serverNamed(name);
+      return found && toFacts(found, fleet);
+    },
+    isRecorded: (name) => fleet.serverNamed(name)?.config.record === true,
+    restart: async (server) => {
+      if (!fleet.upstreams.has(server) && fleet.perCaller.get(server) === undefined) return false;
+      await fleet.have(config().servers, toNaming(config()), restartMs, server);
+      return true;
+    },
+    stop: async (server) => {
+      const upstream = fleet.upstreams.get(server);
+      await upstream?.retire(retireMs);
+      return upstream !== undefined;
+    },
+    view: (caller) =>
+      caller === undefined ? viewOfAll() : access.viewFor({ ...anyone, caller, identity: seen.find(caller) }),
+    collisions: () =>
+      catalog
+        .snapshotFor(anyone)
+        .collisions.map((collision) => ({ ...collision, advice: describeCollision(collision) })),
+    callers: () => {
+      const known = config().keys.map(({ name }) => name);
+      return [...known, ...seen.names().filter((name) => !known.includes(name))];
+    },
+    identityOf: (caller) => seen.find(caller),
+    needsProof: () => access.authenticate !== undefined,
+    admitted: (caller) => seen.note(caller),
+    parked: () => parking.list(),
+    revoke: (caller) => change(caller, true),
+    restore: (caller) => change(caller, false),
+    isRevoked: (caller) => barred.has(caller),
+    redact: (json) => {
+      try {
+        return hide(options.redactText(json) ?? "null");
+      } catch {
+        return "null"; // A pattern took a quote or a bracket with it.
+      }
+    },
+    [Symbol.dispose]: () => others?.[Symbol.dispose](),
+  };
+}
+
+/** A server that tells transports which callers may no longer come in. `onDrain` is called when it ends what would not end by itself. */
+export function createRevocable(
+  server: Server,
+  onDrain: () => void,
+): { readonly server: Server; revoke(caller: string | undefined): void } {
+  const revoked = new Set<(caller: string | undefined) => void>();
+  return {
+    revoke: (caller) => {
+      for (const tell of revoked) tell(caller);
+    },
+    server: {
+      ...server,
+      onRevoked: (listener) => {
+        const heard: typeof listener = (caller) => listener(caller);
+        revoked.add(heard);
+        return () => void revoked.delete(heard);
+      },
+      drain: () => {
+        server.drain();
+        onDrain();
+      },
+    },
+  };
+}
+
+const nothingCounted: ListedCounts = { tools: 0, resources: 0, prompts: 0 };
+
+/** How many things of each server are in the lists of a view, which leave out what is denied, hidden, not approved or another's by name. */
+function countListed(view: View): ReadonlyMap<string, ListedCounts> {
+  const counts = new Map<string, ListedCounts>();
+  const count = (server: string | undefined, kind: keyof ListedCounts): void => {
+    if (server === undefined) return;
+    const counted = counts.get(server) ?? nothingCounted;
+    counts.set(server, { ...counted, [kind]: counted[kind] + 1 });
+  };
+  for (const { server } of view.toolClaims.values()) count(server, "tools");
+  for (const { server } of view.promptClaims.values()) count(server, "prompts");
+  for (const { uri } of view.resources) count(view.resourceOwner(uri)?.server, "resources");
+  for (const { uriTemplate } of view.templates) count(view.templateOwner(uriTemplate)?.server, "resources");
+  return counts;
+}
+
+function toFacts({ config, health, words }: GatewayServer, { upstreams, perCaller }: Fleet): ServerFacts {
+  const { name } = config;
+  const upstream = upstreams.get(name);
+  const isLocal = upstream === undefined && perCaller.get(name) === undefined;
+  return {
+    name,
+    config,
+    health,
+    inFlight: upstream?.inFlight ?? 0,
+    // Looks at the processes of the server, which only those who ask for it should pay for.
+    get progress() {
+      return words?.progress ?? 0;
+    },
+    isLocal,
+  };
+}
+
+/** A sender that was authenticated; undefined, which refuses it, when a person revoked it. */
+export function withoutBarred(
+  known: Awaitable<Authenticated>,
+  { isRevoked, admitted }: Pick<GatewayControls, "isRevoked" | "admitted">,
+): Awaitable<Authenticated> {
+  return andThen(known, (sender) => {
+    if (sender === undefined || typeof sender === "symbol") return sender;
+    if (typeof sender === "object" && "refused" in sender) return sender;
+    if (isRevoked(typeof sender === "string" ? sender : sender.name)) return undefined;
+    if (typeof sender === "object") admitted(sender);
+    return sender;
+  });
+}

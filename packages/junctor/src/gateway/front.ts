@@ -1,0 +1,171 @@
+import type { Clock } from "@junctor/core/async";
+import { anyone, type Catalog, createComposition, type View } from "@junctor/core/compose";
+import { NotFoundError } from "@junctor/core/errors";
+import type { Caller, Seal, Observer, Server, Implementation } from "@junctor/core/mcp";
+import {
+  type ChangeSource,
+  createGuarded,
+  type Middleware,
+  type Hearer,
+  type Provider,
+} from "@junctor/core/provider";
+import { createServer } from "@junctor/server";
+import type { ListenLimits } from "@junctor/server/internal";
+import { abandonedCall, notParked, isParkedState } from "../bridge/index.ts";
+import { isOpen, type GatewayConfig } from "../config/index.ts";
+import type { Pins } from "../lock/index.ts";
+import { type GatewayLog, hideInData } from "../log/index.ts";
+import { toNaming, createOpenedMethods } from "../policy/index.ts";
+import { joinInstructions, offeredExtensions } from "../servers/index.ts";
+import type { DescribeFailure } from "../upstream/index.ts";
+import type { Fleet } from "./fleet.ts";
+import { isKnownIn, type ListNote, noteList } from "./list-notes.ts";
+import { createWaitingLog } from "./log-health.ts";
+import type { MiddlewareChain } from "./middleware-chain.ts";
+import { type CapParts, withServerCaps } from "./result-caps.ts";
+
+/** The parts of a gateway that all of its fronts share. What an edit of the config replaces is looked up each time. */
+export interface FrontParts {
+  readonly catalog: Catalog;
+  readonly fleet: Fleet;
+  readonly changes: ChangeSource;
+  readonly log: GatewayLog;
+  readonly hide: (json: string) => string;
+  /** How callers are told of a failure of a server. */
+  readonly describeFailure: DescribeFailure;
+  readonly clock: Clock;
+  readonly seal: Seal;
+  readonly info: Implementation;
+  readonly listenLimits: ListenLimits;
+  config(): GatewayConfig;
+  pins(): Pins | undefined;
+  chain(): MiddlewareChain;
+  readonly observer: Observer | undefined;
+  /** The rest of long results, for all fronts. */
+  readonly results: CapParts["results"];
+}
+
+/** How one front differs from the others. */
+interface FrontOptions {
+  /** The part of the catalog that each caller may use here. */
+  readonly viewFor: (caller: Hearer) => View;
+  /** The name of a mount: tokens that are sealed here open nowhere else. */
+  readonly mount?: string;
+  /** Puts around the middleware what follows the config as it does; by default caps of servers. */
+  readonly around?: (provider: Provider) => Provider;
+  /** Puts more around the provider, outside of all that. */
+  readonly wrap?: (provider: Provider) => Provider;
+  /** Text in place of the servers' own instructions, where there is one. */
+  readonly instructions?: () => string | undefined;
+}
+
+/** One way in to the servers of a gateway. */
+export interface Front {
+  readonly provider: Provider;
+  readonly server: Server;
+  /** Replaces the middleware, after an edit of the config. */
+  replace(middlewares: readonly Middleware[]): void;
+}
+
+/** Makes a view of the catalog a provider with the gateway's middleware around it, and that a server. */
+export function createFront(parts: FrontParts, options: FrontOptions): Front {
+  const { catalog, fleet, changes, log, hide, describeFailure, clock } = parts;
+  const { viewFor, mount, wrap = (provider) => provider } = options;
+  const notes = new WeakMap<readonly object[], ListNote>();
+  const composition = createComposition({
+    catalog,
+    viewFor,
+    triesAll: false,
+    onChange: changes.onChange,
+    onWaiting: createWaitingLog(log),
+    // A change of health makes new lists, so the note of one stays true.
+    onList: (items, part, view) => {
+      if (notes.has(items)) return;
+      const config = parts.config();
+      const { disabled } = config;
+      const naming = toNaming(config);
+      const sources = {
+        servers: fleet.servers,
+        disabled,
+        naming,
+        clock,
+        pins: parts.pins(),
+        describeFailure,
+      };
+      notes.set(items, hideInData(noteList(part, view, sources), hide));
+    },
+    toMissing: (what, id, resumption) =>
+      isParkedState(resumption?.state)
+        ? abandonedCall(resumption.state.server, notParked)
+        : new NotFoundError(what, id),
+  });
+  const base: Provider = {
+    ...composition,
+    // Each key may see something else, so no list is for a cache that serves others.
+    get cacheHints() {
+      const { ttlMs, cacheScope } = composition.cacheHints ?? { ttlMs: 0, cacheScope: "private" };
+      return { ttlMs, cacheScope: isOpen(parts.config()) ? cacheScope : "private" };
+    },
+    listMeta: (items) => notes.get(items),
+    methods: createOpenedMethods({ servers: () => fleet.servers, viewFor }),
+    extensionsFor: (caller) => offeredExtensions(fleet.servers, viewFor({ ...anyone, caller })),
+  };
+  const { around = (inner) => withServerCaps(inner, parts, mount) } = options;
+  const guarded = createGuarded(base, parts.chain().middlewares, around);
+  const provider = wrap(guarded.provider);
+  const ofServers = (caller: string | undefined, identity?: Caller): string | undefined => {
+    const naming = toNaming(parts.config());
+    const hearer = { ...anyone, caller, identity };
+    const view = viewFor(hearer);
+    const shared = fleet.servers.filter(({ config }) => fleet.upstreams.has(config.name));
+    const used = [...shared, ...fleet.perCaller.upstreamsOf(hearer)];
+    const known = used.filter(({ config }) => isKnownIn(view, config, naming));
+    return parts.chain().redactText(joinInstructions(known, parts.pins()));
+  };
+  const instructions = (caller: string | undefined, identity?: Caller): string | undefined =>
+    options.instructions?.() ?? ofServers(caller, identity);
+  const server = createServer(
+    provider,
+    { ...parts.info, instructions },
+    {
+      seal: mount === undefined ? parts.seal : boundTo(mount, parts.seal),
+      clock,
+      onError: (error, method) => log.error({ method, error: String(error) }, "serving a request failed"),
+      stateTtlMs,
+      listenLimits: parts.listenLimits,
+      passesOn: true,
+      observer: parts.observer,
+    },
+  );
+  return { provider, server: endingSessions(server, fleet), replace: guarded.replace };
+}
+
+/**
+ * How long what callers carry is good: much longer than a call is parked. A caller that comes back too late must hear that
+ * its call had begun, which only a state that still opens can say.
+ */
+const stateTtlMs = 24 * 60 * 60_000;
+
+/** A seal whose tokens open at one mount only. */
+function boundTo(mount: string, { seal, open }: Seal): Seal {
+  const bind = (binding: string): string => JSON.stringify(["mount", mount, binding]);
+  return {
+    seal: (payload, binding, ttlMs) => seal(payload, bind(binding), ttlMs),
+    open: (token, binding) => open(token, bind(binding)),
+  };
+}
+
+/** A server whose legacy sessions give back the lines they had to themselves. */
+function endingSessions(server: Server, fleet: Fleet): Server {
+  return {
+    ...server,
+    attach: (session, announce, caller) => {
+      const detach = server.attach(session, announce, caller);
+      return () => {
+        detach();
+        for (const { pool } of fleet.upstreams.values()) pool.sessionEnded(session);
+        fleet.perCaller.sessionEnded(session);
+      };
+    },
+  };
+}

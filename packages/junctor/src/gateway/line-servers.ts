@@ -1,0 +1,78 @@
+import type { Server, Implementation } from "@junctor/core/mcp";
+import type { ChangeSource, Provider } from "@junctor/core/provider";
+import { type Cluster, createLineServer } from "../cluster/index.ts";
+import { profileOfResults, type ResultsElsewhere, resultsName } from "../context/index.ts";
+import type { GatewayLog } from "../log/index.ts";
+import type { GatewayServer } from "../servers/index.ts";
+import type { Fleet } from "./fleet.ts";
+
+interface JoinedParts {
+  readonly fleet: Fleet;
+  readonly changes: ChangeSource;
+  readonly info: Implementation;
+  readonly log: GatewayLog;
+  readonly results: { readonly elsewhere?: SharedResults };
+}
+
+interface SharedResults extends ResultsElsewhere {
+  readonly readers: ReadonlyMap<string | undefined, Provider>;
+}
+
+/** Reads results that other replicas keep, and has those that are kept here read by them. */
+export function joinResults({ membership, clientAt }: Cluster): { readonly elsewhere: SharedResults } {
+  const readers = new Map<string | undefined, Provider>();
+  return {
+    elsewhere: {
+      here: membership.id,
+      readerAt: (at, profile) => clientAt(at, resultsName(profile)),
+      serve: (profile, reader) => void readers.set(profile, reader),
+      readers,
+    },
+  };
+}
+
+/** Makes the servers of a gateway known to its other replicas. */
+export function joinReplicas(cluster: Cluster, { fleet, changes, info, log, results }: JoinedParts): void {
+  const servers = new WeakMap<object, Server>();
+  const onError = (error: unknown, method: string): void =>
+    log.error({ method, error: String(error) }, "serving another replica failed");
+  cluster.trunk.serve({
+    serverNamed: (name) => {
+      const profile = profileOfResults(name);
+      const found =
+        profile === false
+          ? (fleet.upstreams.get(name) ?? fleet.perCaller.get(name))
+          : results.elsewhere?.readers.get(profile);
+      if (found === undefined) return undefined;
+      let server = servers.get(found);
+      if (server === undefined) {
+        const provider = "config" in found ? toLineProvider(found, changes) : found;
+        servers.set(found, (server = createLineServer(provider, info, onError)));
+      }
+      return server;
+    },
+  });
+}
+
+/** A server with the changes that are its own: the composition of all servers reports those of all. */
+function toLineProvider({ config: { name }, provider }: GatewayServer, changes: ChangeSource): Provider {
+  const { resources, prompts, completion, tasks, skills, methods } = provider;
+  return {
+    listTools: (context) => provider.listTools(context),
+    callTool: (call, context) => provider.callTool(call, context),
+    ...(resources && { resources }),
+    ...(prompts && { prompts }),
+    ...(completion && { completion }),
+    ...(tasks && { tasks }),
+    ...(skills && { skills }),
+    ...(methods && { methods }),
+    get cacheHints() {
+      return provider.cacheHints;
+    },
+    onChange: (listener) =>
+      changes.onChange((change) => {
+        if (change.origin === name) listener(change);
+      }),
+    mayHear: (change, hearer) => provider.mayHear?.(change, hearer) ?? true,
+  };
+}

@@ -1,0 +1,112 @@
+import { type Clock, Repeats } from "@junctor/core/async";
+import type { GatewayLog } from "../log/index.ts";
+import type { Health } from "../upstream/index.ts";
+
+/** Takes the health of each server, at every change. */
+type HealthLog = (server: string, health: Health) => void;
+
+type Down = Extract<Health, { readonly kind: "down" }>;
+type Up = Extract<Health, { readonly kind: "up" }>;
+
+/** A server that was up for less than this has not recovered. */
+const stableMs = 10_000;
+
+/** The time from a server's first failure until it has recovered. */
+interface Outage {
+  readonly repeats: Repeats;
+  failures: number;
+  /** When it came up last, if it did. */
+  upAt: number | undefined;
+  /** Whether the last line that is not a debug line said that it is up. */
+  isToldUp: boolean;
+  stopTimer: () => void;
+}
+
+/**
+ * Logs how servers are, each change once: that a server is down and why, each further reason, and that it is up again. What
+ * repeats during an outage is summed up at growing intervals on the level `info`, and is a debug line otherwise.
+ */
+export function createHealthLog(log: GatewayLog, clock: Clock): HealthLog {
+  const outages = new Map<string, Outage>();
+
+  const heardDown = (server: string, health: Down): void => {
+    let outage = outages.get(server);
+    outage?.stopTimer();
+    const hasRecovered = outage?.upAt !== undefined && health.since - outage.upAt >= stableMs;
+    if (outage === undefined || hasRecovered)
+      outage = {
+        repeats: new Repeats({ clock }),
+        failures: 0,
+        upAt: undefined,
+        isToldUp: true,
+        stopTimer: () => {},
+      };
+    outages.set(server, outage);
+    outage.failures++;
+    outage.upAt = undefined;
+    const isNew = outage.repeats.isNew(health.reason);
+    const isTold = outage.repeats.note(health.reason) !== undefined || outage.isToldUp;
+    if (isTold) outage.isToldUp = false;
+    const facts = toFacts(server, health, outage.failures);
+    const isFirst = outage.failures === 1;
+    const text = isFirst ? `${server} is down` : `${server} is still down after ${outage.failures} tries`;
+    if (isNew) log.warn(facts, text);
+    else if (isTold) log.info(facts, text);
+    else log.debug(facts, text);
+  };
+
+  const heardUp = (server: string, health: Up): void => {
+    const { mode } = health.agreement;
+    const facts = { server, revision: mode.revision, connectMs: health.connectMs };
+    const outage = outages.get(server);
+    const tell = (): void => {
+      if (outage !== undefined) outage.isToldUp = true;
+      log.info(facts, `${server} is up`);
+    };
+    if (outage === undefined) return tell();
+    outage.upAt = health.since;
+    if (outage.repeats.note("") !== undefined) return tell();
+    log.debug(facts, `${server} is up`);
+    // It came up before and did not last. If it does now, the last word must not be that it is down.
+    outage.stopTimer = clock.timer(stableMs, tell);
+  };
+
+  /** It is not tried again by itself, or by another process: the next state is a new one. */
+  const forget = (server: string): void => {
+    outages.get(server)?.stopTimer();
+    outages.delete(server);
+  };
+
+  return (server, health) => {
+    switch (health.kind) {
+      case "up":
+        return heardUp(server, health);
+      case "down":
+        return heardDown(server, health);
+      case "starting":
+        if (health.after === undefined) forget(server);
+        return log.debug({ server }, `${server} is starting`);
+      case "idle":
+      case "stopped":
+        forget(server);
+        return log.debug({ server }, `${server} is ${health.kind}`);
+    }
+  };
+}
+
+/** Not the whole error: it names the command, whose arguments may hold a key. */
+function toFacts(server: string, health: Down, tries: number): object {
+  const { code, reason, said, isBroken } = health;
+  const inMs = Math.max(0, Math.round(health.nextTryAt - health.since));
+  return { server, code, reason, ...(said === "" ? {} : { stderr: said }), inMs, isBroken, tries };
+}
+
+/** Says once of each server that callers wait for it. */
+export function createWaitingLog(log: GatewayLog): (servers: readonly string[]) => void {
+  const said = new Set<string>();
+  return (servers) => {
+    const news = servers.filter((server) => !said.has(server));
+    news.forEach((server) => said.add(server));
+    if (news.length > 0) log.info({ servers: news }, `callers wait for the first list of ${news.join(", ")}`);
+  };
+}

@@ -1,0 +1,117 @@
+import { anyone, type UriNames } from "@junctor/core/compose";
+import type { Server } from "@junctor/core/mcp";
+import type { Middleware, Provider } from "@junctor/core/provider";
+import type { Mounts } from "@junctor/server/internal";
+import { withOwnNames } from "../catalog/index.ts";
+import type { GatewayConfig, ProfileConfig } from "../config/index.ts";
+import type { Access } from "../policy/index.ts";
+import { createFront, type Front, type FrontParts } from "./front.ts";
+import { createProfileStack, type ProfileStack } from "./profile-stack.ts";
+
+/** The profiles and the single servers of a gateway, each a front of its own. A server is there under its own names. */
+export class GatewayMounts implements Mounts {
+  readonly #parts: FrontParts;
+  readonly #access: Access;
+  readonly #fronts = new Map<string, ProfileFront>();
+  #profiles: ReadonlyMap<string, ProfileConfig> = new Map();
+  /** Servers that were asked for alone; most never are. */
+  readonly #alone = new Map<string, Front>();
+  #servers: ReadonlySet<string> = new Set();
+  readonly #onGone = new Set<(name: string) => void>();
+
+  constructor(parts: FrontParts, access: Access) {
+    this.#parts = parts;
+    this.#access = access;
+    this.have(parts.config());
+  }
+
+  /** Has the mounts of this config from now on. Those that stay keep their sessions; those that are gone end them. */
+  have({ profiles, servers }: GatewayConfig): void {
+    const before = [...this.#profiles.keys(), ...this.#alone.keys()];
+    this.#profiles = new Map(profiles.map((profile) => [profile.name, profile]));
+    this.#servers = new Set(servers.map(({ name }) => name));
+    for (const name of before) {
+      if (this.#profiles.has(name) || this.#servers.has(name)) continue;
+      (this.#fronts.get(name) ?? this.#alone.get(name))?.server.drain();
+      this.#fronts.delete(name);
+      this.#alone.delete(name);
+      for (const tell of this.#onGone) tell(name);
+    }
+    const profileNamed = (name: string): ProfileConfig | undefined => this.#profiles.get(name);
+    for (const profile of profiles) {
+      const front = this.#fronts.get(profile.name);
+      if (front === undefined)
+        this.#fronts.set(profile.name, createProfileFront(this.#parts, this.#access, profileNamed, profile));
+      else front.stack.use(profile);
+    }
+  }
+
+  at(name: string, caller: string | undefined): Server | undefined {
+    return this.#access.mayUse(name, caller) ? this.serverAt(name) : undefined;
+  }
+
+  /** The server of a mount, for callers that may use it and for those that may not. */
+  serverAt(name: string): Server | undefined {
+    const profile = this.#fronts.get(name);
+    if (profile !== undefined || !this.#servers.has(name)) return profile?.server;
+    let alone = this.#alone.get(name);
+    if (alone === undefined)
+      this.#alone.set(name, (alone = createServerFront(this.#parts, this.#access, name)));
+    return alone.server;
+  }
+
+  boundTo(caller: string): readonly string[] | undefined {
+    return this.#access.boundTo(caller);
+  }
+
+  onGone(listener: (name: string) => void): () => void {
+    const heard: typeof listener = (name) => listener(name);
+    this.#onGone.add(heard);
+    return () => void this.#onGone.delete(heard);
+  }
+
+  /** Replaces the middleware of every mount. */
+  replace(middlewares: readonly Middleware[]): void {
+    for (const front of [...this.#fronts.values(), ...this.#alone.values()]) front.replace(middlewares);
+  }
+
+  /** Ends what would never end by itself, at every mount. */
+  drain(): void {
+    for (const { server } of [...this.#fronts.values(), ...this.#alone.values()]) server.drain();
+  }
+}
+
+function createServerFront(parts: FrontParts, access: Access, name: string): Front {
+  const viewFor = access.viewAt(name);
+  const uris = (): UriNames | undefined => parts.catalog.snapshotFor(anyone).uris.get(name);
+  const wrap = (provider: Provider): Provider => withOwnNames(provider, { viewFor, uris });
+  return createFront(parts, { viewFor, mount: name, wrap });
+}
+
+/** A profile's front, with the part that follows the config. */
+interface ProfileFront extends Front {
+  readonly stack: ProfileStack;
+}
+
+function createProfileFront(
+  parts: FrontParts,
+  access: Access,
+  profileNamed: (name: string) => ProfileConfig | undefined,
+  profile: ProfileConfig,
+): ProfileFront {
+  const { name } = profile;
+  const viewFor = access.viewAt(name);
+  let stack: ProfileStack | undefined;
+  const front = createFront(parts, {
+    viewFor,
+    mount: name,
+    instructions: () => profileNamed(name)?.instructions,
+    // The profile's own caps count before those of servers.
+    around: (provider) => provider,
+    wrap: (provider) => {
+      stack = createProfileStack(provider, profile, { ...parts, viewFor });
+      return stack.provider;
+    },
+  });
+  return { ...front, stack: stack as ProfileStack };
+}

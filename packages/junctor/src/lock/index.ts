@@ -1,0 +1,11 @@
+export {
+  type Approved,
+  type Lock,
+  type LockPart,
+  lockParts,
+  readLock,
+  toCanonicalJson,
+  writeLock,
+} from "./lock-file.ts";
+export { createPinnedJson, nameOf, openPins, type PinnedJson, type Pins, type Unapproved } from "./pins.ts";
+export { withPreparedLists } from "./prepared-lists.ts";

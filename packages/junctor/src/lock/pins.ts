@@ -1,0 +1,267 @@
+import type { MemberLists } from "@junctor/core/compose";
+import { ConfigError } from "@junctor/core/errors";
+import { type ListPart, toListFault } from "@junctor/core/fit";
+import { RawJson } from "@junctor/core/json";
+import { definitionOf, fromDefinition } from "@junctor/core/mcp";
+import type { LockConfig } from "../config/index.ts";
+import { type GatewayLog, hideEverywhere } from "../log/index.ts";
+import { digestOf, type Lock, type LockPart, readLock, toCanonicalJson } from "./lock-file.ts";
+import { createWithholds } from "./withheld-uris.ts";
+
+/** A thing of a server whose definition is not the one in the lock. */
+export interface Unapproved {
+  readonly part: LockPart;
+  /** The server's own name for it, in 200 characters at most. */
+  readonly name: string;
+  readonly why: "new" | "changed";
+  /** Whether callers cannot see or use it. */
+  readonly isHeldBack: boolean;
+}
+
+/** The approved definitions, compared with the definitions that servers list. */
+export interface Pins {
+  /** Compares a list that just came, a slice at a time: 10,000 definitions would hold up all other calls. */
+  prepare(server: string, part: ListPart, items: readonly object[]): Promise<void>;
+  /** The lists without the things that are held back. The same array for the same array. */
+  admit(server: string, lists: MemberLists): MemberLists;
+  admitsInstructions(server: string, instructions: string): boolean;
+  /** How many things of a list are held back. */
+  heldBack(server: string, part: ListPart, items: readonly object[]): number;
+  /** Everything of a server that differs from the lock. */
+  unapproved(server: string, lists: MemberLists, instructions: string | undefined): readonly Unapproved[];
+  /** Logs what differs, once for each thing. */
+  look(server: string, lists: MemberLists, instructions: string | undefined): void;
+}
+
+interface PinsOptions {
+  readonly log: GatewayLog;
+  readonly toJson: PinnedJson;
+  /** Whether the definitions of a server need no approval. */
+  readonly isExempt: (server: string) => boolean;
+}
+
+/** The JSON of a definition as a lock has it. */
+export type PinnedJson = (part: LockPart, item: unknown) => string;
+
+/** A thing that was compared: its JSON as it came, the verdict, and the thing with the JSON that was compared. */
+interface ComparedThing {
+  readonly text: string;
+  readonly why: Unapproved["why"] | undefined;
+  readonly plain: object;
+}
+
+/** The things of one list by name. */
+type Judged = Map<string, ComparedThing>;
+
+/** One list, compared with the lock. */
+interface Compared {
+  readonly admitted: readonly object[];
+  readonly unapproved: readonly Unapproved[];
+  /** The names of things that are held back, in full. */
+  readonly held: readonly string[];
+}
+
+/** The lists of a server, in the order of their type. */
+const parts: readonly ListPart[] = ["tools", "prompts", "resources", "templates"];
+
+/** How many definitions are compared before other work gets its turn. */
+const sliceLength = 100;
+/** Most things that one line of the log names. */
+const maxNamed = 20;
+/** Things that were logged; beyond this number they are forgotten and may be logged again. */
+const maxLogged = 10_000;
+
+/**
+ * Reads the lock of a config; undefined when definitions need no approval. Throws a `ConfigError` when the lock cannot be
+ * used and must be; where it only warns, the log tells so.
+ */
+export function openPins(config: LockConfig | undefined, options: PinsOptions): Pins | undefined {
+  if (config === undefined) return undefined;
+  const { file, mode } = config;
+  const state = readLock(file);
+  if (state.kind === "read") return createPins(state.lock, config, options);
+  if (mode === "enforce") throw new ConfigError(file, [{ path: "", message: state.message }]);
+  options.log.warn({ lock: file }, `the lock ${state.message}`);
+  return undefined;
+}
+
+function createPins(lock: Lock, { mode, skip, file }: LockConfig, options: PinsOptions): Pins {
+  const { log, toJson, isExempt } = options;
+  const isHeldBack = mode === "enforce";
+  const skipped = new Set<LockPart>(skip);
+  const isLeftOut = (server: string, part: LockPart): boolean => isExempt(server) || skipped.has(part);
+  const digests = toDigests(lock);
+  const comparedLists = new Map<string, WeakMap<readonly object[], Compared>>();
+  const comparedThings = new WeakMap<object, ComparedThing>();
+  const lastJudged = new Map<string, Judged>();
+  const logged = new Set<string>();
+
+  const judge = (
+    server: string,
+    part: LockPart,
+    name: string,
+    item: unknown,
+  ): Unapproved["why"] | undefined => {
+    const approved = digests.get(server)?.get(part)?.get(name);
+    if (approved === undefined) return "new";
+    return approved.includes(digestOf(toJson(part, item))) ? undefined : "changed";
+  };
+
+  const compareThing = (server: string, part: ListPart, item: object): ComparedThing => {
+    const known = comparedThings.get(item);
+    if (known !== undefined) return known;
+    const name = nameOf(part, item);
+    const { text } = definitionOf(item);
+    const last = lastJudged.get(`${part} ${server}`)?.get(name);
+    // Of a list with a new thing, the others say what they said before.
+    const isKnown = last?.text === text;
+    const why = isKnown ? last.why : judge(server, part, name, item);
+    const plain = isKnown ? last.plain : why === undefined && isHeldBack ? toPlain(item) : item;
+    const compared = { text, why, plain };
+    comparedThings.set(item, compared);
+    return compared;
+  };
+
+  const compareAll = (server: string, part: ListPart, items: readonly object[]): Compared => {
+    const admitted: object[] = [];
+    const unapproved: Unapproved[] = [];
+    const held: string[] = [];
+    const judged: Judged = new Map();
+    for (const item of items) {
+      const name = nameOf(part, item);
+      const compared = compareThing(server, part, item);
+      const { why, plain } = compared;
+      judged.set(name, compared);
+      if (why === undefined) admitted.push(plain);
+      else {
+        unapproved.push(toUnapproved(part, name, why, isHeldBack));
+        held.push(name);
+      }
+    }
+    lastJudged.set(`${part} ${server}`, judged);
+    if (!isHeldBack) return { admitted: items, unapproved, held: [] };
+    const isSame = items.length === admitted.length && items.every((item, index) => item === admitted[index]);
+    return { admitted: isSame ? items : Object.freeze(admitted), unapproved, held };
+  };
+
+  const compare = (server: string, part: ListPart, items: readonly object[]): Compared => {
+    if (isLeftOut(server, part)) return { admitted: items, unapproved: [], held: [] };
+    let known = comparedLists.get(server);
+    if (known === undefined) comparedLists.set(server, (known = new WeakMap()));
+    let compared = known.get(items);
+    if (compared === undefined) known.set(items, (compared = compareAll(server, part, items)));
+    return compared;
+  };
+
+  const judgeInstructions = (server: string, text: string | undefined): Unapproved["why"] | undefined =>
+    text === undefined || isLeftOut(server, "instructions")
+      ? undefined
+      : judge(server, "instructions", "", text);
+
+  const unapprovedOf: Pins["unapproved"] = (server, lists, instructions) => {
+    const why = judgeInstructions(server, instructions);
+    const ofInstructions = why === undefined ? [] : [toUnapproved("instructions", "", why, isHeldBack)];
+    return [...ofInstructions, ...parts.flatMap((part) => compare(server, part, lists[part]).unapproved)];
+  };
+
+  return {
+    prepare: async (server, part, items) => {
+      if (isLeftOut(server, part)) return;
+      for (const [index, item] of items.entries()) {
+        compareThing(server, part, item);
+        // Other work of this process gets its turn.
+        if (index % sliceLength === sliceLength - 1) await new Promise((resolve) => setImmediate(resolve));
+      }
+    },
+    admit: (server, lists) => {
+      if (!isHeldBack) return lists;
+      const admittedOf = <Part extends ListPart>(part: Part): MemberLists[Part] =>
+        compare(server, part, lists[part]).admitted as MemberLists[Part];
+      const { resources, templates } = lists;
+      const held = [compare(server, "resources", resources), compare(server, "templates", templates)].flatMap(
+        (compared) => compared.held,
+      );
+      const admitted = {
+        tools: admittedOf("tools"),
+        prompts: admittedOf("prompts"),
+        resources: admittedOf("resources"),
+        templates: admittedOf("templates"),
+      };
+      return held.length === 0 ? admitted : { ...admitted, withholds: createWithholds(admitted, held) };
+    },
+    admitsInstructions: (server, text) => !isHeldBack || judgeInstructions(server, text) === undefined,
+    heldBack: (server, part, items) => compare(server, part, items).held.length,
+    unapproved: unapprovedOf,
+    look: (server, lists, instructions) => {
+      const fresh = unapprovedOf(server, lists, instructions).filter(
+        ({ part, name, why }) => !logged.has(JSON.stringify([server, part, name, why])),
+      );
+      if (fresh.length === 0) return;
+      if (logged.size + fresh.length > maxLogged) logged.clear();
+      for (const { part, name, why } of fresh.slice(0, maxLogged))
+        logged.add(JSON.stringify([server, part, name, why]));
+      const named = fresh.slice(0, maxNamed).map(({ part, name, why }) => ({ part, name, why }));
+      const things = fresh.length === 1 ? "1 definition" : `${fresh.length} definitions`;
+      const done = isHeldBack ? "held back until approved" : "used all the same";
+      const text = `${server} has ${things} that the lock has not: ${done}; junctor trust shows them`;
+      log.warn({ server, lock: file, unapproved: named }, text);
+    },
+  };
+}
+
+/**
+ * Makes the JSON of definitions as a lock has them. The secrets of the config are replaced, because a lock is shared, and
+ * members that follow the content of a resource are left out.
+ */
+export function createPinnedJson(
+  secrets: () => readonly string[],
+  hide: (json: string) => string,
+): PinnedJson {
+  return (part, item) => {
+    const json = toCanonicalJson(part === "resources" || part === "templates" ? withoutContent(item) : item);
+    const isSecret = secrets().some((secret) => json.includes(JSON.stringify(secret).slice(1, -1)));
+    return isSecret ? toCanonicalJson(hideEverywhere(json, hide)) : json;
+  };
+}
+
+/** What a server calls a thing. */
+export function nameOf(part: ListPart, item: object): string {
+  const { name, uri, uriTemplate } = item as { readonly [key: string]: string };
+  return (part === "resources" ? uri : part === "templates" ? uriTemplate : name) ?? "";
+}
+
+function withoutContent(item: unknown): unknown {
+  const { size: _, annotations, ...rest } = item as { readonly [key: string]: unknown };
+  if (annotations === undefined) return rest;
+  const { lastModified: __, ...lasting } = annotations as { readonly [key: string]: unknown };
+  return Object.keys(lasting).length === 0 ? rest : { ...rest, annotations: lasting };
+}
+
+function toUnapproved(part: LockPart, name: string, why: Unapproved["why"], isHeldBack: boolean): Unapproved {
+  const listed = part === "instructions" ? "tools" : part;
+  return { part, name: toListFault(listed, name, isHeldBack, why).name, why, isHeldBack };
+}
+
+/**
+ * The thing with the JSON that was compared. The bytes of a server may have a key twice, or a number that no double holds:
+ * clients read such bytes in different ways, and not all of them would see what was approved.
+ */
+function toPlain(item: object): object {
+  const json = JSON.stringify(item);
+  return definitionOf(item).text === json ? item : fromDefinition(RawJson.fromText(json));
+}
+
+type Digests = ReadonlyMap<string, ReadonlyMap<LockPart, ReadonlyMap<string, readonly string[]>>>;
+
+function toDigests(lock: Lock): Digests {
+  const toEntry = (thing: unknown): readonly string[] =>
+    (Array.isArray(thing) ? thing : [thing]).map((variant) => digestOf(toCanonicalJson(variant)));
+  const toEntries = (things: ReadonlyMap<string, unknown>): ReadonlyMap<string, readonly string[]> =>
+    new Map(Array.from(things, ([name, thing]) => [name, toEntry(thing)]));
+  return new Map(
+    Array.from(lock, ([server, approved]) => [
+      server,
+      new Map(Array.from(approved, ([part, things]) => [part, toEntries(things)])),
+    ]),
+  );
+}

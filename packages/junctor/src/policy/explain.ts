@@ -1,0 +1,97 @@
+import { type Naming, prefixOf } from "@junctor/core/compose";
+import type { Caller } from "@junctor/core/mcp";
+import { suggest } from "@junctor/core/options";
+import { createGlob, createGlobs } from "@junctor/server/internal";
+import { createServerNames, isNamedFor } from "../catalog/index.ts";
+import { isOpen, type GatewayConfig, type KeyConfig, type ServerConfig } from "../config/index.ts";
+import { toNaming } from "./access.ts";
+import type { CallerRules } from "./rules.ts";
+
+/** Why a caller may or may not use something. */
+interface Explanation {
+  readonly decision: "allow" | "deny" | "step_up";
+  /** The setting that decides, such as `junctor.rules[2]`; undefined when the config says nothing about it. */
+  readonly setting: string | undefined;
+  /** In words, after the names of caller and thing. */
+  readonly reason: string;
+  /** Of `step_up`: all scopes that are needed. */
+  readonly scopes: readonly string[];
+}
+
+/** Says which setting of a config decides over a caller and a name, in the order in which the gateway looks. */
+export function explainAccess(
+  config: GatewayConfig,
+  rules: CallerRules | undefined,
+  caller: Caller,
+  name: string,
+): Explanation {
+  const key = config.keys.find((each) => each.name === caller.name);
+  if (!isOpen(config) && key === undefined && !isSignedIn(config, caller))
+    return denied(
+      undefined,
+      `no key, issuer or certificate of the config makes a caller of this name${hintAt(config, caller.name)}`,
+    );
+  const naming = toNaming(config);
+  const server = config.servers.find((each) => isNamedFor(each, name, naming));
+  const ownName = server === undefined ? undefined : toOwnName(server, name, naming);
+  if (server !== undefined && createServerNames(server, naming).tool(ownName ?? name) === undefined)
+    return denied(`junctor.servers.${server.name}`, "the settings of its server leave it out");
+  const lists: readonly (readonly [path: string, lists: Pick<KeyConfig, "allow" | "deny">])[] = [
+    ["junctor", config],
+    ...(key === undefined ? [] : [[`junctor.keys.${key.name}`, key] as const]),
+  ];
+  for (const [path, { allow, deny }] of lists) {
+    const glob = deny.find((each) => !createGlobs(undefined, [each])(name, ownName));
+    if (glob !== undefined) return denied(`${path}.deny`, `${JSON.stringify(glob)} denies it`);
+    if (allow.length > 0 && !allow.some((each) => createGlob(each)(name)))
+      return denied(`${path}.allow`, "it allows other names only");
+  }
+  const decided = rules?.decide(caller, name, ownName);
+  const setting = decided?.rule === undefined ? undefined : `junctor.${decided.rule}`;
+  const scopes = decided?.scopes ?? [];
+  switch (decided?.kind) {
+    case "deny":
+      return setting === undefined
+        ? denied("junctor.rules", "no rule that applies to this caller allows it")
+        : denied(setting, "the rule denies it");
+    case "step_up":
+      return { decision: "step_up", setting, reason: `its token needs ${scopes.join(" ")}`, scopes };
+    default:
+      return {
+        decision: "allow",
+        setting,
+        reason: setting === undefined ? reasonOf(config) : "the rule allows it",
+        scopes,
+      };
+  }
+}
+
+/** The keys of the config, for a person who misspelt one. */
+function hintAt({ keys }: GatewayConfig, caller: string): string {
+  const names = keys.map(({ name }) => name);
+  if (names.length === 0) return "";
+  const some = names.slice(0, 8).join(", ") + (names.length > 8 ? ", …" : "");
+  return `; ${suggest(caller, names, `it has keys for ${some}`)}`;
+}
+
+/** Why something is allowed that no setting is about. */
+function reasonOf(config: GatewayConfig): string {
+  const anybody = isOpen(config) ? ", and without keys and issuers it lets everybody in, under any name" : "";
+  return `nothing in the config is against it${anybody}`;
+}
+
+/** What a server calls a tool, as far as the config says. */
+function toOwnName({ prefix, tools }: ServerConfig, name: string, naming: Naming): string {
+  const renamed = Object.entries(tools).find(([, rule]) => rule.name === name);
+  if (renamed !== undefined) return renamed[0];
+  return prefix === false ? name : name.slice(prefixOf(prefix, naming).length);
+}
+
+function isSignedIn({ issuers, http }: GatewayConfig, { name }: Caller): boolean {
+  const isOfIssuer = issuers.some((issuer) => name.startsWith(`${issuer.name}:`));
+  return isOfIssuer || (http.tls?.clientCa !== undefined && name.startsWith("cert:"));
+}
+
+function denied(setting: string | undefined, reason: string): Explanation {
+  return { decision: "deny", setting, reason, scopes: [] };
+}

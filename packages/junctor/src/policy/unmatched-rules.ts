@@ -1,0 +1,165 @@
+import { defaultNaming, type Naming, prefixOf } from "@junctor/core/compose";
+import { nearest } from "@junctor/core/options";
+import { createGlob } from "@junctor/server/internal";
+import { toPublicName, toToolName } from "../catalog/index.ts";
+import {
+  joinPath,
+  type ConfigIssue,
+  type GatewayConfig,
+  type KeyConfig,
+  type ServerConfig,
+} from "../config/index.ts";
+import type { GatewayServer } from "../servers/index.ts";
+
+/** A server as far as rules are about it. */
+type RuleSource = Pick<GatewayServer, "config" | "isSettled" | "listedFor">;
+
+type RuleConfig = Pick<GatewayConfig, "separator" | "allow" | "deny" | "keys" | "limits"> &
+  Partial<Pick<GatewayConfig, "profiles" | "rules">>;
+
+/**
+ * Rules of a config that match nothing any server lists: most are misspelt, and a `deny` that is misspelt denies nothing.
+ * A rule is judged once every server that it may be about is listed.
+ */
+export function findUnmatchedRules(
+  config: RuleConfig,
+  sources: readonly RuleSource[],
+): readonly ConfigIssue[] {
+  const naming = { ...defaultNaming, separator: config.separator };
+  const { allow, deny, keys, limits, profiles = [], rules = [] } = config;
+  const general: readonly RuleList[] = [
+    { path: "junctor.allow", globs: allow },
+    { path: "junctor.deny", globs: deny, denies: true },
+    ...keys.flatMap((key) => rulesAt(joinPath("junctor.keys", key.name), key)),
+    ...profiles.flatMap((profile) => rulesAt(joinPath("junctor.profiles", profile.name), profile)),
+    ...rules.map(({ kind, names }, index) => ({
+      path: `junctor.rules[${index}]`,
+      globs: names,
+      denies: kind !== "allow",
+    })),
+    { path: "junctor.limits.tools", globs: Object.keys(limits.tools ?? {}) },
+  ];
+  return [
+    ...sources.flatMap((source) => (source.isSettled ? unmatchedOf(source, naming) : [])),
+    ...general.flatMap(({ path, globs, denies = false }) =>
+      globs.flatMap((glob) => judge(glob, sources, naming, denies).map((message) => ({ path, message }))),
+    ),
+  ];
+}
+
+interface RuleList {
+  readonly path: string;
+  readonly globs: readonly string[];
+  /** Such a rule matches own names as well. */
+  readonly denies?: boolean;
+}
+
+function rulesAt(path: string, { allow, deny }: Pick<KeyConfig, "allow" | "deny">): readonly RuleList[] {
+  return [
+    { path: `${path}.allow`, globs: allow },
+    { path: `${path}.deny`, globs: deny, denies: true },
+  ];
+}
+
+/** The rules of one server, which are about its own names and those that callers see. */
+function unmatchedOf(source: RuleSource, naming: Naming): readonly ConfigIssue[] {
+  const { name, allow, deny, tools } = source.config;
+  const own = source.listedFor().tools.map((tool) => tool.name);
+  const both = [...own, ...own.map((ownName) => toToolName(source.config, ownName, naming))];
+  const path = joinPath("junctor.servers", name);
+  const hint = (rule: string): string => {
+    // The name that callers see, where its own was wanted.
+    const seen = own.find((ownName) => toToolName(source.config, ownName, naming) === rule);
+    return toHint(seen ?? suggest(rule, own));
+  };
+  const ofGlobs = (key: string, globs: readonly string[]): readonly ConfigIssue[] =>
+    globs
+      .filter((glob) => !fitsAny(glob, both))
+      .map((glob) => ({
+        path: `${path}.${key}`,
+        message: `${JSON.stringify(glob)} matches none of its tools${hint(glob)}`,
+      }));
+  const ofTools = Object.keys(tools)
+    .filter((ownName) => !own.includes(ownName))
+    .map((ownName) => ({
+      path: joinPath(`${path}.tools`, ownName),
+      message: `names none of its tools${hint(ownName)}`,
+    }));
+  return [...ofGlobs("allow", allow), ...ofGlobs("deny", deny), ...ofTools];
+}
+
+/** The fault of a rule about the names that callers see: one at most. */
+function judge(
+  glob: string,
+  sources: readonly RuleSource[],
+  naming: Naming,
+  denies: boolean,
+): readonly string[] {
+  // Of resources, not all are listed.
+  if (glob.includes(":")) return [];
+  const stem = stemOf(glob);
+  const named = sources.filter(({ config }) => mayConcern(config, stem, naming));
+  // Any server may have a tool of its own that a rule without a prefix denies.
+  const concerned = denies && !named.some(({ config }) => config.prefix !== false) ? sources : named;
+  const isKnown = concerned.every((source) => source.isSettled && source.listedFor().problems.length === 0);
+  if (!isKnown) return [];
+  const names = concerned.flatMap((source) => publicNamesOf(source, naming));
+  const own = denies ? sources.flatMap(ownNamesOf) : [];
+  if (fitsAny(glob, [...names, ...own])) return [];
+  // The name that its server knows it by, where that of callers was wanted.
+  const owner = sources.find(
+    (source) => source.config.prefix !== false && fitsAny(glob, ownNamesOf(source)),
+  )?.config;
+  const all = sources.flatMap((source) => publicNamesOf(source, naming));
+  const isPrefixed = owner !== undefined && owner.prefix !== false;
+  const meant = isPrefixed ? `${prefixOf(owner.prefix, naming)}${glob}` : suggest(glob, all);
+  return [`${JSON.stringify(glob)} matches nothing that a server lists${toHint(meant)}`];
+}
+
+function mayConcern({ name, prefix, tools }: ServerConfig, stem: string, naming: Naming): boolean {
+  if (prefix === false || Object.values(tools).some((rule) => rule.name?.startsWith(stem) === true))
+    return true;
+  const begins = [prefixOf(prefix, naming), `${name}${naming.separator}`];
+  return begins.some((begin) => begin.startsWith(stem) || stem.startsWith(begin));
+}
+
+/** Everything a rule about the names that callers see may match, also what other rules leave out. */
+function publicNamesOf(source: RuleSource, naming: Naming): readonly string[] {
+  const { config } = source;
+  const { tools, prompts, resources, templates } = source.listedFor();
+  const uris = [...resources.map(({ uri }) => uri), ...templates.map(({ uriTemplate }) => uriTemplate)];
+  return [
+    ...tools.map(({ name }) => toToolName(config, name, naming)),
+    ...prompts.map(({ name }) => toPublicName(config, name, naming)),
+    ...uris.map((uri) => `${config.name}${naming.separator}${uri}`),
+  ];
+}
+
+function ownNamesOf(source: RuleSource): readonly string[] {
+  const { tools, prompts } = source.listedFor();
+  return [...tools, ...prompts].map(({ name }) => name);
+}
+
+function fitsAny(glob: string, names: readonly string[]): boolean {
+  return names.some(createGlob(glob));
+}
+
+function stemOf(glob: string): string {
+  return glob.split(/[*?]/, 1)[0] ?? "";
+}
+
+/** The name that was most likely meant; of a glob, the part before its first star is compared. */
+function suggest(rule: string, names: readonly string[]): string | undefined {
+  const stem = stemOf(rule);
+  if (stem === rule) return nearest(rule, names);
+  if (stem.length < 3) return undefined;
+  const near = nearest(
+    stem,
+    names.map((name) => name.slice(0, stem.length)),
+  );
+  return near === undefined ? undefined : names.find((name) => name.startsWith(near));
+}
+
+function toHint(meant: string | undefined): string {
+  return meant === undefined ? ": correct or remove it" : `: did you mean ${meant}?`;
+}

@@ -1,0 +1,115 @@
+import { availableParallelism } from "node:os";
+import { type Authorizer, createGuardian } from "@junctor/client";
+import type { CredentialEvent } from "@junctor/client/internal";
+import type { Clock } from "@junctor/core/async";
+import { createMemoryTasks } from "@junctor/server";
+import type { MemoryTasks } from "@junctor/server/internal";
+import type { Parking } from "../bridge/index.ts";
+import type { Cluster } from "../cluster/index.ts";
+import { placementOf, type ServerConfig } from "../config/index.ts";
+import type { Logins } from "../credentials/index.ts";
+import { type Pins, withPreparedLists } from "../lock/index.ts";
+import { type GatewayLog, type HideSecrets, ServerWords } from "../log/index.ts";
+import {
+  createOpenServer,
+  type DescribeFailure,
+  StartSlots,
+  Upstream,
+  type UpstreamChange,
+} from "../upstream/index.ts";
+import type { ListMemory } from "./list-memory.ts";
+
+export interface UpstreamFactoryOptions {
+  readonly parking: Parking;
+  readonly log: GatewayLog;
+  /** Takes the secrets of the config out of a text. */
+  readonly hide: HideSecrets;
+  /** How callers are told of a failure; by its reason alone. */
+  readonly describeFailure?: DescribeFailure | undefined;
+  readonly clock: Clock;
+  /** Remembers what servers listed, between runs. */
+  readonly memory?: ListMemory | undefined;
+  /** The definitions that were approved, of the config at the moment; undefined when none must be. */
+  readonly pins: () => Pins | undefined;
+  /** The credentials of servers that want OAuth. */
+  readonly logins: Logins;
+  /** Called for each event of a credential. */
+  readonly onCredential?: ((server: string, event: CredentialEvent) => void) | undefined;
+  /** The other processes of the gateway, if there are any. */
+  readonly cluster?: Cluster | undefined;
+  /** How many processes start at the same time; by the cores of this machine. */
+  readonly maxStarts?: number | undefined;
+  /** Open until no child is left; see `GuardianOptions`. */
+  readonly heldFd?: number | undefined;
+}
+
+interface NewUpstream {
+  readonly config: ServerConfig;
+  readonly firstListMs: number;
+  readonly predecessor: Upstream | undefined;
+  readonly onChange: (upstream: Upstream, change: UpstreamChange) => void;
+  /** Gives requests the token of one caller. Then nothing that is remembered of the server is shown. */
+  readonly authorizer?: Authorizer;
+}
+
+/** Makes upstreams. They share the process that ends their children, the slots for starts, and the memory of lists. */
+export class UpstreamFactory {
+  readonly #options: UpstreamFactoryOptions;
+  readonly #guardian: ReturnType<typeof createGuardian>;
+  readonly slots: StartSlots;
+  readonly #hosted: MemoryTasks;
+
+  constructor(options: UpstreamFactoryOptions) {
+    const { clock, log, heldFd, maxStarts = Math.max(4, 2 * availableParallelism()) } = options;
+    this.#options = options;
+    this.#guardian = createGuardian({ clock, heldFd, onWarning: (text) => log.warn({}, text) });
+    this.slots = new StartSlots({ clock, maxStarts });
+    this.#hosted = createMemoryTasks({ clock });
+  }
+
+  create({ config, firstListMs, predecessor, onChange, authorizer }: NewUpstream): Upstream {
+    const { parking, clock, hide, describeFailure, log, memory, pins, logins, onCredential, cluster } =
+      this.#options;
+    const words = new ServerWords();
+    const openHere = createOpenServer(config, {
+      log,
+      clock,
+      guardian: this.#guardian,
+      words,
+      logins,
+      authorizer,
+      onCredential,
+    });
+    // What one caller's account lists is not what others see.
+    const lists = authorizer === undefined ? memory : undefined;
+    const remembered = lists?.recall(config);
+    const isPlaced = cluster !== undefined && isOneInAll(config);
+    const open = isPlaced ? cluster.placement.place(config.name, openHere) : openHere;
+    const upstream: Upstream = new Upstream({
+      config,
+      firstListMs,
+      slots: this.slots,
+      hosted: this.#hosted,
+      remembered,
+      isAwaited: remembered !== undefined || lists?.wasMissed(config) !== true,
+      onAwaited: () => lists?.miss(config),
+      onAsked: () => lists?.noteAsked(config),
+      connect: withPreparedLists(config.name, open, pins),
+      parking,
+      clock,
+      hide: (text) => hide(text, config.name),
+      describeFailure: describeFailure && ((failure) => describeFailure(failure, config.name)),
+      predecessor,
+      isPlaced,
+      words,
+      elsewhere: cluster && { here: cluster.membership.id, clientAt: cluster.clientAt },
+      onChange: (change) => onChange(upstream, change),
+    });
+    return upstream;
+  }
+}
+
+/** Whether a server is one process for all replicas of the gateway. */
+function isOneInAll(config: ServerConfig): boolean {
+  return placementOf(config) === "single" && config.sharing === "shared" && config.instances === 1;
+}

@@ -1,0 +1,247 @@
+import type { RpcError } from "@junctor/core/errors";
+import type { RawJson } from "@junctor/core/json";
+import type { Observation, SentObservation, WireContext } from "@junctor/core/mcp";
+import { describeEnd } from "@junctor/core/provider";
+import type { Request } from "@junctor/core/rpc";
+import { type CallRecord, clientName, createRecord, idOf, nameOf, shortened } from "./call-record.ts";
+import { isFailedResult, SentCall, startSentSpan, unseen } from "./sent-call.ts";
+import { spanAttributes, spanName, startSpan } from "./span.ts";
+import type { TelemetryParts } from "./telemetry-parts.ts";
+import { contextOf, parseTraceparent, randomId, toTraceparent, type TraceContext } from "./trace-context.ts";
+
+/** What later rounds of a call need to know of the first: which call it is, and its place in a trace. */
+interface Carried {
+  readonly c: string;
+  /** The process that observed it. */
+  readonly p: string;
+  readonly t?: string;
+}
+
+/** A request of which nothing but its duration is shown: it is a stream that stays open. */
+const streamMethod = "subscriptions/listen";
+
+/** Where a request is in a trace. */
+interface TracePlace {
+  readonly parent: TraceContext | undefined;
+  /** Undefined for a request that is not traced. */
+  readonly span: TraceContext | undefined;
+}
+
+/** The request that is observed, and the parts that are told of it. */
+interface Arrival {
+  readonly parts: TelemetryParts;
+  /** When this round of the call began. */
+  readonly startedAt: number;
+  readonly request: Request;
+  readonly wire: WireContext;
+}
+
+/** Decides whether a request is traced; undefined for one that is not, and whose sender does not trace it either. */
+export function placeOf(
+  { params }: Request,
+  { era }: WireContext,
+  { tracer, accessLog }: TelemetryParts,
+): TracePlace | undefined {
+  if (tracer === undefined && accessLog === undefined) return undefined;
+  const parent = era.kind === "modern" && era.isBare ? undefined : contextOf(params);
+  const span = tracer && startSpan(parent, tracer.sampler);
+  return (parent ?? span) === undefined ? undefined : { parent, span };
+}
+
+/** One request as metrics, traces, the access log and the live feed see it. */
+export class ObservedCall implements Observation {
+  readonly #arrival: Arrival;
+  /** That of the call's first round, once it is known. */
+  #record: CallRecord;
+  #trace: TracePlace | undefined;
+  traceparent: string | undefined = undefined;
+
+  constructor(parts: TelemetryParts, request: Request, wire: WireContext, place: TracePlace | undefined) {
+    const { era, caller } = wire;
+    const { params } = request;
+    const method = shortened(request.method);
+    const info = era.kind === "modern" ? era.clientInfo : era.session?.handshake.clientInfo;
+    const startedAt = performance.now();
+    this.#arrival = { parts, startedAt, request, wire };
+    this.#trace = place;
+    this.#record = createRecord({
+      number: ++parts.begun,
+      method,
+      params,
+      caller,
+      client: info && clientName(info),
+      era: era.kind,
+      isFromPage: info === parts.pageClient,
+      startedAt,
+    });
+    if (place !== undefined) this.#record.traceId = place.span?.traceId ?? place.parent?.traceId;
+    if (method !== streamMethod) parts.calls?.begin(this.#record);
+  }
+
+  get id(): string {
+    return idOf(this.#record);
+  }
+
+  found(server: string, ownName: string, name: string): void {
+    const record = this.#record;
+    // Work may go on after the request was answered. Its record waits to be counted, and does not change any more.
+    if (record.endedAt !== undefined) return;
+    record.server = server;
+    record.ownName = shortened(ownName);
+    record.name = shortened(name);
+    this.traceparent = undefined;
+  }
+
+  sent(era: "modern" | "legacy" | undefined): SentObservation {
+    const { parts } = this.#arrival;
+    const record = this.#record;
+    record.upstreamEra = era;
+    const parent = this.#trace?.span;
+    if (parent === undefined && parts.counts === undefined) return unseen;
+    const now = performance.now();
+    if (record.endedAt === undefined) parts.calls?.step(record, "sent", now);
+    if (parent === undefined) return new SentCall(parts, record, now);
+    const trace = startSentSpan(parent);
+    this.traceparent = toTraceparent(trace.span);
+    return new SentCall(parts, record, now, trace);
+  }
+
+  asked(questions: number): void {
+    const { counts, calls } = this.#arrival.parts;
+    counts?.asked(this.#record.server ?? "", questions);
+    calls?.step(this.#record, "asked", performance.now());
+  }
+
+  answered(): void {
+    this.#arrival.parts.calls?.step(this.#record, "answered", performance.now());
+  }
+
+  carried(): Carried | undefined {
+    const span = this.#trace?.span;
+    if (this.#arrival.parts.calls === undefined && span === undefined) return undefined;
+    const { process } = this.#arrival.parts;
+    return { c: this.id, p: process, ...(span === undefined ? {} : { t: toTraceparent(span) }) };
+  }
+
+  resumed(carried: unknown): void {
+    const { calls, tracer, process } = this.#arrival.parts;
+    const { c = "", p, t } = (carried ?? {}) as Partial<Carried>;
+    // The first round may have been at another replica, which has a call of the same number.
+    const first = p === process ? calls?.resume(c, this.#record.method) : undefined;
+    if (first !== undefined) {
+      calls?.drop(this.#record);
+      this.#record = first;
+      this.answered();
+    }
+    if (tracer === undefined) return;
+    this.#trace = toLaterRound(this.#trace, parseTraceparent(t));
+    this.#record.traceId = this.#trace.span?.traceId ?? this.#record.traceId;
+  }
+
+  outcome(kind: "complete" | "input_required" | "task", result: RawJson): void {
+    const record = this.#record;
+    if (kind !== "complete") record.outcome = kind;
+    else if (result !== record.sound && isFailedResult(record.method, result)) record.outcome = "tool_error";
+  }
+
+  failed(error: unknown): void {
+    const record = this.#record;
+    if (record.code !== undefined) return;
+    const { outcome, code, delivery } = describeEnd({ kind: "failed", error });
+    const isCancelled = this.#arrival.wire.cancellation.isAborted;
+    record.outcome = isCancelled ? "cancelled" : outcome === "refused" ? "refused" : "failed";
+    record.code = code ?? "unknown";
+    record.delivery = typeof delivery === "string" ? delivery : undefined;
+  }
+
+  ended(result: RawJson | undefined, error?: RpcError): void {
+    const record = this.#record;
+    const { parts, request, startedAt } = this.#arrival;
+    const { method, params } = request;
+    const now = performance.now();
+    record.name ??= nameOf(record);
+    record.params = undefined;
+    record.sound = undefined;
+    // A failure without an error was told to the model, in a result.
+    if (error === undefined && record.outcome === "failed") record.outcome = "tool_error";
+    record.outcome ??= "ok";
+    record.bytesIn = params?.byteLength ?? 0;
+    record.bytesOut = result?.byteLength ?? 0;
+    if (this.#trace?.span !== undefined) endSpan(this.#arrival, record, this.#trace, { now, error });
+    // A call whose caller left with a question has not ended.
+    const isAway = record.outcome === "input_required";
+    if (isAway || startedAt !== record.startedAt) {
+      // One round of several: its record changes with the next, so it is counted and logged now.
+      parts.counts?.roundEnded(record, now - startedAt);
+      parts.accessLog?.roundEnded(record, now - startedAt, now);
+    } else {
+      record.endedAt = now;
+      parts.counts?.ended(record);
+      parts.accessLog?.ended(record);
+    }
+    if (method === streamMethod || parts.calls === undefined) return;
+    if (isAway) record.outcome = undefined;
+    else parts.keep(record, params, result);
+    parts.calls.end(record, now, isAway);
+  }
+}
+
+/**
+ * The place of a later round. All rounds are one trace: that of the first, or none if that was not traced and the caller does
+ * not trace this one. A parent in another trace becomes a link.
+ */
+function toLaterRound(own: TracePlace | undefined, first: TraceContext | undefined): TracePlace {
+  const parent = own?.parent;
+  if (first === undefined) return { parent, span: parent === undefined ? undefined : own?.span };
+  const span = { traceId: first.traceId, spanId: randomId(8), isSampled: true };
+  return { parent: parent?.traceId === first.traceId ? parent : first, span };
+}
+
+/** How a request ended, for its span. */
+interface SpanEnd {
+  readonly now: number;
+  readonly error: RpcError | undefined;
+}
+
+function endSpan(
+  { parts, request, wire, startedAt }: Arrival,
+  record: CallRecord,
+  { parent, span }: TracePlace,
+  { now, error }: SpanEnd,
+): void {
+  const { tracer, transport } = parts;
+  if (tracer === undefined || span === undefined) return;
+  const { method } = request;
+  const { era } = wire;
+  const known = [parseTraceparent(wire.headers?.("traceparent")), contextOf(request.params)];
+  const links = known.filter((link) => link !== undefined && link.spanId !== parent?.spanId);
+  const isToolError = record.outcome === "tool_error";
+  const { name, code } = record;
+  const facts = { method, name, transport, isToolError, error, code };
+  tracer.sink.add({
+    context: span,
+    parentSpanId: parent?.spanId,
+    name: spanName(facts),
+    kind: "server",
+    startMs: tracer.toDate(startedAt),
+    endMs: tracer.toDate(now),
+    attributes: spanAttributes(facts, [
+      "mcp.protocol.version",
+      era.kind === "modern" ? era.revision : era.session?.handshake.revision,
+      "jsonrpc.request.id",
+      shortened(request.id.replaceAll('"', "")),
+      "junctor.server",
+      record.server,
+      "enduser.id",
+      record.caller,
+      "junctor.outcome",
+      record.outcome,
+      "junctor.error.code",
+      record.code,
+      "junctor.delivery",
+      record.delivery,
+    ]),
+    links: links as readonly TraceContext[],
+    isError: error !== undefined || isToolError,
+  });
+}

@@ -1,0 +1,105 @@
+import { type Client, connect, type CallOptions } from "@junctor/client";
+import type { Clock } from "@junctor/core/async";
+import type { Revision, Server } from "@junctor/core/mcp";
+import { assertKnownKeys, keys, type KeysOf } from "@junctor/core/options";
+import type { CallContext, CallEvent, Change, Provider, ToolCall } from "@junctor/core/provider";
+import { createServer } from "@junctor/server";
+import { type TestAnswers, type TestQuestion, toHandlers } from "./answers.ts";
+import { failUnanswered } from "./fail-unanswered.ts";
+
+/** How a test talks to what it tests. */
+export interface TestOptions {
+  /** The revision of the protocol to speak; the newest when left out. Use one of each era where a tool asks something. */
+  readonly revision?: Revision;
+  /** Answers to questions; kinds without an answer are not declared, so that a tool sees a client that cannot be asked. */
+  readonly answers?: TestAnswers;
+  /** Who is calling, as `context.caller`. */
+  readonly caller?: string;
+  /** The time of the client and, unless a server was given, of the server; see `createVirtualClock`. */
+  readonly clock?: Clock;
+}
+
+/** A client in the same process as its server, which keeps what it was asked and told. */
+export interface TestClient extends Client {
+  /** Every question so far, in order, with its answer. */
+  readonly questions: readonly TestQuestion[];
+  /** All progress and log messages so far, in order. */
+  readonly events: readonly CallEvent[];
+  /** What the server said has changed so far, such as its list of tools. */
+  readonly changes: readonly Change[];
+}
+
+const optionKeys: KeysOf<TestOptions> = keys("revision answers caller clock");
+
+/**
+ * Connects to a registry, any other provider, or a server, without a socket or a process. Everything else is real: what
+ * goes back and forth is JSON, checked by both sides as it would be over a wire. Logs of every level are asked for.
+ *
+ * A call rejects when the script has no answer for a question it asked. The client is yours to close.
+ *
+ * @example
+ * await using app = await connectForTest(registry, { answers: { elicit: accepted({ sure: true }) } });
+ * const { content } = await app.callTool("deploy", { to: "production" });
+ * expect(app.questions).toMatchObject([{ kind: "elicit", params: { message: "Really?" } }]);
+ */
+export async function connectForTest(
+  target: Provider | Server,
+  options: TestOptions = {},
+): Promise<TestClient> {
+  assertKnownKeys("connectForTest", options, optionKeys);
+  const { answers = {}, caller, clock, revision } = options;
+  const time = clock === undefined ? {} : { clock };
+  const questions: TestQuestion[] = [];
+  const events: CallEvent[] = [];
+  const changes: Change[] = [];
+  const hear = (event: CallEvent): void => void events.push(event);
+
+  const server = isServer(target) ? target : createServer(target, { name: "test", version: "0.0.0" }, time);
+  const tested = { server: failUnanswered(server) };
+  const client = await connect(caller === undefined ? tested : { ...tested, caller }, {
+    handlers: toHandlers(answers, (question) => questions.push(question)),
+    onLog: hear,
+    ...time,
+    ...(revision === undefined ? {} : { revision }),
+  });
+  const { mode, capabilities } = await client.agreement();
+  // A legacy client says once what it wants to read; a modern one says it with every call.
+  if (mode.kind === "legacy" && capabilities.logging !== undefined)
+    await client.request("logging/setLevel", { level: "debug" });
+  const stop = client.onChange?.((change) => void changes.push(change));
+
+  const observed = (given: CallOptions = {}): CallOptions => ({
+    logLevel: "debug",
+    ...given,
+    onEvent: (event) => {
+      hear(event);
+      given.onEvent?.(event);
+    },
+  });
+  const callTool = (first: string | ToolCall, second?: object, third?: CallOptions): Promise<unknown> =>
+    typeof first === "string"
+      ? client.callTool(first, second, observed(third))
+      : client.callTool(first, second as CallContext);
+  const close = async (): Promise<void> => {
+    stop?.();
+    await client.close();
+  };
+  // The client has getters, which spreading would read once and for all.
+  return Object.create(
+    client,
+    Object.getOwnPropertyDescriptors({
+      questions,
+      events,
+      changes,
+      callTool: callTool as Client["callTool"],
+      streamTool: (name: string, args?: object, given?: CallOptions) =>
+        client.streamTool(name, args, observed(given)),
+      close,
+      [Symbol.asyncDispose]: close,
+    }),
+  ) as TestClient;
+}
+
+function isServer(target: Provider | Server): target is Server {
+  return "handle" in target;
+}

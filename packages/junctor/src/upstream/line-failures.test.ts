@@ -1,0 +1,53 @@
+import { expect, test } from "vitest";
+import { createFakeOpener, turn } from "../../../../test/support/fake-client.ts";
+import { ClosedError } from "../../../core/src/errors/closed-error.ts";
+import { ConnectError } from "../../../core/src/errors/connect-error.ts";
+import { HttpError } from "../../../core/src/errors/http-error.ts";
+import { UpstreamError } from "../../../core/src/errors/upstream-error.ts";
+import { createVirtualClock } from "../testing/virtual-clock.ts";
+import { Line } from "./line.ts";
+import { StartGate } from "./start-gate.ts";
+
+const secret = "s3cret";
+
+test.each([
+  [
+    "a missing program",
+    new ConnectError(`/opt/${secret}/bin`, `there is no program "/opt/${secret}/bin" here`, {
+      cause: Object.assign(new Error(`spawn /opt/${secret}/bin ENOENT`), { code: "ENOENT" }),
+    }),
+  ],
+  [
+    "a program that may not run",
+    new ConnectError(`/opt/${secret}/bin`, `spawn /opt/${secret}/bin EACCES`, {
+      cause: Object.assign(new Error(`spawn /opt/${secret}/bin EACCES`), { code: "EACCES" }),
+    }),
+  ],
+  [
+    "a refused socket",
+    Object.assign(new Error(`connect ECONNREFUSED ${secret}.internal:80`), { code: "ECONNREFUSED" }),
+  ],
+  ["a status", new HttpError(401, `https://host/${secret}`, secret)],
+  ["a lost child", new ClosedError("outcome_unknown", `node --token=${secret} is gone`)],
+  ["what a child wrote", new ConnectError("cmd", "it exited with code 3", { stderr: secret })],
+  ["a stack", new Error(`it failed\n    at ${secret}`)],
+])("callers are told of %s without command and address", async (_, error) => {
+  const clock = createVirtualClock(1_000_000);
+  const opener = createFakeOpener();
+  await using line = new Line({
+    server: "files",
+    open: opener.open,
+    clock,
+    gate: new StartGate({ clock }),
+    keepsAlive: true,
+    patienceMs: 2000,
+    startPatienceMs: 30_000,
+    onHealth: () => {},
+  });
+  const told = line.whenUp(new AbortController().signal).catch((reason: unknown) => reason);
+  await turn();
+  opener.last.fail(error);
+  expect(await told).toBeInstanceOf(UpstreamError);
+  expect(((await told) as Error).message).not.toContain(secret);
+  expect((line.health as { reason?: string }).reason).not.toContain(secret);
+});

@@ -1,0 +1,127 @@
+import * as fc from "fast-check";
+import { expect, test } from "vitest";
+import { createFakeOpener, turn } from "../../../../test/support/fake-client.ts";
+import { runs } from "../../../../test/support/runs.ts";
+import { createBackoff } from "../../../core/src/async/backoff.ts";
+import { ClosedError } from "../../../core/src/errors/closed-error.ts";
+import { createVirtualClock } from "../testing/virtual-clock.ts";
+import { Line } from "./line.ts";
+import { StartGate } from "./start-gate.ts";
+
+const gone = new ClosedError("outcome_unknown", "it is gone");
+
+/** Something that happens to a line, or that time passes. */
+type Step =
+  | { readonly kind: "start" | "rest" | "doubt" | "succeed" | "fail" | "lose" | "giveUp" }
+  | { readonly kind: "whenUp"; readonly triesAgain: boolean }
+  | { readonly kind: "wait"; readonly ms: number };
+
+const toStep = (kind: Exclude<Step["kind"], "whenUp" | "wait">): Step => ({ kind });
+
+const step: fc.Arbitrary<Step> = fc.oneof(
+  { weight: 6, arbitrary: fc.constantFrom("start", "rest", "doubt", "giveUp").map(toStep) },
+  { weight: 9, arbitrary: fc.constantFrom("succeed", "fail", "lose").map(toStep) },
+  { weight: 4, arbitrary: fc.record({ kind: fc.constant("whenUp"), triesAgain: fc.boolean() }) },
+  {
+    weight: 4,
+    arbitrary: fc.record({ kind: fc.constant("wait"), ms: fc.constantFrom(0, 1, 600, 2000, 11_000) }),
+  },
+);
+
+/** Steps, and whether what is ready runs after each. */
+const steps = fc.array(fc.tuple(step, fc.boolean()), { maxLength: 40, size: "max" });
+
+test("whatever happens, one is opened at a time and six a minute, everybody hears, and nothing is left", async () => {
+  await fc.assert(
+    fc.asyncProperty(fc.boolean(), fc.nat(), steps, async (keepsAlive, seed, happening) => {
+      const clock = createVirtualClock(1_000_000);
+      const opener = createFakeOpener();
+      const starts: number[] = [];
+      const pending = new Set<Promise<unknown>>();
+      const controllers: AbortController[] = [];
+      const line = new Line({
+        server: "files",
+        open: (life) => {
+          const { openings } = opener;
+          // One at a time: the one before is lost, given up, or never was.
+          expect(openings.every(({ isSettled }) => isSettled)).toBe(true);
+          expect(line.client).toBeUndefined();
+          starts.push(clock.now());
+          return opener.open(life);
+        },
+        clock,
+        gate: new StartGate({ clock }),
+        // Short, so that it is the gate that holds it back.
+        backoff: createBackoff({ minMs: 10, maxMs: 200, random: () => (seed % 100) / 100 }),
+        keepsAlive,
+        patienceMs: 2000,
+        startPatienceMs: 30_000,
+        onHealth: () => {},
+      });
+      const need = (triesAgain: boolean): void => {
+        const controller = new AbortController();
+        controllers.push(controller);
+        const once = (): Promise<unknown> =>
+          line.whenUp(controller.signal).then((client) => {
+            // Nobody is given what is over.
+            expect(opener.openings.find(({ fake }) => fake?.client === client)?.fake?.isClosed).toBe(false);
+          });
+        const waiting: Promise<unknown> = (triesAgain ? once().catch(once) : once())
+          .catch((error: unknown) => {
+            if (!(error instanceof Error) || !/not available|given up/.test(error.message)) throw error;
+          })
+          .finally(() => pending.delete(waiting));
+        pending.add(waiting);
+      };
+      const last = (): ReturnType<typeof createFakeOpener>["openings"][number] | undefined =>
+        opener.openings.at(-1);
+      const act = async (each: Step): Promise<void> => {
+        switch (each.kind) {
+          case "start":
+            return line.start();
+          case "rest":
+            return void line.rest();
+          case "doubt":
+            return line.doubt();
+          case "whenUp":
+            return need(each.triesAgain);
+          case "giveUp":
+            return controllers.pop()?.abort(new Error("given up"));
+          case "succeed":
+            if (last()?.isSettled === false) last()?.succeed();
+            return;
+          case "fail":
+            if (last()?.isSettled === false) last()?.fail(gone);
+            return;
+          case "lose":
+            return last()?.lose(gone);
+          case "wait":
+            return clock.advance(each.ms);
+        }
+      };
+      for (const [each, isTurn] of happening) {
+        await act(each);
+        if (isTurn) await turn();
+      }
+      // Nobody waits longer than the longest patience, and once more when trying again.
+      for (let rounds = 0; rounds < 32 && pending.size > 0; rounds++) {
+        if (last()?.isSettled === false) last()?.fail(gone);
+        await clock.advance(2000);
+      }
+      expect(pending.size).toBe(0);
+      need(false);
+      await turn();
+      await line[Symbol.asyncDispose]();
+      await turn();
+      expect(pending.size).toBe(0);
+      expect(opener.alive).toBe(0);
+      expect(clock.sleeping).toBe(0);
+      expect(line.health.kind).toBe("stopped");
+      for (const start of starts)
+        expect(starts.filter((other) => other >= start && other < start + 60_000).length).toBeLessThanOrEqual(
+          6,
+        );
+    }),
+    { numRuns: runs(300) },
+  );
+});

@@ -1,0 +1,430 @@
+import * as fc from "fast-check";
+import { describe, expect, test } from "vitest";
+import {
+  createFakeClient,
+  type FakeAnswers,
+  type FakeClient,
+  turn,
+} from "../../../../test/support/fake-client.ts";
+import { sleep } from "../../../core/src/async/clock.ts";
+import { createDeferred, type Deferred } from "../../../core/src/async/deferred.ts";
+import { HttpError } from "../../../core/src/errors/http-error.ts";
+import { RpcError } from "../../../core/src/errors/rpc-error.ts";
+import type { ListFault, ListPart } from "../../../core/src/fit/list-fault.ts";
+import type { Tool } from "../../../core/src/mcp/types.ts";
+import { createVirtualClock, type VirtualClock } from "../testing/virtual-clock.ts";
+import { KnownLists, type Listed } from "./known-lists.ts";
+import { ListKeeper, type ListKind } from "./list-keeper.ts";
+
+interface Made {
+  readonly keeper: ListKeeper;
+  readonly lists: KnownLists;
+  readonly clock: VirtualClock;
+  readonly told: (readonly ListKind[])[];
+  readonly resources: string[];
+  readonly toolNames: () => readonly string[];
+}
+
+function make({ known }: { readonly known?: Listed } = {}): Made {
+  const clock = createVirtualClock(1_000_000);
+  const told: (readonly ListKind[])[] = [];
+  const resources: string[] = [];
+  const lists = new KnownLists({ remembered: known });
+  const keeper = new ListKeeper({
+    clock,
+    lists,
+    gatherMs: 50,
+    onListed: (changed) => {
+      if (changed.length > 0) told.push(changed);
+    },
+    onResource: (uri) => resources.push(uri),
+  });
+  return {
+    keeper,
+    lists,
+    clock,
+    told,
+    resources,
+    toolNames: () => lists.listed.tools.map(({ name }) => name),
+  };
+}
+
+const tools = (...names: readonly string[]): readonly Tool[] =>
+  names.map((name) => ({ name, inputSchema: { type: "object" } }));
+
+const offering = (...names: readonly string[]): FakeAnswers => ({
+  tools: () => Promise.resolve(tools(...names)),
+});
+
+describe("listing", () => {
+  test("everything is listed when a server comes up, and what changed is told", async () => {
+    const { keeper, lists, told, toolNames } = make();
+    expect(lists.isListed).toBe(false);
+    await keeper.begin(
+      createFakeClient({
+        ...offering("a", "b"),
+        templates: () => Promise.resolve([{ name: "t", uriTemplate: "x:{y}" }]),
+        hints: { ttlMs: 5, cacheScope: "public" },
+      }).client,
+    );
+    expect(toolNames()).toEqual(["a", "b"]);
+    expect(lists.listed).toMatchObject({ hints: { ttlMs: 5, cacheScope: "public" }, problems: [] });
+    expect(told.flat().toSorted()).toEqual(["resources", "tools"]);
+    expect(lists.isListed).toBe(true);
+  });
+
+  test("the same lists of another process are the same arrays, and nothing is told", async () => {
+    const { keeper, lists, told } = make();
+    await keeper.begin(createFakeClient(offering("a", "b")).client);
+    const { tools: before, prompts } = lists.listed;
+    keeper.end();
+    await keeper.begin(createFakeClient(offering("a", "b")).client);
+    expect(lists.listed.tools).toBe(before);
+    expect(lists.listed.prompts).toBe(prompts);
+    expect(told).toEqual([["tools"]]);
+  });
+
+  test("another order, and another description, is a change", async () => {
+    const { keeper, told } = make();
+    await keeper.begin(createFakeClient(offering("a", "b")).client);
+    await keeper.begin(createFakeClient(offering("b", "a")).client);
+    const described = tools("b", "a").map((tool) => ({ ...tool, description: "new" }));
+    await keeper.begin(createFakeClient({ tools: () => Promise.resolve(described) }).client);
+    expect(told).toEqual([["tools"], ["tools"], ["tools"]]);
+  });
+
+  test("a list that hangs hides neither the others nor what was known of it", async () => {
+    const { keeper, lists, toolNames } = make();
+    await keeper.begin(createFakeClient({ prompts: () => Promise.resolve([{ name: "p" }]) }).client);
+    void keeper.begin(createFakeClient({ ...offering("a"), prompts: () => new Promise(() => {}) }).client);
+    await turn();
+    expect(toolNames()).toEqual(["a"]);
+    expect(lists.listed.prompts).toEqual([{ name: "p" }]);
+  });
+});
+
+describe("what clients would refuse", () => {
+  const fault = (part: ListPart, name: string): ListFault => ({ part, name, isLeftOut: true, reason: "odd" });
+  const namesOf = (lists: KnownLists): readonly string[] => lists.listed.faults.map(({ name }) => name);
+
+  test("is known with the list it was found in, and until that list is another", async () => {
+    const { keeper, lists } = make();
+    const fake = createFakeClient({ ...offering("a"), faults: [fault("tools", "x"), fault("prompts", "p")] });
+    await keeper.begin(fake.client);
+    expect(namesOf(lists)).toEqual(["x", "p"]);
+    fake.answers.faults = [fault("tools", "y")];
+    await keeper.refreshSince(["tools"], Number.POSITIVE_INFINITY);
+    expect(namesOf(lists)).toEqual(["y", "p"]);
+  });
+
+  test("stays known while its list cannot be had", async () => {
+    const { keeper, lists } = make();
+    const fake = createFakeClient({ ...offering("a"), faults: [fault("tools", "x")] });
+    await keeper.begin(fake.client);
+    fake.answers.faults = [];
+    fake.answers.tools = () => Promise.reject(new Error("not now"));
+    await keeper.refreshSince(["tools"], Number.POSITIVE_INFINITY);
+    expect(namesOf(lists)).toEqual(["x"]);
+  });
+});
+
+describe("when a list fails", () => {
+  test("the last good one stays, and the problem is told without addresses", async () => {
+    const { keeper, lists, toolNames } = make();
+    await keeper.begin(createFakeClient(offering("a")).client);
+    const failing = createFakeClient({
+      tools: () => Promise.reject(new HttpError(500, "https://host/s3cret", "s3cret")),
+      resources: () => Promise.reject(new RpcError("rpc.internal", "the database is away")),
+    });
+    await keeper.begin(failing.client);
+    expect(toolNames()).toEqual(["a"]);
+    expect(lists.listed.problems).toEqual([
+      "its tools cannot be listed: it answered with HTTP status 500",
+      "its resources cannot be listed: the database is away",
+    ]);
+  });
+
+  test("the others are there all the same", async () => {
+    const { keeper, lists, toolNames } = make();
+    await keeper.begin(
+      createFakeClient({ ...offering("a"), prompts: () => Promise.reject(new Error("no prompts")) }).client,
+    );
+    expect(toolNames()).toEqual(["a"]);
+    expect(lists.listed.problems).toHaveLength(1);
+  });
+
+  test("a list that never came leaves nothing unconfirmed, unless it is that of the tools", async () => {
+    const refuse = (): Promise<never> => Promise.reject(new RpcError("rpc.internal", "no database"));
+    const { keeper, lists } = make();
+    await keeper.begin(createFakeClient({ ...offering("a"), resources: refuse }).client);
+    expect(lists.listed).toMatchObject({
+      isConfirmed: true,
+      problems: [expect.stringContaining("resources")],
+    });
+
+    const { keeper: other, lists: otherLists } = make();
+    await other.begin(createFakeClient({ tools: refuse }).client);
+    expect(otherLists.listed.isConfirmed).toBe(false);
+  });
+
+  test("a list that is known from before and cannot be had now is not confirmed", async () => {
+    const { keeper: first, lists: firstLists } = make();
+    const resources = (): Promise<readonly [{ name: string; uri: string }]> =>
+      Promise.resolve([{ name: "r", uri: "x:r" }]);
+    await first.begin(createFakeClient({ ...offering("a"), resources }).client);
+    const { keeper, lists } = make({ known: firstLists.listed });
+    const refuse = (): Promise<never> => Promise.reject(new RpcError("rpc.internal", "no database"));
+    await keeper.begin(createFakeClient({ ...offering("a"), resources: refuse }).client);
+    expect(lists.listed).toMatchObject({ isConfirmed: false, resources: [{ uri: "x:r" }] });
+  });
+
+  test("a server whose tools were never listed is not listed", async () => {
+    const { keeper, lists } = make();
+    await keeper.begin(createFakeClient({ tools: () => Promise.reject(new Error("not yet")) }).client);
+    expect(lists.isListed).toBe(false);
+  });
+
+  test("a problem lasts until that list comes, whatever else is listed meanwhile", async () => {
+    const { keeper, lists, clock } = make();
+    const fake = createFakeClient({ prompts: () => Promise.reject(new Error("no prompts")) });
+    await keeper.begin(fake.client);
+    fake.announce({ kind: "tools" });
+    await clock.advance(50);
+    expect(lists.listed.problems).toHaveLength(1);
+    delete fake.answers.prompts;
+    fake.announce({ kind: "prompts" });
+    await clock.advance(100);
+    await turn();
+    expect(lists.listed.problems).toEqual([]);
+  });
+});
+
+describe("changes", () => {
+  test("many that come together are one listing, of what changed and nothing else", async () => {
+    const { keeper, clock } = make();
+    const fake = createFakeClient(offering("a"));
+    await keeper.begin(fake.client);
+    for (let count = 0; count < 100; count++) fake.announce({ kind: "tools" });
+    fake.announce({ kind: "resources" });
+    await clock.advance(49);
+    expect(fake.asked).toMatchObject({ tools: 1, resources: 1 });
+    await clock.advance(1);
+    expect(fake.asked).toMatchObject({ tools: 2, resources: 2, templates: 2, prompts: 1 });
+    expect(clock.sleeping).toBe(0);
+  });
+
+  test("a server that announces without end is listed ever more rarely, and one list at a time", async () => {
+    const { keeper, clock } = make();
+    let isListing = 0;
+    let most = 0;
+    const fake = createFakeClient({
+      tools: async () => {
+        most = Math.max(most, ++isListing);
+        await turn();
+        isListing--;
+        return [];
+      },
+    });
+    await keeper.begin(fake.client);
+    for (let ms = 0; ms < 120_000; ms += 100) {
+      fake.announce({ kind: "tools" });
+      await clock.advance(100);
+    }
+    expect(most).toBe(1);
+    // Ten to reach the longest pause, which is 30 s, and a few of those.
+    expect(fake.asked.tools).toBeLessThanOrEqual(15);
+    expect(fake.asked.tools).toBeGreaterThan(10);
+    const before = fake.asked.tools ?? 0;
+    await clock.advance(200_000);
+    fake.announce({ kind: "tools" });
+    await clock.advance(50);
+    expect(fake.asked.tools).toBe(before + 2);
+  });
+
+  test("a server with very many tools is listed again after a while that is longer the more there are", async () => {
+    const { keeper, clock } = make();
+    const fake = createFakeClient(offering(...Array.from({ length: 8000 }, (_, index) => `t${index}`)));
+    await keeper.begin(fake.client);
+    fake.announce({ kind: "tools" });
+    await clock.advance(7999);
+    expect(fake.asked.tools).toBe(1);
+    await clock.advance(1);
+    expect(fake.asked.tools).toBe(2);
+  });
+
+  test("a server whose list fails after long is not listed again for a while, and then is", async () => {
+    const { keeper, clock } = make();
+    const fake = createFakeClient({
+      tools: async () => {
+        await sleep(400, clock);
+        throw new RpcError("rpc.other", "The server lists more than 10000 tools");
+      },
+    });
+    const begun = keeper.begin(fake.client);
+    await clock.advance(400);
+    await begun;
+    fake.announce({ kind: "tools" });
+    await clock.advance(7999);
+    expect(fake.asked.tools).toBe(1);
+    await clock.advance(1);
+    expect(fake.asked.tools).toBe(2);
+  });
+
+  test("one that comes while it is listed makes it listed again, once", async () => {
+    const { keeper, clock, toolNames } = make();
+    const lists: Deferred<readonly Tool[]>[] = [];
+    const fake = createFakeClient({
+      tools: () => {
+        const list = createDeferred<readonly Tool[]>();
+        lists.push(list);
+        return list.promise;
+      },
+    });
+    void keeper.begin(fake.client);
+    fake.announce({ kind: "tools" });
+    await clock.advance(50);
+    fake.announce({ kind: "tools" });
+    await clock.advance(50);
+    expect(lists).toHaveLength(1);
+    lists[0]?.resolve(tools("old"));
+    await turn();
+    expect(lists).toHaveLength(2);
+    lists[1]?.resolve(tools("new"));
+    await turn();
+    expect(lists).toHaveLength(2);
+    expect(toolNames()).toEqual(["new"]);
+  });
+
+  test("one of a resource is passed on as it comes", async () => {
+    const { keeper, resources } = make();
+    const fake = createFakeClient();
+    await keeper.begin(fake.client);
+    fake.announce({ kind: "resource", uri: "x:1" });
+    expect(resources).toEqual(["x:1"]);
+    expect(fake.asked.resources).toBe(1);
+  });
+
+  test("what a server announces after it was replaced means nothing", async () => {
+    const { keeper, resources, clock } = make();
+    const old = createFakeClient(offering("old"));
+    const next = createFakeClient(offering("new"));
+    await keeper.begin(old.client);
+    keeper.end();
+    await keeper.begin(next.client);
+    old.announce({ kind: "resource", uri: "x:1" });
+    old.announce({ kind: "tools" });
+    await clock.advance(100);
+    expect(resources).toEqual([]);
+    expect(old.asked.tools).toBe(1);
+    expect(next.asked.tools).toBe(1);
+  });
+});
+
+describe("the end of a server", () => {
+  test("leaves what it listed, and no timer", async () => {
+    const { keeper, clock, toolNames } = make();
+    const fake = createFakeClient(offering("a"));
+    await keeper.begin(fake.client);
+    fake.announce({ kind: "tools" });
+    keeper.end();
+    expect(clock.sleeping).toBe(0);
+    expect(toolNames()).toEqual(["a"]);
+    keeper.refreshAfter(0);
+    await turn();
+    expect(fake.asked.tools).toBe(1);
+  });
+
+  test("while it lists makes its answer no news, and does not hold up the next", async () => {
+    const { keeper, toolNames, told } = make();
+    const slow = createDeferred<readonly Tool[]>();
+    const begun = keeper.begin(createFakeClient({ tools: () => slow.promise }).client);
+    keeper.end();
+    await keeper.begin(createFakeClient(offering("new")).client);
+    expect(toolNames()).toEqual(["new"]);
+    slow.resolve(tools("old"));
+    await begun;
+    expect(toolNames()).toEqual(["new"]);
+    expect(told).toEqual([["tools"]]);
+  });
+
+  test("while it lists keeps what its failing would say to itself", async () => {
+    const { keeper, lists } = make();
+    const slow = createDeferred<readonly Tool[]>();
+    const begun = keeper.begin(createFakeClient({ tools: () => slow.promise }).client);
+    keeper.end();
+    slow.reject(new Error("gone"));
+    await begun;
+    expect(lists.listed.problems).toEqual([]);
+    expect(lists.isListed).toBe(false);
+  });
+});
+
+test("old lists are renewed when somebody looks, at most once at a time", async () => {
+  const { keeper, clock, toolNames } = make();
+  const fake = createFakeClient(offering("a"));
+  await keeper.begin(fake.client);
+  keeper.refreshAfter(1000);
+  await clock.advance(1000);
+  fake.answers.tools = () => Promise.resolve(tools("b"));
+  for (let looks = 0; looks < 10; looks++) keeper.refreshAfter(1000);
+  await turn();
+  expect(fake.asked.tools).toBe(2);
+  expect(toolNames()).toEqual(["b"]);
+});
+
+test("whatever happens, what is known in the end is what the last server lists", async () => {
+  type Step = "begin" | "end" | "change" | "settle" | "settleLast" | "fail" | "wait";
+  const step = fc.constantFrom<Step>("begin", "end", "change", "settle", "settleLast", "fail", "wait");
+  await fc.assert(
+    fc.asyncProperty(
+      fc.array(fc.tuple(step, fc.boolean()), { maxLength: 40, size: "max" }),
+      async (happening) => {
+        const { keeper, clock, toolNames } = make();
+        const open: { readonly list: Deferred<readonly Tool[]>; readonly version: string }[] = [];
+        let version = 0;
+        let server: FakeClient | undefined;
+        let mostOpen = 0;
+        const begin = (): void => {
+          const perServer = { open: 0 };
+          version++;
+          server = createFakeClient({
+            tools: () => {
+              const list = createDeferred<readonly Tool[]>();
+              open.push({ list, version: `v${version}` });
+              mostOpen = Math.max(mostOpen, ++perServer.open);
+              void list.promise.then(
+                () => perServer.open--,
+                () => perServer.open--,
+              );
+              return list.promise;
+            },
+          });
+          void keeper.begin(server.client);
+        };
+        for (const [each, isTurn] of happening) {
+          if (each === "begin") begin();
+          if (each === "end") keeper.end();
+          if (each === "change") {
+            version++;
+            server?.announce({ kind: "tools" });
+          }
+          const settled = each === "settle" ? open.shift() : each === "settleLast" ? open.pop() : undefined;
+          settled?.list.resolve(tools(settled.version));
+          if (each === "fail") open.shift()?.list.reject(new Error("no"));
+          if (each === "wait") await clock.advance(50);
+          if (isTurn) await turn();
+        }
+        begin();
+        for (let rounds = 0; rounds < 50; rounds++) {
+          for (const { list, version: listed } of open.splice(0)) list.resolve(tools(listed));
+          await clock.advance(50);
+        }
+        expect(toolNames()).toEqual([`v${version}`]);
+        expect(mostOpen).toBe(1);
+        keeper.end();
+        expect(clock.sleeping).toBe(0);
+      },
+    ),
+    { numRuns: 100 },
+  );
+});

@@ -1,0 +1,146 @@
+import { type Clock, Shares } from "@junctor/core/async";
+import type { RpcError } from "@junctor/core/errors";
+import { withoutTasks } from "@junctor/core/mcp";
+import {
+  type CallContext,
+  withContext,
+  type ToolOutcome,
+  type TaskState,
+  hasEnded,
+} from "@junctor/core/provider";
+import { needsTasks } from "./held-task.ts";
+import type { Pool } from "./pool.ts";
+import type { PooledLine } from "./pooled-line.ts";
+
+interface RunningTask {
+  readonly holder: unknown;
+  line?: KeptLine;
+  stopTimer: () => void;
+}
+
+interface KeptLine {
+  readonly pooled: PooledLine;
+  /** The process that the task runs in. */
+  readonly client: PooledLine["client"];
+  readonly release: () => void;
+}
+
+interface TaskLinesOptions {
+  /** The name of the server. */
+  readonly server: string;
+  readonly pool: Pick<Pool, "keep">;
+  readonly clock: Clock;
+}
+
+/** Most tasks of one server: servers of the toolkit have room for as many of one caller, which is the gateway to them. */
+const maxTasks = 1024;
+/** How long a task that no caller looks at is counted, and its line kept. */
+const unseenMs = 3_600_000;
+
+/**
+ * The tasks that callers have at one server, counted by caller: to the server all callers are one, so one of them could take all
+ * its room. A task counts until it was seen to have ended, expires, or is not asked for.
+ *
+ * Until then the line of a task that runs in a process stays open: a task ends with its process, and another process does not
+ * know it.
+ */
+export class TaskLines {
+  readonly #options: TaskLinesOptions;
+  readonly #tasks = new Map<string, RunningTask>();
+  readonly #shares: Shares;
+
+  constructor(options: TaskLinesOptions) {
+    this.#options = options;
+    this.#shares = new Shares({ what: `tasks of ${options.server}`, total: maxTasks });
+  }
+
+  get size(): number {
+    return this.#tasks.size;
+  }
+
+  /** The line of a task; undefined for any line. */
+  find(ref: string): PooledLine | undefined {
+    return this.#tasks.get(ref)?.line?.pooled;
+  }
+
+  /** The error for a caller that has its share of the tasks; undefined while it may begin another one. */
+  refusal(context: CallContext): RpcError | undefined {
+    const holder = holderOf(context);
+    if (this.#shares.refusal(holder) === undefined) return undefined;
+    for (const [ref, { line }] of this.#tasks)
+      if (line !== undefined && line.pooled.client !== line.client) this.forget(ref);
+    return this.#shares.refusal(holder);
+  }
+
+  /**
+   * Makes a call that may become a task. For a caller that has its share of them it is made without tasks, and refused if it needs
+   * one.
+   */
+  async call(
+    context: CallContext,
+    make: (context: CallContext) => Promise<ToolOutcome>,
+  ): Promise<ToolOutcome> {
+    const refused = this.refusal(context);
+    if (refused !== undefined) {
+      try {
+        return await make(withContext(context, { capabilities: withoutTasks(context.capabilities) }));
+      } catch (error) {
+        throw needsTasks(error) ? refused : error;
+      }
+    }
+    const holder = holderOf(context);
+    this.#shares.add(holder);
+    try {
+      const outcome = await make(context);
+      if (outcome.kind === "task") this.#begin(outcome.task, holder);
+      return outcome;
+    } finally {
+      this.#shares.give(holder);
+    }
+  }
+
+  /** Keeps the line of a task open while the task counts. */
+  keep({ ref }: TaskState, pooled: PooledLine): void {
+    const task = this.#tasks.get(ref);
+    if (task === undefined || task.line !== undefined) return;
+    task.line = { pooled, client: pooled.client, release: this.#options.pool.keep(pooled) };
+  }
+
+  /** A caller looked at a task. */
+  seen(task: TaskState): void {
+    if (hasEnded(task)) this.forget(task.ref);
+    else this.#renew(task);
+  }
+
+  forget(ref: string): void {
+    const task = this.#tasks.get(ref);
+    if (task === undefined) return;
+    this.#tasks.delete(ref);
+    this.#shares.give(task.holder);
+    task.stopTimer();
+    task.line?.release();
+  }
+
+  [Symbol.dispose](): void {
+    for (const ref of this.#tasks.keys()) this.forget(ref);
+  }
+
+  #begin(task: TaskState, holder: unknown): void {
+    if (hasEnded(task) || this.#tasks.has(task.ref)) return;
+    this.#shares.add(holder);
+    this.#tasks.set(task.ref, { holder, stopTimer: () => {} });
+    this.#renew(task);
+  }
+
+  #renew({ ref, ttlMs }: TaskState): void {
+    const task = this.#tasks.get(ref);
+    if (task === undefined) return;
+    task.stopTimer();
+    const ms = Math.min(ttlMs ?? unseenMs, unseenMs);
+    task.stopTimer = this.#options.clock.timer(ms, () => this.forget(ref));
+  }
+}
+
+function holderOf({ caller, session }: CallContext): unknown {
+  return caller ?? session;
+}

@@ -1,0 +1,116 @@
+import {
+  AbortedError,
+  AuthorizationError,
+  ClosedError,
+  ConnectError,
+  type Delivery,
+  HttpError,
+  RpcError,
+  rpcCodes,
+  SessionExpiredError,
+  TimeoutError,
+  UpstreamError,
+  type UpstreamReason,
+} from "@junctor/core/errors";
+
+/** Codes that are about our hop to the server. Passed on, they would tell the caller something untrue about its own. */
+const hopCodes: ReadonlySet<number> = new Set([
+  rpcCodes["rpc.parse"],
+  rpcCodes["rpc.invalid_request"],
+  rpcCodes["rpc.header_mismatch"],
+  rpcCodes["rpc.unsupported_version"],
+]);
+
+/**
+ * The error that a caller gets for a failure behind the gateway. The server's own errors are passed on as they are; everything
+ * else says which server, what happened, and whether the call may have been carried out. Commands, URLs and what a child
+ * wrote are for the log: they are not the caller's to know.
+ */
+export function toUpstreamError(server: string, error: unknown, hide: Hide = (text) => text): unknown {
+  const failed = (reason: UpstreamReason, text: string, delivery: Delivery): UpstreamError =>
+    new UpstreamError(reason, text, { server, delivery, cause: error });
+  if (error instanceof RpcError) {
+    // The one error of a server that is about our caller, and that our own server has to recognise.
+    if (error.rpcCode === rpcCodes["rpc.missing_capability"])
+      return new RpcError("rpc.missing_capability", error.message, { data: error.data, cause: error });
+    if (error.rpcCode === 0)
+      return failed("failed", hideText(noSense(server, error), hide), "outcome_unknown");
+    if (!hopCodes.has(error.rpcCode)) return hideIn(error, hide);
+    const text = `${server} refused the request: ${error.message}`;
+    return failed("failed", hideText(text, hide), "answered");
+  }
+  if (error instanceof ClosedError) {
+    const isSent = error.delivery === "outcome_unknown";
+    const text = isSent
+      ? `${server} was lost before it answered. Whether the call was carried out is unknown.`
+      : `${server} was lost, and the call was not sent.`;
+    return failed(isSent ? "lost" : "unavailable", text, error.delivery);
+  }
+  if (error instanceof AuthorizationError)
+    return failed("unavailable", hideText(toAuthorizationText(server, error), hide), "not_sent");
+  if (error instanceof TimeoutError) {
+    const limit = error.kind === "idle" ? "was silent for" : "was not done after";
+    const text = `${server} ${limit} ${error.timeoutMs} ms, and the call was cancelled.`;
+    return failed("timeout", text, error.delivery);
+  }
+  if (error instanceof ConnectError) {
+    return failed("unavailable", `${server} cannot be reached.`, "not_sent");
+  }
+  if (error instanceof SessionExpiredError) {
+    return failed("unavailable", `${server} keeps forgetting us.`, "not_sent");
+  }
+  if (error instanceof HttpError) {
+    const text = `${server} answered with HTTP status ${error.status}.`;
+    return failed("failed", text, error.delivery);
+  }
+  if (error instanceof AbortedError) return error.cause ?? error;
+  return error;
+}
+
+/** The reason as a caller may see it: without texts of the server or its authorization server. */
+function toAuthorizationText(server: string, { code }: AuthorizationError): string {
+  switch (code) {
+    case "auth.login_required":
+      return `${server} wants a sign-in. Those who run the gateway can do that: junctor login ${server}`;
+    case "auth.insufficient_scope":
+      return `${server} wants more access than it was granted. Those who run the gateway can sign in again: junctor login ${server}`;
+    case "auth.unreachable":
+      return `The authorization server of ${server} does not answer.`;
+    default:
+      return `The authorization of ${server} does not work. Those who run the gateway can see why: junctor check`;
+  }
+}
+
+/** The message of an error about a page names the address. */
+function noSense(server: string, { message, cause }: RpcError): string {
+  const what =
+    cause instanceof HttpError ? `HTTP status ${cause.status} and no MCP message.` : toSentence(message);
+  return `${server} answered with something that makes no sense: ${what} Whether the call was carried out is unknown.`;
+}
+
+function toSentence(text: string): string {
+  return text.endsWith(".") ? text : `${text}.`;
+}
+
+/** Takes secrets out of the strings of a JSON text. */
+export type Hide = (text: string) => string;
+
+/** The same for a plain text. */
+export function hideText(text: string, hide: Hide): string {
+  return JSON.parse(hide(JSON.stringify(text))) as string;
+}
+
+/** A server that repeats what it was given in confidence must not tell our callers. */
+function hideIn(error: RpcError, hide: Hide): RpcError {
+  const text = JSON.stringify([error.message, error.data ?? null]);
+  const hidden = hide(text);
+  if (hidden === text) return error;
+  const [message, data] = JSON.parse(hidden) as [string, unknown];
+  return new RpcError(error.code, message, { rpcCode: error.rpcCode, data: data ?? undefined });
+}
+
+/** Whether a failure says that a server may be gone, and not just that it did not like a request. */
+export function isDoubtful(error: unknown): boolean {
+  if (error instanceof HttpError) return error.status >= 502;
+  return error instanceof ClosedError || error instanceof ConnectError;
+}

@@ -1,0 +1,336 @@
+import type { Client, ConnectOptions } from "@junctor/client";
+import { AskHabits } from "@junctor/client/internal";
+import { type Awaitable, type Clock, systemClock } from "@junctor/core/async";
+import { UpstreamError } from "@junctor/core/errors";
+import type { ListPart } from "@junctor/core/fit";
+import type { CacheHints } from "@junctor/core/mcp";
+import type { CallContext, Change, Hearer, Provider, ToolCall, ToolOutcome } from "@junctor/core/provider";
+import { createMemoryTasks } from "@junctor/server";
+import type { MemoryTasks } from "@junctor/server/internal";
+import type { Parking } from "../bridge/index.ts";
+import { isLine } from "../cluster/index.ts";
+import type { ServerConfig } from "../config/index.ts";
+import type { Words } from "../log/index.ts";
+import { Audiences } from "./audience.ts";
+import {
+  type DescribeFailure,
+  describeHealth,
+  type Health,
+  measureAnswer,
+  type LineStatus,
+} from "./health.ts";
+import { knowsTasks } from "./held-task.ts";
+import { hostTask, taskSupportOf } from "./hosted-task.ts";
+import type { Listed } from "./known-lists.ts";
+import { createLineFactory } from "./line-factory.ts";
+import type { Line } from "./line.ts";
+import type { ListKind } from "./list-keeper.ts";
+import { Pool } from "./pool.ts";
+import type { PooledLine } from "./pooled-line.ts";
+import { Requests } from "./requests.ts";
+import type { StartSlots } from "./start-slots.ts";
+import { TaskLines } from "./task-lines.ts";
+import { type Hide, isDoubtful, toUpstreamError } from "./to-upstream-error.ts";
+import { createUpstreamFacets } from "./upstream-facets.ts";
+import { UpstreamLists } from "./upstream-lists.ts";
+import { createUpstreamTasks, type UpstreamTasks } from "./upstream-tasks.ts";
+import { createUseAt, type OtherReplicas } from "./use-at.ts";
+
+/** Something about a server behind the gateway changed, on one of its lines. */
+export type UpstreamChange = { readonly pooled: PooledLine } & (
+  | { readonly kind: "health"; readonly health: Health; readonly cause: unknown }
+  | { readonly kind: "listed"; readonly changed: readonly ListKind[] }
+  | { readonly kind: "resource"; readonly uri: string }
+);
+
+interface UpstreamOptions {
+  readonly config: ServerConfig;
+  /** Opens a client of the server: as the config says, or as a test wants. */
+  readonly connect: (options: ConnectOptions) => Promise<Client>;
+  readonly parking: Parking;
+  /** The tasks that the gateway hosts for servers of 2025-11-25. */
+  readonly hosted?: MemoryTasks;
+  /** Limits how many processes start at the same time. */
+  readonly slots?: StartSlots | undefined;
+  /** The lists of an earlier run, if they are known. */
+  readonly remembered?: Listed | undefined;
+  /** Whether lists wait for its first lists. False for one that was waited for in vain in an earlier run; true. */
+  readonly isAwaited?: boolean;
+  /** Called when it asks a caller something for the first time. */
+  readonly onAsked?: () => void;
+  /** Called when a list begins to wait for its first list. */
+  readonly onAwaited?: () => void;
+  /** How long after its start its first lists are waited for; 2 s. */
+  readonly firstListMs?: number;
+  /** The server this one takes the place of, because its config changed: its lists and watches are taken over. */
+  readonly predecessor?: Upstream | undefined;
+  readonly clock?: Clock;
+  /** Takes the secrets of the config out of messages to callers. */
+  readonly hide?: Hide;
+  /** How callers are told of a failure; by its reason alone. */
+  readonly describeFailure?: DescribeFailure | undefined;
+  readonly onChange: (change: UpstreamChange) => void;
+  /** What its process writes besides messages. */
+  readonly words?: Words;
+  /** Whether it may run in another process of the gateway. */
+  readonly isPlaced?: boolean | undefined;
+  /** Reaches the same server in other processes of the gateway. */
+  readonly elsewhere?: OtherReplicas | undefined;
+}
+
+/**
+ * A server behind the gateway, as a provider: kept alive, with its last good lists, on as many lines as its callers need.
+ *
+ * It has many members because it is the front of four parts, which do the work: the pool of its lines, its lists, its
+ * requests and its other facets.
+ */
+export class Upstream implements Provider, AsyncDisposable {
+  /** Settings that only change how things are listed may be replaced while the server runs. */
+  config: ServerConfig;
+  readonly resources: NonNullable<Provider["resources"]>;
+  readonly prompts: NonNullable<Provider["prompts"]>;
+  readonly completion: NonNullable<Provider["completion"]>;
+  readonly tasks: UpstreamTasks;
+  readonly skills: NonNullable<Provider["skills"]>;
+  readonly methods: NonNullable<Provider["methods"]>;
+  readonly pool: Pool;
+  readonly #options: UpstreamOptions;
+  readonly #clock: Clock;
+  readonly #lists: UpstreamLists;
+  readonly #requests: Requests;
+  readonly #habits: AskHabits;
+  readonly #taskLines: TaskLines;
+  readonly #hosted: MemoryTasks;
+  #isClosed = false;
+  #stopIdle: (() => void) | undefined;
+
+  constructor(options: UpstreamOptions) {
+    const { config, clock = systemClock, onChange, predecessor, parking } = options;
+    const { firstListMs = 2000, isAwaited = true, onAwaited = () => {} } = options;
+    const { hosted = createMemoryTasks({ clock }) } = options;
+    this.config = config;
+    this.#options = options;
+    this.#clock = clock;
+    this.#habits = predecessor === undefined ? new AskHabits(options.onAsked) : predecessor.#habits;
+    const onWaiting = (): (() => void) => parking.wants(config.name, config.answerWithinMs);
+    const audiences = new Audiences(config);
+    const pool = new Pool({
+      config,
+      audiences,
+      clock,
+      onWaiting,
+      createLine: createLineFactory({ ...options, clock, habits: this.#habits }),
+      known: predecessor?.isListed === true ? predecessor.listedFor() : options.remembered,
+      onListed: (pooled, changed) => onChange({ kind: "listed", changed, pooled }),
+      onResource: (pooled, uri) => onChange({ kind: "resource", uri, pooled }),
+      onUp: () => this.#restLater(),
+      onHealth: (pooled, health, cause) => {
+        if (pooled === pool.everyone) lists.note(health);
+        onChange({ kind: "health", health, cause, pooled });
+      },
+    });
+    const { everyone } = pool;
+    const awaited = { firstListMs: isAwaited ? firstListMs : 0, onAwaited };
+    const lists = new UpstreamLists({ config, clock, pool, ...awaited });
+    // Watches of callers are kept when the server is replaced.
+    if (predecessor !== undefined) everyone.watches = predecessor.pool.everyone.watches;
+    everyone.watches.onMissed = (uri) => onChange({ kind: "resource", uri, pooled: everyone });
+    const server = config.name;
+    const toFailure = (error: unknown, line: Line): unknown => {
+      if (isDoubtful(error)) line.doubt();
+      return toUpstreamError(server, error, options.hide);
+    };
+    const hooks = { toFailure, onEnded: () => this.#restLater() };
+    const useAt = createUseAt(server, options.elsewhere, (error) => toFailure(error, everyone.line));
+    const taskLines = new TaskLines({ server, pool, clock });
+    const common = { server, clock, pool, useAt, here: options.elsewhere?.here };
+    const isProcess = config.launch.kind === "command";
+    const requests = new Requests({
+      ...common,
+      parking,
+      isOne: audiences.isOne,
+      isHttp: !isProcess,
+      holdsTasks: () => this.config.tasks === "hold",
+      maxTotalMs: config.maxTotalMs,
+      taskLines,
+      onTask: (task, { client, pooled }) => {
+        const known = tasks.created(task, client);
+        // Another replica keeps its own lines.
+        if (isProcess && !isLine(client)) taskLines.keep(task, pooled);
+        return known;
+      },
+      ...hooks,
+    });
+    const watchesForAll = config.sharing === "shared";
+    const facets = createUpstreamFacets({ ...common, lists, requests, watchesForAll, taskLines, ...hooks });
+    const tasks = createUpstreamTasks({
+      ...common,
+      use: facets.useTask,
+      isProcess,
+      lines: taskLines,
+      hosted,
+      toFailure: (error) => toUpstreamError(server, error, options.hide),
+    });
+    this.pool = pool;
+    this.#lists = lists;
+    this.#requests = requests;
+    this.resources = facets.resources;
+    this.prompts = facets.prompts;
+    this.completion = facets.completion;
+    this.tasks = tasks;
+    this.#taskLines = taskLines;
+    this.skills = facets.skills;
+    this.methods = facets.methods;
+    this.#hosted = hosted;
+  }
+
+  get name(): string {
+    return this.config.name;
+  }
+
+  /** Itself. Of a server of this process, the provider is another object. */
+  get provider(): Provider {
+    return this;
+  }
+
+  /** The health of the line for everyone. */
+  get health(): Health {
+    return this.pool.everyone.line.health;
+  }
+
+  /** Everything it lists for a caller, as far as it is known; without a caller, for everyone. */
+  listedFor(caller?: Hearer): Listed {
+    return this.#lists.listedFor(caller);
+  }
+
+  /** Whether anything is known of its lists. */
+  get isListed(): boolean {
+    return this.pool.everyone.lists.isListed;
+  }
+
+  /** Whether lists wait for its first lists. */
+  get isAwaited(): boolean {
+    return this.#options.isAwaited ?? true;
+  }
+
+  /** Whether everything it lists is known, as it was last listed. */
+  get isSettled(): boolean {
+    return this.pool.everyone.keeper.isSettled;
+  }
+
+  /** Its processes, or its conversations over HTTP, each with its reason. */
+  get lines(): readonly LineStatus[] {
+    return this.pool.all.map(({ reason, line, inUse }) => ({ reason, status: line.health.kind, inUse }));
+  }
+
+  /** What its process wrote besides messages. */
+  get words(): Words {
+    return this.#options.words ?? { said: "", stray: "" };
+  }
+
+  /** How many calls it has underway. */
+  get inFlight(): number {
+    return this.#requests.inFlight;
+  }
+
+  /** Starts it, if it is not started. Resolves when it is up and listed, or has failed for the first time. */
+  start(): Promise<void> {
+    return this.#lists.start();
+  }
+
+  /** A caller looks at one of its lists; see {@link UpstreamLists.looked}. */
+  looked(caller: Hearer, part: ListPart): Promise<unknown> | undefined {
+    return this.#lists.looked(caller, part);
+  }
+
+  /** A caller names something that may be in one of its lists; see {@link UpstreamLists.untilListed}. */
+  untilListed(part: ListPart, { signal }: CallContext): Promise<unknown> | undefined {
+    return this.#lists.untilListed(part, signal);
+  }
+
+  /** Why a call that may have been for it was not sent: nothing is known of its lists. */
+  unavailable(): UpstreamError {
+    const why = describeHealth(this.health, this.#clock.now(), this.#options.describeFailure);
+    const text = `${this.name} has not listed what it offers yet, so the call was not sent: ${why}.`;
+    return new UpstreamError("unavailable", text, { server: this.name, delivery: "not_sent" });
+  }
+
+  /** A caller hears the announcements of its own line; those of the line for everyone only where its own line lists or watches nothing. */
+  mayHear({ line, kind }: Change, caller: Hearer): boolean {
+    const own = this.pool.find(caller);
+    if (line === undefined || own === line) return true;
+    if (line !== this.pool.everyone) return false;
+    return kind === "resource" ? own?.watchesElsewhere !== false : own?.lists.isListed !== true;
+  }
+
+  get cacheHints(): CacheHints {
+    return this.listedFor().hints;
+  }
+
+  listTools(context: CallContext): Awaitable<Listed["tools"]> {
+    return this.#lists.list(context, "tools");
+  }
+
+  callTool(call: ToolCall, context: CallContext): Awaitable<ToolOutcome> {
+    const declares = context.capabilities.extensions !== undefined && knowsTasks(context);
+    if (declares && this.pool.find(context)?.client?.callOldTask !== undefined) {
+      const isTask = taskSupportOf(this.listedFor(context).tools, call.name) !== undefined;
+      if (isTask && this.#taskLines.refusal(context) === undefined)
+        return { kind: "task", task: this.tasks.hosted(hostTask(this.#hosted, context, this.#make(call))) };
+    }
+    return this.#make(call)(context);
+  }
+
+  /** Makes a call. A tool that a 2025-11-25 server runs as a task only is called as one, and waited for. */
+  #make(call: ToolCall): (context: CallContext) => Promise<ToolOutcome> | ToolOutcome {
+    return (context) =>
+      this.#requests.make(call.resumption, context, (client, served, resumption) => {
+        const made = resumption === call.resumption ? call : { ...call, resumption };
+        const declares = served.capabilities.extensions !== undefined && knowsTasks(served);
+        const callOldTask = client.callOldTask?.bind(client);
+        if (callOldTask === undefined) {
+          // The replica of its process counts the tasks.
+          if (!declares || isLine(client)) return client.callTool(made, served);
+          return this.#taskLines.call(served, (able) => client.callTool(made, able));
+        }
+        const support = taskSupportOf(this.listedFor(context).tools, call.name);
+        const refused = support === undefined ? undefined : this.#taskLines.refusal(served);
+        if (support === "required" && refused !== undefined) return Promise.reject(refused);
+        const isTask =
+          support === "required" || (support === "optional" && declares && refused === undefined);
+        if (!isTask) return client.callTool(made, served);
+        return this.#taskLines.call(served, (able) => callOldTask(made, able));
+      });
+  }
+
+  /** How long it takes to answer a request that gives it no work; undefined when it does not within `timeoutMs`. */
+  async measure(timeoutMs = 5000): Promise<number | undefined> {
+    const { client, era } = this.pool.everyone;
+    return client && measureAnswer(client, era === "modern" ? "server/discover" : "ping", timeoutMs);
+  }
+
+  /** Lets the calls underway finish, but not for longer than this, and ends it. */
+  async retire(graceMs: number): Promise<void> {
+    await this.#options.parking.leave(this.name);
+    await this.#requests.untilIdle(graceMs);
+    await this[Symbol.asyncDispose]();
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.#isClosed = true;
+    this.#stopIdle?.();
+    this.#taskLines[Symbol.dispose]();
+    await this.pool[Symbol.asyncDispose]();
+  }
+
+  /** A lazy server that was not used for a while is stopped; its lists stay. */
+  #restLater(): void {
+    const { idleStopMs } = this.config;
+    if (idleStopMs === undefined || this.#isClosed) return;
+    this.#stopIdle?.();
+    this.#stopIdle = this.#clock.timer(idleStopMs, () => {
+      const isUsed = this.inFlight > 0 || this.pool.everyone.watches.size > 0 || this.#taskLines.size > 0;
+      if (!isUsed) void this.pool.everyone.line.rest();
+    });
+  }
+}

@@ -1,0 +1,120 @@
+import { expect, test } from "vitest";
+import { createFakeClient, turn } from "../../../../test/support/fake-client.ts";
+import type { Client } from "../../../client/src/client/client.ts";
+import { createDeferred } from "../../../core/src/async/deferred.ts";
+import { NotFoundError } from "../../../core/src/errors/not-found-error.ts";
+import { Watches } from "./watches.ts";
+
+interface Server {
+  readonly client: Client;
+  readonly watched: string[];
+  readonly events: string[];
+}
+
+/** A server that remembers what is watched; `refuses` says what it does not have. */
+function createServer(refuses: () => readonly string[] = () => []): Server {
+  const watched: string[] = [];
+  const events: string[] = [];
+  const { client } = createFakeClient({
+    watch: async (uri) => {
+      events.push(`watch ${uri}`);
+      await turn();
+      if (refuses().includes(uri)) throw new NotFoundError("resource", uri);
+      watched.push(uri);
+      return () => {
+        events.push(`stop ${uri}`);
+        watched.splice(watched.indexOf(uri), 1);
+      };
+    },
+  });
+  return { client, watched, events };
+}
+
+test("however many watch, the server is asked once, and told when the last is gone", async () => {
+  const { client, events, watched } = createServer();
+  const watches = new Watches();
+  const stops = await Promise.all([1, 2, 3].map(() => watches.add("x:1", client)));
+  expect(events).toEqual(["watch x:1"]);
+  stops[0]?.();
+  stops[0]?.();
+  stops[1]?.();
+  await turn();
+  expect(watched).toEqual(["x:1"]);
+  expect(watches.size).toBe(1);
+  stops[2]?.();
+  await turn();
+  expect(events).toEqual(["watch x:1", "stop x:1"]);
+  expect(watches.size).toBe(0);
+});
+
+test("a server that refuses is nobody's watch, and is asked anew by the next", async () => {
+  let refuses = ["x:1"];
+  const { client, events } = createServer(() => refuses);
+  const watches = new Watches();
+  const both = await Promise.allSettled([watches.add("x:1", client), watches.add("x:1", client)]);
+  expect(both.map(({ status }) => status)).toEqual(["rejected", "rejected"]);
+  expect(watches.size).toBe(0);
+  refuses = [];
+  await watches.add("x:1", client);
+  expect(events).toEqual(["watch x:1", "watch x:1"]);
+});
+
+test("a server without resources that can be watched says that there is none", async () => {
+  const watches = new Watches();
+  await expect(watches.add("x:1", createFakeClient().client)).rejects.toBeInstanceOf(NotFoundError);
+  expect(watches.size).toBe(0);
+});
+
+test("one that was started anew is asked for everything, and all may have changed", async () => {
+  const missed: string[] = [];
+  const watches = new Watches();
+  watches.onMissed = (uri) => missed.push(uri);
+  const before = createServer();
+  const after = createServer();
+  const stop = await watches.add("x:1", before.client);
+  await watches.add("x:2", before.client);
+  watches.renew(after.client);
+  await expect.poll(() => after.watched).toEqual(["x:1", "x:2"]);
+  expect(missed).toEqual(["x:1", "x:2"]);
+  stop();
+  await turn();
+  expect(after.watched).toEqual(["x:2"]);
+  expect(before.events).not.toContain("stop x:1");
+});
+
+test("one that no longer has a resource when it was started anew is asked again by the next who watches", async () => {
+  let refuses = ["x:1"];
+  const watches = new Watches();
+  const stop = await watches.add("x:1", createServer().client);
+  const after = createServer(() => refuses);
+  watches.renew(after.client);
+  await expect.poll(() => after.events).toEqual(["watch x:1"]);
+  await turn();
+  refuses = [];
+  await watches.add("x:1", after.client);
+  expect(after.watched).toEqual(["x:1"]);
+  stop();
+  await turn();
+  expect(watches.size).toBe(1);
+});
+
+test("who stops before the server agreed leaves nothing watched", async () => {
+  const agreed = createDeferred<void>();
+  let isWatched = false;
+  const { client } = createFakeClient({
+    watch: async () => {
+      await agreed.promise;
+      isWatched = true;
+      return () => (isWatched = false);
+    },
+  });
+  const watches = new Watches();
+  const renewed = createServer();
+  const stop = await watches.add("x:1", renewed.client);
+  watches.renew(client);
+  stop();
+  agreed.resolve();
+  await turn();
+  expect(isWatched).toBe(false);
+  expect(watches.size).toBe(0);
+});

@@ -1,0 +1,209 @@
+import { Buffer } from "node:buffer";
+import { systemClock, timedOut, waitFor, createDeferred, type Deferred } from "@junctor/core/async";
+import { RpcError } from "@junctor/core/errors";
+import type { WrittenJson } from "@junctor/core/json";
+import type { Server } from "@junctor/core/mcp";
+import { writeWarning } from "./endpoint.ts";
+import { createHttpHandler } from "./handler.ts";
+import type { HttpOptions } from "./http-options.ts";
+import {
+  type Body,
+  type FrameSink,
+  type HttpHeaders,
+  type HttpRequest,
+  refuseStopping,
+  type Reply,
+  sendError,
+} from "./reply.ts";
+import { withServerCard } from "./server-card.ts";
+import { createWebSink, type WebSink, type WebSinkOptions } from "./web-sink.ts";
+
+/** A function from a web-standard request to its response. The caller that made it closes it. */
+export interface FetchHandler {
+  (request: Request): Promise<Response>;
+  /** `GET /health` says that we are leaving, and no call begins. Resolves when those in flight have ended. */
+  drain(): Promise<void>;
+  /**
+   * Ends every stream, aborts what still runs, and forgets every session; what comes later is refused with 503. Takes a
+   * second at most.
+   */
+  close(): Promise<void>;
+}
+
+export interface FetchOptions extends HttpOptions {
+  /** Most bytes that wait for one client; one more frame and it is cut. */
+  readonly maxBufferBytes?: number;
+  /** How long a client may take nothing while something waits for it. */
+  readonly stallMs?: number;
+}
+
+/**
+ * Serves MCP in anything that speaks the web's `Request` and `Response`: Hono, Bun, Deno, Workers. Loopback names are
+ * served as they are; name others in `allowedHosts`.
+ *
+ * @example
+ * app.all("/mcp", (c) => handler(c.req.raw)); // Hono
+ */
+export function toFetchHandler(server: Server, options: FetchOptions = {}): FetchHandler {
+  const handler = withServerCard(createHttpHandler(server, options), server, options);
+  const { onWarning = writeWarning, clock = systemClock } = options;
+  const limits: WebSinkOptions = {
+    maxBufferBytes: options.maxBufferBytes ?? 1024 * 1024,
+    stallMs: options.stallMs ?? 60_000,
+    clock,
+    onCut: (reason) => onWarning(`A client was cut off: ${reason}`),
+  };
+  const running = new Map<WebReply, Promise<void>>();
+  let isClosed = false;
+
+  const serve = (request: Request): Promise<Response> => {
+    const http = fromWebRequest(request);
+    const reply = new WebReply(request.signal, limits);
+    if (isClosed) {
+      refuseStopping(reply);
+      return reply.answered.promise;
+    }
+    const answer = async (): Promise<void> => {
+      try {
+        const wanted = await handler.handle(http, reply);
+        await wanted?.take(await readBody(request, wanted.maxBytes));
+      } catch (error) {
+        onWarning(`Serving ${http.method} ${http.path} failed`, error);
+        if (!reply.cut("serving it failed"))
+          sendError(reply, 500, new RpcError("rpc.internal", "Internal error"));
+      }
+      reply.settle();
+      running.delete(reply);
+    };
+    running.set(reply, answer());
+    return reply.answered.promise;
+  };
+  const whenIdle = async (): Promise<void> => {
+    while (running.size > 0) await Promise.all(running.values());
+  };
+  const drain = (): Promise<void> => {
+    handler.drain();
+    server.drain();
+    return whenIdle();
+  };
+  const stop = async (): Promise<void> => {
+    isClosed = true;
+    void drain();
+    handler.close();
+    if ((await waitFor(whenIdle(), { ms: closeMs, clock })) !== timedOut) return;
+    for (const reply of running.keys()) {
+      if (reply.cut("the server is stopping")) continue;
+      reply.leave();
+      refuseStopping(reply);
+    }
+    await waitFor(whenIdle(), { ms: closeMs, clock });
+  };
+  let stopped: Promise<void> | undefined;
+  return Object.assign(serve, { drain, close: (): Promise<void> => (stopped ??= stop()) });
+}
+
+/** How long what was ended may take to end, and what was aborted to wind down, before it is left behind. */
+const closeMs = 500;
+
+function fromWebRequest(request: Request): HttpRequest {
+  const url = new URL(request.url);
+  const port = url.port === "" ? (url.protocol === "https:" ? 443 : 80) : Number(url.port);
+  return {
+    method: request.method,
+    path: url.pathname,
+    query: url.searchParams,
+    header: (name) => request.headers.get(name) ?? (name === "host" ? url.host : undefined),
+    hostCount: 1,
+    localPort: port,
+  };
+}
+
+async function readBody(request: Request, maxBytes: number): Promise<Body> {
+  if (Number(request.headers.get("content-length")) > maxBytes) return "too_large";
+  const chunks: Uint8Array[] = [];
+  let length = 0;
+  try {
+    for await (const chunk of request.body ?? []) {
+      length += (chunk as Uint8Array).length;
+      if (length > maxBytes) return "too_large";
+      chunks.push(chunk as Uint8Array);
+    }
+  } catch {
+    return "aborted"; // The client went away while sending.
+  }
+  return Buffer.concat(chunks);
+}
+
+/** The answer to a web-standard request. */
+class WebReply implements Reply {
+  readonly #signal: AbortSignal;
+  readonly #limits: WebSinkOptions;
+  readonly answered: Deferred<Response> = createDeferred<Response>();
+  #sink: WebSink | undefined;
+  #onHangUp: (() => void) | undefined;
+  #state: "open" | "complete" | "gone" = "open";
+
+  constructor(signal: AbortSignal, limits: WebSinkOptions) {
+    this.#signal = signal;
+    this.#limits = limits;
+  }
+
+  send(status: number, headers: HttpHeaders, body?: WrittenJson): void {
+    const hasNone = status === 202 || status === 204;
+    const whole = typeof body === "object" ? Buffer.concat(body) : body;
+    this.answered.resolve(new Response(hasNone ? null : (whole ?? null), { status, headers }));
+    this.#finish("complete");
+  }
+
+  stream(status: number, headers: HttpHeaders, onClosed: () => void): FrameSink {
+    const sink = createWebSink(this.#limits, (isWhole) => {
+      onClosed();
+      this.#finish(isWhole ? "complete" : "gone");
+    });
+    this.#sink = sink;
+    this.#watch();
+    this.answered.resolve(new Response(sink.body, { status, headers }));
+    // Not before the caller has it.
+    if (this.#state === "gone") queueMicrotask(() => sink.abandon());
+    return sink;
+  }
+
+  onHangUp(callback: () => void): void {
+    this.#watch();
+    if (this.#state === "gone") callback();
+    else if (this.#state === "open") this.#onHangUp = callback;
+  }
+
+  /** Cuts the stream of the answer; false when there is none. */
+  cut(reason: string): boolean {
+    this.#sink?.cut(reason);
+    return this.#sink !== undefined;
+  }
+
+  /** Serving is over. A request whose body broke off got no answer, but a runtime waits for one. */
+  settle(): void {
+    if (this.#sink === undefined && this.#state !== "complete") this.send(400, {});
+  }
+
+  /** Looks out for the client leaving. Not for every request: most are answered at once. */
+  #watch(): void {
+    if (this.#state !== "open") return;
+    if (this.#signal.aborted) this.#finish("gone");
+    else this.#signal.addEventListener("abort", this.leave, { once: true });
+  }
+
+  /** The client is gone, or counts as gone: the call is aborted. */
+  readonly leave = (): void => {
+    this.#finish("gone");
+    this.#sink?.abandon();
+  };
+
+  #finish(state: "complete" | "gone"): void {
+    if (this.#state !== "open") return;
+    this.#state = state;
+    this.#signal.removeEventListener("abort", this.leave);
+    const callback = this.#onHangUp;
+    this.#onHangUp = undefined;
+    if (state === "gone") callback?.();
+  }
+}

@@ -1,0 +1,230 @@
+import { Numbered, type CallerLimits, Shares } from "@junctor/core/async";
+import { isLoopback } from "@junctor/core/channel";
+import type { RpcError } from "@junctor/core/errors";
+import type { Caller } from "@junctor/core/mcp";
+import type { Authenticated } from "./authenticate.ts";
+import type { HttpHeaders, HttpRequest, Reply } from "./reply.ts";
+
+export interface GuardOptions {
+  /** The address that was bound, where the runtime knows it. */
+  readonly host?: string;
+  /** More values of `Host` to serve, such as `mcp.example.com` or `mcp.example.com:8443`. */
+  readonly allowedHosts?: readonly string[];
+  /** More values of `Origin` to serve, such as `https://app.example.com`. */
+  readonly allowedOrigins?: readonly string[];
+  /** The URL that clients know the endpoint by, such as that of a proxy. Its host and its origin are served. */
+  readonly publicUrl?: string;
+}
+
+/** Says why a request must not be served, or undefined. */
+type Guard = (request: HttpRequest) => string | undefined;
+
+/**
+ * Refuses requests that a web page on another site could have made (DNS rebinding: CVE-2025-66414 and its kin). A page
+ * that tricks a browser into talking to us cannot forge `Host` and `Origin`. Names are compared exactly, with their port.
+ */
+export function createGuard(options: GuardOptions): Guard {
+  const { host, allowedHosts = [], allowedOrigins = [], publicUrl } = options;
+  const known = publicUrl === undefined ? undefined : new URL(publicUrl);
+  const ownOrigins = known === undefined ? [] : [known.origin];
+  const origins = new Set([...allowedOrigins, ...ownOrigins].map((origin) => origin.toLowerCase()));
+  const hosts = new Set([...allowedHosts, ...hostsOf(known)].map((name) => name.toLowerCase()));
+  const isOwn = host === undefined || isLoopback(host) || host === "0.0.0.0" || host === "::";
+  const ownNames = new Set(isOwn ? ["localhost", "127.0.0.1", "[::1]"] : []);
+  if (host !== undefined) ownNames.add((host.includes(":") ? `[${host}]` : host).toLowerCase());
+
+  // Nothing is cached by port: a runtime that takes the port from the URL of a request takes what the client chose.
+  const isServed = (name: string, port: number | undefined): boolean => {
+    if (hosts.has(name)) return true;
+    if (port === undefined) return false;
+    if ((port === 80 || port === 443) && ownNames.has(name)) return true;
+    const end = `:${port}`;
+    return name.endsWith(end) && ownNames.has(name.slice(0, -end.length));
+  };
+
+  return ({ header, hostCount, localPort }) => {
+    const asked = header("host")?.toLowerCase() ?? "";
+    if (hostCount !== 1 || !isServed(asked, localPort)) {
+      return `The Host ${JSON.stringify(asked)} is not served here; add it to allowedHosts if it should be.`;
+    }
+    const origin = header("origin")?.toLowerCase();
+    if (origin === undefined || origins.has(origin)) return undefined;
+    const isOwn =
+      (origin.startsWith("http://") || origin.startsWith("https://")) &&
+      isServed(origin.slice(origin.indexOf("//") + 2), localPort);
+    return isOwn
+      ? undefined
+      : `The Origin ${JSON.stringify(origin)} is not served here; add it to allowedOrigins if it should be.`;
+  };
+}
+
+/** How the header `Host` may spell the host of a URL: the usual port may be left out. */
+function hostsOf(url: URL | undefined): readonly string[] {
+  if (url === undefined) return [];
+  return url.port === "" ? [url.host, `${url.host}:${url.protocol === "https:" ? 443 : 80}`] : [url.host];
+}
+
+/**
+ * Headers that let a page of a listed origin read the answer. For other pages they only say that the answer depends on
+ * the origin, so that no cache gives it to a page of a listed one.
+ */
+export function corsHeaders(http: HttpRequest, origins: readonly string[]): HttpHeaders {
+  const origin = http.header("origin");
+  if (origin === undefined || !origins.includes(origin)) return { vary: "origin" };
+  return {
+    "access-control-allow-origin": origin,
+    "access-control-allow-methods": "GET, POST, DELETE",
+    // A page may mirror any argument in a header of its own, so every header that it asks for is allowed.
+    "access-control-allow-headers": http.header("access-control-request-headers") ?? "content-type",
+    "access-control-expose-headers": "mcp-session-id, www-authenticate",
+    vary: "origin",
+  };
+}
+
+/** A reply with more headers. */
+export function withHeaders(reply: Reply, extra: HttpHeaders): Reply {
+  return {
+    set caller(caller: string | undefined) {
+      reply.caller = caller;
+    },
+    send: (status, headers, body) => reply.send(status, { ...headers, ...extra }, body),
+    stream: (status, headers, onClosed) => reply.stream(status, { ...headers, ...extra }, onClosed),
+    onHangUp: (callback) => reply.onHangUp(callback),
+    refused: (status, code) => reply.refused?.(status, code),
+  };
+}
+
+/** Whether a browser is asking what it may send. */
+export function isPreflight(http: HttpRequest, origins: readonly string[]): boolean {
+  if (http.method !== "OPTIONS" || origins.length === 0) return false;
+  return http.header("access-control-request-method") !== undefined;
+}
+
+/** A request that was let in. */
+export interface Admission {
+  readonly http: HttpRequest;
+  readonly reply: Reply;
+  /** The name of the caller. */
+  readonly caller: string | undefined;
+  readonly identity: Caller | undefined;
+  /** {@link Revocations.turn} when the caller was authenticated. */
+  readonly since: number;
+  /** Set when another replica let it in: the address it came from, how often it was passed on, and see {@link PipedFrom}. */
+  readonly piped?: {
+    readonly from: string | undefined;
+    readonly hops: number;
+    readonly isMending?: boolean | undefined;
+  };
+}
+
+/** The caller that an `authenticate` of any program found, if it has a name. */
+export function toCaller(known: Authenticated): Caller | undefined {
+  if (typeof known === "string") return { name: known };
+  const isCaller = typeof known === "object" && known !== null && "name" in known;
+  return isCaller && typeof known.name === "string" ? known : undefined;
+}
+
+/** Whose share a request counts towards: its caller's, or that of its address where callers have no names. */
+export function ownerOf({ caller, http, piped }: Admission): string | undefined {
+  return caller ?? (piped === undefined ? http.remoteAddress : piped.from);
+}
+
+/** A call or a stream that is open for a caller. It ends when the caller's key is revoked. */
+export interface Admitted {
+  readonly caller: string | undefined;
+  readonly owner: string | undefined;
+  /** Whether it is a stream that stays open, and no call. */
+  readonly isStream?: boolean;
+  /** Ends the work; its answer says why. Missing for work that ends with its session. */
+  revoke?(): void;
+  /** Answers a call that is still underway, because the server stops. Streams and sessions end by themselves. */
+  giveUp?(): void;
+  /** Ends a stream without a proper end, so that its client comes back later. */
+  cut?(reason: string): void;
+}
+
+/** Memory is looked at after this many calls and streams too, because each may take much of it. */
+const lookEvery = 16;
+
+/** Most calls underway, and most streams that stay open, for all callers. */
+const maxCalls = 16_384;
+const maxStreams = 16_384;
+
+/** Which callers had their key revoked, and when. */
+class Revocations {
+  /** Logical time of each caller's last key revocation. Grows with the number of keys that were ever revoked. */
+  readonly #last = new Map<string | undefined, number>();
+  /** Logical time: the number of revocations so far. Read before a caller is authenticated. */
+  turn = 0;
+
+  /** Whether a caller that was authenticated at a logical time still has its key. */
+  holds(caller: string | undefined, since: number): boolean {
+    return this.turn === since || (this.#last.get(caller) ?? 0) <= since;
+  }
+
+  note(caller: string | undefined): void {
+    this.#last.set(caller, ++this.turn);
+  }
+}
+
+/** The calls and streams that are open for callers, and their limits. */
+export class Admissions {
+  readonly revocations: Revocations = new Revocations();
+  readonly calls: Shares<string | undefined>;
+  readonly streams: Shares<string | undefined>;
+  readonly #open = new Numbered<Admitted>();
+  /** While fewer than this are open, no caller is at a limit. */
+  readonly #ample: number;
+  #added = 0;
+  /** Called after every few calls and streams that were added. */
+  onMany: () => void = () => {};
+
+  constructor({ calls = 4096, streams }: CallerLimits = {}) {
+    this.calls = new Shares({ what: "calls underway", total: maxCalls, each: calls });
+    this.streams = new Shares({ what: "open streams", total: maxStreams, each: streams });
+    this.#ample = Math.min(this.calls.ample, this.streams.ample);
+  }
+
+  /** The error for work that its owner may not begin now; undefined when it may. */
+  refusal(wanted: Pick<Admitted, "owner" | "isStream">): RpcError | undefined {
+    if (this.#open.size < this.#ample) return undefined;
+    return (wanted.isStream ? this.streams : this.calls).refusal(wanted.owner);
+  }
+
+  /** Adds work, and returns the number to delete it by. */
+  add(admitted: Admitted): number {
+    if (++this.#added % lookEvery === 0) this.onMany();
+    (admitted.isStream ? this.streams : this.calls).add(admitted.owner);
+    return this.#open.add(admitted);
+  }
+
+  delete(number: number): void {
+    const admitted = this.#open.get(number);
+    if (admitted === undefined) return;
+    this.#open.delete(number);
+    (admitted.isStream ? this.streams : this.calls).give(admitted.owner);
+  }
+
+  /** Whether an owner has at least as many calls underway as others have on average. */
+  isGreedy(owner: string | undefined): boolean {
+    return this.calls.isGreedy(owner);
+  }
+
+  /** Cuts a tenth of the streams of the owner that has most. */
+  cutStreams(reason: string): void {
+    const owner = this.streams.greediest();
+    const streams = this.#open.values().filter((each) => each.isStream === true && each.owner === owner);
+    for (const stream of streams.slice(0, Math.ceil(streams.length / 10))) stream.cut?.(reason);
+  }
+
+  /** Answers every call that is underway. */
+  giveUp(): void {
+    for (const admitted of this.#open.values()) admitted.giveUp?.();
+  }
+
+  /** Ends the work of a caller. Requests it sent before, and whose body is still on its way, are refused by {@link Revocations.holds}. */
+  revoke(caller: string | undefined): void {
+    this.revocations.note(caller);
+    for (const admitted of this.#open.values()) if (admitted.caller === caller) admitted.revoke?.();
+  }
+}

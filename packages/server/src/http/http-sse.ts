@@ -1,0 +1,172 @@
+import { randomBytes } from "node:crypto";
+import { BoundedQueue, Shares } from "@junctor/core/async";
+import { serveChannel } from "@junctor/core/channel";
+import { ClosedError, RpcError } from "@junctor/core/errors";
+import { type Server, messageShape } from "@junctor/core/mcp";
+import { type Channel, type Incoming, type Message, parseMessage } from "@junctor/core/rpc";
+import { toAddressed } from "./elsewhere.ts";
+import { atExpiry, type Endpoint, refuseGreedy, refuseNew } from "./endpoint.ts";
+import { type Admission, type Admitted, ownerOf } from "./guard.ts";
+import { type FrameSink, refuse, sendError, sseHeaders, toData, toFrame } from "./reply.ts";
+
+interface SseConversation {
+  readonly caller: string | undefined;
+  readonly server: Server;
+  readonly inbox: BoundedQueue<readonly Incoming[]>;
+  /** Posts that wait for room in the inbox. */
+  waiting: number;
+}
+
+/** The two routes of revision 2024-11-05: a stream that stays open, and a place to post to. */
+export interface HttpSse {
+  open(admission: Admission, server: Server): Promise<void>;
+  post(body: Uint8Array, admission: Admission): Promise<void>;
+  /** Ends each stream as soon as its requests are answered, and takes no new ones. */
+  drain(): void;
+  /** Ends every stream now; with a server, those to that one. */
+  close(server?: Server): void;
+}
+
+const maxWaiting = 64;
+
+/**
+ * Most characters that wait for a slow reader before it is cut. Answers have more room: calls that know nothing of each
+ * other may end together, and a reader that is given much at once is not slow yet.
+ */
+const maxQueued = 1024 * 1024;
+const maxQueuedAnswers = 16 * 1024 * 1024;
+
+/** Goes through an inbox last: all requests that were accepted are before it. */
+const farewell: readonly Incoming[] = [];
+
+/** Each open stream is a channel of its own, served like any other; it ends when the client leaves. */
+export function createHttpSse(
+  endpoint: Endpoint,
+  messagesPath: string,
+  maxConversations: number,
+  address?: string,
+): HttpSse {
+  const conversations = new Map<string, SseConversation>();
+  const shares = new Shares<string | undefined>({ what: "open streams", total: maxConversations });
+  let isDrained = false;
+  return {
+    open: async (admission, server) => {
+      const { reply, caller, identity } = admission;
+      const owner = ownerOf(admission);
+      if (refuseNew(admission, endpoint)) return;
+      const refusal = shares.refusal(owner) ?? endpoint.admissions.refusal({ owner, isStream: true });
+      if (refusal !== undefined) return refuseGreedy(admission, refusal, endpoint);
+      shares.add(owner);
+      const id = toAddressed(randomBytes(24).toString("base64url"), address);
+      const inbox = new BoundedQueue<readonly Incoming[]>(maxWaiting);
+      conversations.set(id, { caller, server, inbox, waiting: 0 });
+      reply.onHangUp(() => inbox.close());
+      const sink = endpoint.openSink(reply, sseHeaders);
+      const draining = new AbortController();
+      const admitted: Admitted = {
+        caller,
+        owner,
+        isStream: true,
+        cut: (reason) => sink.cut(reason),
+        revoke: () => {
+          sink.end();
+          inbox.close();
+        },
+      };
+      const number = endpoint.admissions.add(admitted);
+      const stop = atExpiry(identity, endpoint.clock, () => admitted.revoke?.());
+      try {
+        await sink.write(`event: endpoint\ndata: ${messagesPath}?sessionId=${id}\n\n`);
+        await serveChannel(server, toChannel(inbox, sink, draining), {
+          clock: endpoint.clock,
+          drain: draining.signal,
+          owner,
+          identity,
+          ...(caller === undefined ? {} : { caller }),
+        });
+      } finally {
+        stop();
+        endpoint.admissions.delete(number);
+        shares.give(owner);
+        conversations.delete(id);
+      }
+    },
+    post: async (body, admission) => {
+      const { http, reply, caller } = admission;
+      const sessionId = http.query.get("sessionId");
+      if (sessionId === null) return refuse(reply, 400, "The query parameter sessionId is missing");
+      const conversation = conversations.get(sessionId);
+      if (conversation === undefined || conversation.caller !== caller || conversation.inbox.isClosed) {
+        return refuse(reply, 404, "Session not found; open the stream again");
+      }
+      const incoming = parseMessage(body, { shape: messageShape });
+      if (incoming.kind === "invalid" && incoming.error.code === "rpc.parse")
+        return sendError(reply, 400, incoming.error);
+      if (conversation.waiting >= maxWaiting) {
+        return sendError(reply, 503, new RpcError("rpc.internal", "Too many messages wait; try again later"));
+      }
+      const id = incoming.kind === "request" ? incoming.id : undefined;
+      if (hasRequest(incoming) && refuseNew(admission, endpoint, id)) return;
+      conversation.waiting++;
+      await conversation.inbox.push([incoming]);
+      conversation.waiting--;
+      reply.send(202, { "content-type": "text/plain" }, "Accepted");
+    },
+    drain: () => {
+      if (!isDrained) conversations.forEach(({ inbox }) => void inbox.push(farewell));
+      isDrained = true;
+    },
+    close: (gone) =>
+      conversations.forEach(({ inbox, server }) => {
+        if (gone === undefined || gone === server) inbox.close();
+      }),
+  };
+}
+
+/** A channel that receives by posts and sends on the stream. Aborts `draining` when the farewell has come through. */
+function toChannel(
+  inbox: BoundedQueue<readonly Incoming[]>,
+  sink: FrameSink,
+  draining: AbortController,
+): Channel {
+  // One after the other: answers to calls that know nothing of each other must not overrun the reader together.
+  let tail: Promise<void> = Promise.resolve();
+  const queued = { events: 0, answers: 0 };
+  return {
+    send: async (message) => {
+      const items = Array.isArray(message) ? (message as readonly Message[]) : [message as Message];
+      const frames = items.map((item) => toFrame(toData(item))).join("");
+      if (queued.events > maxQueued || queued.events + queued.answers > maxQueuedAnswers)
+        sink.cut(`the reader is slow: ${queued.events + queued.answers} characters wait for it`);
+      if (!sink.isOpen) throw new ClosedError("not_sent", "the client closed its stream");
+      const kind = items.some(isAnswer) ? "answers" : "events";
+      queued[kind] += frames.length;
+      tail = tail.then(() => {
+        queued[kind] -= frames.length;
+        return sink.write(frames);
+      });
+      await tail;
+    },
+    async *[Symbol.asyncIterator]() {
+      for await (const messages of inbox) {
+        if (messages === farewell) draining.abort();
+        else yield messages;
+      }
+    },
+    [Symbol.asyncDispose]: () => {
+      inbox.close();
+      sink.end();
+      return Promise.resolve();
+    },
+  };
+}
+
+function isAnswer({ kind }: Message): boolean {
+  return kind === "result" || kind === "error";
+}
+
+function hasRequest(incoming: Incoming): boolean {
+  return incoming.kind === "batch"
+    ? incoming.items.some(({ kind }) => kind === "request")
+    : incoming.kind === "request";
+}

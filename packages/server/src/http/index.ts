@@ -1,0 +1,43 @@
+export {
+  anybody,
+  type Authenticate,
+  type Authenticated,
+  type AuthRefusal,
+  type AuthRequest,
+  type ClientCertificate,
+} from "./authenticate.ts";
+export { toChallenge } from "./challenge.ts";
+export { limitConnections, toTimeouts } from "./connections.ts";
+export {
+  addressOf,
+  type Elsewhere,
+  type LocalService,
+  type LocalSessions,
+  type PipedFrom,
+} from "./elsewhere.ts";
+export { createMemoryEventStore, type EventStore } from "./event-store.ts";
+export { type FetchHandler, type FetchOptions, toFetchHandler } from "./fetch.ts";
+export { type Admission, createGuard, toCaller } from "./guard.ts";
+export type { HttpOptions } from "./http-options.ts";
+export { sessionNotFound } from "./legacy.ts";
+export type { ListenHttpOptions } from "./listen-options.ts";
+export { constrainedBytes } from "./memory-watch.ts";
+export type { Mounts } from "./mounts.ts";
+export { NodeRequest, readNodeBody } from "./node-reply.ts";
+export { type HttpListener, listenHttp } from "./node.ts";
+export type { PageAnswer, PageRequest, Pages } from "./pages.ts";
+export {
+  type FrameSink,
+  type HttpHeaders,
+  type HttpRequest,
+  isJson,
+  refuse,
+  type Reply,
+  type Routed,
+  sendError,
+  sseHeaders,
+  toData,
+  toErrorResponse,
+  toFrame,
+} from "./reply.ts";
+export type { TlsOptions } from "./tls.ts";

@@ -1,0 +1,226 @@
+import type { Awaitable } from "@junctor/core/async";
+import { ClosedError, NotFoundError, RpcError, ScopeError } from "@junctor/core/errors";
+import { toOneLine, type RawJson, type WrittenJson } from "@junctor/core/json";
+import type { HeaderLookup } from "@junctor/core/mcp";
+import {
+  type ErrorResponse,
+  type Message,
+  type RequestId,
+  encodeMessage,
+  toErrorBody,
+} from "@junctor/core/rpc";
+import type { ClientCertificate } from "./authenticate.ts";
+import type { Unread } from "./unread.ts";
+
+/** A request without its body, whatever runtime it came by. */
+export interface HttpRequest {
+  readonly method: string;
+  /** Without the query. */
+  readonly path: string;
+  readonly query: URLSearchParams;
+  readonly header: HeaderLookup;
+  /** How many `Host` headers there are; more than one is an attack. */
+  readonly hostCount: number;
+  /** The port the request came in on, where the runtime knows it. */
+  readonly localPort: number | undefined;
+  /** The address the request came from, where the runtime knows it. */
+  readonly remoteAddress?: string | undefined;
+  /** The certificate that the client proved to own, where the runtime asks for one. */
+  readonly certificate?: ClientCertificate | undefined;
+}
+
+/** A body that came whole, or why there is none. */
+export type Body = Uint8Array | "too_large" | "aborted";
+
+/** A request that was let in and is served when its body is there: the listener reads that, and calls `take` once. */
+export interface WantedBody {
+  readonly maxBytes: number;
+  take(body: Body): Awaitable<void>;
+}
+
+/** The rest of the work for a request: none, when it was answered, or to read its body. */
+export type Routed = Awaitable<WantedBody | void>;
+
+export type HttpHeaders = { readonly [name: string]: string };
+
+/** Where the answer to one request goes. Exactly one of `send` and `stream` is called, once. */
+export interface Reply {
+  /** Who asked, once that is known; for runtimes that limit what waits for one caller. */
+  caller?: string | undefined;
+  /** Answers with a whole body, or none. */
+  send(status: number, headers: HttpHeaders, body?: WrittenJson): void;
+  /** Answers with a body that comes in pieces. Calls back when it ended, was cut, or the client is gone. */
+  stream(status: number, headers: HttpHeaders, onClosed: () => void): FrameSink;
+  /** Calls back when the client hangs up before the answer is complete. At most one callback. */
+  onHangUp(callback: () => void): void;
+  /** The request is refused before it is served: for runtimes that count that. */
+  refused?(status: number, code: string): void;
+}
+
+/** The body of a streamed answer. */
+export interface FrameSink {
+  /**
+   * Waits until the client's side of the connection took it, which is the backpressure; gives back nothing when it did at
+   * once, and writes nothing when the client is gone.
+   */
+  write(text: string): Awaitable<void>;
+  end(): void;
+  /** Ends it without a proper end, so that the client notices. */
+  cut(reason: string): void;
+  readonly isOpen: boolean;
+}
+
+/** Limits of a streamed answer, and of a whole one that does not fit into what the system holds for its reader. */
+export interface SinkLimits {
+  /** Most bytes that wait for one client; one more frame and it is cut. */
+  readonly maxBufferBytes: number;
+  /** How long a client may take nothing while something waits for it. */
+  readonly stallMs: number;
+  /** Called with the reason when a client was cut. */
+  readonly onCut: (reason: string) => void;
+  /** Called for requests that were refused before they were served. */
+  readonly onRefused?: ((status: number, code: string, caller: string | undefined) => void) | undefined;
+  /** The bytes that wait for all clients together. */
+  readonly unread?: Unread;
+}
+
+/** Which of the two kinds of answer a client takes. */
+export interface Accepted {
+  readonly json: boolean;
+  readonly sse: boolean;
+}
+
+const both: Accepted = { json: true, sse: true };
+
+/** Reads an `Accept` header. Without one, a client takes anything. */
+export function parseAccept(header: string | undefined): Accepted {
+  if (header === undefined || header === "application/json, text/event-stream") return both;
+  const wanted = new Map<string, boolean>();
+  for (const range of header.split(",")) {
+    const [type = "", ...parameters] = range.split(";").map((part) => part.trim().toLowerCase());
+    const isWanted = !parameters.some((parameter) => /^q=0(?:\.0*)?$/.test(parameter));
+    wanted.set(type, isWanted || wanted.get(type) === true);
+  }
+  const takes = (...ranges: readonly string[]): boolean => {
+    // The range that says most about a type decides (RFC 9110, 12.5.1): a refusal by name beats a wildcard.
+    const named = ranges.find((range) => wanted.has(range));
+    return named !== undefined && wanted.get(named) === true;
+  };
+  return {
+    json: takes("application/json", "application/*", "*/*"),
+    sse: takes("text/event-stream", "text/*", "*/*"),
+  };
+}
+
+/** Whether a body is JSON by its `Content-Type`: the media type itself, not a substring of something else. */
+export function isJson(contentType: string | undefined): boolean {
+  if (contentType === "application/json") return true;
+  return contentType?.split(";", 1)[0]?.trim().toLowerCase() === "application/json";
+}
+
+const jsonHeaders: HttpHeaders = { "content-type": "application/json" };
+/** For what may be tried again later: statuses 429 and 503. */
+const retryHeaders: HttpHeaders = { ...jsonHeaders, "retry-after": "1" };
+
+/** Answers with one JSON message. */
+export function sendJson(
+  reply: Reply,
+  status: number,
+  json: RawJson,
+  headers: HttpHeaders = status < 429 ? jsonHeaders : retryHeaders,
+): void {
+  reply.send(status, headers, json.written);
+}
+
+/** The parts of an error answer besides its error. */
+interface ErrorDetails {
+  readonly id?: RequestId | undefined;
+  readonly headers?: HttpHeaders;
+}
+
+/** Answers with an error instead of serving. */
+export function sendError(reply: Reply, status: number, error: RpcError, details: ErrorDetails = {}): void {
+  const { id, headers } = details;
+  reply.refused?.(status, error.code);
+  sendJson(reply, status, encodeMessage(toErrorResponse(error, id)), { ...jsonHeaders, ...headers });
+}
+
+/** Refuses a request with `-32600` and a text that says what to do. */
+export function refuse(reply: Reply, status: number, text: string, details?: ErrorDetails): void {
+  sendError(reply, status, new RpcError("rpc.invalid_request", text), details);
+}
+
+/** Refuses a caller without a valid key. `hasKey` says that it sent one. */
+export function refuseKey(reply: Reply, hasKey: boolean): void {
+  const text = hasKey
+    ? "This key is not valid here: send another in the header Authorization: Bearer KEY"
+    : "Send a key in the header Authorization: Bearer KEY";
+  refuse(reply, 401, text, { headers: { "www-authenticate": "Bearer" } });
+}
+
+/** Refuses a request that came after the endpoint began to stop. */
+export function refuseStopping(reply: Reply, id?: RequestId): void {
+  const { code, delivery } = new ClosedError("not_sent", "the server is stopping");
+  const text = "The server is stopping; try again later, or elsewhere";
+  const error = new RpcError("rpc.internal", text, { data: { code, delivery } });
+  sendError(reply, 503, error, { id, headers: { "retry-after": "1" } });
+}
+
+export function toErrorResponse(error: RpcError, id: RequestId | undefined): ErrorResponse {
+  return { kind: "error", id, error: toErrorBody(error) };
+}
+
+/** A message as the data of an event. */
+export function toData(message: Message): string {
+  return toOneLine(encodeMessage(message)).text;
+}
+
+/**
+ * The HTTP status of an error response to a modern request. Errors about the request itself have one of their own; what a
+ * handler answers is 200, also when it is an error (the protocol leaves that open, and every client reads the body).
+ */
+export function toStatus(error: RpcError): number {
+  switch (error.code) {
+    case "rpc.header_mismatch":
+    case "rpc.unsupported_version":
+    case "rpc.missing_capability":
+      return 400;
+    case "rpc.method_not_found":
+      // A dialect answers an unknown *tool* with this code too; the method was served then.
+      return error.cause instanceof NotFoundError ? 200 : 404;
+    case "rpc.insufficient_scope":
+      // Only one of our own is about the token that came; one of another server is not.
+      return error.cause instanceof ScopeError ? 403 : 200;
+    case "rpc.too_many":
+      return 429;
+    case "rpc.overloaded":
+      return 503;
+    default:
+      return 200;
+  }
+}
+
+/** One frame of an event stream. `data` is JSON, which has no raw line ends, so it is always a single line. */
+export function toFrame(data: string, id?: string): string {
+  return id === undefined
+    ? `event: message\ndata: ${data}\n\n`
+    : `event: message\nid: ${id}\ndata: ${data}\n\n`;
+}
+
+/**
+ * The first frame of a stream that can be resumed (2025-11-25): an id to come back with, no data, and how long to wait
+ * before doing so.
+ */
+export function toPrimingFrame(id: string, retryMs: number): string {
+  return `id: ${id}\nretry: ${retryMs}\ndata: \n\n`;
+}
+
+/** Keeps a silent stream alive; readers ignore it. */
+export const keepAliveFrame = ": keepalive\n\n";
+
+/** What every event stream says about itself; the last keeps nginx from holding frames back. */
+export const sseHeaders = {
+  "content-type": "text/event-stream",
+  "cache-control": "no-cache, no-transform",
+  "x-accel-buffering": "no",
+} as const;

@@ -1,0 +1,291 @@
+import { randomBytes } from "node:crypto";
+import { type Clock, type LazyAbort, Shares } from "@junctor/core/async";
+import { ClosedError, RpcError } from "@junctor/core/errors";
+import {
+  type Seal,
+  type Unsealed,
+  createSession,
+  type Handshake,
+  type Session,
+  type Implementation,
+} from "@junctor/core/mcp";
+import { type RequestId, Outbound } from "@junctor/core/rpc";
+import { addressOf, type Elsewhere, toAddressed } from "./elsewhere.ts";
+import type { ResumableStream } from "./resumable-stream.ts";
+
+/** The state of one legacy session in this process. It can be dropped and made anew from the session id. */
+export interface LiveSession {
+  /** The session id as clients present it. */
+  readonly token: string;
+  readonly caller: string | undefined;
+  /** Whose share of the sessions it is. */
+  readonly owner: string | undefined;
+  /** The mount it began at; undefined for the path of the endpoint itself. */
+  readonly mount: string | undefined;
+  readonly session: Session;
+  /** Requests being worked on, to be found by `notifications/cancelled`. */
+  readonly running: Map<RequestId, Pick<LazyAbort, "abort">>;
+  /** Questions to the client that wait for an answer. */
+  readonly asks: Outbound;
+  readonly streams: Map<string, ResumableStream>;
+  /** Announcements that wait for a stream of the client, merged. */
+  readonly unannounced: Map<string, string>;
+  /** The stream of things unrelated to any call. */
+  standalone: ResumableStream | undefined;
+  /** Stops announcements and ends subscriptions. */
+  detach: () => void;
+  /** When it came to life here. */
+  readonly bornAt: number;
+  /** When a request came in, or a call ended, last. */
+  usedAt: number;
+}
+
+export interface SessionTableOptions {
+  readonly seal: Seal;
+  readonly clock: Clock;
+  /** How long a session id is good for. */
+  readonly ttlMs: number;
+  /** How long an unused session, or a stream that ended, is kept in memory. */
+  readonly idleMs: number;
+  readonly maxLive: number;
+  /** Most of them for one owner. */
+  readonly maxPerOwner?: number | undefined;
+  /** Deleted ids remembered; beyond that the oldest is forgotten, and good again until it expires. 100,000 by default. */
+  readonly maxDeleted?: number;
+  /** The other processes of the same gateway, if there are any. */
+  readonly elsewhere?: Pick<Elsewhere, "address" | "ended" | "left" | "watch"> | undefined;
+  /** Called when a session comes to life, also again. */
+  readonly onLive: (live: LiveSession) => void;
+  /** Ends a stream and drops its stored events. */
+  readonly forget: (stream: ResumableStream) => void;
+}
+
+interface Sealed extends Handshake {
+  readonly nonce: string;
+}
+
+const maxTokenLength = 4096;
+const sweepEveryMs = 30_000;
+
+/** The legacy sessions of one endpoint. Ids are sealed, so nothing needs to be remembered to recognise one. */
+export class SessionTable {
+  readonly #options: SessionTableOptions;
+  /** By the ends of their ids: hashing a whole one for every request would take longer than all else here. */
+  readonly #live = new Map<string, LiveSession>();
+  /** Ends of ids that were deleted, until they would have expired anyway. */
+  readonly #deleted = new Map<string, number>();
+  readonly #shares: Shares<string | undefined>;
+  #sweptAt = 0;
+
+  constructor(options: SessionTableOptions) {
+    this.#options = options;
+    const { maxLive: total, maxPerOwner: each } = options;
+    this.#shares = new Shares({ what: "sessions in use", total, each });
+    options.elsewhere?.watch({
+      busy: () => this.live.filter((live) => !isIdle(live)).map(({ token }) => token),
+      handOver: (token) => {
+        const live = this.#live.get(endOf(token));
+        if (live?.token === token) this.#drop(live, "the session goes on at another replica");
+      },
+    });
+  }
+
+  /** The sessions in memory, oldest first. */
+  get live(): readonly LiveSession[] {
+    return [...this.#live.values()];
+  }
+
+  /** Starts a session and gives it an id. Throws an `RpcError` when there are too many, all of them busy. */
+  begin(
+    handshake: Handshake,
+    caller: string | undefined,
+    owner: string | undefined = caller,
+    mount?: string,
+  ): LiveSession {
+    const nonce = randomBytes(16).toString("base64url");
+    const slim = { ...handshake, clientInfo: toSlim(handshake.clientInfo) };
+    const { seal, ttlMs, elsewhere } = this.#options;
+    const binding = toBinding({ caller, mount, address: elsewhere?.address });
+    const token = toAddressed(seal.seal({ ...slim, nonce }, binding, ttlMs), elsewhere?.address);
+    if (token.length > maxTokenLength) {
+      throw new RpcError(
+        "rpc.invalid_params",
+        "Invalid params: the capabilities are too large for a session",
+      );
+    }
+    const live = this.#enliven(token, slim, { caller, owner, mount });
+    if (live instanceof RpcError) throw live;
+    return live;
+  }
+
+  /**
+   * The session with this id, if it is one of ours, is alive, and belongs to this caller and mount. An error says that it is, but
+   * that there is no room for it right now.
+   */
+  find(
+    token: string,
+    caller: string | undefined,
+    owner: string | undefined = caller,
+    mount?: string,
+  ): LiveSession | "unknown" | RpcError {
+    const known = this.#live.get(endOf(token));
+    const live = known?.token === token ? known : undefined;
+    if (live !== undefined && (live.caller !== caller || live.mount !== mount)) return "unknown";
+    const now = this.#options.clock.now();
+    // Before the sweep, which would take it for idle.
+    if (live !== undefined) live.usedAt = now;
+    this.#sweep(now);
+    if (live !== undefined) return live;
+    if (this.#deleted.has(endOf(token))) return "unknown";
+    const opened = openSessionId(token, this.#options.seal, { caller, mount });
+    if (!opened.ok) return "unknown";
+    const { nonce: _, ...handshake } = opened.payload as Sealed;
+    return this.#enliven(token, handshake, { caller, owner, mount });
+  }
+
+  /** Ends a session for good. */
+  delete(live: LiveSession): void {
+    this.#deleted.set(endOf(live.token), this.#options.clock.now() + this.#options.ttlMs);
+    const { maxDeleted = 100_000 } = this.#options;
+    const [oldest] = this.#deleted.keys();
+    if (this.#deleted.size > maxDeleted && oldest !== undefined) this.#deleted.delete(oldest);
+    this.#options.elsewhere?.ended(live.token);
+    this.#drop(live, "the session was deleted");
+  }
+
+  /** Ends every session that matches, such as those of a caller who may no longer come in. */
+  endWhere(matches: (live: LiveSession) => boolean): void {
+    for (const live of this.#live.values()) if (matches(live)) this.delete(live);
+  }
+
+  /** Drops everything that is live; ids stay good for another process with the same secret. */
+  close(): void {
+    for (const live of this.#live.values()) this.#drop(live, "the server is stopping");
+  }
+
+  #enliven(
+    token: string,
+    handshake: Handshake,
+    { caller, owner, mount }: Pick<LiveSession, "caller" | "owner" | "mount">,
+  ): LiveSession | RpcError {
+    if (this.#shares.refusal(owner) !== undefined)
+      for (const idle of chooseIdle(this.#live, this.#shares, owner)) this.#drop(idle, "too many sessions");
+    const refusal = this.#shares.refusal(owner);
+    if (refusal !== undefined) return refusal;
+    this.#shares.add(owner);
+    const live: LiveSession = {
+      token,
+      caller,
+      owner,
+      mount,
+      session: createSession(handshake),
+      running: new Map(),
+      asks: new Outbound(
+        {
+          send: () =>
+            Promise.reject(new ClosedError("not_sent", "a question goes on the stream of its call")),
+        },
+        "random",
+      ),
+      streams: new Map(),
+      unannounced: new Map(),
+      standalone: undefined,
+      detach: () => {},
+      bornAt: this.#options.clock.now(),
+      usedAt: this.#options.clock.now(),
+    };
+    this.#live.set(endOf(token), live);
+    this.#options.onLive(live);
+    return live;
+  }
+
+  #sweep(now: number): void {
+    if (now - this.#sweptAt < sweepEveryMs) return;
+    this.#sweptAt = now;
+    const tooOld = now - this.#options.idleMs;
+    for (const live of this.#live.values()) {
+      for (const stream of live.streams.values()) {
+        if (!stream.isEnded || stream.usedAt >= tooOld) continue;
+        live.streams.delete(stream.id);
+        this.#options.forget(stream);
+      }
+      const isForgettable =
+        isIdle(live) && live.unannounced.size === 0 && live.session.subscriptions.size === 0;
+      if (live.usedAt < tooOld && isForgettable) this.#drop(live, "the session was idle");
+    }
+    for (const [token, expiresAt] of this.#deleted) if (expiresAt < now) this.#deleted.delete(token);
+  }
+
+  #drop(live: LiveSession, reason: string): void {
+    if (this.#live.delete(endOf(live.token))) this.#shares.give(live.owner);
+    this.#options.elsewhere?.left(live.token);
+    const closed = new ClosedError("outcome_unknown", reason);
+    for (const controller of live.running.values()) controller.abort(closed);
+    live.asks.close(closed);
+    live.detach();
+    // The calls that were aborted just now are answered on their streams before these are forgotten.
+    this.#options.clock.timer(0, () => live.streams.forEach((stream) => this.#options.forget(stream)));
+    if (live.standalone !== undefined) this.#options.forget(live.standalone);
+  }
+}
+
+/**
+ * Opens a session id. It may have begun in another process, whose address is in the id: the seal holds the two together. Opens for
+ * its own caller and mount only.
+ */
+export function openSessionId(
+  token: string,
+  seal: Seal,
+  { caller, mount }: Pick<LiveSession, "caller" | "mount">,
+): Unsealed {
+  if (token.length > maxTokenLength) return { ok: false, reason: "malformed" };
+  const address = addressOf(token);
+  const sealed = address === undefined ? token : token.slice(address.length + 1);
+  return seal.open(sealed, toBinding({ caller, mount, address }));
+}
+
+/**
+ * The sessions to drop when there is no room for one more of an owner: a tenth of the idle ones, those used longest ago
+ * first, of the owner itself, or else of the owner that has most of them if it has more. Their ids stay good. An owner
+ * that has most of them itself, all in use, gets none: it takes no session from others.
+ */
+function chooseIdle(
+  sessions: ReadonlyMap<string, LiveSession>,
+  shares: Shares<string | undefined>,
+  owner: string | undefined,
+): readonly LiveSession[] {
+  const idle = [...sessions.values()].filter(isIdle).toSorted((a, b) => a.usedAt - b.usedAt);
+  const greediest = shares.greediest();
+  const own = idle.filter((live) => live.owner === owner);
+  const hasLess = shares.heldBy(owner) < shares.heldBy(greediest);
+  const others = hasLess ? idle.filter((live) => shares.heldBy(live.owner) > shares.heldBy(owner)) : [];
+  const most = others.filter((live) => live.owner === greediest);
+  const chosen = own.length > 0 ? own : most.length > 0 ? most : others;
+  return chosen.slice(0, Math.ceil(chosen.length / 10));
+}
+
+/** As good as the whole id, which may be long: it holds the tag of the seal, which a client cannot choose. */
+function endOf(token: string): string {
+  return token.slice(-32);
+}
+
+/** Icons and the like may be larger than any header; a session needs to know whom it is with, not what they look like. */
+function toSlim({ name, version, title }: Implementation): Implementation {
+  return title === undefined ? { name, version } : { name, version, title };
+}
+
+function isIdle(live: LiveSession): boolean {
+  return live.running.size === 0 && live.standalone?.isConnected !== true;
+}
+
+interface SessionBinding {
+  readonly caller: string | undefined;
+  readonly mount: string | undefined;
+  readonly address: string | undefined;
+}
+
+/** What a session id is good for: this caller, this mount, and a home that the client cannot choose. */
+function toBinding({ caller, mount, address }: SessionBinding): string {
+  const home = address === undefined ? [] : [{ address }];
+  return JSON.stringify(["session", caller ?? null, ...(mount === undefined ? [] : [mount]), ...home]);
+}

@@ -1,0 +1,2 @@
+export { serveStdio, serveStream } from "./stream.ts";
+export { listenTcp } from "./tcp.ts";

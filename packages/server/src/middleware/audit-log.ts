@@ -1,0 +1,181 @@
+import { randomUUID } from "node:crypto";
+import { andThen, type Awaitable, type Clock, dateOf, systemClock } from "@junctor/core/async";
+import { ToolError } from "@junctor/core/errors";
+import { isModernRevision } from "@junctor/core/mcp";
+import {
+  type AuditOptions,
+  type AuditRecord,
+  type AuditSink,
+  createAudit,
+  bounded,
+  describeEnd,
+  toTrace,
+  type CallContext,
+  type CallEnd,
+  type Middleware,
+  type CallKind,
+  type ToolCall,
+  hasEnded,
+} from "@junctor/core/provider";
+
+export interface AuditLogOptions extends Omit<AuditOptions, "sink"> {
+  /** Takes each record, such as the `sink` of `openAuditFile`. */
+  readonly record: AuditSink;
+  /** What the records call this server; `local` when left out. */
+  readonly server?: string;
+  /** Finds the server of a tool by the tool's name, for a provider that has its tools from several. */
+  readonly ownerOf?: OwnerOf;
+  /** Says of a call that it changes nothing. Given, every other call has a record at its start as well. */
+  readonly isReadOnly?: (call: ToolCall, context: CallContext) => boolean;
+  /** Of which servers the arguments are recorded, with `redact`; of all when left out. */
+  readonly recordsArguments?: (server: string) => boolean;
+  /** More about the caller of a call and the decision about it. */
+  readonly describe?: DescribeCall;
+  readonly clock?: Clock;
+}
+
+/** Says more about the caller of a call and the decision about it, for its record. */
+export type DescribeCall = (
+  call: ToolCall,
+  context: CallContext,
+  ownName: string | undefined,
+) => Pick<AuditRecord, "issuer" | "clientId" | "decision" | "rule" | "credential">;
+
+/** The owner of a thing, and what it calls the thing as far as that is known; undefined where the owner is not known. */
+export type OwnerOf = (
+  name: string,
+  context: CallContext,
+  kind?: CallKind,
+) => { readonly server: string; readonly ownName?: string } | undefined;
+
+/** A call that has begun. */
+interface Begun {
+  readonly at: number;
+  readonly owner: ReturnType<OwnerOf>;
+  readonly id: string;
+  /** Whether it has a record of its beginning. */
+  readonly isRecorded: boolean;
+}
+
+/**
+ * Writes a record of each call, whichever way it ends: one for every round of a call that asks something, and with `isReadOnly`
+ * two for every other that may change something, the first before it is made. Of a task there is one when the call becomes it,
+ * one for answers and for the wish to cancel it, and one when a caller first sees its end. Put it first, so that it sees what the others refuse.
+ * A slow sink holds a call up for `maxWaitMs` at most (50); one that fails fails no call, unless `onFailure` is `closed`. `era` and
+ * `revision` are those of the caller, the bytes those of arguments and result.
+ *
+ * @example
+ * const file = await openAuditFile({ path: "calls.jsonl" });
+ * withMiddleware(provider, [auditLog({ record: file.sink })]);
+ */
+export function auditLog(options: AuditLogOptions): Middleware {
+  const { record, server = "local", ownerOf, recordsArguments, clock = systemClock, ...rest } = options;
+  const { isReadOnly, describe, ...settings } = rest;
+  const audit = createAudit({ ...settings, sink: record }, clock);
+  const isClosed = options.onFailure === "closed";
+  const started = new WeakMap<ToolCall, Begun>();
+  const isNews = createTaskNews();
+
+  const toRecord = (call: ToolCall, context: CallContext, begun: Begun, end: RecordEnd): AuditRecord => {
+    const { kind = "tool", name } = call;
+    const owner = begun.owner?.server ?? server;
+    const isFirst = end === beginning || !begun.isRecorded;
+    return {
+      time: dateOf(begun.at, clock),
+      call: begun.id,
+      trace: toTrace(context.meta?.at("traceparent")?.value),
+      caller: context.caller === undefined ? undefined : bounded(context.caller),
+      ...describe?.(call, context, begun.owner?.ownName),
+      server: bounded(owner),
+      ...(kind === "tool" ? {} : { kind }),
+      tool: bounded(name),
+      ownName: begun.owner?.ownName === undefined ? undefined : bounded(begun.owner.ownName),
+      era: isModernRevision(context.revision) ? "modern" : "legacy",
+      revision: context.revision,
+      // The record of a call's beginning has the arguments, that of its end need not repeat them.
+      ...audit.describeArguments(call.arguments, name, isFirst && recordsArguments?.(owner) !== false, owner),
+      ...end,
+    };
+  };
+
+  /** Whether a call may be made: its beginning is recorded, or its end can be. */
+  const admit = (call: ToolCall, context: CallContext, begun: Begun): Awaitable<boolean> =>
+    andThen(audit.isReady(context.caller), (isReady) =>
+      isReady && begun.isRecorded ? audit.record(toRecord(call, context, begun, beginning)) : isReady,
+    );
+
+  return {
+    beforeCall: (call, context) => {
+      // An object of this call's own, by which it is known again when it ends.
+      const own = { ...call };
+      const owner = ownerOf?.(call.name, context, call.kind);
+      const isRecorded = isReadOnly?.(call, context) === false;
+      const begun = { at: clock.now(), owner, id: randomUUID(), isRecorded };
+      started.set(own, begun);
+      if (!isClosed && !isRecorded) return own;
+      return andThen(admit(call, context, begun), (isAdmitted) => {
+        if (isAdmitted || !isClosed) return own;
+        throw new ToolError(refusal, { code: "tool.refused" });
+      });
+    },
+    afterCall: (call, ended, context) => {
+      if (!isNews(call, ended)) return undefined;
+      const now = clock.now();
+      const begun = started.get(call) ?? { at: now, owner: undefined, id: randomUUID(), isRecorded: false };
+      const { at, owner: known } = begun;
+      // Its server may have been listed meanwhile.
+      const owner =
+        known?.ownName === undefined ? (ownerOf?.(call.name, context, call.kind) ?? known) : known;
+      const end = describeEnd(ended);
+      const ending = {
+        ...end,
+        bytesSent: end.delivery === "not_sent" ? 0 : call.arguments.byteLength,
+        bytesReceived: ended.kind === "complete" ? ended.result.byteLength : 0,
+        durationMs: now - at,
+      };
+      const written = audit.record(toRecord(call, context, { ...begun, owner }, ending));
+      return andThen(written, (isWritten) => {
+        // A result that was only read is withheld if it is not recorded. A call that may change something was recorded before, and its
+        // caller must get the result.
+        if (isWritten || !isClosed || begun.isRecorded || ended.kind === "failed") return undefined;
+        return { kind: "failed", error: new ToolError(withheld, { code: "tool.refused" }) } satisfies CallEnd;
+      });
+    },
+  };
+}
+
+/** Most tasks whose end is known to be recorded. */
+const maxEnded = 16_384;
+
+/** Whether a look at a task is worth a record: one that failed is, and the first that shows an end. Other calls have one. */
+function createTaskNews(): (call: ToolCall, end: CallEnd) => boolean {
+  const ended = new Set<string>();
+  return ({ task }, end) => {
+    if (task?.wish !== "get" || end.kind === "failed") return true;
+    const isOver = end.kind === "complete" || (end.kind === "task" && hasEnded(end.task));
+    if (!isOver || ended.has(task.ref)) return false;
+    ended.add(task.ref);
+    const [oldest] = ended;
+    if (ended.size > maxEnded && oldest !== undefined) ended.delete(oldest);
+    return true;
+  };
+}
+
+type RecordEnd = Pick<
+  AuditRecord,
+  "outcome" | "code" | "delivery" | "bytesSent" | "bytesReceived" | "durationMs"
+>;
+
+/** Nothing is known yet. */
+const beginning: RecordEnd = {
+  outcome: "begun",
+  code: undefined,
+  delivery: undefined,
+  bytesSent: 0,
+  bytesReceived: 0,
+  durationMs: 0,
+};
+
+const advice = "Try again later, or tell the person who runs the server to look at its log.";
+const refusal = `The call was refused and nothing was sent, because its audit record cannot be written. ${advice}`;
+const withheld = `The answer is withheld, because its audit record cannot be written. ${advice}`;

@@ -1,0 +1,82 @@
+import { RpcError } from "@junctor/core/errors";
+import { type CompletionRef, type CompletionResult, parseUriTemplate } from "@junctor/core/mcp";
+import { suggest } from "@junctor/core/options";
+import type { CallContext, CompletionProvider, CompletionRequest } from "@junctor/core/provider";
+import { describeValue } from "@junctor/core/schema";
+
+/** The protocol's limit on the values of one answer. */
+const maxValues = 100;
+
+/** Suggests values for what the user typed so far; more than 100 are cut and said to be more. */
+export type Completer = (
+  typed: string,
+  known: { readonly [name: string]: string },
+  context: CallContext,
+) => readonly string[] | Promise<readonly string[]>;
+
+/** Completions living in this process. Made by {@link createCompletionRegistry}. */
+export interface CompletionRegistry extends CompletionProvider {
+  /** Completes an argument of the prompt with this name. Throws at once for a bad name, a completer that is not a function, and a second one. */
+  registerPrompt(prompt: string, argument: string, complete: Completer): void;
+  /** The same for a variable of the resource template that is written exactly so. Throws for a variable that the template does not have, too. */
+  registerTemplate(uriTemplate: string, variable: string, complete: Completer): void;
+}
+
+/** An empty registry of completions; pass it to `createRegistry({ completion })`. */
+export function createCompletionRegistry(): CompletionRegistry {
+  const byRef = new Map<string, Map<string, Completer>>();
+  const add = (ref: string, argument: string, complete: Completer): void => {
+    const what = `Completion of ${ref}`;
+    if (typeof argument !== "string")
+      throw new TypeError(
+        `${what}: the name of the argument must be a string, but is ${describeValue(argument)}`,
+      );
+    if (typeof complete !== "function")
+      throw new TypeError(
+        `${what}, ${argument}: the completer must be a function such as (typed) => names.filter((name) => name.startsWith(typed)), ` +
+          `but is ${describeValue(complete)}`,
+      );
+    if (byRef.get(ref)?.has(argument) === true)
+      throw new TypeError(`${what}, ${argument}: is registered already`);
+    const completers = byRef.get(ref) ?? new Map<string, Completer>();
+    byRef.set(ref, completers.set(argument, complete));
+  };
+  return {
+    registerPrompt: (prompt, argument, complete) => {
+      if (typeof prompt !== "string" || prompt === "")
+        throw new TypeError(
+          `Completion of a prompt: the name of the prompt must be a text that is not empty, but is ${describeValue(prompt)}`,
+        );
+      add(`prompt ${prompt}`, argument, complete);
+    },
+    registerTemplate: (uriTemplate, variable, complete) => {
+      if (typeof uriTemplate !== "string")
+        throw new TypeError(
+          `Completion of a resource template: the template must be a string, such as users://{id}, but is ${describeValue(uriTemplate)}`,
+        );
+      const { variables } = parseUriTemplate(uriTemplate);
+      if (typeof variable === "string" && !variables.includes(variable))
+        throw new TypeError(
+          `Completion of resource ${uriTemplate}: it has no variable ${JSON.stringify(variable)}; ` +
+            suggest(variable, variables, `its variables are ${variables.join(", ")}`),
+        );
+      add(`resource ${uriTemplate}`, variable, complete);
+    },
+    complete: async ({ ref, argument, known }: CompletionRequest, context): Promise<CompletionResult> => {
+      const completers = byRef.get(toKey(ref));
+      if (completers === undefined)
+        throw new RpcError("rpc.invalid_params", `Invalid params: nothing to complete for ${toKey(ref)}`);
+      const complete = completers.get(argument.name);
+      const values = complete === undefined ? [] : await complete(argument.value, known, context);
+      if (!Array.isArray(values) || !values.every((value) => typeof value === "string"))
+        throw new TypeError(
+          `Completion of ${toKey(ref)}, ${argument.name}: the completer gave ${describeValue(values)}; it must give an array of strings`,
+        );
+      return { values: values.slice(0, maxValues), total: values.length, hasMore: values.length > maxValues };
+    },
+  };
+}
+
+function toKey(ref: CompletionRef): string {
+  return ref.type === "ref/prompt" ? `prompt ${ref.name}` : `resource ${ref.uri}`;
+}

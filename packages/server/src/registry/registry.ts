@@ -1,0 +1,324 @@
+import { andThen, type Awaitable, recover, settled } from "@junctor/core/async";
+import { NotFoundError, RpcError, ScopeError, ToolError } from "@junctor/core/errors";
+import { RawJson, parseText } from "@junctor/core/json";
+import {
+  canShowViews,
+  type CacheHints,
+  type Content,
+  type LogLevel,
+  type Tool,
+  type ToolResult,
+} from "@junctor/core/mcp";
+import { assertKnownKeys, keys, type KeysOf } from "@junctor/core/options";
+import {
+  isInputRequired,
+  noAnswers,
+  readAnswers,
+  failure,
+  type CallContext,
+  withContext,
+  type Change,
+  type CompletionProvider,
+  type Provider,
+  type ToolCall,
+  type ToolOutcome,
+} from "@junctor/core/provider";
+import { describeIssues, describeValue } from "@junctor/core/schema";
+import { createViewFiles } from "./app-view.ts";
+import { type NamedEntries, createNamedEntries } from "./catalog.ts";
+import { assertArguments } from "./event-check.ts";
+import {
+  type EventStream,
+  type HandlerResult,
+  type ToolContext,
+  type ToolHandler,
+  drainEvents,
+} from "./event.ts";
+import type { AnyJob, Job } from "./jobs.ts";
+import { followResources } from "./joined-resources.ts";
+import type { MemoryTasks } from "./memory-tasks.ts";
+import type { PromptRegistry } from "./prompts.ts";
+import type { ResourceRegistry } from "./resources.ts";
+import { toFailureText } from "./result.ts";
+import type { InferredOutput, SchemaSource } from "./schema.ts";
+import type { SkillSource } from "./skills.ts";
+import { type TaskHandler, toTaskContext } from "./task-call.ts";
+import { createTaskTools } from "./task-tools.ts";
+import { type NoInput, toEntry, toJobEntry, type ToolEntry } from "./tool-entry.ts";
+import {
+  type CheckedLater,
+  type Handled,
+  type ObjectSource,
+  type ResultFor,
+  type SoundOutput,
+  type SoundSchemas,
+  type TaskSpec,
+  type ToolSpec,
+} from "./tool-spec.ts";
+
+export interface RegistryOptions {
+  readonly resources?: ResourceRegistry;
+  readonly prompts?: PromptRegistry;
+  readonly completion?: CompletionProvider;
+  readonly cacheHints?: CacheHints;
+  /** Keeps the tasks of tools that run as tasks; made with its defaults when the first of them is registered. */
+  readonly tasks?: MemoryTasks;
+  /** Skills, such as those of a folder; see `loadSkills`. Their files are served as resources. */
+  readonly skills?: SkillSource;
+  /** Called for every error that was not a `ToolError`; the default writes it to the standard error stream. */
+  readonly onError?: (error: unknown, tool: string) => void;
+}
+
+const registryOptionKeys: KeysOf<RegistryOptions> = keys(
+  "resources prompts completion cacheHints tasks skills onError",
+);
+
+/** Tools living in this process. Made by {@link createRegistry}. */
+export interface Registry extends Provider {
+  /**
+   * Adds a tool that can run as a task: its caller gets an id at once, and asks for the result later. Register the first such
+   * tool before `createServer`, or give the registry `tasks`: a server offers what its provider has when it is made.
+   *
+   * @example
+   * registry.register("report", { task: "optional" }, async (_, { status }) => {
+   *   await status("collecting");
+   *   return "done";
+   * });
+   */
+  register<const Input extends SchemaSource = NoInput, const Output extends SchemaSource = never>(
+    name: string,
+    spec: ToolSpec<Input, Output> & TaskSpec<NoInfer<InferredOutput<Input>>> & SoundSchemas<Input, Output>,
+    handler: NoInfer<TaskHandler<InferredOutput<Input>, ResultFor<Output>>>,
+  ): void;
+  /**
+   * Adds a tool. What the handler returns, and what a generator returns at its end, must fit `output`. Throws at once for a
+   * bad or taken name, an unknown key of the spec, a missing handler and a schema that cannot be used.
+   *
+   * @example
+   * registry.register("add", { input: z.object({ a: z.number(), b: z.number() }) }, ({ a, b }) => a + b);
+   */
+  register<const Input extends ObjectSource = NoInput, const Output extends SchemaSource = never>(
+    name: string,
+    spec: ToolSpec<Input, Output> & { readonly output?: SoundOutput<Output> },
+    handler: NoInfer<ToolHandler<InferredOutput<Input>, ResultFor<Output>>>,
+  ): void;
+  /** Adds a tool whose result is checked against `output` only when it is there: one that another tool gave. */
+  register<
+    const Input extends ObjectSource = NoInput,
+    const Output extends SchemaSource = never,
+    Returned extends Handled<Output> = never,
+  >(
+    name: string,
+    spec: ToolSpec<Input, Output> & { readonly output: SoundOutput<Output> } & CheckedLater<Returned, Output>,
+    handler: (args: NoInfer<InferredOutput<Input>>, context: ToolContext) => Returned,
+  ): void;
+  /** Adds a tool whose schemas are known when the program runs. The compiler shows the error of this one. */
+  register<const Input extends SchemaSource = NoInput, const Output extends SchemaSource = never>(
+    name: string,
+    spec: ToolSpec<Input, Output> & SoundSchemas<Input, Output>,
+    handler: NoInfer<ToolHandler<InferredOutput<Input>, ResultFor<Output>>>,
+  ): void;
+  /**
+   * Adds a tool that starts a job elsewhere. Callers that do not know tasks get `-32021`. Give the server a `seal` with a secret:
+   * the ids of jobs then survive a restart.
+   */
+  registerJob<State, const Input extends SchemaSource = NoInput, const Output extends SchemaSource = never>(
+    name: string,
+    spec: ToolSpec<Input, Output> & SoundSchemas<Input, Output>,
+    job: Job<NoInfer<InferredOutput<Input>>, State, NoInfer<ResultFor<Output>>>,
+  ): void;
+  /** Removes a tool; calls that run are not touched. False when there was none. */
+  unregister(name: string): boolean;
+}
+
+/**
+ * An empty registry. Give it sibling registries to offer resources, prompts and completion as well: a facet that is
+ * not given is not declared to clients.
+ *
+ * @example
+ * const registry = createRegistry();
+ * registry.register("hello", { description: "Greets" }, () => "Hello!");
+ */
+export function createRegistry(options: RegistryOptions = {}): Registry {
+  assertOptions(options);
+  const { prompts, completion, cacheHints, skills, onError = writeError } = options;
+  const views = createViewFiles();
+  const resources = followResources(() => [
+    views.size === 0 ? undefined : views,
+    skills?.resources,
+    options.resources,
+  ]);
+  const catalog: NamedEntries<ToolEntry, Tool> = createNamedEntries(
+    "The tool",
+    { kind: "tools" },
+    (entry) => entry.tool,
+  );
+
+  const taskTools = createTaskTools({
+    tasks: options.tasks,
+    findJob: (name) => catalog.entries.get(name)?.mode?.job,
+  });
+
+  const handle = (entry: ToolEntry, args: never, toolContext: ToolContext): Awaitable<ToolOutcome> => {
+    const returned = entry.handler(args, toolContext);
+    if (isEventStream(returned)) return runStream(entry, returned, toolContext);
+    return andThen(settled(returned), (value) => toOutcome(entry, value, []));
+  };
+  const runStream = async (
+    entry: ToolEntry,
+    events: EventStream,
+    context: CallContext,
+  ): Promise<ToolOutcome> => {
+    const end = await drainEvents(events, (event) => context.emit(event), context.signal);
+    return end.kind === "failed" ? complete(failure(end.message)) : toOutcome(entry, end.value, end.streamed);
+  };
+  const toOutcome = (
+    entry: ToolEntry,
+    value: HandlerResult,
+    streamed: readonly Content[],
+  ): Awaitable<ToolOutcome> => {
+    if (typeof value === "string" && streamed.length === 0 && entry.output === undefined)
+      return { kind: "complete", result: toTextResult(value) };
+    if (isInputRequired(value)) return value;
+    return andThen(entry.toResult(value, streamed, onError), complete);
+  };
+  const run = (entry: ToolEntry, call: ToolCall, context: CallContext): Awaitable<ToolOutcome> =>
+    andThen(entry.input.check(freshArguments(call)), (checked) => {
+      if (!checked.ok)
+        return { ...complete(failure(describeIssues(checked.issues))), refusal: "tool.invalid_arguments" };
+      const args = checked.value as never;
+      const toolContext = toToolContext(call, context);
+      if (entry.mode === undefined) return handle(entry, args, toolContext);
+      return taskTools.call({
+        mode: entry.mode,
+        call,
+        args,
+        context: toolContext,
+        run: (again, own, running) =>
+          rescued(again, own, () => handle(entry, args, toTaskContext(toToolContext(again, own), running))),
+      });
+    });
+  const rescued = (
+    { name }: ToolCall,
+    context: CallContext,
+    work: () => Awaitable<ToolOutcome>,
+  ): Awaitable<ToolOutcome> =>
+    recover(work, (error: unknown): ToolOutcome => {
+      if (error instanceof RpcError || error instanceof ScopeError || context.signal.aborted) throw error;
+      if (!(error instanceof ToolError)) onError(error, name);
+      return complete(failure(toFailureText(error, name)));
+    });
+
+  const add = (name: string, entry: ToolEntry): void => {
+    if (entry.view !== undefined) views.add(entry.view);
+    catalog.add(name, entry);
+    if (entry.mode !== undefined) taskTools.offer();
+  };
+
+  return {
+    register: (name: string, spec: ToolSpec<SchemaSource>, handler: unknown) =>
+      add(name, toEntry(name, spec, handler as ToolHandler<never>)),
+    registerJob: (name: string, spec: ToolSpec<SchemaSource>, job: unknown) =>
+      add(name, toJobEntry(name, spec, job as AnyJob, onError)),
+    unregister: (name) => catalog.remove(name),
+    listTools: () => catalog.list(),
+    toolNamed: (name) => catalog.entries.get(name)?.tool,
+    callTool: (call, context) => {
+      const entry = catalog.entries.get(call.name);
+      if (entry === undefined) return Promise.reject(new NotFoundError("tool", call.name));
+      return rescued(call, context, () => run(entry, call, context));
+    },
+    onChange: (listener: (change: Change) => void) => {
+      const sources = [catalog, options.resources, prompts, skills, views];
+      const stops = sources.map((source) => source?.onChange?.(listener));
+      return () => stops.forEach((stop) => stop?.());
+    },
+    get tasks() {
+      return taskTools.facet();
+    },
+    get resources() {
+      return resources();
+    },
+    ...(prompts === undefined ? {} : { prompts }),
+    ...(completion === undefined ? {} : { completion }),
+    ...(skills === undefined ? {} : { skills }),
+    ...(cacheHints === undefined ? {} : { cacheHints }),
+  };
+}
+
+/** What each part must be able to do, and what makes one. */
+const parts: readonly (readonly [key: keyof RegistryOptions, method: string, maker: string])[] = [
+  ["resources", "listResources", "createResourceRegistry()"],
+  ["prompts", "listPrompts", "createPromptRegistry()"],
+  ["completion", "complete", "createCompletionRegistry()"],
+  ["tasks", "start", "createMemoryTasks()"],
+  ["skills", "listSkills", "await loadSkills(folder)"],
+];
+
+function assertOptions(options: RegistryOptions): void {
+  assertKnownKeys("createRegistry", options, registryOptionKeys);
+  for (const [key, method, maker] of parts) {
+    const part = options[key] as { readonly [method: string]: unknown } | undefined;
+    if (part !== undefined && typeof part?.[method] !== "function")
+      throw new TypeError(`createRegistry: ${key} is ${describeValue(part)}; write { ${key}: ${maker} }`);
+  }
+  const { cacheHints: hints, onError } = options;
+  const isScope = hints?.cacheScope === "public" || hints?.cacheScope === "private";
+  if (hints !== undefined && !(isScope && Number.isSafeInteger(hints.ttlMs) && hints.ttlMs >= 0))
+    throw new TypeError('createRegistry: cacheHints must be such as { ttlMs: 60000, cacheScope: "public" }');
+  if (onError !== undefined && typeof onError !== "function")
+    throw new TypeError(`createRegistry: onError must be a function, but is ${describeValue(onError)}`);
+}
+
+/** The context a handler gets: the call's own, with the answers of earlier rounds and two ways to emit. */
+export function toToolContext({ resumption }: ToolCall, context: CallContext): ToolContext {
+  return withContext(context, {
+    answers: resumption === undefined ? noAnswers : readAnswers(resumption),
+    state: resumption?.state,
+    canShow: () => canShowViews(context.capabilities),
+    progress: (progress: number, total?: number, message?: string) => {
+      // Any number will do: one that cannot be sent, such as that of a division by zero, is mended when it is sent.
+      const isRight =
+        typeof progress === "number" &&
+        (total === undefined || typeof total === "number") &&
+        (message === undefined || typeof message === "string");
+      if (!isRight)
+        assertArguments("progress(number, total, message)", { type: "progress", progress, total, message });
+      return context.emit({
+        kind: "progress",
+        progress,
+        ...(total === undefined ? {} : { total }),
+        ...(message === undefined ? {} : { message }),
+      });
+    },
+    log: (level: LogLevel, data: unknown, logger?: string) => {
+      assertArguments("log(level, data, logger)", { type: "log", level, data, logger });
+      return context.emit({ kind: "log", level, data, ...(logger === undefined ? {} : { logger }) });
+    },
+  });
+}
+
+/** Whether a handler's return value is a stream of events: what `function*` and `async function*` give. */
+export function isEventStream(value: unknown): value is EventStream {
+  if (typeof value !== "object" || value === null || !("next" in value)) return false;
+  return (Symbol.asyncIterator in value || Symbol.iterator in value) && "return" in value;
+}
+
+/** Parsed anew for every attempt: a handler may change its arguments, and the next must not see that. */
+function freshArguments({ arguments: args }: ToolCall): unknown {
+  return parseText(args.text);
+}
+
+/** Most tools answer with one string, which is quickly written by hand. */
+function toTextResult(value: string): RawJson {
+  const json = `{"content":[{"type":"text","text":${JSON.stringify(value)}}]}`;
+  return RawJson.fromValue({ content: [{ type: "text", text: value }] }, json);
+}
+
+function complete(result: ToolResult): Extract<ToolOutcome, { readonly kind: "complete" }> {
+  return { kind: "complete", result: RawJson.fromValue(result) };
+}
+
+function writeError(error: unknown, tool: string): void {
+  console.error(`The tool ${tool} failed:`, error);
+}

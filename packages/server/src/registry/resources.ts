@@ -1,0 +1,171 @@
+import { NotFoundError } from "@junctor/core/errors";
+import { assertDefinition } from "@junctor/core/fit";
+import { RawJson } from "@junctor/core/json";
+import {
+  type Resource,
+  type ResourceContents,
+  type ResourceTemplate,
+  parseUriTemplate,
+  type UriTemplate,
+} from "@junctor/core/mcp";
+import { assertKnownKeys, keys, type KeysOf } from "@junctor/core/options";
+import {
+  type AnswerReader,
+  isInputRequired,
+  noAnswers,
+  readAnswers,
+  createChangeSource,
+  isResourceContents,
+  toResourceContents,
+  type CallContext,
+  withContext,
+  type Change,
+  type InputRequired,
+  type Outcome,
+  type ResourceProvider,
+  type ResourceRequest,
+} from "@junctor/core/provider";
+import { describeValue } from "@junctor/core/schema";
+import { createNamedEntries } from "./catalog.ts";
+import { assertHandler, assertSpec } from "./tool-spec.ts";
+
+/** What reading a resource gives: text, bytes, or contents in the protocol's own form. */
+export type ReadResult = string | Uint8Array | ResourceContents | readonly ResourceContents[] | InputRequired;
+
+/** What a reader gets to know about the read. */
+export interface ReadContext extends CallContext {
+  readonly uri: string;
+  /** The values of a template's variables; empty for a plain resource. */
+  readonly variables: { readonly [name: string]: string };
+  readonly answers: AnswerReader;
+  readonly state: unknown;
+}
+
+export type ResourceReader = (context: ReadContext) => ReadResult | Promise<ReadResult>;
+
+/** Resources living in this process. Made by {@link createResourceRegistry}. */
+export interface ResourceRegistry extends ResourceProvider {
+  /**
+   * Adds a resource at one URI. Throws at once for a URI that is taken or not absolute, a missing name, a key of the spec
+   * that is unknown or has a wrong value, and a missing reader.
+   *
+   * @example
+   * resources.register("config://app", { name: "Settings", mimeType: "application/json" }, () => readSettings());
+   */
+  register(uri: string, spec: Omit<Resource, "uri">, read: ResourceReader): void;
+  /** Adds all resources whose URIs fit an RFC 6570 template. Plain resources win over templates, earlier over later. */
+  registerTemplate(
+    uriTemplate: string,
+    spec: Omit<ResourceTemplate, "uriTemplate">,
+    read: ResourceReader,
+  ): void;
+  /** Removes a resource or a template; false when there was none. */
+  unregister(uriOrTemplate: string): boolean;
+  /** Tells those who subscribed to a resource that it changed. */
+  updated(uri: string): void;
+  onChange(listener: (change: Change) => void): () => void;
+}
+
+interface ResourceEntry {
+  readonly resource: Resource;
+  readonly read: ResourceReader;
+}
+
+interface TemplateEntry {
+  readonly template: ResourceTemplate;
+  readonly pattern: UriTemplate;
+  readonly read: ResourceReader;
+}
+
+const specKeys: KeysOf<Omit<ResourceTemplate, "uriTemplate">> = keys(
+  "name title description mimeType icons annotations _meta",
+);
+
+/** An empty registry of resources; pass it to `createRegistry({ resources })`. */
+export function createResourceRegistry(): ResourceRegistry {
+  const change = { kind: "resources" } as const;
+  const plain = createNamedEntries("The resource", change, (entry: ResourceEntry) => entry.resource);
+  const templates = createNamedEntries(
+    "The resource template",
+    change,
+    (entry: TemplateEntry) => entry.template,
+  );
+  const updates = createChangeSource();
+
+  const find = (
+    uri: string,
+  ): { read: ResourceReader; variables: ReadContext["variables"]; mimeType?: string } => {
+    const entry = plain.entries.get(uri);
+    if (entry !== undefined) return { read: entry.read, variables: {}, ...mimeTypeOf(entry.resource) };
+    for (const { pattern, read, template } of templates.entries.values()) {
+      const variables = pattern.match(uri);
+      if (variables !== undefined) return { read, variables, ...mimeTypeOf(template) };
+    }
+    throw new NotFoundError("resource", uri);
+  };
+
+  return {
+    register: (uri, spec, read) => {
+      const what = `Resource ${JSON.stringify(uri)}`;
+      if (typeof uri !== "string" || !URL.canParse(uri))
+        throw new TypeError(`${what}: the URI must be an absolute one, such as config://app`);
+      assertSpec(what, spec, "register(uri, { name }, read)");
+      assertKnownKeys(what, spec, { ...specKeys, size: true });
+      assertHandler(what, read);
+      const resource: Resource = Object.freeze({ uri, ...spec });
+      assertDefinition("resources", what, resource);
+      plain.add(uri, { resource, read });
+    },
+    registerTemplate: (uriTemplate, spec, read) => {
+      const what = `Resource template ${JSON.stringify(uriTemplate)}`;
+      if (typeof uriTemplate !== "string")
+        throw new TypeError(`${what}: the template must be a string, such as users://{id}`);
+      assertSpec(what, spec, "registerTemplate(uriTemplate, { name }, read)");
+      assertKnownKeys(what, spec, specKeys);
+      assertHandler(what, read);
+      const template: ResourceTemplate = Object.freeze({ uriTemplate, ...spec });
+      assertDefinition("templates", what, template);
+      templates.add(uriTemplate, { template, pattern: parseUriTemplate(uriTemplate), read });
+    },
+    unregister: (uriOrTemplate) => plain.remove(uriOrTemplate) || templates.remove(uriOrTemplate),
+    updated: (uri) => updates.report({ kind: "resource", uri }),
+    listResources: () => Promise.resolve(plain.list()),
+    listTemplates: () => Promise.resolve(templates.list()),
+    readResource: async ({ uri, resumption }: ResourceRequest, context): Promise<Outcome> => {
+      const { read, variables, mimeType } = find(uri);
+      const answers = resumption === undefined ? noAnswers : readAnswers(resumption);
+      const value = await read(withContext(context, { uri, variables, answers, state: resumption?.state }));
+      if (isInputRequired(value)) return value;
+      return { kind: "complete", result: RawJson.fromValue({ contents: toContents(value, uri, mimeType) }) };
+    },
+    watch: async (uri) => {
+      find(uri);
+      return () => {};
+    },
+    onChange: (listener) => {
+      const stops = [plain, templates, updates].map((source) => source.onChange(listener));
+      return () => stops.forEach((stop) => stop());
+    },
+  };
+}
+
+function toContents(
+  value: Exclude<ReadResult, InputRequired>,
+  uri: string,
+  mimeType?: string,
+): readonly ResourceContents[] {
+  if (typeof value === "string" || value instanceof Uint8Array)
+    return [toResourceContents(uri, value, mimeType)];
+  const contents: readonly unknown[] = Array.isArray(value) ? value : [value];
+  const wrong = contents.findIndex((one) => !isResourceContents(one));
+  if (wrong === -1) return contents as readonly ResourceContents[];
+  const place = Array.isArray(value) ? ` at [${wrong}]` : "";
+  throw new TypeError(
+    `Resource ${JSON.stringify(uri)}: the reader gave ${describeValue(contents[wrong])}${place}; it must give a string, a Uint8Array, or ` +
+      "contents such as { uri, text } or { uri, blob } with base64. For JSON, write JSON.stringify(value)",
+  );
+}
+
+function mimeTypeOf(spec: { readonly mimeType?: string }): { mimeType?: string } {
+  return spec.mimeType === undefined ? {} : { mimeType: spec.mimeType };
+}

@@ -1,0 +1,43 @@
+import { type Clock, systemClock, LeakyBuckets, type CallerLimits, Shares } from "@junctor/core/async";
+import { RpcError } from "@junctor/core/errors";
+
+/** What callers hold and use of the things that are limited here. Servers that are given the same one share its limits. */
+export interface ListenLimits {
+  readonly streams: Shares;
+  readonly watches: Shares;
+  /** Counts a completion of a caller, or throws an `RpcError` for one too many. */
+  readonly takeCompletion: (owner: unknown) => void;
+}
+
+/** Limits on streams, subscriptions and completions, with nothing held yet. */
+export function createListenLimits(
+  perCaller: CallerLimits = {},
+  maxListens = 16_384,
+  clock: Clock = systemClock,
+): ListenLimits {
+  const { subscriptions: each = 4096, completionsPerMinute = 600 } = perCaller;
+  return {
+    streams: new Shares({ what: "listen streams", total: maxListens, each: perCaller.streams }),
+    watches: new Shares({ what: "resource subscriptions", total: maxWatched, each }),
+    takeCompletion: limitCompletions(completionsPerMinute, clock),
+  };
+}
+
+/** Most resources that are watched for all callers. */
+const maxWatched = 100_000;
+
+/** A client asks with every key that its user presses. The protocol wants servers to limit that (2025-11-25, completion: security). */
+function limitCompletions(perMinute: number, clock: Clock): (owner: unknown) => void {
+  if (!(perMinute >= 1)) throw new RangeError(`completionsPerMinute must be 1 or more, not ${perMinute}`);
+  const costMs = 60_000 / perMinute;
+  const buckets = new LeakyBuckets<unknown>(clock, 60_000 - costMs);
+  return (owner) => {
+    const bucket = buckets.of(owner);
+    const retryAfterMs = Math.ceil(bucket.charge(0));
+    if (retryAfterMs === 0) return void bucket.charge(costMs);
+    const seconds = Math.ceil(retryAfterMs / 1000);
+    const text = `You asked for too many completions; at most ${perMinute} a minute. Try again in ${seconds} s`;
+    const data = { code: "rpc.too_many", delivery: "not_sent", most: perMinute, retryAfterMs };
+    throw new RpcError("rpc.too_many", text, { data });
+  };
+}

@@ -1,0 +1,265 @@
+import type { Awaitable } from "@junctor/core/async";
+import { RpcError } from "@junctor/core/errors";
+import { prependMembers, RawJson, editMembers, parseText } from "@junctor/core/json";
+import {
+  type Era,
+  metaOf,
+  withoutTasks,
+  metaKeys,
+  withoutModernMembers,
+  type Revision,
+  newestLegacyRevision,
+  type WireContext,
+  type Session,
+  type CacheHints,
+  type ClientCapabilities,
+  type Implementation,
+  type LogLevel,
+  logLevels,
+} from "@junctor/core/mcp";
+import { type CallContext, type CallEvent, nothing, toContext, type Provider } from "@junctor/core/provider";
+import type { Request } from "@junctor/core/rpc";
+import { createAsk, createVisited } from "./interaction.ts";
+
+/** The revision a caller reads its results in. */
+export function revisionOf(era: Era): Revision {
+  return era.kind === "modern" ? era.revision : (era.session?.handshake.revision ?? newestLegacyRevision);
+}
+
+interface ContextOptions {
+  /** Whether callers that sent no progress token get progress. */
+  readonly mintsTokens: boolean;
+  /** Whether the provider has tasks. */
+  readonly hasTasks: boolean;
+}
+
+const noCapabilities: ClientCapabilities = {};
+
+/** The context of a request, whatever its era. */
+export function createContext(
+  request: Request,
+  wire: WireContext,
+  { mintsTokens, hasTasks }: ContextOptions,
+): CallContext {
+  const { era } = wire;
+  const sender = era.kind === "modern" ? era : era.session?.handshake;
+  const meta = metaOf(request.params);
+  const { capabilities = noCapabilities } = sender ?? {};
+  const isKept = capabilities.extensions === undefined || (hasTasks && era.kind === "modern");
+  return toContext({
+    cancellation: wire.cancellation,
+    caller: wire.caller,
+    identity: wire.identity,
+    revision: revisionOf(era),
+    capabilities: isKept ? capabilities : withoutTasks(capabilities),
+    clientInfo: sender?.clientInfo,
+    meta,
+    headers: wire.headers,
+    wantsProgress: mintsTokens || meta?.has("progressToken") === true,
+    logLevel: wantedLevel(era),
+    session: era.kind === "modern" ? undefined : era.session,
+    ask: era.kind === "modern" ? undefined : createAsk(wire),
+    visited: era.kind === "modern" ? undefined : createVisited(wire),
+    emit: createEmit(wire, meta, mintsTokens),
+    observation: wire.observation,
+    release: wire.release === undefined ? nothing : async () => wire.release?.(),
+  });
+}
+
+function createEmit(wire: WireContext, meta: RawJson | undefined, mintsTokens: boolean): CallContext["emit"] {
+  let sendProgress: ((event: ProgressEvent) => Awaitable<void>) | undefined;
+  const tell = async (event: CallEvent): Promise<void> => {
+    if (event.kind === "log") {
+      if (wantsLog(wire.era, event.level)) await wire.notify("notifications/message", toLogParams(event));
+      return;
+    }
+    // A caller that sent no token gets no progress, unless the server mints tokens.
+    sendProgress ??= createProgress(wire, tokenOf(meta) ?? (mintsTokens ? mintToken() : undefined));
+    await sendProgress(event);
+  };
+  return (event) => {
+    const emitted = tell(event);
+    // A tool that does not wait for this must not end the process when it fails; one that waits still hears of it.
+    emitted.catch(() => {});
+    return emitted;
+  };
+}
+
+type ProgressEvent = Extract<CallEvent, { kind: "progress" }>;
+type LogEvent = Extract<CallEvent, { kind: "log" }>;
+
+/** The caller's progress token, as it was spelled. A token is a string or a number; anything else is ignored. */
+function tokenOf(meta: RawJson | undefined): string | undefined {
+  const token = meta?.at("progressToken");
+  return token?.kind === "string" || token?.kind === "number" ? token.text : undefined;
+}
+
+/** The next larger number that matters to no reader: the step is smaller than any that a tool would report. */
+function nudge(progress: number): number {
+  return progress + Math.max(1e-6, Math.abs(progress) * Number.EPSILON);
+}
+
+/**
+ * `progress` must grow with every notification. An event without a number gets the next one. An event whose number does not
+ * grow is nudged if it has a message, and dropped if not.
+ */
+function createProgress(
+  wire: WireContext,
+  token: string | undefined,
+): (event: ProgressEvent) => Awaitable<void> {
+  if (token === undefined) return () => {};
+  let last: number | undefined;
+  let isExplicit = false;
+  const next = (event: ProgressEvent): number | undefined => {
+    if (event.progress !== undefined) {
+      isExplicit = true;
+      if (last === undefined || event.progress > last) return event.progress;
+      return event.message === undefined ? undefined : nudge(last);
+    }
+    if (last === undefined) return 1;
+    return isExplicit ? nudge(last) : last + 1;
+  };
+  return (given) => {
+    const event = withFiniteNumbers(given);
+    const progress = next(event);
+    if (progress === undefined) return;
+    last = progress;
+    const total = event.total === undefined ? "" : `,"total":${event.total}`;
+    const message = event.message === undefined ? "" : `,"message":${JSON.stringify(event.message)}`;
+    const params = RawJson.fromText(`{"progressToken":${token},"progress":${progress}${total}${message}}`);
+    return wire.notify("notifications/progress", params);
+  };
+}
+
+/** A division by zero in a tool must not become a frame that is not JSON. */
+function withFiniteNumbers(event: ProgressEvent): ProgressEvent {
+  const { progress, total, ...rest } = event;
+  if (!isUnwritable(progress) && !isUnwritable(total)) return event;
+  return {
+    ...rest,
+    ...(progress === undefined || isUnwritable(progress) ? {} : { progress }),
+    ...(total === undefined || isUnwritable(total) ? {} : { total }),
+  };
+}
+
+function isUnwritable(value: number | undefined): boolean {
+  return value !== undefined && !Number.isFinite(value);
+}
+
+/** Legacy clients that set no level get what they would want to see; modern ones get only what they asked for. */
+function wantsLog(era: Era, level: LogLevel): boolean {
+  const wanted = wantedLevel(era);
+  return wanted !== undefined && logLevels.indexOf(level) >= logLevels.indexOf(wanted);
+}
+
+function wantedLevel(era: Era): LogLevel | undefined {
+  return era.kind === "modern" ? era.logLevel : (era.session?.logLevel ?? "info");
+}
+
+function toLogParams({ level, data, logger }: LogEvent): RawJson {
+  return RawJson.fromValue({ level, ...(logger === undefined ? {} : { logger }), data: data ?? null });
+}
+
+function mintToken(): string {
+  return JSON.stringify(crypto.randomUUID());
+}
+
+/** One request on its way through the method table. */
+export interface Served {
+  readonly request: Request;
+  readonly params: RawJson | undefined;
+  readonly wire: WireContext;
+  readonly context: CallContext;
+}
+
+/** The legacy session a request belongs to. */
+export function sessionOf({ wire: { era } }: Served): Session | undefined {
+  return era.kind === "legacy" ? era.session : undefined;
+}
+
+/** The empty result. */
+export const empty: RawJson = RawJson.fromText("{}");
+
+/** Serves one method. Its result is sent unchanged. */
+export type Method = (served: Served) => Awaitable<RawJson>;
+
+/** Methods by name. */
+export type Methods = { readonly [method: string]: Method };
+
+/** A method in neither table is unknown; one in a single table exists in that era only. */
+export interface MethodTable {
+  readonly modern: Methods;
+  readonly legacy: Methods;
+}
+
+/** A string among the params. Throws `-32602` naming it when it is missing or something else. */
+export function stringParam(params: RawJson | undefined, key: string): string {
+  const text = params?.textOf(key);
+  if (text?.charCodeAt(0) !== 0x22)
+    throw new RpcError("rpc.invalid_params", `Invalid params: ${key} must be a string`);
+  return parseText(text) as string;
+}
+
+/** An object among the params, or undefined. Throws `-32602` when it is something else. */
+export function objectParam(params: RawJson | undefined, key: string): RawJson | undefined {
+  const member = params?.at(key);
+  if (member === undefined || member.kind === "object") return member;
+  throw new RpcError("rpc.invalid_params", `Invalid params: ${key} must be an object`);
+}
+
+/** Strings by name among the params, or none. Throws `-32602` when there is anything else. */
+export function stringsParam(params: RawJson | undefined, key: string): { readonly [name: string]: string } {
+  const value = (objectParam(params, key)?.value ?? {}) as { readonly [name: string]: unknown };
+  const wrong = Object.entries(value).find(([, item]) => typeof item !== "string");
+  if (wrong !== undefined)
+    throw new RpcError("rpc.invalid_params", `Invalid params: ${key}.${wrong[0]} must be a string`);
+  return value as { readonly [name: string]: string };
+}
+
+/** Makes a result ready for its era: a modern one has `resultType` and the server's info, a legacy one has neither. */
+export type Finish = (result: RawJson, era: Era, hints?: CacheHints) => RawJson;
+
+/** The members that a finished result has and a provider may have set already. */
+const ownMembers = ["resultType", "_meta", "ttlMs", "cacheScope"];
+
+/**
+ * The members that every modern result begins with are written once per server. With `passesOn`, a result of another modern
+ * server keeps its own.
+ */
+export function createFinish(info: Implementation, passesOn = false): Finish {
+  const serverInfo = `"${metaKeys.serverInfo}":${JSON.stringify(info)}`;
+  const head = `"resultType":"complete","_meta":{${serverInfo}}`;
+  return (result, era, hints) => {
+    assertObject(result);
+    if (era.kind === "legacy") return withoutModernMembers(result);
+    if (passesOn && hints === undefined && result.isForeign && result.has("resultType")) return result;
+    const cache = hints === undefined ? "" : `,"ttlMs":${hints.ttlMs},"cacheScope":"${hints.cacheScope}"`;
+    const hasOwn = ownMembers.some((key) => result.has(key));
+    return hasOwn ? merge(result, serverInfo, hints) : prependMembers(head + cache, result);
+  };
+}
+
+/** How long what a provider lists may be kept. */
+export function hintsOf({ cacheHints }: Provider): CacheHints {
+  return cacheHints ?? { ttlMs: 0, cacheScope: "private" };
+}
+
+/** Refuses a result that is no object: members are put in front of its own. */
+export function assertObject(result: RawJson): void {
+  if (result.kind !== "object")
+    throw new TypeError(`A result is an object, and the provider gave ${result.kind}`);
+}
+
+/** Adds the members that the result lacks. A `_meta` that is no object is replaced. */
+function merge(result: RawJson, serverInfo: string, hints: CacheHints | undefined): RawJson {
+  const meta = result.at("_meta");
+  const known = meta?.kind === "object" ? meta : RawJson.fromText("{}");
+  const added: { [key: string]: RawJson } = {
+    _meta: known.at(metaKeys.serverInfo) === undefined ? prependMembers(serverInfo, known) : known,
+  };
+  const defaults = { resultType: "complete", ...hints };
+  for (const [key, value] of Object.entries(defaults)) {
+    if (result.at(key) === undefined) added[key] = RawJson.fromValue(value);
+  }
+  return editMembers(result, added);
+}
