@@ -2,7 +2,7 @@
 
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { createGateway } from "../packages/junctor/src/gateway/gateway.ts";
-import { listenHttp } from "../packages/server/src/http/node.ts";
+import { listenHttp } from "../packages/server/src/http/listen-http.ts";
 import { createCompletionRegistry } from "../packages/server/src/registry/completion.ts";
 import { createPromptRegistry } from "../packages/server/src/registry/prompts.ts";
 import { createRegistry } from "../packages/server/src/registry/registry.ts";

@@ -4,7 +4,7 @@ import { Agent, fetch as send } from "undici";
 import { expect, onTestFinished, test } from "vitest";
 import { createMemoryStore } from "../../packages/client/src/sign-in/credential.ts";
 import { createGateway } from "../../packages/junctor/src/gateway/gateway.ts";
-import { listenHttp } from "../../packages/server/src/http/node.ts";
+import { listenHttp } from "../../packages/server/src/http/listen-http.ts";
 import { mirrored, modernCall } from "../support/http-wire.ts";
 import { startIdentityProvider } from "../support/identity-provider.ts";
 import { startProtectedServer } from "../support/protected-server.ts";

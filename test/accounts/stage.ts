@@ -7,7 +7,8 @@ import { createMemoryStore, type CredentialStore } from "../../packages/client/s
 import { createGateway } from "../../packages/junctor/src/gateway/gateway.ts";
 import type { Gateway } from "../../packages/junctor/src/gateway/running-gateway.ts";
 import { connect, type Client, type ConnectOptions } from "../../packages/junctor/src/index.ts";
-import { type HttpListener, listenHttp } from "../../packages/server/src/http/node.ts";
+import { listenHttp } from "../../packages/server/src/http/listen-http.ts";
+import type { HttpListener } from "../../packages/server/src/http/node.ts";
 import { freePort } from "../support/free-ports.ts";
 import {
   type IdentityProvider,

@@ -1,6 +1,7 @@
 import type { ChildProcess } from "node:child_process";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { type HttpListener, listenHttp } from "../../packages/server/src/http/node.ts";
+import { listenHttp } from "../../packages/server/src/http/listen-http.ts";
+import type { HttpListener } from "../../packages/server/src/http/node.ts";
 import { createServer } from "../../packages/server/src/wire/server.ts";
 import { demoServer, junctor, oddServer, type Run, type RunOptions } from "../support/junctor-bin.ts";
 import { createOddRegistry } from "../support/odd-tools.ts";

@@ -3,7 +3,8 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { createDemoRegistry } from "../../packages/junctor/src/cli/serve/demo.ts";
-import { type HttpListener, listenHttp } from "../../packages/server/src/http/node.ts";
+import { listenHttp } from "../../packages/server/src/http/listen-http.ts";
+import type { HttpListener } from "../../packages/server/src/http/node.ts";
 import { createServer } from "../../packages/server/src/wire/server.ts";
 import { demoServer, junctor } from "../support/junctor-bin.ts";
 

@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { createDemoRegistry } from "../../packages/junctor/src/cli/serve/demo.ts";
-import { type HttpListener, listenHttp } from "../../packages/server/src/http/node.ts";
+import { listenHttp } from "../../packages/server/src/http/listen-http.ts";
+import type { HttpListener } from "../../packages/server/src/http/node.ts";
 import { listenTcp } from "../../packages/server/src/listen/tcp.ts";
 import { createServer } from "../../packages/server/src/wire/server.ts";
 import { demoServer, junctor, junctorOnTerminal } from "../support/junctor-bin.ts";

@@ -3,7 +3,7 @@ import { spawnSync } from "node:child_process";
 import { chmodSync, existsSync, readFileSync, writeFileSync } from "node:fs";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { connect } from "../../packages/client/src/client/connect.ts";
-import { listenHttp } from "../../packages/server/src/http/node.ts";
+import { listenHttp } from "../../packages/server/src/http/listen-http.ts";
 import { createRegistry } from "../../packages/server/src/registry/registry.ts";
 import { createServer } from "../../packages/server/src/wire/server.ts";
 import { startCliGateway } from "../gateway/support/cli-gateway.ts";

@@ -7,7 +7,7 @@ import { elicit } from "../../packages/core/src/mcp/question.ts";
 import type { Answers, Provider } from "../../packages/core/src/provider/provider.ts";
 import type { TaskProgress, TaskState } from "../../packages/core/src/provider/task.ts";
 import { createVirtualClock } from "../../packages/junctor/src/testing/virtual-clock.ts";
-import { listenHttp } from "../../packages/server/src/http/node.ts";
+import { listenHttp } from "../../packages/server/src/http/listen-http.ts";
 import { createRegistry, type Registry } from "../../packages/server/src/registry/registry.ts";
 import { createServer } from "../../packages/server/src/wire/server.ts";
 

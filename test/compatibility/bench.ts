@@ -8,7 +8,7 @@ import { createEraCache } from "../../packages/client/src/client/era-cache.ts";
 import type { AskHandlers } from "../../packages/client/src/client/handlers.ts";
 import type { Revision } from "../../packages/core/src/mcp/revision.ts";
 import { createGateway } from "../../packages/junctor/src/gateway/gateway.ts";
-import { listenHttp } from "../../packages/server/src/http/node.ts";
+import { listenHttp } from "../../packages/server/src/http/listen-http.ts";
 import { createFolder, type EraName, fixture } from "../bridge/support/upstream.ts";
 import { startStage } from "../cluster/support/stage.ts";
 import { type CuttingProxy, startCuttingProxy } from "../support/cutting-proxy.ts";

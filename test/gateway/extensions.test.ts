@@ -2,7 +2,8 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { RawJson } from "../../packages/core/src/json/raw.ts";
 import type { Provider } from "../../packages/core/src/provider/provider.ts";
-import { type HttpListener, listenHttp } from "../../packages/server/src/http/node.ts";
+import { listenHttp } from "../../packages/server/src/http/listen-http.ts";
+import type { HttpListener } from "../../packages/server/src/http/node.ts";
 import { createServer } from "../../packages/server/src/wire/server.ts";
 import { type HttpFront, startHttpFront } from "../bridge/support/front.ts";
 import { fixture } from "../bridge/support/upstream.ts";

@@ -12,7 +12,7 @@ import type { Provider } from "../../packages/core/src/provider/provider.ts";
 import { parseConfigValue } from "../../packages/junctor/src/config/parse-config.ts";
 import { startGateway } from "../../packages/junctor/src/gateway/gateway.ts";
 import type { RunningGateway } from "../../packages/junctor/src/gateway/running-gateway.ts";
-import { listenHttp } from "../../packages/server/src/http/node.ts";
+import { listenHttp } from "../../packages/server/src/http/listen-http.ts";
 import { createRegistry, type Registry } from "../../packages/server/src/registry/registry.ts";
 import { createServer } from "../../packages/server/src/wire/server.ts";
 import { runs } from "../support/runs.ts";

@@ -4,7 +4,7 @@ import { describe, expect, test } from "vitest";
 import type { GatewayConfig } from "../../packages/junctor/src/config/config.ts";
 import { parseConfigValue } from "../../packages/junctor/src/config/parse-config.ts";
 import { startGateway } from "../../packages/junctor/src/gateway/gateway.ts";
-import { listenHttp } from "../../packages/server/src/http/node.ts";
+import { listenHttp } from "../../packages/server/src/http/listen-http.ts";
 import { createRegistry } from "../../packages/server/src/registry/registry.ts";
 import { createResourceRegistry } from "../../packages/server/src/registry/resources.ts";
 import {

@@ -6,7 +6,7 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { connect } from "../../packages/client/src/client/connect.ts";
 import type { CallContext } from "../../packages/core/src/provider/context.ts";
 import { createGateway } from "../../packages/junctor/src/gateway/gateway.ts";
-import { listenHttp } from "../../packages/server/src/http/node.ts";
+import { listenHttp } from "../../packages/server/src/http/listen-http.ts";
 import { createRegistry } from "../../packages/server/src/registry/registry.ts";
 import { type LoadedSkills, loadSkills } from "../../packages/server/src/skills/load-skills.ts";
 import { createServer } from "../../packages/server/src/wire/server.ts";

@@ -2,7 +2,8 @@
 import { createHash } from "node:crypto";
 import { describe, expect, test } from "vitest";
 import { elicit } from "../../packages/core/src/mcp/question.ts";
-import { type HttpListener, listenHttp } from "../../packages/server/src/http/node.ts";
+import { listenHttp } from "../../packages/server/src/http/listen-http.ts";
+import type { HttpListener } from "../../packages/server/src/http/node.ts";
 import { createRegistry } from "../../packages/server/src/registry/registry.ts";
 import { createServer } from "../../packages/server/src/wire/server.ts";
 import { startTestGateway, type TestGateway } from "./support/gateway.ts";

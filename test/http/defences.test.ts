@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
 import { createHttpHandler } from "../../packages/server/src/http/handler.ts";
-import { listenHttp } from "../../packages/server/src/http/node.ts";
+import { listenHttp } from "../../packages/server/src/http/listen-http.ts";
 import { createHttpTools, listen } from "../support/http-tools.ts";
 import {
   both,

@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { createSeal } from "../../packages/core/src/mcp/seal.ts";
 import { createVirtualClock } from "../../packages/junctor/src/testing/virtual-clock.ts";
-import { listenHttp } from "../../packages/server/src/http/node.ts";
+import { listenHttp } from "../../packages/server/src/http/listen-http.ts";
 import { createRegistry } from "../../packages/server/src/registry/registry.ts";
 import { createServer } from "../../packages/server/src/wire/server.ts";
 

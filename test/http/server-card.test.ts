@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { listenHttp } from "../../packages/server/src/http/node.ts";
+import { listenHttp } from "../../packages/server/src/http/listen-http.ts";
 import { createRegistry } from "../../packages/server/src/registry/registry.ts";
 import { createServer } from "../../packages/server/src/wire/server.ts";
 

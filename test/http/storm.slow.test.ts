@@ -1,7 +1,8 @@
 import { expect, test } from "vitest";
 import { listRoots } from "../../packages/core/src/mcp/question.ts";
 import { inputRequired } from "../../packages/core/src/provider/ask.ts";
-import { type HttpListener, listenHttp } from "../../packages/server/src/http/node.ts";
+import { listenHttp } from "../../packages/server/src/http/listen-http.ts";
+import type { HttpListener } from "../../packages/server/src/http/node.ts";
 import { createRegistry } from "../../packages/server/src/registry/registry.ts";
 import { createServer } from "../../packages/server/src/wire/server.ts";
 import { initializeOf, legacyCall, mirrored, modernCall, modernMeta, postOf } from "../support/http-wire.ts";

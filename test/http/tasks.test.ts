@@ -12,7 +12,7 @@ import type { Provider } from "../../packages/core/src/provider/provider.ts";
 import type { TaskState } from "../../packages/core/src/provider/task.ts";
 import { withBudget } from "../../packages/junctor/src/context/results/with-budget.ts";
 import { createVirtualClock } from "../../packages/junctor/src/testing/virtual-clock.ts";
-import { listenHttp } from "../../packages/server/src/http/node.ts";
+import { listenHttp } from "../../packages/server/src/http/listen-http.ts";
 import { createMemoryTasks } from "../../packages/server/src/registry/memory-tasks.ts";
 import { createRegistry, type Registry } from "../../packages/server/src/registry/registry.ts";
 import { createServer, type ServerOptions } from "../../packages/server/src/wire/server.ts";

@@ -10,7 +10,7 @@ import { parseConfigValue } from "../../packages/junctor/src/config/parse-config
 import { createGateway } from "../../packages/junctor/src/gateway/gateway.ts";
 import { acceptTokens } from "../../packages/junctor/src/tokens/accept-tokens.ts";
 import type { AuthRequest } from "../../packages/server/src/http/authenticate.ts";
-import { listenHttp } from "../../packages/server/src/http/node.ts";
+import { listenHttp } from "../../packages/server/src/http/listen-http.ts";
 import { createRegistry } from "../../packages/server/src/registry/registry.ts";
 import { listen } from "../support/http-tools.ts";
 import { mirrored, modernCall } from "../support/http-wire.ts";

@@ -1,7 +1,8 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { compose } from "../../packages/core/src/compose/compose.ts";
 import { ToolError } from "../../packages/core/src/errors/tool-error.ts";
-import { type HttpListener, listenHttp } from "../../packages/server/src/http/node.ts";
+import { listenHttp } from "../../packages/server/src/http/listen-http.ts";
+import type { HttpListener } from "../../packages/server/src/http/node.ts";
 import { createRegistry } from "../../packages/server/src/registry/registry.ts";
 import { createServer } from "../../packages/server/src/wire/server.ts";
 import { both, connectLegacy, type HttpWire, legacyCall, postOf } from "../support/http-wire.ts";

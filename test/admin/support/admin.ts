@@ -6,7 +6,8 @@ import { observe } from "../../../packages/junctor/src/cli/serve/serve-admin.ts"
 import { parseConfigValue } from "../../../packages/junctor/src/config/parse-config.ts";
 import { startGateway } from "../../../packages/junctor/src/gateway/gateway.ts";
 import type { RunningGateway } from "../../../packages/junctor/src/gateway/running-gateway.ts";
-import { type HttpListener, listenHttp } from "../../../packages/server/src/http/node.ts";
+import { listenHttp } from "../../../packages/server/src/http/listen-http.ts";
+import type { HttpListener } from "../../../packages/server/src/http/node.ts";
 
 /** An answer of the admin API. */
 export interface AdminReply {

@@ -7,7 +7,8 @@ import type { AskHandlers } from "../../../packages/client/src/client/handlers.t
 import type { GatewayOptions } from "../../../packages/junctor/src/gateway/gateway-options.ts";
 import { createGateway } from "../../../packages/junctor/src/gateway/gateway.ts";
 import type { Gateway } from "../../../packages/junctor/src/gateway/running-gateway.ts";
-import { type HttpListener, listenHttp } from "../../../packages/server/src/http/node.ts";
+import { listenHttp } from "../../../packages/server/src/http/listen-http.ts";
+import type { HttpListener } from "../../../packages/server/src/http/node.ts";
 import { createFolder, type EraName, fixture, type Way } from "./upstream.ts";
 
 /** A gateway and the way to it. */

@@ -11,7 +11,8 @@ import type { TrunkListen } from "../../../packages/junctor/src/cluster/trunk.ts
 import { parseConfigValue } from "../../../packages/junctor/src/config/parse-config.ts";
 import { startGateway } from "../../../packages/junctor/src/gateway/gateway.ts";
 import type { RunningGateway } from "../../../packages/junctor/src/gateway/running-gateway.ts";
-import { type HttpListener, listenHttp } from "../../../packages/server/src/http/node.ts";
+import { listenHttp } from "../../../packages/server/src/http/listen-http.ts";
+import type { HttpListener } from "../../../packages/server/src/http/node.ts";
 
 const secret = "a secret of all replicas of this test";
 

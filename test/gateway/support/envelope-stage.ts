@@ -7,7 +7,7 @@ import { PassThrough } from "node:stream";
 import { fileURLToPath } from "node:url";
 import { expect } from "vitest";
 import { createGateway } from "../../../packages/junctor/src/gateway/gateway.ts";
-import { listenHttp } from "../../../packages/server/src/http/node.ts";
+import { listenHttp } from "../../../packages/server/src/http/listen-http.ts";
 import { serveStream } from "../../../packages/server/src/listen/stream.ts";
 import { both, initializeOf, json } from "../../support/http-wire.ts";
 import { RawSocket } from "../../support/raw-http.ts";

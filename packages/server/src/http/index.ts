@@ -24,7 +24,8 @@ export type { ListenHttpOptions } from "./listen-options.ts";
 export { constrainedBytes } from "./memory-watch.ts";
 export type { Mounts } from "./mounts.ts";
 export { NodeRequest, readNodeBody } from "./node-reply.ts";
-export { type HttpListener, listenHttp } from "./node.ts";
+export { listenHttp } from "./listen-http.ts";
+export type { HttpListener } from "./node.ts";
 export type { PageAnswer, PageRequest, Pages } from "./pages.ts";
 export {
   type FrameSink,

@@ -48,14 +48,8 @@ export interface HttpListener extends AsyncDisposable {
   close(): Promise<void>;
 }
 
-/**
- * Serves MCP over HTTP, every revision on one URL.
- *
- * @example
- * await using listener = await listenHttp(server, { port: 7780 });
- * console.error(`listening on ${listener.url}`);
- */
-export async function listenHttp(server: Server, options: ListenHttpOptions = {}): Promise<HttpListener> {
+/** What `listenHttp` does, in a file of its own so that servers on stdio do not load HTTP. */
+export async function startListener(server: Server, options: ListenHttpOptions = {}): Promise<HttpListener> {
   assertKnownKeys("listenHttp", options, listenHttpOptionKeys);
   const {
     host = "127.0.0.1",
