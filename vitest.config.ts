@@ -2,8 +2,9 @@ import { defineConfig, type ViteUserConfig } from "vitest/config";
 import { BaseSequencer, type TestSpecification } from "vitest/node";
 
 // Tests of the source itself, which take a second each.
-const ofSource = ["exports", "layers", "option-keys"].map((name) => `test/${name}.test.ts`);
-const slow = "{src,test}/**/*.slow.test.ts";
+const ofSource = ["doors", "exports", "option-keys"].map((name) => `test/${name}.test.ts`);
+const unit = "packages/*/src/**/*.test.ts";
+const slow = "{packages/*/src,test}/**/*.slow.test.ts";
 
 /** One more than the processors that CI has: these tests also wait for time to pass and for other processes. */
 const waitingWorkers = 3;
@@ -18,7 +19,12 @@ class SlowFirst extends BaseSequencer {
   }
 }
 
+/** Packages are resolved to their source, so that tests need no build and share one copy of each module. */
+const conditions = ["@junctor/source", "node", "import", "module", "default"];
+
 const config: ViteUserConfig = defineConfig({
+  resolve: { conditions },
+  ssr: { resolve: { conditions } },
   test: {
     environment: "node",
     setupFiles: ["test/support/own-folders.ts"],
@@ -40,7 +46,7 @@ const config: ViteUserConfig = defineConfig({
         extends: true,
         test: {
           name: "unit",
-          include: ["src/**/*.test.ts", ...ofSource],
+          include: [unit, ...ofSource],
           exclude: [slow],
           maxWorkers: 2,
           env: { JUNCTOR_RUNS: process.env["JUNCTOR_RUNS"] === undefined ? "" : "all" },

@@ -10,7 +10,7 @@ import { join } from "node:path";
 import { build } from "rolldown";
 import { root } from "./setup.mjs";
 
-const source = join(root, "page");
+const source = join(root, "packages/page");
 const out = process.argv[2];
 
 const { output } = await build({
@@ -25,7 +25,7 @@ const { output } = await build({
   },
   output: { format: "esm", minify: true },
 });
-const plotStyle = createRequire(import.meta.url).resolve("uplot/dist/uPlot.min.css");
+const plotStyle = createRequire(join(source, "package.json")).resolve("uplot/dist/uPlot.min.css");
 const styles = [plotStyle, join(source, "page.css")].map((file) => readFileSync(file, "utf8"));
 const assets = {
   "page.js": output[0].code,

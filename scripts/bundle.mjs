@@ -1,68 +1,100 @@
-// Makes the JavaScript of dist from src: few files, because Node takes a millisecond to load one, whatever its size. The
-// library is one; what it imports on demand, such as the client for HTTP, and the commands have files of their own.
+// Makes the JavaScript of each package from its source: few files, because Node takes a millisecond to load one, whatever its
+// size. What a package imports on demand, such as the client for HTTP, and the commands have files of their own.
 //
-//   node scripts/bundle.mjs FOLDER
+//   node scripts/bundle.mjs FOLDER     writes FOLDER/core, FOLDER/server, …
 
-import { readFileSync } from "node:fs";
+import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { join, sep } from "node:path";
 import { build } from "rolldown";
 import { root } from "./setup.mjs";
 
-const source = join(root, "src");
-const entries = ["index.ts", "testing/index.ts", "cli/main.ts"];
-const { dependencies, peerDependencies } = JSON.parse(readFileSync(join(root, "package.json"), "utf8"));
+const out = process.argv[2];
+const sourceOf = (name) => join(root, "packages", name, "src");
 
-await build({
-  cwd: root,
-  input: Object.fromEntries(entries.map((file) => [file.replace(".ts", ""), join(source, file)])),
-  platform: "node",
-  tsconfig: join(root, "tsconfig.build.json"),
-  transform: { target: "es2023" },
-  external: [
-    /^node:/,
-    ...Object.keys({ ...dependencies, ...peerDependencies }).map((name) => new RegExp(`^${name}(/|$)`)),
-  ],
-  onLog: (level, { message }) => {
-    if (level === "warn") throw new Error(message);
-  },
-  output: {
-    dir: process.argv[2],
-    format: "esm",
-    sourcemap: true,
-    sourcemapExcludeSources: true, // They are in the package.
-    minifyInternalExports: false,
-    // Node reads all of it at every start. The comments are in src, and those for users in the types.
-    comments: false,
-    entryFileNames: "[name].js",
-    // All one folder deep, as the files of src are: packages/junctor/src/cli/version.ts counts on it.
-    chunkFileNames: ({ isDynamicEntry, moduleIds }) =>
-      isDynamicEntry && moduleIds.some(isOfCli) ? "cli/[name].js" : "chunks/[name].js",
-    codeSplitting: {
-      groups: [
-        // What `junctor attach` needs, and nothing else: a client waits for it.
-        { name: "front", test: (id) => isOfFront(id), priority: 3 },
-        { name: "library", test: (id) => !isEntry(id) && !isOfCli(id) && !isOfFront(id), tags: ["$initial"] },
-        // Without the program itself: a command that imported it would wait for what waits for the command.
-        { name: "commands", test: (id) => !isEntry(id) && (isOfCli(id) || isHelper(id)), minShareCount: 2 },
-      ],
-    },
-  },
+const doorsOfCore = readdirSync(sourceOf("core")).filter((room) => existsSync(join(sourceOf("core"), room, "index.ts")));
+await bundle("core", {
+  entries: doorsOfCore.map((room) => `${room}/index.ts`),
+  // What only clients and gateways need is apart.
+  groups: [{ name: "core", test: (id) => isOf("core")(id) && !isOf("core", "fit")(id), tags: ["$initial"] }],
+});
+await bundle("server", {
+  entries: ["index.ts", "fetch.ts", "internal.ts"],
+  groups: [
+    // Servers on stdio do not load HTTP.
+    { name: "shared", test: isSmallOfHttp, priority: 2 },
+    { name: "http", test: isOfHttp, priority: 1 },
+    { name: "server", test: isOf("server"), tags: ["$initial"] },
+  ],});
+await bundle("client", {
+  entries: ["index.ts", "internal.ts"],
+  groups: [{ name: "client", test: isOf("client"), tags: ["$initial"] }],
 });
 
-function isEntry(id) {
-  return entries.some((file) => id === join(source, file));
+function isOfHttp(id) {
+  return id.startsWith(join(sourceOf("server"), "http", sep));
 }
 
-function isOfFront(id) {
-  const files = ["cli/attach.ts", "cli/version.ts"].map((file) => join(source, file));
-  return id.startsWith(join(source, "front", sep)) || files.includes(id);
+/** The files of HTTP that the entry of the server imports. */
+function isSmallOfHttp(id) {
+  return isOfHttp(id) && /[/\\](authenticate|event-store|listen-http)\.ts$/.test(id);
 }
 
-function isOfCli(id) {
-  return id.startsWith(join(source, "cli", sep));
-}
-
+const source = sourceOf("junctor");
+const entries = ["index.ts", "testing/index.ts", "cli/main.ts"];
+const isEntry = (id) => entries.some((file) => id === join(source, file));
+const isOfCli = (id) => id.startsWith(join(source, "cli", sep));
+const ofFront = ["cli/running/attach.ts", "cli/version.ts"].map((file) => join(source, file));
+const isOfFront = (id) => id.startsWith(join(source, "attach", sep)) || ofFront.includes(id);
 /** What `using` becomes, which older versions of Node do not know. */
-function isHelper(id) {
-  return id.startsWith("\0");
+const isHelper = (id) => id.startsWith("\0");
+await bundle("junctor", {
+  entries,
+  // All one folder deep, as the entries are: the paths that the program makes from its own count on it.
+  chunkFileNames: ({ isDynamicEntry, moduleIds }) =>
+    isDynamicEntry && moduleIds.some(isOfCli) ? "cli/[name].js" : "chunks/[name].js",
+  groups: [
+    // What `junctor attach` needs, and nothing else: a client waits for it.
+    { name: "front", test: isOfFront, priority: 3 },
+    { name: "gateway", test: (id) => !isEntry(id) && !isOfCli(id) && !isOfFront(id), tags: ["$initial"] },
+    // Without the program itself: a command that imported it would wait for what waits for the command.
+    { name: "commands", test: (id) => !isEntry(id) && (isOfCli(id) || isHelper(id)), minShareCount: 2 },
+  ],
+});
+
+/** A test for files of a package, or of one of its rooms. */
+function isOf(name, room = "") {
+  const folder = join(sourceOf(name), room, sep);
+  return (id) => id.startsWith(folder);
+}
+
+async function bundle(name, { entries, groups, chunkFileNames = "chunks/[name].js" }) {
+  const { dependencies, peerDependencies } = JSON.parse(
+    readFileSync(join(root, "packages", name, "package.json"), "utf8"),
+  );
+  await build({
+    cwd: root,
+    input: Object.fromEntries(entries.map((file) => [file.replace(".ts", ""), join(sourceOf(name), file)])),
+    platform: "node",
+    tsconfig: join(root, "tsconfig.build.json"),
+    transform: { target: "es2023" },
+    external: [
+      /^node:/,
+      ...Object.keys({ ...dependencies, ...peerDependencies }).map((other) => new RegExp(`^${other}(/|$)`)),
+    ],
+    onLog: (level, { message }) => {
+      if (level === "warn") throw new Error(message);
+    },
+    output: {
+      dir: join(out, name),
+      format: "esm",
+      minifyInternalExports: false,
+      // Node reads all of it at every start. The comments are in the source, and those for users in the types.
+      comments: false,
+      // Names stay readable in stacks; local variables need not.
+      minify: { compress: false, mangle: { toplevel: false } },
+      entryFileNames: "[name].js",
+      chunkFileNames,
+      codeSplitting: { groups },
+    },
+  });
 }

@@ -14,15 +14,18 @@ import {
   readdirSync,
   renameSync,
   rmSync,
+  statSync,
   writeFileSync,
 } from "node:fs";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 import { fileURLToPath, pathToFileURL } from "node:url";
 
 export const root = fileURLToPath(new URL("..", import.meta.url));
 
 const installStamp = join(root, "node_modules/.junctor-stamp");
-const buildStamp = join(root, "dist/.junctor-stamp");
+const packages = join(root, "packages");
+const built = ["core", "server", "client", "junctor"];
+const buildStamp = join(packages, "junctor/dist/.junctor-stamp");
 const lockPath = join(root, ".setup-lock");
 const lockTimeoutMs = 10 * 60_000;
 
@@ -93,22 +96,34 @@ function install() {
   writeFileSync(installStamp, key);
 }
 
-// Emits beside dist and swaps, so that a failed build leaves the old one and no program runs a half-written one.
+// Emits beside the packages' dist folders and swaps, so that a failed build leaves the old ones and no program runs a half-written one.
 function build({ checkTypes }) {
   const key = buildKey();
   const next = join(root, `.dist-next-${process.pid}`);
-  console.error(`setup: building dist${checkTypes ? "" : " (without type check)"}`);
+  console.error(`setup: building the packages${checkTypes ? "" : " (without type check)"}`);
   try {
-    const flags = ["-p", "tsconfig.build.json", "--outDir", next, ...(checkTypes ? [] : ["--noCheck"])];
+    const flags = ["-p", "tsconfig.build.json", "--outDir", join(next, "types"), ...(checkTypes ? [] : ["--noCheck"])];
     run("build", process.execPath, ["node_modules/typescript/bin/tsc", ...flags]);
     run("build", process.execPath, ["scripts/bundle.mjs", next]);
-    run("build", process.execPath, ["scripts/bundle-page.mjs", join(next, "page")]);
-    chmodSync(join(next, "cli/main.js"), 0o755);
-    writeFileSync(join(next, ".junctor-stamp"), key);
-    rmSync(join(root, "dist"), { recursive: true, force: true });
-    renameSync(next, join(root, "dist"));
+    run("build", process.execPath, ["scripts/bundle-page.mjs", join(next, "junctor/page")]);
+    for (const name of built) addDeclarations(join(next, "types", name, "src"), join(next, name));
+    chmodSync(join(next, "junctor/cli/main.js"), 0o755);
+    writeFileSync(join(next, "junctor/.junctor-stamp"), key);
+    for (const name of built) {
+      rmSync(join(packages, name, "dist"), { recursive: true, force: true });
+      renameSync(join(next, name), join(packages, name, "dist"));
+    }
   } finally {
     rmSync(next, { recursive: true, force: true });
+  }
+}
+
+/** Copies what tsc emitted. It leaves the names of files as they are in the source, so `./raw.ts` becomes `./raw.js` here. */
+function addDeclarations(from, to) {
+  for (const file of readdirSync(from, { recursive: true }).filter((name) => name.endsWith(".d.ts"))) {
+    const text = readFileSync(join(from, file), "utf8");
+    mkdirSync(dirname(join(to, file)), { recursive: true });
+    writeFileSync(join(to, file), text.replaceAll(/((?:from|import\()\s*"\.[^"]*)\.ts"/g, '$1.js"'));
   }
 }
 
@@ -132,12 +147,13 @@ function installKey() {
 }
 
 function buildKey() {
-  const sources = readdirSync(join(root, "src"), { recursive: true })
-    .filter((name) => name.endsWith(".ts") && !name.endsWith(".test.ts"))
-    .map((name) => join("src", name));
-  const page = readdirSync(join(root, "page")).map((name) => join("page", name));
+  const sources = readdirSync(packages, { recursive: true, encoding: "utf8" })
+    .filter((name) => /^[^/\\]+[/\\](src[/\\].*\.ts|package\.json)$/.test(name) && !name.endsWith(".test.ts"))
+    .map((name) => join("packages", name));
+  const page = readdirSync(join(packages, "page")).map((name) => join("packages/page", name));
   const tools = ["tsconfig.json", "tsconfig.build.json", "scripts/bundle.mjs", "scripts/bundle-page.mjs"];
-  return hashFiles(installKey(), [...tools, ...sources.toSorted(), ...page.toSorted()]);
+  const names = new Set([...tools, ...sources, ...page]);
+  return hashFiles(installKey(), [...names].filter((name) => statSync(join(root, name)).isFile()).toSorted());
 }
 
 function hashFiles(start, names) {
