@@ -14,7 +14,7 @@ import { fileURLToPath } from "node:url";
 import { joinDaemon } from "./lib/daemon-socket.mjs";
 
 const root = fileURLToPath(new URL("..", import.meta.url));
-const main = join(root, "dist/cli/main.js");
+const main = join(root, "packages/junctor/dist/cli/main.js");
 const clients = 5;
 const calls = 2000;
 const starts = 11;

@@ -42,7 +42,7 @@ const args = [
   "--expose-gc",
   "--import",
   probe,
-  "dist/cli/main.js",
+  "packages/junctor/dist/cli/main.js",
   "serve",
   "--config",
   config,

@@ -42,7 +42,7 @@ try {
   );
   const port = await freePort();
   const gateway = start(process.execPath, [
-    join(root, "dist/cli/main.js"),
+    join(root, "packages/junctor/dist/cli/main.js"),
     "serve",
     "--config",
     config,

@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { pathToFileURL } from "node:url";
 import { reportSetupError, root, setup } from "./setup.mjs";
 
-const main = join(root, "dist/cli/main.js");
+const main = join(root, "packages/junctor/dist/cli/main.js");
 
 const parent = process.ppid;
 try {

@@ -5,7 +5,7 @@ import { readVersion } from "../packages/junctor/src/cli/version.ts";
 import { runNode, spawnNode } from "./support/child.ts";
 import { readFrames, toLine } from "./support/raw-wire.ts";
 
-const main = "dist/cli/main.js";
+const main = "packages/junctor/dist/cli/main.js";
 
 describe.concurrent("the command line", () => {
   test.each<[readonly string[]]>([

@@ -389,7 +389,7 @@ describe("the check", () => {
   });
 });
 
-/** dist/cli/main.js → cli/main.ts */
+/** packages/junctor/dist/cli/main.js → cli/main.ts */
 function sourceOf(target: string): string {
   return target.replace(/^(\.\/)?dist\//, "").replace(/(\.d\.ts|\.js)$/, ".ts");
 }

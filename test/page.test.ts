@@ -4,7 +4,7 @@ import { gzipSync } from "node:zlib";
 import { expect, test } from "vitest";
 import { root } from "./source-graph.ts";
 
-const folder = join(root, "dist/page");
+const folder = join(root, "packages/junctor/dist/page");
 const files = readdirSync(folder, { recursive: true, withFileTypes: true })
   .filter((entry) => entry.isFile())
   .map((entry) => readFileSync(join(entry.parentPath, entry.name)));

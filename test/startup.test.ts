@@ -5,7 +5,7 @@ import { root } from "./source-graph.ts";
 
 // A server on stdio is started once for each conversation, so what it loads is waited for every time.
 test("importing the library loads none of its dependencies", () => {
-  const url = JSON.stringify(join(root, "dist/index.js"));
+  const url = JSON.stringify(join(root, "packages/junctor/dist/index.js"));
   const code = `
     import { createRequire } from "node:module";
     await import(${url});

@@ -4,7 +4,7 @@ import { envelope } from "./support/conversation.ts";
 import { standsStill } from "./support/stands-still.ts";
 import type { Frame } from "./support/wire-schema.ts";
 
-const demo = (): Child => spawnServer("dist/cli/main.js", "serve", "--stdio");
+const demo = (): Child => spawnServer("packages/junctor/dist/cli/main.js", "serve", "--stdio");
 const noisy = (): Child => spawnServer("test/fixtures/noisy-server.mjs");
 const late = (): Child => spawnServer("test/fixtures/late-server.mjs");
 

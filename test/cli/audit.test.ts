@@ -9,7 +9,7 @@ import { runNode } from "../support/child.ts";
 const folder = mkdtempSync(join(tmpdir(), "junctor-audit-"));
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
 const verify = (...args: readonly string[]): ReturnType<typeof runNode> =>
-  runNode("dist/cli/main.js", "audit", "verify", ...args);
+  runNode("packages/junctor/dist/cli/main.js", "audit", "verify", ...args);
 
 test("audit verify says that a log is whole, where it is not, and exits by that", async () => {
   const path = join(folder, "audit.jsonl");

@@ -91,7 +91,7 @@ function serve(folder: string, audit: object = {}): Child {
   writeFileSync(config, JSON.stringify({ mcpServers: { child: statefulServer() }, junctor }), {
     mode: 0o600,
   });
-  return spawnServer("dist/cli/main.js", "serve", "--stdio", "--config", config);
+  return spawnServer("packages/junctor/dist/cli/main.js", "serve", "--stdio", "--config", config);
 }
 
 let ids = 0;

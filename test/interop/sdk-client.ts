@@ -18,7 +18,7 @@ export function everythingServer(...args: readonly string[]): StdioServer {
 /** What `junctor serve --stdio` runs. */
 export const demoServer: StdioServer = {
   command: process.execPath,
-  args: [path("dist/cli/main.js"), "serve", "--stdio"],
+  args: [path("packages/junctor/dist/cli/main.js"), "serve", "--stdio"],
 };
 
 export type LogLevel = "debug" | "info" | "warning" | "error";

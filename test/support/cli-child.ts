@@ -13,7 +13,7 @@ export interface CliChild extends AsyncDisposable {
 
 /** Starts it, and resolves when it listens. Disposing kills it. */
 export async function startCli(env: { readonly [name: string]: string } = {}): Promise<CliChild> {
-  const main = fileURLToPath(new URL("../../dist/cli/main.js", import.meta.url));
+  const main = fileURLToPath(new URL("../../packages/junctor/dist/cli/main.js", import.meta.url));
   const child = spawn(process.execPath, [main, "serve", "--port", "0"], {
     env: { ...process.env, ...env },
     stdio: ["ignore", "pipe", "inherit"],

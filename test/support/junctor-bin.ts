@@ -2,7 +2,7 @@ import { type ChildProcess, spawn } from "node:child_process";
 import { fileURLToPath } from "node:url";
 
 /** The command as it is installed. */
-export const bin: string = fileURLToPath(new URL("../../dist/cli/main.js", import.meta.url));
+export const bin: string = fileURLToPath(new URL("../../packages/junctor/dist/cli/main.js", import.meta.url));
 
 /** A server whose tools are about its own process. */
 export const oddServer: readonly string[] = [
