@@ -11,7 +11,9 @@ import { root } from "./setup.mjs";
 const out = process.argv[2];
 const sourceOf = (name) => join(root, "packages", name, "src");
 
-const doorsOfCore = readdirSync(sourceOf("core")).filter((room) => existsSync(join(sourceOf("core"), room, "index.ts")));
+const doorsOfCore = readdirSync(sourceOf("core")).filter((room) =>
+  existsSync(join(sourceOf("core"), room, "index.ts")),
+);
 await bundle("core", {
   entries: doorsOfCore.map((room) => `${room}/index.ts`),
   // What only clients and gateways need is apart.
@@ -24,7 +26,8 @@ await bundle("server", {
     { name: "shared", test: isSmallOfHttp, priority: 2 },
     { name: "http", test: isOfHttp, priority: 1 },
     { name: "server", test: isOf("server"), tags: ["$initial"] },
-  ],});
+  ],
+});
 await bundle("client", {
   entries: ["index.ts", "internal.ts"],
   groups: [{ name: "client", test: isOf("client"), tags: ["$initial"] }],

@@ -3,6 +3,9 @@
 import { join } from "node:path";
 import { root } from "./setup.mjs";
 
+// The packages as they are in the source, whether they are built or not.
+const sourceConditions = ["@junctor/source", "node", "import", "module", "default"];
+
 /** Resolves with the exports of the module at a path of this checkout. The checkout must be installed. */
 export async function loadTypeScript(path) {
   const { runnerImport } = await import("vite");
@@ -13,6 +16,8 @@ export async function loadTypeScript(path) {
     configFile: false,
     logLevel: "error",
     oxc,
+    resolve: { conditions: sourceConditions },
+    ssr: { resolve: { conditions: sourceConditions } },
   });
   return module;
 }

@@ -7,14 +7,26 @@ import { join } from "node:path";
 import { root } from "./setup.mjs";
 
 const read = (file) => JSON.parse(readFileSync(join(root, file), "utf8"));
-const { name, version, license } = read("package.json");
+const { name, version, license } = read("packages/junctor/package.json");
 const { packages } = read("package-lock.json");
 
 const toPurl = (package_, of) => `pkg:npm/${package_.replace("@", "%40")}@${of}`;
 const nameOf = (path) => path.slice(path.lastIndexOf("node_modules/") + "node_modules/".length);
 
+// Our own packages are links in the lock file, and all of them are what the bill is for. Some of what core needs is bundled into it:
+// for npm those are for development only.
+const isOurs = (path) =>
+  path === "" ||
+  path.startsWith("packages/") ||
+  nameOf(path).startsWith("@junctor/") ||
+  nameOf(path) === name;
+const bundled = new Set(["ajv", "ajv-formats"]);
+for (const each of bundled) {
+  for (const needed of Object.keys(packages[`node_modules/${each}`].dependencies ?? {})) bundled.add(needed);
+}
 const shipped = Object.entries(packages).filter(
-  ([path, { dev, devOptional }]) => path !== "" && dev !== true && devOptional !== true,
+  ([path, { dev, devOptional }]) =>
+    !isOurs(path) && ((dev !== true && devOptional !== true) || bundled.has(nameOf(path))),
 );
 const components = shipped.map(([path, { version: of, license: terms, integrity }]) => ({
   type: "library",
@@ -51,7 +63,12 @@ const bom = {
   },
   components,
   dependencies: [
-    { ref: own, dependsOn: referencesOf(packages[""]) },
+    {
+      ref: own,
+      dependsOn: ["core", "server", "client", "junctor"]
+        .flatMap((each) => referencesOf(packages[`packages/${each}`]))
+        .concat(referencesOf({ dependencies: { ajv: "", "ajv-formats": "" } })),
+    },
     ...shipped.map(([path, of]) => ({ ref: toPurl(nameOf(path), of.version), dependsOn: referencesOf(of) })),
   ],
 };

@@ -102,7 +102,13 @@ function build({ checkTypes }) {
   const next = join(root, `.dist-next-${process.pid}`);
   console.error(`setup: building the packages${checkTypes ? "" : " (without type check)"}`);
   try {
-    const flags = ["-p", "tsconfig.build.json", "--outDir", join(next, "types"), ...(checkTypes ? [] : ["--noCheck"])];
+    const flags = [
+      "-p",
+      "tsconfig.build.json",
+      "--outDir",
+      join(next, "types"),
+      ...(checkTypes ? [] : ["--noCheck"]),
+    ];
     run("build", process.execPath, ["node_modules/typescript/bin/tsc", ...flags]);
     run("build", process.execPath, ["scripts/bundle.mjs", next]);
     run("build", process.execPath, ["scripts/bundle-page.mjs", join(next, "junctor/page")]);

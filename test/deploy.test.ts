@@ -70,7 +70,7 @@ describe("the Dockerfile", () => {
   test("runs as a user that is not root, and gets its signals itself", () => {
     expect(instruction("USER")).toMatch(/^[1-9]\d*:[1-9]\d*$/);
     for (const name of ["ENTRYPOINT", "CMD"]) expect(Array.isArray(JSON.parse(instruction(name)))).toBe(true);
-    expect(instruction("ENTRYPOINT")).toContain("/app/dist/cli/main.js");
+    expect(instruction("ENTRYPOINT")).toContain("/app/packages/junctor/dist/cli/main.js");
   });
 
   test("asks for its health where the gateway tells it", () => {

@@ -25,7 +25,7 @@ const folder = mkdtempSync(join(tmpdir(), "junctor-docs-"));
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
 writeFileSync(join(folder, "package.json"), "{}");
 mkdirSync(join(folder, "node_modules"));
-symlinkSync(root, join(folder, "node_modules/junctor"), "junction");
+symlinkSync(join(root, "packages/junctor"), join(folder, "node_modules/junctor"), "junction");
 symlinkSync(join(root, "node_modules/zod"), join(folder, "node_modules/zod"), "junction");
 
 const guides = readdirSync(join(root, "docs/guides")).map((file) => `docs/guides/${file}`);
@@ -100,7 +100,7 @@ describe("every page names files that exist", () => {
     const links = [...text.matchAll(/\]\((?!https?:)([^)#]+)/g)].map(([, link = ""]) =>
       join(page, "..", link),
     );
-    const sources = [...text.matchAll(/`((?:src|test|scripts|scorecard)\/[\w./-]+\.(?:ts|mjs|json))`/g)].map(
+    const sources = [...text.matchAll(/`((?:packages|test|scripts|scorecard)\/[\w./-]+\.(?:ts|mjs|json))`/g)].map(
       ([, path = ""]) => path,
     );
     expect([...links, ...sources].filter((path) => !exists(join(root, path)))).toEqual([]);
@@ -108,9 +108,9 @@ describe("every page names files that exist", () => {
 });
 
 describe("nothing tells a person or a client to run what has our name on the registry", () => {
-  const sources = readdirSync(join(root, "src"), { recursive: true, encoding: "utf8" })
+  const sources = readdirSync(join(root, "packages/junctor/src"), { recursive: true, encoding: "utf8" })
     .filter((file) => file.endsWith(".ts") && !file.endsWith(".test.ts"))
-    .map((file) => `src/${file}`);
+    .map((file) => `packages/junctor/src/${file}`);
   const examples = readdirSync(join(root, "examples")).map((file) => `examples/${file}`);
   test.each([...pages, ...examples, ...sources])("%s", (file) => {
     const text = readFileSync(join(root, file), "utf8");

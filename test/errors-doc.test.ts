@@ -5,8 +5,8 @@ import { expect, test } from "vitest";
 import { errorCatalogue } from "../scripts/error-catalogue.ts";
 import { root } from "./source-graph.ts";
 
-test("every class in src/errors is in the catalogue", async () => {
-  const folder = join(root, "src/errors");
+test("every class in packages/core/src/errors is in the catalogue", async () => {
+  const folder = join(root, "packages/core/src/errors");
   const files = readdirSync(folder).filter((name) => name.endsWith("-error.ts"));
   const modules = await Promise.all(files.map((file) => import(join(folder, file)) as Promise<object>));
   const classes = modules.flatMap((module) => Object.keys(module)).filter((name) => name.endsWith("Error"));

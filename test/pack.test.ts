@@ -1,16 +1,9 @@
 import { execFileSync, spawnSync } from "node:child_process";
-import {
-  existsSync,
-  mkdirSync,
-  mkdtempSync,
-  readdirSync,
-  readFileSync,
-  rmSync,
-  writeFileSync,
-} from "node:fs";
+import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
-import { dirname, join } from "node:path";
-import { afterAll, beforeAll, expect, test } from "vitest";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { root } from "./source-graph.ts";
 import { installPacked } from "./support/packed-project.ts";
 
@@ -56,7 +49,9 @@ const run = (...args: readonly string[]): string => {
 };
 
 test("the package that is published runs, serves, and starts a client's front", () => {
-  const { version } = JSON.parse(readFileSync(join(root, "package.json"), "utf8")) as { version: string };
+  const { version } = JSON.parse(readFileSync(join(root, "packages/junctor/package.json"), "utf8")) as {
+    version: string;
+  };
   expect(run("--version")).toBe(`${version}\n`);
   expect(run("call", "add", "a=1", "b=2", "--", process.execPath, main, "serve", "--stdio")).toBe("3\n");
   mkdirSync(join(folder, "config"), { mode: 0o700 });
@@ -91,23 +86,111 @@ test("the library of the package can be imported", () => {
   expect(said).toBe("function\n");
 });
 
-test("every link of the README and the pages leads to a file of the package, and no tests are in it", () => {
-  const files = readdirSync(installed, { recursive: true, encoding: "utf8" });
-  const missing = files
-    .filter((file) => file.endsWith(".md"))
-    .flatMap((page) =>
-      linksOf(readFileSync(join(installed, page), "utf8"))
-        .filter((link) => !existsSync(join(installed, dirname(page), link)))
-        .map((link) => `${page}: ${link}`),
-    );
-  expect(missing).toEqual([]);
-  expect(files.filter((file) => file.endsWith(".test.ts"))).toEqual([]);
+test("a tarball has what runs, its types, a README and the licence, and nothing else", () => {
+  for (const name of ["junctor", "@junctor/server", "@junctor/client", "@junctor/core"]) {
+    const place = join(folder, "node_modules", name);
+    expect(readdirSync(place).toSorted()).toEqual(["LICENSE", "README.md", "dist", "package.json"]);
+    const files = readdirSync(place, { recursive: true, encoding: "utf8" });
+    expect(files.filter((file) => /\.ts$/.test(file) && !/\.d\.ts$/.test(file))).toEqual([]);
+    expect(files.filter((file) => /\.test\.|\.(png|map)$/.test(file))).toEqual([]);
+  }
 });
 
-/** The files that a page links to, without parts of pages and without other sites. */
-function linksOf(text: string): readonly string[] {
-  const prose = text.replaceAll(/^ *```[^]*?^ *```/gm, "");
-  return Array.from(prose.matchAll(/\]\(([^)#\s]+)/g), ([, link = ""]) => link).filter(
-    (link) => !/^[a-z]+:/.test(link),
+describe("alone in an empty project", () => {
+  /** Runs a module in a project that has one package of ours, and says what it printed and which of our packages it could load. */
+  const runIn = (name: string, code: string, more: readonly string[] = []): string => {
+    const project = mkdtempSync(join(folder, "alone-"));
+    writeFileSync(join(project, "package.json"), JSON.stringify({ type: "module" }));
+    installPacked(project, more, name);
+    writeFileSync(join(project, "main.mjs"), code);
+    return execFileSync(process.execPath, ["main.mjs"], { cwd: project, encoding: "utf8" });
+  };
+  const registry = `
+    import { createRegistry, createServer, listenHttp, serveStdio } from "@junctor/server";
+    import { z } from "zod";
+    const registry = createRegistry();
+    registry.register("add", { input: z.object({ a: z.number(), b: z.number() }) }, ({ a, b }) => String(a + b));
+    const server = createServer(registry, { name: "calc", version: "1.0.0" });`;
+
+  test("@junctor/server serves on stdio", () => {
+    const project = mkdtempSync(join(folder, "alone-"));
+    installPacked(project, ["zod"], "@junctor/server");
+    writeFileSync(join(project, "server.mjs"), `${registry}\nserveStdio(server);`);
+    expect(run("call", "add", "a=1", "b=2", "--", process.execPath, join(project, "server.mjs"))).toBe("3\n");
+    expect(readdirSync(join(project, "node_modules", "@junctor")).toSorted()).toEqual(["core", "server"]);
+    expect(readdirSync(join(project, "node_modules")).filter((name) => !name.startsWith("."))).toEqual([
+      "@junctor",
+      "@standard-schema",
+      "zod",
+    ]);
+  });
+
+  test("@junctor/server serves on HTTP, by Node and by fetch", () => {
+    const said = runIn(
+      "@junctor/server",
+      `${registry}
+      import { toFetchHandler } from "@junctor/server/fetch";
+      const listener = await listenHttp(server, { port: 0 });
+      const body = JSON.stringify({
+        jsonrpc: "2.0", id: 1, method: "tools/call",
+        params: { name: "add", arguments: { a: 1, b: 2 }, _meta: {
+          "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+          "io.modelcontextprotocol/clientInfo": { name: "test", version: "1" },
+          "io.modelcontextprotocol/clientCapabilities": {},
+        } },
+      });
+      const headers = {
+        "content-type": "application/json", accept: "application/json, text/event-stream",
+        "mcp-protocol-version": "2026-07-28", "mcp-method": "tools/call", "mcp-name": "add",
+      };
+      const overHttp = await fetch(listener.url, { method: "POST", headers, body });
+      const handler = toFetchHandler(server);
+      const byFetch = await handler(new Request("http://localhost/mcp", { method: "POST", headers, body }));
+      for (const answer of [overHttp, byFetch]) console.log((await answer.json()).result.content[0].text);
+      await listener.close();`,
+      ["zod"],
+    );
+    expect(said).toBe("3\n3\n");
+  });
+
+  test("@junctor/client calls a tool", () => {
+    const said = runIn(
+      "@junctor/client",
+      `import { connect } from "@junctor/client";
+      const client = await connect({ command: process.execPath, args: [${JSON.stringify(main)}, "serve", "--stdio"] });
+      const { content } = await client.callTool("add", { a: 1, b: 2 });
+      console.log(content[0].text);
+      await client.close();`,
+    );
+    expect(said).toBe("3\n");
+  });
+});
+
+// A server on stdio is started once for each conversation, so what it loads is waited for every time.
+test("a server on stdio loads at most 300 KB of JavaScript, and nothing but core and server", () => {
+  const project = mkdtempSync(join(folder, "loads-"));
+  installPacked(project, [], "@junctor/server");
+  const hook = `import { writeSync } from "node:fs";
+    export function load(url, context, next) {
+      if (url.includes("/node_modules/")) writeSync(1, url + "\\n");
+      return next(url, context);
+    }`;
+  writeFileSync(
+    join(project, "main.mjs"),
+    `import { register } from "node:module";
+    register("data:text/javascript," + encodeURIComponent(${JSON.stringify(hook)}));
+    const { createRegistry, createServer, serveStdio } = await import("@junctor/server");
+    const registry = createRegistry();
+    registry.register("hello", {}, () => "Hello!");
+    serveStdio(createServer(registry, { name: "hello", version: "1.0.0" }));`,
   );
-}
+  const said = execFileSync(process.execPath, ["main.mjs"], { cwd: project, encoding: "utf8", input: "" });
+  const files = said
+    .trim()
+    .split("\n")
+    .map((url) => fileURLToPath(url));
+  expect(files.length).toBeGreaterThan(0);
+  expect(files.filter((file) => !/@junctor\/(core|server)\/dist\//.test(file))).toEqual([]);
+  const bytes = files.reduce((sum, file) => sum + statSync(file).size, 0);
+  expect(bytes).toBeLessThanOrEqual(300 * 1024);
+});

@@ -1,4 +1,4 @@
-import { existsSync, readdirSync, readFileSync } from "node:fs";
+import { readdirSync, readFileSync } from "node:fs";
 import { isBuiltin } from "node:module";
 import { dirname, join, posix } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -7,41 +7,50 @@ import { parseAst } from "vitest/node";
 /** Absolute path of the repository. */
 export const root: string = fileURLToPath(new URL("..", import.meta.url));
 
-/** What each file imports. Keys and relative imports are paths from `src/`; the rest is as written. */
-export type SourceGraph = ReadonlyMap<string, readonly string[]>;
+/** One import of a file: what it names, as a path from `packages/` if it is relative, and whether it is loaded when first needed. */
+export interface Import {
+  readonly name: string;
+  readonly isLazy: boolean;
+}
 
-/** Reads every shipped file of `src/`: tests may import what they like, so they are left out. */
+/** What each shipped file of the packages imports. Keys are paths from `packages/`. */
+export type SourceGraph = ReadonlyMap<string, readonly Import[]>;
+
+/** The packages that are published, the lowest first. */
+export const published = ["core", "server", "client", "junctor"] as const;
+
+/** Reads every shipped file of the published packages: tests may import what they like, so they are left out. */
 export function readSourceGraph(): SourceGraph {
-  const files = readdirSync(join(root, "src"), { recursive: true, encoding: "utf8" })
-    .map((file) => file.replaceAll("\\", "/"))
-    .filter((file) => file.endsWith(".ts") && !file.endsWith(".test.ts"))
-    .toSorted();
+  const files = published.flatMap((name) =>
+    readdirSync(join(root, "packages", name, "src"), { recursive: true, encoding: "utf8" })
+      .map((file) => `${name}/src/${file.replaceAll("\\", "/")}`)
+      .filter((file) => file.endsWith(".ts") && !file.endsWith(".test.ts"))
+      .toSorted(),
+  );
   return new Map(
-    files.map((file) => [file, parseImports(readSource(file)).map((name) => resolveImport(file, name))]),
+    files.map((file) => [
+      file,
+      parseImports(readSource(file)).map(({ name, isLazy }) => ({ name: resolveImport(file, name), isLazy })),
+    ]),
   );
 }
 
-/** The text of a file of `src/`. */
+/** The text of a file of `packages/`. */
 export function readSource(file: string): string {
-  return readFileSync(join(root, "src", file), "utf8");
-}
-
-/** Whether `src/` has this file. */
-export function hasSource(file: string): boolean {
-  return existsSync(join(root, "src", file));
+  return readFileSync(join(root, "packages", file), "utf8");
 }
 
 /** Every module named in the text: static, dynamic and type-only imports, and re-exports. */
-export function parseImports(code: string): readonly string[] {
-  const names: string[] = [];
+export function parseImports(code: string): readonly Import[] {
+  const imports: Import[] = [];
   visit(parse(code), (node) => {
     if (importingTypes.has(node.type) && isNode(node.source) && typeof node.source.value === "string") {
-      names.push(node.source.value);
+      imports.push({ name: node.source.value, isLazy: node.type === "ImportExpression" });
     } else if (node.type === "ImportExpression" && !isForeign(code, node)) {
-      throw new Error("import() must be given a string literal, so that the layers can be checked");
+      throw new Error("import() must be given a string literal, so that the doors can be checked");
     }
   });
-  return names;
+  return imports;
 }
 
 /** Whether an import() says that it loads what is not ours: a module of the user. */
@@ -52,12 +61,13 @@ function isForeign(code: string, node: object): boolean {
     .endsWith("/* the user's */");
 }
 
-/** Every name the text exports, types included. `export *` is refused: public names are listed by hand. */
+/** Every name the text exports, types included. */
 export function parseExports(code: string): readonly string[] {
   const names: string[] = [];
   visit(parse(code), (node) => {
-    if (node.type === "ExportAllDeclaration")
+    if (node.type === "ExportAllDeclaration") {
       throw new Error("export * hides what is public: list the names");
+    }
     if (node.type === "ExportDefaultDeclaration") names.push("default");
     if (node.type === "ExportSpecifier" && isNode(node.exported)) names.push(String(node.exported.name));
     if (node.type === "ExportNamedDeclaration" && isNode(node.declaration)) {
@@ -67,8 +77,8 @@ export function parseExports(code: string): readonly string[] {
   return names.toSorted();
 }
 
-/** The first import cycle as a closed path, or undefined. */
-export function findCycle(graph: SourceGraph): readonly string[] | undefined {
+/** The first cycle as a closed path, or undefined. */
+export function findCycle(graph: ReadonlyMap<string, Iterable<string>>): readonly string[] | undefined {
   const done = new Set<string>();
   const path: string[] = [];
   const walk = (file: string): readonly string[] | undefined => {

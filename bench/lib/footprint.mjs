@@ -38,14 +38,21 @@ export function footprints(chosen) {
   return [...own, ...peers.filter(({ bytes }) => bytes > 0)];
 }
 
-/** The files `npm pack` would take, and the production dependencies. */
+/** The files that `npm pack` would take of our packages, and what they depend on. */
 function ownFootprint() {
   const { packages } = lockOf(rootFolder);
-  const direct = Object.keys(packages[""]?.dependencies ?? {});
-  const { bytes, packages: count } = footprintOf("junctor", rootFolder, direct);
-  const isPacked = (/** @type {string} */ file) => !file.endsWith(".test.ts") && !file.includes("/.");
-  const own = ["dist", "src"].map((folder) => bytesIn(join(rootFolder, folder), isPacked));
-  return { name: "junctor", bytes: bytes + own.reduce((sum, each) => sum + each, 0), packages: count + 1 };
+  const names = ["core", "server", "client", "junctor"].map((name) => `packages/${name}`);
+  const foreign = names
+    .flatMap((name) => Object.keys(packages[name]?.dependencies ?? {}))
+    .filter((name) => !name.startsWith("@junctor/"));
+  const { bytes, packages: count } = footprintOf("junctor", rootFolder, [...new Set(foreign)]);
+  const isPacked = (/** @type {string} */ file) => !file.includes("/.");
+  const own = names.map((name) => bytesIn(join(rootFolder, name, "dist"), isPacked));
+  return {
+    name: "junctor",
+    bytes: bytes + own.reduce((sum, each) => sum + each, 0),
+    packages: count + names.length,
+  };
 }
 
 /** @param {string} name @param {string} folder @param {readonly string[]} wanted @returns {Footprint} */

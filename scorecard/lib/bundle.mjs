@@ -40,7 +40,8 @@ export async function bundle() {
     tsconfig: join(root, "tsconfig.build.json"),
     transform: { target: "es2023" },
     // The helpers of `using` come with rolldown.
-    external: (id) => !/^[./\0]|^@oxc-project/.test(id),
+    external: (id) => !/^[./\0]|^@oxc-project|^@junctor\//.test(id),
+    resolve: { conditionNames: ["@junctor/source", "node", "import", "default"] },
     plugins: [{ name: "own-url", transform: keepOwnUrl }],
     logLevel: "silent",
     output: { dir: output, entryFileNames: "[name].mjs", chunkFileNames: "chunks/[name]-[hash].mjs" },

@@ -170,9 +170,9 @@ function startDaemon({ env, config }: DaemonHome, program: string): void {
 function copyAsNewer(folder: string): string {
   const next = join(folder, "newer");
   mkdirSync(next);
-  cpSync(join(root, "dist"), join(next, "dist"), { recursive: true });
+  cpSync(join(root, "packages/junctor/dist"), join(next, "dist"), { recursive: true });
   symlinkSync(join(root, "node_modules"), join(next, "node_modules"));
-  const manifest = JSON.parse(readFileSync(join(root, "package.json"), "utf8")) as object;
+  const manifest = JSON.parse(readFileSync(join(root, "packages/junctor/package.json"), "utf8")) as object;
   writeFileSync(join(next, "package.json"), JSON.stringify({ ...manifest, version: "99.0.0" }));
   return join(next, "dist", "cli", "main.js");
 }

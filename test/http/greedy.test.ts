@@ -1,8 +1,8 @@
 // One caller that takes all it can get, and another that wants little.
 import { describe, expect, test, vi } from "vitest";
 import type { Server } from "../../packages/core/src/mcp/server.ts";
-import type { ListenHttpOptions } from "../../packages/server/src/http/listen-options.ts";
 import { listenHttp } from "../../packages/server/src/http/listen-http.ts";
+import type { ListenHttpOptions } from "../../packages/server/src/http/listen-options.ts";
 import { createHttpTools, type HttpTools } from "../support/http-tools.ts";
 import {
   connectLegacy,

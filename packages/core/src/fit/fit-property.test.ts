@@ -212,7 +212,7 @@ const kinds: readonly Kind[] = [
 
 const validators = new Map<Revision, (definition: string) => ValidateFunction>(
   revisions.map((revision) => {
-    const url = new URL(`../../../test/fixtures/schemas/${revision}.json`, import.meta.url);
+    const url = new URL(`../../../../test/fixtures/schemas/${revision}.json`, import.meta.url);
     const document = JSON.parse(readFileSync(url, "utf8")) as object;
     const section = "$defs" in document ? "$defs" : "definitions";
     const options = { strict: false, validateFormats: false };

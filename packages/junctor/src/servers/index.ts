@@ -1,3 +1,4 @@
+export { isTelling, lastWordsOf, toReason, withLastWords } from "../upstream/index.ts";
 export { type ListedDefinitions, readDefinitions } from "./definitions.ts";
 export {
   alwaysUp,

@@ -5,7 +5,7 @@ import { TextTail } from "@junctor/core/channel";
 import { ClosedError, ConnectError, failureCodeOf, HttpError, TimeoutError } from "@junctor/core/errors";
 import { defined } from "@junctor/core/options";
 import { createServerAuthorizer, sharedOwner } from "../../credentials/index.ts";
-import { toReason } from "../../upstream/index.ts";
+import { toReason } from "../../servers/index.ts";
 import { readVersion } from "../index.ts";
 import { openLogins } from "../login/index.ts";
 import {

@@ -16,9 +16,8 @@ import {
 import { toLoginTerms } from "../../credentials/index.ts";
 import { startGateway, type RunningGateway } from "../../gateway/index.ts";
 import { silentLog, createHide, hideInData, secretsAt } from "../../log/index.ts";
-import { openListMemory, type ServerStatus } from "../../servers/index.ts";
+import { openListMemory, type ServerStatus, toReason } from "../../servers/index.ts";
 import type { IssuerHealth } from "../../tokens/index.ts";
-import { toReason } from "../../upstream/index.ts";
 import { toMeasureMs, toPatient, toMs } from "../call/index.ts";
 import { findConfigFile, usualFiles } from "../config/index.ts";
 import { openLogins } from "../login/index.ts";

@@ -12,7 +12,7 @@ import {
   ValidationError,
 } from "@junctor/core/errors";
 import { describeIssues } from "@junctor/core/schema";
-import { isTelling } from "../../upstream/index.ts";
+import { isTelling } from "../../servers/index.ts";
 import { UsageError } from "./command.ts";
 import { Interrupt } from "./interrupt.ts";
 import {

@@ -2,8 +2,7 @@ import type { ListFault, ListPart } from "@junctor/core/fit";
 import { nearest } from "@junctor/core/options";
 import type { ServerLaunch } from "../../config/index.ts";
 import type { Unapproved } from "../../lock/index.ts";
-import type { ServerStatus } from "../../servers/index.ts";
-import { isTelling } from "../../upstream/index.ts";
+import { type ServerStatus, isTelling } from "../../servers/index.ts";
 import { invocation } from "./invocation.ts";
 
 /** A server of a config that cannot be used, in words for a person. */
