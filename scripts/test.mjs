@@ -3,7 +3,7 @@
 //
 //   npm test                    everything
 //   npm run check               the quick loop: static checks and the unit project, with a tenth of the runs of a property
-//   npm test -- src/json        only the tests whose path contains src/json (after all static checks)
+//   npm test -- core/src/json   only the tests whose path contains core/src/json (after all static checks)
 //   npm test -- --tests         without the static checks, which are the same for every version of Node
 
 import { spawn } from "node:child_process";
@@ -23,7 +23,7 @@ try {
       () => runCheck("format", "oxfmt/bin/oxfmt", ["--check"]),
       () => runCheck("lint", "oxlint/bin/oxlint", []),
       () => runCheck("types", "typescript/bin/tsc", ["-p", "tsconfig.json"]),
-      () => runCheck("page", "typescript/bin/tsc", ["-p", "page/tsconfig.json"]),
+      () => runCheck("page", "typescript/bin/tsc", ["-p", "packages/page/tsconfig.json"]),
     ];
     const projects = [
       "unit",

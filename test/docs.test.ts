@@ -100,9 +100,9 @@ describe("every page names files that exist", () => {
     const links = [...text.matchAll(/\]\((?!https?:)([^)#]+)/g)].map(([, link = ""]) =>
       join(page, "..", link),
     );
-    const sources = [...text.matchAll(/`((?:packages|test|scripts|scorecard)\/[\w./-]+\.(?:ts|mjs|json))`/g)].map(
-      ([, path = ""]) => path,
-    );
+    const sources = [
+      ...text.matchAll(/`((?:packages|test|scripts|scorecard)\/[\w./-]+\.(?:ts|mjs|json))`/g),
+    ].map(([, path = ""]) => path);
     expect([...links, ...sources].filter((path) => !exists(join(root, path)))).toEqual([]);
   });
 });

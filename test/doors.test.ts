@@ -86,7 +86,7 @@ describe("the rooms", () => {
           : imports.map(({ name }) => name).filter((name) => isOfGateway(name)),
       ),
     );
-    expect([...doors].toSorted().length, [...doors].join("\n")).toBeLessThanOrEqual(10);
+    expect([...doors].toSorted().slice(10)).toEqual([]);
   });
 });
 
