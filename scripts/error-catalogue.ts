@@ -22,7 +22,7 @@ type Catalogue = {
   };
 };
 
-/** Every code of every error, for people who look one up. `docs/errors.md` is made from it. */
+/** Every code of every error, for people who look one up. `docs/reference/errors.md` is made from it. */
 export const errorCatalogue: Catalogue = {
   RpcError: {
     "rpc.parse": {

@@ -1,4 +1,4 @@
-// Writes docs/errors.md from the catalogue in scripts/error-catalogue.ts.
+// Writes docs/reference/errors.md from the catalogue in scripts/error-catalogue.ts.
 //
 //   node scripts/errors-doc.mjs           writes the page
 //   node scripts/errors-doc.mjs --check   exit code 1 when the page is not what it would write
@@ -33,11 +33,11 @@ What can happen to a call has a \`delivery\`: \`not_sent\` (try again), \`outcom
 for a \`ToolError\` with \`throwOnToolError\`. Numbers are those of JSON-RPC.
 `;
 
-const page = join(root, "docs/errors.md");
+const page = join(root, "docs/reference/errors.md");
 const text = describe();
 if (!process.argv.includes("--check")) writeFileSync(page, text);
 else if (readFileSync(page, "utf8") !== text) {
-  console.error("docs/errors.md is not up to date: run node scripts/errors-doc.mjs");
+  console.error("docs/reference/errors.md is not up to date: run node scripts/errors-doc.mjs");
   process.exitCode = 1;
 }
 

@@ -1,4 +1,4 @@
-// `npm run page:shots`: takes pictures of the admin page, light, dark and on a phone, into docs/page. Installs Chromium on
+// `node scripts/page-shots.mjs`: takes pictures of the admin page, light, dark and on a phone, into docs/page. Installs Chromium on
 // Debian where there is none.
 
 import { spawnSync } from "node:child_process";

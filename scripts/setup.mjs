@@ -48,17 +48,17 @@ export function setup({ alwaysBuild = false } = {}) {
   });
 }
 
-/** The same, and compiles conformance/ if that is stale. Types are checked with everything else, by `npm run check`. */
+/** The same, and compiles proof/conformance if that is stale. Types are checked with everything else, by `npm run check`. */
 export function setupConformance() {
   setup();
-  const folder = join(root, "conformance");
+  const folder = join(root, "proof/conformance");
   const stamp = join(folder, "dist/.junctor-stamp");
   const sources = readdirSync(folder).filter((name) => /\.ts$|^tsconfig\.json$/.test(name));
-  const key = hashFiles(installKey(), ["tsconfig.json", ...sources.map((name) => join("conformance", name))]);
+  const key = hashFiles(installKey(), ["tsconfig.json", ...sources.map((name) => join("proof/conformance", name))]);
   if (readStamp(stamp) === key) return;
   withLock(() => {
     if (readStamp(stamp) === key) return;
-    run("build", process.execPath, ["node_modules/typescript/bin/tsc", "-p", "conformance", "--noCheck"]);
+    run("build", process.execPath, ["node_modules/typescript/bin/tsc", "-p", "proof/conformance", "--noCheck"]);
     writeFileSync(stamp, key);
   });
 }

@@ -1,8 +1,8 @@
 import { expect, test } from "vitest";
 
-// The tables of docs/performance.md are written by the benchmark. It is JavaScript, so its types end here.
+// The tables of docs/evidence/performance.md are written by the benchmark. It is JavaScript, so its types end here.
 const { toMarkdown, withReport } = (await import(
-  new URL("../bench/lib/markdown.mjs", import.meta.url).href
+  new URL("../proof/bench/lib/markdown.mjs", import.meta.url).href
 )) as {
   toMarkdown: (report: object, machine: string) => string;
   withReport: (page: string, report: string) => string;

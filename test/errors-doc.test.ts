@@ -13,7 +13,7 @@ test("every class in packages/core/src/errors is in the catalogue", async () => 
   expect(Object.keys(errorCatalogue).toSorted()).toEqual(classes.toSorted());
 });
 
-test("docs/errors.md says what the catalogue says", () => {
+test("docs/reference/errors.md says what the catalogue says", () => {
   const { status, stderr } = spawnSync(process.execPath, [join(root, "scripts/errors-doc.mjs"), "--check"]);
   expect({ status, stderr: String(stderr) }).toEqual({ status: 0, stderr: "" });
 });

@@ -1,10 +1,10 @@
 import { expect, test } from "vitest";
 
-// docs/field.md is written by the field test. It is JavaScript, so its types end here.
-const { findFaults } = (await import(new URL("../field/lib/verdict.mjs", import.meta.url).href)) as {
+// docs/evidence/field.md is written by the field test. It is JavaScript, so its types end here.
+const { findFaults } = (await import(new URL("../proof/field/lib/verdict.mjs", import.meta.url).href)) as {
   findFaults: (report: object) => string[];
 };
-const { renderPage } = (await import(new URL("../field/lib/page.mjs", import.meta.url).href)) as {
+const { renderPage } = (await import(new URL("../proof/field/lib/page.mjs", import.meta.url).href)) as {
   renderPage: (report: object) => string;
 };
 

@@ -2,9 +2,9 @@ import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
 // @ts-expect-error -- a script without types
-import { rows } from "../scorecard/lib/bundle.mjs";
+import { rows } from "../proof/attacks/lib/bundle.mjs";
 // @ts-expect-error -- a script without types
-import { mergeResults, renderPage } from "../scorecard/lib/page.mjs";
+import { mergeResults, renderPage } from "../proof/attacks/lib/page.mjs";
 import { root } from "./source-graph.ts";
 
 const names = rows as readonly string[];
@@ -22,7 +22,7 @@ const render = renderPage as (results: object, names: readonly string[]) => stri
 const merge = mergeResults as (earlier: object, rows: object, names: readonly string[]) => object;
 
 test("every row of the scorecard is a file, and every file a row", () => {
-  const files = readdirSync(join(root, "scorecard/rows")).map((file) => file.replace(".ts", ""));
+  const files = readdirSync(join(root, "proof/attacks/rows")).map((file) => file.replace(".ts", ""));
   expect(files.toSorted()).toEqual(names.toSorted());
 });
 
@@ -48,8 +48,8 @@ test("a row without figures is named at the top of the page", () => {
 });
 
 test("the page says what its figures say", () => {
-  const file = join(root, "docs/reliability.json");
+  const file = join(root, "docs/evidence/reliability.json");
   if (!existsSync(file)) return;
   const results = JSON.parse(readFileSync(file, "utf8")) as object;
-  expect(readFileSync(join(root, "docs/reliability.md"), "utf8")).toBe(render(results, names));
+  expect(readFileSync(join(root, "docs/evidence/reliability.md"), "utf8")).toBe(render(results, names));
 });

@@ -1,4 +1,4 @@
-// The shapes of the admin API, as docs/admin-api.md has them.
+// The shapes of the admin API, as docs/reference/admin-api.md has them.
 
 export interface Status {
   readonly name: string;

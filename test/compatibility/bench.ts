@@ -133,7 +133,7 @@ async function startGateway(way: FrontWay, config: object, folder: string): Prom
   };
 }
 
-/** Whether clients over HTTP come to three replicas behind a balancer: `npm run compatibility -- --cluster`. */
+/** Whether clients over HTTP come to three replicas behind a balancer: `npm run proof -- conformance compatibility --cluster`. */
 const isBalanced = process.env["JUNCTOR_COMPATIBILITY"] === "cluster";
 
 async function startBalanced(config: object, proxy: CuttingProxy): Promise<RunningGateway> {

@@ -1,4 +1,4 @@
-// What docs/compatibility.md has a cell for. The tests and the page are both made from this.
+// What docs/evidence/compatibility.md has a cell for. The tests and the page are both made from this.
 
 import type { Revision } from "../../packages/core/src/mcp/revision.ts";
 import type { EraName } from "../bridge/support/upstream.ts";

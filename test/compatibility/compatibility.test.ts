@@ -1,4 +1,4 @@
-// Every cell of docs/compatibility.md: `node scripts/compatibility.mjs` runs them and writes the page.
+// Every cell of docs/evidence/compatibility.md: `node proof/conformance/compatibility.mjs` runs them and writes the page.
 
 import { afterAll, beforeAll, describe, test } from "vitest";
 import type { Client } from "../../packages/client/src/client/client.ts";

@@ -4,9 +4,9 @@ import { expect, test } from "vitest";
 import { root } from "../source-graph.ts";
 import { officialTests, officialTitle, renderPage } from "./page.ts";
 
-test("docs/compatibility.md says what the tests show when all of them pass", () => {
-  const page = readFileSync(join(root, "docs/compatibility.md"), "utf8");
-  expect(page, "run node scripts/compatibility.mjs").toBe(renderPage(() => true));
+test("docs/evidence/compatibility.md says what the tests show when all of them pass", () => {
+  const page = readFileSync(join(root, "docs/evidence/compatibility.md"), "utf8");
+  expect(page, "run node proof/conformance/compatibility.mjs").toBe(renderPage(() => true));
 });
 
 test("the page looks for the tests of the official SDKs by the titles they have", () => {

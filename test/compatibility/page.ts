@@ -13,7 +13,7 @@ import {
 /** Whether the test of this name passed. */
 export type HasPassed = (test: string) => boolean;
 
-const head = `<!-- Made by scripts/compatibility.mjs from the tests in test/compatibility. Run the script; do not edit this. -->
+const head = `<!-- Made by proof/conformance/compatibility.mjs from the tests in test/compatibility. Run the script; do not edit this. -->
 
 # Compatibility
 
@@ -33,7 +33,7 @@ Each ✓ is a test that passed: one of our clients, one gateway and one of our s
 and sockets; on standard streams the gateway is \`junctor serve --config FILE --stdio\`, and a client of 2024-11-05 over HTTP comes by
 HTTP+SSE. ✗ is one that failed, – something the client's revision or transport does not have.
 
-    npm run compatibility
+    npm run proof -- conformance compatibility
 
 runs them and writes this page; \`npm test\` runs them and fails when this page does not say so.
 

@@ -6,7 +6,7 @@ import { root } from "../source-graph.ts";
 import { createDaemonHome, type DaemonHome, notedServers, type TestFront } from "../support/daemon-home.ts";
 import { bin } from "../support/junctor-bin.ts";
 
-// `npm run chaos -- daemon [ROUNDS]` runs many rounds, and holds them to 3 s each; here a few show that nothing is lost.
+// `npm run proof -- attacks chaos daemon [ROUNDS]` runs many rounds, and holds them to 3 s each; here a few show that nothing is lost.
 const rounds = Number(process.env["JUNCTOR_DAEMON_ROUNDS"] ?? 6);
 const isTimed = process.env["JUNCTOR_DAEMON_ROUNDS"] !== undefined;
 const seed = Number(process.env["JUNCTOR_SEED"] ?? 19);

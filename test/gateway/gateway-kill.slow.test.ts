@@ -6,7 +6,7 @@ import { fileURLToPath } from "node:url";
 import { afterAll, describe, expect, test } from "vitest";
 import { type CliGateway, familyOf, startCliGateway } from "./support/cli-gateway.ts";
 
-/** `node scripts/chaos.mjs gateway` for a long run. */
+/** `node proof/attacks/chaos.mjs gateway` for a long run. */
 const rounds = Number(process.env["JUNCTOR_GATEWAY_KILLS"] ?? 3);
 
 const root = fileURLToPath(new URL("../..", import.meta.url));

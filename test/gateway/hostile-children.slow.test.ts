@@ -17,7 +17,7 @@ const hostile = (trouble: string): object => ({
   args: [pathOf("chaos-hostile.mjs"), trouble],
 });
 
-/** `node scripts/chaos.mjs hostile` is the long run. */
+/** `node proof/attacks/chaos.mjs hostile` is the long run. */
 const isLong = process.env["JUNCTOR_HOSTILE_ROUNDS"] !== undefined;
 const rounds = Number(process.env["JUNCTOR_HOSTILE_ROUNDS"] ?? 3);
 const mostRounds = Math.max(15, 3 * rounds);

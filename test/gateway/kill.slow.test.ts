@@ -10,7 +10,7 @@ import { isAlive } from "../support/processes.ts";
 import { startTestGateway, type TestGateway } from "./support/gateway.ts";
 import { type CallRecord, startLoad } from "./support/load.ts";
 
-/** `node scripts/chaos.mjs kill` for a long run. */
+/** `node proof/attacks/chaos.mjs kill` for a long run. */
 const kills = Number(process.env["JUNCTOR_KILLS"] ?? 20);
 const callsPerSecond = 200;
 /** A server may be started six times a minute; more kills than that take longer. */

@@ -10,7 +10,7 @@ import { afterAll, afterEach, beforeAll, describe, expect, test, vi } from "vite
 import { type CliGateway, startCliGateway } from "../gateway/support/cli-gateway.ts";
 import { hasChromium, openBrowser } from "./support/browser.ts";
 
-/** Where screenshots go: `npm run page:shots` sets it. */
+/** Where screenshots go: `node scripts/page-shots.mjs` sets it. */
 const shots = process.env["PAGE_SHOTS"];
 /** The views that are kept as pictures in the docs. */
 const pictured = new Set(["light-servers", "light-tools-try", "light-calls", "light-charts"]);

@@ -1,4 +1,4 @@
-// `npm run chaos -- cluster`: three replicas, Redis and haproxy under load, while one thing after the other is killed, stopped, cut
+// `npm run proof -- attacks chaos cluster`: three replicas, Redis and haproxy under load, while one thing after the other is killed, stopped, cut
 // off, restarted. No call may run twice, each ends once, and no caller sees anything of another.
 import { type ChildProcess, fork } from "node:child_process";
 import { createHash } from "node:crypto";

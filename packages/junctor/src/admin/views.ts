@@ -6,7 +6,7 @@ import { type CallRecord, idOf, nameOf, stepsOf, maxRecorded } from "../telemetr
 import type { AdminSource } from "./admin-source.ts";
 import { eventLoopDelayMs } from "./process-metrics.ts";
 
-/** What the admin API shows: plain data, as docs/admin-api.md has it. */
+/** What the admin API shows: plain data, as docs/reference/admin-api.md has it. */
 interface ServerView {
   readonly name: string;
   readonly status: string;

@@ -88,7 +88,7 @@ export function readNodeBody(incoming: IncomingMessage, maxBytes: number, give: 
 
 /**
  * Ends an answer with its only piece of text. `end(text)` would hold it back for an empty piece that Node writes after it,
- * and a write of two pieces costs 1.3 µs more than one of a string; see docs/performance.md.
+ * and a write of two pieces costs 1.3 µs more than one of a string; see docs/evidence/performance.md.
  */
 function endWith(response: ServerResponse, text: string): void {
   const { socket } = response;

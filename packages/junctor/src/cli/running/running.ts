@@ -20,7 +20,7 @@ interface WantedGateway {
 export async function findRunning({ config, pid }: WantedGateway): Promise<readonly Running[]> {
   if (process.platform === "win32")
     throw new UsageError(
-      "this does not work on Windows; use junctor daemon, or the admin API on its port, see docs/admin-api.md",
+      "this does not work on Windows; use junctor daemon, or the admin API on its port, see docs/reference/admin-api.md",
     );
   const [daemons, gateways] = await Promise.all([findDaemons(), findAdmins()]);
   const served = gateways

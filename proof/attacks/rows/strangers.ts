@@ -1,0 +1,153 @@
+import { once } from "node:events";
+import { Agent, createServer, type IncomingMessage, request } from "node:http";
+import type { AddressInfo } from "node:net";
+import { text } from "node:stream/consumers";
+import { both, json, mirrored, modernCall } from "../../../test/support/http-wire.ts";
+import { fixture, startGateway } from "../lib/gateway.ts";
+import { type Line, type Row, type Scale, toText } from "../lib/row.ts";
+
+const strangers = 256;
+const callers = 39;
+const mostPerSecond = 20;
+/** Stretches in which questions are counted: in shorter ones a busy machine delays some until others come. */
+const stretchMs = 5000;
+/** How long the issuer takes for an answer. */
+const answerMs = 100;
+/** What good tokens are made for. */
+const publicUrl = "https://mcp.example.com/mcp";
+
+interface SlowIssuer extends Disposable {
+  readonly origin: string;
+  /** When it was asked about each token. */
+  readonly askedAt: number[];
+}
+
+/** An issuer that vouches for every token whose name begins with `good`. */
+async function startIssuer(): Promise<SlowIssuer> {
+  const askedAt: number[] = [];
+  const server = createServer((incoming, response) => {
+    askedAt.push(performance.now());
+    void text(incoming).then((body) => {
+      const token = new URLSearchParams(body).get("token") ?? "";
+      const isActive = token.startsWith("good");
+      const claims = { sub: token, aud: publicUrl, exp: Math.floor(Date.now() / 1000) + 3600 };
+      const answer = JSON.stringify({ active: isActive, ...(isActive ? claims : {}) });
+      setTimeout(() => response.writeHead(200, { "content-type": json }).end(answer), answerMs);
+    });
+  });
+  server.listen(0, "127.0.0.1");
+  await once(server, "listening");
+  const origin = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  return { origin, askedAt, [Symbol.dispose]: () => void server.close() };
+}
+
+/** Most questions in any stretch of the time, for each second of it. */
+function mostASecond(askedAt: readonly number[], sinceMs: number, untilMs: number): number {
+  const stretch = Math.min(stretchMs, untilMs - sinceMs);
+  const counts = askedAt.map((at) => askedAt.filter((each) => each >= at && each < at + stretch).length);
+  return (Math.max(0, ...counts) / stretch) * 1000;
+}
+
+async function run(scale: Scale): Promise<readonly Line[]> {
+  const rounds = scale === "full" ? 90 : 3;
+  using issuer = await startIssuer();
+  const introspection = {
+    clientId: "gateway",
+    clientSecret: "known to the gateway alone",
+    url: issuer.origin,
+  };
+  await using gateway = await startGateway({
+    mcpServers: { echo: { command: process.execPath, args: [fixture("gateway-echo.mjs")] } },
+    junctor: { http: { publicUrl }, issuers: { corp: { issuer: issuer.origin, introspection } } },
+  });
+  const agent = new Agent({ keepAlive: true });
+  const frame = modernCall("echo__echo");
+  const post = { "content-type": json, accept: both, ...mirrored(frame) };
+  /** The status of a call, or why there is none. */
+  const call = async (token: string, localAddress: string): Promise<number | string> => {
+    const headers = { ...post, authorization: `Bearer ${token}` };
+    const sent = request({
+      agent,
+      host: "127.0.0.1",
+      port: gateway.port,
+      path: "/mcp",
+      method: "POST",
+      localAddress,
+      headers,
+    });
+    sent.end(JSON.stringify(frame));
+    try {
+      const [response] = (await once(sent, "response")) as [IncomingMessage];
+      await text(response);
+      return response.statusCode ?? 0;
+    } catch (error) {
+      return (error as NodeJS.ErrnoException).code ?? String(error);
+    }
+  };
+
+  const end = new AbortController();
+  let madeUp = 0;
+  const letIn: string[] = [];
+  const since = performance.now();
+  const attack = async (): Promise<void> => {
+    while (!end.signal.aborted) {
+      const token = `made-up-${madeUp++}`;
+      if ((await call(token, "127.0.0.1")) === 200) letIn.push(token);
+    }
+  };
+  const attacks = Array.from({ length: strangers }, attack);
+  const names = Array.from({ length: callers }, (_, index) => `good-${index}`);
+  while (issuer.askedAt.length === 0) await new Promise((resolve) => setTimeout(resolve, 10));
+
+  const fresh = await Promise.all(names.map((token, index) => call(token, `127.0.1.${index + 1}`)));
+  const known: (number | string)[] = [];
+  for (let round = 0; round < rounds; round++) {
+    known.push(...(await Promise.all(names.map((token) => call(token, "127.0.0.1")))));
+    await new Promise((resolve) => setTimeout(resolve, 1000));
+  }
+  const until = performance.now();
+  end.abort();
+  agent.destroy();
+  await Promise.all(attacks);
+
+  const served = (statuses: readonly (number | string)[]): string => {
+    const others = statuses.filter((status) => status !== 200);
+    const first = others.length === 0 ? "" : `; the first of the others got ${others[0]}`;
+    return `${toText(statuses.length - others.length)} of ${toText(statuses.length)} served${first}`;
+  };
+  const areServed = (statuses: readonly (number | string)[]): boolean =>
+    statuses.every((each) => each === 200);
+  const rate = mostASecond(issuer.askedAt, since, until);
+  const seconds = toText((until - since) / 1000);
+  return [
+    {
+      what: "callers with good tokens that the gateway does not know yet, each at an address of its own",
+      count: `${callers} callers`,
+      bound: `${callers} of ${callers} served`,
+      figure: served(fresh),
+      isMet: areServed(fresh),
+    },
+    {
+      what: "the same callers again, once a second, from the address of the strangers",
+      count: `${toText(known.length)} calls`,
+      bound: "all served",
+      figure: served(known),
+      isMet: areServed(known),
+    },
+    {
+      what: "the strangers: made-up tokens, each as soon as the one before it is refused",
+      count: `${strangers} strangers, ${toText(madeUp)} tokens in ${seconds} s`,
+      bound: `none let in; the issuer asked at most ${mostPerSecond} times a second in any ${stretchMs / 1000} s`,
+      figure: `${letIn.length} let in; ${rate.toFixed(1)} times a second, ${toText(issuer.askedAt.length)} in all`,
+      isMet: letIn.length === 0 && rate <= mostPerSecond,
+    },
+  ];
+}
+
+export const row: Row = {
+  title: "Strangers with made-up tokens",
+  how: `\`junctor serve\` asks an issuer about opaque tokens; each answer takes ${answerMs} ms. ${strangers} strangers of one address send made-up tokens all the time, while ${callers} callers use good ones.`,
+  limitMinutes: 5,
+  isInShort: true,
+  run,
+};
