@@ -1,5 +1,8 @@
+import type { Alias } from "vite";
 import { defineConfig, type ViteUserConfig } from "vitest/config";
 import { BaseSequencer, type TestSpecification } from "vitest/node";
+// @ts-expect-error -- it is JavaScript, for scripts too
+import { sourceAlias } from "./scripts/source-alias.mjs";
 
 // Tests of the source itself, which take a second each.
 const ofSource = ["doors", "exports", "option-keys"].map((name) => `test/${name}.test.ts`);
@@ -19,12 +22,8 @@ class SlowFirst extends BaseSequencer {
   }
 }
 
-/** Packages are resolved to their source, so that tests need no build and share one copy of each module. */
-const conditions = ["@junctor/source", "node", "import", "module", "default"];
-
 const config: ViteUserConfig = defineConfig({
-  resolve: { conditions },
-  ssr: { resolve: { conditions } },
+  resolve: { alias: sourceAlias as Alias[] },
   test: {
     environment: "node",
     setupFiles: ["test/support/own-folders.ts"],

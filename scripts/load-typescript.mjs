@@ -2,9 +2,7 @@
 
 import { join } from "node:path";
 import { root } from "./setup.mjs";
-
-// The packages as they are in the source, whether they are built or not.
-const sourceConditions = ["@junctor/source", "node", "import", "module", "default"];
+import { sourceAlias } from "./source-alias.mjs";
 
 /** Resolves with the exports of the module at a path of this checkout. The checkout must be installed. */
 export async function loadTypeScript(path) {
@@ -16,8 +14,7 @@ export async function loadTypeScript(path) {
     configFile: false,
     logLevel: "error",
     oxc,
-    resolve: { conditions: sourceConditions },
-    ssr: { resolve: { conditions: sourceConditions } },
+    resolve: { alias: sourceAlias },
   });
   return module;
 }

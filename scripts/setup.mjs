@@ -54,11 +54,19 @@ export function setupConformance() {
   const folder = join(root, "proof/conformance");
   const stamp = join(folder, "dist/.junctor-stamp");
   const sources = readdirSync(folder).filter((name) => /\.ts$|^tsconfig\.json$/.test(name));
-  const key = hashFiles(installKey(), ["tsconfig.json", ...sources.map((name) => join("proof/conformance", name))]);
+  const key = hashFiles(installKey(), [
+    "tsconfig.json",
+    ...sources.map((name) => join("proof/conformance", name)),
+  ]);
   if (readStamp(stamp) === key) return;
   withLock(() => {
     if (readStamp(stamp) === key) return;
-    run("build", process.execPath, ["node_modules/typescript/bin/tsc", "-p", "proof/conformance", "--noCheck"]);
+    run("build", process.execPath, [
+      "node_modules/typescript/bin/tsc",
+      "-p",
+      "proof/conformance",
+      "--noCheck",
+    ]);
     writeFileSync(stamp, key);
   });
 }

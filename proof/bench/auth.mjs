@@ -6,7 +6,7 @@
 import { createHash, generateKeyPairSync, randomBytes, sign } from "node:crypto";
 import { once } from "node:events";
 import { createServer } from "node:http";
-import { createGateway, createRegistry, toFetchHandler } from "../packages/junctor/dist/index.js";
+import { createGateway, createRegistry, toFetchHandler } from "../../packages/junctor/dist/index.js";
 
 const rounds = 150;
 const callsPerTurn = 200;

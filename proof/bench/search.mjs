@@ -12,10 +12,10 @@
 import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { connect, createGateway, createServer, withSearch } from "../packages/junctor/dist/index.js";
+import { connect, createGateway, createServer, withSearch } from "../../packages/junctor/dist/index.js";
 
 /**
- * @typedef {import("../packages/junctor/dist/index.js").Tool} Tool
+ * @typedef {import("../../packages/junctor/dist/index.js").Tool} Tool
  * @typedef {{ query: string, kind: string, expected: string[], part?: string }} Query
  * @typedef {{ query: string, rank: number | undefined }} Rank
  * @typedef {{ servers: Record<string, Tool[]>, queries: Query[] }} Dataset

@@ -6,8 +6,8 @@ import { execFileSync, spawn, spawnSync } from "node:child_process";
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { freePort } from "../bench/lib/free-port.mjs";
 import { root, setup } from "../../scripts/setup.mjs";
+import { freePort } from "../bench/lib/free-port.mjs";
 
 const monitoring = join(root, "docs/monitoring");
 const has = (program) => spawnSync(program, ["--version"]).status === 0;

@@ -60,7 +60,9 @@ async function runField(options) {
   try {
     const report = await visit(world, options);
     faults = findFaults(report);
-    const page = options.isWhole ? join(folder, "../../docs/evidence/field.md") : join(folder, "results/field.md");
+    const page = options.isWhole
+      ? join(folder, "../../docs/evidence/field.md")
+      : join(folder, "results/field.md");
     mkdirSync(join(folder, "results"), { recursive: true });
     writeFileSync(page, renderPage(report));
     writeFileSync(join(folder, "results/field.json"), JSON.stringify(report, undefined, 1));

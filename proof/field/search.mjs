@@ -4,7 +4,7 @@
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { createGateway, createRegistry, listenHttp } from "../packages/junctor/dist/index.js";
+import { createGateway, createRegistry, listenHttp } from "../../packages/junctor/dist/index.js";
 import { clients } from "./lib/clients.mjs";
 import { installClients } from "./lib/install.mjs";
 import { runClient } from "./lib/run-client.mjs";

@@ -5,7 +5,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 
-const bin = fileURLToPath(new URL("../../packages/junctor/dist/cli/main.js", import.meta.url));
+const bin = fileURLToPath(new URL("../../../packages/junctor/dist/cli/main.js", import.meta.url));
 
 /** A file of `test/fixtures`, to be started as a server. */
 export function fixture(name: string): string {

@@ -2,8 +2,8 @@ import { fork } from "node:child_process";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { pathToFileURL } from "node:url";
-import { pidsOf } from "../../bench/lib/processes.mjs";
 import { root } from "../../../scripts/setup.mjs";
+import { pidsOf } from "../../bench/lib/processes.mjs";
 import { output } from "./bundle.mjs";
 
 /** The title, bound and limits of a row, without running it. */

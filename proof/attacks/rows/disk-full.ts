@@ -7,7 +7,7 @@ import { startLoad } from "../../../test/gateway/support/load.ts";
 import { fixture, makeFolder, startGateway, until } from "../lib/gateway.ts";
 import { attempt, type Line, type Row, type Scale, toText } from "../lib/row.ts";
 
-const bin = fileURLToPath(new URL("../../packages/junctor/dist/cli/main.js", import.meta.url));
+const bin = fileURLToPath(new URL("../../../packages/junctor/dist/cli/main.js", import.meta.url));
 const work = { command: process.execPath, args: [fixture("children/chaos-server.mjs")] };
 
 /** A file system of 256 KB, where we may mount one; undefined elsewhere. */

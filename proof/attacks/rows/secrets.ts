@@ -67,7 +67,7 @@ async function plant(): Promise<readonly Line[]> {
   };
   await using gateway = await startGateway(config, { env: given, logLevel: "trace" });
   const answers = await exercise(gateway.port);
-  const bin = fileURLToPath(new URL("../../packages/junctor/dist/cli/main.js", import.meta.url));
+  const bin = fileURLToPath(new URL("../../../packages/junctor/dist/cli/main.js", import.meta.url));
   const file = join(gateway.folder, "gateway.json");
   const check = spawnSync(process.execPath, [bin, "check", "--config", file], {
     env: { ...process.env, ...given, XDG_CACHE_HOME: join(folder, "c"), XDG_STATE_HOME: join(folder, "s") },

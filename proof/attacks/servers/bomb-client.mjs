@@ -2,7 +2,7 @@
 // ended, and the processor time it took.
 
 import { fileURLToPath } from "node:url";
-import { connect } from "../../packages/junctor/dist/index.js";
+import { connect } from "../../../packages/junctor/dist/index.js";
 import { bombs } from "./bombs.mjs";
 
 const [, , name = ""] = process.argv;

@@ -1,6 +1,6 @@
 // A server over HTTP with a tool that streams for as long as its reader takes it, and one that answers at once. Prints its port.
 
-import { createRegistry, createServer, listenHttp } from "../../packages/junctor/dist/index.js";
+import { createRegistry, createServer, listenHttp } from "../../../packages/junctor/dist/index.js";
 
 const registry = createRegistry();
 const piece = "x".repeat(64 * 1024);

@@ -7,7 +7,10 @@ import { createSeal } from "../../../packages/core/src/mcp/seal.ts";
 import { Parking } from "../../../packages/junctor/src/bridge/parking.ts";
 import type { ServerConfig } from "../../../packages/junctor/src/config/config.ts";
 import { parseConfigValue } from "../../../packages/junctor/src/config/parse-config.ts";
-import { createVirtualClock, type VirtualClock } from "../../../packages/junctor/src/testing/virtual-clock.ts";
+import {
+  createVirtualClock,
+  type VirtualClock,
+} from "../../../packages/junctor/src/testing/virtual-clock.ts";
 import { StartSlots } from "../../../packages/junctor/src/upstream/start-slots.ts";
 import { Upstream } from "../../../packages/junctor/src/upstream/upstream.ts";
 import { createMemoryEventStore, type EventStore } from "../../../packages/server/src/http/event-store.ts";

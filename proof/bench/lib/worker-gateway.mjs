@@ -10,7 +10,7 @@ import { HttpSocket } from "../load/http-socket.mjs";
 import { freePort } from "./free-port.mjs";
 import { pidsOf } from "./processes.mjs";
 
-const main = fileURLToPath(new URL("../../packages/junctor/dist/cli/main.js", import.meta.url));
+const main = fileURLToPath(new URL("../../../packages/junctor/dist/cli/main.js", import.meta.url));
 /** The server on stdio is no part of the gateway. */
 export const stdioServer = "echo-stdio.mjs";
 

@@ -26,7 +26,7 @@ export const gateways = {
     kinds: anyKind,
     launch: (port, upstreams) => ({
       args: [
-        pathOf("../../packages/junctor/dist/cli/main.js"),
+        pathOf("../../../packages/junctor/dist/cli/main.js"),
         "serve",
         "--config",
         configOf(upstreams),

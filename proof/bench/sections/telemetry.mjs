@@ -26,7 +26,7 @@ import { openHttpSubject } from "../lib/subjects.mjs";
 /** @typedef {import("../lib/run.mjs").Run} Run */
 /** @typedef {import("../lib/contest.mjs").Subject} Subject */
 
-const main = fileURLToPath(new URL("../../packages/junctor/dist/cli/main.js", import.meta.url));
+const main = fileURLToPath(new URL("../../../packages/junctor/dist/cli/main.js", import.meta.url));
 const echoFile = fileURLToPath(new URL("../systems/upstreams/echo-stdio.mjs", import.meta.url));
 const exceptCommand = "upstreams/echo-stdio.mjs";
 const key = "0123456789abcdef0123456789abcdef";

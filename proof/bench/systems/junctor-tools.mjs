@@ -1,5 +1,5 @@
 import * as z from "zod";
-import { createRegistry, createServer } from "../../packages/junctor/dist/index.js";
+import { createRegistry, createServer } from "../../../packages/junctor/dist/index.js";
 import { descriptionOf, filler, frames, info, moreTools } from "./settings.mjs";
 
 const input = z.object({ message: z.string() });

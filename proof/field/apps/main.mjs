@@ -9,7 +9,7 @@ import { existsSync } from "node:fs";
 import { createRequire } from "node:module";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
-import { connect, createGateway, listenHttp, modelTools } from "../../packages/junctor/dist/index.js";
+import { connect, createGateway, listenHttp, modelTools } from "../../../packages/junctor/dist/index.js";
 
 const folder = dirname(fileURLToPath(import.meta.url));
 if (!existsSync(join(folder, "node_modules"))) {

@@ -8,7 +8,7 @@ import { freePort } from "../../bench/lib/free-port.mjs";
 /** @typedef {import("./world.mjs").World} World */
 /** @typedef {{ url: string, pid: number | undefined, log: string, begunAt: number, exited: Promise<string>, stop(): Promise<string | undefined> }} RunningGateway */
 
-export const program = fileURLToPath(new URL("../../packages/junctor/dist/cli/main.js", import.meta.url));
+export const program = fileURLToPath(new URL("../../../packages/junctor/dist/cli/main.js", import.meta.url));
 const openLimitMs = 60_000;
 const stopLimitMs = 40_000;
 

@@ -1,4 +1,4 @@
-import { connect } from "../../../packages/junctor/dist/index.js";
+import { connect } from "../../../../packages/junctor/dist/index.js";
 import { serveTurns, url } from "./serve-turns.mjs";
 
 const client = await connect(url, { revision: "2025-11-25" });

@@ -1,6 +1,6 @@
 // Started with --expose-gc: the echo server, with a tool that changes its tools and one that collects its garbage.
 
-import { createRegistry, createServer, listenHttp } from "../../../packages/junctor/dist/index.js";
+import { createRegistry, createServer, listenHttp } from "../../../../packages/junctor/dist/index.js";
 import { host, info, port } from "../settings.mjs";
 
 const input = { type: "object", properties: { message: { type: "string" } }, required: ["message"] };

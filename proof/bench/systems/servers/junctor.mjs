@@ -1,4 +1,4 @@
-import { listenHttp } from "../../../packages/junctor/dist/index.js";
+import { listenHttp } from "../../../../packages/junctor/dist/index.js";
 import { createEchoServer } from "../junctor-tools.mjs";
 import { host, port } from "../settings.mjs";
 

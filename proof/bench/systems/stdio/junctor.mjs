@@ -1,4 +1,4 @@
-import { serveStdio } from "../../../packages/junctor/dist/index.js";
+import { serveStdio } from "../../../../packages/junctor/dist/index.js";
 import { createEchoServer } from "../junctor-tools.mjs";
 
 await serveStdio(createEchoServer());

@@ -1,0 +1,12 @@
+// How the names of our packages lead to their source, for what runs TypeScript: tests, and scripts that load it. So they need no build,
+// and share one copy of each module. Not by the condition `@junctor/source`, which Vite would pass on to every program they start.
+
+import { fileURLToPath } from "node:url";
+
+const packages = fileURLToPath(new URL("../packages", import.meta.url));
+
+export const sourceAlias = [
+  { find: /^@junctor\/core\/(.+)$/, replacement: `${packages}/core/src/$1/index.ts` },
+  { find: /^@junctor\/(server|client)$/, replacement: `${packages}/$1/src/index.ts` },
+  { find: /^@junctor\/(server|client)\/(fetch|internal)$/, replacement: `${packages}/$1/src/$2.ts` },
+];
