@@ -26,6 +26,7 @@ afterAll(() => rmSync(folder, { recursive: true, force: true }));
 writeFileSync(join(folder, "package.json"), "{}");
 mkdirSync(join(folder, "node_modules"));
 symlinkSync(join(root, "packages/junctor"), join(folder, "node_modules/junctor"), "junction");
+symlinkSync(join(root, "node_modules/@junctor"), join(folder, "node_modules/@junctor"), "junction");
 symlinkSync(join(root, "node_modules/zod"), join(folder, "node_modules/zod"), "junction");
 
 const guides = readdirSync(join(root, "docs/guides")).map((file) => `docs/guides/${file}`);
@@ -73,7 +74,7 @@ test("the server of the README has ten lines", () => {
   expect(lines.length).toBeLessThanOrEqual(10);
 });
 
-const docs = ["docs", "docs/decisions"].flatMap((place) =>
+const docs = ["docs", "docs/decisions", "docs/evidence", "docs/reference"].flatMap((place) =>
   readdirSync(join(root, place)).flatMap((file) => (file.endsWith(".md") ? [`${place}/${file}`] : [])),
 );
 const pages = ["README.md", "CONTRIBUTING.md", "SECURITY.md", ...docs, ...guides];
@@ -130,9 +131,11 @@ describe("every guide says how its commands are typed where junctor is not in th
   });
 });
 
-test("the README links every guide", () => {
-  const text = readFileSync(join(root, "README.md"), "utf8");
-  expect(guides.filter((guide) => !text.includes(`](${guide})`))).toEqual([]);
+test("the index of the docs links every page, and the README links the index", () => {
+  const index = readFileSync(join(root, "docs/README.md"), "utf8");
+  const linked = pages.filter((page) => page.startsWith("docs/") && !/README|decisions\//.test(page));
+  expect(linked.filter((page) => !index.includes(`](${page.slice("docs/".length)})`))).toEqual([]);
+  expect(readFileSync(join(root, "README.md"), "utf8")).toContain("](docs/README.md");
 });
 
 /** Blocks about servers from npm are a transcript; the others are run. */
