@@ -102,7 +102,7 @@ describe("every page names files that exist", () => {
       join(page, "..", link),
     );
     const sources = [
-      ...text.matchAll(/`((?:packages|test|scripts|scorecard)\/[\w./-]+\.(?:ts|mjs|json))`/g),
+      ...text.matchAll(/`((?:packages|proof|test|scripts)\/[\w./-]+\.(?:ts|mjs|json))`/g),
     ].map(([, path = ""]) => path);
     expect([...links, ...sources].filter((path) => !exists(join(root, path)))).toEqual([]);
   });
