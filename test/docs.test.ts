@@ -101,9 +101,9 @@ describe("every page names files that exist", () => {
     const links = [...text.matchAll(/\]\((?!https?:)([^)#]+)/g)].map(([, link = ""]) =>
       join(page, "..", link),
     );
-    const sources = [
-      ...text.matchAll(/`((?:packages|proof|test|scripts)\/[\w./-]+\.(?:ts|mjs|json))`/g),
-    ].map(([, path = ""]) => path);
+    const sources = [...text.matchAll(/`((?:packages|proof|test|scripts)\/[\w./-]+\.(?:ts|mjs|json))`/g)].map(
+      ([, path = ""]) => path,
+    );
     expect([...links, ...sources].filter((path) => !exists(join(root, path)))).toEqual([]);
   });
 });
