@@ -40,6 +40,7 @@ const proofs = [
     "conformance/prometheus.mjs",
     "metrics, alerts and dashboard held to a real Prometheus",
   ],
+  ["slow", "../scripts/test.mjs --slow", "the tests that are long or load the machine"],
   ["field", "field/main.mjs", "servers and clients from npm behind one gateway"],
   ["field search", "field/search.mjs", "tool search with real clients"],
   ["field apps", "field/apps/main.mjs", "servers with views and skills"],

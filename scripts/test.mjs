@@ -1,7 +1,8 @@
-// `npm test`: set-up, format, lint, types, every test. The last line is "N passed, M failed", where a static
+// `npm test`: set-up, format, lint, types, and every test that is not slow. The last line is "N passed, M failed", where a static
 // check counts as one and a test as one.
 //
-//   npm test                    everything
+//   npm test                    all of it
+//   npm run proof -- slow       the slow tests alone; CI runs them too
 //   npm run check               the quick loop: static checks and the unit project, with a tenth of the runs of a property
 //   npm test -- core/src/json   only the tests whose path contains core/src/json (after all static checks)
 //   npm test -- --tests         without the static checks, which are the same for every version of Node
@@ -13,8 +14,11 @@ import { join } from "node:path";
 import { root, setup, SetupError } from "./setup.mjs";
 
 const isQuick = process.argv.includes("--quick");
-const isTestsOnly = process.argv.includes("--tests");
-const chosen = process.argv.slice(2).filter((argument) => argument !== "--quick" && argument !== "--tests");
+const isSlow = process.argv.includes("--slow");
+const isTestsOnly = isSlow || process.argv.includes("--tests");
+const chosen = process.argv
+  .slice(2)
+  .filter((argument) => !["--quick", "--slow", "--tests"].includes(argument));
 
 const total = { passed: 0, failed: 0, tests: 0 };
 try {
@@ -25,11 +29,7 @@ try {
       () => runCheck("types", "typescript/bin/tsc", ["-p", "tsconfig.json"]),
       () => runCheck("page", "typescript/bin/tsc", ["-p", "packages/page/tsconfig.json"]),
     ];
-    const projects = [
-      "unit",
-      ...(isQuick && chosen.length === 0 ? [] : ["journeys"]),
-      ...(isQuick ? [] : ["slow"]),
-    ];
+    const projects = isSlow ? ["slow"] : ["unit", ...(isQuick && chosen.length === 0 ? [] : ["journeys"])];
     await Promise.all([...(isTestsOnly ? [] : checks.map((check) => check())), runTests(projects)]);
     if (total.tests === 0)
       report("tests", performance.now(), { passed: 0, failed: 1 }, "No test was found.\n");
