@@ -23,7 +23,7 @@ for (const file of files) {
   visit(parseAst(code, { lang: "ts", sourceType: "module" }), (node) => {
     if (node.type === "TSInterfaceDeclaration" || node.type === "TSTypeAliasDeclaration") {
       counts.types++;
-      if (/Options$/.test(node.id.name)) counts.options++;
+      if (node.id.name.endsWith("Options")) counts.options++;
     }
     if (node.type === "ClassDeclaration") counts.classes++;
     if (node.type === "FunctionDeclaration" && /^create[A-Z]/.test(node.id?.name ?? "")) counts.factories++;
