@@ -36,7 +36,7 @@ const env = {
 
 function writeConfig() {
   const server = (name) =>
-    join(root, "node_modules/@modelcontextprotocol", `server-${name}`, "packages/junctor/dist/index.js");
+    join(root, "node_modules/@modelcontextprotocol", `server-${name}`, "dist/index.js");
   const servers = [];
   for (let index = 1; index <= 4; index++) {
     servers.push([`everything${index}`, { command: process.execPath, args: [server("everything")] }]);

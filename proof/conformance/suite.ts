@@ -69,7 +69,7 @@ export function openSuite(): Suite {
   const cache = join(home, "../../.cache");
   mkdirSync(cache, { recursive: true });
   const folder = mkdtempSync(join(cache, "junctor-conformance-"));
-  const cli = join(patched === undefined ? home : copySuite(home, patched, folder), "packages/junctor/dist/index.js");
+  const cli = join(patched === undefined ? home : copySuite(home, patched, folder), "dist/index.js");
   return {
     version,
     requirements: (revision, side) =>
@@ -117,7 +117,7 @@ function forced(revision: SuiteRevision): { readonly [flag: string]: string | tr
 
 /** The suite imports `fs.globSync`, which Node 20 lacks, and uses it in a command we do not run: it gets a stand-in. */
 function patchForNode20(home: string, version: string): string {
-  const code = readFileSync(join(home, "packages/junctor/dist/index.js"), "utf8");
+  const code = readFileSync(join(home, "dist/index.js"), "utf8");
   const found = /import\{([^}]*\bglobSync as ([\w$]+)\b[^}]*)\}from"fs";/.exec(code);
   if (found === null) {
     throw new Error(
@@ -136,7 +136,7 @@ function copySuite(home: string, code: string, folder: string): string {
   cpSync(join(home, "requirements"), join(copy, "requirements"), { recursive: true });
   cpSync(join(home, "package.json"), join(copy, "package.json"));
   mkdirSync(join(copy, "dist"));
-  writeFileSync(join(copy, "packages/junctor/dist/index.js"), code);
+  writeFileSync(join(copy, "dist/index.js"), code);
   return copy;
 }
 

@@ -14,7 +14,7 @@ import type { CallEvent } from "../../packages/core/src/provider/context.ts";
 import { createCallContext } from "../../packages/core/src/provider/context.ts";
 
 function server(name: string, args: readonly string[] = [], env = {}): ChildCommand {
-  const path = `../../node_modules/@modelcontextprotocol/server-${name}/packages/junctor/dist/index.js`;
+  const path = `../../node_modules/@modelcontextprotocol/server-${name}/dist/index.js`;
   return { command: process.execPath, args: [fileURLToPath(new URL(path, import.meta.url)), ...args], env };
 }
 

@@ -19,7 +19,7 @@ export function npmServer(
   args: readonly string[] = [],
   env: { readonly [name: string]: string } = {},
 ): ServerEntry {
-  const file = path(`node_modules/@modelcontextprotocol/server-${name}/packages/junctor/dist/index.js`);
+  const file = path(`node_modules/@modelcontextprotocol/server-${name}/dist/index.js`);
   return { command: process.execPath, args: [file, ...args], env };
 }
 
