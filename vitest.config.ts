@@ -9,8 +9,8 @@ const ofSource = ["doors", "exports", "option-keys"].map((name) => `test/${name}
 const unit = "packages/*/src/**/*.test.ts";
 const slow = "{packages/*/src,test}/**/*.slow.test.ts";
 
-/** One more than the processors that CI has: these tests also wait for time to pass and for other processes. */
-const waitingWorkers = 3;
+/** Twice the processors that CI has: these tests mostly wait for time to pass and for other processes. */
+const waitingWorkers = 4;
 
 /** Slow files first, so that none of them is left over when all others are done. */
 class SlowFirst extends BaseSequencer {

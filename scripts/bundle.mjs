@@ -16,9 +16,9 @@ const doorsOfCore = readdirSync(sourceOf("core")).filter((room) =>
 );
 await bundle("core", {
   entries: doorsOfCore.map((room) => `${room}/index.ts`),
-  // What only clients and gateways need is apart.
-  groups: [{ name: "core", test: (id) => isOf("core")(id) && !isOf("core", "fit")(id), tags: ["$initial"] }],
+  groups: [{ name: "core", test: isOf("core"), tags: ["$initial"] }],
 });
+assertNamesOfDoors();
 await bundle("server", {
   entries: ["index.ts", "fetch.ts", "internal.ts"],
   groups: [
@@ -64,9 +64,20 @@ await bundle("junctor", {
   ],
 });
 
-/** A test for files of a package, or of one of its rooms. */
-function isOf(name, room = "") {
-  const folder = join(sourceOf(name), room, sep);
+/** Throws if a door of core has a name that core's one file does not have. */
+function assertNamesOfDoors() {
+  for (const room of doorsOfCore) {
+    const code = readFileSync(join(out, "core", room, "index.js"), "utf8");
+    if (!/^export\{[\w$,]*\}from"\.\.\/chunks\/core\.js";$/.test(code.trim()))
+      throw new Error(
+        `the door ${room} of core exports a name that another door has, or what is loaded later:\n${code}`,
+      );
+  }
+}
+
+/** A test for files of a package. */
+function isOf(name) {
+  const folder = join(sourceOf(name), sep);
   return (id) => id.startsWith(folder);
 }
 
@@ -94,7 +105,9 @@ async function bundle(name, { entries, groups, chunkFileNames = "chunks/[name].j
       // Node reads all of it at every start. The comments are in the source, and those for users in the types.
       comments: false,
       // Names stay readable in stacks; local variables need not.
-      minify: { compress: false, mangle: { toplevel: false } },
+      minify: { compress: { keepNames: { function: true, class: true } }, mangle: { toplevel: false } },
+      // One file for all doors of core, whose names it has too: each door would be one more file to load.
+      paths: (id) => (id.startsWith("@junctor/core/") ? "@junctor/core/bundle" : id),
       entryFileNames: "[name].js",
       chunkFileNames,
       codeSplitting: { groups },

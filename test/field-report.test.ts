@@ -14,6 +14,7 @@ const server = {
   revision: "2025-11-25",
   own: 2,
   listed: 2,
+  counted: 2,
   mended: 1,
   leftOut: [],
   coldMs: 4200,
@@ -50,6 +51,7 @@ const report = {
   isNpxCold: true,
   bringUpSeconds: 61,
   servers: [server],
+  secondStarts: [],
   wanted: ["files__read", "files__write"],
   calls: ["files__read"],
   clients: [

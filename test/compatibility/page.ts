@@ -22,7 +22,7 @@ A *modern* client or server speaks revision 2026-07-28, in which every request s
 client a modern one. Through the gateway they can, also when a tool asks the user something:
 
 - Modern client, legacy server: the server asks in the middle of its call, so the call is
-  [parked](gateway.md#the-era-bridge). The client gets \`input_required\`, comes back with the answers, and gets the result of that
+  [parked](../reference/gateway.md#the-era-bridge). The client gets \`input_required\`, comes back with the answers, and gets the result of that
   same call; the tool ran once.
 - Legacy client, modern server: the client is asked by requests its revision knows, on its own call's stream, and the server is
   called again with the answers.

@@ -207,7 +207,7 @@ describe("an update", () => {
     expect(await echo()).toContain("No more than 2 calls a minute");
     for (const number of [1, 2, 3]) {
       await at.gateway.update(config([], number));
-      expect(await echo()).toContain(`No more than ${number} calls a minute`);
+      expect(await echo()).toContain(`No more than ${number} call`);
     }
   });
 

@@ -19,7 +19,7 @@ export function renderPage({ rows }, names) {
     "",
     "Attacks and faults at full scale, against real processes and sockets unless a table says otherwise. `npm run proof -- attacks` runs all of",
     "them and writes this page, `npm run proof -- attacks --only NAME` runs one table and puts its figures here; `-- --short` is the version for",
-    "CI, which writes nothing. [threat-model.md](threat-model.md) says which threat each table answers.",
+    "CI, which writes nothing. [threat-model.md](../threat-model.md) says which threat each table answers.",
     "",
     `**${lines.length - red.length} of ${lines.length} bounds are met.**${red.length === 0 ? "" : " Not met:"}`,
     ...red.map(({ what, figure }) => `\n- ${what}: ${figure}`),

@@ -1,4 +1,13 @@
-import type { StandardJSONSchemaV1 } from "@standard-schema/spec";
+/** The part of a Standard Schema that a form needs. Core depends on no package, not even for types. */
+export interface SelfDescribing {
+  readonly "~standard": {
+    readonly version: 1;
+    readonly vendor: string;
+    readonly jsonSchema?: {
+      input(options: { readonly target: "draft-2020-12" }): { readonly [name: string]: unknown };
+    };
+  };
+}
 
 /** The schema of a form, or of one field of it; also the content of a filled-in form. */
 type FormFields = { readonly [name: string]: unknown };
@@ -118,7 +127,7 @@ export function toForm(source: unknown, required: unknown): FormFields {
 function toFormSource(source: unknown): FormFields {
   const isSchema = (typeof source === "object" || typeof source === "function") && source !== null;
   if (isSchema && "~standard" in source) {
-    const { vendor, jsonSchema } = source["~standard"] as Partial<StandardJSONSchemaV1.Props>;
+    const { vendor, jsonSchema } = (source as SelfDescribing)["~standard"];
     if (jsonSchema === undefined)
       throw new TypeError(
         `elicit: this ${vendor} schema cannot say its own JSON Schema; write the fields: { city: { type: "string" } }`,

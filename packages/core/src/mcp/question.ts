@@ -2,10 +2,9 @@
  * All that is known of questions: their kinds, the capability each needs, the form each revision has for them, what an
  * acceptable answer is, and how one is refused. A question is an `Ask`; other modules pass it on without looking inside.
  */
-import type { StandardSchemaV1 } from "@standard-schema/spec";
 import { RpcError } from "../errors/index.ts";
 import { RawJson } from "../json/index.ts";
-import { fitsForm, projectForm, toForm } from "./form.ts";
+import { fitsForm, projectForm, type SelfDescribing, toForm } from "./form.ts";
 import { isAtLeast, type LegacyRevision } from "./revision.ts";
 import type { Ask, ClientCapabilities, Content } from "./types.ts";
 
@@ -36,7 +35,7 @@ export interface Root {
 type FormSource =
   | { readonly [name: string]: object }
   | { readonly type: "object"; readonly properties: object; readonly required?: readonly string[] }
-  | StandardSchemaV1;
+  | SelfDescribing;
 
 /**
  * Asks the user to fill in a form. Its fields are flat: strings, numbers, booleans and choices. A schema only describes the form; check the
