@@ -54,7 +54,11 @@ export interface ServerInfo {
   readonly nextTryAt?: number;
   readonly said?: string;
   readonly stray?: string;
-  readonly lines?: readonly { readonly reason: string; readonly status: string; readonly inUse: number }[];
+  readonly connections?: readonly {
+    readonly reason: string;
+    readonly status: string;
+    readonly inUse: number;
+  }[];
   readonly leftOut?: readonly ListedFault[];
   readonly mended?: readonly ListedFault[];
   readonly unapproved?: readonly { readonly part: string; readonly name: string; readonly why: string }[];

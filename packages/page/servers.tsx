@@ -136,8 +136,8 @@ function describeServer(server: ServerInfo, now: number): string {
 }
 
 function Details({ server }: { readonly server: ServerInfo }): JSX.Element | null {
-  const { lines = [], leftOut = [], mended = [], unapproved = [], restarts = 0 } = server;
-  if (lines.length + leftOut.length + mended.length + unapproved.length + restarts === 0) return null;
+  const { connections = [], leftOut = [], mended = [], unapproved = [], restarts = 0 } = server;
+  if (connections.length + leftOut.length + mended.length + unapproved.length + restarts === 0) return null;
   return (
     <details>
       <summary>
@@ -146,10 +146,10 @@ function Details({ server }: { readonly server: ServerInfo }): JSX.Element | nul
         {unapproved.length > 0 && ` · ${describeCount(unapproved.length, "definition")} not approved`}
       </summary>
       {restarts > 0 && <p>Started again {describeCount(restarts, "time")}.</p>}
-      {lines.map((line) => (
-        <p key={line.reason}>
-          {server.kind === "http" ? "Conversation" : "Process"} {line.reason}: {line.status}, {line.inUse} in
-          use
+      {connections.map((connection) => (
+        <p key={connection.reason}>
+          {server.kind === "http" ? "Conversation" : "Process"} {connection.reason}: {connection.status},{" "}
+          {connection.inUse} in use
         </p>
       ))}
       <Faults title="Left out, because clients would refuse it" faults={leftOut} />

@@ -130,7 +130,7 @@ describe.each([
 
   test("every process is told in the status, with its reason", () => {
     const [status] = front.gateway.status();
-    const reasons = status?.lines?.map(({ reason }) => reason) ?? ["for all callers"];
+    const reasons = status?.connections?.map(({ reason }) => reason) ?? ["for all callers"];
     expect(reasons).toHaveLength(processes === 1 ? 1 : processes + 1);
     expect(reasons[0]).toBe("for all callers");
   });

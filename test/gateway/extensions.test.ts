@@ -107,7 +107,7 @@ describe("extensions through a gateway", () => {
     expect(textOf(await call("shared__told", offered))).toBeNull();
     expect(textOf(await call("shared__told"))).toBeNull();
     const status = front.gateway.status().find(({ name }) => name === "shared");
-    expect(status?.lines ?? []).toHaveLength(0);
+    expect(status?.connections ?? []).toHaveLength(0);
   });
 
   test("a process of the caller's own hears those of the caller", async () => {

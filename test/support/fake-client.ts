@@ -10,7 +10,7 @@ import type {
   Tool,
 } from "../../packages/core/src/mcp/types.ts";
 import type { Change } from "../../packages/core/src/provider/provider.ts";
-import type { OpenClient } from "../../packages/junctor/src/upstream/line-life.ts";
+import type { OpenClient } from "../../packages/junctor/src/upstream/connection-life.ts";
 
 /** What a fake client does when it is asked; what is left out is empty, or succeeds. */
 export interface FakeAnswers {

@@ -31,13 +31,13 @@ export function createChangeSource(): ChangeSource {
   };
 }
 
-const lines = new WeakMap<object, number>();
-let lastLine = 0;
+const connections = new WeakMap<object, number>();
+let lastConnection = 0;
 
 /** Changes with the same key are one. */
 function keyOf(change: Change): string {
-  const { kind, origin, line } = change;
-  if (line !== undefined && !lines.has(line)) lines.set(line, ++lastLine);
+  const { kind, origin, connection } = change;
+  if (connection !== undefined && !connections.has(connection)) connections.set(connection, ++lastConnection);
   const uri = kind === "resource" ? change.uri : undefined;
-  return JSON.stringify([kind, uri, origin, line && lines.get(line)]);
+  return JSON.stringify([kind, uri, origin, connection && connections.get(connection)]);
 }

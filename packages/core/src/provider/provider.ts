@@ -93,7 +93,7 @@ export type Change = (
   /** The provider it comes from, for one that is made of several. */
   readonly origin?: string;
   /** Where that provider heard it, if only some callers are concerned; see {@link Provider.mayHear}. */
-  readonly line?: object;
+  readonly connection?: object;
   /** The change as that provider reported it. */
   readonly inner?: Change;
 };

@@ -1,7 +1,7 @@
 import { RawJson } from "@junctor/core/json";
 import type { Outcome, Provider } from "@junctor/core/provider";
 import { connectTool } from "../catalog/index.ts";
-import type { PooledLine } from "../upstream/index.ts";
+import type { PooledConnection } from "../upstream/index.ts";
 import type { AccountGuard } from "./account-guard.ts";
 import type { Accounts } from "./accounts.ts";
 
@@ -70,10 +70,14 @@ export function createAccountProvider({ accounts, guard }: AccountProviderOption
     },
     mayHear: (change, hearer) => {
       const account = accounts.find(hearer);
-      const { line } = change;
-      if (account === undefined || line === undefined || line === account) return account !== undefined;
+      const { connection } = change;
+      if (account === undefined || connection === undefined || connection === account)
+        return account !== undefined;
       const { upstream } = account;
-      return upstream?.pool.all.includes(line as PooledLine) === true && upstream.mayHear(change, hearer);
+      return (
+        upstream?.pool.all.includes(connection as PooledConnection) === true &&
+        upstream.mayHear(change, hearer)
+      );
     },
   };
 }

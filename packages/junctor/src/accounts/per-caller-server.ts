@@ -35,7 +35,7 @@ interface PerCallerServerOptions {
   readonly onListed: (listed: Listed) => void;
 }
 
-/** A server at which each caller has an account of its own, with lines and lists that no other caller uses or sees. */
+/** A server at which each caller has an account of its own, with connections and lists that no other caller uses or sees. */
 export interface PerCallerServer extends GatewayServer, AsyncDisposable {
   config: ServerConfig;
   readonly accounts: Accounts;
@@ -62,10 +62,10 @@ export function createPerCallerServer(options: PerCallerServerOptions): PerCalle
     const { pooled } = change;
     if (account.upstream !== upstream) return;
     if (change.kind === "resource")
-      return onChange({ kind: "resource", uri: change.uri, origin: name, line: pooled });
+      return onChange({ kind: "resource", uri: change.uri, origin: name, connection: pooled });
     if (change.kind === "listed") {
       options.onListed(pooled.lists.listed);
-      for (const kind of change.changed) onChange({ kind, origin: name, line: pooled });
+      for (const kind of change.changed) onChange({ kind, origin: name, connection: pooled });
       return;
     }
     // Only the person can help, so the upstream is closed and does not try again.

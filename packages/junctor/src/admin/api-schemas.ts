@@ -76,7 +76,7 @@ export const schemas: { readonly [name: string]: ApiSchema } = {
       advice: text,
       said: text,
       stray: text,
-      lines: listOf(object),
+      connections: listOf(object),
       leftOut: listOf(object),
       mended: listOf(object),
       unapproved: listOf(object),

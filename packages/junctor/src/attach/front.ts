@@ -215,8 +215,8 @@ export async function runFront({ input, output, open }: PumpOptions): Promise<vo
   };
 
   const read = (chunk: Buffer): void => {
-    for (const { bytes, isLine } of cutter.push(chunk)) {
-      if (isLine) fromClient(bytes);
+    for (const { bytes, isRemote } of cutter.push(chunk)) {
+      if (isRemote) fromClient(bytes);
       // A gateway refuses a line that is too long, and answers that itself.
       else if (current === undefined) hold(bytes);
       else write(current, bytes);

@@ -3,7 +3,7 @@ import { Buffer } from "node:buffer";
 /** A whole line with its end, or a piece of a line that is too long to be held. */
 interface Cut {
   readonly bytes: Buffer;
-  readonly isLine: boolean;
+  readonly isRemote: boolean;
 }
 
 /** Lines up to this length are held until they are whole; the gateway refuses longer ones of a client anyway. */
@@ -44,16 +44,16 @@ export class LineCutter {
   #finish(last: Buffer): Cut {
     const bytes = this.#held === 0 ? last : Buffer.concat([...this.#parts, last]);
     this.#forget();
-    const isLine = !this.isInLongLine;
+    const isRemote = !this.isInLongLine;
     this.isInLongLine = false;
-    return { bytes, isLine };
+    return { bytes, isRemote };
   }
 
   #keep(part: Buffer, cuts: Cut[]): void {
     this.#parts.push(part);
     this.#held += part.length;
     if (!this.isInLongLine && this.#held <= maxHeldBytes) return;
-    cuts.push({ bytes: Buffer.concat(this.#parts), isLine: false });
+    cuts.push({ bytes: Buffer.concat(this.#parts), isRemote: false });
     this.#forget();
     this.isInLongLine = true;
   }

@@ -41,8 +41,8 @@ export class FrontWay {
   constructor(stream: Duplex, { onLine, onPiece, onDrain, onRoom, onLost }: WayEvents) {
     this.stream = stream;
     stream.on("data", (chunk: Buffer) => {
-      for (const { bytes, isLine } of this.#cutter.push(chunk)) {
-        if (!isLine) onPiece(bytes);
+      for (const { bytes, isRemote } of this.#cutter.push(chunk)) {
+        if (!isRemote) onPiece(bytes);
         else if (bytes.length === 1) continue;
         else if (bytes.subarray(0, control.length).equals(control)) onDrain(bytes.includes('"stop"'));
         else onLine(bytes, scanMessage(bytes));

@@ -1,15 +1,15 @@
 export { type Cluster, openCluster } from "./cluster.ts";
-export { type IpcLine, openIpcLine } from "./ipc-line.ts";
+export { type IpcChannel, openIpcChannel } from "./ipc-channel.ts";
 export { createIpcStore, serveStore } from "./ipc-store.ts";
 export { ttlMs } from "./join-cluster.ts";
 export {
-  createLineServer,
-  fromLineRound,
-  fromLineTaskId,
-  isLine,
-  toLineRound,
-  toLineTaskId,
-} from "./line-server.ts";
+  createConnectionServer,
+  fromRemoteRound,
+  fromRemoteTaskId,
+  isRemote,
+  toRemoteRound,
+  toRemoteTaskId,
+} from "./connection-server.ts";
 export { createMemoryClusterStore } from "./memory-store.ts";
 export { connectRedisStore } from "./redis-store.ts";
 export { parseStoreUrl } from "./redis-url.ts";

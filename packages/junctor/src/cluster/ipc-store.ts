@@ -1,5 +1,5 @@
 import { StoreError } from "@junctor/core/errors";
-import { type IpcPort, openIpcLine } from "./ipc-line.ts";
+import { type IpcPort, openIpcChannel } from "./ipc-channel.ts";
 import type { ClusterStore, SharedLimit } from "./store.ts";
 
 /** An operation of the store, as it crosses to the primary. */
@@ -19,7 +19,7 @@ const channel = "store";
 /** The store of the primary, as a worker uses it. It ends with the channel. */
 export function createIpcStore(port: IpcPort): ClusterStore {
   const listeners = new Set<(news: string) => void>();
-  const line = openIpcLine<Operation, string>(port, channel, (news) => {
+  const line = openIpcChannel<Operation, string>(port, channel, (news) => {
     for (const listener of listeners) listener(news);
   });
   let isClosed = false;
@@ -108,7 +108,7 @@ export function serveStore(port: IpcPort, store: ClusterStore): ServedStore {
         return store.publish(operation[1]);
     }
   };
-  const line = openIpcLine<string, Operation>(port, channel, serve);
+  const line = openIpcChannel<string, Operation>(port, channel, serve);
   const stopNews = store.onNews((news) => line.tell(news));
   port.once("disconnect", stopNews);
   return {

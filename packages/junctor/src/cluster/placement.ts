@@ -1,7 +1,7 @@
 import { type Client, connect, type ConnectOptions } from "@junctor/client";
 import { type Clock, sleep, waitFor, createDeferred } from "@junctor/core/async";
 import { ClosedError, ConnectError, StoreError } from "@junctor/core/errors";
-import { markLine } from "./line-server.ts";
+import { markRemote } from "./connection-server.ts";
 import type { HeldLease, Membership, Replica } from "./membership.ts";
 import type { Trunk } from "./trunk.ts";
 
@@ -23,7 +23,7 @@ const startingMs = 250;
 const maxLooks = 3;
 
 /**
- * Runs each server that is one process in all. The replica that holds the lease of a server starts it; the others open a line to
+ * Runs each server that is one process in all. The replica that holds the lease of a server starts it; the others open a connection to
  * that replica. When the owner is gone, the next that needs the server takes the lease.
  */
 export class ServerPlacement {
@@ -59,16 +59,16 @@ export class ServerPlacement {
     };
   }
 
-  /** Opens a line to a server of another replica. It speaks the newest revision, whatever the server itself speaks. */
+  /** Opens a connection to a server of another replica. It speaks the newest revision, whatever the server itself speaks. */
   async openLine(replica: Replica, server: string, options: ConnectOptions): Promise<Client> {
-    // `onOpen` counts starts of the server: a line starts no process, and a broken line is no fault of the server.
+    // `onOpen` counts starts of the server: a connection starts no process, and a broken connection is no fault of the server.
     const { era: _, onOpen: _start, relays, ...others } = options;
     const signal = options.signal ?? new AbortController().signal;
     const stream = await this.#options.trunk.openLine(replica, server, signal).catch((error: unknown) => {
       throw new ConnectError(server, "the replica that runs it cannot be reached", { cause: error });
     });
     const relaying = relays === undefined ? {} : { relays: { ...relays, tellsCaller: true } };
-    return markLine(await connect({ readable: stream, writable: stream }, { ...others, ...relaying }));
+    return markRemote(await connect({ readable: stream, writable: stream }, { ...others, ...relaying }));
   }
 
   /** Asks the store again and again while its engine has just started and says so. */

@@ -36,40 +36,40 @@ export interface TrunkConfig {
 interface TrunkWork {
   /** Serves a request of a client that another replica let in. */
   readonly pipe: (incoming: IncomingMessage, response: ServerResponse, from: PipedFrom) => void;
-  /** A server of this replica, for lines to it; undefined when there is none of that name. */
+  /** A server of this replica, for connections to it; undefined when there is none of that name. */
   readonly serverNamed: (name: string) => Server | undefined;
 }
 
 /** The connections between this replica and the others. Disposing it ends all of them. */
 export interface Trunk extends AsyncDisposable {
   readonly address: TrunkAddress;
-  /** Begins to work for other replicas. Until then their requests get 503, and their lines are refused. */
+  /** Begins to work for other replicas. Until then their requests get 503, and their connections are refused. */
   serve(work: Partial<TrunkWork>): void;
   /** Begins an HTTP request to another replica. Rejects when the replica cannot be reached: nothing was sent then. */
   request(replica: Replica, options: RequestOptions): Promise<ClientRequest>;
   /** Ends all connections to replicas that are gone: those of a stopped process would never end. */
   cutGone(isGone: (id: string) => Promise<boolean>): Promise<void>;
-  /** Opens a line to a server of another replica. */
+  /** Opens a connection to a server of another replica. */
   openLine(replica: Replica, server: string, signal: AbortSignal): Promise<Duplex>;
 }
 
 interface TrunkOptions {
   readonly listen: TrunkListen;
-  /** The id of this replica: a line that is meant for another one is refused. */
+  /** The id of this replica: a connection that is meant for another one is refused. */
   readonly id?: string;
   /** Needed for TLS; a Unix socket is guarded by its folder. */
   readonly keys: readonly TrunkKey[];
   readonly onWarning: (text: string) => void;
 }
 
-const lineProtocol = "junctor-line/1";
+const connectionProtocol = "junctor-connection/1";
 
 const refusal = "HTTP/1.1 404 Not Found\r\nConnection: close\r\nContent-Length: 0\r\n\r\n";
 
-/** Names the replica that a line is for. A replica that has its address by now must refuse the line: it would look for the owner without end. */
+/** Names the replica that a connection is for. A replica that has its address by now must refuse the connection: it would look for the owner without end. */
 const replicaHeader = "junctor-replica";
 
-/** Most requests, streams and lines to one other replica at the same time. */
+/** Most requests, streams and connections to one other replica at the same time. */
 const maxForwards = 16_384;
 
 /** The header with the caller has all its scopes and groups: a thousand of each, of 256 characters. */
@@ -78,7 +78,7 @@ const maxHeaderSize = 1024 * 1024;
 /** How long another replica may take to accept a connection. */
 const connectMs = 3000;
 
-/** How long calls may continue after their line broke: their caller may come back by another replica. */
+/** How long calls may continue after their connection broke: their caller may come back by another replica. */
 const lingerMs = 60_000;
 
 /** Listens for the other replicas of the gateway. Nothing else can connect: see {@link TrunkKey}. */
@@ -98,15 +98,15 @@ export async function listenTrunk({ listen, keys, id, onWarning }: TrunkOptions)
   });
   listener.on("upgrade", (incoming: IncomingMessage, socket: Duplex, head: Buffer) => {
     const { upgrade, [replicaHeader]: wanted = id } = incoming.headers;
-    const server = upgrade === lineProtocol && wanted === id ? serverAt(incoming.url, work) : undefined;
+    const server = upgrade === connectionProtocol && wanted === id ? serverAt(incoming.url, work) : undefined;
     // The other replica may have left meanwhile. An error without a listener would end this process.
     if (server === undefined) return void socket.on("error", () => {}).end(refusal);
     socket.write(
-      `HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: ${lineProtocol}\r\n\r\n`,
+      `HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: ${connectionProtocol}\r\n\r\n`,
     );
     if (head.length > 0) socket.unshift(head);
     serveStream(server, socket, socket, { lingerMs, stopMs: lingerMs, maxInFlight: 4096 }).catch(
-      (error: unknown) => onWarning(`A line of another replica broke: ${String(error)}`),
+      (error: unknown) => onWarning(`A connection of another replica broke: ${String(error)}`),
     );
   });
   listener.on("tlsClientError", (error) => {
@@ -140,8 +140,8 @@ export async function listenTrunk({ listen, keys, id, onWarning }: TrunkOptions)
     },
     request: ask,
     openLine: async (replica, server, signal) => {
-      const path = `/line/${encodeURIComponent(server)}`;
-      const headers = { connection: "Upgrade", upgrade: lineProtocol, [replicaHeader]: replica.id };
+      const path = `/connection/${encodeURIComponent(server)}`;
+      const headers = { connection: "Upgrade", upgrade: connectionProtocol, [replicaHeader]: replica.id };
       const asked = await ask(replica, { path, headers, signal });
       return untilUpgraded(asked, server);
     },
@@ -160,7 +160,7 @@ export async function listenTrunk({ listen, keys, id, onWarning }: TrunkOptions)
 }
 
 function serverAt(url: string | undefined, { serverNamed }: Partial<TrunkWork>): Server | undefined {
-  const name = /^\/line\/([^/?]+)$/.exec(url ?? "")?.[1];
+  const name = /^\/connection\/([^/?]+)$/.exec(url ?? "")?.[1];
   try {
     return name === undefined ? undefined : serverNamed?.(decodeURIComponent(name));
   } catch {

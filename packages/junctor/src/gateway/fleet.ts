@@ -34,7 +34,7 @@ interface FleetOptions extends UpstreamFactoryOptions {
   readonly links?: Links | undefined;
 }
 
-/** Takes the news of a server; `health` is that of the line for everyone, if that changed. */
+/** Takes the news of a server; `health` is that of the connection for everyone, if that changed. */
 export type OnServer = (server: string, health?: Health) => void;
 
 /** How long calls of a server that was removed or changed may go on. */
@@ -199,8 +199,8 @@ function toServer(upstream: Upstream, config: ServerConfig): GatewayServer {
     get isSettled() {
       return upstream.isSettled;
     },
-    get lines() {
-      return upstream.lines;
+    get connections() {
+      return upstream.connections;
     },
     get words() {
       return upstream.words;
@@ -220,9 +220,9 @@ function createReport({ catalog, memory, log, clock, pins, ...listeners }: Fleet
   return (upstream: Upstream, { pooled, ...change }: UpstreamChange): void => {
     const { name } = upstream;
     const isForAll = pooled === upstream.pool.everyone;
-    const from = { origin: name, line: pooled };
+    const from = { origin: name, connection: pooled };
     if (change.kind === "resource") return onChange({ ...change, ...from });
-    // Lists tell of the health of the line for everyone. That of other lines changes with each session that comes and goes.
+    // Lists tell of the health of the connection for everyone. That of other connections changes with each session that comes and goes.
     if (change.kind === "listed" || isForAll) catalog.outdated();
     pins()?.look(name, pooled.lists.listed, isForAll ? instructionsOf(upstream) : undefined);
     onServer?.(name, change.kind === "health" && isForAll ? change.health : undefined);

@@ -155,7 +155,7 @@ function boundTo(mount: string, { seal, open }: Seal): Seal {
   };
 }
 
-/** A server whose legacy sessions give back the lines they had to themselves. */
+/** A server whose legacy sessions give back the connections they had to themselves. */
 function endingSessions(server: Server, fleet: Fleet): Server {
   return {
     ...server,

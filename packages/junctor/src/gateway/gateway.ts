@@ -52,7 +52,7 @@ import { createControls, createRevocable, withoutBarred } from "./controls.ts";
 import { Fleet } from "./fleet.ts";
 import { createFront, type FrontParts } from "./front.ts";
 import { type GatewayOptions, gatewayOptionKeys, type StartOptions } from "./gateway-options.ts";
-import { joinReplicas, joinResults } from "./line-servers.ts";
+import { joinReplicas, joinResults } from "./joined-replicas.ts";
 import { createMiddlewareChain } from "./middleware-chain.ts";
 import { GatewayMounts } from "./mounts.ts";
 import type { Gateway, RunningGateway } from "./running-gateway.ts";

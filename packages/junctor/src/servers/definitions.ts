@@ -12,7 +12,7 @@ export interface ListedDefinitions {
   readonly marked: readonly string[];
 }
 
-/** The definitions of servers that run, as all their lines list them. */
+/** The definitions of servers that run, as all their connections list them. */
 export function readDefinitions(
   upstreams: Iterable<Upstream>,
   toJson: PinnedJson,

@@ -13,7 +13,13 @@ import { createServerNames, withConnectName } from "../catalog/index.ts";
 import { type ServerConfig, parseConfigValue } from "../config/index.ts";
 import type { Pins } from "../lock/index.ts";
 import type { Words } from "../log/index.ts";
-import { type Health, type LineStatus, type Listed, listParts, nothingListed } from "../upstream/index.ts";
+import {
+  type Health,
+  type ConnectionStatus,
+  type Listed,
+  listParts,
+  nothingListed,
+} from "../upstream/index.ts";
 
 /** A server of the gateway: an upstream, or a provider of this process. */
 export interface GatewayServer extends Pick<Member, "looked"> {
@@ -33,7 +39,7 @@ export interface GatewayServer extends Pick<Member, "looked"> {
   /** Tools of the gateway itself, in place of those of a server that lists nothing to a caller; the same array each time. */
   standInFor?(caller: Hearer): readonly Tool[] | undefined;
   /** Its processes, or its conversations over HTTP, each with its reason. */
-  readonly lines?: readonly LineStatus[];
+  readonly connections?: readonly ConnectionStatus[];
   /** What its process wrote besides messages. */
   readonly words?: Words;
   /** See {@link Member.meet}. */

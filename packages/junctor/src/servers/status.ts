@@ -3,7 +3,7 @@ import type { ListFault } from "@junctor/core/fit";
 import type { DisabledServer } from "../config/index.ts";
 import type { Pins, Unapproved } from "../lock/index.ts";
 import type { GatewayLog, Words } from "../log/index.ts";
-import { describeHealth, type LineStatus, toSeconds, withLastWords } from "../upstream/index.ts";
+import { describeHealth, type ConnectionStatus, toSeconds, withLastWords } from "../upstream/index.ts";
 import { type GatewayServer, instructionsOf } from "./gateway-server.ts";
 
 /** How one server is, for people and for `junctor check`. */
@@ -24,7 +24,7 @@ export interface ServerStatus {
   /** Definitions that are not the ones in the lock. */
   readonly unapproved?: readonly Unapproved[];
   /** Its processes, or its conversations over HTTP, each with its reason; only that for all callers when left out. */
-  readonly lines?: readonly LineStatus[];
+  readonly connections?: readonly ConnectionStatus[];
   /** How long it took to connect. */
   readonly connectMs?: number;
   /** The problem, if there is one. */
@@ -39,7 +39,10 @@ export interface ServerStatus {
   readonly stray?: string;
 }
 
-type StatusSource = Pick<GatewayServer, "config" | "health" | "isListed" | "listedFor" | "lines" | "words">;
+type StatusSource = Pick<
+  GatewayServer,
+  "config" | "health" | "isListed" | "listedFor" | "connections" | "words"
+>;
 
 const noWords: Words = { said: "", stray: "" };
 
@@ -67,7 +70,9 @@ export function describeStatus(
     ...(leftOut.length === 0 ? {} : { leftOut }),
     ...(mended.length === 0 ? {} : { mended }),
     ...(unapproved.length === 0 ? {} : { unapproved }),
-    ...(source.lines === undefined || source.lines.length < 2 ? {} : { lines: source.lines }),
+    ...(source.connections === undefined || source.connections.length < 2
+      ? {}
+      : { connections: source.connections }),
   };
   const trouble = describeHealth(health, now, withLastWords);
   switch (health.kind) {

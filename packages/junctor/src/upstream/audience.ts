@@ -10,11 +10,11 @@ import {
 import type { Hearer } from "@junctor/core/provider";
 import type { ServerConfig } from "../config/index.ts";
 
-/** For whom a line to a server is. Callers of one audience share the line, and so the state that the server keeps on it. */
+/** For whom a connection to a server is. Callers of one audience share the connection, and so the state that the server keeps on it. */
 export interface Audience {
   /** A legacy session, the name of a caller, or the number of a process; undefined for all callers. */
   readonly owner: object | string | number | undefined;
-  /** Whose share of the lines it has: the name of the caller, also of a session; without names the owner. */
+  /** Whose share of the connections it has: the name of the caller, also of a session; without names the owner. */
   readonly holder: Audience["owner"];
   /** The era that is tried first. */
   readonly era: "modern" | "legacy" | undefined;
@@ -27,9 +27,9 @@ export interface Audience {
 const nothing = toRelayable({}, newestModernRevision);
 const everything = toRelayable(everythingRelayable, newestModernRevision);
 
-/** Facts about the server, from the line for everyone once that is up. */
+/** Facts about the server, from the connection for everyone once that is up. */
 interface ServerEras {
-  /** The era that line speaks. */
+  /** The era that connection speaks. */
   readonly spoken: "modern" | "legacy";
   /** Whether the server turned out not to know the legacy era. */
   readonly isModernOnly: boolean;
@@ -50,7 +50,7 @@ const unnamed = "";
  * caller that can be asked has a conversation of its own.
  */
 export class Audiences {
-  /** The audience of the line that is always kept up. */
+  /** The audience of the connection that is always kept up. */
   readonly everyone: Audience;
   readonly #config: Pick<ServerConfig, "launch" | "sharing" | "era" | "instances">;
   /** The ids of extensions that the config opened for the server. */
@@ -70,13 +70,13 @@ export class Audiences {
         : { ...shared, era: config.era, declares: everything };
   }
 
-  /** Whether every caller uses the line for everyone, whatever its server speaks. */
+  /** Whether every caller uses the connection for everyone, whatever its server speaks. */
   get isOne(): boolean {
     const { launch, sharing, instances } = this.#config;
     return launch.kind === "command" && sharing === "shared" && instances === 1;
   }
 
-  /** Whether callers have lines of their own. */
+  /** Whether callers have connections of their own. */
   get hasOwners(): boolean {
     return this.#config.sharing !== "shared";
   }
@@ -152,7 +152,7 @@ function ownerOf({ session, caller }: Hearer): object | string {
   return session ?? caller ?? unnamed;
 }
 
-/** Why a server has a line, for people who look at its processes. */
+/** Why a server has a connection, for people who look at its processes. */
 export function describeAudience(audience: Audience, isEveryone: boolean): string {
   const { owner, era, declares, extensions } = audience;
   if (isEveryone) return "for all callers";

@@ -77,7 +77,7 @@ export async function measureAnswer(
 }
 
 /** A process or conversation of a server. */
-export interface LineStatus {
+export interface ConnectionStatus {
   /** Why there is one. */
   readonly reason: string;
   readonly status: Health["kind"];

@@ -46,7 +46,7 @@ export interface HeldTasksOptions {
   readonly pool: Pool;
   /** Counts the tasks of callers. */
   readonly taskLines: { seen(task: TaskState): void; forget(ref: string): void };
-  /** Whether its lines are conversations over HTTP. */
+  /** Whether its connections are conversations over HTTP. */
   readonly isHttp: boolean;
   /** How long a task is followed in one round. */
   readonly maxTotalMs: number;

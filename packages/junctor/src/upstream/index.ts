@@ -1,7 +1,13 @@
-export { type DescribeFailure, describeHealth, type Health, type LineStatus, toSeconds } from "./health.ts";
+export {
+  type DescribeFailure,
+  describeHealth,
+  type Health,
+  type ConnectionStatus,
+  toSeconds,
+} from "./health.ts";
 export { type Listed, listParts, nothingListed } from "./known-lists.ts";
 export { createOpenServer, logCredential } from "./open-server.ts";
-export type { PooledLine } from "./pooled-line.ts";
+export type { PooledConnection } from "./pooled-connection.ts";
 export { StartSlots } from "./start-slots.ts";
 export { isTelling, lastWordsOf, toReason, withLastWords } from "./to-reason.ts";
 export { hideText } from "./to-upstream-error.ts";

@@ -48,14 +48,14 @@ export const nothingListed: Listed = {
 interface KnownListsOptions {
   /** The lists of an earlier run. */
   readonly remembered?: Listed | undefined;
-  /** The lists of another line. A list that says the same is the same array, so that many lines take the memory of one. */
+  /** The lists of another connection. A list that says the same is the same array, so that many connections take the memory of one. */
   readonly twin?: (() => Listed) | undefined;
 }
 
 /** One list as a server gave it just now, or why it cannot be listed. */
 export type ListAnswer = { readonly items: Listed[ListPart] } | { readonly error: unknown };
 
-/** The last good lists of one server on one line. They stay known when the server is gone. */
+/** The last good lists of one server on one connection. They stay known when the server is gone. */
 export class KnownLists {
   readonly #options: KnownListsOptions;
   readonly #problems = new Map<ListPart, string>();

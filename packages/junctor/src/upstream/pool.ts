@@ -4,25 +4,25 @@ import { UpstreamError } from "@junctor/core/errors";
 import type { Hearer } from "@junctor/core/provider";
 import type { ServerConfig } from "../config/index.ts";
 import type { Audience, Audiences } from "./audience.ts";
+import type { CreateConnection } from "./connection-factory.ts";
+import { ConnectionQueue } from "./connection-queue.ts";
 import type { Listed } from "./known-lists.ts";
-import type { CreateLine } from "./line-factory.ts";
-import { LineQueue } from "./line-queue.ts";
 import type { ListKind } from "./list-keeper.ts";
-import { OwnLines } from "./own-lines.ts";
-import { createPooledLine, type LineNews, type PooledLine } from "./pooled-line.ts";
+import { OwnConnections } from "./own-connections.ts";
+import { createPooledConnection, type ConnectionNews, type PooledConnection } from "./pooled-connection.ts";
 
 /** A client lent for one call. Give it back, once. */
 export interface Lease {
   readonly client: Client;
-  readonly pooled: PooledLine;
+  readonly pooled: PooledConnection;
   /** `isSpoiled`: the server may still be at work for this call, and ask something for it. */
   release(isSpoiled?: boolean): void;
 }
 
-interface PoolOptions extends LineNews {
+interface PoolOptions extends ConnectionNews {
   readonly config: ServerConfig;
   readonly audiences: Audiences;
-  readonly createLine: CreateLine;
+  readonly createConnection: CreateConnection;
   readonly clock: Clock;
   /** Called when a call begins to wait for others to end; the returned function is called when it waits no longer. */
   readonly onWaiting: () => () => void;
@@ -36,16 +36,16 @@ const relistMs = 500;
 const retryLegacyMs = 10 * 60_000;
 
 /**
- * The lines to one server, by their audiences. One is for everyone and always kept up; the others are opened when a
+ * The connections to one server, by their audiences. One is for everyone and always kept up; the others are opened when a
  * caller of their audience comes. At the limit those that are idle are closed; when none is, calls wait their turn.
  *
- * It has many members because it decides all of one question: which line a caller's request goes to, and when.
+ * It has many members because it decides all of one question: which connection a caller's request goes to, and when.
  */
 export class Pool implements AsyncDisposable {
-  readonly everyone: PooledLine;
+  readonly everyone: PooledConnection;
   readonly #options: PoolOptions;
-  readonly #own: OwnLines;
-  readonly #queue: LineQueue<Audience, PooledLine>;
+  readonly #own: OwnConnections;
+  readonly #queue: ConnectionQueue<Audience, PooledConnection>;
   readonly #timers = new Set<() => void>();
   #modernOnlyUntil = 0;
   #isClosed = false;
@@ -53,49 +53,49 @@ export class Pool implements AsyncDisposable {
   constructor(options: PoolOptions) {
     this.#options = options;
     const { config, audiences, clock, onWaiting } = options;
-    this.#own = new OwnLines({ config, clock, create: (audience) => this.#create(audience) });
-    this.#queue = new LineQueue(config.name, clock, onWaiting);
+    this.#own = new OwnConnections({ config, clock, create: (audience) => this.#create(audience) });
+    this.#queue = new ConnectionQueue(config.name, clock, onWaiting);
     this.everyone = this.#create(audiences.everyone);
   }
 
-  /** Every line there is, that for everyone first. */
-  get all(): readonly PooledLine[] {
+  /** Every connection there is, that for everyone first. */
+  get all(): readonly PooledConnection[] {
     return [this.everyone, ...this.#own.all];
   }
 
-  /** The line a caller uses, if there is one now. */
-  find(caller: Hearer): PooledLine | undefined {
+  /** The connection a caller uses, if there is one now. */
+  find(caller: Hearer): PooledConnection | undefined {
     const audience = this.#audienceOf(caller);
     return audience === this.everyone.audience ? this.everyone : this.#own.find(audience);
   }
 
-  /** The line for a caller's lists; it is opened if there is none and there may be one more. */
-  lineFor(caller: Hearer): PooledLine {
+  /** The connection for a caller's lists; it is opened if there is none and there may be one more. */
+  lineFor(caller: Hearer): PooledConnection {
     if (this.#isExclusive) return this.everyone;
     const pooled = this.find(caller) ?? this.#open(this.#audienceOf(caller)) ?? this.everyone;
     if (caller.session !== undefined) pooled.sessions.add(caller.session);
     return pooled;
   }
 
-  /** Lends the line of a caller's lists for longer than a call, such as a watch. */
+  /** Lends the connection of a caller's lists for longer than a call, such as a watch. */
   async lendListed(caller: Hearer, signal: AbortSignal): Promise<Lease> {
     if (!this.#isExclusive) return this.lend(caller, signal);
     this.everyone.inUse++;
     return this.#hand(this.everyone, signal);
   }
 
-  /** Lends a line for one call of a caller. Rejects when it cannot be had in time. */
+  /** Lends a connection for one call of a caller. Rejects when it cannot be had in time. */
   async lend(caller: Hearer, signal: AbortSignal): Promise<Lease> {
     if (this.#isClosed) throw stopped(this.#options.config.name);
-    if (!this.#options.audiences.hasOwners) await this.everyone.line.whenUp(signal);
+    if (!this.#options.audiences.hasOwners) await this.everyone.connection.whenUp(signal);
     const audience = this.#audienceOf(caller);
     const pooled = this.#take(audience) ?? (await this.#queue.wait(audience, signal, audience.holder));
     if (caller.session !== undefined) pooled.sessions.add(caller.session);
     return this.#hand(pooled, signal);
   }
 
-  /** Keeps a line open, for work that continues after its call, until the returned function is called. */
-  keep(pooled: PooledLine): () => void {
+  /** Keeps a connection open, for work that continues after its call, until the returned function is called. */
+  keep(pooled: PooledConnection): () => void {
     let isKept = true;
     pooled.inUse++;
     return () => {
@@ -104,7 +104,7 @@ export class Pool implements AsyncDisposable {
     };
   }
 
-  /** A session is over: the lines that only it used are closed, at once or when their calls end. */
+  /** A session is over: the connections that only it used are closed, at once or when their calls end. */
   sessionEnded(session: object): void {
     this.everyone.sessions.delete(session);
     this.#own.sessionEnded(session);
@@ -114,7 +114,7 @@ export class Pool implements AsyncDisposable {
     this.#isClosed = true;
     for (const stop of this.#timers) stop();
     this.#queue.refuseAll(stopped(this.#options.config.name));
-    await Promise.all([this.everyone.line[Symbol.asyncDispose](), this.#own[Symbol.asyncDispose]()]);
+    await Promise.all([this.everyone.connection[Symbol.asyncDispose](), this.#own[Symbol.asyncDispose]()]);
   }
 
   get #isExclusive(): boolean {
@@ -124,23 +124,23 @@ export class Pool implements AsyncDisposable {
   #audienceOf(caller: Hearer): Audience {
     const { audiences, clock } = this.#options;
     if (audiences.isOne) return audiences.everyone;
-    const { health } = this.everyone.line;
+    const { health } = this.everyone.connection;
     const isModernOnly = clock.now() < this.#modernOnlyUntil;
     const eras = health.kind === "up" ? { spoken: health.agreement.mode.kind, isModernOnly } : undefined;
     return audiences.of(caller, eras);
   }
 
-  #create(audience: Audience): PooledLine {
-    const { createLine, clock, known, audiences, onListed, onResource, onUp, onHealth } = this.#options;
+  #create(audience: Audience): PooledConnection {
+    const { createConnection, clock, known, audiences, onListed, onResource, onUp, onHealth } = this.#options;
     const listeners = { onListed, onResource, onUp, onHealth };
     const isEveryone = audience === audiences.everyone;
-    return createPooledLine(audience, {
+    return createPooledConnection(audience, {
       isEveryone,
       lists: !this.#isExclusive || isEveryone,
       known: isEveryone ? known : undefined,
       twin: isEveryone ? undefined : () => this.everyone.lists.listed,
       clock,
-      createLine,
+      createConnection,
       ...listeners,
       onListed: (pooled, changed) => {
         listeners.onListed(pooled, changed);
@@ -151,7 +151,7 @@ export class Pool implements AsyncDisposable {
     });
   }
 
-  /** Not every conversation hears of changes. A line that has not listed again by itself, soon after another line did, is made to. */
+  /** Not every conversation hears of changes. A connection that has not listed again by itself, soon after another connection did, is made to. */
   #refreshOthers(changed: readonly ListKind[]): void {
     const { clock, audiences } = this.#options;
     const since = clock.now() - relistMs;
@@ -164,19 +164,19 @@ export class Pool implements AsyncDisposable {
     this.#timers.add(stop);
   }
 
-  /** A line for one more call, which counts as in use from now on. */
-  #take(audience: Audience): PooledLine | undefined {
+  /** A connection for one more call, which counts as in use from now on. */
+  #take(audience: Audience): PooledConnection | undefined {
     const isEveryone = audience === this.everyone.audience;
     const pooled = isEveryone ? this.everyone : (this.#own.find(audience) ?? this.#open(audience));
     if (pooled !== undefined) pooled.inUse++;
     return pooled;
   }
 
-  #open(audience: Audience): PooledLine | undefined {
+  #open(audience: Audience): PooledConnection | undefined {
     return this.#isClosed ? undefined : this.#own.open(audience);
   }
 
-  async #hand(pooled: PooledLine, signal: AbortSignal): Promise<Lease> {
+  async #hand(pooled: PooledConnection, signal: AbortSignal): Promise<Lease> {
     let isLent = true;
     const release = (isSpoiled = false): void => {
       if (!isLent) return;
@@ -186,43 +186,43 @@ export class Pool implements AsyncDisposable {
       this.#giveBack(pooled);
     };
     try {
-      const client = pooled.line.client ?? (await pooled.line.whenUp(signal));
+      const client = pooled.connection.client ?? (await pooled.connection.whenUp(signal));
       if (!pooled.isEnding || !this.#isTrial(pooled)) return { client, pooled, release };
     } catch (error) {
-      const { client } = this.everyone.line;
+      const { client } = this.everyone.connection;
       if (!this.#isTrial(pooled) || client === undefined || signal.aborted) {
         release();
         throw error;
       }
       this.#giveUpLegacy(pooled);
     }
-    // Its callers are served in the modern era, on the line for everyone.
+    // Its callers are served in the modern era, on the connection for everyone.
     release();
     this.everyone.inUse++;
     return this.#hand(this.everyone, signal);
   }
 
-  #giveBack(pooled: PooledLine): void {
+  #giveBack(pooled: PooledConnection): void {
     pooled.inUse--;
     pooled.usedAt = this.#options.clock.now();
     if (pooled.isEnding) this.#own.end(pooled);
     this.#queue.serve((audience) => this.#take(audience));
   }
 
-  /** Whether the line is there to find out if a modern server over HTTP knows the legacy era too. */
-  #isTrial({ audience }: PooledLine): boolean {
+  /** Whether the connection is there to find out if a modern server over HTTP knows the legacy era too. */
+  #isTrial({ audience }: PooledConnection): boolean {
     const { config, audiences } = this.#options;
     const isOverHttp = config.launch.kind === "http" && !audiences.hasOwners;
     return isOverHttp && audience.era === "legacy" && isModern(this.everyone);
   }
 
-  #giveUpLegacy(pooled: PooledLine): void {
+  #giveUpLegacy(pooled: PooledConnection): void {
     this.#modernOnlyUntil = this.#options.clock.now() + retryLegacyMs;
     this.#own.end(pooled);
   }
 }
 
-function isModern({ line: { health } }: PooledLine): boolean {
+function isModern({ connection: { health } }: PooledConnection): boolean {
   return health.kind === "up" && health.agreement.mode.kind === "modern";
 }
 

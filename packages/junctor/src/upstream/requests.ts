@@ -23,7 +23,8 @@ import {
   unwrapState,
   wrapState,
 } from "../bridge/index.ts";
-import { fromLineRound, isLine, toLineRound } from "../cluster/index.ts";
+import { fromRemoteRound, isRemote, toRemoteRound } from "../cluster/index.ts";
+import type { Connection } from "./connection.ts";
 import {
   createHeldTasks,
   type HeldTasks,
@@ -32,8 +33,7 @@ import {
   lacks,
   needsTasks,
 } from "./held-task.ts";
-import type { Line } from "./line.ts";
-import type { PooledLine } from "./pooled-line.ts";
+import type { PooledConnection } from "./pooled-connection.ts";
 import type { UseAt } from "./use-at.ts";
 
 /** A request by a client, on behalf of a caller. */
@@ -45,23 +45,23 @@ type Work = (
 
 export interface RequestsOptions extends HeldTasksOptions {
   readonly parking: Parking;
-  /** Whether every caller uses the line for everyone. */
+  /** Whether every caller uses the connection for everyone. */
   readonly isOne: boolean;
   /** Whether a tool that needs a task is called for callers that know none. */
   readonly holdsTasks: () => boolean;
-  /** A call became a task on a line. Gives the task as callers know it. */
+  /** A call became a task on a connection. Gives the task as callers know it. */
   readonly onTask: (task: TaskState, attempt: Pick<Attempt, "client" | "pooled" | "context">) => TaskState;
-  /** The error that the caller gets for a failure on a line. */
-  readonly toFailure: (error: unknown, line: Line) => unknown;
+  /** The error that the caller gets for a failure on a connection. */
+  readonly toFailure: (error: unknown, connection: Connection) => unknown;
   readonly useAt: UseAt;
   /** Called when a request has ended. */
   readonly onEnded: () => void;
 }
 
-/** One request on a line. */
+/** One request on a connection. */
 interface Attempt {
   readonly client: Client;
-  readonly pooled: PooledLine;
+  readonly pooled: PooledConnection;
   readonly resumption: Resumption | undefined;
   readonly context: CallContext;
   readonly work: Work;
@@ -70,7 +70,7 @@ interface Attempt {
 /** Most requests one server has underway. */
 const maxInFlight = 4096;
 
-/** The requests to one server: each is sent on its caller's line, and parked where its caller must be asked in another era. */
+/** The requests to one server: each is sent on its caller's connection, and parked where its caller must be asked in another era. */
 export class Requests {
   readonly #options: RequestsOptions;
   /** The requests underway, by caller: one must not take all of them. */
@@ -99,7 +99,7 @@ export class Requests {
     }
   }
 
-  /** Makes one request for a caller. Most take the short way: the line for everyone is up, and nothing can be asked on it. */
+  /** Makes one request for a caller. Most take the short way: the connection for everyone is up, and nothing can be asked on it. */
   make(given: Resumption | undefined, context: CallContext, work: Work): Awaitable<ToolOutcome> {
     const { parking, pool, isOne, here, useAt } = this.#options;
     let resumption = given;
@@ -118,7 +118,7 @@ export class Requests {
     const attempt = { client, pooled, resumption, context, work };
     if (pooled === pool.everyone) return this.#attempt(attempt);
     const { owner, declares } = pooled.audience;
-    // A line that callers share on which nothing can be asked needs no lease: it is only kept open meanwhile.
+    // A connection that callers share on which nothing can be asked needs no lease: it is only kept open meanwhile.
     if (owner !== undefined || declares.key !== "" || pooled.isEnding)
       return this.#makeLater(resumption, context, work);
     const release = pool.keep(pooled);
@@ -147,7 +147,7 @@ export class Requests {
     work: Work,
   ): Promise<ToolOutcome> {
     const { pool, parking, server, isOne } = this.#options;
-    if (isOne) await pool.everyone.line.whenUp(context.signal);
+    if (isOne) await pool.everyone.connection.whenUp(context.signal);
     const invoke = async (served: CallContext): Promise<ToolOutcome> => {
       const { client, pooled, release } = await pool.lend(served, served.signal);
       let isOver = false;
@@ -168,7 +168,7 @@ export class Requests {
   }
 
   /** Whether a server may ask a modern caller something in the middle of its call. */
-  #mayPark(pooled: PooledLine | undefined, { ask, capabilities, revision }: CallContext): boolean {
+  #mayPark(pooled: PooledConnection | undefined, { ask, capabilities, revision }: CallContext): boolean {
     if (ask !== undefined || toRelayable(capabilities, revision).key === "") return false;
     return pooled?.era !== "modern";
   }
@@ -219,7 +219,7 @@ export class Requests {
     const { isLegacy } = toRelayable(context.capabilities, context.revision);
     const visits = !isLegacy ? toVisits(error, context.capabilities, server) : undefined;
     if (visits !== undefined) return visits;
-    throw toFailure(toCallerError(error, context, server), pooled.line);
+    throw toFailure(toCallerError(error, context, server), pooled.connection);
   }
 
   #ended(holder: unknown): void {
@@ -238,10 +238,10 @@ async function resumeAt(
   const outcome = await useAt(
     at,
     context,
-    (client) => work(client, context, toLineRound(resumption)),
+    (client) => work(client, context, toRemoteRound(resumption)),
     (server) => abandonedCall(server, "the replica that it waited in is gone"),
   );
-  return outcome.kind === "input_required" ? fromLineRound(outcome) : outcome;
+  return outcome.kind === "input_required" ? fromRemoteRound(outcome) : outcome;
 }
 
 /** A resumption as the server of a client takes it. */
@@ -250,8 +250,8 @@ function unwrap(
   client: Client,
   { here, server }: RequestsOptions,
 ): Resumption | undefined {
-  const isOther = here !== undefined && isLine(client);
-  return isOther ? toLineRound(resumption) : unwrapState(resumption, server);
+  const isOther = here !== undefined && isRemote(client);
+  return isOther ? toRemoteRound(resumption) : unwrapState(resumption, server);
 }
 
 /** An outcome that is not the end, as it leaves the gateway. */
@@ -261,7 +261,9 @@ function passOn(
   { here, server, onTask }: RequestsOptions,
 ): ToolOutcome {
   if (outcome.kind === "task") return { kind: "task", task: onTask(outcome.task, attempt) };
-  return here !== undefined && isLine(attempt.client) ? fromLineRound(outcome) : wrapState(outcome, server);
+  return here !== undefined && isRemote(attempt.client)
+    ? fromRemoteRound(outcome)
+    : wrapState(outcome, server);
 }
 
 function tooBusy(server: string): UpstreamError {

@@ -20,8 +20,8 @@ export interface StartsOptions {
   /** Takes secrets out of the reason of a failure, which callers see. */
   readonly hide?: Hide | undefined;
   /**
-   * Counts, for all lines of the server, the starts that did not last. It does not hold back lines that are kept alive, nor
-   * any line while started processes stay up.
+   * Counts, for all connections of the server, the starts that did not last. It does not hold back connections that are kept alive, nor
+   * any connection while started processes stay up.
    */
   readonly common?: StartGate | undefined;
   /** How long after a failure it is tried again at a caller's wish, however long the back-off is; for servers that are no process. */
@@ -30,7 +30,7 @@ export interface StartsOptions {
   readonly keepsAlive: boolean;
 }
 
-/** The starts of one line: when the next one may come, and how many failed. */
+/** The starts of one connection: when the next one may come, and how many failed. */
 export class Starts {
   readonly #options: StartsOptions & { readonly backoff: Backoff };
   /** Something was started in this life. */
@@ -49,7 +49,7 @@ export class Starts {
     this.#options = { ...options, backoff };
   }
 
-  /** A new life begins. Throws when the other lines of the server have seen that it does not last. */
+  /** A new life begins. Throws when the other connections of the server have seen that it does not last. */
   begin(health: Health): void {
     this.#hasStarted = false;
     this.#hurry = createDeferred();
@@ -123,7 +123,7 @@ function delayMsOf(options: StartsOptions): number {
   return Math.max(options.gate.delayMs, commonMsOf(options));
 }
 
-/** How long the next start has to wait because of the other lines. */
+/** How long the next start has to wait because of the other connections. */
 function commonMsOf({ common, keepsAlive }: StartsOptions): number {
   return keepsAlive ? 0 : (common?.delayMs ?? 0);
 }

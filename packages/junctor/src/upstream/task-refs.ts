@@ -1,5 +1,5 @@
 import type { Client } from "@junctor/client";
-import { fromLineTaskId, isLine, toLineTaskId } from "../cluster/index.ts";
+import { fromRemoteTaskId, isRemote, toRemoteTaskId } from "../cluster/index.ts";
 
 /** Tasks of the server, and tasks that the gateway hosts for one that knows only those of 2025-11-25. */
 export const prefixes: { readonly own: "m:"; readonly hosted: "h:" } = { own: "m:", hosted: "h:" };
@@ -17,10 +17,10 @@ export function splitAddress(ref: string): { readonly at: string | undefined; re
 
 /** The ref of a server's own task, as the server of a client knows it. Another replica knows it by the ref that callers have. */
 export function toServerRef(ref: string, client: Client): string {
-  return isLine(client) ? toLineTaskId(prefixes.own + ref) : ref;
+  return isRemote(client) ? toRemoteTaskId(prefixes.own + ref) : ref;
 }
 
 /** The reverse of {@link toServerRef}. */
 export function fromServerRef(ref: string, client: Client): string {
-  return isLine(client) ? fromLineTaskId(ref).slice(prefixes.own.length) : ref;
+  return isRemote(client) ? fromRemoteTaskId(ref).slice(prefixes.own.length) : ref;
 }

@@ -4,9 +4,9 @@ import type { Skill } from "@junctor/core/mcp";
 import type { CallContext, Provider } from "@junctor/core/provider";
 import { lacks } from "./held-task.ts";
 import type { Lease } from "./pool.ts";
-import type { PooledLine } from "./pooled-line.ts";
+import type { PooledConnection } from "./pooled-connection.ts";
 import type { Requests, RequestsOptions } from "./requests.ts";
-import type { TaskLines } from "./task-lines.ts";
+import type { TaskConnections } from "./task-connections.ts";
 import type { UpstreamLists } from "./upstream-lists.ts";
 import type { UseTask } from "./upstream-tasks.ts";
 
@@ -16,8 +16,8 @@ interface UpstreamFacetsOptions extends Pick<
 > {
   readonly lists: UpstreamLists;
   readonly requests: Requests;
-  readonly taskLines: TaskLines;
-  /** Whether callers that cannot watch on their own line may watch on that for everyone. */
+  readonly taskLines: TaskConnections;
+  /** Whether callers that cannot watch on their own connection may watch on that for everyone. */
   readonly watchesForAll: boolean;
 }
 
@@ -29,7 +29,7 @@ export function createUpstreamFacets(options: UpstreamFacetsOptions): {
 } & { readonly useTask: UseTask } {
   const { server, clock, pool, lists, requests, toFailure, onEnded, taskLines } = options;
 
-  /** Uses the line of a caller's lists. It stays lent until `release` is called, or until the use fails. */
+  /** Uses the connection of a caller's lists. It stays lent until `release` is called, or until the use fails. */
   const lent = async <T>(
     context: CallContext,
     use: (lease: Lease, release: () => void) => Promise<T>,
@@ -43,21 +43,21 @@ export function createUpstreamFacets(options: UpstreamFacetsOptions): {
       return await use(lease, release);
     } catch (error) {
       release();
-      throw toFailure(error, lease.pooled.line);
+      throw toFailure(error, lease.pooled.connection);
     }
   };
 
-  /** One request for skills, on the line of the caller's lists. */
+  /** One request for skills, on the connection of the caller's lists. */
   const ask = <T>(context: CallContext, work: (lease: Lease) => Promise<T>): Promise<T> =>
     lent(context, async (lease, release) => {
       const answer = await work(lease);
       release();
       return answer;
     });
-  /** Of the line for everyone: those of another line are for its callers alone. */
+  /** Of the connection for everyone: those of another connection are for its callers alone. */
   let lastSkills: readonly Skill[] | undefined;
-  /** By line: until when its skills are not waited for, because they were late. 0 for a line that listed them. */
-  const lateUntil = new WeakMap<PooledLine, number>();
+  /** By connection: until when its skills are not waited for, because they were late. 0 for a connection that listed them. */
+  const lateUntil = new WeakMap<PooledConnection, number>();
   const list = async ({ client, pooled }: Lease, context: CallContext): Promise<readonly Skill[]> => {
     const listed = await client.skills.listSkills(context);
     if (pooled === pool.everyone) lastSkills = listed;
@@ -88,14 +88,14 @@ export function createUpstreamFacets(options: UpstreamFacetsOptions): {
       try {
         return await use(kept.client);
       } catch (error) {
-        throw toFailure(error, kept.line);
+        throw toFailure(error, kept.connection);
       }
     },
     skills: {
       // A server whose skills were never listed is waited for. One that is down or late has the skills that it listed last.
       listSkills: async (context) => {
-        const line = pool.find(context);
-        const until = line && lateUntil.get(line);
+        const connection = pool.find(context);
+        const until = connection && lateUntil.get(connection);
         const isAway = pool.everyone.client === undefined || clock.now() < (until ?? 0);
         if (isAway && lastSkills !== undefined) return lastSkills;
         const listed = ask(context, (lease) => list(lease, context)).catch(() => undefined);
@@ -114,7 +114,7 @@ export function createUpstreamFacets(options: UpstreamFacetsOptions): {
       listResources: async (context) => lists.list(context, "resources"),
       listTemplates: async (context) => lists.list(context, "templates"),
       readResource: async (request, context) => requests.read(request, context),
-      // A resource is watched on the caller's line, once for all its callers.
+      // A resource is watched on the caller's connection, once for all its callers.
       watch: (uri, context) =>
         lent(context, async (lease, release) => {
           const stop = await watchOn(lease, uri, context, options);
@@ -161,5 +161,5 @@ async function watchOn(
     if (pooled === everyone || !isLess || !watchesForAll) throw error;
   }
   pooled.watchesElsewhere = true;
-  return everyone.watches.add(uri, await everyone.line.whenUp(signal));
+  return everyone.watches.add(uri, await everyone.connection.whenUp(signal));
 }

@@ -6,7 +6,7 @@ import { FirstLists } from "./first-lists.ts";
 import type { Health } from "./health.ts";
 import type { Listed } from "./known-lists.ts";
 import type { Pool } from "./pool.ts";
-import { ownListMs, type PooledLine } from "./pooled-line.ts";
+import { ownListMs, type PooledConnection } from "./pooled-connection.ts";
 
 interface UpstreamListsOptions {
   readonly config: ServerConfig;
@@ -21,14 +21,14 @@ interface UpstreamListsOptions {
 /** Lists older than this are renewed when a caller looks, unless the server said that they keep longer. */
 const staleMs = 60_000;
 
-/** The lists of one server, for everyone and for callers with lines of their own. */
+/** The lists of one server, for everyone and for callers with connections of their own. */
 export class UpstreamLists {
   readonly #pool: Pool;
   readonly #clock: Clock;
   readonly #onAwaited: () => void;
   readonly #firstLists: FirstLists;
-  /** Until when the first list on a line is waited for. */
-  readonly #waitsUntil = new WeakMap<PooledLine, number>();
+  /** Until when the first list on a connection is waited for. */
+  readonly #waitsUntil = new WeakMap<PooledConnection, number>();
 
   constructor({ config, clock, firstListMs, onAwaited, pool }: UpstreamListsOptions) {
     this.#pool = pool;
@@ -38,7 +38,7 @@ export class UpstreamLists {
     this.#firstLists = new FirstLists({ clock, firstListMs, startTimeoutMs, lists: pool.everyone.lists });
   }
 
-  /** The health of the line for everyone changed. */
+  /** The health of the connection for everyone changed. */
   note(health: Health): void {
     this.#firstLists.note(health);
   }
@@ -50,9 +50,9 @@ export class UpstreamLists {
 
   /** Starts the server, if it is not started. Resolves when it is up and listed, or has failed for the first time. */
   async start(): Promise<void> {
-    const { line } = this.#pool.everyone;
-    if (line.health.kind === "idle") this.#firstLists.begin();
-    line.start();
+    const { connection } = this.#pool.everyone;
+    if (connection.health.kind === "idle") this.#firstLists.begin();
+    connection.start();
     await this.#firstLists.all();
   }
 
@@ -81,16 +81,16 @@ export class UpstreamLists {
     this.#startLazy();
     const wait = this.#firstLists.forCall(part, signal);
     // A server that a call waits for is started before the others.
-    if (wait !== undefined) void this.#pool.everyone.line.whenUp(signal).catch(() => {});
+    if (wait !== undefined) void this.#pool.everyone.connection.whenUp(signal).catch(() => {});
     return wait;
   }
 
   #startLazy(): void {
-    const { line, lists } = this.#pool.everyone;
-    if (line.health.kind === "idle" && !lists.isListed) void this.start();
+    const { connection, lists } = this.#pool.everyone;
+    if (connection.health.kind === "idle" && !lists.isListed) void this.start();
   }
 
-  /** The caller's own line is opened, so that its lists come from where its calls go. */
+  /** The caller's own connection is opened, so that its lists come from where its calls go. */
   #lookedOn(caller: Hearer, part: ListPart): Promise<unknown> | undefined {
     const { everyone } = this.#pool;
     if (everyone.client === undefined) return undefined;
@@ -100,9 +100,9 @@ export class UpstreamLists {
     this.#waitsUntil.set(pooled, until);
     const leftMs = until - this.#clock.now();
     const first = pooled.lists.fresh(part);
-    pooled.line.start();
+    pooled.connection.start();
     if (first === undefined || leftMs <= 0) return undefined;
-    const failed = pooled.line.whenUp(new AbortController().signal).then(
+    const failed = pooled.connection.whenUp(new AbortController().signal).then(
       () => first,
       () => {},
     );
@@ -110,7 +110,7 @@ export class UpstreamLists {
   }
 }
 
-function refresh({ lists, keeper }: PooledLine): undefined {
+function refresh({ lists, keeper }: PooledConnection): undefined {
   keeper.refreshAfter(Math.max(staleMs, lists.listed.hints.ttlMs));
   return undefined;
 }

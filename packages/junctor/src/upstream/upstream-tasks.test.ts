@@ -4,8 +4,8 @@ import { createCallContext } from "../../../core/src/provider/context.ts";
 import type { TaskState } from "../../../core/src/provider/task.ts";
 import { createMemoryTasks } from "../../../server/src/registry/memory-tasks.ts";
 import { createVirtualClock } from "../testing/virtual-clock.ts";
-import type { PooledLine } from "./pooled-line.ts";
-import { TaskLines } from "./task-lines.ts";
+import type { PooledConnection } from "./pooled-connection.ts";
+import { TaskConnections } from "./task-connections.ts";
 import { createUpstreamTasks } from "./upstream-tasks.ts";
 
 const taskOf = (ref: string): TaskState => ({
@@ -28,11 +28,11 @@ test("a caller that watches many tasks has a server asked 100 times a second, an
       },
     },
   } as unknown as Client;
-  const lines = new TaskLines({ server: "it", pool: { keep: () => () => {} }, clock });
+  const connections = new TaskConnections({ server: "it", pool: { keep: () => () => {} }, clock });
   const tasks = createUpstreamTasks({
     server: "it",
     clock,
-    lines,
+    connections,
     use: (_ref, _context, use) => use(client),
     useAt: (_at, _context, use) => use(client),
     isProcess: false,
@@ -53,7 +53,7 @@ test("a caller that watches many tasks has a server asked 100 times a second, an
   expect(clock.sleeping).toBe(0);
 });
 
-test("a caller with many tasks leaves room for another caller's, and for the lines of them", async () => {
+test("a caller with many tasks leaves room for another caller's, and for the connections of them", async () => {
   let kept = 0;
   const release = (): void => void kept--;
   const pool = {
@@ -62,36 +62,36 @@ test("a caller with many tasks leaves room for another caller's, and for the lin
       return release;
     },
   };
-  const lines = new TaskLines({ server: "it", pool, clock: createVirtualClock() });
-  const line = {} as PooledLine;
+  const connections = new TaskConnections({ server: "it", pool, clock: createVirtualClock() });
+  const connection = {} as PooledConnection;
   const begin = async (ref: string, caller: string): Promise<void> => {
     const task = taskOf(ref);
-    await lines.call(createCallContext({ caller }), async () => ({ kind: "task", task }));
-    lines.keep(task, line);
+    await connections.call(createCallContext({ caller }), async () => ({ kind: "task", task }));
+    connections.keep(task, connection);
   };
-  while (lines.refusal(createCallContext({ caller: "greedy" })) === undefined)
-    await begin(`g${lines.size}`, "greedy");
-  expect(lines.size).toBeLessThan(1024);
+  while (connections.refusal(createCallContext({ caller: "greedy" })) === undefined)
+    await begin(`g${connections.size}`, "greedy");
+  expect(connections.size).toBeLessThan(1024);
   await begin("m", "modest");
-  expect(lines.find("m")).toBe(line);
-  lines[Symbol.dispose]();
+  expect(connections.find("m")).toBe(connection);
+  connections[Symbol.dispose]();
   expect(kept).toBe(0);
 });
 
 test("tasks of a process that has ended do not count", async () => {
-  const lines = new TaskLines({
+  const connections = new TaskConnections({
     server: "it",
     pool: { keep: () => () => {} },
     clock: createVirtualClock(),
   });
   const context = createCallContext({ caller: "ada" });
-  const line = { client: {} } as PooledLine;
-  while (lines.refusal(context) === undefined) {
-    const task = taskOf(`t${lines.size}`);
-    await lines.call(context, async () => ({ kind: "task", task }));
-    lines.keep(task, line);
+  const connection = { client: {} } as PooledConnection;
+  while (connections.refusal(context) === undefined) {
+    const task = taskOf(`t${connections.size}`);
+    await connections.call(context, async () => ({ kind: "task", task }));
+    connections.keep(task, connection);
   }
-  line.client = {} as Client;
-  expect(lines.refusal(context)).toBeUndefined();
-  expect(lines.size).toBe(0);
+  connection.client = {} as Client;
+  expect(connections.refusal(context)).toBeUndefined();
+  expect(connections.size).toBe(0);
 });

@@ -10,8 +10,8 @@ import {
   type TaskProvider,
   type TaskState,
 } from "@junctor/core/provider";
-import { fromLineTaskId, isLine, toLineTaskId } from "../cluster/index.ts";
-import type { TaskLines } from "./task-lines.ts";
+import { fromRemoteTaskId, isRemote, toRemoteTaskId } from "../cluster/index.ts";
+import type { TaskConnections } from "./task-connections.ts";
 import { fromServerRef, prefixes, splitAddress, toServerRef, withAddress } from "./task-refs.ts";
 import type { UseAt } from "./use-at.ts";
 
@@ -22,7 +22,7 @@ const maxEnds = 16_384;
 /** A caller that watches many tasks of a server has each looked at more rarely: all of them together 100 times a second at most. */
 const lookMs = 10;
 
-/** Uses the client of a task, or of the caller's line. */
+/** Uses the client of a task, or of the caller's connection. */
 export type UseTask = <T>(
   ref: string,
   context: CallContext,
@@ -38,7 +38,7 @@ interface UpstreamTasksOptions {
   readonly server: string;
   readonly clock: Clock;
   readonly use: UseTask;
-  readonly lines: TaskLines;
+  readonly connections: TaskConnections;
   /** The tasks that the gateway hosts. */
   readonly hosted: TaskProvider;
   /** The error that a caller gets for an error of the server. */
@@ -59,7 +59,7 @@ export interface UpstreamTasks extends TaskProvider {
 }
 
 export function createUpstreamTasks(options: UpstreamTasksOptions): UpstreamTasks {
-  const { server, clock, use, lines, hosted, toFailure, here, useAt, isProcess } = options;
+  const { server, clock, use, connections, hosted, toFailure, here, useAt, isProcess } = options;
   const assertUnchanged = createEnds(server);
   /** How many tasks each caller watches. */
   const watching = new Map<string | undefined, number>();
@@ -84,7 +84,7 @@ export function createUpstreamTasks(options: UpstreamTasksOptions): UpstreamTask
       return work(client.tasks, own, client);
     };
     if (found.kind === "elsewhere")
-      return useAt(found.at, context, (client) => workBy(client, toLineTaskId(ref)));
+      return useAt(found.at, context, (client) => workBy(client, toRemoteTaskId(ref)));
     return use(found.own, context, (client) => workBy(client, toServerRef(found.own, client)));
   };
   /** Looks at a task; one that its server does not know any more counts no longer. */
@@ -93,7 +93,7 @@ export function createUpstreamTasks(options: UpstreamTasksOptions): UpstreamTask
       return await look();
     } catch (error) {
       const found = find(ref);
-      if (error instanceof NotFoundError && found.kind === "own") lines.forget(found.own);
+      if (error instanceof NotFoundError && found.kind === "own") connections.forget(found.own);
       throw error;
     }
   };
@@ -103,7 +103,7 @@ export function createUpstreamTasks(options: UpstreamTasksOptions): UpstreamTask
       const found = await lookAt(ref, () => tasks.get(own, context));
       if (!isOwn || client === undefined) return { ...found, ref };
       const task = { ...found, ref: fromServerRef(found.ref, client) };
-      lines.seen(task);
+      connections.seen(task);
       assertUnchanged(task);
       return { ...withFailure(task), ref };
     });
@@ -111,7 +111,7 @@ export function createUpstreamTasks(options: UpstreamTasksOptions): UpstreamTask
   return {
     created: (task, client) => {
       // The replica of its process named it, and checked it.
-      if (isLine(client)) return { ...task, ref: fromLineTaskId(task.ref) };
+      if (isRemote(client)) return { ...task, ref: fromRemoteTaskId(task.ref) };
       if (task.ref.length > maxIdLength) {
         const text = `${server} began a task with an id of ${task.ref.length} characters; the limit is ${maxIdLength}.`;
         throw new UpstreamError("failed", text, { server, delivery: "outcome_unknown" });

@@ -30,11 +30,11 @@ interface Made {
   readonly upstream: Upstream;
   readonly clock: VirtualClock;
   readonly opener: FakeOpener;
-  /** What was declared on each line that was opened. */
+  /** What was declared on each connection that was opened. */
   readonly relays: ClientCapabilities[];
-  /** Calls that are underway, and by which line. */
-  readonly calls: { readonly line: number; readonly answer: Deferred<ToolOutcome> }[];
-  /** Lets the line opened last come up. */
+  /** Calls that are underway, and by which connection. */
+  readonly calls: { readonly connection: number; readonly answer: Deferred<ToolOutcome> }[];
+  /** Lets the connection opened last come up. */
   readonly comeUp: (answers?: FakeAnswers) => Promise<void>;
   readonly call: (context?: Partial<CallContext>) => Promise<ToolOutcome>;
 }
@@ -43,7 +43,7 @@ function make(config: Partial<ServerConfig> = {}): Made {
   const clock = createVirtualClock(1_000_000);
   const opener = createFakeOpener();
   const relays: ClientCapabilities[] = [];
-  const calls: { line: number; answer: Deferred<ToolOutcome> }[] = [];
+  const calls: { connection: number; answer: Deferred<ToolOutcome> }[] = [];
   const upstream = new Upstream({
     config: toServerConfig("files", config),
     connect: async ({
@@ -52,7 +52,7 @@ function make(config: Partial<ServerConfig> = {}): Made {
       onLost,
       onOpen,
     }: ConnectOptions) => {
-      const line = relays.push(declared) - 1;
+      const connection = relays.push(declared) - 1;
       const client = await opener.open({
         signal: signal ?? new AbortController().signal,
         onLost: onLost as (reason: Error) => void,
@@ -71,7 +71,7 @@ function make(config: Partial<ServerConfig> = {}): Made {
         callTool: () => {
           const answer = createDeferred<ToolOutcome>();
           open.add(answer);
-          calls.push({ line, answer });
+          calls.push({ connection, answer });
           return answer.promise;
         },
         close: end,
@@ -101,11 +101,11 @@ function make(config: Partial<ServerConfig> = {}): Made {
 const done: ToolOutcome = { kind: "complete", result: RawJson.fromText("{}") };
 
 describe("calls", () => {
-  test("share one line, and the first starts it", async () => {
+  test("share one connection, and the first starts it", async () => {
     const made = make();
     const all = [made.call(), made.call(), made.call()];
     await made.comeUp();
-    expect(made.calls.map(({ line }) => line)).toEqual([0, 0, 0]);
+    expect(made.calls.map(({ connection }) => connection)).toEqual([0, 0, 0]);
     expect(made.upstream.inFlight).toBe(3);
     for (const { answer } of made.calls) answer.resolve(done);
     await Promise.all(all);
@@ -123,7 +123,7 @@ describe("calls", () => {
       made.call(),
     ];
     await turn();
-    expect(made.calls.map(({ line }) => line)).toEqual([0, 0, 0, 0]);
+    expect(made.calls.map(({ connection }) => connection)).toEqual([0, 0, 0, 0]);
     expect(made.relays).toEqual([everything]);
     for (const { answer } of made.calls) answer.resolve(done);
     await Promise.all(all);
@@ -139,8 +139,8 @@ describe("calls", () => {
     for (const opening of made.opener.openings) if (!opening.isSettled) opening.succeed();
     await turn();
     expect(made.relays).toEqual([everything, everything]);
-    expect(made.calls.map(({ line }) => `${line}`).toSorted()).toEqual(["0", "0", "1", "1"]);
-    expect(made.upstream.lines.map(({ reason }) => reason)).toEqual([
+    expect(made.calls.map(({ connection }) => `${connection}`).toSorted()).toEqual(["0", "0", "1", "1"]);
+    expect(made.upstream.connections.map(({ reason }) => reason)).toEqual([
       "for all callers",
       "process 2 for all callers",
     ]);
@@ -171,7 +171,7 @@ describe("calls", () => {
     await expect(call).resolves.toBe(done);
   });
 
-  test("that are to be alone each have a line, up to the limit, and wait at it", async () => {
+  test("that are to be alone each have a connection, up to the limit, and wait at it", async () => {
     const made = make({ sharing: "exclusive", maxConnections: 2 });
     void made.upstream.start();
     await made.comeUp();
@@ -179,15 +179,15 @@ describe("calls", () => {
     await turn();
     for (const opening of made.opener.openings) if (!opening.isSettled) opening.succeed();
     await turn();
-    expect(made.calls.map(({ line }) => line)).toEqual([1, 2]);
+    expect(made.calls.map(({ connection }) => connection)).toEqual([1, 2]);
     made.calls[0]?.answer.resolve(done);
     await turn();
-    expect(made.calls.map(({ line }) => line)).toEqual([1, 2, 1]);
+    expect(made.calls.map(({ connection }) => connection)).toEqual([1, 2, 1]);
     for (const { answer } of made.calls) answer.resolve(done);
     await Promise.all(all);
   });
 
-  test("of each session have a line of their own where that is wanted", async () => {
+  test("of each session have a connection of their own where that is wanted", async () => {
     const made = make({ sharing: "perSession" });
     void made.upstream.start();
     await made.comeUp();
@@ -196,7 +196,7 @@ describe("calls", () => {
     await turn();
     for (const opening of made.opener.openings) if (!opening.isSettled) opening.succeed();
     await turn();
-    expect(made.calls.map(({ line }) => `${line}`).toSorted()).toEqual(["1", "1", "2"]);
+    expect(made.calls.map(({ connection }) => `${connection}`).toSorted()).toEqual(["1", "1", "2"]);
     for (const { answer } of made.calls) answer.resolve(done);
     await Promise.all(all);
   });
@@ -330,7 +330,7 @@ describe("looking", () => {
     expect(made.upstream.listedFor(createCallContext({ ...legacy, capabilities })).tools).toHaveLength(1);
   });
 
-  test("is not held up for long by a line that was stopped", async () => {
+  test("is not held up for long by a connection that was stopped", async () => {
     const made = make(overHttp);
     void made.upstream.start();
     await made.comeUp();

@@ -8,36 +8,36 @@ import type { CallContext, Change, Hearer, Provider, ToolCall, ToolOutcome } fro
 import { createMemoryTasks } from "@junctor/server";
 import type { MemoryTasks } from "@junctor/server/internal";
 import type { Parking } from "../bridge/index.ts";
-import { isLine } from "../cluster/index.ts";
+import { isRemote } from "../cluster/index.ts";
 import type { ServerConfig } from "../config/index.ts";
 import type { Words } from "../log/index.ts";
 import { Audiences } from "./audience.ts";
+import { createConnectionFactory } from "./connection-factory.ts";
+import type { Connection } from "./connection.ts";
 import {
   type DescribeFailure,
   describeHealth,
   type Health,
   measureAnswer,
-  type LineStatus,
+  type ConnectionStatus,
 } from "./health.ts";
 import { knowsTasks } from "./held-task.ts";
 import { hostTask, taskSupportOf } from "./hosted-task.ts";
 import type { Listed } from "./known-lists.ts";
-import { createLineFactory } from "./line-factory.ts";
-import type { Line } from "./line.ts";
 import type { ListKind } from "./list-keeper.ts";
 import { Pool } from "./pool.ts";
-import type { PooledLine } from "./pooled-line.ts";
+import type { PooledConnection } from "./pooled-connection.ts";
 import { Requests } from "./requests.ts";
 import type { StartSlots } from "./start-slots.ts";
-import { TaskLines } from "./task-lines.ts";
+import { TaskConnections } from "./task-connections.ts";
 import { type Hide, isDoubtful, toUpstreamError } from "./to-upstream-error.ts";
 import { createUpstreamFacets } from "./upstream-facets.ts";
 import { UpstreamLists } from "./upstream-lists.ts";
 import { createUpstreamTasks, type UpstreamTasks } from "./upstream-tasks.ts";
 import { createUseAt, type OtherReplicas } from "./use-at.ts";
 
-/** Something about a server behind the gateway changed, on one of its lines. */
-export type UpstreamChange = { readonly pooled: PooledLine } & (
+/** Something about a server behind the gateway changed, on one of its connections. */
+export type UpstreamChange = { readonly pooled: PooledConnection } & (
   | { readonly kind: "health"; readonly health: Health; readonly cause: unknown }
   | { readonly kind: "listed"; readonly changed: readonly ListKind[] }
   | { readonly kind: "resource"; readonly uri: string }
@@ -79,9 +79,9 @@ interface UpstreamOptions {
 }
 
 /**
- * A server behind the gateway, as a provider: kept alive, with its last good lists, on as many lines as its callers need.
+ * A server behind the gateway, as a provider: kept alive, with its last good lists, on as many connections as its callers need.
  *
- * It has many members because it is the front of four parts, which do the work: the pool of its lines, its lists, its
+ * It has many members because it is the front of four parts, which do the work: the pool of its connections, its lists, its
  * requests and its other facets.
  */
 export class Upstream implements Provider, AsyncDisposable {
@@ -99,7 +99,7 @@ export class Upstream implements Provider, AsyncDisposable {
   readonly #lists: UpstreamLists;
   readonly #requests: Requests;
   readonly #habits: AskHabits;
-  readonly #taskLines: TaskLines;
+  readonly #taskLines: TaskConnections;
   readonly #hosted: MemoryTasks;
   #isClosed = false;
   #stopIdle: (() => void) | undefined;
@@ -119,7 +119,7 @@ export class Upstream implements Provider, AsyncDisposable {
       audiences,
       clock,
       onWaiting,
-      createLine: createLineFactory({ ...options, clock, habits: this.#habits }),
+      createConnection: createConnectionFactory({ ...options, clock, habits: this.#habits }),
       known: predecessor?.isListed === true ? predecessor.listedFor() : options.remembered,
       onListed: (pooled, changed) => onChange({ kind: "listed", changed, pooled }),
       onResource: (pooled, uri) => onChange({ kind: "resource", uri, pooled }),
@@ -136,13 +136,13 @@ export class Upstream implements Provider, AsyncDisposable {
     if (predecessor !== undefined) everyone.watches = predecessor.pool.everyone.watches;
     everyone.watches.onMissed = (uri) => onChange({ kind: "resource", uri, pooled: everyone });
     const server = config.name;
-    const toFailure = (error: unknown, line: Line): unknown => {
-      if (isDoubtful(error)) line.doubt();
+    const toFailure = (error: unknown, connection: Connection): unknown => {
+      if (isDoubtful(error)) connection.doubt();
       return toUpstreamError(server, error, options.hide);
     };
     const hooks = { toFailure, onEnded: () => this.#restLater() };
-    const useAt = createUseAt(server, options.elsewhere, (error) => toFailure(error, everyone.line));
-    const taskLines = new TaskLines({ server, pool, clock });
+    const useAt = createUseAt(server, options.elsewhere, (error) => toFailure(error, everyone.connection));
+    const taskLines = new TaskConnections({ server, pool, clock });
     const common = { server, clock, pool, useAt, here: options.elsewhere?.here };
     const isProcess = config.launch.kind === "command";
     const requests = new Requests({
@@ -155,8 +155,8 @@ export class Upstream implements Provider, AsyncDisposable {
       taskLines,
       onTask: (task, { client, pooled }) => {
         const known = tasks.created(task, client);
-        // Another replica keeps its own lines.
-        if (isProcess && !isLine(client)) taskLines.keep(task, pooled);
+        // Another replica keeps its own connections.
+        if (isProcess && !isRemote(client)) taskLines.keep(task, pooled);
         return known;
       },
       ...hooks,
@@ -167,7 +167,7 @@ export class Upstream implements Provider, AsyncDisposable {
       ...common,
       use: facets.useTask,
       isProcess,
-      lines: taskLines,
+      connections: taskLines,
       hosted,
       toFailure: (error) => toUpstreamError(server, error, options.hide),
     });
@@ -193,9 +193,9 @@ export class Upstream implements Provider, AsyncDisposable {
     return this;
   }
 
-  /** The health of the line for everyone. */
+  /** The health of the connection for everyone. */
   get health(): Health {
-    return this.pool.everyone.line.health;
+    return this.pool.everyone.connection.health;
   }
 
   /** Everything it lists for a caller, as far as it is known; without a caller, for everyone. */
@@ -219,8 +219,12 @@ export class Upstream implements Provider, AsyncDisposable {
   }
 
   /** Its processes, or its conversations over HTTP, each with its reason. */
-  get lines(): readonly LineStatus[] {
-    return this.pool.all.map(({ reason, line, inUse }) => ({ reason, status: line.health.kind, inUse }));
+  get connections(): readonly ConnectionStatus[] {
+    return this.pool.all.map(({ reason, connection, inUse }) => ({
+      reason,
+      status: connection.health.kind,
+      inUse,
+    }));
   }
 
   /** What its process wrote besides messages. */
@@ -255,11 +259,11 @@ export class Upstream implements Provider, AsyncDisposable {
     return new UpstreamError("unavailable", text, { server: this.name, delivery: "not_sent" });
   }
 
-  /** A caller hears the announcements of its own line; those of the line for everyone only where its own line lists or watches nothing. */
-  mayHear({ line, kind }: Change, caller: Hearer): boolean {
+  /** A caller hears the announcements of its own connection; those of the connection for everyone only where its own connection lists or watches nothing. */
+  mayHear({ connection, kind }: Change, caller: Hearer): boolean {
     const own = this.pool.find(caller);
-    if (line === undefined || own === line) return true;
-    if (line !== this.pool.everyone) return false;
+    if (connection === undefined || own === connection) return true;
+    if (connection !== this.pool.everyone) return false;
     return kind === "resource" ? own?.watchesElsewhere !== false : own?.lists.isListed !== true;
   }
 
@@ -290,7 +294,7 @@ export class Upstream implements Provider, AsyncDisposable {
         const callOldTask = client.callOldTask?.bind(client);
         if (callOldTask === undefined) {
           // The replica of its process counts the tasks.
-          if (!declares || isLine(client)) return client.callTool(made, served);
+          if (!declares || isRemote(client)) return client.callTool(made, served);
           return this.#taskLines.call(served, (able) => client.callTool(made, able));
         }
         const support = taskSupportOf(this.listedFor(context).tools, call.name);
@@ -330,7 +334,7 @@ export class Upstream implements Provider, AsyncDisposable {
     this.#stopIdle?.();
     this.#stopIdle = this.#clock.timer(idleStopMs, () => {
       const isUsed = this.inFlight > 0 || this.pool.everyone.watches.size > 0 || this.#taskLines.size > 0;
-      if (!isUsed) void this.pool.everyone.line.rest();
+      if (!isUsed) void this.pool.everyone.connection.rest();
     });
   }
 }

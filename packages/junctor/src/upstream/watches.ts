@@ -11,7 +11,7 @@ interface Watched {
   stop: Promise<() => void>;
 }
 
-/** The resources that are watched on one line: asked for once, however many watch, and again when it was started anew. */
+/** The resources that are watched on one connection: asked for once, however many watch, and again when it was started anew. */
 export class Watches {
   /** Called for resources that may have changed while the server was away. Set by the upstream that has the watches now. */
   onMissed: (uri: string) => void = () => {};

@@ -1,6 +1,6 @@
 import { systemClock, createDeferred } from "@junctor/core/async";
 import { createKeptLog } from "../../admin/index.ts";
-import { type IpcLine, openIpcLine, createIpcStore } from "../../cluster/index.ts";
+import { type IpcChannel, openIpcChannel, createIpcStore } from "../../cluster/index.ts";
 import { parseConfigFile, readConfigText, type GatewayConfig } from "../../config/index.ts";
 import type { RunningGateway } from "../../gateway/index.ts";
 import { type Command, UsageError, toComplaint, untilSignal, describeError } from "../terminal/index.ts";
@@ -26,7 +26,7 @@ export const serveWorker: Command = {
       throw new UsageError("workers are started by: junctor serve --workers NUMBER");
     const stopping = createDeferred<void>();
     const applying = createDeferred<(edit: WorkerEdit) => Promise<string | undefined>>();
-    const primary = openIpcLine<WorkerMessage, PrimaryMessage>(process, "worker", async (message) => {
+    const primary = openIpcChannel<WorkerMessage, PrimaryMessage>(process, "worker", async (message) => {
       if (message.kind === "apply") return (await applying.promise)(message.edit);
       return stopping.resolve();
     });
@@ -46,7 +46,7 @@ export const serveWorker: Command = {
 };
 
 interface WorkerParts {
-  readonly primary: IpcLine<WorkerMessage>;
+  readonly primary: IpcChannel<WorkerMessage>;
   readonly stopped: Promise<void>;
   /** Takes the function that uses edits of the config. */
   readonly useApply: (apply: (edit: WorkerEdit) => Promise<string | undefined>) => void;

@@ -3,7 +3,7 @@ import type { Socket } from "node:net";
 import { fileURLToPath } from "node:url";
 import { toChildEnv } from "@junctor/client/internal";
 import { createDeferred } from "@junctor/core/async";
-import { openIpcLine, serveStore, type ClusterStore } from "../../cluster/index.ts";
+import { openIpcChannel, serveStore, type ClusterStore } from "../../cluster/index.ts";
 import type { Complaint } from "../terminal/index.ts";
 import type { Dealer } from "./dealer.ts";
 import type { SupervisedWorker } from "./supervisor.ts";
@@ -43,7 +43,7 @@ export function startWorker({ env, store, dealer, answer }: WorkerStart): Worker
   const worker = cluster.fork(env.forked);
   const up = createDeferred<void>();
   let complaint: Complaint | undefined;
-  const line = openIpcLine<PrimaryMessage, WorkerMessage>(worker.process, "worker", (message) => {
+  const line = openIpcChannel<PrimaryMessage, WorkerMessage>(worker.process, "worker", (message) => {
     if (message.kind === "failed") complaint = message.complaint;
     const answered = answer(message);
     if (message.kind === "up") up.resolve();

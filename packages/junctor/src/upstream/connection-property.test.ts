@@ -5,12 +5,12 @@ import { runs } from "../../../../test/support/runs.ts";
 import { createBackoff } from "../../../core/src/async/backoff.ts";
 import { ClosedError } from "../../../core/src/errors/closed-error.ts";
 import { createVirtualClock } from "../testing/virtual-clock.ts";
-import { Line } from "./line.ts";
+import { Connection } from "./connection.ts";
 import { StartGate } from "./start-gate.ts";
 
 const gone = new ClosedError("outcome_unknown", "it is gone");
 
-/** Something that happens to a line, or that time passes. */
+/** Something that happens to a connection, or that time passes. */
 type Step =
   | { readonly kind: "start" | "rest" | "doubt" | "succeed" | "fail" | "lose" | "giveUp" }
   | { readonly kind: "whenUp"; readonly triesAgain: boolean }
@@ -39,13 +39,13 @@ test("whatever happens, one is opened at a time and six a minute, everybody hear
       const starts: number[] = [];
       const pending = new Set<Promise<unknown>>();
       const controllers: AbortController[] = [];
-      const line = new Line({
+      const connection = new Connection({
         server: "files",
         open: (life) => {
           const { openings } = opener;
           // One at a time: the one before is lost, given up, or never was.
           expect(openings.every(({ isSettled }) => isSettled)).toBe(true);
-          expect(line.client).toBeUndefined();
+          expect(connection.client).toBeUndefined();
           starts.push(clock.now());
           return opener.open(life);
         },
@@ -62,7 +62,7 @@ test("whatever happens, one is opened at a time and six a minute, everybody hear
         const controller = new AbortController();
         controllers.push(controller);
         const once = (): Promise<unknown> =>
-          line.whenUp(controller.signal).then((client) => {
+          connection.whenUp(controller.signal).then((client) => {
             // Nobody is given what is over.
             expect(opener.openings.find(({ fake }) => fake?.client === client)?.fake?.isClosed).toBe(false);
           });
@@ -78,11 +78,11 @@ test("whatever happens, one is opened at a time and six a minute, everybody hear
       const act = async (each: Step): Promise<void> => {
         switch (each.kind) {
           case "start":
-            return line.start();
+            return connection.start();
           case "rest":
-            return void line.rest();
+            return void connection.rest();
           case "doubt":
-            return line.doubt();
+            return connection.doubt();
           case "whenUp":
             return need(each.triesAgain);
           case "giveUp":
@@ -111,12 +111,12 @@ test("whatever happens, one is opened at a time and six a minute, everybody hear
       expect(pending.size).toBe(0);
       need(false);
       await turn();
-      await line[Symbol.asyncDispose]();
+      await connection[Symbol.asyncDispose]();
       await turn();
       expect(pending.size).toBe(0);
       expect(opener.alive).toBe(0);
       expect(clock.sleeping).toBe(0);
-      expect(line.health.kind).toBe("stopped");
+      expect(connection.health.kind).toBe("stopped");
       for (const start of starts)
         expect(starts.filter((other) => other >= start && other < start + 60_000).length).toBeLessThanOrEqual(
           6,

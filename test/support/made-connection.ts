@@ -3,14 +3,14 @@ import type { Backoff } from "../../packages/core/src/async/backoff.ts";
 import { ClosedError } from "../../packages/core/src/errors/closed-error.ts";
 import type { UpstreamError } from "../../packages/core/src/errors/upstream-error.ts";
 import { createVirtualClock, type VirtualClock } from "../../packages/junctor/src/testing/virtual-clock.ts";
+import { Connection, type ConnectionOptions } from "../../packages/junctor/src/upstream/connection.ts";
 import type { Health } from "../../packages/junctor/src/upstream/health.ts";
-import { Line, type LineOptions } from "../../packages/junctor/src/upstream/line.ts";
 import { StartGate } from "../../packages/junctor/src/upstream/start-gate.ts";
 import { createFakeOpener, type FakeOpener, turn } from "./fake-client.ts";
 
-/** A line to a fake server, under a virtual clock. */
-export interface MadeLine extends FakeOpener {
-  readonly line: Line;
+/** A connection to a fake server, under a virtual clock. */
+export interface MadeConnection extends FakeOpener {
+  readonly connection: Connection;
   readonly clock: VirtualClock;
   readonly healths: Health["kind"][];
   /** How often the backoff was told that all is well. */
@@ -22,7 +22,7 @@ export interface MadeLine extends FakeOpener {
 export const gone: ClosedError = new ClosedError("outcome_unknown", "it is gone");
 export const never: AbortSignal = new AbortController().signal;
 
-export function createMadeLine(options: Partial<LineOptions> = {}): MadeLine {
+export function createMadeConnection(options: Partial<ConnectionOptions> = {}): MadeConnection {
   const clock = createVirtualClock(1_000_000);
   const opener = createFakeOpener();
   const healths: Health["kind"][] = [];
@@ -35,7 +35,7 @@ export function createMadeLine(options: Partial<LineOptions> = {}): MadeLine {
       resets++;
     },
   };
-  const line = new Line({
+  const connection = new Connection({
     server: "files",
     open: opener.open,
     clock,
@@ -48,15 +48,15 @@ export function createMadeLine(options: Partial<LineOptions> = {}): MadeLine {
     ...options,
   });
   const up = async (): Promise<void> => {
-    line.start();
+    connection.start();
     await turn();
     opener.last.succeed();
     await turn();
   };
   return Object.defineProperties(
-    { line, clock, healths, resets: () => resets, up },
+    { connection, clock, healths, resets: () => resets, up },
     Object.getOwnPropertyDescriptors(opener),
-  ) as MadeLine;
+  ) as MadeConnection;
 }
 
 /** Whether a client came, failed, or is still waited for. */

@@ -10,22 +10,22 @@ import {
 } from "@junctor/core/provider";
 import { needsTasks } from "./held-task.ts";
 import type { Pool } from "./pool.ts";
-import type { PooledLine } from "./pooled-line.ts";
+import type { PooledConnection } from "./pooled-connection.ts";
 
 interface RunningTask {
   readonly holder: unknown;
-  line?: KeptLine;
+  connection?: KeptConnection;
   stopTimer: () => void;
 }
 
-interface KeptLine {
-  readonly pooled: PooledLine;
+interface KeptConnection {
+  readonly pooled: PooledConnection;
   /** The process that the task runs in. */
-  readonly client: PooledLine["client"];
+  readonly client: PooledConnection["client"];
   readonly release: () => void;
 }
 
-interface TaskLinesOptions {
+interface TaskConnectionsOptions {
   /** The name of the server. */
   readonly server: string;
   readonly pool: Pick<Pool, "keep">;
@@ -34,22 +34,22 @@ interface TaskLinesOptions {
 
 /** Most tasks of one server: servers of the toolkit have room for as many of one caller, which is the gateway to them. */
 const maxTasks = 1024;
-/** How long a task that no caller looks at is counted, and its line kept. */
+/** How long a task that no caller looks at is counted, and its connection kept. */
 const unseenMs = 3_600_000;
 
 /**
  * The tasks that callers have at one server, counted by caller: to the server all callers are one, so one of them could take all
  * its room. A task counts until it was seen to have ended, expires, or is not asked for.
  *
- * Until then the line of a task that runs in a process stays open: a task ends with its process, and another process does not
+ * Until then the connection of a task that runs in a process stays open: a task ends with its process, and another process does not
  * know it.
  */
-export class TaskLines {
-  readonly #options: TaskLinesOptions;
+export class TaskConnections {
+  readonly #options: TaskConnectionsOptions;
   readonly #tasks = new Map<string, RunningTask>();
   readonly #shares: Shares;
 
-  constructor(options: TaskLinesOptions) {
+  constructor(options: TaskConnectionsOptions) {
     this.#options = options;
     this.#shares = new Shares({ what: `tasks of ${options.server}`, total: maxTasks });
   }
@@ -58,17 +58,17 @@ export class TaskLines {
     return this.#tasks.size;
   }
 
-  /** The line of a task; undefined for any line. */
-  find(ref: string): PooledLine | undefined {
-    return this.#tasks.get(ref)?.line?.pooled;
+  /** The connection of a task; undefined for any connection. */
+  find(ref: string): PooledConnection | undefined {
+    return this.#tasks.get(ref)?.connection?.pooled;
   }
 
   /** The error for a caller that has its share of the tasks; undefined while it may begin another one. */
   refusal(context: CallContext): RpcError | undefined {
     const holder = holderOf(context);
     if (this.#shares.refusal(holder) === undefined) return undefined;
-    for (const [ref, { line }] of this.#tasks)
-      if (line !== undefined && line.pooled.client !== line.client) this.forget(ref);
+    for (const [ref, { connection }] of this.#tasks)
+      if (connection !== undefined && connection.pooled.client !== connection.client) this.forget(ref);
     return this.#shares.refusal(holder);
   }
 
@@ -99,11 +99,11 @@ export class TaskLines {
     }
   }
 
-  /** Keeps the line of a task open while the task counts. */
-  keep({ ref }: TaskState, pooled: PooledLine): void {
+  /** Keeps the connection of a task open while the task counts. */
+  keep({ ref }: TaskState, pooled: PooledConnection): void {
     const task = this.#tasks.get(ref);
-    if (task === undefined || task.line !== undefined) return;
-    task.line = { pooled, client: pooled.client, release: this.#options.pool.keep(pooled) };
+    if (task === undefined || task.connection !== undefined) return;
+    task.connection = { pooled, client: pooled.client, release: this.#options.pool.keep(pooled) };
   }
 
   /** A caller looked at a task. */
@@ -118,7 +118,7 @@ export class TaskLines {
     this.#tasks.delete(ref);
     this.#shares.give(task.holder);
     task.stopTimer();
-    task.line?.release();
+    task.connection?.release();
   }
 
   [Symbol.dispose](): void {

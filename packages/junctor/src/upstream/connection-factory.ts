@@ -4,19 +4,19 @@ import { createBackoff, type Clock } from "@junctor/core/async";
 import type { StartProgress } from "@junctor/core/mcp";
 import type { ServerConfig } from "../config/index.ts";
 import type { Audience } from "./audience.ts";
+import { Connection, type ConnectionOptions } from "./connection.ts";
 import type { DescribeFailure } from "./health.ts";
-import { Line, type LineOptions } from "./line.ts";
 import { StartGate } from "./start-gate.ts";
 import type { StartSlots } from "./start-slots.ts";
 import type { Hide } from "./to-upstream-error.ts";
 
-/** Makes a line to one server for an audience. */
-export type CreateLine = (
+/** Makes a connection to one server for an audience. */
+export type CreateConnection = (
   audience: Audience,
-  own: Pick<LineOptions, "keepsAlive" | "onUp" | "onHealth" | "onClient">,
-) => Line;
+  own: Pick<ConnectionOptions, "keepsAlive" | "onUp" | "onHealth" | "onClient">,
+) => Connection;
 
-interface LineFactoryOptions {
+interface ConnectionFactoryOptions {
   readonly config: ServerConfig;
   readonly connect: (options: ConnectOptions) => Promise<Client>;
   readonly clock: Clock;
@@ -28,7 +28,7 @@ interface LineFactoryOptions {
   readonly describeFailure?: DescribeFailure | undefined;
   /** Whether the server may run in another process of the gateway, which comes and goes for reasons of its own. */
   readonly isPlaced?: boolean | undefined;
-  /** What earlier lines to the server learnt of its questions. */
+  /** What earlier connections to the server learnt of its questions. */
   readonly habits: AskHabits;
 }
 
@@ -50,8 +50,8 @@ const maxPlacedMs = 2000;
 /** A server that did not answer in time gets up to so many times as much when it is started again. */
 const maxTimeoutFactor = 8;
 
-/** All lines to a server have these things in common. */
-export function createLineFactory(options: LineFactoryOptions): CreateLine {
+/** All connections to a server have these things in common. */
+export function createConnectionFactory(options: ConnectionFactoryOptions): CreateConnection {
   const { config, connect, clock, habits } = options;
   // Lines come and go with sessions and calls, and with them their own gates. Those over HTTP start no process.
   const isProcess = config.launch.kind === "command";
@@ -60,7 +60,7 @@ export function createLineFactory(options: LineFactoryOptions): CreateLine {
   const opened = Object.keys(config.extensions);
   const resultTypes = Object.values(config.extensions).flatMap((extension) => extension.resultTypes);
   return ({ declares: { capabilities }, extensions: { extensions }, era }, own) =>
-    new Line({
+    new Connection({
       ...own,
       server: config.name,
       hide: options.hide,

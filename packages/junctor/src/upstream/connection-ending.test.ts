@@ -1,16 +1,16 @@
 import { describe, expect, test } from "vitest";
 import { createFakeOpener, turn } from "../../../../test/support/fake-client.ts";
-import { createMadeLine, gone, never, settle } from "../../../../test/support/made-line.ts";
+import { createMadeConnection, gone, never, settle } from "../../../../test/support/made-connection.ts";
 import { UpstreamError } from "../../../core/src/errors/upstream-error.ts";
 
 describe("resting", () => {
   test("it ends, and is started again when it is needed", async () => {
-    const made = createMadeLine();
+    const made = createMadeConnection();
     await made.up();
-    await made.line.rest();
-    expect(made.line.health).toEqual({ kind: "idle" });
+    await made.connection.rest();
+    expect(made.connection.health).toEqual({ kind: "idle" });
     expect(made.alive).toBe(0);
-    const waiting = made.line.whenUp(never);
+    const waiting = made.connection.whenUp(never);
     await turn();
     made.last.succeed();
     expect(await settle(waiting)).toBe("up");
@@ -20,33 +20,33 @@ describe("resting", () => {
   });
 
   test("it ends while it waits to be started again", async () => {
-    const made = createMadeLine();
+    const made = createMadeConnection();
     await made.up();
     made.last.lose(gone);
     await turn();
-    await made.line.rest();
+    await made.connection.rest();
     await made.clock.advance(120_000);
     expect(made.openings).toHaveLength(1);
-    expect(made.line.health.kind).toBe("idle");
+    expect(made.connection.health.kind).toBe("idle");
     expect(made.clock.sleeping).toBe(0);
   });
 
   test("it ends while it is being started", async () => {
-    const made = createMadeLine();
-    made.line.start();
+    const made = createMadeConnection();
+    made.connection.start();
     await turn();
-    const resting = made.line.rest();
+    const resting = made.connection.rest();
     if (!made.last.isSettled) made.last.succeed();
     await resting;
-    expect(made.line.health).toEqual({ kind: "idle" });
+    expect(made.connection.health).toEqual({ kind: "idle" });
     expect(made.alive).toBe(0);
   });
 
   test("whoever needs it while it ends gets the next one", async () => {
-    const made = createMadeLine();
+    const made = createMadeConnection();
     await made.up();
-    const resting = made.line.rest();
-    const waiting = made.line.whenUp(never);
+    const resting = made.connection.rest();
+    const waiting = made.connection.whenUp(never);
     await resting;
     await made.clock.advance(1);
     expect(made.openings).toHaveLength(2);
@@ -55,14 +55,14 @@ describe("resting", () => {
   });
 
   test("a server that lasted and rested may take its time to start, whatever happened before", async () => {
-    const made = createMadeLine();
+    const made = createMadeConnection();
     await made.up();
     made.last.lose(gone);
     await made.clock.advance(1000);
     made.last.succeed();
     await made.clock.advance(20_000);
-    await made.line.rest();
-    const waiting = made.line.whenUp(never);
+    await made.connection.rest();
+    const waiting = made.connection.whenUp(never);
     await made.clock.advance(5000);
     expect(await settle(waiting)).toBe("waiting");
     made.last.succeed();
@@ -70,20 +70,20 @@ describe("resting", () => {
   });
 
   test("resting what does not run does nothing", async () => {
-    const made = createMadeLine();
-    await made.line.rest();
+    const made = createMadeConnection();
+    await made.connection.rest();
     expect(made.openings).toHaveLength(0);
     await made.up();
-    expect(made.line.health.kind).toBe("up");
+    expect(made.connection.health.kind).toBe("up");
   });
 });
 
 describe("disposing", () => {
   test("during a start gives it up, and tells who waits", async () => {
-    const made = createMadeLine();
-    const waiting = made.line.whenUp(never);
+    const made = createMadeConnection();
+    const waiting = made.connection.whenUp(never);
     await turn();
-    await made.line[Symbol.asyncDispose]();
+    await made.connection[Symbol.asyncDispose]();
     expect(await settle(waiting)).toMatchObject({
       code: "upstream.unavailable",
       message: expect.stringContaining(
@@ -98,10 +98,10 @@ describe("disposing", () => {
   test("during a start that does not heed it closes what was opened, and never calls it up", async () => {
     const opener = createFakeOpener();
     const deaf = new AbortController().signal;
-    const made = createMadeLine({ open: (life) => opener.open({ ...life, signal: deaf }) });
-    made.line.start();
+    const made = createMadeConnection({ open: (life) => opener.open({ ...life, signal: deaf }) });
+    made.connection.start();
     await turn();
-    const disposing = made.line[Symbol.asyncDispose]();
+    const disposing = made.connection[Symbol.asyncDispose]();
     opener.last.succeed();
     await disposing;
     expect(opener.alive).toBe(0);
@@ -109,19 +109,19 @@ describe("disposing", () => {
   });
 
   test("while it waits to start again leaves no timer, and starts nothing", async () => {
-    const made = createMadeLine();
+    const made = createMadeConnection();
     await made.up();
     made.last.lose(gone);
     await turn();
-    await made.line[Symbol.asyncDispose]();
+    await made.connection[Symbol.asyncDispose]();
     expect(made.clock.sleeping).toBe(0);
     await made.clock.advance(120_000);
     expect(made.openings).toHaveLength(1);
   });
 
   test("resolves when everything is closed, also what was lost before", async () => {
-    const made = createMadeLine();
-    made.line.start();
+    const made = createMadeConnection();
+    made.connection.start();
     await turn();
     let close = (): void => {};
     made.last.succeed({ close: () => new Promise((resolve) => (close = resolve)) });
@@ -129,7 +129,7 @@ describe("disposing", () => {
     made.last.lose(gone);
     await turn();
     let isDisposed = false;
-    const disposing = made.line[Symbol.asyncDispose]().then(() => (isDisposed = true));
+    const disposing = made.connection[Symbol.asyncDispose]().then(() => (isDisposed = true));
     await turn();
     expect(isDisposed).toBe(false);
     close();
@@ -138,30 +138,30 @@ describe("disposing", () => {
   });
 
   test("a client that cannot be closed properly is no reason to fail", async () => {
-    const made = createMadeLine();
-    made.line.start();
+    const made = createMadeConnection();
+    made.connection.start();
     await turn();
     made.last.succeed({ close: () => Promise.reject(new Error("EPIPE")) });
     await turn();
-    await expect(made.line[Symbol.asyncDispose]()).resolves.toBeUndefined();
+    await expect(made.connection[Symbol.asyncDispose]()).resolves.toBeUndefined();
   });
 
   test("twice is the same as once, and nothing starts afterwards", async () => {
-    const made = createMadeLine();
+    const made = createMadeConnection();
     await made.up();
-    await Promise.all([made.line[Symbol.asyncDispose](), made.line[Symbol.asyncDispose]()]);
-    made.line.start();
-    expect(await settle(made.line.whenUp(never))).toBeInstanceOf(UpstreamError);
-    await made.line.rest();
+    await Promise.all([made.connection[Symbol.asyncDispose](), made.connection[Symbol.asyncDispose]()]);
+    made.connection.start();
+    expect(await settle(made.connection.whenUp(never))).toBeInstanceOf(UpstreamError);
+    await made.connection.rest();
     expect(made.openings).toHaveLength(1);
-    expect(made.line.health.kind).toBe("stopped");
+    expect(made.connection.health.kind).toBe("stopped");
   });
 });
 
 test("a call that comes while a server is being stopped is told so", async () => {
-  const made = createMadeLine();
+  const made = createMadeConnection();
   await made.up();
-  const stopping = made.line[Symbol.asyncDispose]();
-  await expect(made.line.whenUp(never)).rejects.toThrow("the gateway is shutting down");
+  const stopping = made.connection[Symbol.asyncDispose]();
+  await expect(made.connection.whenUp(never)).rejects.toThrow("the gateway is shutting down");
   await stopping;
 });

@@ -1,6 +1,6 @@
 import type { Server, Implementation } from "@junctor/core/mcp";
 import type { ChangeSource, Provider } from "@junctor/core/provider";
-import { type Cluster, createLineServer } from "../cluster/index.ts";
+import { type Cluster, createConnectionServer } from "../cluster/index.ts";
 import { profileOfResults, type ResultsElsewhere, resultsName } from "../context/index.ts";
 import type { GatewayLog } from "../log/index.ts";
 import type { GatewayServer } from "../servers/index.ts";
@@ -47,7 +47,7 @@ export function joinReplicas(cluster: Cluster, { fleet, changes, info, log, resu
       let server = servers.get(found);
       if (server === undefined) {
         const provider = "config" in found ? toLineProvider(found, changes) : found;
-        servers.set(found, (server = createLineServer(provider, info, onError)));
+        servers.set(found, (server = createConnectionServer(provider, info, onError)));
       }
       return server;
     },

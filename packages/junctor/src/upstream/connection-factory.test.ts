@@ -6,7 +6,7 @@ import { nothingDeclared } from "../../../core/src/mcp/extension.ts";
 import { toRelayable } from "../../../core/src/mcp/revision.ts";
 import { createVirtualClock } from "../testing/virtual-clock.ts";
 import type { Audience } from "./audience.ts";
-import { createLineFactory } from "./line-factory.ts";
+import { createConnectionFactory } from "./connection-factory.ts";
 
 const everyone: Audience = {
   owner: undefined,
@@ -19,7 +19,7 @@ const everyone: Audience = {
 test("a server that does not answer in time gets twice as much each time, up to eight times", async () => {
   const clock = createVirtualClock(1_000_000);
   const given: (number | undefined)[] = [];
-  const createLine = createLineFactory({
+  const createConnection = createConnectionFactory({
     config: toServerConfig("slow", { startTimeoutMs: 1000 }),
     connect: ({ connectTimeoutMs }) => {
       given.push(connectTimeoutMs);
@@ -28,8 +28,8 @@ test("a server that does not answer in time gets twice as much each time, up to 
     clock,
     habits: new AskHabits(),
   });
-  await using line = createLine(everyone, { keepsAlive: true, onHealth: () => {} });
-  line.start();
+  await using connection = createConnection(everyone, { keepsAlive: true, onHealth: () => {} });
+  connection.start();
   for (let second = 0; second < 120 && given.length < 6; second++) await clock.advance(1000);
   expect(given).toEqual([1000, 2000, 4000, 8000, 8000, 8000]);
 });
@@ -38,7 +38,7 @@ test("a server that may run elsewhere is looked for every two seconds, and start
   const clock = createVirtualClock(1_000_000);
   let isHere = false;
   let [looks, starts] = [0, 0];
-  const createLine = createLineFactory({
+  const createConnection = createConnectionFactory({
     config: toServerConfig("placed"),
     connect: async ({ onOpen }) => {
       looks++;
@@ -52,8 +52,8 @@ test("a server that may run elsewhere is looked for every two seconds, and start
     habits: new AskHabits(),
     isPlaced: true,
   });
-  await using line = createLine(everyone, { keepsAlive: true, onHealth: () => {} });
-  line.start();
+  await using connection = createConnection(everyone, { keepsAlive: true, onHealth: () => {} });
+  connection.start();
   await clock.advance(40_000);
   expect(looks).toBeGreaterThanOrEqual(20);
   isHere = true;

@@ -5,7 +5,7 @@ import { ConnectError } from "../../../core/src/errors/connect-error.ts";
 import { HttpError } from "../../../core/src/errors/http-error.ts";
 import { UpstreamError } from "../../../core/src/errors/upstream-error.ts";
 import { createVirtualClock } from "../testing/virtual-clock.ts";
-import { Line } from "./line.ts";
+import { Connection } from "./connection.ts";
 import { StartGate } from "./start-gate.ts";
 
 const secret = "s3cret";
@@ -34,7 +34,7 @@ test.each([
 ])("callers are told of %s without command and address", async (_, error) => {
   const clock = createVirtualClock(1_000_000);
   const opener = createFakeOpener();
-  await using line = new Line({
+  await using connection = new Connection({
     server: "files",
     open: opener.open,
     clock,
@@ -44,10 +44,10 @@ test.each([
     startPatienceMs: 30_000,
     onHealth: () => {},
   });
-  const told = line.whenUp(new AbortController().signal).catch((reason: unknown) => reason);
+  const told = connection.whenUp(new AbortController().signal).catch((reason: unknown) => reason);
   await turn();
   opener.last.fail(error);
   expect(await told).toBeInstanceOf(UpstreamError);
   expect(((await told) as Error).message).not.toContain(secret);
-  expect((line.health as { reason?: string }).reason).not.toContain(secret);
+  expect((connection.health as { reason?: string }).reason).not.toContain(secret);
 });

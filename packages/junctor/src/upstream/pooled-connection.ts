@@ -1,30 +1,30 @@
 import type { Client } from "@junctor/client";
 import type { Clock } from "@junctor/core/async";
 import { type Audience, describeAudience } from "./audience.ts";
+import type { CreateConnection } from "./connection-factory.ts";
+import type { Connection } from "./connection.ts";
 import type { Health } from "./health.ts";
 import { KnownLists, type Listed } from "./known-lists.ts";
-import type { CreateLine } from "./line-factory.ts";
-import type { Line } from "./line.ts";
 import { ListKeeper, type ListKind } from "./list-keeper.ts";
 import { Watches } from "./watches.ts";
 
-/** A line of the pool, and what the server lists on it. */
-export interface PooledLine {
+/** A connection of the pool, and what the server lists on it. */
+export interface PooledConnection {
   readonly audience: Audience;
-  /** Why there is such a line, for people. */
+  /** Why there is such a connection, for people. */
   readonly reason: string;
-  readonly line: Line;
+  readonly connection: Connection;
   readonly lists: KnownLists;
   /** Keeps the lists up to date. */
   readonly keeper: ListKeeper;
   /** The resources that are watched on it. */
   watches: Watches;
-  /** The client while the line is up, and the era it speaks. */
+  /** The client while the connection is up, and the era it speaks. */
   client: Client | undefined;
   era: "modern" | "legacy" | undefined;
   /** The sessions that used it and are not over: they hear its announcements. */
   readonly sessions: Set<object>;
-  /** Whether a resource is watched for its callers on the line for everyone, because it cannot be on this one. */
+  /** Whether a resource is watched for its callers on the connection for everyone, because it cannot be on this one. */
   watchesElsewhere: boolean;
   /** Calls and watches that use it. */
   inUse: number;
@@ -33,38 +33,41 @@ export interface PooledLine {
   isEnding: boolean;
 }
 
-/** A pool tells this of its lines. */
-export interface LineNews {
-  readonly onListed: (pooled: PooledLine, changed: readonly ListKind[]) => void;
-  readonly onResource: (pooled: PooledLine, uri: string) => void;
-  readonly onUp: (pooled: PooledLine, client: Client) => void;
-  readonly onHealth: (pooled: PooledLine, health: Health, cause: unknown) => void;
+/** A pool tells this of its connections. */
+export interface ConnectionNews {
+  readonly onListed: (pooled: PooledConnection, changed: readonly ListKind[]) => void;
+  readonly onResource: (pooled: PooledConnection, uri: string) => void;
+  readonly onUp: (pooled: PooledConnection, client: Client) => void;
+  readonly onHealth: (pooled: PooledConnection, health: Health, cause: unknown) => void;
 }
 
-interface PooledLineOptions extends LineNews {
-  /** Whether it is the line for everyone, which is always kept up. */
+interface PooledConnectionOptions extends ConnectionNews {
+  /** Whether it is the connection for everyone, which is always kept up. */
   readonly isEveryone: boolean;
   /** Whether the server is listed on it. */
   readonly lists: boolean;
   /** The lists that are known from before. */
   readonly known: Listed | undefined;
-  /** The lists on the line for everyone. */
+  /** The lists on the connection for everyone. */
   readonly twin: (() => Listed) | undefined;
   readonly clock: Clock;
-  readonly createLine: CreateLine;
-  /** Whether the line came up in vain, because it does not speak the era it was opened for. */
-  readonly isInVain: (pooled: PooledLine) => boolean;
-  readonly onInVain: (pooled: PooledLine) => void;
+  readonly createConnection: CreateConnection;
+  /** Whether the connection came up in vain, because it does not speak the era it was opened for. */
+  readonly isInVain: (pooled: PooledConnection) => boolean;
+  readonly onInVain: (pooled: PooledConnection) => void;
 }
 
 /** How long changes are waited for that come with the first. */
 const gatherMs = 50;
-/** How long the first list on a line of a caller's own is waited for; after that the list for everyone is shown. */
+/** How long the first list on a connection of a caller's own is waited for; after that the list for everyone is shown. */
 export const ownListMs = 2000;
 
-/** A line for an audience that is not started yet. */
-export function createPooledLine(audience: Audience, options: PooledLineOptions): PooledLine {
-  const { isEveryone, known, clock, createLine } = options;
+/** A connection for an audience that is not started yet. */
+export function createPooledConnection(
+  audience: Audience,
+  options: PooledConnectionOptions,
+): PooledConnection {
+  const { isEveryone, known, clock, createConnection } = options;
   const openedAt = clock.now();
   const lists = new KnownLists({ remembered: known, twin: options.twin });
   const keeper = new ListKeeper({
@@ -72,13 +75,13 @@ export function createPooledLine(audience: Audience, options: PooledLineOptions)
     lists,
     gatherMs,
     onListed: (changed, isFirst) => {
-      // A caller waits for the first list on its own line, and has seen no other.
+      // A caller waits for the first list on its own connection, and has seen no other.
       const isAwaited = isFirst && !isEveryone && clock.now() - openedAt < ownListMs;
       options.onListed(pooled, isAwaited ? [] : changed);
     },
     onResource: (uri) => options.onResource(pooled, uri),
   });
-  const line = createLine(audience, {
+  const connection = createConnection(audience, {
     keepsAlive: isEveryone,
     onClient: (client) => {
       pooled.client = client;
@@ -93,14 +96,14 @@ export function createPooledLine(audience: Audience, options: PooledLineOptions)
       pooled.era = health.kind === "up" ? health.agreement.mode.kind : undefined;
       if (health.kind !== "up") keeper.end();
       // A caller that watches something hears of it again without having to call first.
-      if (health.kind === "down" && pooled.watches.size > 0) setImmediate(() => line.start());
+      if (health.kind === "down" && pooled.watches.size > 0) setImmediate(() => connection.start());
       options.onHealth(pooled, health, cause);
     },
   });
-  const pooled: PooledLine = {
+  const pooled: PooledConnection = {
     audience,
     reason: describeAudience(audience, isEveryone),
-    line,
+    connection,
     lists,
     keeper,
     watches: new Watches(),

@@ -9,7 +9,7 @@ export interface IpcPort {
 }
 
 /** One named exchange of messages on such a channel. Other messages on it are ignored. */
-export interface IpcLine<Sent> {
+export interface IpcChannel<Sent> {
   /** Sends a message without an answer. It is lost when the other side is gone. */
   tell(message: Sent): void;
   /** Resolves with the answer of the other side. Rejects when that fails or is gone, or when 4,096 others wait for one. */
@@ -33,11 +33,11 @@ interface Frame {
  * Opens the exchange of this name. `answer` takes each message of the other side; its result is the answer to one that asks, and
  * an error that it throws reaches the other side with its message and `code`.
  */
-export function openIpcLine<Sent, Taken>(
+export function openIpcChannel<Sent, Taken>(
   port: IpcPort,
   name: string,
   answer: (message: Taken) => unknown,
-): IpcLine<Sent> {
+): IpcChannel<Sent> {
   const waiting = new Map<number, { resolve(value: unknown): void; reject(error: Error): void }>();
   let lastId = 0;
   let isGone = false;

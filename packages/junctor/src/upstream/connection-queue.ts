@@ -1,22 +1,22 @@
 import { type Clock, Shares } from "@junctor/core/async";
 import { UpstreamError } from "@junctor/core/errors";
 
-/** A call that waits for a line. */
-interface WaitingCall<Need, Line> {
+/** A call that waits for a connection. */
+interface WaitingCall<Need, Connection> {
   readonly need: Need;
-  readonly take: (line: Line) => void;
+  readonly take: (connection: Connection) => void;
   readonly refuse: (error: Error) => void;
 }
 
 const maxWaiting = 1000;
-/** How long a call waits for a line. */
+/** How long a call waits for a connection. */
 const maxWaitMs = 60_000;
 
-/** Calls that wait because every line of a server that they could use is busy, in the order they came. */
-export class LineQueue<Need, Line> {
+/** Calls that wait because every connection of a server that they could use is busy, in the order they came. */
+export class ConnectionQueue<Need, Connection> {
   readonly #server: string;
   readonly #clock: Clock;
-  readonly #waiting = new Set<WaitingCall<Need, Line>>();
+  readonly #waiting = new Set<WaitingCall<Need, Connection>>();
   readonly #shares = new Shares({ what: "calls waiting", total: maxWaiting });
 
   readonly #onWaiting: () => () => void;
@@ -29,10 +29,10 @@ export class LineQueue<Need, Line> {
   }
 
   /**
-   * Resolves with a line when it is this call's turn. Rejects with an `UpstreamError` when there is none in time, or when its
+   * Resolves with a connection when it is this call's turn. Rejects with an `UpstreamError` when there is none in time, or when its
    * holder has its share of the waiting calls.
    */
-  wait(need: Need, signal: AbortSignal, holder: unknown): Promise<Line> {
+  wait(need: Need, signal: AbortSignal, holder: unknown): Promise<Connection> {
     if (this.#shares.refusal(holder) !== undefined)
       return Promise.reject(this.#busy(`has more calls waiting than it may (${maxWaiting} for all callers)`));
     this.#shares.add(holder);
@@ -45,11 +45,11 @@ export class LineQueue<Need, Line> {
         signal.removeEventListener("abort", giveUp);
         this.#waiting.delete(waiting);
       };
-      const waiting: WaitingCall<Need, Line> = {
+      const waiting: WaitingCall<Need, Connection> = {
         need,
-        take: (line) => {
+        take: (connection) => {
           end();
-          resolve(line);
+          resolve(connection);
         },
         refuse: (error) => {
           end();
@@ -65,11 +65,11 @@ export class LineQueue<Need, Line> {
     });
   }
 
-  /** Gives a line that became free to the first call that can use it, in the same moment: no later call comes before it. */
-  serve(lineFor: (need: Need) => Line | undefined): void {
+  /** Gives a connection that became free to the first call that can use it, in the same moment: no later call comes before it. */
+  serve(lineFor: (need: Need) => Connection | undefined): void {
     for (const waiting of this.#waiting) {
-      const line = lineFor(waiting.need);
-      if (line !== undefined) waiting.take(line);
+      const connection = lineFor(waiting.need);
+      if (connection !== undefined) waiting.take(connection);
     }
   }
 

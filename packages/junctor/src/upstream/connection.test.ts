@@ -1,6 +1,12 @@
 import { describe, expect, test } from "vitest";
 import { legacyAgreement, turn } from "../../../../test/support/fake-client.ts";
-import { createMadeLine, gone, type MadeLine, never, settle } from "../../../../test/support/made-line.ts";
+import {
+  createMadeConnection,
+  gone,
+  type MadeConnection,
+  never,
+  settle,
+} from "../../../../test/support/made-connection.ts";
 import { ClosedError } from "../../../core/src/errors/closed-error.ts";
 import { ConnectError } from "../../../core/src/errors/connect-error.ts";
 import { HttpError } from "../../../core/src/errors/http-error.ts";
@@ -12,9 +18,9 @@ import { StartGate } from "./start-gate.ts";
 
 describe("starting", () => {
   test("however many need it, it is started once", async () => {
-    const made = createMadeLine();
-    const all = Array.from({ length: 20 }, () => made.line.whenUp(new AbortController().signal));
-    made.line.start();
+    const made = createMadeConnection();
+    const all = Array.from({ length: 20 }, () => made.connection.whenUp(new AbortController().signal));
+    made.connection.start();
     await turn();
     expect(made.openings).toHaveLength(1);
     const { client } = made.last.succeed();
@@ -24,12 +30,12 @@ describe("starting", () => {
   });
 
   test("it tells what was agreed on and how long it took", async () => {
-    const made = createMadeLine();
-    made.line.start();
+    const made = createMadeConnection();
+    made.connection.start();
     await made.clock.advance(700);
     made.last.succeed();
     await turn();
-    expect(made.line.health).toEqual({
+    expect(made.connection.health).toEqual({
       kind: "up",
       since: 1_000_700,
       agreement: legacyAgreement,
@@ -38,8 +44,8 @@ describe("starting", () => {
   });
 
   test("a call waits for the first start as long as that may take", async () => {
-    const made = createMadeLine();
-    const waiting = made.line.whenUp(never);
+    const made = createMadeConnection();
+    const waiting = made.connection.whenUp(never);
     await made.clock.advance(29_999);
     expect(await settle(waiting)).toBe("waiting");
     await made.clock.advance(1);
@@ -53,8 +59,8 @@ describe("starting", () => {
   });
 
   test("a start that fails tells everybody who waits, at once", async () => {
-    const made = createMadeLine();
-    const all = [made.line.whenUp(never), made.line.whenUp(never)];
+    const made = createMadeConnection();
+    const all = [made.connection.whenUp(never), made.connection.whenUp(never)];
     await turn();
     made.last.fail(new ConnectError("cmd", "it exited with code 1", { stderr: "password=hunter2" }));
     for (const waiting of all) {
@@ -66,8 +72,8 @@ describe("starting", () => {
   });
 
   test("a server over HTTP that a call needs is tried again soon, however long it was away", async () => {
-    const made = createMadeLine({ hurryMs: 1500 });
-    made.line.start();
+    const made = createMadeConnection({ hurryMs: 1500 });
+    made.connection.start();
     for (let failures = 1; failures <= 6; failures++) {
       await made.clock.advance(64_000);
       expect(made.openings).toHaveLength(failures);
@@ -76,7 +82,7 @@ describe("starting", () => {
     }
     // The next attempt is 32 s away.
     await made.clock.advance(1000);
-    const waiting = made.line.whenUp(never);
+    const waiting = made.connection.whenUp(never);
     await made.clock.advance(500);
     expect(made.openings).toHaveLength(7);
     made.last.succeed();
@@ -85,41 +91,41 @@ describe("starting", () => {
   });
 
   test("calls to a server over HTTP that stays away do not try it more often", async () => {
-    const made = createMadeLine({
+    const made = createMadeConnection({
       hurryMs: 1500,
       gate: new StartGate({ clock: createVirtualClock(), maxStarts: 240 }),
     });
-    made.line.start();
+    made.connection.start();
     await turn();
     made.last.fail(gone);
     for (let ms = 0; ms < 15_000; ms += 100) {
-      void made.line.whenUp(never).catch(() => {});
+      void made.connection.whenUp(never).catch(() => {});
       await made.clock.advance(100);
-      if (made.line.health.kind === "starting") made.last.fail(gone);
+      if (made.connection.health.kind === "starting") made.last.fail(gone);
     }
     expect(made.openings.length).toBeLessThanOrEqual(12);
     expect(made.openings.length).toBeGreaterThanOrEqual(9);
   });
 
   test("a caller that gives up waiting leaves nothing behind", async () => {
-    const made = createMadeLine();
+    const made = createMadeConnection();
     const controller = new AbortController();
-    const waiting = made.line.whenUp(controller.signal);
+    const waiting = made.connection.whenUp(controller.signal);
     await turn();
     controller.abort(new Error("enough"));
     await expect(waiting).rejects.toThrow("enough");
     expect(made.clock.sleeping).toBe(0);
-    await expect(made.line.whenUp(controller.signal)).rejects.toThrow("enough");
+    await expect(made.connection.whenUp(controller.signal)).rejects.toThrow("enough");
     expect(made.clock.sleeping).toBe(0);
   });
 
   test("a server that is gone before it was quite there has failed, and is started again", async () => {
-    const made = createMadeLine();
-    const waiting = made.line.whenUp(never);
+    const made = createMadeConnection();
+    const waiting = made.connection.whenUp(never);
     await turn();
     const fake = made.last.succeed({ agreement: () => Promise.reject(gone) });
     expect(await settle(waiting)).toBeInstanceOf(UpstreamError);
-    expect(made.line.health.kind).toBe("down");
+    expect(made.connection.health.kind).toBe("down");
     expect(fake.isClosed).toBe(true);
     await made.clock.advance(1000);
     expect(made.openings).toHaveLength(2);
@@ -128,13 +134,13 @@ describe("starting", () => {
 
 describe("when it is lost", () => {
   test("it is started again after a while, and whoever calls meanwhile waits for it", async () => {
-    const made = createMadeLine();
+    const made = createMadeConnection();
     await made.up();
     made.last.lose(gone);
     await turn();
-    expect(made.line.client).toBeUndefined();
-    expect(made.line.health).toMatchObject({ kind: "down", reason: "it ended", isBroken: false });
-    const waiting = made.line.whenUp(never);
+    expect(made.connection.client).toBeUndefined();
+    expect(made.connection.health).toMatchObject({ kind: "down", reason: "it ended", isBroken: false });
+    const waiting = made.connection.whenUp(never);
     await made.clock.advance(1000);
     expect(made.openings).toHaveLength(2);
     const { client } = made.last.succeed();
@@ -144,7 +150,7 @@ describe("when it is lost", () => {
   });
 
   test("a call fails at once when the next start is further away than it would wait", async () => {
-    const made = createMadeLine();
+    const made = createMadeConnection();
     await made.up();
     for (let losses = 0; losses < 3; losses++) {
       made.last.lose(gone);
@@ -154,13 +160,13 @@ describe("when it is lost", () => {
     }
     made.last.fail(gone);
     await turn();
-    const error = await settle(made.line.whenUp(never));
+    const error = await settle(made.connection.whenUp(never));
     expect((error as Error).message).toContain("it is tried again in 8 s");
     expect(made.clock.sleeping).toBe(1);
   });
 
   test("one that was up for a while is started again at once", async () => {
-    const made = createMadeLine();
+    const made = createMadeConnection();
     await made.up();
     made.last.lose(gone);
     await made.clock.advance(1000);
@@ -173,7 +179,7 @@ describe("when it is lost", () => {
   });
 
   test("one that is up for a moment each time waits longer each time", async () => {
-    const made = createMadeLine();
+    const made = createMadeConnection();
     await made.up();
     const starts: number[] = [];
     for (let life = 0; life < 4; life++) {
@@ -189,15 +195,15 @@ describe("when it is lost", () => {
   });
 
   test("one that cannot stay up is started six times in the first minute, and says so", async () => {
-    const made = createMadeLine({ backoff: { next: () => 10, reset: () => {} } });
-    made.line.start();
+    const made = createMadeConnection({ backoff: { next: () => 10, reset: () => {} } });
+    made.connection.start();
     await turn();
     for (let ms = 0; ms < 1000; ms += 10) {
       if (!made.last.isSettled) made.last.fail(gone);
       await made.clock.advance(10);
     }
-    expect(made.line.health).toMatchObject({ kind: "down", isBroken: true });
-    const error = await settle(made.line.whenUp(never));
+    expect(made.connection.health).toMatchObject({ kind: "down", isBroken: true });
+    const error = await settle(made.connection.whenUp(never));
     expect((error as Error).message).toContain(
       "it ended; it failed too often, and it is tried again in 59 s",
     );
@@ -205,12 +211,12 @@ describe("when it is lost", () => {
     expect(made.openings).toHaveLength(6);
     await made.clock.advance(1);
     expect(made.openings).toHaveLength(7);
-    await made.line[Symbol.asyncDispose]();
+    await made.connection[Symbol.asyncDispose]();
   });
 
   test("one that was given up because of a further process in one start says why the earlier ones failed", async () => {
     const failure = new ConnectError("cmd", "it exited with code 1", { kind: "exited", stderr: "expired" });
-    const made = createMadeLine({
+    const made = createMadeConnection({
       backoff: { next: () => 10, reset: () => {} },
       // A legacy server that dies of the first probe is started a second time within one start.
       open: ({ onOpen }) => {
@@ -221,16 +227,16 @@ describe("when it is lost", () => {
         return Promise.reject(failure);
       },
     });
-    made.line.start();
+    made.connection.start();
     for (let ms = 0; ms < 100; ms += 10) await made.clock.advance(10);
-    expect(made.line.health).toMatchObject({
+    expect(made.connection.health).toMatchObject({
       kind: "down",
       isBroken: true,
       code: "exited",
       reason: "it exited with code 1",
       said: "expired",
     });
-    await made.line[Symbol.asyncDispose]();
+    await made.connection[Symbol.asyncDispose]();
   });
 
   test("a timer that is a little early is no reason not to start", async () => {
@@ -239,27 +245,27 @@ describe("when it is lost", () => {
       ...clock,
       timer: (ms: number, fire: () => void) => clock.timer(ms > 10 ? ms - 1 : ms, fire),
     };
-    const made = createMadeLine({
+    const made = createMadeConnection({
       clock: early,
       gate: new StartGate({ clock: early, maxStarts: 1, windowMs: 1000 }),
       backoff: { next: () => 10, reset: () => {} },
     });
-    made.line.start();
+    made.connection.start();
     await turn();
     made.last.fail(gone);
     await clock.advance(1001);
     expect(made.openings).toHaveLength(2);
-    expect(made.line.health.kind).toBe("starting");
-    await made.line[Symbol.asyncDispose]();
+    expect(made.connection.health.kind).toBe("starting");
+    await made.connection[Symbol.asyncDispose]();
   });
 
   test("one that is not kept alive is started again when it is needed, and not before", async () => {
-    const made = createMadeLine({ keepsAlive: false });
+    const made = createMadeConnection({ keepsAlive: false });
     await made.up();
     made.last.lose(gone);
     await made.clock.advance(60_000);
     expect(made.openings).toHaveLength(1);
-    const waiting = made.line.whenUp(never);
+    const waiting = made.connection.whenUp(never);
     await turn();
     expect(made.openings).toHaveLength(2);
     made.last.succeed();
@@ -267,8 +273,8 @@ describe("when it is lost", () => {
   });
 
   test("whoever tries again the moment it failed does not wait in vain", async () => {
-    const made = createMadeLine({ keepsAlive: false });
-    const again = made.line.whenUp(never).catch(() => made.line.whenUp(never));
+    const made = createMadeConnection({ keepsAlive: false });
+    const again = made.connection.whenUp(never).catch(() => made.connection.whenUp(never));
     await turn();
     made.last.fail(gone);
     await made.clock.advance(1000);
@@ -279,14 +285,14 @@ describe("when it is lost", () => {
 });
 
 describe("in doubt", () => {
-  async function probed(ping: () => Promise<unknown>): Promise<MadeLine> {
-    const made = createMadeLine();
-    made.line.start();
+  async function probed(ping: () => Promise<unknown>): Promise<MadeConnection> {
+    const made = createMadeConnection();
+    made.connection.start();
     await turn();
     made.last.succeed({ ping });
     await turn();
-    made.line.doubt();
-    made.line.doubt();
+    made.connection.doubt();
+    made.connection.doubt();
     await turn();
     expect(made.last.fake?.asked.ping ?? made.openings[0]?.fake?.asked.ping).toBe(1);
     return made;
@@ -294,15 +300,15 @@ describe("in doubt", () => {
 
   test("a server that answers is kept", async () => {
     const made = await probed(() => Promise.resolve({}));
-    expect(made.line.health.kind).toBe("up");
-    made.line.doubt();
+    expect(made.connection.health.kind).toBe("up");
+    made.connection.doubt();
     await turn();
     expect(made.last.fake?.asked.ping).toBe(2);
   });
 
   test("a server that answers that it knows no ping is kept", async () => {
     const made = await probed(() => Promise.reject(new RpcError("rpc.method_not_found", "no")));
-    expect(made.line.health.kind).toBe("up");
+    expect(made.connection.health.kind).toBe("up");
   });
 
   test.each([
@@ -311,36 +317,36 @@ describe("in doubt", () => {
     ["behind a proxy that does not find it", new HttpError(502, "http://127.0.0.1:9/mcp", "")],
   ])("a server %s is given up and started again", async (_, error) => {
     const made = await probed(() => Promise.reject(error));
-    expect(made.line.health.kind).toBe("down");
+    expect(made.connection.health.kind).toBe("down");
     expect(made.last.fake?.isClosed).toBe(true);
   });
 
   test("a server that is too busy to answer is kept: what it works on would be lost", async () => {
     const made = await probed(() => Promise.reject(new TimeoutError("total", 5000)));
-    expect(made.line.health.kind).toBe("up");
+    expect(made.connection.health.kind).toBe("up");
     expect(made.last.fake?.isClosed).toBe(false);
   });
 
   test("a late answer about one client says nothing of the next", async () => {
-    const made = createMadeLine();
-    made.line.start();
+    const made = createMadeConnection();
+    made.connection.start();
     await turn();
     let fail: (error: Error) => void = () => {};
     made.last.succeed({ ping: () => new Promise((_, reject) => (fail = reject)) });
     await turn();
-    made.line.doubt();
+    made.connection.doubt();
     made.last.lose(gone);
     await made.clock.advance(1000);
     made.last.succeed();
     await turn();
     fail(gone);
     await turn();
-    expect(made.line.health.kind).toBe("up");
+    expect(made.connection.health.kind).toBe("up");
   });
 
   test("one that is not up is not asked", () => {
-    const made = createMadeLine();
-    made.line.doubt();
+    const made = createMadeConnection();
+    made.connection.doubt();
     expect(made.openings).toHaveLength(0);
   });
 });

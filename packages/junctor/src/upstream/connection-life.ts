@@ -3,7 +3,7 @@ import { type Clock, type ClosingSet, createDeferred } from "@junctor/core/async
 import type { Health } from "./health.ts";
 import type { Starts } from "./starts.ts";
 
-/** The facts that a line gives to the function that opens its client, and the functions that it must call. */
+/** The facts that a connection gives to the function that opens its client, and the functions that it must call. */
 interface Opening {
   readonly signal: AbortSignal;
   /** Whether a call waits for the client. */
@@ -21,13 +21,13 @@ interface Opening {
 /** Opens a client of a server once. */
 export type OpenClient = (opening: Opening) => Promise<Client>;
 
-interface LineLifeOptions {
+interface ConnectionLifeOptions {
   readonly clock: Clock;
   readonly open: OpenClient;
   readonly isUrgent: () => boolean;
   readonly starts: Starts;
   readonly closing: ClosingSet;
-  /** The health of the line when this life begins. */
+  /** The health of the connection when this life begins. */
   readonly before: Health;
   /** Called for each change of health. */
   readonly onHealth: (health: Health, cause?: unknown) => void;
@@ -39,15 +39,15 @@ interface LineLifeOptions {
 /** How long a server must have been up for the next start to come at once. */
 const stableMs = 10_000;
 
-/** One life of a line: it waits its turn, starts the server, lasts, and ends. */
-export class LineLife {
+/** One life of a connection: it waits its turn, starts the server, lasts, and ends. */
+export class ConnectionLife {
   /** Resolves when it is over. */
   readonly over: Promise<void>;
-  readonly #options: LineLifeOptions;
+  readonly #options: ConnectionLifeOptions;
   readonly #ending = new AbortController();
   readonly #lost = createDeferred<Error>();
 
-  constructor(options: LineLifeOptions) {
+  constructor(options: ConnectionLifeOptions) {
     this.#options = options;
     this.over = this.#live(this.#ending.signal);
   }

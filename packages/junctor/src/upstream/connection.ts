@@ -1,12 +1,12 @@
 import type { Client } from "@junctor/client";
 import { type Clock, waitFor, ClosingSet, createDeferred } from "@junctor/core/async";
 import { UpstreamError } from "@junctor/core/errors";
+import { ConnectionLife, type OpenClient } from "./connection-life.ts";
 import { type DescribeFailure, describeHealth, type Health } from "./health.ts";
-import { LineLife, type OpenClient } from "./line-life.ts";
 import { Starts, type StartsOptions } from "./starts.ts";
 import { isDoubtful } from "./to-upstream-error.ts";
 
-export interface LineOptions extends StartsOptions {
+export interface ConnectionOptions extends StartsOptions {
   readonly open: OpenClient;
   readonly clock: Clock;
   /** How long a call waits for a server that is being started again. */
@@ -27,8 +27,8 @@ export interface LineOptions extends StartsOptions {
  * It has many members because its state is one machine: its health, its client, its present life and those who wait for it
  * change together, in the same moment.
  */
-export class Line implements AsyncDisposable {
-  readonly #options: LineOptions;
+export class Connection implements AsyncDisposable {
+  readonly #options: ConnectionOptions;
   readonly #starts: Starts;
   readonly #closing = new ClosingSet();
   #isStopped = false;
@@ -36,14 +36,14 @@ export class Line implements AsyncDisposable {
   /** Settles at the next change of health. */
   #changed = createDeferred<void>();
   #client: Client | undefined;
-  #life: LineLife | undefined;
+  #life: ConnectionLife | undefined;
   #running: Promise<void> | undefined;
   /** How many wait for it to be up. */
   #needing = 0;
   /** The client that was asked for a sign of life and has not answered yet. */
   #doubted: Client | undefined;
 
-  constructor(options: LineOptions) {
+  constructor(options: ConnectionOptions) {
     this.#options = options;
     this.#starts = new Starts(options);
   }
@@ -123,7 +123,7 @@ export class Line implements AsyncDisposable {
   async #run(): Promise<void> {
     const { clock, open, onUp, keepsAlive } = this.#options;
     for (;;) {
-      const life = new LineLife({
+      const life = new ConnectionLife({
         clock,
         open,
         isUrgent: () => this.#needing > 0,

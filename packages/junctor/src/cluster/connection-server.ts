@@ -9,7 +9,7 @@ import { isCaller } from "./caller-header.ts";
  * One server of this replica, for the other replicas. They have authenticated the caller and applied all rules and limits, and each
  * request names its caller.
  */
-export function createLineServer(
+export function createConnectionServer(
   provider: Provider,
   info: Implementation,
   onError: (error: unknown, method: string) => void,
@@ -22,14 +22,14 @@ export function createLineServer(
       const identity = isCaller(claimed) ? claimed : undefined;
       const caller = identity?.name;
       const ofCaller = { ...wire, caller, identity, owner: caller ?? wire.owner };
-      // A call with a state stays when the line breaks: its caller can come back by another replica. Any other call is cancelled.
+      // A call with a state stays when the connection breaks: its caller can come back by another replica. Any other call is cancelled.
       if (request.params?.at("requestState") !== undefined) return server.handle(request, ofCaller);
       return untilInputEnd(ofCaller, (ended) => server.handle(request, ended));
     },
   };
 }
 
-/** Serves a request that is cancelled when the line it came by breaks. */
+/** Serves a request that is cancelled when the connection it came by breaks. */
 function untilInputEnd(
   wire: WireContext,
   serve: (wire: WireContext) => Awaitable<RawJson>,
@@ -68,35 +68,35 @@ const plainSeal: Seal = {
   },
 };
 
-/** Marks clients whose other side is a line server. */
-const lineMark = Symbol("line");
+/** Marks clients whose other side is a connection server. */
+const remoteMark = Symbol("connection");
 
-export function markLine<Client extends object>(client: Client): Client {
-  return Object.defineProperty(client, lineMark, { value: true });
+export function markRemote<Client extends object>(client: Client): Client {
+  return Object.defineProperty(client, remoteMark, { value: true });
 }
 
 /** Whether the server of a client is another replica. The states of its questions are those of this gateway. */
-export function isLine(client: object): boolean {
-  return lineMark in client;
+export function isRemote(client: object): boolean {
+  return remoteMark in client;
 }
 
-/** A round of a request for a line server. A state is the same whichever replica made it. */
-export function toLineRound(resumption: Resumption): Resumption {
+/** A round of a request for a connection server. A state is the same whichever replica made it. */
+export function toRemoteRound(resumption: Resumption): Resumption {
   return { ...resumption, state: JSON.stringify({ answers: [], state: resumption.state }) };
 }
 
-/** Questions of a line server, with the state as it is inside every replica. */
-export function fromLineRound(outcome: InputRequired): InputRequired {
+/** Questions of a connection server, with the state as it is inside every replica. */
+export function fromRemoteRound(outcome: InputRequired): InputRequired {
   const { state } =
     typeof outcome.state === "string" ? (JSON.parse(outcome.state) as { state?: unknown }) : {};
   return { ...outcome, state, keepsAnswers: false };
 }
 
-/** The id of a task on a line, made from the ref that it has at the replica of its process. */
-export function toLineTaskId(ref: string): string {
+/** The id of a task on a connection, made from the ref that it has at the replica of its process. */
+export function toRemoteTaskId(ref: string): string {
   return JSON.stringify(ref);
 }
 
-export function fromLineTaskId(id: string): string {
+export function fromRemoteTaskId(id: string): string {
   return JSON.parse(id) as string;
 }
