@@ -2,7 +2,7 @@ import { anyone, Catalog } from "../../packages/core/src/compose/catalog.ts";
 import type { Collision } from "../../packages/core/src/compose/claims.ts";
 import { defaultNaming } from "../../packages/core/src/compose/namespace.ts";
 import type { Tool } from "../../packages/core/src/mcp/types.ts";
-import type { Hearer } from "../../packages/core/src/provider/provider.ts";
+import type { CallerInfo } from "../../packages/core/src/provider/provider.ts";
 import type { ServerConfig } from "../../packages/junctor/src/config/config.ts";
 import { parseConfigValue } from "../../packages/junctor/src/config/parse-config.ts";
 import { type GatewayServer, toMember } from "../../packages/junctor/src/servers/gateway-server.ts";
@@ -73,7 +73,7 @@ export function createSource(
 }
 
 /** A caller by name, or one without. */
-export const callerNamed = (caller?: string): Hearer => ({ ...anyone, caller });
+export const callerNamed = (caller?: string): CallerInfo => ({ ...anyone, caller });
 
 /** A catalog of servers in which each caller is of its own kind. */
 export function createCatalogOf(

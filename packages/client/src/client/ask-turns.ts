@@ -1,4 +1,4 @@
-import { type Cancellation, awakeTimer, type Clock, waitFor, Shares } from "@junctor/core/async";
+import { type Cancellation, awakeTimer, type Clock, waitFor, Quota } from "@junctor/core/async";
 import { UpstreamError } from "@junctor/core/errors";
 import type { RawJson } from "@junctor/core/json";
 import { closedForm, unanswered, type Ask } from "@junctor/core/mcp";
@@ -52,7 +52,7 @@ export class AskTurns {
   /** The waiting calls of each holder, in the order in which the holders have their turns. */
   readonly #queue = new Map<unknown, Set<WaitingTurn>>();
   #lastHolder: unknown;
-  readonly #waiting = new Shares({ what: "calls waiting for a turn", total: maxWaiting });
+  readonly #waiting = new Quota({ what: "calls waiting for a turn", total: maxWaiting });
   readonly #questions = new Set<OpenQuestion>();
   /** The calls that left a question unanswered for too long, and what stops the timer that gives each of them up. */
   readonly #late = new Map<OpenCall, () => void>();

@@ -26,7 +26,7 @@ export type Send = (
 ) => Promise<RawJson>;
 
 /** Listens to the conversations with one server. */
-interface ConversationHearer {
+interface ConversationEvents {
   /** Takes a notification; true when no other needs to hear of it. */
   take(notification: Notification): boolean;
   /** The conversation is another one than before. */
@@ -43,7 +43,7 @@ export interface Conversations extends AsyncDisposable {
   /** The conversation that is on, or the next. */
   get(): Promise<Conversation>;
   readonly send: Send;
-  hear(hearer: ConversationHearer): void;
+  hear(callerInfo: ConversationEvents): void;
 }
 
 interface ConversationsOptions {
@@ -66,14 +66,14 @@ export function createConversations(options: ConversationsOptions): Conversation
   const backoff = createBackoff();
   const closing = new AbortController();
   const over = new ClosingSet();
-  const hearers: ConversationHearer[] = [];
+  const callers: ConversationEvents[] = [];
   let current: Promise<Conversation> | undefined;
   let live: Conversation | undefined;
   let agreement: Agreement | undefined;
   let waitMs = 0;
 
   const notified = (notification: Notification): void =>
-    void hearers.some((hearer) => hearer.take(notification));
+    void callers.some((callerInfo) => callerInfo.take(notification));
   const end = (): void => {
     live = undefined;
     current = undefined;
@@ -100,7 +100,7 @@ export function createConversations(options: ConversationsOptions): Conversation
       live = conversation;
       ({ agreement } = conversation);
       void watch(conversation);
-      if (isRenewal) for (const hearer of hearers) hearer.renewed?.();
+      if (isRenewal) for (const callerInfo of callers) callerInfo.renewed?.();
       return conversation;
     } catch (error) {
       waitMs = backoff.next();
@@ -154,7 +154,7 @@ export function createConversations(options: ConversationsOptions): Conversation
       live === undefined
         ? next(request[2].stop).then((conversation) => sendIn(conversation, ...request))
         : sendIn(live, ...request),
-    hear: (hearer) => void hearers.push(hearer),
+    hear: (callerInfo) => void callers.push(callerInfo),
     [Symbol.asyncDispose]: async () => {
       closing.abort(new ClosedError("not_sent", "the client is closed"));
       const last = await current?.catch(() => undefined);

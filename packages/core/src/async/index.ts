@@ -11,5 +11,5 @@ export { LeakyBucket, LeakyBuckets } from "./leaky-bucket.ts";
 export { Numbered } from "./numbered.ts";
 export { BoundedQueue } from "./queue.ts";
 export { Repeats } from "./repeats.ts";
-export { type CallerLimits, Shares } from "./shares.ts";
+export { type CallerLimits, Quota } from "./quota.ts";
 export { createSlices } from "./slices.ts";

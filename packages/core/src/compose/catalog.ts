@@ -1,6 +1,6 @@
 import type { ListPart } from "../fit/index.ts";
 import { canShowViews, newestModernRevision, type Tool, setOwner, withMembers } from "../mcp/index.ts";
-import type { Hearer } from "../provider/index.ts";
+import type { CallerInfo } from "../provider/index.ts";
 import {
   type Claim,
   type Collision,
@@ -16,7 +16,7 @@ import { createView, type Policy, type Snapshot, type View } from "./view.ts";
 
 interface CatalogOptions {
   /** Callers of one kind see the same lists. */
-  readonly kindOf: (caller: Hearer) => unknown;
+  readonly kindOf: (caller: CallerInfo) => unknown;
   /** Between a member's name and a URI, where a policy judges a resource. */
   readonly separator: () => string;
   /** Says which names of tools and prompts are reserved for one member. Gives another function whenever that changed. */
@@ -74,7 +74,7 @@ class Edition {
   }
 
   /** The catalog for a caller of this kind now, made from the lists of all members if something changed. */
-  read(caller: Hearer): Current {
+  read(caller: CallerInfo): Current {
     if (this.#current !== undefined) return this.#current;
     // Who owns a name follows from the lists for everyone, so that it is the same for all callers.
     for (const general of this.#general) general.read(anyone);
@@ -203,7 +203,7 @@ export class Catalog {
   }
 
   /** The part of the catalog that a policy leaves to a caller. The policies of callers are few and stay the same objects. */
-  viewFor(caller: Hearer, policy: Policy): View {
+  viewFor(caller: CallerInfo, policy: Policy): View {
     const { snapshot, views, viewsOfHosts } = this.#currentFor(caller);
     const { capabilities } = caller;
     const showsViews = capabilities.extensions !== undefined && canShowViews(capabilities);
@@ -218,11 +218,11 @@ export class Catalog {
   }
 
   /** Everything there is for a caller, whatever it may use of it. */
-  snapshotFor(caller: Hearer): Snapshot {
+  snapshotFor(caller: CallerInfo): Snapshot {
     return this.#currentFor(caller).snapshot;
   }
 
-  #currentFor(caller: Hearer): Current {
+  #currentFor(caller: CallerInfo): Current {
     const kind = this.#options.kindOf(caller);
     let edition = this.#editions.get(kind);
     if (edition === undefined) {
@@ -235,7 +235,7 @@ export class Catalog {
 }
 
 /** A caller of which nothing is known. */
-export const anyone: Hearer = {
+export const anyone: CallerInfo = {
   caller: undefined,
   capabilities: {},
   revision: newestModernRevision,

@@ -96,8 +96,8 @@ export function compose(
     listedName: ____,
     ...tools
   } = composition;
-  const mayHear: Provider["mayHear"] = (change, hearer) =>
-    all.every((provider) => provider.mayHear?.(change.inner ?? change, hearer) !== false);
+  const mayHear: Provider["mayHear"] = (change, callerInfo) =>
+    all.every((provider) => provider.mayHear?.(change.inner ?? change, callerInfo) !== false);
   const has = (facet: "resources" | "prompts" | "completion" | "skills" | "tasks"): boolean =>
     all.some((provider) => provider[facet] !== undefined);
   const isWatchable = all.some((provider) => provider.resources?.watch !== undefined);

@@ -1,7 +1,7 @@
 import { createSlices } from "../async/index.ts";
 import { NotFoundError, RpcError, rpcCodes, SkillError } from "../errors/index.ts";
 import { childrenOf, type Skill, type Resource } from "../mcp/index.ts";
-import type { CallContext, Hearer, SkillProvider } from "../provider/index.ts";
+import type { CallContext, CallerInfo, SkillProvider } from "../provider/index.ts";
 import type { Catalog } from "./catalog.ts";
 import type { UriNames } from "./claims.ts";
 import type { Member } from "./member.ts";
@@ -9,7 +9,7 @@ import type { View } from "./view.ts";
 
 interface ComposedSkillsOptions {
   readonly catalog: Catalog;
-  readonly viewFor: (caller: Hearer) => View;
+  readonly viewFor: (caller: CallerInfo) => View;
 }
 
 /** A member that a URI is of, and its own form of the URI. */

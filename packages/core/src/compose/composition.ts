@@ -5,7 +5,7 @@ import { strictestOf, type Tool } from "../mcp/index.ts";
 import type {
   CallContext,
   Change,
-  Hearer,
+  CallerInfo,
   Provider,
   ResourceProvider,
   Resumption,
@@ -21,7 +21,7 @@ import { assertScopes, assertUriScopes, type ResourceOwner, type View } from "./
 interface CompositionOptions {
   readonly catalog: Catalog;
   /** The part of the catalog a caller may see and use. */
-  readonly viewFor: (caller: Hearer) => View;
+  readonly viewFor: (caller: CallerInfo) => View;
   readonly onChange: NonNullable<Provider["onChange"]>;
   /** Whether members that list nothing of a URI's scheme may know the URI all the same. */
   readonly triesAll: boolean;
@@ -265,12 +265,12 @@ export function createComposition(options: CompositionOptions): Provider {
     },
     onChange: (listener) => options.onChange((change) => listener(toPublicChange(change, catalog))),
     skills: composeSkills({ catalog, viewFor }),
-    mayHear: (change: Change, hearer: Hearer) => {
+    mayHear: (change: Change, callerInfo: CallerInfo) => {
       const { origin } = change;
       const member = origin === undefined ? undefined : catalog.memberNamed(origin);
-      if (member?.provider.mayHear?.(change.inner ?? change, hearer) === false) return false;
+      if (member?.provider.mayHear?.(change.inner ?? change, callerInfo) === false) return false;
       if (change.kind !== "resource" || origin === undefined) return true;
-      return viewFor(hearer).mayHear(origin, change.uri);
+      return viewFor(callerInfo).mayHear(origin, change.uri);
     },
     get cacheHints() {
       const hints = catalog.members.map(({ provider }) => provider.cacheHints);

@@ -1,6 +1,6 @@
 import type { ListPart } from "../fit/index.ts";
 import type { Prompt, Resource, ResourceTemplate, Tool } from "../mcp/index.ts";
-import type { CallContext, Hearer, Provider, Resumption, ToolOutcome } from "../provider/index.ts";
+import type { CallContext, CallerInfo, Provider, Resumption, ToolOutcome } from "../provider/index.ts";
 
 /** The lists of a provider. An array that did not change is the same array. */
 export interface MemberLists {
@@ -29,7 +29,7 @@ export interface Member {
   /** Whether it was ever listed. */
   readonly isListed: boolean;
   /** Its lists for a caller, as far as they are known now. */
-  listsFor(caller: Hearer): MemberLists;
+  listsFor(caller: CallerInfo): MemberLists;
   /** A caller looks at a list. A promise means that the list is not known yet; it settles when it was waited for long enough. */
   looked(context: CallContext, part: ListPart): Promise<unknown> | undefined;
   /** A caller names something that is in no list and that may be this member's. A promise means that its list may change yet. */

@@ -1,6 +1,6 @@
 import { isPromise, type Clock, systemClock, timedOut, waitFor } from "../async/index.ts";
 import type { ListPart } from "../fit/index.ts";
-import type { CallContext, Hearer, Provider } from "../provider/index.ts";
+import type { CallContext, CallerInfo, Provider } from "../provider/index.ts";
 import type { MemberLists, Member } from "./member.ts";
 
 /** Called when a provider could not be listed. */
@@ -45,7 +45,7 @@ export function createPolledLists(
   const { name, provider, onListError, onChanged, clock = systemClock } = options;
   const callers = new Map<string | undefined, CallerLists>();
 
-  const listsOf = ({ caller }: Pick<Hearer, "caller">): CallerLists => {
+  const listsOf = ({ caller }: Pick<CallerInfo, "caller">): CallerLists => {
     const known = callers.get(caller) ?? { lists: nothing, underway: new Map() };
     callers.delete(caller);
     callers.set(caller, known);

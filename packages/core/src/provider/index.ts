@@ -42,7 +42,7 @@ export type {
   Change,
   CompletionProvider,
   CompletionRequest,
-  Hearer,
+  CallerInfo,
   InputRequired,
   MethodProvider,
   Outcome,

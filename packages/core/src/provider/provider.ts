@@ -102,7 +102,7 @@ export type Change = (
 export type ResourceChange = Extract<Change, { readonly kind: "resource" }>;
 
 /** A caller as far as lists and announcements depend on it. */
-export type Hearer = Pick<CallContext, "caller" | "identity" | "capabilities" | "revision" | "session">;
+export type CallerInfo = Pick<CallContext, "caller" | "identity" | "capabilities" | "revision" | "session">;
 
 /** The resources of a provider. */
 export interface ResourceProvider {
@@ -189,7 +189,7 @@ export interface Provider {
   /** Calls the listener on every change until the returned function is called. */
   onChange?(listener: (change: Change) => void): () => void;
   /** Whether a caller may hear of a change, asked for each; every caller may when left out. */
-  mayHear?(change: Change, hearer: Hearer): boolean;
+  mayHear?(change: Change, callerInfo: CallerInfo): boolean;
   /** More for the `_meta` of a list this provider gave, such as which parts of it are missing. Fixed for one array. */
   listMeta?(list: readonly object[]): { readonly [key: string]: unknown } | undefined;
   /** How long lists may be cached by those who asked; not at all when left out. Looked at for every new list. */

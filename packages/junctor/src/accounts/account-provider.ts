@@ -68,15 +68,15 @@ export function createAccountProvider({ accounts, guard }: AccountProviderOption
       serve: (method, params, context) =>
         use(context, ({ methods }) => methods.serve(method, params, context)),
     },
-    mayHear: (change, hearer) => {
-      const account = accounts.find(hearer);
+    mayHear: (change, callerInfo) => {
+      const account = accounts.find(callerInfo);
       const { connection } = change;
       if (account === undefined || connection === undefined || connection === account)
         return account !== undefined;
       const { upstream } = account;
       return (
         upstream?.pool.all.includes(connection as PooledConnection) === true &&
-        upstream.mayHear(change, hearer)
+        upstream.mayHear(change, callerInfo)
       );
     },
   };

@@ -1,13 +1,13 @@
 import type { Clock } from "@junctor/core/async";
 import { UpstreamError } from "@junctor/core/errors";
-import type { Hearer } from "@junctor/core/provider";
+import type { CallerInfo } from "@junctor/core/provider";
 import type { Account } from "./account.ts";
 import { toOwner } from "./owner.ts";
 
 interface AccountsOptions {
   readonly server: string;
   readonly clock: Clock;
-  readonly create: (owner: string, caller: Pick<Hearer, "caller" | "identity">) => Account;
+  readonly create: (owner: string, caller: Pick<CallerInfo, "caller" | "identity">) => Account;
 }
 
 /** Most callers of one server whose accounts are held at the same time. */
@@ -32,7 +32,7 @@ export class Accounts implements AsyncDisposable {
   }
 
   /** The account of a caller, if it is in use. */
-  find({ caller, identity }: Pick<Hearer, "caller" | "identity">): Account | undefined {
+  find({ caller, identity }: Pick<CallerInfo, "caller" | "identity">): Account | undefined {
     const account = this.#accounts.get(caller);
     // Announcements know their callers by name only.
     if (account === undefined || identity === undefined) return account;
@@ -40,17 +40,17 @@ export class Accounts implements AsyncDisposable {
   }
 
   /** The account of a caller. Throws an `UpstreamError` when there are too many callers. */
-  of(hearer: Pick<Hearer, "caller" | "identity">): Account {
+  of(callerInfo: Pick<CallerInfo, "caller" | "identity">): Account {
     const { server, clock, create } = this.#options;
     if (this.#isClosed) throw unavailable(server, "it was stopped or removed");
-    let account = this.find(hearer);
+    let account = this.find(callerInfo);
     if (account === undefined) {
-      const { caller } = hearer;
+      const { caller } = callerInfo;
       // The name belongs to another identity than before.
       this.#close(this.#accounts.get(caller));
       if (this.#accounts.size >= maxAccounts && !this.#evict())
         throw unavailable(server, "too many callers use it");
-      account = create(toOwner(hearer), hearer);
+      account = create(toOwner(callerInfo), callerInfo);
       this.#accounts.set(caller, account);
       this.#sweepLater();
     }

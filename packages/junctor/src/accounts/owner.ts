@@ -1,4 +1,4 @@
-import type { Hearer } from "@junctor/core/provider";
+import type { CallerInfo } from "@junctor/core/provider";
 import { sharedOwner } from "../credentials/index.ts";
 
 /**
@@ -6,7 +6,7 @@ import { sharedOwner } from "../credentials/index.ts";
  * name such as `corp:17` means another person once the config gives `corp` to another issuer. Callers without a name are one owner: the
  * person who runs the gateway, as for `junctor login`.
  */
-export function toOwner({ caller, identity }: Pick<Hearer, "caller" | "identity">): string {
+export function toOwner({ caller, identity }: Pick<CallerInfo, "caller" | "identity">): string {
   if (caller === undefined) return sharedOwner;
   const { issuer, subject } = identity ?? {};
   return JSON.stringify(issuer === undefined ? [caller] : [caller, issuer, subject]);

@@ -3,7 +3,7 @@ import { type CredentialEvent, credentialId } from "@junctor/client/internal";
 import { andThen, type Awaitable, isPromise, type Clock } from "@junctor/core/async";
 import type { ListPart } from "@junctor/core/fit";
 import type { Tool } from "@junctor/core/mcp";
-import type { Change, Hearer } from "@junctor/core/provider";
+import type { Change, CallerInfo } from "@junctor/core/provider";
 import { connectTool } from "../catalog/index.ts";
 import type { ServerConfig } from "../config/index.ts";
 import { createServerAuthorizer, type Logins } from "../credentials/index.ts";
@@ -40,7 +40,7 @@ export interface PerCallerServer extends GatewayServer, AsyncDisposable {
   config: ServerConfig;
   readonly accounts: Accounts;
   /** The upstream of a caller, if it is in use. */
-  upstreamOf(caller: Hearer): Upstream | undefined;
+  upstreamOf(caller: CallerInfo): Upstream | undefined;
   sessionEnded(session: object): void;
   /** Lets the calls underway finish, but not for longer than this, and ends it. */
   retire(graceMs: number): Promise<void>;
@@ -73,7 +73,7 @@ export function createPerCallerServer(options: PerCallerServerOptions): PerCalle
     if (!account.wasConnected) listsClosedUntil = clock.now() + closedListsMs;
     setImmediate(() => void account.close(true));
   };
-  const create = (owner: string, { caller, identity }: Pick<Hearer, "caller" | "identity">): Account => {
+  const create = (owner: string, { caller, identity }: Pick<CallerInfo, "caller" | "identity">): Account => {
     const tell = (event: CredentialEvent): void =>
       onEvent({ ...event, ...(caller === undefined ? {} : { caller }) });
     return createAccount({
@@ -103,7 +103,7 @@ export function createPerCallerServer(options: PerCallerServerOptions): PerCalle
   const standIn = toStandIn(name);
 
   /** The upstream whose lists a caller sees, opened if that can help. */
-  const lookedUp = (caller: Hearer): Awaitable<Upstream | undefined> => {
+  const lookedUp = (caller: CallerInfo): Awaitable<Upstream | undefined> => {
     const account = accounts.of(caller);
     return andThen(account.isConnected(), (isConnected) => settle(account, isConnected));
   };

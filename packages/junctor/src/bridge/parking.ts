@@ -1,5 +1,5 @@
 import { randomBytes } from "node:crypto";
-import { type Clock, Shares } from "@junctor/core/async";
+import { type Clock, Quota } from "@junctor/core/async";
 import { RpcError, ToolError } from "@junctor/core/errors";
 import { defined } from "@junctor/core/options";
 import type { CallContext, ToolOutcome, Resumption } from "@junctor/core/provider";
@@ -67,12 +67,12 @@ export function isParkedState(state: unknown): state is ParkedState {
 class ParkedCalls {
   readonly #options: ParkingSettings;
   readonly #byId = new Map<string, Parked>();
-  readonly #shares: Shares<string | undefined>;
+  readonly #quota: Quota<string | undefined>;
 
   constructor(options: ParkingSettings) {
     this.#options = options;
     const { maxParked: total, maxParkedPerCaller: each } = options;
-    this.#shares = new Shares({ what: "parked calls", total, each });
+    this.#quota = new Quota({ what: "parked calls", total, each });
   }
 
   get size(): number {
@@ -94,7 +94,7 @@ class ParkedCalls {
     const times = { parkedAt, leftAt: 0, until: 0 };
     const parked: Parked = { id, flow, callId, stopTimer: () => {}, ...times, isEndSent: false };
     this.#byId.set(id, parked);
-    this.#shares.add(flow.caller);
+    this.#quota.add(flow.caller);
     return parked;
   }
 
@@ -116,13 +116,13 @@ class ParkedCalls {
    * or those of all callers when the table is full.
    */
   #makeRoom(caller: string | undefined): boolean {
-    let refusal = this.#shares.refusal(caller);
+    let refusal = this.#quota.refusal(caller);
     if (refusal === undefined) return true;
     for (const parked of this.#byId.values()) {
       const isInTheWay = refusal.code === "rpc.overloaded" || parked.flow.caller === caller;
       if (!parked.isEndSent || !isInTheWay) continue;
       void this.#drop(parked);
-      refusal = this.#shares.refusal(caller);
+      refusal = this.#quota.refusal(caller);
       if (refusal === undefined) return true;
     }
     return false;
@@ -131,7 +131,7 @@ class ParkedCalls {
   async #drop({ id, flow, stopTimer }: Parked): Promise<void> {
     stopTimer();
     if (!this.#byId.delete(id)) return;
-    this.#shares.give(flow.caller);
+    this.#quota.give(flow.caller);
     if (!flow.isOver) await flow.giveUp(new Error("The caller did not come back with the answers"));
   }
 }

@@ -2,13 +2,13 @@ import { andThen, type Awaitable } from "@junctor/core/async";
 import { type UriNames, renamed, type View } from "@junctor/core/compose";
 import { NotFoundError } from "@junctor/core/errors";
 import { originKey, viewUriOf, withViewUri, type Skill, type Tool, withMembers } from "@junctor/core/mcp";
-import type { CallContext, Change, Hearer, Provider } from "@junctor/core/provider";
+import type { CallContext, Change, CallerInfo, Provider } from "@junctor/core/provider";
 import { readResultName } from "../context/index.ts";
 
 /** How the things of one server are called in the gateway. */
 interface OwnNames {
   /** The part of the catalog that has this server's things alone. */
-  readonly viewFor: (caller: Hearer) => View;
+  readonly viewFor: (caller: CallerInfo) => View;
   readonly uris: () => UriNames | undefined;
 }
 
@@ -138,7 +138,8 @@ export function withOwnNames(provider: Provider, { viewFor, uris }: OwnNames): P
         publicChanges.set(own, change);
         listener(own);
       }) ?? (() => {}),
-    mayHear: (change, hearer) => provider.mayHear?.(publicChanges.get(change) ?? change, hearer) !== false,
+    mayHear: (change, callerInfo) =>
+      provider.mayHear?.(publicChanges.get(change) ?? change, callerInfo) !== false,
   };
 }
 

@@ -49,8 +49,8 @@ import { openListMemory, readDefinitions, logDisabled } from "../servers/index.t
 import { probeIssuers } from "../tokens/index.ts";
 import { type DescribeFailure, withLastWords, hideText } from "../upstream/index.ts";
 import { createControls, createRevocable, withoutBarred } from "./controls.ts";
+import { createEntrance, type EntranceParts } from "./entrance.ts";
 import { Fleet } from "./fleet.ts";
-import { createFront, type FrontParts } from "./front.ts";
 import { type GatewayOptions, gatewayOptionKeys, type StartOptions } from "./gateway-options.ts";
 import { joinReplicas, joinResults } from "./joined-replicas.ts";
 import { createMiddlewareChain } from "./middleware-chain.ts";
@@ -161,7 +161,7 @@ export async function startGateway(
     rules.look();
   });
   const results = { kept: new KeptResults({ clock }), ...(cluster && joinResults(cluster)) };
-  const frontParts: FrontParts = {
+  const entranceParts: EntranceParts = {
     catalog,
     fleet,
     changes,
@@ -178,10 +178,10 @@ export async function startGateway(
     observer: options.observer,
     results,
   };
-  if (cluster !== undefined) joinReplicas(cluster, { ...frontParts, results });
-  const front = createFront(frontParts, { viewFor: access.viewFor });
-  const mounts = new GatewayMounts(frontParts, access);
-  const revocable = createRevocable(front.server, () => mounts.drain());
+  if (cluster !== undefined) joinReplicas(cluster, { ...entranceParts, results });
+  const entrance = createEntrance(entranceParts, { viewFor: access.viewFor });
+  const mounts = new GatewayMounts(entranceParts, access);
+  const revocable = createRevocable(entrance.server, () => mounts.drain());
   const { server } = revocable;
   const revoke = (caller: string | undefined): void => {
     revocable.revoke(caller);
@@ -215,7 +215,7 @@ export async function startGateway(
       revoke(caller);
       void parking.leaveCaller(caller);
     }
-    front.replace(nextChain.middlewares);
+    entrance.replace(nextChain.middlewares);
     mounts.replace(nextChain.middlewares);
     mounts.have(next);
     const had = fleet.have(
@@ -246,7 +246,7 @@ export async function startGateway(
   return {
     controls,
     server,
-    provider: front.provider,
+    provider: entrance.provider,
     mounts,
     serverAt: (name) => {
       const mounted = mounts.serverAt(name);

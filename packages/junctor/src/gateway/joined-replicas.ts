@@ -73,6 +73,6 @@ function toLineProvider({ config: { name }, provider }: GatewayServer, changes: 
       changes.onChange((change) => {
         if (change.origin === name) listener(change);
       }),
-    mayHear: (change, hearer) => provider.mayHear?.(change, hearer) ?? true,
+    mayHear: (change, callerInfo) => provider.mayHear?.(change, callerInfo) ?? true,
   };
 }

@@ -5,21 +5,21 @@ import type { Mounts } from "@junctor/server/internal";
 import { withOwnNames } from "../catalog/index.ts";
 import type { GatewayConfig, ProfileConfig } from "../config/index.ts";
 import type { Access } from "../policy/index.ts";
-import { createFront, type Front, type FrontParts } from "./front.ts";
+import { createEntrance, type Entrance, type EntranceParts } from "./entrance.ts";
 import { createProfileStack, type ProfileStack } from "./profile-stack.ts";
 
-/** The profiles and the single servers of a gateway, each a front of its own. A server is there under its own names. */
+/** The profiles and the single servers of a gateway, each an entrance of its own. A server is there under its own names. */
 export class GatewayMounts implements Mounts {
-  readonly #parts: FrontParts;
+  readonly #parts: EntranceParts;
   readonly #access: Access;
-  readonly #fronts = new Map<string, ProfileFront>();
+  readonly #entrances = new Map<string, ProfileEntrance>();
   #profiles: ReadonlyMap<string, ProfileConfig> = new Map();
   /** Servers that were asked for alone; most never are. */
-  readonly #alone = new Map<string, Front>();
+  readonly #alone = new Map<string, Entrance>();
   #servers: ReadonlySet<string> = new Set();
   readonly #onGone = new Set<(name: string) => void>();
 
-  constructor(parts: FrontParts, access: Access) {
+  constructor(parts: EntranceParts, access: Access) {
     this.#parts = parts;
     this.#access = access;
     this.have(parts.config());
@@ -32,17 +32,20 @@ export class GatewayMounts implements Mounts {
     this.#servers = new Set(servers.map(({ name }) => name));
     for (const name of before) {
       if (this.#profiles.has(name) || this.#servers.has(name)) continue;
-      (this.#fronts.get(name) ?? this.#alone.get(name))?.server.drain();
-      this.#fronts.delete(name);
+      (this.#entrances.get(name) ?? this.#alone.get(name))?.server.drain();
+      this.#entrances.delete(name);
       this.#alone.delete(name);
       for (const tell of this.#onGone) tell(name);
     }
     const profileNamed = (name: string): ProfileConfig | undefined => this.#profiles.get(name);
     for (const profile of profiles) {
-      const front = this.#fronts.get(profile.name);
-      if (front === undefined)
-        this.#fronts.set(profile.name, createProfileFront(this.#parts, this.#access, profileNamed, profile));
-      else front.stack.use(profile);
+      const entrance = this.#entrances.get(profile.name);
+      if (entrance === undefined)
+        this.#entrances.set(
+          profile.name,
+          createProfileEntrance(this.#parts, this.#access, profileNamed, profile),
+        );
+      else entrance.stack.use(profile);
     }
   }
 
@@ -52,11 +55,11 @@ export class GatewayMounts implements Mounts {
 
   /** The server of a mount, for callers that may use it and for those that may not. */
   serverAt(name: string): Server | undefined {
-    const profile = this.#fronts.get(name);
+    const profile = this.#entrances.get(name);
     if (profile !== undefined || !this.#servers.has(name)) return profile?.server;
     let alone = this.#alone.get(name);
     if (alone === undefined)
-      this.#alone.set(name, (alone = createServerFront(this.#parts, this.#access, name)));
+      this.#alone.set(name, (alone = createServerEntrance(this.#parts, this.#access, name)));
     return alone.server;
   }
 
@@ -72,37 +75,38 @@ export class GatewayMounts implements Mounts {
 
   /** Replaces the middleware of every mount. */
   replace(middlewares: readonly Middleware[]): void {
-    for (const front of [...this.#fronts.values(), ...this.#alone.values()]) front.replace(middlewares);
+    for (const entrance of [...this.#entrances.values(), ...this.#alone.values()])
+      entrance.replace(middlewares);
   }
 
   /** Ends what would never end by itself, at every mount. */
   drain(): void {
-    for (const { server } of [...this.#fronts.values(), ...this.#alone.values()]) server.drain();
+    for (const { server } of [...this.#entrances.values(), ...this.#alone.values()]) server.drain();
   }
 }
 
-function createServerFront(parts: FrontParts, access: Access, name: string): Front {
+function createServerEntrance(parts: EntranceParts, access: Access, name: string): Entrance {
   const viewFor = access.viewAt(name);
   const uris = (): UriNames | undefined => parts.catalog.snapshotFor(anyone).uris.get(name);
   const wrap = (provider: Provider): Provider => withOwnNames(provider, { viewFor, uris });
-  return createFront(parts, { viewFor, mount: name, wrap });
+  return createEntrance(parts, { viewFor, mount: name, wrap });
 }
 
-/** A profile's front, with the part that follows the config. */
-interface ProfileFront extends Front {
+/** A profile's entrance, with the part that follows the config. */
+interface ProfileEntrance extends Entrance {
   readonly stack: ProfileStack;
 }
 
-function createProfileFront(
-  parts: FrontParts,
+function createProfileEntrance(
+  parts: EntranceParts,
   access: Access,
   profileNamed: (name: string) => ProfileConfig | undefined,
   profile: ProfileConfig,
-): ProfileFront {
+): ProfileEntrance {
   const { name } = profile;
   const viewFor = access.viewAt(name);
   let stack: ProfileStack | undefined;
-  const front = createFront(parts, {
+  const entrance = createEntrance(parts, {
     viewFor,
     mount: name,
     instructions: () => profileNamed(name)?.instructions,
@@ -113,5 +117,5 @@ function createProfileFront(
       return stack.provider;
     },
   });
-  return { ...front, stack: stack as ProfileStack };
+  return { ...entrance, stack: stack as ProfileStack };
 }

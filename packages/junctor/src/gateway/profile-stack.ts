@@ -4,7 +4,7 @@ import {
   followTasks,
   withMiddleware,
   type Change,
-  type Hearer,
+  type CallerInfo,
   type Provider,
 } from "@junctor/core/provider";
 import type { ProfileConfig } from "../config/index.ts";
@@ -22,7 +22,7 @@ import { type CapParts, createCaps } from "./result-caps.ts";
 
 /** The parts of a gateway that a profile's provider is made with. */
 interface ProfileParts extends CapParts {
-  readonly viewFor: (caller: Hearer) => View;
+  readonly viewFor: (caller: CallerInfo) => View;
 }
 
 /** The provider of a profile. */

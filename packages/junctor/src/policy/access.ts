@@ -8,7 +8,7 @@ import {
   type View,
 } from "@junctor/core/compose";
 import { toDeclared, toRelayable } from "@junctor/core/mcp";
-import type { AuditRecord, CallContext, Hearer } from "@junctor/core/provider";
+import type { AuditRecord, CallContext, CallerInfo } from "@junctor/core/provider";
 import { anybody, type Authenticate } from "@junctor/server";
 import { type AuditLogOptions, type DescribeCall, type OwnerOf, createGlobs } from "@junctor/server/internal";
 import { wasAskedToConnect } from "../accounts/index.ts";
@@ -31,11 +31,11 @@ export interface Access {
   readonly rules: CallerRules | undefined;
   /** The judge of tokens; undefined without issuers. */
   readonly tokens: Tokens | undefined;
-  readonly viewFor: (caller: Hearer) => View;
+  readonly viewFor: (caller: CallerInfo) => View;
   /** What callers without rules of their own may see and use. */
   readonly generalView: () => View;
   /** The same at a mount, which narrows it. */
-  readonly viewAt: (mount: string) => (caller: Hearer) => View;
+  readonly viewAt: (mount: string) => (caller: CallerInfo) => View;
   /** Whether a caller may come in at a mount. */
   readonly mayUse: (mount: string, caller: string | undefined) => boolean;
   /** The mounts a caller may use, and nothing else; undefined for one that is not bound. */
@@ -91,7 +91,7 @@ interface Rules {
 export function createAccess(first: GatewayConfig, options: AccessOptions): Access {
   const { catalog, unnamed, servers } = options;
   let byCaller = options.rules;
-  const viewBy = (caller: Hearer, policy: Policy = nothing, rulesHere = byCaller): View =>
+  const viewBy = (caller: CallerInfo, policy: Policy = nothing, rulesHere = byCaller): View =>
     catalog.viewFor(caller, rulesHere === undefined ? policy : rulesHere.narrow(policy, caller.identity));
   const proof = createProof(first, options);
   /** Whether a public name, or a `server__uri`, is of one server. */
@@ -261,7 +261,7 @@ export interface CallerKinds {
   hasVariants: boolean;
   /** The ids of extensions that the config opened for some server. */
   opened: readonly string[];
-  readonly of: (caller: Hearer) => unknown;
+  readonly of: (caller: CallerInfo) => unknown;
 }
 
 /** Kinds of callers: by their era, what they offer and declare, and by who they are where they have lines of their own. */

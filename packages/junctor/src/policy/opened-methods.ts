@@ -1,13 +1,13 @@
 import type { View } from "@junctor/core/compose";
 import { RpcError } from "@junctor/core/errors";
-import type { CallContext, Hearer, MethodProvider } from "@junctor/core/provider";
+import type { CallContext, CallerInfo, MethodProvider } from "@junctor/core/provider";
 import { createGlob } from "@junctor/server/internal";
 import type { ServerConfig } from "../config/index.ts";
 import type { GatewayServer } from "../servers/index.ts";
 
 interface OpenedMethodsOptions {
   readonly servers: () => readonly GatewayServer[];
-  readonly viewFor: (caller: Hearer) => View;
+  readonly viewFor: (caller: CallerInfo) => View;
 }
 
 /** Whether the config opened a method for a server. */

@@ -8,7 +8,7 @@ import {
   type Tool,
   withMembers,
 } from "@junctor/core/mcp";
-import { createCallContext, type CallContext, type Hearer, type Provider } from "@junctor/core/provider";
+import { createCallContext, type CallContext, type CallerInfo, type Provider } from "@junctor/core/provider";
 import { createServerNames, withConnectName } from "../catalog/index.ts";
 import { type ServerConfig, parseConfigValue } from "../config/index.ts";
 import type { Pins } from "../lock/index.ts";
@@ -31,13 +31,13 @@ export interface GatewayServer extends Pick<Member, "looked"> {
   /** Whether everything it lists is known, as it was last listed. */
   readonly isSettled: boolean;
   /** Everything it lists for a caller, as far as it is known; without a caller, for everyone. */
-  listedFor(caller?: Hearer): Listed;
+  listedFor(caller?: CallerInfo): Listed;
   /** A caller names something that may be in one of its lists; see {@link Member.untilListed}. */
   untilListed(part: ListPart, context: CallContext): Promise<unknown> | undefined;
   /** Why a call that may have been for it was not sent, while nothing is known of its lists. */
   unavailable(): Error;
   /** Tools of the gateway itself, in place of those of a server that lists nothing to a caller; the same array each time. */
-  standInFor?(caller: Hearer): readonly Tool[] | undefined;
+  standInFor?(caller: CallerInfo): readonly Tool[] | undefined;
   /** Its processes, or its conversations over HTTP, each with its reason. */
   readonly connections?: readonly ConnectionStatus[];
   /** What its process wrote besides messages. */

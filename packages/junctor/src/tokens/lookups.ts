@@ -1,4 +1,4 @@
-import { type Clock, createDeferred, type Deferred, Shares } from "@junctor/core/async";
+import { type Clock, createDeferred, type Deferred, Quota } from "@junctor/core/async";
 import { IssuerUnavailable } from "./fetch-json.ts";
 
 /** Whose token is looked up. */
@@ -38,7 +38,7 @@ export class Lookups {
   readonly #known: Waiter[] = [];
   /** By address, the next one to have its turn first. */
   readonly #unknown = new Map<string | undefined, Waiter[]>();
-  readonly #shares = new Shares<string | undefined>({ what: "tokens to look up", total: maxWaiting });
+  readonly #quota = new Quota<string | undefined>({ what: "tokens to look up", total: maxWaiting });
   #underway = 0;
   /** Lookups that may begin now, and when they were counted. */
   #credit = burst;
@@ -77,7 +77,7 @@ export class Lookups {
     const { isKnown, address } = lookup;
     const isFirst = this.#known.length === 0 && (isKnown || this.#unknown.size === 0);
     if (isFirst && this.#mayBegin(isKnown)) return this.#begin();
-    if (!isKnown && this.#shares.refusal(address) !== undefined) throw tooMany();
+    if (!isKnown && this.#quota.refusal(address) !== undefined) throw tooMany();
     const waiter: Waiter = {
       ...lookup,
       turn: createDeferred(),
@@ -88,7 +88,7 @@ export class Lookups {
     };
     if (isKnown) this.#known.push(waiter);
     else {
-      this.#shares.add(address);
+      this.#quota.add(address);
       const line = this.#unknown.get(address);
       if (line === undefined) this.#unknown.set(address, [waiter]);
       else line.push(waiter);
@@ -126,7 +126,7 @@ export class Lookups {
     const line = isKnown ? this.#known : (this.#unknown.get(address) ?? []);
     line.splice(line.indexOf(waiter), 1);
     if (isKnown) return;
-    this.#shares.give(address);
+    this.#quota.give(address);
     this.#unknown.delete(address);
     if (line.length > 0) this.#unknown.set(address, line);
   }

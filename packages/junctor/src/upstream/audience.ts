@@ -7,7 +7,7 @@ import {
   newestModernRevision,
   toRelayable,
 } from "@junctor/core/mcp";
-import type { Hearer } from "@junctor/core/provider";
+import type { CallerInfo } from "@junctor/core/provider";
 import type { ServerConfig } from "../config/index.ts";
 
 /** For whom a connection to a server is. Callers of one audience share the connection, and so the state that the server keeps on it. */
@@ -82,7 +82,7 @@ export class Audiences {
   }
 
   /** The audience of a caller. */
-  of(caller: Hearer, eras: ServerEras | undefined): Audience {
+  of(caller: CallerInfo, eras: ServerEras | undefined): Audience {
     const { launch, sharing } = this.#config;
     const relayable = toRelayable(caller.capabilities, caller.revision);
     const { isLegacy } = relayable;
@@ -109,7 +109,7 @@ export class Audiences {
   }
 
   /** Each caller stays with one of several processes. */
-  #instanceOf(caller: Hearer): Audience {
+  #instanceOf(caller: CallerInfo): Audience {
     const { instances, era } = this.#config;
     if (instances === 1) return this.everyone;
     const number = this.#numberOf(ownerOf(caller)) % instances;
@@ -148,7 +148,7 @@ export class Audiences {
   }
 }
 
-function ownerOf({ session, caller }: Hearer): object | string {
+function ownerOf({ session, caller }: CallerInfo): object | string {
   return session ?? caller ?? unnamed;
 }
 

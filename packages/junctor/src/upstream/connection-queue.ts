@@ -1,4 +1,4 @@
-import { type Clock, Shares } from "@junctor/core/async";
+import { type Clock, Quota } from "@junctor/core/async";
 import { UpstreamError } from "@junctor/core/errors";
 
 /** A call that waits for a connection. */
@@ -17,7 +17,7 @@ export class ConnectionQueue<Need, Connection> {
   readonly #server: string;
   readonly #clock: Clock;
   readonly #waiting = new Set<WaitingCall<Need, Connection>>();
-  readonly #shares = new Shares({ what: "calls waiting", total: maxWaiting });
+  readonly #quota = new Quota({ what: "calls waiting", total: maxWaiting });
 
   readonly #onWaiting: () => () => void;
 
@@ -33,14 +33,14 @@ export class ConnectionQueue<Need, Connection> {
    * holder has its share of the waiting calls.
    */
   wait(need: Need, signal: AbortSignal, holder: unknown): Promise<Connection> {
-    if (this.#shares.refusal(holder) !== undefined)
+    if (this.#quota.refusal(holder) !== undefined)
       return Promise.reject(this.#busy(`has more calls waiting than it may (${maxWaiting} for all callers)`));
-    this.#shares.add(holder);
+    this.#quota.add(holder);
     return new Promise((resolve, reject) => {
       const doneWaiting = this.#onWaiting();
       const end = (): void => {
         doneWaiting();
-        this.#shares.give(holder);
+        this.#quota.give(holder);
         stopTimer();
         signal.removeEventListener("abort", giveUp);
         this.#waiting.delete(waiting);

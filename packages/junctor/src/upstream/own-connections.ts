@@ -1,4 +1,4 @@
-import { type Clock, ClosingSet, Shares } from "@junctor/core/async";
+import { type Clock, ClosingSet, Quota } from "@junctor/core/async";
 import type { ServerConfig } from "../config/index.ts";
 import type { Audience } from "./audience.ts";
 import type { PooledConnection } from "./pooled-connection.ts";
@@ -20,7 +20,7 @@ export class OwnConnections implements AsyncDisposable {
   /** Most connections, and whether a connection serves one call at a time. */
   readonly #limits: { readonly most: number; readonly isExclusive: boolean };
   readonly #connections = new Set<PooledConnection>();
-  readonly #shares: Shares<Audience["holder"]>;
+  readonly #quota: Quota<Audience["holder"]>;
   readonly #closing = new ClosingSet();
   #stopSweep: (() => void) | undefined;
 
@@ -29,7 +29,7 @@ export class OwnConnections implements AsyncDisposable {
     this.#options = options;
     const most = Math.max(maxConnections, launch.kind === "http" ? maxHttpConnections : instances);
     this.#limits = { most, isExclusive: sharing === "exclusive" };
-    this.#shares = new Shares({ what: "connections", total: most });
+    this.#quota = new Quota({ what: "connections", total: most });
   }
 
   get all(): readonly PooledConnection[] {
@@ -54,11 +54,11 @@ export class OwnConnections implements AsyncDisposable {
     const { most, isExclusive } = this.#limits;
     const limit = most - (isExclusive ? Math.floor(most / 4) : 0);
     const { holder } = audience;
-    if (busy.length >= limit || (this.#shares.refusal(holder) !== undefined && !this.#evict(holder)))
+    if (busy.length >= limit || (this.#quota.refusal(holder) !== undefined && !this.#evict(holder)))
       return undefined;
     const pooled = this.#options.create(audience);
     this.#connections.add(pooled);
-    this.#shares.add(holder);
+    this.#quota.add(holder);
     this.#sweepLater();
     return pooled;
   }
@@ -73,7 +73,7 @@ export class OwnConnections implements AsyncDisposable {
   end(pooled: PooledConnection): void {
     pooled.isEnding = true;
     if (pooled.inUse > 0 || !this.#connections.delete(pooled)) return;
-    this.#shares.give(pooled.audience.holder);
+    this.#quota.give(pooled.audience.holder);
     void this.#closing.close(pooled.connection);
   }
 
@@ -86,8 +86,8 @@ export class OwnConnections implements AsyncDisposable {
 
   /** Closes an idle connection of the holder that has most, the oldest of them; never one of a holder that has fewer. */
   #evict(holder: Audience["holder"]): boolean {
-    const heldBy = ({ audience }: PooledConnection): number => this.#shares.heldBy(audience.holder);
-    const own = this.#shares.heldBy(holder);
+    const heldBy = ({ audience }: PooledConnection): number => this.#quota.heldBy(audience.holder);
+    const own = this.#quota.heldBy(holder);
     const [first] = this.all
       .filter((each) => each.inUse === 0 && heldBy(each) >= own)
       .toSorted((a, b) => heldBy(b) - heldBy(a) || a.usedAt - b.usedAt);

@@ -1,7 +1,7 @@
 import type { Client } from "@junctor/client";
 import type { Clock } from "@junctor/core/async";
 import { UpstreamError } from "@junctor/core/errors";
-import type { Hearer } from "@junctor/core/provider";
+import type { CallerInfo } from "@junctor/core/provider";
 import type { ServerConfig } from "../config/index.ts";
 import type { Audience, Audiences } from "./audience.ts";
 import type { CreateConnection } from "./connection-factory.ts";
@@ -64,13 +64,13 @@ export class Pool implements AsyncDisposable {
   }
 
   /** The connection a caller uses, if there is one now. */
-  find(caller: Hearer): PooledConnection | undefined {
+  find(caller: CallerInfo): PooledConnection | undefined {
     const audience = this.#audienceOf(caller);
     return audience === this.everyone.audience ? this.everyone : this.#own.find(audience);
   }
 
   /** The connection for a caller's lists; it is opened if there is none and there may be one more. */
-  lineFor(caller: Hearer): PooledConnection {
+  lineFor(caller: CallerInfo): PooledConnection {
     if (this.#isExclusive) return this.everyone;
     const pooled = this.find(caller) ?? this.#open(this.#audienceOf(caller)) ?? this.everyone;
     if (caller.session !== undefined) pooled.sessions.add(caller.session);
@@ -78,14 +78,14 @@ export class Pool implements AsyncDisposable {
   }
 
   /** Lends the connection of a caller's lists for longer than a call, such as a watch. */
-  async lendListed(caller: Hearer, signal: AbortSignal): Promise<Lease> {
+  async lendListed(caller: CallerInfo, signal: AbortSignal): Promise<Lease> {
     if (!this.#isExclusive) return this.lend(caller, signal);
     this.everyone.inUse++;
     return this.#hand(this.everyone, signal);
   }
 
   /** Lends a connection for one call of a caller. Rejects when it cannot be had in time. */
-  async lend(caller: Hearer, signal: AbortSignal): Promise<Lease> {
+  async lend(caller: CallerInfo, signal: AbortSignal): Promise<Lease> {
     if (this.#isClosed) throw stopped(this.#options.config.name);
     if (!this.#options.audiences.hasOwners) await this.everyone.connection.whenUp(signal);
     const audience = this.#audienceOf(caller);
@@ -121,7 +121,7 @@ export class Pool implements AsyncDisposable {
     return this.#options.config.sharing === "exclusive";
   }
 
-  #audienceOf(caller: Hearer): Audience {
+  #audienceOf(caller: CallerInfo): Audience {
     const { audiences, clock } = this.#options;
     if (audiences.isOne) return audiences.everyone;
     const { health } = this.everyone.connection;

@@ -1,5 +1,5 @@
 import type { Client } from "@junctor/client";
-import { type Awaitable, waitFor, createDeferred, Shares } from "@junctor/core/async";
+import { type Awaitable, waitFor, createDeferred, Quota } from "@junctor/core/async";
 import { RpcError, UpstreamError } from "@junctor/core/errors";
 import { toRelayable } from "@junctor/core/mcp";
 import type {
@@ -74,7 +74,7 @@ const maxInFlight = 4096;
 export class Requests {
   readonly #options: RequestsOptions;
   /** The requests underway, by caller: one must not take all of them. */
-  readonly #underway = new Shares({ what: "requests underway", total: maxInFlight });
+  readonly #underway = new Quota({ what: "requests underway", total: maxInFlight });
   readonly #held: HeldTasks;
   #onIdle: (() => void) | undefined;
 

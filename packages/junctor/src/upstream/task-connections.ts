@@ -1,4 +1,4 @@
-import { type Clock, Shares } from "@junctor/core/async";
+import { type Clock, Quota } from "@junctor/core/async";
 import type { RpcError } from "@junctor/core/errors";
 import { withoutTasks } from "@junctor/core/mcp";
 import {
@@ -47,11 +47,11 @@ const unseenMs = 3_600_000;
 export class TaskConnections {
   readonly #options: TaskConnectionsOptions;
   readonly #tasks = new Map<string, RunningTask>();
-  readonly #shares: Shares;
+  readonly #quota: Quota;
 
   constructor(options: TaskConnectionsOptions) {
     this.#options = options;
-    this.#shares = new Shares({ what: `tasks of ${options.server}`, total: maxTasks });
+    this.#quota = new Quota({ what: `tasks of ${options.server}`, total: maxTasks });
   }
 
   get size(): number {
@@ -66,10 +66,10 @@ export class TaskConnections {
   /** The error for a caller that has its share of the tasks; undefined while it may begin another one. */
   refusal(context: CallContext): RpcError | undefined {
     const holder = holderOf(context);
-    if (this.#shares.refusal(holder) === undefined) return undefined;
+    if (this.#quota.refusal(holder) === undefined) return undefined;
     for (const [ref, { connection }] of this.#tasks)
       if (connection !== undefined && connection.pooled.client !== connection.client) this.forget(ref);
-    return this.#shares.refusal(holder);
+    return this.#quota.refusal(holder);
   }
 
   /**
@@ -89,13 +89,13 @@ export class TaskConnections {
       }
     }
     const holder = holderOf(context);
-    this.#shares.add(holder);
+    this.#quota.add(holder);
     try {
       const outcome = await make(context);
       if (outcome.kind === "task") this.#begin(outcome.task, holder);
       return outcome;
     } finally {
-      this.#shares.give(holder);
+      this.#quota.give(holder);
     }
   }
 
@@ -116,7 +116,7 @@ export class TaskConnections {
     const task = this.#tasks.get(ref);
     if (task === undefined) return;
     this.#tasks.delete(ref);
-    this.#shares.give(task.holder);
+    this.#quota.give(task.holder);
     task.stopTimer();
     task.connection?.release();
   }
@@ -127,7 +127,7 @@ export class TaskConnections {
 
   #begin(task: TaskState, holder: unknown): void {
     if (hasEnded(task) || this.#tasks.has(task.ref)) return;
-    this.#shares.add(holder);
+    this.#quota.add(holder);
     this.#tasks.set(task.ref, { holder, stopTimer: () => {} });
     this.#renew(task);
   }

@@ -1,6 +1,6 @@
 import { andThen, type Awaitable, type Clock, waitFor } from "@junctor/core/async";
 import type { ListPart } from "@junctor/core/fit";
-import type { CallContext, Hearer } from "@junctor/core/provider";
+import type { CallContext, CallerInfo } from "@junctor/core/provider";
 import type { ServerConfig } from "../config/index.ts";
 import { FirstLists } from "./first-lists.ts";
 import type { Health } from "./health.ts";
@@ -43,7 +43,7 @@ export class UpstreamLists {
     this.#firstLists.note(health);
   }
 
-  listedFor(caller: Hearer | undefined): Listed {
+  listedFor(caller: CallerInfo | undefined): Listed {
     const own = caller === undefined ? undefined : this.#pool.find(caller)?.lists;
     return own?.isListed === true ? own.listed : this.#pool.everyone.lists.listed;
   }
@@ -65,7 +65,7 @@ export class UpstreamLists {
    * A caller looks at a list: a lazy server that was never listed is started, and old lists are renewed in the background.
    * A promise means that the list is not known yet; it settles when it is, or when it was waited for long enough.
    */
-  looked(caller: Hearer, part: ListPart): Promise<unknown> | undefined {
+  looked(caller: CallerInfo, part: ListPart): Promise<unknown> | undefined {
     this.#startLazy();
     const first = this.#firstLists.forList(part);
     if (first === undefined) return this.#lookedOn(caller, part);
@@ -91,7 +91,7 @@ export class UpstreamLists {
   }
 
   /** The caller's own connection is opened, so that its lists come from where its calls go. */
-  #lookedOn(caller: Hearer, part: ListPart): Promise<unknown> | undefined {
+  #lookedOn(caller: CallerInfo, part: ListPart): Promise<unknown> | undefined {
     const { everyone } = this.#pool;
     if (everyone.client === undefined) return undefined;
     const pooled = this.#pool.lineFor(caller);

@@ -4,7 +4,14 @@ import { type Awaitable, type Clock, systemClock } from "@junctor/core/async";
 import { UpstreamError } from "@junctor/core/errors";
 import type { ListPart } from "@junctor/core/fit";
 import type { CacheHints } from "@junctor/core/mcp";
-import type { CallContext, Change, Hearer, Provider, ToolCall, ToolOutcome } from "@junctor/core/provider";
+import type {
+  CallContext,
+  Change,
+  CallerInfo,
+  Provider,
+  ToolCall,
+  ToolOutcome,
+} from "@junctor/core/provider";
 import { createMemoryTasks } from "@junctor/server";
 import type { MemoryTasks } from "@junctor/server/internal";
 import type { Parking } from "../bridge/index.ts";
@@ -199,7 +206,7 @@ export class Upstream implements Provider, AsyncDisposable {
   }
 
   /** Everything it lists for a caller, as far as it is known; without a caller, for everyone. */
-  listedFor(caller?: Hearer): Listed {
+  listedFor(caller?: CallerInfo): Listed {
     return this.#lists.listedFor(caller);
   }
 
@@ -243,7 +250,7 @@ export class Upstream implements Provider, AsyncDisposable {
   }
 
   /** A caller looks at one of its lists; see {@link UpstreamLists.looked}. */
-  looked(caller: Hearer, part: ListPart): Promise<unknown> | undefined {
+  looked(caller: CallerInfo, part: ListPart): Promise<unknown> | undefined {
     return this.#lists.looked(caller, part);
   }
 
@@ -260,7 +267,7 @@ export class Upstream implements Provider, AsyncDisposable {
   }
 
   /** A caller hears the announcements of its own connection; those of the connection for everyone only where its own connection lists or watches nothing. */
-  mayHear({ connection, kind }: Change, caller: Hearer): boolean {
+  mayHear({ connection, kind }: Change, caller: CallerInfo): boolean {
     const own = this.pool.find(caller);
     if (connection === undefined || own === connection) return true;
     if (connection !== this.pool.everyone) return false;

@@ -1,7 +1,7 @@
 import type { IncomingMessage, Server, ServerResponse } from "node:http";
 import type { Socket } from "node:net";
 import { Server as TlsServer } from "node:tls";
-import { Shares } from "@junctor/core/async";
+import { Quota } from "@junctor/core/async";
 
 /** One connection of a listener. */
 interface Connection {
@@ -26,13 +26,13 @@ export function toTimeouts(
 }
 
 /**
- * Limits the connections of a listener and shares them by address. At the limit, a new connection replaces the oldest one whose request is
+ * Limits the connections of a listener and shares them out by address. At the limit, a new connection replaces the oldest one whose request is
  * unfinished, or else the oldest idle one, of the address that holds most or of its own. So a client that sends half requests locks out
  * nobody, not even others at its address. If all of those are busy, the new connection is refused. Call it after adding all
  * other handlers.
  */
 export function limitConnections(listener: Server, total: number): void {
-  const shares = new Shares<string | undefined>({ what: "connections", total });
+  const quota = new Quota<string | undefined>({ what: "connections", total });
   /** Oldest first. */
   const open = new Set<Connection>();
   /** By the socket that requests come from, which with TLS is not the one that was accepted. */
@@ -41,10 +41,9 @@ export function limitConnections(listener: Server, total: number): void {
   const shakingHands = new Map<string, Connection>();
   const isTls = listener instanceof TlsServer;
 
-  const hasRoom = (address: string | undefined): boolean => shares.refusal(address) === undefined;
+  const hasRoom = (address: string | undefined): boolean => quota.refusal(address) === undefined;
   const makeRoom = (address: string | undefined): void => {
-    for (const owner of [shares.greediest(), address])
-      if (!hasRoom(address)) findUnused(open, owner)?.close();
+    for (const owner of [quota.greediest(), address]) if (!hasRoom(address)) findUnused(open, owner)?.close();
   };
 
   listener.on("connection", (socket: Socket) => {
@@ -54,7 +53,7 @@ export function limitConnections(listener: Server, total: number): void {
     if (!hasRoom(address)) return void socket.destroy();
     const forget = (): void => {
       if (!open.delete(connection)) return;
-      shares.give(address);
+      quota.give(address);
       if (shakingHands.get(name) === connection) shakingHands.delete(name);
     };
     const close = (): void => {
@@ -63,7 +62,7 @@ export function limitConnections(listener: Server, total: number): void {
       socket.destroy();
     };
     const connection: Connection = { address, newest: undefined, close };
-    shares.add(address);
+    quota.add(address);
     open.add(connection);
     if (isTls) shakingHands.set(name, connection);
     else bySocket.set(socket, connection);

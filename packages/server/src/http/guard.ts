@@ -1,4 +1,4 @@
-import { Numbered, type CallerLimits, Shares } from "@junctor/core/async";
+import { Numbered, type CallerLimits, Quota } from "@junctor/core/async";
 import { isLoopback } from "@junctor/core/channel";
 import type { RpcError } from "@junctor/core/errors";
 import type { Caller } from "@junctor/core/mcp";
@@ -170,8 +170,8 @@ class Revocations {
 /** The calls and streams that are open for callers, and their limits. */
 export class Admissions {
   readonly revocations: Revocations = new Revocations();
-  readonly calls: Shares<string | undefined>;
-  readonly streams: Shares<string | undefined>;
+  readonly calls: Quota<string | undefined>;
+  readonly streams: Quota<string | undefined>;
   readonly #open = new Numbered<Admitted>();
   /** While fewer than this are open, no caller is at a limit. */
   readonly #ample: number;
@@ -180,8 +180,8 @@ export class Admissions {
   onMany: () => void = () => {};
 
   constructor({ calls = 4096, streams }: CallerLimits = {}) {
-    this.calls = new Shares({ what: "calls underway", total: maxCalls, each: calls });
-    this.streams = new Shares({ what: "open streams", total: maxStreams, each: streams });
+    this.calls = new Quota({ what: "calls underway", total: maxCalls, each: calls });
+    this.streams = new Quota({ what: "open streams", total: maxStreams, each: streams });
     this.#ample = Math.min(this.calls.ample, this.streams.ample);
   }
 

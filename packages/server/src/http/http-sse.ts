@@ -1,5 +1,5 @@
 import { randomBytes } from "node:crypto";
-import { BoundedQueue, Shares } from "@junctor/core/async";
+import { BoundedQueue, Quota } from "@junctor/core/async";
 import { serveChannel } from "@junctor/core/channel";
 import { ClosedError, RpcError } from "@junctor/core/errors";
 import { type Server, messageShape } from "@junctor/core/mcp";
@@ -47,16 +47,16 @@ export function createHttpSse(
   address?: string,
 ): HttpSse {
   const conversations = new Map<string, SseConversation>();
-  const shares = new Shares<string | undefined>({ what: "open streams", total: maxConversations });
+  const quota = new Quota<string | undefined>({ what: "open streams", total: maxConversations });
   let isDrained = false;
   return {
     open: async (admission, server) => {
       const { reply, caller, identity } = admission;
       const owner = ownerOf(admission);
       if (refuseNew(admission, endpoint)) return;
-      const refusal = shares.refusal(owner) ?? endpoint.admissions.refusal({ owner, isStream: true });
+      const refusal = quota.refusal(owner) ?? endpoint.admissions.refusal({ owner, isStream: true });
       if (refusal !== undefined) return refuseGreedy(admission, refusal, endpoint);
-      shares.add(owner);
+      quota.add(owner);
       const id = toAddressed(randomBytes(24).toString("base64url"), address);
       const inbox = new BoundedQueue<readonly Incoming[]>(maxWaiting);
       conversations.set(id, { caller, server, inbox, waiting: 0 });
@@ -87,7 +87,7 @@ export function createHttpSse(
       } finally {
         stop();
         endpoint.admissions.delete(number);
-        shares.give(owner);
+        quota.give(owner);
         conversations.delete(id);
       }
     },

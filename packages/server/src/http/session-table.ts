@@ -1,5 +1,5 @@
 import { randomBytes } from "node:crypto";
-import { type Clock, type LazyAbort, Shares } from "@junctor/core/async";
+import { type Clock, type LazyAbort, Quota } from "@junctor/core/async";
 import { ClosedError, RpcError } from "@junctor/core/errors";
 import {
   type Seal,
@@ -74,13 +74,13 @@ export class SessionTable {
   readonly #live = new Map<string, LiveSession>();
   /** Ends of ids that were deleted, until they would have expired anyway. */
   readonly #deleted = new Map<string, number>();
-  readonly #shares: Shares<string | undefined>;
+  readonly #quota: Quota<string | undefined>;
   #sweptAt = 0;
 
   constructor(options: SessionTableOptions) {
     this.#options = options;
     const { maxLive: total, maxPerOwner: each } = options;
-    this.#shares = new Shares({ what: "sessions in use", total, each });
+    this.#quota = new Quota({ what: "sessions in use", total, each });
     options.elsewhere?.watch({
       busy: () => this.live.filter((live) => !isIdle(live)).map(({ token }) => token),
       handOver: (token) => {
@@ -168,11 +168,11 @@ export class SessionTable {
     handshake: Handshake,
     { caller, owner, mount }: Pick<LiveSession, "caller" | "owner" | "mount">,
   ): LiveSession | RpcError {
-    if (this.#shares.refusal(owner) !== undefined)
-      for (const idle of chooseIdle(this.#live, this.#shares, owner)) this.#drop(idle, "too many sessions");
-    const refusal = this.#shares.refusal(owner);
+    if (this.#quota.refusal(owner) !== undefined)
+      for (const idle of chooseIdle(this.#live, this.#quota, owner)) this.#drop(idle, "too many sessions");
+    const refusal = this.#quota.refusal(owner);
     if (refusal !== undefined) return refusal;
-    this.#shares.add(owner);
+    this.#quota.add(owner);
     const live: LiveSession = {
       token,
       caller,
@@ -217,7 +217,7 @@ export class SessionTable {
   }
 
   #drop(live: LiveSession, reason: string): void {
-    if (this.#live.delete(endOf(live.token))) this.#shares.give(live.owner);
+    if (this.#live.delete(endOf(live.token))) this.#quota.give(live.owner);
     this.#options.elsewhere?.left(live.token);
     const closed = new ClosedError("outcome_unknown", reason);
     for (const controller of live.running.values()) controller.abort(closed);
@@ -251,14 +251,14 @@ export function openSessionId(
  */
 function chooseIdle(
   sessions: ReadonlyMap<string, LiveSession>,
-  shares: Shares<string | undefined>,
+  quota: Quota<string | undefined>,
   owner: string | undefined,
 ): readonly LiveSession[] {
   const idle = [...sessions.values()].filter(isIdle).toSorted((a, b) => a.usedAt - b.usedAt);
-  const greediest = shares.greediest();
+  const greediest = quota.greediest();
   const own = idle.filter((live) => live.owner === owner);
-  const hasLess = shares.heldBy(owner) < shares.heldBy(greediest);
-  const others = hasLess ? idle.filter((live) => shares.heldBy(live.owner) > shares.heldBy(owner)) : [];
+  const hasLess = quota.heldBy(owner) < quota.heldBy(greediest);
+  const others = hasLess ? idle.filter((live) => quota.heldBy(live.owner) > quota.heldBy(owner)) : [];
   const most = others.filter((live) => live.owner === greediest);
   const chosen = own.length > 0 ? own : most.length > 0 ? most : others;
   return chosen.slice(0, Math.ceil(chosen.length / 10));

@@ -1,4 +1,4 @@
-import { type Clock, Shares } from "@junctor/core/async";
+import { type Clock, Quota } from "@junctor/core/async";
 
 /** The reader of an answer that did not fit into what the system holds for it. */
 export interface UnreadAnswer {
@@ -32,17 +32,17 @@ const behindMs = 2000;
  */
 export class Unread {
   readonly #options: UnreadOptions;
-  readonly #shares: Shares<string | undefined>;
+  readonly #quota: Quota<string | undefined>;
   readonly #entries = new Map<UnreadAnswer, Entry>();
 
   constructor(options: UnreadOptions) {
     this.#options = options;
-    this.#shares = new Shares({ what: "unread bytes", total: options.maxBytes });
+    this.#quota = new Quota({ what: "unread bytes", total: options.maxBytes });
   }
 
   /** Bytes that wait for all readers, or did when they were last looked at. */
   get bytes(): number {
-    return this.#shares.held;
+    return this.#quota.held;
   }
 
   /** Counts what waits for a reader, again when there is more, until it is deleted. */
@@ -55,10 +55,10 @@ export class Unread {
     this.#measure(entry);
     const { owner } = answer;
     const { maxBytes, maxBytesEach } = this.#options;
-    if (this.#shares.held <= maxBytes && this.#shares.heldBy(owner) <= maxBytesEach) return;
+    if (this.#quota.held <= maxBytes && this.#quota.heldBy(owner) <= maxBytesEach) return;
     for (const each of this.#entries.values()) this.#measure(each);
     const behind = this.#options.clock.now() - behindMs;
-    this.#cutWhile(() => this.#shares.heldBy(owner) > maxBytesEach, { owner, before: behind });
+    this.#cutWhile(() => this.#quota.heldBy(owner) > maxBytesEach, { owner, before: behind });
     this.shrink(maxBytes);
   }
 
@@ -66,16 +66,16 @@ export class Unread {
     const entry = this.#entries.get(answer);
     if (entry === undefined) return;
     this.#entries.delete(answer);
-    this.#shares.give(answer.owner, entry.bytes);
+    this.#quota.give(answer.owner, entry.bytes);
   }
 
   /** Cuts readers until no more than so many bytes wait. */
   shrink(maxBytes: number): void {
-    while (this.#shares.held > maxBytes) {
-      const owner = this.#shares.greediest();
-      const held = this.#shares.held;
-      this.#cutWhile(() => this.#shares.held === held, { owner, before: Infinity });
-      if (this.#shares.held === held) return;
+    while (this.#quota.held > maxBytes) {
+      const owner = this.#quota.greediest();
+      const held = this.#quota.held;
+      this.#cutWhile(() => this.#quota.held === held, { owner, before: Infinity });
+      if (this.#quota.held === held) return;
     }
   }
 
@@ -84,13 +84,13 @@ export class Unread {
       if (since > before || !isOver()) return;
       if (answer.owner !== owner) continue;
       this.delete(answer);
-      answer.cut(`its readers leave ${this.#shares.heldBy(owner)} bytes unread`);
+      answer.cut(`its readers leave ${this.#quota.heldBy(owner)} bytes unread`);
     }
   }
 
   #measure(entry: Entry): void {
     const bytes = entry.answer.waiting();
-    this.#shares.add(entry.answer.owner, bytes - entry.bytes);
+    this.#quota.add(entry.answer.owner, bytes - entry.bytes);
     entry.bytes = bytes;
   }
 }

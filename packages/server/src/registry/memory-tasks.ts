@@ -1,4 +1,4 @@
-import { type Clock, systemClock, Shares } from "@junctor/core/async";
+import { type Clock, systemClock, Quota } from "@junctor/core/async";
 import { NotFoundError, RpcError } from "@junctor/core/errors";
 import type { RawJson } from "@junctor/core/json";
 import { assertKnownKeys, keys, type KeysOf } from "@junctor/core/options";
@@ -46,8 +46,8 @@ export function createMemoryTasks(options: MemoryTasksOptions = {}): MemoryTasks
     throw new RangeError(`ttlMs must be a whole number of milliseconds above 0, not ${ttlMs}`);
   /** In the order of creation, which is the order in which they expire. */
   const tasks = new Map<string, MemoryTask>();
-  const slots = new Shares<string | undefined>({ what: "tasks", total: maxTasks, each: maxPerCaller });
-  const bytes = new Shares<string | undefined>({ what: "bytes of task results", total: maxResultBytes });
+  const slots = new Quota<string | undefined>({ what: "tasks", total: maxTasks, each: maxPerCaller });
+  const bytes = new Quota<string | undefined>({ what: "bytes of task results", total: maxResultBytes });
 
   const forget = (task: MemoryTask): void => {
     if (!tasks.delete(task.state.ref)) return;

@@ -1,10 +1,10 @@
-import { type Clock, systemClock, LeakyBuckets, type CallerLimits, Shares } from "@junctor/core/async";
+import { type Clock, systemClock, LeakyBuckets, type CallerLimits, Quota } from "@junctor/core/async";
 import { RpcError } from "@junctor/core/errors";
 
 /** What callers hold and use of the things that are limited here. Servers that are given the same one share its limits. */
 export interface ListenLimits {
-  readonly streams: Shares;
-  readonly watches: Shares;
+  readonly streams: Quota;
+  readonly watches: Quota;
   /** Counts a completion of a caller, or throws an `RpcError` for one too many. */
   readonly takeCompletion: (owner: unknown) => void;
 }
@@ -17,8 +17,8 @@ export function createListenLimits(
 ): ListenLimits {
   const { subscriptions: each = 4096, completionsPerMinute = 600 } = perCaller;
   return {
-    streams: new Shares({ what: "listen streams", total: maxListens, each: perCaller.streams }),
-    watches: new Shares({ what: "resource subscriptions", total: maxWatched, each }),
+    streams: new Quota({ what: "listen streams", total: maxListens, each: perCaller.streams }),
+    watches: new Quota({ what: "resource subscriptions", total: maxWatched, each }),
     takeCompletion: limitCompletions(completionsPerMinute, clock),
   };
 }

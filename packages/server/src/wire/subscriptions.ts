@@ -2,7 +2,7 @@ import { createDeferred } from "@junctor/core/async";
 import { RpcError } from "@junctor/core/errors";
 import { RawJson } from "@junctor/core/json";
 import { metaKeys, type Seal, type Announce, type Session, type ServerCapabilities } from "@junctor/core/mcp";
-import type { CallContext, Change, Hearer, Provider, TaskState } from "@junctor/core/provider";
+import type { CallContext, Change, CallerInfo, Provider, TaskState } from "@junctor/core/provider";
 import type { ListenLimits } from "./listen-limits.ts";
 import {
   empty,
@@ -54,7 +54,8 @@ export function createSubscriptions(
   { streams, watches, seal }: ListenLimits & { readonly seal: Seal },
 ): Subscriptions {
   const drains = new Set<() => void>();
-  const mayHear = (change: Change, hearer: Hearer): boolean => provider.mayHear?.(change, hearer) !== false;
+  const mayHear = (change: Change, callerInfo: CallerInfo): boolean =>
+    provider.mayHear?.(change, callerInfo) !== false;
 
   const listen: Method = async (served) => {
     const { request, wire, context } = served;

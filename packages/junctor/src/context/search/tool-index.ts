@@ -1,12 +1,15 @@
 import type { Tool } from "@junctor/core/mcp";
-import type { Hearer } from "@junctor/core/provider";
+import type { CallerInfo } from "@junctor/core/provider";
 import { type Document, readDocument } from "./document.ts";
 import { Postings } from "./postings.ts";
 import { makeRanking } from "./ranking.ts";
 import { inSlices, type SlicedWork } from "./slices.ts";
 
 /** The server of a tool that a caller was listed, and the server's name for it. */
-export type ServerOf = (tool: Tool, caller: Hearer) => { readonly server: string; readonly ownName: string };
+export type ServerOf = (
+  tool: Tool,
+  caller: CallerInfo,
+) => { readonly server: string; readonly ownName: string };
 
 /** A list of tools, ready to be searched. */
 export interface IndexedList {
@@ -44,7 +47,7 @@ export class ToolIndex {
   }
 
   /** The index of a list, as a caller got it. The work begins at once and goes on in the background. */
-  of(tools: readonly Tool[], caller: Hearer): Promise<IndexedList> {
+  of(tools: readonly Tool[], caller: CallerInfo): Promise<IndexedList> {
     const known = this.#lists.get(tools);
     if (known !== undefined) return known;
     const made = this.#last.then(() => inSlices(this.#make(tools, caller)));
@@ -57,7 +60,7 @@ export class ToolIndex {
     return made;
   }
 
-  *#make(tools: readonly Tool[], caller: Hearer): SlicedWork<IndexedList> {
+  *#make(tools: readonly Tool[], caller: CallerInfo): SlicedWork<IndexedList> {
     const byServer = new Map<string, Tool[]>();
     const ownNames = new Map<Tool, string>();
     const byName = new Map<string, Tool>();

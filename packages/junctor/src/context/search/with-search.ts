@@ -10,7 +10,7 @@ import {
   withMembers,
 } from "@junctor/core/mcp";
 import { assertKnownKeys, keys, type KeysOf } from "@junctor/core/options";
-import type { CallContext, Hearer, Provider, ToolCall, ToolOutcome } from "@junctor/core/provider";
+import type { CallContext, CallerInfo, Provider, ToolCall, ToolOutcome } from "@junctor/core/provider";
 import { delegateTo } from "../delegate.ts";
 import { estimateTokens } from "../estimate.ts";
 import { answerDescribe, answerSearch, refused, unknownTool } from "./answers.ts";
@@ -31,7 +31,7 @@ export interface SearchOptions {
   /** The server of a tool, and its name there; by default as `compose` named it, and the server `tools` for others. */
   readonly serverOf?: ServerOf;
   /** The servers that are named to a caller; by default those that have tools. */
-  readonly serversFor?: (caller: Hearer) => readonly string[];
+  readonly serversFor?: (caller: CallerInfo) => readonly string[];
   /** Servers whose `readOnlyHint` is believed: their tools can be called by `call_read_tool`. None by default. */
   readonly trustsHints?: (server: string) => boolean;
   /** Whether there may be such servers; by default, whether `trustsHints` is given. */

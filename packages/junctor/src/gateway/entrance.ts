@@ -6,7 +6,7 @@ import {
   type ChangeSource,
   createGuarded,
   type Middleware,
-  type Hearer,
+  type CallerInfo,
   type Provider,
 } from "@junctor/core/provider";
 import { createServer } from "@junctor/server";
@@ -24,8 +24,8 @@ import { createWaitingLog } from "./log-health.ts";
 import type { MiddlewareChain } from "./middleware-chain.ts";
 import { type CapParts, withServerCaps } from "./result-caps.ts";
 
-/** The parts of a gateway that all of its fronts share. What an edit of the config replaces is looked up each time. */
-export interface FrontParts {
+/** The parts of a gateway that all of its entrances share. What an edit of the config replaces is looked up each time. */
+export interface EntranceParts {
   readonly catalog: Catalog;
   readonly fleet: Fleet;
   readonly changes: ChangeSource;
@@ -41,14 +41,14 @@ export interface FrontParts {
   pins(): Pins | undefined;
   chain(): MiddlewareChain;
   readonly observer: Observer | undefined;
-  /** The rest of long results, for all fronts. */
+  /** The rest of long results, for all entrances. */
   readonly results: CapParts["results"];
 }
 
-/** How one front differs from the others. */
-interface FrontOptions {
+/** How one entrance differs from the others. */
+interface EntranceOptions {
   /** The part of the catalog that each caller may use here. */
-  readonly viewFor: (caller: Hearer) => View;
+  readonly viewFor: (caller: CallerInfo) => View;
   /** The name of a mount: tokens that are sealed here open nowhere else. */
   readonly mount?: string;
   /** Puts around the middleware what follows the config as it does; by default caps of servers. */
@@ -60,7 +60,7 @@ interface FrontOptions {
 }
 
 /** One way in to the servers of a gateway. */
-export interface Front {
+export interface Entrance {
   readonly provider: Provider;
   readonly server: Server;
   /** Replaces the middleware, after an edit of the config. */
@@ -68,7 +68,7 @@ export interface Front {
 }
 
 /** Makes a view of the catalog a provider with the gateway's middleware around it, and that a server. */
-export function createFront(parts: FrontParts, options: FrontOptions): Front {
+export function createEntrance(parts: EntranceParts, options: EntranceOptions): Entrance {
   const { catalog, fleet, changes, log, hide, describeFailure, clock } = parts;
   const { viewFor, mount, wrap = (provider) => provider } = options;
   const notes = new WeakMap<readonly object[], ListNote>();
@@ -115,10 +115,10 @@ export function createFront(parts: FrontParts, options: FrontOptions): Front {
   const provider = wrap(guarded.provider);
   const ofServers = (caller: string | undefined, identity?: Caller): string | undefined => {
     const naming = toNaming(parts.config());
-    const hearer = { ...anyone, caller, identity };
-    const view = viewFor(hearer);
+    const callerInfo = { ...anyone, caller, identity };
+    const view = viewFor(callerInfo);
     const shared = fleet.servers.filter(({ config }) => fleet.upstreams.has(config.name));
-    const used = [...shared, ...fleet.perCaller.upstreamsOf(hearer)];
+    const used = [...shared, ...fleet.perCaller.upstreamsOf(callerInfo)];
     const known = used.filter(({ config }) => isKnownIn(view, config, naming));
     return parts.chain().redactText(joinInstructions(known, parts.pins()));
   };

@@ -21,7 +21,7 @@ export interface CallerLimits {
   readonly unreadBytes?: number;
 }
 
-interface SharesOptions {
+interface QuotaOptions {
   /** The name of the shared thing, in the plural: for messages. */
   readonly what: string;
   readonly total: number;
@@ -40,7 +40,7 @@ const retryAfterMs = 1000;
  * of what is left, so the more one holds, the earlier it is refused, and no owner takes the last of anything from another
  * that holds less.
  */
-export class Shares<Owner = unknown> {
+export class Quota<Owner = unknown> {
   readonly #what: string;
   readonly #total: number;
   readonly #each: number;
@@ -49,7 +49,7 @@ export class Shares<Owner = unknown> {
   /** While less than this is held in all, no owner is at a limit. */
   readonly ample: number;
 
-  constructor({ what, total, each = Infinity }: SharesOptions) {
+  constructor({ what, total, each = Infinity }: QuotaOptions) {
     this.#what = what;
     this.#total = total;
     this.#each = each;
