@@ -1,5 +1,5 @@
 import {
-  type Ask,
+  type Question,
   type Content,
   elicit,
   inputRequired,
@@ -82,7 +82,7 @@ function describe(answer: { readonly action: string; readonly content?: unknown 
 }
 
 /** Asks the client's model one thing. */
-export function sampleText(prompt: string, maxTokens: number): Ask {
+export function sampleText(prompt: string, maxTokens: number): Question {
   return sample({ messages: [{ role: "user", content: text(prompt) }], maxTokens });
 }
 

@@ -1,5 +1,5 @@
 import {
-  type AskHandlers,
+  type QuestionHandlers,
   type Client,
   connect,
   createCallContext,
@@ -14,7 +14,7 @@ interface Brief extends AuthorizationBrief {
 }
 
 /** One of everything a server may ask for, so that a client that declares much is looked at, not one that declares nothing. */
-const handlers: AskHandlers = {
+const handlers: QuestionHandlers = {
   elicit: ({ requestedSchema }) => ({ action: "accept", content: fillIn(requestedSchema) }),
   sample: () => ({ role: "assistant", content: { type: "text", text: "Yes." }, model: "none" }),
   roots: () => [],

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { Client } from "../../packages/client/src/client/client.ts";
-import type { AskHandlers } from "../../packages/client/src/client/handlers.ts";
+import type { QuestionHandlers } from "../../packages/client/src/client/handlers.ts";
 import { RpcError } from "../../packages/core/src/errors/rpc-error.ts";
 import type { ToolResult } from "../../packages/core/src/mcp/types.ts";
 import { type Front, startFront } from "./support/front.ts";
@@ -14,7 +14,7 @@ const pairs = ways.flatMap((front) =>
   ),
 );
 
-type User = { -readonly [Kind in keyof AskHandlers]-?: NonNullable<AskHandlers[Kind]> };
+type User = { -readonly [Kind in keyof QuestionHandlers]-?: NonNullable<QuestionHandlers[Kind]> };
 
 const accept = (params: {
   readonly [key: string]: unknown;
@@ -44,7 +44,7 @@ describe.each(pairs)("a $clientEra client over $front and a $upstreamEra server 
       // A caller that never answers must not hold up the tests that come after it.
       junctor: { servers: { up: { answerWithinMs: 100 } } },
     });
-    const handlers: AskHandlers = {
+    const handlers: QuestionHandlers = {
       elicit: (params, signal) => user.elicit(params, signal),
       elicitUrl: (params, signal) => user.elicitUrl(params, signal),
       sample: (params, signal) => user.sample(params, signal),

@@ -5,7 +5,7 @@
 
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { Client } from "../../packages/client/src/client/client.ts";
-import type { AskHandlers } from "../../packages/client/src/client/handlers.ts";
+import type { QuestionHandlers } from "../../packages/client/src/client/handlers.ts";
 import { runs } from "../support/runs.ts";
 import { type HttpFront, startHttpFront } from "./support/front.ts";
 import { fixture } from "./support/upstream.ts";
@@ -44,7 +44,7 @@ async function connectAll(front: HttpFront, chance: () => number): Promise<reado
     name: string,
     era: "legacy" | "modern",
     kind: string,
-    toHandlers: (heard: string[]) => AskHandlers,
+    toHandlers: (heard: string[]) => QuestionHandlers,
   ): Promise<Caller> => {
     const heard: string[] = [];
     const client = await front.connect(era, { handlers: toHandlers(heard) });

@@ -1,5 +1,5 @@
 // Callers of one stdio process that do not answer its questions, and others that wait for them. How long they wait is in
-// packages/client/src/client/ask-router.test.ts, under a virtual clock.
+// packages/client/src/client/question-router.test.ts, under a virtual clock.
 
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { Client } from "../../packages/client/src/client/client.ts";

@@ -5,7 +5,7 @@ import { join } from "node:path";
 import type { Client } from "../../packages/client/src/client/client.ts";
 import { connect, type Target } from "../../packages/client/src/client/connect.ts";
 import { createEraCache } from "../../packages/client/src/client/era-cache.ts";
-import type { AskHandlers } from "../../packages/client/src/client/handlers.ts";
+import type { QuestionHandlers } from "../../packages/client/src/client/handlers.ts";
 import type { Revision } from "../../packages/core/src/mcp/revision.ts";
 import { createGateway } from "../../packages/junctor/src/gateway/gateway.ts";
 import { listenHttp } from "../../packages/server/src/http/listen-http.ts";
@@ -28,7 +28,7 @@ export interface Bench extends AsyncDisposable {
 }
 
 /** What is asked comes back in the answer. */
-const handlers: AskHandlers = {
+const handlers: QuestionHandlers = {
   elicit: ({ message }) => ({ action: "accept", content: { name: `Ada ${String(message)}` } }),
   sample: ({ messages }) => ({
     role: "assistant",

@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { ToolError } from "../../packages/core/src/errors/tool-error.ts";
 import { elicit, elicitUrl } from "../../packages/core/src/mcp/question.ts";
-import type { Ask } from "../../packages/core/src/mcp/types.ts";
+import type { Question } from "../../packages/core/src/mcp/types.ts";
 import { inputRequired } from "../../packages/core/src/provider/ask.ts";
 import { audio, embedResource, image, resourceLink, text } from "../../packages/core/src/provider/content.ts";
 import { createRegistry, type Registry } from "../../packages/server/src/registry/registry.ts";
@@ -72,7 +72,7 @@ export function createOddRegistry(onAborted?: () => void): Registry {
 
   registry.register("lure", {}, (_, { answers }) => {
     const { method, params } = elicitUrl("Click me.", "https://example.com");
-    const page = { method, params: { ...params, url: "javascript:alert(1)" } } as Ask;
+    const page = { method, params: { ...params, url: "javascript:alert(1)" } } as Question;
     return answers.elicited("page")?.action ?? inputRequired({ page });
   });
 

@@ -4,7 +4,7 @@ export { type ChildCommand, createGuardian, type Guardian } from "./child/index.
 export {
   type Agreement,
   type Apps,
-  type AskHandlers,
+  type QuestionHandlers,
   type CallOptions,
   type CallPart,
   type Client,

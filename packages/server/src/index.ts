@@ -70,7 +70,7 @@ export {
 } from "@junctor/core/errors";
 export { RawJson } from "@junctor/core/json";
 export {
-  type Ask,
+  type Question,
   type Caller,
   type ClientCapabilities,
   type Content,

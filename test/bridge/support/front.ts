@@ -3,7 +3,7 @@ import { join } from "node:path";
 import type { Client } from "../../../packages/client/src/client/client.ts";
 import { connect } from "../../../packages/client/src/client/connect.ts";
 import { createEraCache } from "../../../packages/client/src/client/era-cache.ts";
-import type { AskHandlers } from "../../../packages/client/src/client/handlers.ts";
+import type { QuestionHandlers } from "../../../packages/client/src/client/handlers.ts";
 import type { GatewayOptions } from "../../../packages/junctor/src/gateway/gateway-options.ts";
 import { createGateway } from "../../../packages/junctor/src/gateway/gateway.ts";
 import type { Gateway } from "../../../packages/junctor/src/gateway/running-gateway.ts";
@@ -17,7 +17,7 @@ export interface Front extends AsyncDisposable {
 }
 
 export interface FrontClientOptions {
-  readonly handlers?: AskHandlers;
+  readonly handlers?: QuestionHandlers;
   readonly key?: string;
 }
 

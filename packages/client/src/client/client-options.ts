@@ -11,9 +11,9 @@ import {
 } from "@junctor/core/mcp";
 import { keys, type KeysOf } from "@junctor/core/options";
 import type { AuditOptions, CallEvent } from "@junctor/core/provider";
-import type { AskHabits } from "./ask-habits.ts";
 import type { EraCache } from "./era-cache.ts";
-import type { AskHandlers } from "./handlers.ts";
+import type { QuestionHandlers } from "./handlers.ts";
+import type { QuestionHabits } from "./question-habits.ts";
 
 /** A client whose calls are made for others: what a server asks is asked of the caller it belongs to. */
 interface RelayOptions {
@@ -28,7 +28,7 @@ interface RelayOptions {
   /** The name of the server, for messages to callers. */
   readonly server: string;
   /** Which requests of the server ask something; share one between the clients of a server. */
-  readonly habits?: AskHabits;
+  readonly habits?: QuestionHabits;
   /** Whether each request names its caller to the server. For another replica of the same gateway only. */
   readonly tellsCaller?: boolean;
   /** How long a caller may take to answer a legacy server while another call waits for its turn; 30 s. */
@@ -40,7 +40,7 @@ export interface ClientOptions {
   /** Who we say we are. */
   readonly clientInfo?: Implementation;
   /** What servers may ask of us. */
-  readonly handlers?: AskHandlers;
+  readonly handlers?: QuestionHandlers;
   /** Instead of handlers, for a client that forwards the calls of others. */
   readonly relays?: RelayOptions;
   /** Whether a way that was lost is opened again when it is needed; true. */

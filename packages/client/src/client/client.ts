@@ -24,7 +24,6 @@ import {
 } from "@junctor/core/provider";
 import type { Notification } from "@junctor/core/rpc";
 import { type Apps, createApps } from "./apps.ts";
-import { AskRouter } from "./ask-router.ts";
 import { createRecorded } from "./call-record.ts";
 import { type ClientOptions, ownExtensions, withExtensions } from "./client-options.ts";
 import { type Agreement, type Conversation, createConversation, toLog } from "./conversation.ts";
@@ -37,6 +36,7 @@ import { type PlainRequest, createLists } from "./lists.ts";
 import { type OpenLink, negotiate } from "./negotiate.ts";
 import { createOldTasks, hasOldTasks } from "./old-tasks.ts";
 import { Visits, answerBy, createOnBehalf, toSpec } from "./on-behalf.ts";
+import { QuestionRouter } from "./question-router.ts";
 import { type ClientSkills, createSkills } from "./skills.ts";
 import { type StreamedCall, streamCall } from "./stream-call.ts";
 import { type ClientTask, type StartedCall, createTasks } from "./tasks.ts";
@@ -117,7 +117,7 @@ export async function createClient(ways: ClientWays, options: ClientOptions = {}
   const router =
     relays === undefined || Object.keys(capabilities).length === 0
       ? undefined
-      : new AskRouter({ ...relays, clock, onRefused: onWarning });
+      : new QuestionRouter({ ...relays, clock, onRefused: onWarning });
   const visits = new Visits();
   const deadlines = new Deadlines(clock, { timeoutMs, maxTotalMs });
 

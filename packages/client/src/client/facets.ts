@@ -24,7 +24,7 @@ import {
 import type { Agreement } from "./conversation.ts";
 import type { Send } from "./conversations.ts";
 import { toRoundOutcome, toRoundParams } from "./forward.ts";
-import { type AskHandlers, answerAll, fulfil } from "./handlers.ts";
+import { type QuestionHandlers, answerAll, fulfil } from "./handlers.ts";
 import type { Lists } from "./lists.ts";
 import type { OnBehalf } from "./on-behalf.ts";
 import { createTaskFacet } from "./task-facet.ts";
@@ -117,7 +117,7 @@ export interface Reads {
 
 interface ReadsOptions {
   readonly facets: Pick<Provider, "resources" | "prompts" | "completion">;
-  readonly handlers: AskHandlers;
+  readonly handlers: QuestionHandlers;
   readonly capabilities: ClientCapabilities;
   readonly maxRounds: number;
   readonly clock: Clock;

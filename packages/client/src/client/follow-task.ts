@@ -1,5 +1,5 @@
 import { RpcError } from "@junctor/core/errors";
-import type { Asks } from "@junctor/core/mcp";
+import type { Questions } from "@junctor/core/mcp";
 import { hasEnded, type TaskState } from "@junctor/core/provider";
 
 /** How a task is followed. */
@@ -15,7 +15,7 @@ interface Following {
   /** The keys of questions that were answered: a key is answered once, whatever the server asks. */
   readonly answered: Set<string>;
   /** Answers questions; false to leave the task with them. They are left open where this is missing. */
-  answer?(asks: Asks): Promise<boolean>;
+  answer?(asks: Questions): Promise<boolean>;
 }
 
 /** The first look at a task; each later one waits twice as long, up to what the server wants. */
@@ -42,7 +42,7 @@ export async function followTask(first: TaskState, following: Following): Promis
 }
 
 /** Whether the new questions were answered; undefined when there are none, or none is answered here. */
-async function answerNew(asks: Asks, { answered, answer }: Following): Promise<boolean | undefined> {
+async function answerNew(asks: Questions, { answered, answer }: Following): Promise<boolean | undefined> {
   const fresh = newAsks(asks, answered);
   const keys = Object.keys(fresh);
   if (keys.length === 0 || answer === undefined) return undefined;
@@ -54,7 +54,7 @@ async function answerNew(asks: Asks, { answered, answer }: Following): Promise<b
 }
 
 /** The questions that were not answered yet. */
-export function newAsks(asks: Asks, answered: ReadonlySet<string>): Asks {
+export function newAsks(asks: Questions, answered: ReadonlySet<string>): Questions {
   return Object.fromEntries(Object.entries(asks).filter(([key]) => !answered.has(key)));
 }
 

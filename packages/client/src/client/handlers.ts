@@ -6,8 +6,8 @@ import {
   type Elicited,
   type Root,
   type Sampled,
-  toAsk,
-  type Ask,
+  toQuestion,
+  type Question,
   type ClientCapabilities,
 } from "@junctor/core/mcp";
 import { defined } from "@junctor/core/options";
@@ -15,7 +15,7 @@ import type { Answers, InputRequired, Resumption, ToolOutcome } from "@junctor/c
 import type { Request } from "@junctor/core/rpc";
 
 /** The answers of a client to the questions of servers, in either era. A handler that is left out is not declared. */
-export interface AskHandlers {
+export interface QuestionHandlers {
   /** Asks the user to fill in a form. `params` has `message` and `requestedSchema`. */
   readonly elicit?: (params: AskParams, signal: AbortSignal) => Elicited | Promise<Elicited>;
   /** Asks the user to visit a page; show the whole URL first, and never fetch it. */
@@ -27,7 +27,7 @@ export interface AskHandlers {
 }
 
 /** The capabilities that say which handlers there are. */
-export function capabilitiesOf({ elicit, elicitUrl, sample, roots }: AskHandlers): ClientCapabilities {
+export function capabilitiesOf({ elicit, elicitUrl, sample, roots }: QuestionHandlers): ClientCapabilities {
   const elicitation = defined({ form: elicit && {}, url: elicitUrl && {} });
   return defined({
     elicitation: elicit === undefined && elicitUrl === undefined ? undefined : elicitation,
@@ -37,7 +37,7 @@ export function capabilitiesOf({ elicit, elicitUrl, sample, roots }: AskHandlers
 }
 
 /** Answers one question. Rejects with an `RpcError` for what there is no handler for. */
-async function answerAsk(ask: Ask, handlers: AskHandlers, signal: AbortSignal): Promise<RawJson> {
+async function answerAsk(ask: Question, handlers: QuestionHandlers, signal: AbortSignal): Promise<RawJson> {
   const { params = {} } = ask;
   switch (ask.method) {
     case "elicitation/create": {
@@ -58,18 +58,18 @@ async function answerAsk(ask: Ask, handlers: AskHandlers, signal: AbortSignal): 
 /** Answers a legacy server's request. */
 export async function answerRequest(
   request: Request,
-  handlers: AskHandlers,
+  handlers: QuestionHandlers,
   signal: AbortSignal,
 ): Promise<RawJson> {
   const { method, params } = request;
   if (method === "ping") return RawJson.fromText("{}");
-  const ask = toAsk(method, params);
+  const ask = toQuestion(method, params);
   if (ask === undefined) throw new RpcError("rpc.method_not_found", `Method not found: ${method}`);
   return answerAsk(ask, handlers, signal);
 }
 
 /** An undeclared mode is a matter of the params (2025-11-25); without any mode there is no such method. */
-function notOfMode(mode: string, { elicit, elicitUrl }: AskHandlers): RpcError {
+function notOfMode(mode: string, { elicit, elicitUrl }: QuestionHandlers): RpcError {
   const isDeclared = elicit !== undefined || elicitUrl !== undefined;
   const code = isDeclared ? "rpc.invalid_params" : "rpc.method_not_found";
   return new RpcError(code, `This client takes no ${mode} elicitation`);
@@ -85,7 +85,7 @@ const pauseMs = 250;
 /** Makes a request again and again, each time with the answers to what the server asked, until it asks nothing more. */
 export async function fulfil<T extends Exclude<ToolOutcome, InputRequired>>(
   attempt: (resumption: Resumption | undefined) => Awaitable<T | InputRequired>,
-  answer: (asks: { readonly [key: string]: Ask }) => Promise<Answers>,
+  answer: (asks: { readonly [key: string]: Question }) => Promise<Answers>,
   maxRounds: number,
 ): Promise<T> {
   let resumption: Resumption | undefined;
@@ -99,8 +99,8 @@ export async function fulfil<T extends Exclude<ToolOutcome, InputRequired>>(
 
 /** Answers everything a server asked, all at once. */
 export async function answerAll(
-  asks: { readonly [key: string]: Ask },
-  handlers: AskHandlers,
+  asks: { readonly [key: string]: Question },
+  handlers: QuestionHandlers,
   signal: AbortSignal,
   clock: Clock,
 ): Promise<Answers> {

@@ -1,5 +1,5 @@
 export { type Apps, modelTools } from "./apps.ts";
-export { AskHabits } from "./ask-habits.ts";
+export { QuestionHabits } from "./question-habits.ts";
 export type { ClientOptions } from "./client-options.ts";
 export type { Client } from "./client.ts";
 export { connect, type ConnectOptions, type Target } from "./connect.ts";
@@ -7,7 +7,7 @@ export type { Agreement } from "./conversation.ts";
 export { createEraCache, type EraCache } from "./era-cache.ts";
 export type { ReadOptions, Reads } from "./facets.ts";
 export { followTask, newAsks } from "./follow-task.ts";
-export type { AskHandlers } from "./handlers.ts";
+export type { QuestionHandlers } from "./handlers.ts";
 export type { ClientSkills, LoadedSkill } from "./skills.ts";
 export type { CallPart, StreamedCall } from "./stream-call.ts";
 export type { ClientTask, StartedCall, TaskReport, TaskWait } from "./tasks.ts";

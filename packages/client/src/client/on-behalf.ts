@@ -10,19 +10,19 @@ import {
   callerKey,
   carriedMeta,
   pagesOf,
-  toAsk,
+  toQuestion,
   visitIdOf,
   visitedMethod,
   toRelayable,
-  type Ask,
+  type Question,
   type ClientCapabilities,
 } from "@junctor/core/mcp";
 import { type AskCaller, type CallContext, type CallEvent, withContext } from "@junctor/core/provider";
 import type { Notification, Request } from "@junctor/core/rpc";
-import type { AskRouter } from "./ask-router.ts";
 import type { RequestSpec } from "./conversation.ts";
 import type { Conversations } from "./conversations.ts";
 import type { OpenCall } from "./open-calls.ts";
+import type { QuestionRouter } from "./question-router.ts";
 
 /** Makes a request on behalf of a caller, which gets the progress and answers the questions. `about` is the tool, prompt or resource. */
 export type OnBehalf = <T>(
@@ -35,7 +35,7 @@ interface OnBehalfOptions {
   readonly deadlines: Deadlines;
   readonly conversations: Pick<Conversations, "agreement">;
   /** Finds the callers of questions, for a client that forwards the calls of others. */
-  readonly router: AskRouter | undefined;
+  readonly router: QuestionRouter | undefined;
   readonly visits: Visits;
   /** The ids of extensions that pass to the server beside those that always do. */
   readonly opened?: readonly string[] | undefined;
@@ -124,7 +124,7 @@ function metaWithCaller(context: CallContext): string | undefined {
 
 /** Makes a request in the middle of which its caller may be asked something. */
 async function inTurn<T>(
-  router: AskRouter,
+  router: QuestionRouter,
   { about, owner, holder, ask, deadline }: OpenCall & { readonly deadline: Deadline },
   spec: RequestSpec,
   work: (spec: RequestSpec) => Promise<T>,
@@ -184,7 +184,7 @@ function withinCall(
 /** Has a caller answer a legacy server's request. A ping is answered here. */
 export async function answerBy(ask: AskCaller, request: Request, signal: AbortSignal): Promise<RawJson> {
   if (request.method === "ping") return RawJson.fromText("{}");
-  const question = toAsk(request.method, request.params);
+  const question = toQuestion(request.method, request.params);
   if (question === undefined)
     throw new RpcError("rpc.method_not_found", `Method not found: ${request.method}`);
   try {
@@ -217,7 +217,7 @@ export class Visits {
     const { visited, ask } = context;
     if (visited === undefined || ask === undefined) return make(context);
     const visitor = { owner: context.session, tell: visited };
-    const heeding = (question: Ask, signal: AbortSignal): ReturnType<typeof ask> => {
+    const heeding = (question: Question, signal: AbortSignal): ReturnType<typeof ask> => {
       this.#sent(question.params, visitor);
       return ask(question, signal);
     };

@@ -1,6 +1,6 @@
 import type { Clock } from "@junctor/core/async";
 import type { AskCaller } from "@junctor/core/provider";
-import type { AskHabits } from "./ask-habits.ts";
+import type { QuestionHabits } from "./question-habits.ts";
 
 /** A call that is underway, as far as questions are concerned. */
 export interface OpenCall {
@@ -79,7 +79,7 @@ export class OpenCalls {
    * Whether a question that comes now may belong to a call that was given up. That is so if a call of another caller is underway, or
    * if the call that was given up may ask and all calls underway are of quiet tools.
    */
-  isDoubtful(habits: AskHabits): boolean {
+  isDoubtful(habits: QuestionHabits): boolean {
     const now = this.#clock.now();
     this.#ghosts = this.#ghosts.filter(({ until }) => until > now);
     if (this.#ghosts.length === 0) return false;

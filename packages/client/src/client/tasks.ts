@@ -5,7 +5,7 @@ import type { ToolResult } from "@junctor/core/mcp";
 import type { TaskProgress, TaskState } from "@junctor/core/provider";
 import type { Send } from "./conversations.ts";
 import { followTask } from "./follow-task.ts";
-import { type AskHandlers, answerAll } from "./handlers.ts";
+import { type QuestionHandlers, answerAll } from "./handlers.ts";
 import { toSpec } from "./on-behalf.ts";
 import { parseTask, toToolResult } from "./parse-result.ts";
 
@@ -49,7 +49,7 @@ export interface ClientTask {
 interface TasksOptions {
   readonly send: Send;
   readonly deadlines: Deadlines;
-  readonly handlers: AskHandlers;
+  readonly handlers: QuestionHandlers;
   readonly clock: Clock;
 }
 

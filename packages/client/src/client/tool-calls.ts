@@ -13,7 +13,7 @@ import {
 import { type Recorded, type Tally, newTally } from "./call-record.ts";
 import type { RequestSpec } from "./conversation.ts";
 import { type Forwarder, toOwnOutcome, toRoundOutcome } from "./forward.ts";
-import { type AskHandlers, answerAll, fulfil } from "./handlers.ts";
+import { type QuestionHandlers, answerAll, fulfil } from "./handlers.ts";
 import { toToolResult } from "./parse-result.ts";
 import type { StartedCall, Tasks } from "./tasks.ts";
 import type { ToolCheck } from "./tool-check.ts";
@@ -43,7 +43,7 @@ export interface CallOptions {
 interface ToolCallsOptions {
   readonly forwarder: Forwarder;
   readonly check: ToolCheck;
-  readonly handlers: AskHandlers;
+  readonly handlers: QuestionHandlers;
   /** Undefined without an audit. */
   readonly recorded: Recorded | undefined;
   readonly deadlines: Deadlines;

@@ -55,7 +55,7 @@ export {
 } from "./projection.ts";
 export {
   type AskParams,
-  type Asks,
+  type Questions,
   askVisits,
   closedForm,
   elicit,
@@ -73,9 +73,9 @@ export {
   type Root,
   sample,
   type Sampled,
-  toAsk,
-  toLegacyAsk,
-  toModernAsk,
+  toQuestion,
+  toLegacyQuestion,
+  toModernQuestion,
   unanswered,
   urlElicitationRequired,
   visitedMethod,
@@ -119,7 +119,7 @@ export {
   skillFolderOf,
 } from "./skill.ts";
 export {
-  type Ask,
+  type Question,
   type AudioContent,
   type CacheHints,
   type ClientCapabilities,

@@ -1,13 +1,13 @@
 import { describe, expect, test } from "vitest";
 import { RawJson } from "../json/raw.ts";
 import { isAcceptable } from "./question.ts";
-import type { Ask } from "./types.ts";
+import type { Question } from "./types.ts";
 
-const form = (properties: object, required: readonly string[] = []): Ask => ({
+const form = (properties: object, required: readonly string[] = []): Question => ({
   method: "elicitation/create",
   params: { message: "?", requestedSchema: { type: "object", properties, required } },
 });
-const isFit = (ask: Ask, answer: unknown): boolean => isAcceptable(ask, RawJson.fromValue(answer));
+const isFit = (ask: Question, answer: unknown): boolean => isAcceptable(ask, RawJson.fromValue(answer));
 const fits = (field: object, value: unknown): boolean =>
   isFit(form({ field }), { action: "accept", content: { field: value } });
 
@@ -41,7 +41,7 @@ describe("an answer to a form", () => {
   });
 
   test("to a form without a schema may be anything", () => {
-    const bare: Ask = { method: "elicitation/create", params: { message: "?" } };
+    const bare: Question = { method: "elicitation/create", params: { message: "?" } };
     expect(isFit(bare, { action: "accept", content: { a: 1 } })).toBe(true);
     expect(isFit(bare, { action: "accept" })).toBe(true);
   });
@@ -81,7 +81,7 @@ describe("an answer to a form", () => {
   });
 });
 
-describe.each<[string, Ask, readonly unknown[], readonly unknown[]]>([
+describe.each<[string, Question, readonly unknown[], readonly unknown[]]>([
   [
     "a page to visit",
     { method: "elicitation/create", params: { mode: "url", url: "https://example.com" } },

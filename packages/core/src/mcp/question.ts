@@ -1,17 +1,17 @@
 /**
  * All that is known of questions: their kinds, the capability each needs, the form each revision has for them, what an
- * acceptable answer is, and how one is refused. A question is an `Ask`; other modules pass it on without looking inside.
+ * acceptable answer is, and how one is refused. A question is an `Question`; other modules pass it on without looking inside.
  */
 import { RpcError } from "../errors/index.ts";
 import { RawJson } from "../json/index.ts";
 import { fitsForm, projectForm, type SelfDescribing, toForm } from "./form.ts";
 import { isAtLeast, type LegacyRevision } from "./revision.ts";
-import type { Ask, ClientCapabilities, Content } from "./types.ts";
+import type { Question, ClientCapabilities, Content } from "./types.ts";
 
 export type AskParams = { readonly [name: string]: unknown };
 
 /** Questions by the key they are asked under. */
-export type Asks = { readonly [key: string]: Ask };
+export type Questions = { readonly [key: string]: Question };
 
 /** What the user did with a form: filled it in, said no, or closed it. */
 export type Elicited =
@@ -47,7 +47,7 @@ type FormSource =
  * @example
  * return inputRequired({ name: elicit("What is your name?", z.object({ name: z.string() })) });
  */
-export function elicit(message: string, fields: FormSource, required: readonly string[] = []): Ask {
+export function elicit(message: string, fields: FormSource, required: readonly string[] = []): Question {
   if (typeof message !== "string")
     throw new TypeError(`elicit(message, fields): the message must be a string, but is ${typeof message}`);
   const requestedSchema = toForm(fields, required);
@@ -59,7 +59,7 @@ export function elicit(message: string, fields: FormSource, required: readonly s
  *
  * @throws TypeError for an address that is not http or https: clients refuse it
  */
-export function elicitUrl(message: string, url: string): Ask {
+export function elicitUrl(message: string, url: string): Question {
   if (typeof message !== "string")
     throw new TypeError(`elicitUrl(message, url): the message must be a string, but is ${typeof message}`);
   if (!isWebUrl(url)) throw new TypeError(`${JSON.stringify(url)} is not an http or https address`);
@@ -74,7 +74,7 @@ export function sample(params: {
   }[];
   readonly maxTokens: number;
   readonly [option: string]: unknown;
-}): Ask {
+}): Question {
   const { messages, maxTokens } = (params ?? {}) as { readonly [option: string]: unknown };
   const isMessage = (message: unknown): boolean => {
     const { role, content } = (message ?? {}) as { readonly [member: string]: unknown };
@@ -88,12 +88,12 @@ export function sample(params: {
 }
 
 /** Asks the client which folders the user is working in. */
-export function listRoots(): Ask {
+export function listRoots(): Question {
   return { method: "roots/list" };
 }
 
 /** Whether a text is the method of a question. */
-export function isAskMethod(method: unknown): method is Ask["method"] {
+export function isAskMethod(method: unknown): method is Question["method"] {
   return method === "elicitation/create" || method === "sampling/createMessage" || method === "roots/list";
 }
 
@@ -101,11 +101,11 @@ export function isAskMethod(method: unknown): method is Ask["method"] {
  * A legacy server's request as a question; undefined when it is none. Throws an `RpcError` for one that sends the user to an
  * address that is not http or https: `javascript:` runs in the page that shows the link, `file:` opens what is on the disk.
  */
-export function toAsk(
+export function toQuestion(
   method: string,
   params: RawJson | undefined,
   refusal: "rpc.invalid_params" | "rpc.other" = "rpc.invalid_params",
-): Ask | undefined {
+): Question | undefined {
   switch (method) {
     case "elicitation/create":
     case "sampling/createMessage": {
@@ -121,14 +121,15 @@ export function toAsk(
   }
 }
 
-/** Reads the questions of an `input_required` result. Throws for one of a kind that does not exist, and where {@link toAsk} does. */
-export function parseAsks(requests: RawJson | undefined): Asks {
+/** Reads the questions of an `input_required` result. Throws for one of a kind that does not exist, and where {@link toQuestion} does. */
+export function parseAsks(requests: RawJson | undefined): Questions {
   const keys = requests?.kind === "object" ? Object.keys(requests.value as object) : [];
   return Object.fromEntries(
     keys.map((key) => {
       const request = requests?.at(key);
       const method = request?.at("method")?.value;
-      const ask = typeof method === "string" ? toAsk(method, request?.at("params"), "rpc.other") : undefined;
+      const ask =
+        typeof method === "string" ? toQuestion(method, request?.at("params"), "rpc.other") : undefined;
       if (ask !== undefined) return [key, ask];
       const text = `The server asked for ${JSON.stringify(method)}, which no client answers`;
       throw new RpcError("rpc.other", text);
@@ -137,7 +138,7 @@ export function parseAsks(requests: RawJson | undefined): Asks {
 }
 
 /** The capabilities that a client lacks for a question; undefined when it can be asked. A bare `elicitation: {}` means forms. */
-export function lacking(ask: Ask, declared: ClientCapabilities): ClientCapabilities | undefined {
+export function lacking(ask: Question, declared: ClientCapabilities): ClientCapabilities | undefined {
   const { elicitation, sampling, roots } = declared;
   switch (ask.method) {
     case "elicitation/create": {
@@ -158,7 +159,7 @@ export function lacking(ask: Ask, declared: ClientCapabilities): ClientCapabilit
 }
 
 /** The capabilities that a client lacks for several questions; undefined when it can be asked all of them. */
-export function lackingAny(asks: Asks, declared: ClientCapabilities): ClientCapabilities | undefined {
+export function lackingAny(asks: Questions, declared: ClientCapabilities): ClientCapabilities | undefined {
   const required: { [name: string]: object } = {};
   for (const ask of Object.values(asks)) {
     for (const [name, detail] of Object.entries(lacking(ask, declared) ?? {}))
@@ -211,7 +212,7 @@ export function missingCapability(required: ClientCapabilities): RpcError {
  * The error for a server whose question needs a capability that its client has not declared, or that the client's revision lacks:
  * `-32601` when no such question can be asked at all, `-32602` when this one cannot (2025-11-25, elicitation).
  */
-export function notOffered(ask: Ask, { elicitation, sampling, roots }: ClientCapabilities): RpcError {
+export function notOffered(ask: Question, { elicitation, sampling, roots }: ClientCapabilities): RpcError {
   const capability = {
     "elicitation/create": elicitation,
     "sampling/createMessage": sampling,
@@ -226,7 +227,11 @@ export function notOffered(ask: Ask, { elicitation, sampling, roots }: ClientCap
  * A question in the form a legacy revision has for it; undefined when it has none. `elicitationId` names a visit of a
  * page, which 2025-11-25 wants and the modern form lacks.
  */
-export function toLegacyAsk(ask: Ask, revision: LegacyRevision, elicitationId: string): Ask | undefined {
+export function toLegacyQuestion(
+  ask: Question,
+  revision: LegacyRevision,
+  elicitationId: string,
+): Question | undefined {
   if (ask.method === "sampling/createMessage" && !isAtLeast(revision, "2025-03-26")) {
     const hasAudio = contentsOf(ask.params["messages"]).some((content) => typeOf(content) === "audio");
     return hasAudio ? undefined : ask;
@@ -242,7 +247,7 @@ export function toLegacyAsk(ask: Ask, revision: LegacyRevision, elicitationId: s
 }
 
 /** A legacy server's question in the modern form: without the members that matter only between that server and its client. */
-export function toModernAsk(ask: Ask): Ask {
+export function toModernQuestion(ask: Question): Question {
   if (ask.method === "roots/list") return { method: ask.method };
   const { _meta: _, task: __, ...params } = ask.params;
   if (ask.method !== "elicitation/create" || !isUrl(params)) return { ...ask, params };
@@ -254,7 +259,7 @@ export function toModernAsk(ask: Ask): Ask {
  * Whether an answer may be passed on to the server that asked: it must be an answer to such a question at all. Of a form
  * that was accepted, the fields must be what was asked for: legacy servers rely on their client for that.
  */
-export function isAcceptable(ask: Ask, answer: RawJson): boolean {
+export function isAcceptable(ask: Question, answer: RawJson): boolean {
   if (answer.kind !== "object") return false;
   const { action, content, role, model, roots } = answer.value as AskParams;
   switch (ask.method) {
@@ -274,12 +279,12 @@ export function isAcceptable(ask: Ask, answer: RawJson): boolean {
 }
 
 /** The answer to a form that its user closed, for a question that was refused; undefined for other kinds. */
-export function closedForm(ask: Ask): RawJson | undefined {
+export function closedForm(ask: Question): RawJson | undefined {
   return ask.method === "elicitation/create" ? RawJson.fromValue({ action: "cancel" }) : undefined;
 }
 
 /** The error for a legacy server whose question was not answered in time. */
-export function unanswered({ method }: Ask): RpcError {
+export function unanswered({ method }: Question): RpcError {
   const isSampling = method === "sampling/createMessage";
   return new RpcError("rpc.other", "The caller did not answer in time", {
     rpcCode: isSampling ? -1 : -32603,
@@ -309,8 +314,8 @@ export function pagesOf(error: unknown): readonly unknown[] | undefined {
 }
 
 /** Questions that ask the user to visit pages; undefined when there is none, or one of them is no page of the web. */
-export function askVisits(pages: readonly unknown[]): Asks | undefined {
-  const asks: { [key: string]: Ask } = {};
+export function askVisits(pages: readonly unknown[]): Questions | undefined {
+  const asks: { [key: string]: Question } = {};
   for (const [index, page] of pages.entries()) {
     const { message, url } = (page ?? {}) as AskParams;
     if (typeof message !== "string" || typeof url !== "string" || !isWebUrl(url)) return undefined;

@@ -201,7 +201,7 @@ export function isLogLevel(value: unknown): value is LogLevel {
 }
 
 /** A question a server puts to the user or the model behind the client. */
-export type Ask =
+export type Question =
   | { readonly method: "elicitation/create"; readonly params: { readonly [key: string]: unknown } }
   | { readonly method: "sampling/createMessage"; readonly params: { readonly [key: string]: unknown } }
   | { readonly method: "roots/list"; readonly params?: { readonly [key: string]: unknown } };

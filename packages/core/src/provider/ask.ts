@@ -1,5 +1,12 @@
 import type { RawJson } from "../json/index.ts";
-import { type Asks, type Elicited, isAskMethod, type Root, type Sampled, type Ask } from "../mcp/index.ts";
+import {
+  type Questions,
+  type Elicited,
+  isAskMethod,
+  type Root,
+  type Sampled,
+  type Question,
+} from "../mcp/index.ts";
 import type { InputRequired, Resumption } from "./provider.ts";
 
 /**
@@ -8,12 +15,12 @@ import type { InputRequired, Resumption } from "./provider.ts";
  *
  * @throws TypeError for questions that are not made by `elicit`, `elicitUrl`, `sample` or `listRoots`
  */
-export function inputRequired(asks: Asks, state?: unknown): InputRequired {
+export function inputRequired(asks: Questions, state?: unknown): InputRequired {
   const usage = 'write inputRequired({ name: elicit("What is your name?", { name: { type: "string" } }) })';
   if (!isRecord(asks) || isAskMethod(asks["method"]))
     throw new TypeError(`inputRequired: questions are an object of them by name; ${usage}`);
   for (const [key, ask] of Object.entries(asks))
-    if (!isAskMethod((ask as Partial<Ask> | undefined)?.method))
+    if (!isAskMethod((ask as Partial<Question> | undefined)?.method))
       throw new TypeError(`inputRequired: ${JSON.stringify(key)} is not a question; ${usage}`);
   return state === undefined ? { kind: "input_required", asks } : { kind: "input_required", asks, state };
 }

@@ -6,7 +6,7 @@ import {
   type Observation,
   newestModernRevision,
   type Revision,
-  type Ask,
+  type Question,
   type ClientCapabilities,
   type Implementation,
   type LogLevel,
@@ -24,7 +24,7 @@ export type CallEvent =
   | { readonly kind: "log"; readonly level: LogLevel; readonly data: unknown; readonly logger?: string };
 
 /** Asks the caller. Aborting withdraws the question. */
-export type AskCaller = (ask: Ask, signal: AbortSignal) => Promise<RawJson>;
+export type AskCaller = (ask: Question, signal: AbortSignal) => Promise<RawJson>;
 
 /**
  * What a provider knows about the call it serves, whatever the era and transport it came by. Immutable. To change some of

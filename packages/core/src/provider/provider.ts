@@ -3,7 +3,7 @@ import type { ToolErrorCode } from "../errors/index.ts";
 import type { RawJson } from "../json/index.ts";
 import type {
   Extensions,
-  Asks,
+  Questions,
   Skill,
   CacheHints,
   CompletionRef,
@@ -66,7 +66,7 @@ export interface ToolCall {
 export interface InputRequired {
   readonly kind: "input_required";
   /** May be empty: then it means "come back later". */
-  readonly asks: Asks;
+  readonly asks: Questions;
   /** Comes back unchanged in {@link Resumption.state}; the caller cannot read or alter it. JSON. */
   readonly state?: unknown;
   /** Whether the next round gets the answers of earlier ones too; true. */

@@ -1,14 +1,14 @@
 import type { Awaitable } from "../async/index.ts";
 import type { RpcError } from "../errors/index.ts";
 import type { RawJson } from "../json/index.ts";
-import type { Asks } from "../mcp/index.ts";
+import type { Questions } from "../mcp/index.ts";
 import type { CallContext } from "./context.ts";
 
 /** Where a task is. It goes between the first two, and stays at the first of the others that it reaches. */
 export type TaskProgress =
   | { readonly status: "working" }
   /** The open questions by key. A key is asked once in a task. */
-  | { readonly status: "input_required"; readonly asks: Asks }
+  | { readonly status: "input_required"; readonly asks: Questions }
   /** The result of the tool, also one with `isError`. */
   | { readonly status: "completed"; readonly result: RawJson }
   | { readonly status: "failed"; readonly error: RpcError }

@@ -13,7 +13,7 @@ import { joinJson, toOneLine, type RawJson } from "@junctor/core/json";
 import {
   type Caller,
   type ModernEra,
-  type Asks,
+  type Questions,
   isAcceptable,
   parseAsks,
   newestModernRevision,
@@ -38,7 +38,7 @@ export interface TryRequest {
 
 interface OpenTry {
   readonly cancellation: LazyAbort;
-  questions: Asks | undefined;
+  questions: Questions | undefined;
   answers: Deferred<RawJson> | undefined;
 }
 
@@ -142,7 +142,7 @@ export class Tries implements Disposable {
     }
   }
 
-  async #ask(questions: Asks, open: OpenTry, sink: EventSink): Promise<RawJson> {
+  async #ask(questions: Questions, open: OpenTry, sink: EventSink): Promise<RawJson> {
     const answers = createDeferred<RawJson>();
     open.questions = questions;
     open.answers = answers;

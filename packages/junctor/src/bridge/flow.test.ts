@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
 import { createDeferred, type Deferred } from "../../../core/src/async/deferred.ts";
 import { RawJson } from "../../../core/src/json/raw.ts";
-import type { Ask, ClientCapabilities } from "../../../core/src/mcp/types.ts";
+import type { Question, ClientCapabilities } from "../../../core/src/mcp/types.ts";
 import { type CallContext, type CallEvent, createCallContext } from "../../../core/src/provider/context.ts";
 import type { Answers, ToolOutcome } from "../../../core/src/provider/provider.ts";
 import { createVirtualClock, type VirtualClock } from "../testing/virtual-clock.ts";
@@ -9,12 +9,12 @@ import { Flow } from "./flow.ts";
 
 const everything: ClientCapabilities = { elicitation: { form: {}, url: {} }, sampling: {}, roots: {} };
 const state = (): string => "state";
-const form = (message: string, requestedSchema: object = { type: "object", properties: {} }): Ask => ({
+const form = (message: string, requestedSchema: object = { type: "object", properties: {} }): Question => ({
   method: "elicitation/create",
   params: { message, requestedSchema },
 });
-const sampling: Ask = { method: "sampling/createMessage", params: { messages: [], maxTokens: 1 } };
-const roots: Ask = { method: "roots/list" };
+const sampling: Question = { method: "sampling/createMessage", params: { messages: [], maxTokens: 1 } };
+const roots: Question = { method: "roots/list" };
 const accept = (content: object = {}): RawJson => RawJson.fromValue({ action: "accept", content });
 const done = (text: string): ToolOutcome => ({ kind: "complete", result: RawJson.fromValue({ text }) });
 const keysOf = (outcome: ToolOutcome): readonly string[] =>
@@ -30,7 +30,7 @@ interface Behind {
   readonly end: Deferred<ToolOutcome>;
   /** What happened to the server, in order. */
   readonly log: string[];
-  ask(ask: Ask, signal?: AbortSignal): Promise<RawJson>;
+  ask(ask: Question, signal?: AbortSignal): Promise<RawJson>;
   answer(answers: Answers, context?: Partial<CallContext>): Promise<ToolOutcome>;
 }
 

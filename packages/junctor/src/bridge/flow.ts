@@ -1,14 +1,14 @@
 import { type Clock, sleep, waitFor, createDeferred, type Deferred } from "@junctor/core/async";
 import type { RawJson } from "@junctor/core/json";
 import {
-  type Asks,
+  type Questions,
   closedForm,
   isAcceptable,
   lacking,
   notOffered,
-  toModernAsk,
+  toModernQuestion,
   unanswered,
-  type Ask,
+  type Question,
 } from "@junctor/core/mcp";
 import {
   type CallContext,
@@ -35,15 +35,15 @@ interface FlowOptions {
 }
 
 /** A question a legacy server waits for. */
-interface Question {
-  readonly ask: Ask;
+interface PendingQuestion {
+  readonly ask: Question;
   readonly answer: Deferred<RawJson>;
 }
 
 /** The open questions of one call, by the keys that its caller knows them by. */
-class Questions {
+class PendingQuestions {
   readonly #options: FlowOptions;
-  readonly #open = new Map<string, Question>();
+  readonly #open = new Map<string, PendingQuestion>();
   #asked = 0;
   #isClosed = false;
   #changed = createDeferred<void>();
@@ -57,11 +57,11 @@ class Questions {
   }
 
   /** Adds a question and resolves with its answer. Aborting withdraws the question. */
-  async put(ask: Ask, signal: AbortSignal): Promise<RawJson> {
+  async put(ask: Question, signal: AbortSignal): Promise<RawJson> {
     signal.throwIfAborted();
     const key = `ask-${++this.#asked}`;
     const answer = createDeferred<RawJson>();
-    this.#open.set(key, { ask: toModernAsk(ask), answer });
+    this.#open.set(key, { ask: toModernQuestion(ask), answer });
     const withdraw = (): void => {
       this.#open.delete(key);
       answer.reject(signal.reason);
@@ -86,7 +86,7 @@ class Questions {
   }
 
   /** Settles all open questions. There will be no others. */
-  close(settle: (question: Question) => void): void {
+  close(settle: (question: PendingQuestion) => void): void {
     this.#isClosed = true;
     for (const question of this.#open.values()) settle(question);
     this.#open.clear();
@@ -103,7 +103,7 @@ class Questions {
     } while (!this.#isClosed && this.#open.size === 0);
   }
 
-  toAsks(): Asks {
+  toAsks(): Questions {
     return Object.fromEntries(Array.from(this.#open, ([key, { ask }]) => [key, ask]));
   }
 
@@ -122,7 +122,7 @@ export class Flow {
   readonly server: string;
   readonly caller: string | undefined;
   readonly #working = new AbortController();
-  readonly questions: Questions;
+  readonly questions: PendingQuestions;
   /** The requests that are open now; the newest hears of progress. */
   readonly #open = new Set<CallContext>();
   #end: End | undefined;
@@ -130,7 +130,7 @@ export class Flow {
   constructor(server: string, caller: string | undefined, options: FlowOptions) {
     this.server = server;
     this.caller = caller;
-    this.questions = new Questions(options);
+    this.questions = new PendingQuestions(options);
   }
 
   get isOver(): boolean {
@@ -146,7 +146,7 @@ export class Flow {
   start(invoke: Invoke, context: CallContext, toState: () => unknown): Promise<ToolOutcome> {
     const inner = withContext(context, {
       signal: this.#working.signal,
-      ask: (ask: Ask, signal: AbortSignal) => this.#ask(ask, context, signal),
+      ask: (ask: Question, signal: AbortSignal) => this.#ask(ask, context, signal),
       // The request that brings the answers may want progress, though the first did not; only now can progress be asked of the server.
       wantsProgress: true,
       emit: async (event: CallEvent) => [...this.#open].at(-1)?.emit(event),
@@ -177,7 +177,7 @@ export class Flow {
     this.#working.abort(reason);
   }
 
-  async #ask(ask: Ask, context: CallContext, signal: AbortSignal): Promise<RawJson> {
+  async #ask(ask: Question, context: CallContext, signal: AbortSignal): Promise<RawJson> {
     // The server decides what a missing answer means: many tools go on without it.
     if (lacking(ask, context.capabilities) !== undefined) throw notOffered(ask, context.capabilities);
     return this.questions.put(ask, signal);
@@ -207,6 +207,6 @@ export class Flow {
   }
 }
 
-function toInputRequired(questions: Questions, toState: () => unknown): InputRequired {
+function toInputRequired(questions: PendingQuestions, toState: () => unknown): InputRequired {
   return { kind: "input_required", asks: questions.toAsks(), state: toState(), keepsAnswers: false };
 }

@@ -2,13 +2,13 @@ import { describe, expect, test } from "vitest";
 import { createDeferred, type Deferred } from "../../../core/src/async/deferred.ts";
 import { ToolError } from "../../../core/src/errors/tool-error.ts";
 import { RawJson } from "../../../core/src/json/raw.ts";
-import type { Ask } from "../../../core/src/mcp/types.ts";
+import type { Question } from "../../../core/src/mcp/types.ts";
 import { type CallContext, createCallContext } from "../../../core/src/provider/context.ts";
 import type { ToolOutcome } from "../../../core/src/provider/provider.ts";
 import { createVirtualClock, type VirtualClock } from "../testing/virtual-clock.ts";
 import { isParkedState, type ParkedState, Parking, type ParkingOptions } from "./parking.ts";
 
-const question: Ask = { method: "elicitation/create", params: { message: "?", requestedSchema: {} } };
+const question: Question = { method: "elicitation/create", params: { message: "?", requestedSchema: {} } };
 const answers = { "ask-1": RawJson.fromValue({ action: "accept", content: {} }) };
 const done = (text: string): ToolOutcome => ({ kind: "complete", result: RawJson.fromValue({ text }) });
 const lost = {

@@ -1,4 +1,4 @@
-import type { AskHandlers } from "@junctor/client";
+import type { QuestionHandlers } from "@junctor/client";
 import type { Elicited, Root, Sampled } from "@junctor/core/mcp";
 import { defined } from "@junctor/core/options";
 import { text } from "@junctor/core/provider";
@@ -75,7 +75,7 @@ export function sampled(written: string, more: Partial<Sampled> = {}): Sampled {
 export function toHandlers(
   { elicit, elicitUrl, sample, roots }: TestAnswers,
   onQuestion: (question: TestQuestion) => void,
-): AskHandlers {
+): QuestionHandlers {
   const play = <Answer extends object>(
     kind: Exclude<TestQuestion["kind"], "roots">,
     script: Script<Answer> | undefined,

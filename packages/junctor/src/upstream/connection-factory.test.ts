@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import { toServerConfig } from "../../../../test/support/fake-source.ts";
-import { AskHabits } from "../../../client/src/client/ask-habits.ts";
+import { QuestionHabits } from "../../../client/src/client/question-habits.ts";
 import { ConnectError } from "../../../core/src/errors/connect-error.ts";
 import { nothingDeclared } from "../../../core/src/mcp/extension.ts";
 import { toRelayable } from "../../../core/src/mcp/revision.ts";
@@ -26,7 +26,7 @@ test("a server that does not answer in time gets twice as much each time, up to 
       return Promise.reject(new ConnectError("slow", "no answer", { kind: "no_answer" }));
     },
     clock,
-    habits: new AskHabits(),
+    habits: new QuestionHabits(),
   });
   await using connection = createConnection(everyone, { keepsAlive: true, onHealth: () => {} });
   connection.start();
@@ -49,7 +49,7 @@ test("a server that may run elsewhere is looked for every two seconds, and start
       throw new ConnectError("placed", "the replica that runs it cannot be reached");
     },
     clock,
-    habits: new AskHabits(),
+    habits: new QuestionHabits(),
     isPlaced: true,
   });
   await using connection = createConnection(everyone, { keepsAlive: true, onHealth: () => {} });

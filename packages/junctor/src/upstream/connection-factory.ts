@@ -1,5 +1,5 @@
 import type { Client, ConnectOptions } from "@junctor/client";
-import type { AskHabits } from "@junctor/client/internal";
+import type { QuestionHabits } from "@junctor/client/internal";
 import { createBackoff, type Clock } from "@junctor/core/async";
 import type { StartProgress } from "@junctor/core/mcp";
 import type { ServerConfig } from "../config/index.ts";
@@ -29,7 +29,7 @@ interface ConnectionFactoryOptions {
   /** Whether the server may run in another process of the gateway, which comes and goes for reasons of its own. */
   readonly isPlaced?: boolean | undefined;
   /** What earlier connections to the server learnt of its questions. */
-  readonly habits: AskHabits;
+  readonly habits: QuestionHabits;
 }
 
 /** How long a call waits for a server that is being started again. */

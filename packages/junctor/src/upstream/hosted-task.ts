@@ -1,7 +1,7 @@
 import type { Awaitable } from "@junctor/core/async";
 import { RpcError, ToolError, UpstreamError } from "@junctor/core/errors";
 import { RawJson } from "@junctor/core/json";
-import { lacking, notOffered, toModernAsk, type Ask, type Tool } from "@junctor/core/mcp";
+import { lacking, notOffered, toModernQuestion, type Question, type Tool } from "@junctor/core/mcp";
 import {
   failure,
   type CallContext,
@@ -61,9 +61,9 @@ function toOwnContext(context: CallContext, run: TaskRun): CallContext {
       if (event.kind === "progress" && event.message !== undefined) run.status(event.message);
       return nothing();
     },
-    ask: async (ask: Ask) => {
+    ask: async (ask: Question) => {
       if (lacking(ask, context.capabilities) !== undefined) throw notOffered(ask, context.capabilities);
-      const { answer } = await run.ask({ answer: toModernAsk(ask) });
+      const { answer } = await run.ask({ answer: toModernQuestion(ask) });
       return answer ?? RawJson.fromText("{}");
     },
   });

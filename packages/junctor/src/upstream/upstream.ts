@@ -1,5 +1,5 @@
 import type { Client, ConnectOptions } from "@junctor/client";
-import { AskHabits } from "@junctor/client/internal";
+import { QuestionHabits } from "@junctor/client/internal";
 import { type Awaitable, type Clock, systemClock } from "@junctor/core/async";
 import { UpstreamError } from "@junctor/core/errors";
 import type { ListPart } from "@junctor/core/fit";
@@ -105,7 +105,7 @@ export class Upstream implements Provider, AsyncDisposable {
   readonly #clock: Clock;
   readonly #lists: UpstreamLists;
   readonly #requests: Requests;
-  readonly #habits: AskHabits;
+  readonly #habits: QuestionHabits;
   readonly #taskLines: TaskConnections;
   readonly #hosted: MemoryTasks;
   #isClosed = false;
@@ -118,7 +118,7 @@ export class Upstream implements Provider, AsyncDisposable {
     this.config = config;
     this.#options = options;
     this.#clock = clock;
-    this.#habits = predecessor === undefined ? new AskHabits(options.onAsked) : predecessor.#habits;
+    this.#habits = predecessor === undefined ? new QuestionHabits(options.onAsked) : predecessor.#habits;
     const onWaiting = (): (() => void) => parking.wants(config.name, config.answerWithinMs);
     const audiences = new Audiences(config);
     const pool = new Pool({

@@ -1,7 +1,7 @@
 import type { Awaitable, Clock } from "@junctor/core/async";
 import { NotFoundError, RpcError } from "@junctor/core/errors";
 import { RawJson } from "@junctor/core/json";
-import type { Asks, ToolResult } from "@junctor/core/mcp";
+import type { Questions, ToolResult } from "@junctor/core/mcp";
 import {
   type AnswerReader,
   readAnswers,
@@ -20,7 +20,7 @@ export type JobStatus<Result> = {
 } & (
   | { readonly status: "working" | "cancelled" }
   /** Never use a key for two questions of one job: callers answer each key once. */
-  | { readonly status: "input_required"; readonly asks: Asks }
+  | { readonly status: "input_required"; readonly asks: Questions }
   | { readonly status: "completed"; readonly result: Result }
   /** `message` says why. */
   | { readonly status: "failed"; readonly message: string }

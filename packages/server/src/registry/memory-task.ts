@@ -1,7 +1,7 @@
 import type { Clock } from "@junctor/core/async";
 import { RpcError } from "@junctor/core/errors";
 import type { RawJson } from "@junctor/core/json";
-import { type Asks, isAcceptable, type Ask } from "@junctor/core/mcp";
+import { type Questions, isAcceptable, type Question } from "@junctor/core/mcp";
 import { type Answers, hasEnded, type TaskProgress, type TaskState } from "@junctor/core/provider";
 
 /** A task as the work in it sees it. */
@@ -11,11 +11,11 @@ export interface TaskRun {
   /** Says where the work is, in a few words. */
   status(message: string): void;
   /** Asks the caller, and resolves when each question was answered. The answers have the keys of the questions. */
-  ask(asks: Asks): Promise<Answers>;
+  ask(asks: Questions): Promise<Answers>;
 }
 
 interface OpenQuestion {
-  readonly ask: Ask;
+  readonly ask: Question;
   take(answer: RawJson): void;
 }
 
@@ -60,7 +60,7 @@ export class MemoryTask implements TaskRun {
     this.change(this.questions.progress, message.slice(0, maxMessageLength));
   }
 
-  ask(asks: Asks): Promise<Answers> {
+  ask(asks: Questions): Promise<Answers> {
     return this.questions.ask(asks, this.signal);
   }
 
@@ -107,7 +107,7 @@ class TaskQuestions {
     };
   }
 
-  ask(asks: Asks, signal: AbortSignal): Promise<Answers> {
+  ask(asks: Questions, signal: AbortSignal): Promise<Answers> {
     const entries = Object.entries(asks);
     return new Promise((resolve, reject) => {
       const answers: (readonly [string, RawJson])[] = [];

@@ -3,7 +3,7 @@ import {
   missingExtension,
   declaredExtension,
   extensionIds,
-  type Asks,
+  type Questions,
   lackingAny,
   missingCapability,
 } from "@junctor/core/mcp";
@@ -30,7 +30,7 @@ export interface TaskContext extends ToolContext {
    * Asks the caller while the handler runs. Works in a task, and for legacy callers. A modern caller that is served without a
    * task gets `-32021`; return `inputRequired()` to ask it.
    */
-  askNow(asks: Asks): Promise<AnswerReader>;
+  askNow(asks: Questions): Promise<AnswerReader>;
 }
 
 /** The code of a tool that may run as a task; see `ToolHandler`. */
@@ -93,7 +93,7 @@ function toOwnContext(context: CallContext, run: TaskRun): CallContext {
   });
 }
 
-async function askIn(run: TaskRun, asks: Asks, { capabilities }: CallContext): Promise<Answers> {
+async function askIn(run: TaskRun, asks: Questions, { capabilities }: CallContext): Promise<Answers> {
   const missing = lackingAny(asks, capabilities);
   if (missing !== undefined) throw missingCapability(missing);
   return run.ask(asks);
@@ -111,14 +111,14 @@ export function toTaskContext(context: ToolContext, run: TaskRun | undefined): T
       if (run === undefined) await context.emit({ kind: "progress", message: text });
       else run.status(text);
     },
-    askNow: async (asks: Asks) => {
+    askNow: async (asks: Questions) => {
       const answers = run === undefined ? await askCaller(asks, context) : await askIn(run, asks, context);
       return readAnswers({ answers, state: undefined });
     },
   });
 }
 
-async function askCaller(asks: Asks, { ask, signal }: CallContext): Promise<Answers> {
+async function askCaller(asks: Questions, { ask, signal }: CallContext): Promise<Answers> {
   if (ask === undefined) throw missingExtension(extensionIds.tasks);
   const answers = Object.entries(asks).map(async ([key, each]) => [key, await ask(each, signal)] as const);
   return Object.fromEntries(await Promise.all(answers));

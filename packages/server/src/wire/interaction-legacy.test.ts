@@ -5,7 +5,7 @@ import { UpstreamError } from "../../../core/src/errors/upstream-error.ts";
 import { elicit, elicitUrl, listRoots, sample } from "../../../core/src/mcp/question.ts";
 import { type LegacyRevision, legacyRevisions } from "../../../core/src/mcp/revision.ts";
 import type { Server } from "../../../core/src/mcp/server.ts";
-import type { Ask } from "../../../core/src/mcp/types.ts";
+import type { Question } from "../../../core/src/mcp/types.ts";
 import { inputRequired } from "../../../core/src/provider/ask.ts";
 import type { Provider } from "../../../core/src/provider/provider.ts";
 import { createVirtualClock } from "../../../junctor/src/testing/virtual-clock.ts";
@@ -132,7 +132,7 @@ describe("a tool that asks a legacy client", () => {
     const result = client.result("tools/call", { name: "tool" });
     const questions = [await asked(client), await asked(client)];
     const isOther = ({ params }: Frame): boolean =>
-      (params as Partial<Ask["params"]>)?.["message"] === "Name?";
+      (params as Partial<Question["params"]>)?.["message"] === "Name?";
     const [question, other] = questions.toSorted((a, b) => Number(isOther(a)) - Number(isOther(b)));
     answer(client, question as Frame, given as object);
     await expect(result).resolves.toMatchObject({ isError: true });

@@ -8,13 +8,13 @@ import {
   lackingAny,
   missingCapability,
   notOffered,
-  toLegacyAsk,
+  toLegacyQuestion,
   visitedMethod,
   isAtLeast,
   toRelayable,
   type Seal,
   type WireContext,
-  type Ask,
+  type Question,
 } from "@junctor/core/mcp";
 import type {
   AskCaller,
@@ -196,7 +196,7 @@ async function askAll(
  * Asks one question. A client may refuse a form with an error; to the provider that is a form that the user closed. Other questions
  * fail. An answer that does not fit is neither consent nor refusal of the user, so the provider does not get it.
  */
-async function askOne(ask: Ask, wire: WireContext, signal: AbortSignal): Promise<RawJson> {
+async function askOne(ask: Question, wire: WireContext, signal: AbortSignal): Promise<RawJson> {
   try {
     const answer = await askClient(ask, wire, signal);
     if (answer !== undefined && isAcceptable(ask, answer)) return answer;
@@ -226,7 +226,7 @@ export function createAsk(wire: WireContext): AskCaller | undefined {
 
 /** Sends a question as it is. Undefined when there is no way to; a `ToolError` when the client can no longer answer. */
 async function askClient(
-  { method, params }: Ask,
+  { method, params }: Question,
   wire: WireContext,
   signal: AbortSignal,
 ): Promise<RawJson | undefined> {
@@ -263,18 +263,18 @@ export function createVisited(wire: WireContext): CallContext["visited"] {
 }
 
 /** The question as the client's revision has it. Throws a `ToolError` when it cannot be asked. */
-function toAskable(ask: Ask, { era, ask: send }: WireContext): Ask {
+function toAskable(ask: Question, { era, ask: send }: WireContext): Question {
   const handshake = era.kind === "legacy" ? era.session?.handshake : undefined;
   // A declared capability counts only if the revision has it.
   const declared = handshake && toRelayable(handshake.capabilities, handshake.revision).capabilities;
   const canAsk =
     handshake !== undefined && declared !== undefined && send !== undefined && !lacking(ask, declared);
-  const projected = canAsk ? toLegacyAsk(ask, handshake.revision, crypto.randomUUID()) : undefined;
+  const projected = canAsk ? toLegacyQuestion(ask, handshake.revision, crypto.randomUUID()) : undefined;
   if (projected === undefined) throw cannotAsk(ask, notOffered(ask, declared ?? {}));
   return projected;
 }
 
 /** Tells the model that its client cannot be asked; the cause is for a server that asked. */
-function cannotAsk(ask: Ask, cause?: RpcError): ToolError {
+function cannotAsk(ask: Question, cause?: RpcError): ToolError {
   return new ToolError(`This needs ${ask.method}, which the client does not offer.`, { cause });
 }

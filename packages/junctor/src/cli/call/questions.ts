@@ -1,4 +1,4 @@
-import type { AskHandlers } from "@junctor/client";
+import type { QuestionHandlers } from "@junctor/client";
 import type { Elicited } from "@junctor/core/mcp";
 import { toSchema } from "@junctor/server/internal";
 import {
@@ -27,7 +27,7 @@ interface QuestionsOptions {
  * Puts what a server asks to the person at the terminal, one question after the other; the end of input (Ctrl-D)
  * declines. Without a terminal every question is declined, and a note says so.
  */
-export function createQuestions({ isInteractive, say, onInterrupt }: QuestionsOptions): AskHandlers {
+export function createQuestions({ isInteractive, say, onInterrupt }: QuestionsOptions): QuestionHandlers {
   let last: Promise<unknown> = Promise.resolve();
   /** Questions of one round come together, but a terminal can only ask one. */
   const inTurn = <T>(work: () => Promise<T>): Promise<T> => {

@@ -1,5 +1,5 @@
 import { dirname, join, resolve } from "node:path";
-import { connect, type AskHandlers } from "@junctor/client";
+import { connect, type QuestionHandlers } from "@junctor/client";
 import { guardVariable } from "@junctor/client/internal";
 import { waitFor } from "@junctor/core/async";
 import { ConfigError } from "@junctor/core/errors";
@@ -141,7 +141,7 @@ async function listDefinitions(
 }
 
 /** A caller that declares everything it could be asked. */
-const handlers: AskHandlers = {
+const handlers: QuestionHandlers = {
   elicit: () => ({ action: "cancel" }),
   elicitUrl: () => ({ action: "cancel" }),
   sample: () => Promise.reject(new Error("There is no model here.")),

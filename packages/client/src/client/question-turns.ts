@@ -1,16 +1,16 @@
 import { type Cancellation, awakeTimer, type Clock, waitFor, Quota } from "@junctor/core/async";
 import { UpstreamError } from "@junctor/core/errors";
 import type { RawJson } from "@junctor/core/json";
-import { closedForm, unanswered, type Ask } from "@junctor/core/mcp";
+import { closedForm, unanswered, type Question } from "@junctor/core/mcp";
 import type { AskCaller } from "@junctor/core/provider";
-import type { AskHabits } from "./ask-habits.ts";
 import type { OpenCall } from "./open-calls.ts";
+import type { QuestionHabits } from "./question-habits.ts";
 
-interface AskTurnsOptions {
+interface QuestionTurnsOptions {
   /** The name of the server, for messages to callers. */
   readonly server: string;
   readonly clock: Clock;
-  readonly habits: AskHabits;
+  readonly habits: QuestionHabits;
   /** How long a caller may take to answer while another call waits for its turn; 30 s. */
   readonly answerWithinMs?: number | undefined;
 }
@@ -45,8 +45,8 @@ const maxGraceMs = 1000;
  * Lets one call that may ask run at a time, and none while a question is held. Calls that do not ask need no turn. Callers come one
  * after the other, however many calls each has waiting, and none may keep the others waiting with a question it does not answer.
  */
-export class AskTurns {
-  readonly #options: AskTurnsOptions & { readonly answerWithinMs: number };
+export class QuestionTurns {
+  readonly #options: QuestionTurnsOptions & { readonly answerWithinMs: number };
   /** The calls underway that may ask. After a trial there are several. */
   readonly #loud = new Set<OpenCall>();
   /** The waiting calls of each holder, in the order in which the holders have their turns. */
@@ -58,7 +58,7 @@ export class AskTurns {
   readonly #late = new Map<OpenCall, () => void>();
   #holds = 0;
 
-  constructor(options: AskTurnsOptions) {
+  constructor(options: QuestionTurnsOptions) {
     this.#options = { ...options, answerWithinMs: options.answerWithinMs ?? 30_000 };
   }
 
@@ -98,7 +98,7 @@ export class AskTurns {
    * Asks the caller of a call. While other calls wait, the caller has limited time. When it is over the server gets the answer that
    * its revision has for that, and if it does not end the call soon, the call is given up.
    */
-  async ask(call: OpenCall, asker: AskCaller, ask: Ask, signal: AbortSignal): Promise<RawJson> {
+  async ask(call: OpenCall, asker: AskCaller, ask: Question, signal: AbortSignal): Promise<RawJson> {
     if (this.#late.has(call)) return answerClosed(ask);
     const late = new AbortController();
     const question: OpenQuestion = {
@@ -240,7 +240,7 @@ export class AskTurns {
 }
 
 /** What a server hears whose question nobody answers. */
-function answerClosed(ask: Ask): RawJson {
+function answerClosed(ask: Question): RawJson {
   const closed = closedForm(ask);
   if (closed === undefined) throw unanswered(ask);
   return closed;

@@ -3,18 +3,18 @@ import { fromSignal } from "../../../core/src/async/cancellation.ts";
 import type { RpcError } from "../../../core/src/errors/rpc-error.ts";
 import type { UpstreamError } from "../../../core/src/errors/upstream-error.ts";
 import { RawJson } from "../../../core/src/json/raw.ts";
-import type { Ask } from "../../../core/src/mcp/types.ts";
+import type { Question } from "../../../core/src/mcp/types.ts";
 import type { AskCaller } from "../../../core/src/provider/context.ts";
 import { createVirtualClock, type VirtualClock } from "../../../junctor/src/testing/virtual-clock.ts";
-import { AskHabits } from "./ask-habits.ts";
-import { AskRouter } from "./ask-router.ts";
 import type { OpenCall } from "./open-calls.ts";
+import { QuestionHabits } from "./question-habits.ts";
+import { QuestionRouter } from "./question-router.ts";
 
-const ask: Ask = { method: "roots/list" };
+const ask: Question = { method: "roots/list" };
 
 interface Routed {
   readonly clock: VirtualClock;
-  readonly habits: AskHabits;
+  readonly habits: QuestionHabits;
   /** Who was asked, in order. */
   readonly asked: string[];
   readonly refused: string[];
@@ -26,14 +26,14 @@ interface Routed {
   /** The call ends before it is sent. */
   drop(call: OpenCall): void;
   /** Asks, and gives what came of it as text. */
-  put(signal?: AbortSignal, question?: Ask): Promise<string>;
+  put(signal?: AbortSignal, question?: Question): Promise<string>;
 }
 
 function createRouted(): Routed {
   const clock = createVirtualClock();
-  const habits = new AskHabits();
+  const habits = new QuestionHabits();
   const refused: string[] = [];
-  const router = new AskRouter({
+  const router = new QuestionRouter({
     server: "up",
     clock,
     habits,
@@ -89,7 +89,7 @@ describe("a question", () => {
   test("when none is underway is refused, and told", async () => {
     const { begin, end, put, refused } = createRouted();
     end(begin("alice"));
-    const form: Ask = { method: "elicitation/create", params: { message: "?", requestedSchema: {} } };
+    const form: Question = { method: "elicitation/create", params: { message: "?", requestedSchema: {} } };
     await expect(put(undefined, form)).resolves.toBe("refused -32602");
     expect(refused).toEqual([
       "A question of up was refused: elicitation/create belongs to no call that is underway",
@@ -220,7 +220,7 @@ describe("a question", () => {
   });
 
   test("to a caller that can be asked nothing is answered for it", async () => {
-    const router = new AskRouter({
+    const router = new QuestionRouter({
       server: "up",
       clock: createVirtualClock(),
       onRefused: () => {},
@@ -235,10 +235,10 @@ describe("a question", () => {
 
 describe("calls of callers that can be asked nothing", () => {
   const create = () => {
-    const habits = new AskHabits();
+    const habits = new QuestionHabits();
     habits.noteQuiet("read");
     const clock = createVirtualClock();
-    const router = new AskRouter({ server: "up", clock, habits, onRefused: () => {} });
+    const router = new QuestionRouter({ server: "up", clock, habits, onRefused: () => {} });
     const { signal } = new AbortController();
     const put = (): Promise<unknown> =>
       router.ask(ask, signal).then(
@@ -394,16 +394,16 @@ describe("a caller that does not answer", () => {
   /** A server whose only tool asks one question, and callers of which some never answer. */
   const create = (ending: Ending = "at the answer", owners: { readonly [name: string]: object } = {}) => {
     const clock = createVirtualClock();
-    const habits = new AskHabits();
+    const habits = new QuestionHabits();
     habits.noteAsked("tool");
-    const router = new AskRouter({ server: "up", clock, habits, onRefused: () => {} });
+    const router = new QuestionRouter({ server: "up", clock, habits, onRefused: () => {} });
     const silent: AskCaller = (_ask, signal) =>
       new Promise((_resolve, reject) => signal.addEventListener("abort", () => reject(signal.reason)));
     /** Makes one call; resolves with its end and how long it waited for its turn. */
     const call = async (
       holder: string,
       isSilent: boolean,
-      question: Ask = form,
+      question: Question = form,
     ): Promise<{ readonly end: string; readonly waitedMs: number }> => {
       const stopping = new AbortController();
       const mine: OpenCall = {
@@ -440,7 +440,7 @@ describe("a caller that does not answer", () => {
     return { clock, call };
   };
 
-  const form: Ask = { method: "elicitation/create", params: { message: "Sure?", requestedSchema: {} } };
+  const form: Question = { method: "elicitation/create", params: { message: "Sure?", requestedSchema: {} } };
   const closed = JSON.stringify({ action: "cancel" });
 
   test("keeps others waiting for 30 s once and for 5 s at most after that, through 50 questions", async () => {

@@ -5,7 +5,7 @@ const maxRemembered = 10_000;
 const forgivenMs = 10 * 60_000;
 
 /** Which requests of a server ask its callers something, and who left questions unanswered. Shared by all lines to the server. */
-export class AskHabits {
+export class QuestionHabits {
   readonly #asking = new Set<string>();
   /** The protocol lets a server ask during `tools/call`, `prompts/get` and `resources/read`. Quiet calls together have no name. */
   readonly #quiet = new Set<string>(["completion/complete", ""]);

@@ -1,19 +1,19 @@
 import { type Cancellation, type Clock, createDeferred, type Deferred } from "@junctor/core/async";
 import { RpcError } from "@junctor/core/errors";
 import type { RawJson } from "@junctor/core/json";
-import { notOffered, type Ask } from "@junctor/core/mcp";
-import { AskHabits } from "./ask-habits.ts";
-import { AskTurns } from "./ask-turns.ts";
+import { notOffered, type Question } from "@junctor/core/mcp";
 import { type OpenCall, OpenCalls } from "./open-calls.ts";
+import { QuestionHabits } from "./question-habits.ts";
+import { QuestionTurns } from "./question-turns.ts";
 
 /** How a call ended: the server answered it, it was never sent, or the server may still be at work on it. */
 type CallOver = "answered" | "not_sent" | "given_up";
 
-interface AskRouterOptions {
+interface QuestionRouterOptions {
   /** The name of the server, for messages to callers. */
   readonly server: string;
   readonly clock: Clock;
-  readonly habits?: AskHabits | undefined;
+  readonly habits?: QuestionHabits | undefined;
   /** Called with the reason when a question of the server is refused. */
   readonly onRefused: (text: string) => void;
   /** How long a caller may take to answer while another call waits for its turn; 30 s. */
@@ -39,18 +39,18 @@ const maxHeld = 100;
  * do. So that this comes soon, calls that may ask take turns, and all others run beside them. A question that stays
  * ambiguous is refused to the server: it must never reach another caller.
  */
-export class AskRouter {
-  readonly #options: Omit<AskRouterOptions, "habits"> & { readonly habits: AskHabits };
-  readonly #turns: AskTurns;
+export class QuestionRouter {
+  readonly #options: Omit<QuestionRouterOptions, "habits"> & { readonly habits: QuestionHabits };
+  readonly #turns: QuestionTurns;
   readonly #calls: OpenCalls;
   /** The calls underway that have asked something. */
   readonly #asking = new Set<OpenCall>();
   readonly #held = new Set<Held>();
   readonly #watchStuck: (all: ReadonlySet<Held>) => void;
 
-  constructor(options: AskRouterOptions) {
-    this.#options = { ...options, habits: options.habits ?? new AskHabits() };
-    this.#turns = new AskTurns(this.#options);
+  constructor(options: QuestionRouterOptions) {
+    this.#options = { ...options, habits: options.habits ?? new QuestionHabits() };
+    this.#turns = new QuestionTurns(this.#options);
     this.#watchStuck = createStuckWatch(this.#options);
     this.#calls = new OpenCalls(options.clock, (group, isGivenUp) => this.#ruleOut(group, isGivenUp));
   }
@@ -86,7 +86,7 @@ export class AskRouter {
   }
 
   /** Asks the caller of the call that asked. Rejects with an `RpcError` when that is not known in time. */
-  async ask(ask: Ask, signal: AbortSignal): Promise<RawJson> {
+  async ask(ask: Question, signal: AbortSignal): Promise<RawJson> {
     const call = await this.#find(ask, signal);
     if (call.about !== "") this.#options.habits.noteAsked(call.about);
     this.#asking.add(call);
@@ -94,7 +94,7 @@ export class AskRouter {
     return this.#turns.ask(call, call.ask, ask, signal);
   }
 
-  async #find({ method }: Ask, signal: AbortSignal): Promise<OpenCall> {
+  async #find({ method }: Question, signal: AbortSignal): Promise<OpenCall> {
     const candidates = this.#calls.candidates();
     const [only, ...others] = candidates;
     // A late question may reach only the caller that gave the call up, and only in a call that may ask.
@@ -163,7 +163,7 @@ export class AskRouter {
  * so none ends. After 5 s all questions but the oldest are refused, and the calls that asked them go on. Returns a function to be called
  * whenever the held questions or their candidates change, which begins the 5 s anew.
  */
-function createStuckWatch(options: AskRouterOptions): (all: ReadonlySet<Held>) => void {
+function createStuckWatch(options: QuestionRouterOptions): (all: ReadonlySet<Held>) => void {
   let stop = (): void => {};
   return (all) => {
     stop();
@@ -177,7 +177,7 @@ function createStuckWatch(options: AskRouterOptions): (all: ReadonlySet<Held>) =
   };
 }
 
-function refusal(text: string, { server, onRefused }: AskRouterOptions): RpcError {
+function refusal(text: string, { server, onRefused }: QuestionRouterOptions): RpcError {
   onRefused(`A question of ${server} was refused: ${text}`);
   return new RpcError("rpc.invalid_params", text);
 }
