@@ -127,9 +127,16 @@ function build({ checkTypes }) {
       rmSync(join(packages, name, "dist"), { recursive: true, force: true });
       renameSync(join(next, name), join(packages, name, "dist"));
     }
+    linkProgram();
   } finally {
     rmSync(next, { recursive: true, force: true });
   }
+}
+
+/** Has npx find `junctor` in this checkout. npm links no program that is not built yet when it installs. */
+function linkProgram() {
+  if (existsSync(join(root, "node_modules/.bin/junctor"))) return;
+  run("build", "npm", ["rebuild", "--ignore-scripts", "--no-audit", "--no-fund"]);
 }
 
 /** Copies what tsc emitted. It leaves the names of files as they are in the source, so `./raw.ts` becomes `./raw.js` here. */

@@ -65,7 +65,7 @@ export function createSource(
     listed: toListed(listed),
     special: new Map(),
     listedFor: (caller) => source.special.get(caller?.caller ?? "") ?? source.listed,
-    looked: () => undefined,
+    beginListing: () => undefined,
     untilListed: () => undefined,
     unavailable: () => new Error(`${name} is not available`),
   };

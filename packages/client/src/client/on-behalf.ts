@@ -60,7 +60,7 @@ export function createOnBehalf(options: OnBehalfOptions): OnBehalf {
   return (context, about, work) =>
     context.visited === undefined
       ? make(context, about, work)
-      : visits.heed(context, (heeding) => make(heeding, about, work));
+      : visits.noteVisits(context, (noting) => make(noting, about, work));
 }
 
 /** How a request is made under a deadline. */
@@ -213,15 +213,15 @@ export class Visits {
   readonly #visitors = new Map<string, Visitor | "several">();
 
   /** Makes a request with a context that notes the pages its caller is sent to. */
-  heed<T>(context: CallContext, make: (heeding: CallContext) => Promise<T>): Promise<T> {
+  noteVisits<T>(context: CallContext, make: (noting: CallContext) => Promise<T>): Promise<T> {
     const { visited, ask } = context;
     if (visited === undefined || ask === undefined) return make(context);
     const visitor = { owner: context.session, tell: visited };
-    const heeding = (question: Question, signal: AbortSignal): ReturnType<typeof ask> => {
+    const noting = (question: Question, signal: AbortSignal): ReturnType<typeof ask> => {
       this.#sent(question.params, visitor);
       return ask(question, signal);
     };
-    return make(withContext(context, { ask: heeding })).catch((error: unknown) => {
+    return make(withContext(context, { ask: noting })).catch((error: unknown) => {
       for (const page of pagesOf(error) ?? []) this.#sent(page, visitor);
       throw error;
     });

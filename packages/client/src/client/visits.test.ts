@@ -25,7 +25,7 @@ function begin(): { visits: Visits; heard: string[]; send: (owner: object, id: u
       ask: async () => RawJson.fromValue({ action: "accept" }),
       visited: (visited) => void heard.push(visited),
     });
-    await visits.heed(context, asking);
+    await visits.noteVisits(context, asking);
   };
   return { visits, heard, send };
 }

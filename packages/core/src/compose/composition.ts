@@ -58,7 +58,7 @@ export function createComposition(options: CompositionOptions): Provider {
   /** Waits for members of which this list is not known yet, each for as long as that member may be waited for. */
   const untilListed = (context: CallContext, part: ListPart): Promise<unknown> | undefined => {
     const waits = catalog.members.flatMap((member) => {
-      const wait = member.looked(context, part);
+      const wait = member.beginListing(context, part);
       return wait === undefined ? [] : [{ member, isFirst: !member.isListed, wait }];
     });
     if (waits.length === 0) return undefined;
@@ -110,7 +110,7 @@ export function createComposition(options: CompositionOptions): Provider {
     named: Named,
     ownerIn: (view: View) => Owner | undefined,
     work: (provider: Provider, ownName: string, owner: Owner) => Awaitable<T> | undefined,
-    meet: (member: Member) => Promise<T | undefined> | undefined = () => undefined,
+    askFirst: (member: Member) => Promise<T | undefined> | undefined = () => undefined,
   ): Awaitable<T> => {
     const { part, name, context, resumption } = named;
     const lookUp = (): Owner | undefined => ownerIn(viewFor(context));
@@ -135,9 +135,9 @@ export function createComposition(options: CompositionOptions): Provider {
       if (late !== undefined) return late;
       const isAllowed = viewFor(context).allows(name);
       const possible = isAllowed ? catalog.members.filter((member) => member.names.mayOwn(name)) : [];
-      const [met] = possible.flatMap((member) => meet(member) ?? []);
-      return andThen(met, (outcome) => {
-        const done = outcome ?? (met === undefined ? undefined : go(lookUp()));
+      const [asked] = possible.flatMap((member) => askFirst(member) ?? []);
+      return andThen(asked, (outcome) => {
+        const done = outcome ?? (asked === undefined ? undefined : go(lookUp()));
         if (done !== undefined) return done;
         const [unlisted] = possible.flatMap((member) => member.unavailable?.() ?? []);
         throw unlisted ?? toMissing(what, name, resumption);
@@ -227,7 +227,7 @@ export function createComposition(options: CompositionOptions): Provider {
           if (context.capabilities.extensions === undefined) return outcome;
           return andThen(outcome, (ended) => toComposed(ended, call.name, server));
         },
-        (member) => member.meet?.(context, call.resumption),
+        (member) => member.askFirst?.(context, call.resumption),
       ),
     tasks: composeTasks({
       owns: (server, tool, context) => viewFor(context).toolClaims.get(tool)?.server === server,

@@ -31,7 +31,7 @@ export interface Member {
   /** Its lists for a caller, as far as they are known now. */
   listsFor(caller: CallerInfo): MemberLists;
   /** A caller looks at a list. A promise means that the list is not known yet; it settles when it was waited for long enough. */
-  looked(context: CallContext, part: ListPart): Promise<unknown> | undefined;
+  beginListing(context: CallContext, part: ListPart): Promise<unknown> | undefined;
   /** A caller names something that is in no list and that may be this member's. A promise means that its list may change yet. */
   untilListed(context: CallContext, part: ListPart): Promise<unknown> | undefined;
   /** Why a call that may have been for it cannot be sent; undefined once its lists are known. */
@@ -40,5 +40,5 @@ export interface Member {
    * A caller calls a tool that is in no list and that may be this member's, to which it lists nothing before the caller did something.
    * Resolves with the outcome that asks for that, or with undefined when it is done and the lists are known.
    */
-  meet?(context: CallContext, resumption: Resumption | undefined): Promise<ToolOutcome | undefined>;
+  askFirst?(context: CallContext, resumption: Resumption | undefined): Promise<ToolOutcome | undefined>;
 }

@@ -26,7 +26,7 @@ function unsteady() {
     onChanged: () => {},
   });
   const list = async (given: CallContext): Promise<readonly string[]> => {
-    await lists.looked(given, "tools");
+    await lists.beginListing(given, "tools");
     return lists.listsFor(given).tools.map(({ name }) => name);
   };
   return { list, state, errors };
@@ -74,8 +74,8 @@ test("a provider that answers at once is listed at once, and only a new list is 
   let changes = 0;
   const options = { name: "a", provider: registry, onListError: () => {}, onChanged: () => void changes++ };
   const lists = createPolledLists(options);
-  expect(lists.looked(context, "tools")).toBeUndefined();
-  expect(lists.looked(context, "tools")).toBeUndefined();
+  expect(lists.beginListing(context, "tools")).toBeUndefined();
+  expect(lists.beginListing(context, "tools")).toBeUndefined();
   expect(changes).toBe(1);
   expect(lists.listsFor(context).tools.map(({ name }) => name)).toEqual(["one"]);
 });

@@ -41,7 +41,7 @@ const nothing: MemberLists = { tools: [], prompts: [], resources: [], templates:
  */
 export function createPolledLists(
   options: PolledListsOptions,
-): Pick<Member, "listsFor" | "looked" | "untilListed"> {
+): Pick<Member, "listsFor" | "beginListing" | "untilListed"> {
   const { name, provider, onListError, onChanged, clock = systemClock } = options;
   const callers = new Map<string | undefined, CallerLists>();
 
@@ -86,7 +86,7 @@ export function createPolledLists(
     return asked;
   };
 
-  const looked = (context: CallContext, part: ListPart): Promise<unknown> | undefined => {
+  const beginListing = (context: CallContext, part: ListPart): Promise<unknown> | undefined => {
     const known = listsOf(context);
     const asked = known.underway.get(part) ?? ask(known, part, context);
     return asked === undefined ? undefined : wait(asked, context, part);
@@ -101,10 +101,10 @@ export function createPolledLists(
     const outcome = leftMs > 0 ? await waitFor(settled, { ms: leftMs, clock }) : timedOut;
     context.signal.throwIfAborted();
     // Another request asked, and its caller gave up; that says nothing about the list.
-    return outcome === "given_up" ? looked(context, part) : undefined;
+    return outcome === "given_up" ? beginListing(context, part) : undefined;
   };
 
-  return { listsFor: (caller) => listsOf(caller).lists, looked, untilListed: looked };
+  return { listsFor: (caller) => listsOf(caller).lists, beginListing, untilListed: beginListing };
 }
 
 function tryList(

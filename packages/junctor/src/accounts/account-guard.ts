@@ -53,7 +53,7 @@ export interface AccountGuard {
 export function createAccountGuard(options: AccountGuardOptions): AccountGuard {
   const { config, accounts, links, connectName } = options;
 
-  const wish = async (account: Account, lack: Lack): Promise<ConnectWish> => {
+  const prepareAsk = async (account: Account, lack: Lack): Promise<ConnectWish> => {
     const { name: server, launch } = config();
     const { owner, caller, identity } = account.options;
     const url = launch.kind === "http" ? launch.url : "";
@@ -63,7 +63,7 @@ export function createAccountGuard(options: AccountGuardOptions): AccountGuard {
     return { server, link, isMore, round, before: await account.credentialName() };
   };
   /** Asks by a page that the client shows, or in words. */
-  const lacks = async (
+  const askForAccount = async (
     account: Account,
     context: CallContext,
     lack: Lack,
@@ -72,11 +72,11 @@ export function createAccountGuard(options: AccountGuardOptions): AccountGuard {
       const text = `${config().name} still refuses after your account was connected ${maxRounds} times.`;
       throw new ToolError(text, { code: "tool.refused" });
     }
-    const wished = await wish(account, lack);
-    return askToConnect(wished, context, account) ?? tellToConnect(wished);
+    const prepared = await prepareAsk(account, lack);
+    return askToConnect(prepared, context, account) ?? tellToConnect(prepared);
   };
   /** The round of a call whose account is connected; otherwise the question or the text for its caller. */
-  const met = async (
+  const requireAccount = async (
     account: Account,
     context: CallContext,
     resumption: Resumption | undefined,
@@ -86,16 +86,16 @@ export function createAccountGuard(options: AccountGuardOptions): AccountGuard {
       const { round, before } = state;
       assertComesBack(resumption, state, config().name);
       if (await account.untilConnected(before, patienceMs, context.signal)) return round;
-      return lacks(account, context, { round, challenge: account.need?.challenge });
+      return askForAccount(account, context, { round, challenge: account.need?.challenge });
     }
     if (await account.isConnected()) return 0;
-    return lacks(account, context, { round: 0, challenge: account.need?.challenge });
+    return askForAccount(account, context, { round: 0, challenge: account.need?.challenge });
   };
 
   return {
     ask: async (context, resumption, work) => {
       const account = accounts.of(context);
-      const round = await met(account, context, resumption);
+      const round = await requireAccount(account, context, resumption);
       if (typeof round !== "number") return orRefuse(round);
       const rest = isConnectState(resumption?.state) ? undefined : resumption;
       try {
@@ -105,7 +105,7 @@ export function createAccountGuard(options: AccountGuardOptions): AccountGuard {
         const isMore = denied?.code === "auth.insufficient_scope";
         if (!isNotSent(error) || (!isMore && account.need === undefined)) throw error;
         const challenge = isMore ? denied?.challenge : account.need?.challenge;
-        return orRefuse(await lacks(account, context, { round: round + 1, isMore, challenge }));
+        return orRefuse(await askForAccount(account, context, { round: round + 1, isMore, challenge }));
       }
     },
     use: async (context, work) => {
@@ -118,9 +118,9 @@ export function createAccountGuard(options: AccountGuardOptions): AccountGuard {
     connect: async (context, resumption) => {
       const account = accounts.of(context);
       const { name } = config();
-      const round = await met(account, context, resumption);
+      const round = await requireAccount(account, context, resumption);
       if (typeof round !== "number") return round;
-      await account.open().looked(context, "tools");
+      await account.open().beginListing(context, "tools");
       return `Your account at ${name} is connected. Its tools are listed now: list the tools again.`;
     },
   };

@@ -111,10 +111,10 @@ export function createPerCallerServer(options: PerCallerServerOptions): PerCalle
     const mayHelp = isConnected || clock.now() >= listsClosedUntil;
     return mayHelp ? account.open() : account.upstream;
   };
-  const meet: NonNullable<GatewayServer["meet"]> = async (context, resumption) => {
+  const askFirst: NonNullable<GatewayServer["askFirst"]> = async (context, resumption) => {
     const found = await guard.ask(context, resumption, (upstream) => upstream);
     if ("kind" in found) return found;
-    await found.looked(context, "tools");
+    await found.beginListing(context, "tools");
     return undefined;
   };
   return {
@@ -140,18 +140,18 @@ export function createPerCallerServer(options: PerCallerServerOptions): PerCalle
       const isListed = account?.upstream?.isListed === true || account?.kept !== undefined;
       return isListed || account?.wasConnected === true ? undefined : standIn;
     },
-    looked: (caller, part) => {
+    beginListing: (caller, part) => {
       const found = lookedUp(caller);
       return isPromise(found)
-        ? found.then((upstream) => upstream?.looked(caller, part))
-        : found?.looked(caller, part);
+        ? found.then((upstream) => upstream?.beginListing(caller, part))
+        : found?.beginListing(caller, part);
     },
     untilListed: (part: ListPart, context) =>
       Promise.resolve(lookedUp(context)).then((upstream) => upstream?.untilListed(part, context)),
     unavailable: () =>
       new Error(`${name} lists nothing before an account is connected: call ${connectName()}`),
     // Without a prefix, any name might have been its own.
-    ...(config.prefix === false ? {} : { meet }),
+    ...(config.prefix === false ? {} : { askFirst }),
     upstreamOf: (caller) => accounts.find(caller)?.upstream,
     sessionEnded: (session) => {
       for (const { upstream } of accounts.all) upstream?.pool.sessionEnded(session);

@@ -55,7 +55,7 @@ export class PerCallerServers implements AsyncDisposable {
   }
 
   /** Replaces the set of servers. A server for which `runsTheSame` is false is made anew, and its lists are dropped. */
-  have(
+  update(
     configured: readonly ServerConfig[],
     naming: Naming,
     runsTheSame: (before: ServerConfig, after: ServerConfig) => boolean,

@@ -85,7 +85,7 @@ export class Fleet implements AsyncDisposable {
    * known. Resolves when each of them is listed or has failed, at the latest after that time. `renewed` is the name of one that
    * is started anew though its config is the same.
    */
-  async have(
+  async update(
     configured: readonly ServerConfig[],
     naming: Naming,
     firstListMs: number,
@@ -97,7 +97,7 @@ export class Fleet implements AsyncDisposable {
     const remote = servers.filter((server) => isOne(server) && !this.perCaller.has(server));
     const runsTheSame = (one: ServerConfig | undefined, other: ServerConfig): boolean =>
       other.name !== renewed && one !== undefined && this.#toRun(one) === this.#toRun(other);
-    this.perCaller.have(servers.filter(isOne), naming, runsTheSame);
+    this.perCaller.update(servers.filter(isOne), naming, runsTheSame);
     const before = new Map(this.#upstreams);
     const goesOn = (server: ServerConfig): boolean => runsTheSame(before.get(server.name)?.config, server);
     const added = remote
@@ -206,7 +206,7 @@ function toServer(upstream: Upstream, config: ServerConfig): GatewayServer {
       return upstream.words;
     },
     listedFor: (caller) => upstream.listedFor(caller),
-    looked: (caller, part) => upstream.looked(caller, part),
+    beginListing: (caller, part) => upstream.beginListing(caller, part),
     untilListed: (part, context) => upstream.untilListed(part, context),
     unavailable: () => upstream.unavailable(),
   };

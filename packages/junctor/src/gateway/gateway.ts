@@ -153,9 +153,9 @@ export async function startGateway(
   const links = options.accounts === true ? new Links({ seal, clock, ...first.http, isKnown }) : undefined;
   const fleet = new Fleet({ ...shared, ...listeners, local, memory, maxStarts, links, cluster, heldFd });
 
-  const have = (): Promise<void> => fleet.have(config.servers, toNaming(config), firstListMs);
+  const updateFleet = (): Promise<void> => fleet.update(config.servers, toNaming(config), firstListMs);
   let isReady = false;
-  const ready = (startsWhen === undefined ? have() : startsWhen.then(have)).then(() => {
+  const ready = (startsWhen === undefined ? updateFleet() : startsWhen.then(updateFleet)).then(() => {
     isReady = true;
     catalog.settle();
     rules.look();
@@ -217,15 +217,15 @@ export async function startGateway(
     }
     entrance.replace(nextChain.middlewares);
     mounts.replace(nextChain.middlewares);
-    mounts.have(next);
-    const had = fleet.have(
+    mounts.update(next);
+    const updated = fleet.update(
       next.servers,
       toNaming(next),
       isReady ? Math.min(firstListMs, addedListMs) : firstListMs,
     );
     for (const kind of ["tools", "prompts", "resources"] as const) changes.report({ kind });
     rules.look();
-    await Promise.all([had, lastChain[Symbol.asyncDispose]()]);
+    await Promise.all([updated, lastChain[Symbol.asyncDispose]()]);
   };
   const stop = async (): Promise<void> => {
     controls[Symbol.dispose]();

@@ -22,11 +22,11 @@ export class GatewayMounts implements Mounts {
   constructor(parts: EntranceParts, access: Access) {
     this.#parts = parts;
     this.#access = access;
-    this.have(parts.config());
+    this.update(parts.config());
   }
 
   /** Has the mounts of this config from now on. Those that stay keep their sessions; those that are gone end them. */
-  have({ profiles, servers }: GatewayConfig): void {
+  update({ profiles, servers }: GatewayConfig): void {
     const before = [...this.#profiles.keys(), ...this.#alone.keys()];
     this.#profiles = new Map(profiles.map((profile) => [profile.name, profile]));
     this.#servers = new Set(servers.map(({ name }) => name));

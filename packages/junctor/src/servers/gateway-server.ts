@@ -22,7 +22,7 @@ import {
 } from "../upstream/index.ts";
 
 /** A server of the gateway: an upstream, or a provider of this process. */
-export interface GatewayServer extends Pick<Member, "looked"> {
+export interface GatewayServer extends Pick<Member, "beginListing"> {
   readonly config: ServerConfig;
   readonly provider: Provider;
   readonly health: Health;
@@ -42,8 +42,8 @@ export interface GatewayServer extends Pick<Member, "looked"> {
   readonly connections?: readonly ConnectionStatus[];
   /** What its process wrote besides messages. */
   readonly words?: Words;
-  /** See {@link Member.meet}. */
-  readonly meet?: Member["meet"];
+  /** See {@link Member.askFirst}. */
+  readonly askFirst?: Member["askFirst"];
 }
 
 /** A server as the composition of all servers sees it: with `pins`, only things that were approved. */
@@ -65,11 +65,11 @@ export function toMember(server: GatewayServer, naming: Naming, pins?: Pins): Me
       const tools = withoutTaskSupport(admitted.tools);
       return tools === admitted.tools ? admitted : { ...admitted, tools };
     },
-    looked: (context, part) => server.looked(context, part),
+    beginListing: (context, part) => server.beginListing(context, part),
     untilListed: (context, part) =>
       server.listedFor().areToolsConfirmed ? undefined : server.untilListed(part, context),
     // Without a prefix, any name might have been its own.
-    ...(server.meet === undefined ? {} : { meet: server.meet }),
+    ...(server.askFirst === undefined ? {} : { askFirst: server.askFirst }),
     unavailable: () => (server.isListed || config.prefix === false ? undefined : server.unavailable()),
   };
 }
@@ -137,7 +137,7 @@ export function createLocalServer(
 ): GatewayServer {
   const { name } = config;
   const lists = createPolledLists({ name, provider, ...options });
-  for (const part of listParts) void lists.looked(createCallContext(anyone), part);
+  for (const part of listParts) void lists.beginListing(createCallContext(anyone), part);
   return {
     config,
     provider,
@@ -153,7 +153,7 @@ export function createLocalServer(
       areToolsConfirmed: false,
       faults: [],
     }),
-    looked: lists.looked,
+    beginListing: lists.beginListing,
     untilListed: (part, context) => lists.untilListed(context, part),
     unavailable: () => new Error(`${name} is always available`),
   };

@@ -45,7 +45,7 @@ export interface HeldTasksOptions {
   readonly clock: Clock;
   readonly pool: Pool;
   /** Counts the tasks of callers. */
-  readonly taskLines: { seen(task: TaskState): void; forget(ref: string): void };
+  readonly taskConnections: { noteState(task: TaskState): void; forget(ref: string): void };
   /** Whether its connections are conversations over HTTP. */
   readonly isHttp: boolean;
   /** How long a task is followed in one round. */
@@ -72,7 +72,7 @@ export interface HeldTasks {
 }
 
 export function createHeldTasks(options: HeldTasksOptions): HeldTasks {
-  const { server, clock, pool, taskLines, isHttp, maxTotalMs } = options;
+  const { server, clock, pool, taskConnections, isHttp, maxTotalMs } = options;
   // A server over HTTP is the same from each replica. A process is not.
   const at = isHttp ? undefined : options.here;
   /** A client that knows tasks: a server over HTTP that is spoken to in a legacy era has them in the modern one. */
@@ -82,7 +82,7 @@ export function createHeldTasks(options: HeldTasksOptions): HeldTasks {
   };
   const holdingOf = ({ tasks }: Client, context: CallContext): Holding => {
     if (tasks === undefined) throw lacks(server, "tasks");
-    return { tasks, context, server, clock, taskLines, maxTotalMs, at };
+    return { tasks, context, server, clock, taskConnections, maxTotalMs, at };
   };
   return {
     begin: async (client, context, work) => {
@@ -103,7 +103,7 @@ export function createHeldTasks(options: HeldTasksOptions): HeldTasks {
 }
 
 /** A call whose task is followed. */
-interface Holding extends Pick<HeldTasksOptions, "server" | "clock" | "taskLines" | "maxTotalMs"> {
+interface Holding extends Pick<HeldTasksOptions, "server" | "clock" | "taskConnections" | "maxTotalMs"> {
   readonly tasks: TaskProvider;
   readonly at: string | undefined;
   readonly context: CallContext;
@@ -117,7 +117,7 @@ const cancelMs = 2000;
  * questions those of the call. A caller that leaves, and one that cannot be asked, cancel it.
  */
 async function holdTask(
-  { tasks, context, server, clock, taskLines, maxTotalMs, at }: Holding,
+  { tasks, context, server, clock, taskConnections, maxTotalMs, at }: Holding,
   first: TaskState,
   answered: readonly string[] = [],
 ): Promise<Outcome> {
@@ -136,7 +136,7 @@ async function holdTask(
       wait: (ms) => sleep(ms, clock, signal),
       isGivenUp: () => signal.aborted,
       onState: (task) => {
-        taskLines.seen(task);
+        taskConnections.noteState(task);
         const { message } = task;
         if (message !== undefined && message !== lastMessage)
           context.emit({ kind: "progress", message }).catch(() => {});
@@ -155,8 +155,8 @@ async function holdTask(
     const last = withContext(context, { signal: AbortSignal.timeout(cancelMs) });
     await Promise.resolve(tasks.cancel(first.ref, last)).catch(() => {});
     const ended = await Promise.resolve(tasks.get(first.ref, last)).catch(() => undefined);
-    if (ended === undefined) taskLines.forget(first.ref);
-    else taskLines.seen(ended);
+    if (ended === undefined) taskConnections.forget(first.ref);
+    else taskConnections.noteState(ended);
     throw late.signal.aborted ? late.signal.reason : error;
   } finally {
     stopTimer();

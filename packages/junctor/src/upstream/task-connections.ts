@@ -107,7 +107,7 @@ export class TaskConnections {
   }
 
   /** A caller looked at a task. */
-  seen(task: TaskState): void {
+  noteState(task: TaskState): void {
     if (hasEnded(task)) this.forget(task.ref);
     else this.#renew(task);
   }

@@ -16,7 +16,7 @@ interface UpstreamFacetsOptions extends Pick<
 > {
   readonly lists: UpstreamLists;
   readonly requests: Requests;
-  readonly taskLines: TaskConnections;
+  readonly taskConnections: TaskConnections;
   /** Whether callers that cannot watch on their own connection may watch on that for everyone. */
   readonly watchesForAll: boolean;
 }
@@ -27,7 +27,7 @@ export function createUpstreamFacets(options: UpstreamFacetsOptions): {
     Provider[Facet]
   >;
 } & { readonly useTask: UseTask } {
-  const { server, clock, pool, lists, requests, toFailure, onEnded, taskLines } = options;
+  const { server, clock, pool, lists, requests, toFailure, onEnded, taskConnections } = options;
 
   /** Uses the connection of a caller's lists. It stays lent until `release` is called, or until the use fails. */
   const lent = async <T>(
@@ -78,7 +78,7 @@ export function createUpstreamFacets(options: UpstreamFacetsOptions): {
       },
     },
     useTask: async (ref, context, use) => {
-      const kept = taskLines.find(ref);
+      const kept = taskConnections.find(ref);
       if (kept?.client === undefined)
         return lent(context, async ({ client }, release) => {
           const used = await use(client);

@@ -58,19 +58,19 @@ export class UpstreamLists {
 
   /** One of its lists for a caller, as far as it is known. */
   list<Part extends ListPart>(context: CallContext, part: Part): Awaitable<Listed[Part]> {
-    return andThen(this.looked(context, part), () => this.listedFor(context)[part]);
+    return andThen(this.beginListing(context, part), () => this.listedFor(context)[part]);
   }
 
   /**
    * A caller looks at a list: a lazy server that was never listed is started, and old lists are renewed in the background.
    * A promise means that the list is not known yet; it settles when it is, or when it was waited for long enough.
    */
-  looked(caller: CallerInfo, part: ListPart): Promise<unknown> | undefined {
+  beginListing(caller: CallerInfo, part: ListPart): Promise<unknown> | undefined {
     this.#startLazy();
     const first = this.#firstLists.forList(part);
-    if (first === undefined) return this.#lookedOn(caller, part);
+    if (first === undefined) return this.#beginListingOn(caller, part);
     this.#onAwaited();
-    return first.then(() => this.#lookedOn(caller, part));
+    return first.then(() => this.#beginListingOn(caller, part));
   }
 
   /**
@@ -91,7 +91,7 @@ export class UpstreamLists {
   }
 
   /** The caller's own connection is opened, so that its lists come from where its calls go. */
-  #lookedOn(caller: CallerInfo, part: ListPart): Promise<unknown> | undefined {
+  #beginListingOn(caller: CallerInfo, part: ListPart): Promise<unknown> | undefined {
     const { everyone } = this.#pool;
     if (everyone.client === undefined) return undefined;
     const pooled = this.#pool.lineFor(caller);

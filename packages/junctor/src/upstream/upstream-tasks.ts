@@ -103,7 +103,7 @@ export function createUpstreamTasks(options: UpstreamTasksOptions): UpstreamTask
       const found = await lookAt(ref, () => tasks.get(own, context));
       if (!isOwn || client === undefined) return { ...found, ref };
       const task = { ...found, ref: fromServerRef(found.ref, client) };
-      connections.seen(task);
+      connections.noteState(task);
       assertUnchanged(task);
       return { ...withFailure(task), ref };
     });

@@ -281,11 +281,11 @@ describe("a lazy server", () => {
 
   test("is started by who looks at its lists for the first time, and not by who looks again after it rested", async () => {
     const made = make({ start: "lazy", idleStopMs: 1000 });
-    expect(made.upstream.looked(createCallContext(), "tools")).toBeInstanceOf(Promise);
+    expect(made.upstream.beginListing(createCallContext(), "tools")).toBeInstanceOf(Promise);
     await made.comeUp();
     await made.clock.advance(1000);
     expect(made.upstream.health.kind).toBe("idle");
-    expect(made.upstream.looked(createCallContext(), "tools")).toBeUndefined();
+    expect(made.upstream.beginListing(createCallContext(), "tools")).toBeUndefined();
     await turn();
     expect(made.opener.openings).toHaveLength(1);
     await made.upstream[Symbol.asyncDispose]();
@@ -311,22 +311,24 @@ describe("looking", () => {
     const made = make(overHttp);
     void made.upstream.start();
     await made.comeUp();
-    const looked = made.upstream.looked(createCallContext({ ...legacy, capabilities }), "tools");
-    expect(looked).toBeInstanceOf(Promise);
+    const beginListing = made.upstream.beginListing(createCallContext({ ...legacy, capabilities }), "tools");
+    expect(beginListing).toBeInstanceOf(Promise);
     await made.comeUp({ tools: () => Promise.resolve(toTools("x", "asks")) });
-    await looked;
+    await beginListing;
     expect(made.upstream.listedFor(createCallContext({ ...legacy, capabilities })).tools).toHaveLength(2);
     expect(made.upstream.listedFor().tools).toHaveLength(1);
-    expect(made.upstream.looked(createCallContext({ ...legacy, capabilities }), "tools")).toBeUndefined();
+    expect(
+      made.upstream.beginListing(createCallContext({ ...legacy, capabilities }), "tools"),
+    ).toBeUndefined();
   });
 
   test("for callers of a new kind whose lists cannot be had shows what is there for everybody", async () => {
     const made = make(overHttp);
     void made.upstream.start();
     await made.comeUp();
-    const looked = made.upstream.looked(createCallContext({ ...legacy, capabilities }), "tools");
+    const beginListing = made.upstream.beginListing(createCallContext({ ...legacy, capabilities }), "tools");
     await made.comeUp({ tools: () => Promise.reject(new Error("no")) });
-    await looked;
+    await beginListing;
     expect(made.upstream.listedFor(createCallContext({ ...legacy, capabilities })).tools).toHaveLength(1);
   });
 
@@ -334,11 +336,11 @@ describe("looking", () => {
     const made = make(overHttp);
     void made.upstream.start();
     await made.comeUp();
-    const looked = made.upstream.looked(createCallContext({ ...legacy, capabilities }), "tools");
+    const beginListing = made.upstream.beginListing(createCallContext({ ...legacy, capabilities }), "tools");
     await turn();
     await made.upstream[Symbol.asyncDispose]();
     let isOver = false;
-    void looked?.then(() => (isOver = true));
+    void beginListing?.then(() => (isOver = true));
     await turn();
     expect(isOver).toBe(true);
   });

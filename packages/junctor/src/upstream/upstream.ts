@@ -106,7 +106,7 @@ export class Upstream implements Provider, AsyncDisposable {
   readonly #lists: UpstreamLists;
   readonly #requests: Requests;
   readonly #habits: QuestionHabits;
-  readonly #taskLines: TaskConnections;
+  readonly #taskConnections: TaskConnections;
   readonly #hosted: MemoryTasks;
   #isClosed = false;
   #stopIdle: (() => void) | undefined;
@@ -149,7 +149,7 @@ export class Upstream implements Provider, AsyncDisposable {
     };
     const hooks = { toFailure, onEnded: () => this.#restLater() };
     const useAt = createUseAt(server, options.elsewhere, (error) => toFailure(error, everyone.connection));
-    const taskLines = new TaskConnections({ server, pool, clock });
+    const taskConnections = new TaskConnections({ server, pool, clock });
     const common = { server, clock, pool, useAt, here: options.elsewhere?.here };
     const isProcess = config.launch.kind === "command";
     const requests = new Requests({
@@ -159,22 +159,29 @@ export class Upstream implements Provider, AsyncDisposable {
       isHttp: !isProcess,
       holdsTasks: () => this.config.tasks === "hold",
       maxTotalMs: config.maxTotalMs,
-      taskLines,
+      taskConnections,
       onTask: (task, { client, pooled }) => {
         const known = tasks.created(task, client);
         // Another replica keeps its own connections.
-        if (isProcess && !isRemote(client)) taskLines.keep(task, pooled);
+        if (isProcess && !isRemote(client)) taskConnections.keep(task, pooled);
         return known;
       },
       ...hooks,
     });
     const watchesForAll = config.sharing === "shared";
-    const facets = createUpstreamFacets({ ...common, lists, requests, watchesForAll, taskLines, ...hooks });
+    const facets = createUpstreamFacets({
+      ...common,
+      lists,
+      requests,
+      watchesForAll,
+      taskConnections,
+      ...hooks,
+    });
     const tasks = createUpstreamTasks({
       ...common,
       use: facets.useTask,
       isProcess,
-      connections: taskLines,
+      connections: taskConnections,
       hosted,
       toFailure: (error) => toUpstreamError(server, error, options.hide),
     });
@@ -185,7 +192,7 @@ export class Upstream implements Provider, AsyncDisposable {
     this.prompts = facets.prompts;
     this.completion = facets.completion;
     this.tasks = tasks;
-    this.#taskLines = taskLines;
+    this.#taskConnections = taskConnections;
     this.skills = facets.skills;
     this.methods = facets.methods;
     this.#hosted = hosted;
@@ -249,9 +256,9 @@ export class Upstream implements Provider, AsyncDisposable {
     return this.#lists.start();
   }
 
-  /** A caller looks at one of its lists; see {@link UpstreamLists.looked}. */
-  looked(caller: CallerInfo, part: ListPart): Promise<unknown> | undefined {
-    return this.#lists.looked(caller, part);
+  /** A caller looks at one of its lists; see {@link UpstreamLists.beginListing}. */
+  beginListing(caller: CallerInfo, part: ListPart): Promise<unknown> | undefined {
+    return this.#lists.beginListing(caller, part);
   }
 
   /** A caller names something that may be in one of its lists; see {@link UpstreamLists.untilListed}. */
@@ -286,7 +293,7 @@ export class Upstream implements Provider, AsyncDisposable {
     const declares = context.capabilities.extensions !== undefined && knowsTasks(context);
     if (declares && this.pool.find(context)?.client?.callOldTask !== undefined) {
       const isTask = taskSupportOf(this.listedFor(context).tools, call.name) !== undefined;
-      if (isTask && this.#taskLines.refusal(context) === undefined)
+      if (isTask && this.#taskConnections.refusal(context) === undefined)
         return { kind: "task", task: this.tasks.hosted(hostTask(this.#hosted, context, this.#make(call))) };
     }
     return this.#make(call)(context);
@@ -302,15 +309,15 @@ export class Upstream implements Provider, AsyncDisposable {
         if (callOldTask === undefined) {
           // The replica of its process counts the tasks.
           if (!declares || isRemote(client)) return client.callTool(made, served);
-          return this.#taskLines.call(served, (able) => client.callTool(made, able));
+          return this.#taskConnections.call(served, (able) => client.callTool(made, able));
         }
         const support = taskSupportOf(this.listedFor(context).tools, call.name);
-        const refused = support === undefined ? undefined : this.#taskLines.refusal(served);
+        const refused = support === undefined ? undefined : this.#taskConnections.refusal(served);
         if (support === "required" && refused !== undefined) return Promise.reject(refused);
         const isTask =
           support === "required" || (support === "optional" && declares && refused === undefined);
         if (!isTask) return client.callTool(made, served);
-        return this.#taskLines.call(served, (able) => callOldTask(made, able));
+        return this.#taskConnections.call(served, (able) => callOldTask(made, able));
       });
   }
 
@@ -330,7 +337,7 @@ export class Upstream implements Provider, AsyncDisposable {
   async [Symbol.asyncDispose](): Promise<void> {
     this.#isClosed = true;
     this.#stopIdle?.();
-    this.#taskLines[Symbol.dispose]();
+    this.#taskConnections[Symbol.dispose]();
     await this.pool[Symbol.asyncDispose]();
   }
 
@@ -340,7 +347,8 @@ export class Upstream implements Provider, AsyncDisposable {
     if (idleStopMs === undefined || this.#isClosed) return;
     this.#stopIdle?.();
     this.#stopIdle = this.#clock.timer(idleStopMs, () => {
-      const isUsed = this.inFlight > 0 || this.pool.everyone.watches.size > 0 || this.#taskLines.size > 0;
+      const isUsed =
+        this.inFlight > 0 || this.pool.everyone.watches.size > 0 || this.#taskConnections.size > 0;
       if (!isUsed) void this.pool.everyone.connection.rest();
     });
   }
