@@ -12,7 +12,7 @@ import { OwnConnections } from "./own-connections.ts";
 import { createPooledConnection, type ConnectionNews, type PooledConnection } from "./pooled-connection.ts";
 
 /** A client lent for one call. Give it back, once. */
-export interface Lease {
+export interface Loan {
   readonly client: Client;
   readonly pooled: PooledConnection;
   /** `isSpoiled`: the server may still be at work for this call, and ask something for it. */
@@ -78,14 +78,14 @@ export class Pool implements AsyncDisposable {
   }
 
   /** Lends the connection of a caller's lists for longer than a call, such as a watch. */
-  async lendListed(caller: CallerInfo, signal: AbortSignal): Promise<Lease> {
+  async lendListed(caller: CallerInfo, signal: AbortSignal): Promise<Loan> {
     if (!this.#isExclusive) return this.lend(caller, signal);
     this.everyone.inUse++;
     return this.#hand(this.everyone, signal);
   }
 
   /** Lends a connection for one call of a caller. Rejects when it cannot be had in time. */
-  async lend(caller: CallerInfo, signal: AbortSignal): Promise<Lease> {
+  async lend(caller: CallerInfo, signal: AbortSignal): Promise<Loan> {
     if (this.#isClosed) throw stopped(this.#options.config.name);
     if (!this.#options.audiences.hasOwners) await this.everyone.connection.whenUp(signal);
     const audience = this.#audienceOf(caller);
@@ -176,7 +176,7 @@ export class Pool implements AsyncDisposable {
     return this.#isClosed ? undefined : this.#own.open(audience);
   }
 
-  async #hand(pooled: PooledConnection, signal: AbortSignal): Promise<Lease> {
+  async #hand(pooled: PooledConnection, signal: AbortSignal): Promise<Loan> {
     let isLent = true;
     const release = (isSpoiled = false): void => {
       if (!isLent) return;

@@ -3,7 +3,7 @@ import { NotFoundError, RpcError, rpcCodes } from "@junctor/core/errors";
 import type { Skill } from "@junctor/core/mcp";
 import type { CallContext, Provider } from "@junctor/core/provider";
 import { lacks } from "./held-task.ts";
-import type { Lease } from "./pool.ts";
+import type { Loan } from "./pool.ts";
 import type { PooledConnection } from "./pooled-connection.ts";
 import type { Requests, RequestsOptions } from "./requests.ts";
 import type { TaskConnections } from "./task-connections.ts";
@@ -32,25 +32,25 @@ export function createUpstreamFacets(options: UpstreamFacetsOptions): {
   /** Uses the connection of a caller's lists. It stays lent until `release` is called, or until the use fails. */
   const lent = async <T>(
     context: CallContext,
-    use: (lease: Lease, release: () => void) => Promise<T>,
+    use: (loan: Loan, release: () => void) => Promise<T>,
   ): Promise<T> => {
-    const lease = await pool.lendListed(context, context.signal);
+    const loan = await pool.lendListed(context, context.signal);
     const release = (): void => {
-      lease.release();
+      loan.release();
       onEnded();
     };
     try {
-      return await use(lease, release);
+      return await use(loan, release);
     } catch (error) {
       release();
-      throw toFailure(error, lease.pooled.connection);
+      throw toFailure(error, loan.pooled.connection);
     }
   };
 
   /** One request for skills, on the connection of the caller's lists. */
-  const ask = <T>(context: CallContext, work: (lease: Lease) => Promise<T>): Promise<T> =>
-    lent(context, async (lease, release) => {
-      const answer = await work(lease);
+  const ask = <T>(context: CallContext, work: (loan: Loan) => Promise<T>): Promise<T> =>
+    lent(context, async (loan, release) => {
+      const answer = await work(loan);
       release();
       return answer;
     });
@@ -58,7 +58,7 @@ export function createUpstreamFacets(options: UpstreamFacetsOptions): {
   let lastSkills: readonly Skill[] | undefined;
   /** By connection: until when its skills are not waited for, because they were late. 0 for a connection that listed them. */
   const lateUntil = new WeakMap<PooledConnection, number>();
-  const list = async ({ client, pooled }: Lease, context: CallContext): Promise<readonly Skill[]> => {
+  const list = async ({ client, pooled }: Loan, context: CallContext): Promise<readonly Skill[]> => {
     const listed = await client.skills.listSkills(context);
     if (pooled === pool.everyone) lastSkills = listed;
     if (!lateUntil.has(pooled)) lateUntil.set(pooled, 0);
@@ -98,7 +98,7 @@ export function createUpstreamFacets(options: UpstreamFacetsOptions): {
         const until = connection && lateUntil.get(connection);
         const isAway = pool.everyone.client === undefined || clock.now() < (until ?? 0);
         if (isAway && lastSkills !== undefined) return lastSkills;
-        const listed = ask(context, (lease) => list(lease, context)).catch(() => undefined);
+        const listed = ask(context, (loan) => list(loan, context)).catch(() => undefined);
         const found = await waitFor(listed, { ms: until === undefined ? maxFirstMs : maxAgainMs, clock });
         const used = pool.find(context);
         if (found === timedOut && used !== undefined) lateUntil.set(used, clock.now() + lateMs);
@@ -116,8 +116,8 @@ export function createUpstreamFacets(options: UpstreamFacetsOptions): {
       readResource: async (request, context) => requests.read(request, context),
       // A resource is watched on the caller's connection, once for all its callers.
       watch: (uri, context) =>
-        lent(context, async (lease, release) => {
-          const stop = await watchOn(lease, uri, context, options);
+        lent(context, async (loan, release) => {
+          const stop = await watchOn(loan, uri, context, options);
           return () => {
             stop();
             release();
@@ -147,7 +147,7 @@ const maxAgainMs = 1000;
 const lateMs = 30_000;
 
 async function watchOn(
-  { client, pooled }: Lease,
+  { client, pooled }: Loan,
   uri: string,
   { signal }: CallContext,
   { pool: { everyone }, watchesForAll }: UpstreamFacetsOptions,
