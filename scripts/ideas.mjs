@@ -46,7 +46,9 @@ const doorsOut = new Set(
     .filter((file) => gatewayRooms.test(file)),
 );
 const namesIn = (list) => read(`test/public-names/${list}.txt`).trim().split("\n").length;
-const nouns = [...read("docs/glossary.md").matchAll(/^\| \*\*/gm)].length;
+const nouns = [...read("docs/glossary.md").matchAll(/^\| \*\*([^*]+)\*\*/gm)].flatMap(([, row]) =>
+  row.split(", "),
+).length;
 const manifest = JSON.parse(read("package.json"));
 const ofServer = Object.keys(JSON.parse(read("packages/server/package.json")).dependencies);
 const { bytes, cpu } = importCost();
