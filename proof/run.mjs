@@ -40,6 +40,11 @@ const proofs = [
     "conformance/prometheus.mjs",
     "metrics, alerts and dashboard held to a real Prometheus",
   ],
+  [
+    "conformance types",
+    "conformance/types.mjs",
+    "the packed types with TypeScript 5.4 to 7, library checks on",
+  ],
   ["slow", "../scripts/test.mjs --slow", "the tests that are long or load the machine"],
   ["field", "field/main.mjs", "servers and clients from npm behind one gateway"],
   ["field search", "field/search.mjs", "tool search with real clients"],

@@ -1,13 +1,10 @@
 import { createHash } from "node:crypto";
-import type { Ajv } from "ajv";
 import { projectTool, type Tool } from "../mcp/index.ts";
 import {
-  type Dialect,
   dialectOf,
-  loadAjv,
+  compileAsSdk,
   clip,
   surveySchema,
-  withinTime,
   type JsonSchema,
   defaultSchemaLimits,
 } from "../schema/index.ts";
@@ -54,21 +51,11 @@ async function compileAll(tool: Tool, outputSchema: JsonSchema): Promise<string 
     surveySchema(outputSchema, defaultSchemaLimits);
     const dialect = dialectOf(outputSchema);
     const legacy = projectTool(tool, "2025-11-25").outputSchema ?? outputSchema;
-    await compileAs("draft-07", legacy);
-    if (dialect !== "draft-07") await compileAs(dialect, legacy);
-    if (legacy !== outputSchema) await compileAs(dialect, outputSchema);
+    await compileAsSdk("draft-07", legacy, maxCompileMs);
+    if (dialect !== "draft-07") await compileAsSdk(dialect, legacy, maxCompileMs);
+    if (legacy !== outputSchema) await compileAsSdk(dialect, outputSchema, maxCompileMs);
     return undefined;
   } catch (error) {
     return error instanceof Error ? clip(error.message, 200) : String(error);
   }
-}
-
-async function compileAs(dialect: Dialect, schema: JsonSchema): Promise<void> {
-  const [AjvClass, formats] = await Promise.all([loadAjv(dialect), import("ajv-formats")]);
-  withinTime(maxCompileMs, () => {
-    // These are the options of both official SDKs.
-    const ajv: Ajv = new AjvClass({ strict: false, validateSchema: false, allErrors: true, logger: false });
-    formats.default.default(ajv);
-    ajv.compile(schema);
-  });
 }

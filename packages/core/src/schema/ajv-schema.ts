@@ -1,7 +1,8 @@
 import type { ErrorObject, ValidateFunction } from "ajv";
 import { SchemaError } from "../errors/index.ts";
 import { toIssues } from "./ajv-issues.ts";
-import { type Dialect, dialectOf, type Engine, loadEngine, loadedEngine } from "./dialect.ts";
+import { type Dialect, dialectOf } from "./dialect.ts";
+import { type Engine, loadEngine, loadedEngine } from "./engine.ts";
 import { describeValue } from "./issue.ts";
 import { checkRefs, refError } from "./refs.ts";
 import { type Position, positionOf, surveySchema } from "./survey.ts";

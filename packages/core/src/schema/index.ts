@@ -1,5 +1,6 @@
 export { fromJsonSchema, guard, inspectJsonSchema } from "./ajv-schema.ts";
-export { type Dialect, dialectOf, loadAjv } from "./dialect.ts";
+export { type Dialect, dialectOf } from "./dialect.ts";
+export { compileAsSdk } from "./compile-as-sdk.ts";
 export { clip, describeIssues, describeValue, type Issue, maxIssues, toPointer } from "./issue.ts";
 export { assertWellWritten } from "./mistakes.ts";
 export { type Position, positionOf, surveySchema } from "./survey.ts";
