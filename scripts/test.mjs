@@ -10,7 +10,7 @@
 import { spawn } from "node:child_process";
 import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { join, relative } from "node:path";
 import { root, setup, SetupError } from "./setup.mjs";
 
 const isQuick = process.argv.includes("--quick");
@@ -64,20 +64,43 @@ async function runTests(projects) {
   const folder = mkdtempSync(join(tmpdir(), "junctor-test-"));
   try {
     const file = join(folder, "result.json");
-    const reporters = ["--reporter=default", "--reporter=json", `--outputFile.json=${file}`];
-    const args = [
-      "run",
-      "--passWithNoTests",
-      ...reporters,
-      ...projects.map((project) => `--project=${project}`),
-    ];
-    const { code, output } = await runNode("vitest/vitest.mjs", [...args, ...chosen]);
-    const counts = countTests(code, file);
-    total.tests += counts.passed + counts.failed;
-    report("tests", started, counts, output);
+    const run = await runVitest(projects, chosen, file);
+    const suspects = await repeatAlone(projects, run, file);
+    total.tests += run.passed + run.failed;
+    report("tests", started, run, run.output);
+    for (const suspect of suspects)
+      console.log(`UNSTABLE  ${suspect} failed among the others and passed alone`);
   } finally {
     rmSync(folder, { recursive: true, force: true });
   }
+}
+
+async function runVitest(projects, files, resultFile) {
+  const { code, output } = await runNode("vitest/vitest.mjs", [
+    "run",
+    "--passWithNoTests",
+    "--reporter=default",
+    "--reporter=json",
+    `--outputFile.json=${resultFile}`,
+    ...projects.map((project) => `--project=${project}`),
+    ...files,
+  ]);
+  return { ...countTests(code, resultFile), output };
+}
+
+/**
+ * Runs the files with failures once more, with nothing beside them. A test that passes then depends on the load of the machine:
+ * it counts as passed, and is named so that somebody mends it. Returns the files it concerns.
+ */
+async function repeatAlone(projects, run, resultFile) {
+  const { files } = run;
+  if (files.length === 0 || files.length > 3) return [];
+  const alone = await runVitest(projects, [...files, "--no-file-parallelism"], resultFile);
+  if (alone.failed > 0) return [];
+  run.passed += run.failed;
+  run.failed = 0;
+  process.stdout.write(run.output);
+  return files;
 }
 
 /** A file that does not load, and an exit code no test accounts for (an unhandled rejection), are failures too. */
@@ -92,7 +115,10 @@ function countTests(code, file) {
     (file) => file.status === "failed" && file.assertionResults.length === 0,
   );
   const failed = result.numFailedTests + broken.length;
-  return { passed: result.numPassedTests, failed: failed === 0 && code !== 0 ? 1 : failed };
+  const files = result.testResults
+    .filter(({ status }) => status === "failed")
+    .map(({ name }) => relative(root, name));
+  return { passed: result.numPassedTests, failed: failed === 0 && code !== 0 ? 1 : failed, files };
 }
 
 function report(name, started, { passed, failed }, output = "") {
